@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from cockpit.demo.world import DemoWorld
+from cockpit.demo.world import DemoServers
 from cockpit.model.events import AnyEvent, decode, encode
 from cockpit.recording.reader import Recording
 from tests.bench.crowded import recorded
@@ -36,7 +36,7 @@ async def main() -> int:
     """Run the study, and save its recording without paths of this machine."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        async with DemoWorld() as world:
+        async with DemoServers() as world:
             (folder / "demo.toml").write_text(world.profile_toml() + STUDY)
             process = await asyncio.create_subprocess_exec(
                 *(

@@ -26,7 +26,7 @@ from textual.widgets import Static
 from cockpit.analysis.outcome import Cause, Outcome, Verdict
 from cockpit.analysis.verdict_wait import is_open
 from cockpit.analysis.words import verdict_line
-from cockpit.demo.world import DemoWorld
+from cockpit.demo.world import DemoServers
 from cockpit.model.clock import Clock
 from cockpit.profiles.reader import parse_profile
 from cockpit.session.live import LiveSource
@@ -60,7 +60,7 @@ class Result(NamedTuple):
 
 async def tutorial() -> Result:
     """Carry out one session: load, the change, its verdict."""
-    async with DemoWorld() as world:
+    async with DemoServers() as world:
         profile = parse_profile(world.profile_toml(), "demo", "demo")
         session = Session(LiveSource(profile, Clock(), ssh_config=world.ssh_config))
         app = CockpitApp(session)

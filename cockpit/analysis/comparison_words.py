@@ -8,7 +8,7 @@ from typing import NamedTuple
 from cockpit.analysis.comparison import Comparison, MetricPair, distribution
 from cockpit.analysis.thresholds import is_time
 from cockpit.model.histogram import Histogram
-from cockpit.model.text import milliseconds, neutral, si, size
+from cockpit.model.text import milliseconds, sanitize, si, size
 
 _BYTES = (
     "bytes",
@@ -44,18 +44,18 @@ def tables(comparison: Comparison) -> Iterator[tuple[str, list[Row]]]:
     if comparison.errors:
         yield "failures", [row_of(one) for one in comparison.errors]
     for name, pairs in comparison.hosts.items():
-        yield neutral(name), [row_of(one) for one in pairs]
+        yield sanitize(name), [row_of(one) for one in pairs]
 
 
 def row_of(one: MetricPair) -> Row:
-    return Row(neutral(one.name), value_words(one.name, one.before), value_words(one.name, one.after), change_of(one))
+    return Row(sanitize(one.name), value_words(one.name, one.before), value_words(one.name, one.after), change_of(one))
 
 
 def differences(comparison: Comparison) -> Iterator[tuple[str, list[Row]]]:
     """Yield (title, rows) of the differences in settings and environment."""
     for title, found in (("settings", comparison.settings), ("environment", comparison.environment)):
         if found:
-            yield title, [Row(*(neutral(text, _CUT) for text in (one.name, one.before, one.after))) for one in found]
+            yield title, [Row(*(sanitize(text, _CUT) for text in (one.name, one.before, one.after))) for one in found]
 
 
 def value_words(name: str, value: float | None) -> str:

@@ -25,7 +25,7 @@ _HIGHER_IS_BETTER = ("rate", "completed", ".free", ".available", ".idle")
 _DECIDING = ("p50", "p99", "cpu.busy", "cpu.per_request")
 
 
-class MeasuredSpeed(NamedTuple):
+class MeasuredAdjustment(NamedTuple):
     """An adjustment for CPU speed: `plain` is the unadjusted interval, `shift` the mean log ratio of speeds; `spread`
     and `slopes` are as in SpeedAdjustment."""
 
@@ -48,8 +48,8 @@ class MeasuredEffect(NamedTuple):
     before: float
     after: float
     detectable: float | None = None
-    hunch: Interval | None = None
-    speed: MeasuredSpeed | None = None
+    tentative: Interval | None = None
+    speed: MeasuredAdjustment | None = None
 
 
 # Measures the effect on a metric at significance level alpha; None: too few values.
@@ -167,7 +167,7 @@ def _effect(name: str, headline: bool, measured: MeasuredEffect | None, level: f
     )
 
 
-def _adjustment(found: MeasuredSpeed | None) -> SpeedAdjustment | None:
+def _adjustment(found: MeasuredAdjustment | None) -> SpeedAdjustment | None:
     if found is None:
         return None
     known = math.isfinite(found.plain.low) and math.isfinite(found.plain.high)
@@ -184,7 +184,7 @@ def _adjustment(found: MeasuredSpeed | None) -> SpeedAdjustment | None:
 
 def _likely(name: str, measured: MeasuredEffect, margin: float) -> Outcome | None:
     """Return the likely outcome: the interval of the hunch excludes 0, and the change exceeds the margin. Else None."""
-    hunch = measured.hunch
+    hunch = measured.tentative
     if hunch is None or hunch.low <= 0 <= hunch.high:
         return None
     change = math.expm1(hunch.estimate) if measured.logarithmic else hunch.estimate

@@ -26,7 +26,7 @@ class Stall(NamedTuple):
     oldest: float
 
 
-class Failing(NamedTuple):
+class OngoingFailures(NamedTuple):
     """Ongoing failures: `rate` (per s) and `share` of the requests in the newest second. `down`: that second had no
     complete response. `since` is the session second of the first failure; if `down`, of the first error before the
     responses stopped."""
@@ -45,7 +45,7 @@ class Failures(NamedTuple):
     ended: int
     kinds: tuple[tuple[str, int], ...]
     last: float
-    failing: Failing | None = None
+    failing: OngoingFailures | None = None
 
     @property
     def share(self) -> float:
@@ -93,7 +93,7 @@ def kinds_of(counts: Counts) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(found.items(), key=lambda kind: (-kind[1], kind[0])))
 
 
-def _ongoing_failures(seconds: Sequence[LoadSecond]) -> Failing | None:
+def _ongoing_failures(seconds: Sequence[LoadSecond]) -> OngoingFailures | None:
     if not seconds:
         return None
     begun = len(seconds) > 1 and seconds[-1].end - seconds[-1].start < _COVERED
@@ -111,4 +111,4 @@ def _ongoing_failures(seconds: Sequence[LoadSecond]) -> Failing | None:
             break
     ended, span = newest.completed + newest.errors, newest.end - newest.start
     rate = newest.failed / span if span > 0 else 0.0
-    return Failing(max(since.start, since.second), rate, newest.failed / max(1, ended), down)
+    return OngoingFailures(max(since.start, since.second), rate, newest.failed / max(1, ended), down)

@@ -74,7 +74,7 @@ class Interval(NamedTuple):
         return Interval(self.estimate, min(self.low, self.estimate - half), max(self.high, self.estimate + half))
 
     @property
-    def halved(self) -> Interval:
+    def tentative(self) -> Interval:
         """The interval of a hunch: half as wide."""
         return Interval.around(self.estimate, (self.high - self.low) / 4)
 
@@ -107,14 +107,14 @@ class Speeds(NamedTuple):
 UNKNOWN = Speeds()
 
 
-class Pool(NamedTuple):
+class PooledVariance(NamedTuple):
     """The variance within cells, pooled over the cells of a study: `variance` with `freedom` degrees of freedom."""
 
     variance: float
     freedom: int
 
     @classmethod
-    def of(cls, cells: Iterable[Floats]) -> Pool:
+    def of(cls, cells: Iterable[Floats]) -> PooledVariance:
         """Pool cells, each an array of one value per run; a cell of one run adds nothing."""
         known = [cell for cell in cells if len(cell) > 1]
         freedom = sum(len(cell) - 1 for cell in known)
@@ -122,7 +122,7 @@ class Pool(NamedTuple):
         return cls(squares / freedom if freedom else 0.0, freedom)
 
 
-def few_runs(before: Floats, after: Floats, others: Pool, alpha: float = ALPHA) -> Interval:
+def few_runs(before: Floats, after: Floats, others: PooledVariance, alpha: float = ALPHA) -> Interval:
     """Return the interval of a difference between two cells of few runs each; see `estimate_of_runs`."""
     found = estimate_of_runs(before, after, others)
     if not found.freedom:
@@ -131,7 +131,7 @@ def few_runs(before: Floats, after: Floats, others: Pool, alpha: float = ALPHA) 
     return Interval.around(found.mean, reach * found.error)
 
 
-def estimate_of_runs(before: Floats, after: Floats, others: Pool) -> Estimate:
+def estimate_of_runs(before: Floats, after: Floats, others: PooledVariance) -> Estimate:
     """Estimate the difference between two cells of few runs each, with variances moderated by `others`. There are no
     degrees of freedom if a cell has a single run and `others` is empty.
 
@@ -141,7 +141,7 @@ def estimate_of_runs(before: Floats, after: Floats, others: Pool) -> Estimate:
     """
     mean = float(after.mean() - before.mean())
     prior = min(others.freedom, 2 if others.freedom >= 8 else 1)
-    both = Pool.of((before, after)).variance
+    both = PooledVariance.of((before, after)).variance
     parts, slack = [], 0.0
     for cell, other in ((before, after), (after, before)):
         freedom = prior + len(cell) - 1

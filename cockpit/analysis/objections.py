@@ -22,7 +22,7 @@ def objection(before: Windows, after: Windows, other: Objection | None = None) -
     if other is not None:
         return other
     for windows, side in ((before, Period.BEFORE), (after, Period.AFTER)):
-        share = max(window.bound_share for window in windows)
+        share = max(window.saturated_share for window in windows)
         if share > BOUND:
             return Objection(cause=Cause.GENERATOR_SATURATED, side=side, share=share)
         for segment in (segment for window in windows for segment in window.segments):
@@ -37,7 +37,7 @@ def objection(before: Windows, after: Windows, other: Objection | None = None) -
 
 def saturated_side(before: Windows, after: Windows) -> Period | None:
     """Return the only side on which the generator was saturated; None for no side or both."""
-    first, second = (any(window.bound_share > BOUND for window in windows) for windows in (before, after))
+    first, second = (any(window.saturated_share > BOUND for window in windows) for windows in (before, after))
     if first == second:
         return None
     return Period.BEFORE if first else Period.AFTER
@@ -55,7 +55,7 @@ def lost_hosts(before: Windows, after: Windows) -> dict[str, Objection]:
     return found
 
 
-def failing(effects: Sequence[Effect]) -> Objection | None:
+def failure_objection(effects: Sequence[Effect]) -> Objection | None:
     """Return an objection if the shares of failed requests differ so much that rate and latency are of different
     requests."""
     errors = next((one for one in effects if one.name == "errors"), None)
@@ -71,16 +71,16 @@ def with_objections(verdict: Verdict, against: Objection | None, lost: Mapping[s
     """Return the verdict with the outcome of its effects, or invalid for an objection `against` all of it. Effects on
     `lost` hosts are invalid."""
     if against is not None:
-        return refused(verdict, against)
+        return with_invalid_effects(verdict, against)
     if not verdict.effects:
         return verdict
     kept = [_without_lost(one, lost) for one in verdict.effects]
-    failed = failing(kept)
+    failed = failure_objection(kept)
     if failed is not None:
         kept = [one if one.name == "errors" else invalid(one, failed) for one in kept]
     outcome = overall(kept)
     if outcome is Outcome.INVALID and (reason := kept[0].objection) is not None:
-        return refused(replace(verdict, effects=tuple(kept)), reason)
+        return with_invalid_effects(replace(verdict, effects=tuple(kept)), reason)
     return replace(
         verdict,
         outcome=outcome,
@@ -90,7 +90,7 @@ def with_objections(verdict: Verdict, against: Objection | None, lost: Mapping[s
     )
 
 
-def refused(verdict: Verdict, against: Objection) -> Verdict:
+def with_invalid_effects(verdict: Verdict, against: Objection) -> Verdict:
     """Return the verdict with all its effects invalid."""
     effects = tuple(invalid(one, one.objection or against) for one in verdict.effects)
     return replace(verdict, outcome=Outcome.INVALID, objection=against, effects=effects, needs=None)

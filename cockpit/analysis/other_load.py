@@ -73,20 +73,20 @@ def other_loads(before: Windows, after: Windows) -> list[MeasuredOtherLoad]:
     return found
 
 
-def spoiled(found: Sequence[MeasuredOtherLoad]) -> Objection | None:
+def other_load_objection(found: Sequence[MeasuredOtherLoad]) -> Objection | None:
     """Return the objection to the first machine whose other load invalidates the comparison; None: valid."""
-    return next((_objection(one) for one in found if differs(one) or takes(one)), None)
+    return next((_objection(one) for one in found if has_different_load(one) or takes_server_cpu(one)), None)
 
 
-def taken(found: Sequence[MeasuredOtherLoad]) -> Objection | None:
+def taken_cpu_objection(found: Sequence[MeasuredOtherLoad]) -> Objection | None:
     """Return the objection to the first machine whose other load takes the server's CPU, whether or not it differs.
 
     For rounds: their order is random, so that a difference in each round is an effect of the settings.
     """
-    return next((_objection(one) for one in found if takes(one)), None)
+    return next((_objection(one) for one in found if takes_server_cpu(one)), None)
 
 
-def spoiled_rounds(rounds: Sequence[tuple[Windows, Windows]]) -> list[Objection | None]:
+def round_objections(rounds: Sequence[tuple[Windows, Windows]]) -> list[Objection | None]:
     """Return the objection to each round: other load took the server's CPU, or its difference is far from the median of
     all rounds. None: valid."""
     measured = [other_loads(before, after) for before, after in rounds]
@@ -96,12 +96,12 @@ def spoiled_rounds(rounds: Sequence[tuple[Windows, Windows]]) -> list[Objection 
     usual = {host: median(values) for host, values in differences.items()}
 
     def is_unusual(one: MeasuredOtherLoad) -> bool:
-        return differs(one) and abs(_difference(one) - usual[one.load.host]) > DIFFERS
+        return has_different_load(one) and abs(_difference(one) - usual[one.load.host]) > DIFFERS
 
-    return [next((_objection(one) for one in found if takes(one) or is_unusual(one)), None) for found in measured]
+    return [next((_objection(one) for one in found if takes_server_cpu(one) or is_unusual(one)), None) for found in measured]
 
 
-def differs(measured: MeasuredOtherLoad) -> bool:
+def has_different_load(measured: MeasuredOtherLoad) -> bool:
     """Return whether other load differs between the sides by more than noise, and by more than unwatched helpers of the
     server explain: load that follows the rate, or exists only while load runs."""
     before, after = measured.load.before, measured.load.after
@@ -113,7 +113,7 @@ def differs(measured: MeasuredOtherLoad) -> bool:
     return unloaded is None or unloaded - min(before, after) > DIFFERS
 
 
-def takes(measured: MeasuredOtherLoad) -> bool:
+def takes_server_cpu(measured: MeasuredOtherLoad) -> bool:
     """Return whether other load took CPU that the server would have used, on the side with more of it."""
     most = max(measured.load.before, measured.load.after)
     known = [share for share in measured.unloaded if share is not None]
@@ -142,7 +142,7 @@ def _load_and_idle(windows: Windows, name: str) -> tuple[Floats, Floats]:
     values: list[tuple[float, float]] = []
     for window in windows:
         if name == GENERATOR:
-            seconds = (*window.seconds, *window.bound)
+            seconds = (*window.seconds, *window.saturated)
             values += [(one.other, one.idle) for one in seconds if one.other is not None and one.idle is not None]
             continue
         values += [

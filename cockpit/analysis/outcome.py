@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.analysis.warnings import RunWarning
-from cockpit.analysis.windows import Flaw
+from cockpit.analysis.windows import DiscardReason
 
 
 class Outcome(StrEnum):
@@ -139,7 +139,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     effects: tuple[Effect, ...] = ()
     values: tuple[int, int] = (0, 0)
     block: int = 0
-    left_out: tuple[dict[Flaw, int], dict[Flaw, int]] = ({}, {})
+    left_out: tuple[dict[DiscardReason, int], dict[DiscardReason, int]] = ({}, {})
     warnings: tuple[RunWarning, ...] = ()
     growing: bool = False
     needs: float | None = None

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from cockpit.model.fold_load import load_words
 from cockpit.model.load import LoadPlan
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 
 # Fields of a plan that affect the server's work. Duration, counting and workers do not.
 _COMPARED = {
@@ -90,4 +90,4 @@ def _value_words(value: Any) -> str:
         return "none"
     if isinstance(value, bool):
         return "on" if value else "off"
-    return f"{value:g}" if isinstance(value, float) else neutral(str(value), _CUT)
+    return f"{value:g}" if isinstance(value, float) else sanitize(str(value), _CUT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cockpit.analysis.baseline import Baseline
-from cockpit.analysis.thresholds import ThresholdResult, hold, parse_threshold, with_defaults
+from cockpit.analysis.thresholds import ThresholdResult, check_thresholds, parse_threshold, with_defaults
 from cockpit.model.metrics import segments_result
 from cockpit.model.state import Segment, State
 
@@ -16,4 +16,4 @@ def quick_check(state: State, segment: Segment, baseline: Baseline | None) -> tu
     plan = state.plans[segment.run]
     configured = tuple(parse_threshold(text) for text in (state.started.thresholds if state.started else ()))
     result = segments_result([segment], plan, segment.seconds)
-    return hold(with_defaults(configured, baseline, plan), result, baseline)
+    return check_thresholds(with_defaults(configured, baseline, plan), result, baseline)

@@ -68,7 +68,7 @@ class RoundsPlan(NamedTuple):
     concluded: Callable[[Verdict], bool] = is_concluded
 
     @property
-    def first(self) -> tuple[Side, ...]:
+    def first_sides(self) -> tuple[Side, ...]:
         return mirrored(self.rounds) if self.order is Order.MIRRORED else balanced(self.rounds, self.seed)
 
 

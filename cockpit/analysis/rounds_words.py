@@ -9,14 +9,14 @@ from cockpit.analysis.rounds import Announcement, RoundsPlan, RoundsProgress, la
 from cockpit.analysis.words import verdict_words
 from cockpit.model.events import RoundsBegun, RoundsEnded, Side
 from cockpit.model.state import RoundsState, RoundWindowState
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 
 _VALUES: dict[Side, str] = {"before": "old", "after": "new"}
 
 
 def title_words(begun: RoundsBegun) -> str:
     """Return `A MaxSpareServers 10 → 30`."""
-    return neutral(" ".join(filter(None, (begun.change, label_of(begun.settings)))), 100)
+    return sanitize(" ".join(filter(None, (begun.change, label_of(begun.settings)))), 100)
 
 
 def time_words(seconds: float) -> str:
@@ -24,7 +24,7 @@ def time_words(seconds: float) -> str:
     return f"{math.ceil(seconds)} s" if seconds < 100 else f"{math.ceil(seconds / 60)} min"
 
 
-def find_words(detectable: float | None) -> str:
+def detectable_effect_words(detectable: float | None) -> str:
     """Return `minimum detectable effect 4% (power 80%)`; empty if it is unknown."""
     if detectable is None:
         return ""
@@ -35,13 +35,13 @@ def offer_words(plan: RoundsPlan, expected: Announcement) -> str:
     """Return the duration and the minimum detectable effect of rounds, before they start."""
     return (
         f"{plan.rounds} rounds of 2 × {plan.seconds:g} s: at most {time_words(expected.seconds)}, less if "
-        f"the verdict is final earlier; {find_words(expected.detectable)}, based on {expected.basis.value}"
+        f"the verdict is final earlier; {detectable_effect_words(expected.detectable)}, based on {expected.basis.value}"
     )
 
 
 def announcement_words(begun: RoundsBegun) -> str:
     rounds = len(begun.first)
-    found = f"; {words}" if (words := find_words(begun.detectable)) else ""
+    found = f"; {words}" if (words := detectable_effect_words(begun.detectable)) else ""
     return f"{title_words(begun)}: at most {rounds} rounds, {time_words(begun.longest)} (seed {begun.seed}){found}"
 
 

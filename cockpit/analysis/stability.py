@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from cockpit.analysis.intervals import Floats
-from cockpit.analysis.windows import Flaw, Window, left_out, segment_window
+from cockpit.analysis.windows import DiscardReason, Window, left_out, segment_window
 from cockpit.model.load_seconds import LoadSecond
 from cockpit.model.state import Segment, State
 
@@ -49,7 +49,7 @@ class Stability(msgspec.Struct, frozen=True, kw_only=True):
     segment: int | None = None
     seconds: int = 0
     needed: int = 0
-    left_out: dict[Flaw, int] = {}
+    left_out: dict[DiscardReason, int] = {}
     rates: tuple[float, ...] = ()
     change: float = 0.0
 

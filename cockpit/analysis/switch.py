@@ -80,7 +80,7 @@ class _Side(NamedTuple):
         return cls(values, tuple(_squares(_batches(values, length)) for length in lengths))
 
 
-class Views(NamedTuple):
+class WinsorizedSides(NamedTuple):
     """One side on its scale: the blocks as they are, with low outliers winsorized, and with high ones winsorized."""
 
     whole: _Side
@@ -88,7 +88,7 @@ class Views(NamedTuple):
     without_high: _Side
 
     @classmethod
-    def of(cls, values: Floats) -> Views:
+    def of(cls, values: Floats) -> WinsorizedSides:
         whole = _Side.of(values)
         middle = _median(values)
         reach = _OUTLIER * _NORMAL_MAD * _median(np.abs(values - middle))
@@ -142,7 +142,7 @@ def effect_over_time(
     before: Floats, after: Floats, alpha: float = ALPHA, between: int = 0, scale: Scale = unscaled
 ) -> Iterator[tuple[int, Interval]]:
     """Yield, for each test so far, the number of blocks after the switch and the effect."""
-    views = Views.of(scale(before))
+    views = WinsorizedSides.of(scale(before))
     return over_time(lambda number: test_of(views, after[:number], alpha, between, scale), len(after))
 
 
@@ -177,7 +177,7 @@ def _hull(tests: Sequence[Interval]) -> Interval:
     return Interval(tests[-1].estimate, low, max(*early, *(test.high for test in tests), -math.inf))
 
 
-def first_impression(before: Floats, after: Floats, scale: Scale = unscaled) -> Interval:
+def tentative_effect(before: Floats, after: Floats, scale: Scale = unscaled) -> Interval:
     """Return the interval of a hunch; it needs LEAST blocks before the switch and one after it.
 
     It is valid for a single test, and for the noise that batches of these blocks show: enough for a hunch, not for a
@@ -194,12 +194,12 @@ def single_test(
     before: Floats, after: Floats, alpha: float = ALPHA, between: int = 0, scale: Scale = unscaled
 ) -> Interval:
     """Return the interval of a single test; see effect."""
-    return test_of(Views.of(scale(before)), after, alpha, between, scale)
+    return test_of(WinsorizedSides.of(scale(before)), after, alpha, between, scale)
 
 
-def test_of(before: Views, after: Floats, alpha: float, between: int, scale: Scale) -> Interval:
+def test_of(before: WinsorizedSides, after: Floats, alpha: float, between: int, scale: Scale) -> Interval:
     """Return the interval of a single test. `before` is scaled already."""
-    whole, up, down = _contrasts(before, Views.of(scale(after)), between)
+    whole, up, down = _contrasts(before, WinsorizedSides.of(scale(after)), between)
     if math.isnan(whole.difference):
         return Interval(0.0, -math.inf, math.inf)
     if min(whole.before, whole.after) < LEAST:
@@ -208,7 +208,7 @@ def test_of(before: Views, after: Floats, alpha: float, between: int, scale: Sca
     return Interval(whole.difference, max(low, up.interval(alpha).low), min(high, down.interval(alpha).high))
 
 
-def _contrasts(before: Views, after: Views, between: int) -> tuple[_Contrast, _Contrast, _Contrast]:
+def _contrasts(before: WinsorizedSides, after: WinsorizedSides, between: int) -> tuple[_Contrast, _Contrast, _Contrast]:
     """Return the contrast of all blocks, the one without outliers that favour a rise, and the one without those that
     favour a fall."""
     whole = _Contrast.of(before.whole, after.whole, between)
@@ -286,7 +286,7 @@ def blocks_needed(
 ) -> int | None:
     """Return the number of blocks after the switch at which the effect would exceed its bound, if effect and noise stay
     the same; an effect below `least` counts as `least`. None: the time before is too short."""
-    whole, up, down = _contrasts(Views.of(scale(before)), Views.of(scale(after)), between)
+    whole, up, down = _contrasts(WinsorizedSides.of(scale(before)), WinsorizedSides.of(scale(after)), between)
     robust = up if whole.difference > 0 else down
     candidates = [(whole.variance, max(least, whole.certain))]
     if robust.difference * whole.difference > 0:

@@ -33,7 +33,7 @@ _LEAST_BATCHES = 3
 _KNOWN = 0.75
 
 
-class Blocks(NamedTuple):
+class SwitchBlocks(NamedTuple):
     """Values of both sides, one per block, oldest first, and log CPU speeds relative to the mean before the switch,
     signed so that the values rise with them. `error` is the standard error of one speed. Without speeds both speed
     arrays are empty."""
@@ -48,15 +48,15 @@ class Blocks(NamedTuple):
     def is_adjusted(self) -> bool:
         return len(self.before_speeds) > 0
 
-    def first(self, number: int) -> Blocks:
+    def first(self, number: int) -> SwitchBlocks:
         """Return the blocks with only the first `number` after the switch."""
         return self._replace(after=self.after[:number], after_speeds=self.after_speeds[:number])
 
-    def at(self, slope: float) -> Blocks:
+    def at(self, slope: float) -> SwitchBlocks:
         """Return the values adjusted to the mean speed before the switch by this slope, without speeds."""
         if not self.is_adjusted:
             return self
-        return Blocks(
+        return SwitchBlocks(
             self.before * np.exp(-slope * self.before_speeds), self.after * np.exp(-slope * self.after_speeds)
         )
 
@@ -81,16 +81,16 @@ class Slopes(NamedTuple):
         return (low,) if low == high else (low, high)
 
 
-def with_speeds(before: Floats, after: Floats, speeds: tuple[Floats, Floats], error: float, sign: int) -> Blocks:
+def with_speeds(before: Floats, after: Floats, speeds: tuple[Floats, Floats], error: float, sign: int) -> SwitchBlocks:
     """Return the blocks with their log `speeds` (nan: unknown) of this standard error; without speeds if too few are
     known, or if a value is below 0. `sign`: 1 if the values rise with the speed, -1 if they fall."""
-    plain = Blocks(before, after)
+    plain = SwitchBlocks(before, after)
     for values, known in zip((before, after), speeds, strict=True):
         if len(values) != len(known) or np.isfinite(known).sum() < max(1.0, _KNOWN * len(known)) or values.min() < 0:
             return plain
     one, two = (_interpolated(known) for known in speeds)
     middle = float(one.mean())
-    return Blocks(before, after, sign * (one - middle), sign * (two - middle), error)
+    return SwitchBlocks(before, after, sign * (one - middle), sign * (two - middle), error)
 
 
 def reading_error(sides: Sequence[Floats], per_block: float) -> float:
@@ -108,23 +108,23 @@ def _interpolated(speeds: Floats) -> Floats:
     return np.asarray(np.interp(places, places[known], speeds[known]))
 
 
-def effect(blocks: Blocks, alpha: float = ALPHA, between: int = 0, scale: switch.Scale = switch.unscaled) -> Interval:
+def effect(blocks: SwitchBlocks, alpha: float = ALPHA, between: int = 0, scale: switch.Scale = switch.unscaled) -> Interval:
     """Return the effect of a switch; see `switch.effect`."""
     *_, (_, found) = effect_over_time(blocks, alpha, between, scale)
     return found
 
 
 def effect_over_time(
-    blocks: Blocks, alpha: float = ALPHA, between: int = 0, scale: switch.Scale = switch.unscaled
+    blocks: SwitchBlocks, alpha: float = ALPHA, between: int = 0, scale: switch.Scale = switch.unscaled
 ) -> Iterator[tuple[int, Interval]]:
     """Yield the effect at each test; see `switch.effect_over_time`."""
     if not blocks.is_adjusted:
         return switch.effect_over_time(blocks.before, blocks.after, alpha, between, scale)
-    sides: dict[float, switch.Views] = {}
+    sides: dict[float, switch.WinsorizedSides] = {}
 
-    def before(slope: float) -> switch.Views:
+    def before(slope: float) -> switch.WinsorizedSides:
         if slope not in sides:
-            sides[slope] = switch.Views.of(scale(blocks.at(slope).before))
+            sides[slope] = switch.WinsorizedSides.of(scale(blocks.at(slope).before))
         return sides[slope]
 
     def test(number: int) -> Interval:
@@ -139,13 +139,13 @@ def effect_over_time(
     return switch.over_time(test, len(blocks.after))
 
 
-def _change(blocks: Blocks, slope: float, scale: switch.Scale) -> float:
+def _change(blocks: SwitchBlocks, slope: float, scale: switch.Scale) -> float:
     adjusted = blocks.at(slope)
     change = float(scale(adjusted.after).mean() - scale(adjusted.before).mean())
     return 0.0 if math.isnan(change) else change
 
 
-def slopes(blocks: Blocks, scale: switch.Scale = switch.unscaled) -> Slopes:
+def slopes(blocks: SwitchBlocks, scale: switch.Scale = switch.unscaled) -> Slopes:
     """Return the confidence set of slopes within 0 to 1; all of that range if the set is empty, 0 without speeds."""
     if not blocks.is_adjusted:
         return Slopes(0.0, 0.0, 0.0)
@@ -196,7 +196,7 @@ def _sums(values: Floats, length: int) -> Floats:
     return sums
 
 
-def _is_shifted(blocks: Blocks) -> bool:
+def _is_shifted(blocks: SwitchBlocks) -> bool:
     """Return whether the mean speeds of the sides differ by more than chance."""
     one, two = blocks.before_speeds, blocks.after_speeds
     variance = switch.long_run_variance(one, two).value

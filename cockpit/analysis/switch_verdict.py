@@ -10,7 +10,7 @@ import numpy as np
 
 from cockpit.analysis import switch, switch_speed
 from cockpit.analysis.blocks import BLOCK, Sample, block_sample
-from cockpit.analysis.effects import MARGIN, MARGINS, MeasuredEffect, MeasuredSpeed, by_ratio, effects, metrics
+from cockpit.analysis.effects import MARGIN, MARGINS, MeasuredEffect, MeasuredAdjustment, by_ratio, effects, metrics
 from cockpit.analysis.intervals import Floats, Interval
 from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
 from cockpit.analysis.speed import log_speeds, speed_names
@@ -37,13 +37,13 @@ class _Compared(NamedTuple):
         samples = block_sample(before), block_sample(after)
         return cls((before, after), samples, backwards, max(0, int(apart // BLOCK)))
 
-    def blocks(self, name: str) -> switch_speed.Blocks:
+    def blocks(self, name: str) -> switch_speed.SwitchBlocks:
         """Return the blocks in which the metric is known, with CPU speeds if the metric depends on them."""
         names = speed_names(self.samples[0].blocks, self.samples[1].blocks, name)
         known = [~np.isnan(sample.blocks[name]) for sample in self.samples]
         one, two = (sample.blocks[name][kept] for sample, kept in zip(self.samples, known, strict=True))
         if not names or not by_ratio(name, one.mean(keepdims=True), two.mean(keepdims=True)):
-            return self._ordered(switch_speed.Blocks(one, two))
+            return self._ordered(switch_speed.SwitchBlocks(one, two))
         before, after = (
             log_speeds(sample.blocks, names)[kept] for sample, kept in zip(self.samples, known, strict=True)
         )
@@ -51,7 +51,7 @@ class _Compared(NamedTuple):
             switch_speed.with_speeds(one, two, (before, after), _reading_error(self.windows, names), _speed_sign(name))
         )
 
-    def _ordered(self, blocks: switch_speed.Blocks) -> switch_speed.Blocks:
+    def _ordered(self, blocks: switch_speed.SwitchBlocks) -> switch_speed.SwitchBlocks:
         if not self.backwards:
             return blocks
         return blocks._replace(**{name: getattr(blocks, name)[::-1] for name in blocks._fields if name != "error"})
@@ -82,7 +82,7 @@ def switch_verdict(before: Window, after: Window) -> Verdict:
     )
 
 
-def _measured_effect(compared: _Compared, name: str, blocks: switch_speed.Blocks, alpha: float) -> MeasuredEffect:
+def _measured_effect(compared: _Compared, name: str, blocks: switch_speed.SwitchBlocks, alpha: float) -> MeasuredEffect:
     scale, unit = switch_scale(name, blocks.before, blocks.after)
     logarithmic = scale is not switch.unscaled
     blocks = blocks._replace(before=blocks.before / unit, after=blocks.after / unit)
@@ -95,15 +95,15 @@ def _measured_effect(compared: _Compared, name: str, blocks: switch_speed.Blocks
     allowed = switch_speed.slopes(blocks, scale)
     if blocks.is_adjusted:
         plain = switch.effect(blocks.before, blocks.after, alpha, compared.between, scale)
-        speed = MeasuredSpeed(plain, _speed_sign(name) * blocks.shift, slopes=(allowed.low, allowed.high))
+        speed = MeasuredAdjustment(plain, _speed_sign(name) * blocks.shift, slopes=(allowed.low, allowed.high))
     likely = blocks.at(allowed.likely)
     if len(blocks.after) < switch.LEAST:
-        hunch = _in_units(switch.first_impression(likely.before, likely.after, scale), unit)
-        return MeasuredEffect(interval, logarithmic, *overall, hunch=hunch, speed=speed)
+        hunch = _in_units(switch.tentative_effect(likely.before, likely.after, scale), unit)
+        return MeasuredEffect(interval, logarithmic, *overall, tentative=hunch, speed=speed)
     reach = switch.detectable(likely.before, likely.after, alpha, scale)
     # The effect must be found at the least favourable slope.
     reach += abs(blocks.shift) * (allowed.high - allowed.low) if blocks.is_adjusted else 0.0
-    return MeasuredEffect(interval, logarithmic, *overall, unit * reach, interval.halved, speed)
+    return MeasuredEffect(interval, logarithmic, *overall, unit * reach, interval.tentative, speed)
 
 
 def _in_units(interval: Interval, unit: float) -> Interval:

@@ -66,7 +66,7 @@ class Threshold(msgspec.Struct, frozen=True):
     of_baseline: bool = False
 
     @property
-    def meaning(self) -> tuple[str, str, float, bool]:
+    def key(self) -> tuple[str, str, float, bool]:
         """A key that is equal for different spellings of one threshold."""
         return self.name, self.operator, self.value, self.of_baseline
 
@@ -102,7 +102,7 @@ def distinct(thresholds: Iterable[Threshold]) -> tuple[Threshold, ...]:
     """Return each threshold once, in its first spelling."""
     found: dict[tuple[str, str, float, bool], Threshold] = {}
     for one in thresholds:
-        found.setdefault(one.meaning, one)
+        found.setdefault(one.key, one)
     return tuple(found.values())
 
 
@@ -140,7 +140,7 @@ def with_defaults(own: tuple[Threshold, ...], base: Baseline | None, plan: LoadP
     return (*chosen, parse_threshold(DEFAULT_AGAINST[plan.open]))
 
 
-def hold(
+def check_thresholds(
     thresholds: Iterable[Threshold],
     result: RunResult,
     baseline: Baseline | None = None,
@@ -154,7 +154,7 @@ def hold(
     )
 
 
-def held_so_far(state: State, run: int, baseline: Baseline | None = None) -> tuple[ThresholdResult, ...]:
+def check_thresholds_so_far(state: State, run: int, baseline: Baseline | None = None) -> tuple[ThresholdResult, ...]:
     """Check the session's thresholds against a run so far. Invalid ones are left out, without a baseline also those
     relative to it. With a baseline and no relative threshold, the default comparison is added."""
     result = run_result(state, run)
@@ -169,7 +169,7 @@ def held_so_far(state: State, run: int, baseline: Baseline | None = None) -> tup
         parsed = [one for one in parsed if not one.of_baseline]
     elif not relative:
         parsed.append(parse_threshold(DEFAULT_AGAINST[result.plan.open]))
-    return hold(parsed, result, baseline)
+    return check_thresholds(parsed, result, baseline)
 
 
 def _check_absolute(threshold: Threshold, result: RunResult) -> ThresholdResult:
@@ -266,7 +266,7 @@ def check_abort(threshold: Threshold) -> Threshold:
     return threshold
 
 
-class Breaker:
+class AbortCheck:
     """Checks thresholds during a run. It is called with each state, and returns True once a threshold has failed.
     `failed` is the result of that threshold."""
 
@@ -288,5 +288,5 @@ class Breaker:
             return None
         early = result.seconds < _FIRST
         known = [one for one in self._thresholds if not early or one.name in _AT_ONCE]
-        outcomes = hold(known, result, self.baseline)
+        outcomes = check_thresholds(known, result, self.baseline)
         return next((one for one in outcomes if one.found is not None and one.status is Status.FAILED), None)

@@ -120,7 +120,7 @@ class TimeRanges:
         self._kept = kept
         self.behind = False
 
-    def again(self) -> None:
+    def reset_budget(self) -> None:
         """Allow `most` seconds more to be summed."""
         self._left, self.behind = self._most, False
 

@@ -17,13 +17,13 @@ from msgspec.structs import replace
 
 from cockpit.analysis.baseline import assumed_spread
 from cockpit.analysis.blocks import BLOCK
-from cockpit.analysis.effects import MeasuredEffect, MeasuredSpeed, by_ratio, effects, metrics
+from cockpit.analysis.effects import MeasuredEffect, MeasuredAdjustment, by_ratio, effects, metrics
 from cockpit.analysis.intervals import (
     FIRST_TEST,
     POWER,
     Floats,
     Interval,
-    Pool,
+    PooledVariance,
     Speeds,
     anytime,
     anytime_detectable,
@@ -34,7 +34,7 @@ from cockpit.analysis.intervals import (
     sequential,
 )
 from cockpit.analysis.objections import invalid, lost_hosts, objection, saturated_side, with_objections
-from cockpit.analysis.other_load import MeasuredOtherLoad, other_loads, spoiled, taken
+from cockpit.analysis.other_load import MeasuredOtherLoad, other_loads, other_load_objection, taken_cpu_objection
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Period, Verdict
 from cockpit.analysis.plans import differences
 from cockpit.analysis.switch_verdict import switch_verdict
@@ -42,7 +42,7 @@ from cockpit.analysis.visits import (
     Pairs,
     Values,
     Visits,
-    are_short,
+    compare_whole_runs,
     counting_error,
     log_ratios,
     mean_of,
@@ -68,7 +68,7 @@ def judge_switch(before: Window, after: Window, label: str = "", load_may_differ
     return _judged([[before]], [[after]], label, load_may_differ, lambda one, two: switch_verdict(one[0][0], two[0][0]))
 
 
-class Planned(NamedTuple):
+class PlannedComparisons(NamedTuple):
     """The planned comparisons of a study: their number, their metrics with the headline first (empty: the default), and
     the equivalence margin (share; None: that of each metric)."""
 
@@ -77,21 +77,21 @@ class Planned(NamedTuple):
     margin: float | None = None
 
 
-ALONE = Planned()
+ALONE = PlannedComparisons()
 
 
 def judge_rounds(
-    pairs: Pairs, label: str = "", budget: int | None = None, planned: Planned = ALONE, others: Sequence[Pairs] = ()
+    pairs: Pairs, label: str = "", budget: int | None = None, planned: PlannedComparisons = ALONE, others: Sequence[Pairs] = ()
 ) -> Verdict:
     """Judge rounds, each with both settings, oldest first. `budget` is the maximum number of rounds; None: no planned
     end. `others` are the rounds of the study's other comparisons under the same load: see `Speeds`."""
     before, after = [one for one, _ in pairs], [two for _, two in pairs]
-    check = spoiled if len(pairs) < FIRST_TEST else taken
+    check = other_load_objection if len(pairs) < FIRST_TEST else taken_cpu_objection
     return _judged(before, after, label, False, lambda one, two: _rounds(one, two, budget, planned, others), check)
 
 
 def judge_runs(
-    before: Visits, after: Visits, label: str = "", others: Sequence[Visits] = (), planned: Planned = ALONE
+    before: Visits, after: Visits, label: str = "", others: Sequence[Visits] = (), planned: PlannedComparisons = ALONE
 ) -> Verdict:
     """Judge several visits per setting by a single test. `others` are visits of further settings, whose variance is
     pooled."""
@@ -109,7 +109,7 @@ def judge_single_runs(before: Window, after: Window, label: str = "", load_may_d
 
 
 def _judged(
-    visits: Visits, others: Visits, label: str, load_may_differ: bool, judge: _Judge, check: _OtherLoadCheck = spoiled
+    visits: Visits, others: Visits, label: str, load_may_differ: bool, judge: _Judge, check: _OtherLoadCheck = other_load_objection
 ) -> Verdict:
     """Return the verdict of `judge` with warnings and objections. For a saturated generator see `_at_least`."""
     before, after = ([window for visit in side for window in visit] for side in (visits, others))
@@ -143,7 +143,7 @@ def _judged(
 
 
 def _rounds(
-    before: Visits, after: Visits, budget: int | None, planned: Planned, others: Sequence[Pairs] = ()
+    before: Visits, after: Visits, budget: int | None, planned: PlannedComparisons, others: Sequence[Pairs] = ()
 ) -> Verdict:
     if len(before) < FIRST_TEST:
         return replace(_runs(before, after, (), planned, repeated=budget is None), design=Design.ROUNDS)
@@ -168,15 +168,15 @@ def _rounds(
             interval = sequential(values, budget, alpha, speeds)
             reach = minimum_detectable(seen.deviation, max(budget, FIRST_TEST), alpha)
         plain = anytime(values, alpha) if budget is None else sequential(values, budget, alpha)
-        speed = MeasuredSpeed(plain, float(speeds.own.mean()), float(speeds.own.std(ddof=1))) if seen.adjusted else None
+        speed = MeasuredAdjustment(plain, float(speeds.own.mean()), float(speeds.own.std(ddof=1))) if seen.adjusted else None
         means = mean_of(name, one), mean_of(name, two)
-        return MeasuredEffect(interval, logarithmic, *means, reach, interval.halved, speed)
+        return MeasuredEffect(interval, logarithmic, *means, reach, interval.tentative, speed)
 
     return _verdict(Design.ROUNDS, before, after, sides, compare, planned)
 
 
-def _runs(before: Visits, after: Visits, others: Sequence[Visits], planned: Planned, repeated: bool = False) -> Verdict:
-    pools = [visit_values(cell, planned.metrics, are_short(cell)) for cell in others if len(cell) > 1]
+def _runs(before: Visits, after: Visits, others: Sequence[Visits], planned: PlannedComparisons, repeated: bool = False) -> Verdict:
+    pools = [visit_values(cell, planned.metrics, compare_whole_runs(cell)) for cell in others if len(cell) > 1]
 
     def compare(name: str, one: Floats, two: Floats, alpha: float) -> MeasuredEffect | None:
         one, two = (side[~np.isnan(side)] for side in (one, two))
@@ -189,7 +189,7 @@ def _runs(before: Visits, after: Visits, others: Sequence[Visits], planned: Plan
         means = mean_of(name, one), mean_of(name, two)
         one, two = (np.log(one), np.log(two)) if logarithmic else (one, two)
         level = repeated_level(len(one) + len(two), alpha) if repeated else alpha
-        interval = few_runs(one, two, Pool.of(cells), level)
+        interval = few_runs(one, two, PooledVariance.of(cells), level)
         reach = (interval.high - interval.low) / 2 * 1.4 if math.isfinite(interval.high) else None
         return MeasuredEffect(interval, logarithmic, *means, reach)
 
@@ -239,7 +239,7 @@ def _verdict(
     after: Visits,
     sides: tuple[Values, Values],
     compare: _Compare,
-    planned: Planned = ALONE,
+    planned: PlannedComparisons = ALONE,
 ) -> Verdict:
     """Return the verdict by one value per visit of both `sides`; errors have at least the interval of their count."""
 
@@ -258,7 +258,7 @@ def _verdict(
 
 def _with_saturated(visits: Visits, counted: bool) -> Visits:
     """Return the visits, with their saturated seconds included if `counted`."""
-    return [[window.with_bound() for window in visit] for visit in visits] if counted else visits
+    return [[window.with_saturated() for window in visit] for visit in visits] if counted else visits
 
 
 def _at_least(limited: Verdict, whole: Verdict, faster: Period, side: Period) -> Verdict:

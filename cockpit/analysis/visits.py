@@ -51,11 +51,11 @@ def log_ratios(sides: tuple[Values, Values], name: str) -> Differences:
 
 def side_values(before: Visits, after: Visits, further: Sequence[str] = ()) -> tuple[Values, Values]:
     """Return the values of both sides, by the same rule: see `visit_values`."""
-    whole = are_short((*before, *after))
+    whole = compare_whole_runs((*before, *after))
     return visit_values(before, further, whole), visit_values(after, further, whole)
 
 
-def are_short(visits: Visits) -> bool:
+def compare_whole_runs(visits: Visits) -> bool:
     """Return whether runs are compared as a whole, because one is too short for blocks. Windows of rounds are not:
     their segments include the next set-up."""
     windows = [window for visit in visits for window in visit if not any(one.round for one in window.segments)]
@@ -80,7 +80,7 @@ def mean_of(name: str, values: Floats) -> float:
 def counting_error(before: Visits, after: Visits) -> float:
     """Return the half width for a difference of two shares of failed requests, by counting noise alone: four standard
     errors (Agresti and Coull)."""
-    whole, total = are_short((*before, *after)), 0.0
+    whole, total = compare_whole_runs((*before, *after)), 0.0
     for side in (before, after):
         windows = [window for visit in side for window in visit]
         counted = [(one.failed, one.completed + one.errors) for window in windows for one in window.seconds]

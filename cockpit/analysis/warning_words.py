@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from cockpit.analysis.warnings import RunWarning, WarningKind
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 
 _TEXTS = {
     WarningKind.NOT_FOUND: "all {count} responses were {subject}: is the path right?",
@@ -79,9 +79,9 @@ def warning_words(*alike: RunWarning) -> str:
         name: _Range(min(one.values[name] for one in alike), max(one.values[name] for one in alike))
         for name in first.values
     }
-    text = _TEXTS[first.kind].format(subject=neutral(first.subject), **values)
+    text = _TEXTS[first.kind].format(subject=sanitize(first.subject), **values)
     named = first.kind is WarningKind.INTERPOLATED and first.subject
-    return f"{text}: {neutral(first.subject)}" if named else text
+    return f"{text}: {sanitize(first.subject)}" if named else text
 
 
 def warning_label(warning: RunWarning) -> str:

@@ -9,7 +9,7 @@ from statistics import median
 
 import msgspec
 
-from cockpit.analysis.windows import Flaw, Window
+from cockpit.analysis.windows import DiscardReason, Window
 from cockpit.model.counts import Counts, Group
 from cockpit.model.fold_load import SILENCE
 from cockpit.model.host_window import means
@@ -171,7 +171,7 @@ def _common_warnings(of: RunResult | Segment) -> list[RunWarning]:
     found = [*_refused_warnings(counts), *_redirect_warnings(of), *totals_warnings(of.totals)]
     if generator_bound(of.seconds, of.saturated):
         found.append(warning_of(WarningKind.GENERATOR_SATURATED, share=min(1.0, of.saturated / of.seconds)))
-    if share := omitted(of):
+    if share := hidden_stall_share(of):
         found.append(warning_of(WarningKind.STALLED, seconds=of.stalled, share=share))
     for name, window in of.hosts.items():
         share = means(window).get("cpu.other", 0.0) / 100
@@ -215,7 +215,7 @@ def _percentile_name(percent: float) -> str:
     return {0.0: "min", 100.0: "max"}.get(percent, f"p{percent:g}")
 
 
-def omitted(of: RunResult | Segment) -> float:
+def hidden_stall_share(of: RunResult | Segment) -> float:
     """Return the share of the time in stalls that the latencies hide (coordinated omission); else 0.
 
     Closed load sends nothing while it waits, so that a stall delays only one request per connection. At a constant
@@ -282,7 +282,7 @@ def speed_warnings(before: Sequence[Window], after: Sequence[Window]) -> tuple[R
 def comparison_warnings(windows: Sequence[Window], differences: Sequence[str]) -> tuple[RunWarning, ...]:
     """Return the warnings of a comparison of windows; `differences` are those between the loads."""
     found = [warning_of(WarningKind.LOAD_DIFFERS, ", ".join(differences))] if differences else []
-    if queued := sum(window.flawed.get(Flaw.QUEUED, 0) for window in windows):
+    if queued := sum(window.flawed.get(DiscardReason.QUEUED, 0) for window in windows):
         found.append(warning_of(WarningKind.QUEUED_SECONDS, seconds=queued))
     unread = Counter[str]()
     for window in windows:

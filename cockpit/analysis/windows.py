@@ -37,7 +37,7 @@ _LEAST_GROWN = 10.0
 READ_WITHIN = 5.5
 
 
-class Flaw(StrEnum):
+class DiscardReason(StrEnum):
     """Why a second is left out. QUEUED: arrivals were queued in the second, which counts nevertheless."""
 
     GUARD = "guard"
@@ -65,34 +65,34 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     plan: LoadPlan
     seconds: tuple[LoadSecond, ...] = ()
     guarded: int = 0
-    flawed: Mapping[Flaw, int] = MappingProxyType({})
+    flawed: Mapping[DiscardReason, int] = MappingProxyType({})
     unread: Mapping[str, int] = MappingProxyType({})
     hosts: Mapping[str, tuple[HostPoint, ...]] = MappingProxyType({})
     cpus: Mapping[str, int] = MappingProxyType({})
     segments: tuple[Segment, ...] = ()
     growing: bool = False
-    bound: tuple[LoadSecond, ...] = ()
+    saturated: tuple[LoadSecond, ...] = ()
     boots: Mapping[str, str] = MappingProxyType({})
     generator_boot: str = ""
     unloaded: Mapping[str, float] = MappingProxyType({})
 
     @property
-    def bound_share(self) -> float:
+    def saturated_share(self) -> float:
         """The share of the time in which the generator was saturated; 0 while a growing window is too short."""
         if self.growing and self.end - self.start < _LEAST_GROWN:
             return 0.0
-        saturated = self.flawed.get(Flaw.SATURATED, 0)
+        saturated = self.flawed.get(DiscardReason.SATURATED, 0)
         shares = [saturated / (saturated + len(self.seconds))] if saturated else []
         shares += [min(1.0, part.saturated / part.seconds) for part in self.segments if part.seconds > 0]
         return max(shares, default=0.0)
 
-    def with_bound(self) -> Window:
+    def with_saturated(self) -> Window:
         """Return the window with its saturated seconds counted: a lower bound of the server's capacity."""
         return msgspec.structs.replace(
             self,
-            seconds=tuple(sorted((*self.seconds, *self.bound), key=_second_of)),
-            bound=(),
-            flawed={flaw: seconds for flaw, seconds in self.flawed.items() if flaw is not Flaw.SATURATED},
+            seconds=tuple(sorted((*self.seconds, *self.saturated), key=_second_of)),
+            saturated=(),
+            flawed={flaw: seconds for flaw, seconds in self.flawed.items() if flaw is not DiscardReason.SATURATED},
             segments=tuple(msgspec.structs.replace(segment, saturated_worker_seconds=0.0) for segment in self.segments),
         )
 
@@ -103,12 +103,12 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
         return sum(waits) / len(waits) if waits else 0.0
 
 
-def left_out(windows: Iterable[Window]) -> dict[Flaw, int]:
+def left_out(windows: Iterable[Window]) -> dict[DiscardReason, int]:
     """Return the seconds of the windows that do not count, by reason."""
-    found = Counter[Flaw]()
+    found = Counter[DiscardReason]()
     for window in windows:
-        found.update({Flaw.GUARD: window.guarded, **window.flawed})
-    return {flaw: found[flaw] for flaw in Flaw if found[flaw] and flaw not in (Flaw.EDGE, Flaw.QUEUED)}
+        found.update({DiscardReason.GUARD: window.guarded, **window.flawed})
+    return {flaw: found[flaw] for flaw in DiscardReason if found[flaw] and flaw not in (DiscardReason.EDGE, DiscardReason.QUEUED)}
 
 
 def segment_window(state: State, segment: Segment) -> Window:
@@ -118,7 +118,7 @@ def segment_window(state: State, segment: Segment) -> Window:
 
 def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Window:
     """Return the window from `start` to `end`. Changes and actions within it are cut out with their guard."""
-    flawed: dict[Flaw, int] = {}
+    flawed: dict[DiscardReason, int] = {}
     known = state.seconds
     inside = known[bisect_left(known, math.ceil(start), key=_second_of) :]
     changing = [(begun, over) for begun, over in _change_spans(state) if begun < end and over > start]
@@ -127,13 +127,13 @@ def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Wi
         flaw = _flaw(second, start, end, changing)
         if flaw is None:
             kept.append(second)
-        elif flaw is Flaw.GUARD:
+        elif flaw is DiscardReason.GUARD:
             guarded += 1
-        elif flaw is not Flaw.EDGE:
+        elif flaw is not DiscardReason.EDGE:
             flawed[flaw] = flawed.get(flaw, 0) + 1
-            bound += [second] if flaw is Flaw.SATURATED else []
+            bound += [second] if flaw is DiscardReason.SATURATED else []
     if queued := sum(second.queued > 0 for second in kept):
-        flawed[Flaw.QUEUED] = queued
+        flawed[DiscardReason.QUEUED] = queued
     # Without any counted second, all saturated ones are kept.
     bound = [second for second in bound if not kept or second.second >= kept[0].second]
     first = (kept or bound)[0].second if kept or bound else end
@@ -148,7 +148,7 @@ def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Wi
         unread={name: missing for name, points in hosts.items() if (missing := unread(points, kept))},
         hosts=hosts,
         cpus={name: host.facts.cpus for name, host in state.hosts.items() if host.facts},
-        bound=tuple(bound),
+        saturated=tuple(bound),
         boots={name: host.facts.boot for name, host in state.hosts.items() if host.facts},
         generator_boot=state.started.boot if state.started else "",
         unloaded=_unloaded(state, start, end),
@@ -196,7 +196,7 @@ def counted_range(state: State, segment: Segment) -> range:
     begun = bisect_left(seconds, math.ceil(segment.start), key=_second_of)
     newest = math.floor(segment.last + 1 - WHOLE)
     for second in itertools.islice(seconds, begun, None):
-        if _flaw(second, segment.start, segment.last, changing) in (None, Flaw.SATURATED):
+        if _flaw(second, segment.start, segment.last, changing) in (None, DiscardReason.SATURATED):
             return range(second.second, newest)
     return range(0)
 
@@ -217,18 +217,18 @@ def _second_of(second: LoadSecond) -> int:
     return second.second
 
 
-def _flaw(second: LoadSecond, start: float, end: float, changing: list[tuple[float, float]]) -> Flaw | None:
+def _flaw(second: LoadSecond, start: float, end: float, changing: list[tuple[float, float]]) -> DiscardReason | None:
     """Return why a second is left out; None: it counts."""
     if any(begun < second.second + 1 and second.second < over + GUARD for begun, over in changing):
-        return Flaw.CHANGING
+        return DiscardReason.CHANGING
     if second.second < math.ceil(start) + GUARD:
-        return Flaw.GUARD
+        return DiscardReason.GUARD
     # The last second is cut by the end of the window, not by missing ticks.
     if second.second + 1 > end + (1 - WHOLE):
-        return Flaw.EDGE
+        return DiscardReason.EDGE
     if second.end - second.start < WHOLE:
-        return Flaw.PARTIAL
-    return Flaw.SATURATED if second.saturated else None
+        return DiscardReason.PARTIAL
+    return DiscardReason.SATURATED if second.saturated else None
 
 
 def _readings(points: Sequence[HostPoint], start: float, end: float) -> tuple[HostPoint, ...]:

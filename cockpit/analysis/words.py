@@ -13,10 +13,10 @@ from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, OtherLoad, Outcome, Period, Verdict
 from cockpit.analysis.stability import Stability, StabilityKind
 from cockpit.analysis.warning_words import warning_words
-from cockpit.analysis.windows import Flaw
+from cockpit.analysis.windows import DiscardReason
 from cockpit.model.counts import Counts
 from cockpit.model.metrics import LATENCIES, is_latency
-from cockpit.model.text import milliseconds, neutral, si, size
+from cockpit.model.text import milliseconds, sanitize, si, size
 
 _METRICS = {
     "cpu.busy": "CPU",
@@ -45,7 +45,7 @@ _BRIEF = {
 
 def verdict_line(verdict: Verdict) -> str:
     """Return the verdict in one line, as in `A KeepAlive Off → On: better: rate +15% (+12 to +18%) · n = 4 vs 4`."""
-    label = f"{neutral(verdict.label)}: " if verdict.label else ""
+    label = f"{sanitize(verdict.label)}: " if verdict.label else ""
     return " · ".join(filter(None, (f"{label}{verdict_words(verdict)}", basis_words(verdict))))
 
 
@@ -153,12 +153,12 @@ def value_words(effect: Effect) -> str:
 def metric_words(name: str) -> str:
     """Return `web1 CPU/request` for `web1.cpu.per_request`; other names unchanged."""
     host, _, metric = name.partition(".")
-    return f"{neutral(host)} {_METRICS[metric]}" if metric in _METRICS else name
+    return f"{sanitize(host)} {_METRICS[metric]}" if metric in _METRICS else name
 
 
 def objection_words(objection: Objection) -> str:
     side = f" {objection.side}" if objection.side else ""
-    host = neutral(objection.host)
+    host = sanitize(objection.host)
     match objection.cause:
         case Cause.GENERATOR_SATURATED:
             period = "the baseline" if objection.side is Period.BEFORE else f"the time{side}"
@@ -172,9 +172,9 @@ def objection_words(objection: Objection) -> str:
         case Cause.LOAD_DIFFERS:
             return f"the load differs: {objection.detail}"
         case Cause.RUN_FAILED:
-            return f"the run{side} failed: {neutral(objection.detail)}"
+            return f"the run{side} failed: {sanitize(objection.detail)}"
         case Cause.PARTIAL:
-            return f"metrics{side} are partial: {neutral(objection.detail)}"
+            return f"metrics{side} are partial: {sanitize(objection.detail)}"
         case _:
             return f"{objection.cause}{side}"
 
@@ -182,7 +182,7 @@ def objection_words(objection: Objection) -> str:
 def other_load_words(load: OtherLoad) -> str:
     """Return `web1: 1% of its CPU before, 48% after`."""
     before, after = (f"{100 * share:.0f}%" for share in (load.before, load.after))
-    return f"{neutral(load.host) or 'the generator’s machine'}: {before} of its CPU before, {after} after"
+    return f"{sanitize(load.host) or 'the generator’s machine'}: {before} of its CPU before, {after} after"
 
 
 def brief(verdict: Verdict) -> tuple[str, Role]:
@@ -276,16 +276,16 @@ def _instability_words(found: Stability) -> str:
             return str(found.kind)
 
 
-def left_out_words(seconds: Mapping[Flaw, int]) -> str:
+def left_out_words(seconds: Mapping[DiscardReason, int]) -> str:
     """Return `3 s after a start, 1 s covered only in part`."""
     return ", ".join(f"{number} s {_FLAWS[flaw]}" for flaw, number in seconds.items())
 
 
 _FLAWS = {
-    Flaw.GUARD: "after a start",
-    Flaw.PARTIAL: "covered only in part",
-    Flaw.SATURATED: "generator saturated",
-    Flaw.CHANGING: "during a change or an action",
+    DiscardReason.GUARD: "after a start",
+    DiscardReason.PARTIAL: "covered only in part",
+    DiscardReason.SATURATED: "generator saturated",
+    DiscardReason.CHANGING: "during a change or an action",
 }
 _METHOD = {
     Design.SWITCH: "one change under load: an anytime-valid interval of the difference of the means and of the step "

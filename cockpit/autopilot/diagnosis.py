@@ -20,7 +20,7 @@ _SPAWNED, _OVERFLOWS = 1.0, 0.5
 _WORKERS_BUSY, _GENERATOR_BOUND = 0.95, 0.1
 
 
-class Limit(StrEnum):
+class BottleneckKind(StrEnum):
     """Bottlenecks, in the order in which to remove them."""
 
     GENERATOR = "the load generator"
@@ -66,52 +66,52 @@ _COST = (
     *("tcp_nopush", "open_file_cache", "access_log", "server.event-handler", "proxy_cache", "cache", "default_ttl"),
 )
 _SPREAD = ("worker_processes", "nbthread", "workers", "server.max-worker", "threads", "worker_class", "mpm")
-_AFFECTED_BY: dict[Limit, tuple[str, ...]] = {
-    Limit.OVERFLOWS: (*_QUEUE, *_WORKERS),
-    Limit.WORKERS: _WORKERS,
-    Limit.QUEUED: _WORKERS,
-    Limit.CHURN: _SPARE,
-    Limit.MEMORY: _MEMORY,
-    Limit.DISK: _DISK,
-    Limit.CORE: _SPREAD,
-    Limit.CPU: _COST,
-    Limit.QUOTA: _COST,
-    Limit.NOTHING: (*_WORKERS, *_COST),
+_AFFECTED_BY: dict[BottleneckKind, tuple[str, ...]] = {
+    BottleneckKind.OVERFLOWS: (*_QUEUE, *_WORKERS),
+    BottleneckKind.WORKERS: _WORKERS,
+    BottleneckKind.QUEUED: _WORKERS,
+    BottleneckKind.CHURN: _SPARE,
+    BottleneckKind.MEMORY: _MEMORY,
+    BottleneckKind.DISK: _DISK,
+    BottleneckKind.CORE: _SPREAD,
+    BottleneckKind.CPU: _COST,
+    BottleneckKind.QUOTA: _COST,
+    BottleneckKind.NOTHING: (*_WORKERS, *_COST),
 }
 # Metrics of status pages: busy and idle workers; requests queued for a worker.
 _BUSY = (("apache.busy", "apache.idle"), ("lighttpd.busy", "lighttpd.idle"), ("php-fpm.active", "php-fpm.idle"))
 _QUEUED = ("php-fpm.queued", "haproxy.queued")
 
 
-class FoundLimit(NamedTuple):
+class Bottleneck(NamedTuple):
     """A bottleneck on a host ("": the generator's machine), its evidence as text, and the knobs that affect it."""
 
-    limit: Limit
+    limit: BottleneckKind
     host: str
     evidence: str
     knobs: tuple[str, ...] = ()
 
 
-def diagnosis(result: RunResult, hosts: Mapping[str, HostState], knobs: Sequence[Knob]) -> list[FoundLimit]:
+def find_bottlenecks(result: RunResult, hosts: Mapping[str, HostState], knobs: Sequence[Knob]) -> list[Bottleneck]:
     """Return the bottlenecks of a run, at least one (NOTHING). `hosts`: their state at the end of the run."""
-    found = [FoundLimit(*each) for each in _of_generator(result)]
+    found = [Bottleneck(*each) for each in _of_generator(result)]
     for name, window in result.hosts.items():
         metrics = host_metrics(window, result.seconds)
         host = hosts.get(name)
         cores = [100 - core.idle - core.iowait for core in (host.cores if host else ()) if core is not None]
-        found += [FoundLimit(limit, name, words) for limit, words in limits_of(metrics, cores)]
-    found = found or [FoundLimit(Limit.NOTHING, "", "no queue, CPU, memory or disk is at its limit")]
-    order = list(Limit)
+        found += [Bottleneck(limit, name, words) for limit, words in host_bottlenecks(metrics, cores)]
+    found = found or [Bottleneck(BottleneckKind.NOTHING, "", "no queue, CPU, memory or disk is at its limit")]
+    order = list(BottleneckKind)
     found.sort(key=lambda each: order.index(each.limit))
     return [each._replace(knobs=_affecting(each, knobs)) for each in found]
 
 
-def proposed(found: Sequence[FoundLimit]) -> tuple[str, ...]:
+def suggested_knobs(found: Sequence[Bottleneck]) -> tuple[str, ...]:
     """Return the knobs that affect any of the bottlenecks, those of the first bottleneck first."""
     return tuple(dict.fromkeys(name for each in found for name in each.knobs))
 
 
-def _affecting(found: FoundLimit, knobs: Sequence[Knob]) -> tuple[str, ...]:
+def _affecting(found: Bottleneck, knobs: Sequence[Knob]) -> tuple[str, ...]:
     names = _AFFECTED_BY.get(found.limit, ())
     of_host = [knob for knob in knobs if found.host in ("", knob.host)]
     return tuple(
@@ -119,56 +119,56 @@ def _affecting(found: FoundLimit, knobs: Sequence[Knob]) -> tuple[str, ...]:
     )
 
 
-def _of_generator(result: RunResult) -> Iterator[tuple[Limit, str, str]]:
+def _of_generator(result: RunResult) -> Iterator[tuple[BottleneckKind, str, str]]:
     if result.seconds > 0 and result.saturated / result.seconds >= _GENERATOR_BOUND:
         share = result.saturated / result.seconds
         yield (
-            Limit.GENERATOR,
+            BottleneckKind.GENERATOR,
             "",
             f"its CPU was the bottleneck for {share:.0%} of the time; add load processes or machines",
         )
 
 
-def limits_of(metrics: Mapping[str, float], cores: Sequence[float]) -> Iterator[tuple[Limit, str]]:
+def host_bottlenecks(metrics: Mapping[str, float], cores: Sequence[float]) -> Iterator[tuple[BottleneckKind, str]]:
     """Yield the bottlenecks of a host with their evidence. `metrics` are over a run; `cores`: use of each CPU (%)."""
     if (overflows := metrics.get("listen.ListenOverflows", 0.0)) >= _OVERFLOWS:
-        yield Limit.OVERFLOWS, f"{overflows:.1f} connections/s found the accept queue full"
+        yield BottleneckKind.OVERFLOWS, f"{overflows:.1f} connections/s found the accept queue full"
     for busy, idle in _BUSY:
         if busy in metrics and metrics[busy] >= _WORKERS_BUSY * (metrics[busy] + metrics.get(idle, 0.0)) > 0:
             yield (
-                Limit.WORKERS,
+                BottleneckKind.WORKERS,
                 f"{metrics[busy]:.0f} busy, {metrics.get(idle, 0.0):.0f} idle ({busy.partition('.')[0]})",
             )
     for name in _QUEUED:
         if metrics.get(name, 0.0) >= 1:
-            yield Limit.QUEUED, f"{metrics[name]:.0f} on average ({name})"
+            yield BottleneckKind.QUEUED, f"{metrics[name]:.0f} on average ({name})"
     if (spawned := metrics.get("processes.spawned_per_s", 0.0)) >= _SPAWNED:
-        yield Limit.CHURN, f"{spawned:.1f} spawned/s"
+        yield BottleneckKind.CHURN, f"{spawned:.1f} spawned/s"
     if metrics.get("swapping.pswpin", 0.0) + metrics.get("swapping.pswpout", 0.0) > 0:
-        yield Limit.MEMORY, "pages are swapped in or out"
+        yield BottleneckKind.MEMORY, "pages are swapped in or out"
     elif 100 * metrics.get("memory.available", 1.0) < _MEMORY_SHORT * metrics.get("memory.total", 1.0):
-        yield Limit.MEMORY, f"{100 * metrics['memory.available'] / metrics['memory.total']:.0f}% available"
+        yield BottleneckKind.MEMORY, f"{100 * metrics['memory.available'] / metrics['memory.total']:.0f}% available"
     elif metrics.get("cgroup.memory", 0.0) > 100 - _MEMORY_SHORT:
-        yield Limit.MEMORY, f"its cgroup uses {metrics['cgroup.memory']:.0f}% of its limit"
+        yield BottleneckKind.MEMORY, f"its cgroup uses {metrics['cgroup.memory']:.0f}% of its limit"
     if (throttled := metrics.get("cgroup.throttled", 0.0)) >= _WAIT:
         quota = f", quota {metrics['cgroup.quota'] / 100:.3g} CPUs" if "cgroup.quota" in metrics else ""
-        yield Limit.QUOTA, f"throttled in {throttled:.0f}% of the periods{quota}"
+        yield BottleneckKind.QUOTA, f"throttled in {throttled:.0f}% of the periods{quota}"
     if max(metrics.get("pressure.sio", 0.0), metrics.get("cpu.iowait", 0.0)) >= _WAIT:
-        yield Limit.DISK, f"{max(metrics.get('pressure.sio', 0.0), metrics.get('cpu.iowait', 0.0)):.0f}% of the time"
+        yield BottleneckKind.DISK, f"{max(metrics.get('pressure.sio', 0.0), metrics.get('cpu.iowait', 0.0)):.0f}% of the time"
     yield from _of_cpu(metrics, cores)
 
 
-def _of_cpu(metrics: Mapping[str, float], cores: Sequence[float]) -> Iterator[tuple[Limit, str]]:
+def _of_cpu(metrics: Mapping[str, float], cores: Sequence[float]) -> Iterator[tuple[BottleneckKind, str]]:
     if "cpu.idle" not in metrics:
         return
     busy = 100 - metrics["cpu.idle"] - metrics.get("cpu.iowait", 0.0)
     waits = metrics.get("pressure.scpu", 0.0)
     if busy >= _HOST_BUSY:
-        yield Limit.CPU, f"{busy:.0f}% busy"
+        yield BottleneckKind.CPU, f"{busy:.0f}% busy"
     elif waits >= _CPU_WAIT:
         yield (
-            Limit.CPU,
+            BottleneckKind.CPU,
             f"tasks waited for a CPU for {waits:.0f}% of the time while {100 - busy:.0f}% was idle, because of a quota",
         )
     elif len(cores) > 1 and max(cores) >= _CORE_BUSY:
-        yield Limit.CORE, f"busiest CPU {max(cores):.0f}%, all CPUs {busy:.0f}%"
+        yield BottleneckKind.CORE, f"busiest CPU {max(cores):.0f}%, all CPUs {busy:.0f}%"

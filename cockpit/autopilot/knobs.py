@@ -35,11 +35,11 @@ def searched_knob(knob: Knob, wanted: str, original: str) -> SearchedKnob:
         texts[list(numbers).index(original_number)] = original
     values = (*texts, *others)
     for value in values:
-        if value != original and (problem := knob.malformed(value) or knob.refuses(value)):
+        if value != original and (problem := knob.format_error(value) or knob.value_error(value)):
             raise UsageError(f"{knob.name}={value}: {problem}")
     if len(values) < 2:
         raise UsageError(f"{knob.name}: only one value to try; give a range: --knob {knob.name}=5..400")
-    return SearchedKnob(knob.name, values, len(numbers), knob.price)
+    return SearchedKnob(knob.name, values, len(numbers), knob.effective_cost)
 
 
 def space_of(knobs: Sequence[SearchedKnob]) -> Space:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
-from cockpit.autopilot.diagnosis import FoundLimit
+from cockpit.autopilot.diagnosis import Bottleneck
 from cockpit.autopilot.runner import Autopilot, SearchResult
 
 
-class Person(Protocol):
-    async def choose(self, found: Sequence[FoundLimit], knobs: Sequence[str], left_out: Sequence[str]) -> Sequence[str]:
+class SearchDecisions(Protocol):
+    async def choose(self, found: Sequence[Bottleneck], knobs: Sequence[str], left_out: Sequence[str]) -> Sequence[str]:
         """Return the knobs to search, at least one. `found`: bottlenecks of the server; `left_out`: a line per knob
         that cannot be searched."""
 
-    def began(self, pilot: Autopilot) -> None:
+    def search_started(self, pilot: Autopilot) -> None:
         """Take the search when it starts; from now on it can be paused."""
 
     async def approve(self, values: Mapping[str, str]) -> bool:
@@ -25,4 +25,4 @@ class Person(Protocol):
 
 
 # Runs a search with the decisions of this user.
-Search = Callable[[Person], Awaitable[SearchResult]]
+RunSearch = Callable[[SearchDecisions], Awaitable[SearchResult]]

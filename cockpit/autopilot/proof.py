@@ -13,7 +13,7 @@ from typing import NamedTuple
 from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.outcome import Effect, Outcome, Verdict
 from cockpit.analysis.sides import side_of_segments
-from cockpit.analysis.thresholds import Threshold, hold
+from cockpit.analysis.thresholds import Threshold, check_thresholds
 from cockpit.model.metrics import is_latency
 from cockpit.model.state import State
 
@@ -42,7 +42,7 @@ class Proof(NamedTuple):
         undecided = [effect for effect in self._guarded(verdict) if not self._is_harmless(effect)]
         return not undecided or any(effect.low is not None and effect.low > effect.margin for effect in undecided)
 
-    def objection(self, verdict: Verdict, state: State) -> str:
+    def rejection_reason(self, verdict: Verdict, state: State) -> str:
         """Return the reason against the values; "" if they are accepted."""
         if not self.is_better(verdict):
             return "not confirmed by the rounds"
@@ -72,7 +72,7 @@ class Proof(NamedTuple):
         segments = [segment for segment in state.segments if segment.number in verdict.after]
         if not segments:
             return
-        for result in hold(self.constraints, side_of_segments(state, segments, "the rounds").result):
+        for result in check_thresholds(self.constraints, side_of_segments(state, segments, "the rounds").result):
             if not result.holds:
                 found = "unknown" if result.found is None else f"{result.found:.4g}"
                 yield f"{result.threshold.text} failed in the rounds ({result.threshold.name} {found})"

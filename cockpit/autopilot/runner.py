@@ -16,7 +16,7 @@ from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.rounds import UNCOUNTED, WINDOW, RoundsPlan
 from cockpit.analysis.switch import long_run_variance
-from cockpit.analysis.thresholds import Breaker, Threshold, ThresholdResult, hold, parse_threshold
+from cockpit.analysis.thresholds import AbortCheck, Threshold, ThresholdResult, check_thresholds, parse_threshold
 from cockpit.analysis.windows import GUARD, segment_window
 from cockpit.autopilot.knobs import space_of
 from cockpit.autopilot.proof import Proof
@@ -26,15 +26,15 @@ from cockpit.model.autopilot import (
     AutopilotBegun,
     AutopilotEnded,
     AutopilotTrial,
-    Purpose,
+    TrialPurpose,
     SearchPlan,
     TrialOutcome,
 )
-from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, HostError, TargetError, UsageError
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError, TargetError, UsageError
 from cockpit.model.metrics import RunResult, metric_value, run_result
 from cockpit.model.state import State
-from cockpit.model.text import counted, elapsed
-from cockpit.session.controls import Afterwards
+from cockpit.model.text import count_text, elapsed
+from cockpit.session.controls import FinalSide
 from cockpit.session.live_session import LiveSession
 
 # Maximum duration of an evaluation (s), and the target for the relative standard error of its mean.
@@ -105,7 +105,7 @@ class Autopilot:
         return not self._resumed.is_set()
 
     @property
-    def left(self) -> float:
+    def remaining_seconds(self) -> float:
         """Remaining budget (s); pauses and waiting for an answer do not count."""
         return self.plan.budget - (self._source.now() - self._began - self._paused)
 
@@ -165,7 +165,7 @@ class Autopilot:
             diagnosis = "the diagnosis, " if self._spent else ""
             raise UsageError(
                 f"--budget {elapsed(self.plan.budget)}: too short for {diagnosis}the first {points} evaluations of"
-                f" {counted(len(self.plan.knobs), 'knob')} and the proof; use --budget"
+                f" {count_text(len(self.plan.knobs), 'knob')} and the proof; use --budget"
                 f" {math.ceil((least + self._spent) / 60)}m"
             )
 
@@ -184,7 +184,7 @@ class Autopilot:
             if not await self._is_approved(point):
                 self._search.exclude(point)
                 continue
-            purpose: Purpose = "search" if self._search.searching else "spread"
+            purpose: TrialPurpose = "search" if self._search.searching else "spread"
             await self._evaluate(point, "original" if point == self._search.start else purpose)
         await self._race()
         best = self._search.best()
@@ -215,7 +215,7 @@ class Autopilot:
         if self._failures >= _MAX_FAILURES:
             raise TargetError(f"{_MAX_FAILURES} consecutive evaluations failed; last error: {self._last_error}")
         # Besides the next point, the best points are measured again.
-        if (1 + _RACED) * self._evaluation() + self._proof() > self.left:
+        if (1 + _RACED) * self._evaluation() + self._proof() > self.remaining_seconds:
             return False
         trials = [trial for trial in self._search.trials if trial.point != self._search.start]
         enough = len(trials) >= 2 * len(self.plan.knobs) + 2 + _MIN_SEARCHED
@@ -237,15 +237,15 @@ class Autopilot:
     async def _race(self) -> None:
         """Measure the best points again, so that a lucky measurement does not win."""
         for point in self._search.best(_RACED):
-            if point != self._search.start and self._evaluation() + self._proof() <= self.left:
+            if point != self._search.start and self._evaluation() + self._proof() <= self.remaining_seconds:
                 await self._evaluate(point, "race")
 
-    async def _evaluate(self, point: Point, purpose: Purpose) -> TrialOutcome:
+    async def _evaluate(self, point: Point, purpose: TrialPurpose) -> TrialOutcome:
         """Measure a point and add the result to the search; failing settings are a result, too."""
         moved = self._changed(self._search.space.values(point))
         plan = self._source.profile.plan
         self._source.load.plan = replace(plan, requests=None, duration=self._seconds, stages=(), warmup=float(GUARD))
-        breaker = Breaker([_abort_limit(constraint) for constraint in self._constraints])
+        breaker = AbortCheck([_abort_limit(constraint) for constraint in self._constraints])
         self._skipping = False
         number, begun, run = len(self._search.trials) + 1, self._source.now(), self._source.load.runs
 
@@ -259,7 +259,7 @@ class Autopilot:
                 await self._source.tuning.try_out(moved, self._seconds + GUARD + _ROLLBACK_DELAY, measure)
             else:
                 await measure()
-        except (ChangeUndone, ChangeRefused, TargetError) as error:
+        except (ChangeRolledBack, ChangeRefused, TargetError) as error:
             detail = str(error)
         except HostError as error:
             # The lost host rolls back by itself.
@@ -287,7 +287,7 @@ class Autopilot:
     def _take_result(
         self,
         point: Point,
-        purpose: Purpose,
+        purpose: TrialPurpose,
         number: int,
         result: RunResult | None,
         broken: ThresholdResult | None,
@@ -346,15 +346,15 @@ class Autopilot:
         values = self._search.space.values(best)
         plan = self._source.profile.plan
         self._source.load.plan = replace(plan, requests=None, stages=(), warmup=0.0)
-        rounds = max(FIRST_TEST, min(ROUNDS, int(self.left / self._round())))
+        rounds = max(FIRST_TEST, min(ROUNDS, int(self.remaining_seconds / self._round())))
         proof = Proof(self.plan.metric, self._constraints)
         proven = await self._source.tuning.prove(
             self._changed(values),
             RoundsPlan(rounds, WINDOW, seed=self.plan.seed, concluded=proof.is_decided),
-            Afterwards.RESTORED,
+            FinalSide.RESTORED,
         )
         verdict = proven.verdict
-        detail = "no complete round" if verdict is None else proof.objection(verdict, self._live.state)
+        detail = "no complete round" if verdict is None else proof.rejection_reason(verdict, self._live.state)
         ended = replace(self._nothing(detail), values=values, rounds=proven.number)
         return SearchResult(ended if detail else replace(ended, outcome="better"), verdict)
 
@@ -368,7 +368,7 @@ def _margins(constraints: tuple[Threshold, ...], result: RunResult | None) -> tu
         return tuple(FAILED for _ in constraints)
     return tuple(
         margin_of(each.found, each.threshold.value, below=each.threshold.operator in ("<", "<="), holds=each.holds)
-        for each in hold(constraints, result)
+        for each in check_thresholds(constraints, result)
     )
 
 

@@ -113,7 +113,7 @@ class Search:
             apart = sum(table[chosen[:, at][:, None], chosen[:, at][None, :]] for at, table in tables)
             return float(np.asarray(apart + 1e9 * np.eye(len(chosen))).min())
 
-        draws = [self.space.spread(number, self._draw) for _ in range(_DRAWS)]
+        draws = [self.space.latin_hypercube(number, self._draw) for _ in range(_DRAWS)]
         return [point for point in max(draws, key=nearest) if point != self.start]
 
     def _candidates(self) -> list[Point]:

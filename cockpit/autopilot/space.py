@@ -27,14 +27,14 @@ class Dimension(NamedTuple):
 
     knob: str
     values: tuple[str, ...]
-    places: tuple[float | None, ...]
+    positions: tuple[float | None, ...]
 
     def distances(self) -> Floats:
         """Return the squared distances between all values, (values, values)."""
         found = np.full((len(self.values), len(self.values)), _UNORDERED)
-        for at, here in enumerate(self.places):
+        for at, here in enumerate(self.positions):
             found[at, at] = 0.0
-            for other, there in enumerate(self.places):
+            for other, there in enumerate(self.positions):
                 if here is not None and there is not None:
                     found[at, other] = (here - there) ** 2
         return found
@@ -73,13 +73,13 @@ class Space:
     def neighbours(self, point: Point) -> Iterator[Point]:
         """Yield the points that differ in one knob: one step in an ordered knob, any value in an unordered one."""
         for at, dimension in enumerate(self.dimensions):
-            here = dimension.places[point[at]]
-            for other, there in enumerate(dimension.places):
+            here = dimension.positions[point[at]]
+            for other, there in enumerate(dimension.positions):
                 ordered = here is not None and there is not None
                 if other != point[at] and (not ordered or abs(other - point[at]) == 1):
                     yield (*point[:at], other, *point[at + 1 :])
 
-    def spread(self, number: int, draw: Random) -> list[Point]:
+    def latin_hypercube(self, number: int, draw: Random) -> list[Point]:
         """Return points that cover the space: each value of each knob about equally often (a Latin hypercube)."""
         columns = []
         for dimension in self.dimensions:

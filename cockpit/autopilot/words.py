@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.words import effect_words
-from cockpit.autopilot.diagnosis import FoundLimit
+from cockpit.autopilot.diagnosis import Bottleneck
 from cockpit.model.autopilot import AutopilotBegun, AutopilotEnded, AutopilotState, AutopilotTrial, SearchPlan
-from cockpit.model.text import elapsed, milliseconds, neutral, si
+from cockpit.model.text import elapsed, milliseconds, sanitize, si
 
 # Metrics in the result besides the searched one.
 _OTHER_METRICS = ("rate", "p50", "p99", "errors")
@@ -16,14 +16,14 @@ _OTHER_METRICS = ("rate", "p50", "p99", "errors")
 
 def plan_lines(begun: AutopilotBegun) -> Iterator[str]:
     plan, original = begun.plan, begun.original
-    yield from map(neutral, begun.limits)
+    yield from map(sanitize, begun.limits)
     goal = f"{'maximize' if plan.maximize else 'minimize'} {plan.metric}"
     constraints = f" subject to {' and '.join(plan.constraints)}" if plan.constraints else ""
     yield f"{goal}{constraints}; budget {elapsed(plan.budget)} including the proof; seed {plan.seed}"
     for knob in plan.knobs:
-        values = ", ".join(shown(value) for value in knob.values)
-        cost = f"; cost of a change: {neutral(knob.cost)}" if knob.cost else ""
-        yield f"  {neutral(knob.knob)}: {values} (now {shown(original.get(knob.knob, ''))}{cost})"
+        values = ", ".join(setting_text(value) for value in knob.values)
+        cost = f"; cost of a change: {sanitize(knob.cost)}" if knob.cost else ""
+        yield f"  {sanitize(knob.knob)}: {values} (now {setting_text(original.get(knob.knob, ''))}{cost})"
 
 
 def trial_line(trial: AutopilotTrial, state: AutopilotState) -> str:
@@ -40,13 +40,13 @@ def trial_cells(trial: AutopilotTrial, state: AutopilotState) -> tuple[str, str,
     settings = values_words(changed) if changed else "the original values"
     if trial.outcome != "measured":
         outcome = "constraint failed" if trial.outcome == "broken" else trial.outcome
-        return settings, "", f"{outcome}: {neutral(trial.detail, 200)}"
+        return settings, "", f"{outcome}: {sanitize(trial.detail, 200)}"
     failed = [text for text, margin in zip(plan.constraints, trial.margins, strict=False) if margin < 0]
-    problem = f"constraint failed: {neutral(', '.join(failed))}" if failed else ""
+    problem = f"constraint failed: {sanitize(', '.join(failed))}" if failed else ""
     return settings, metric_words(plan.metric, trial.metric), problem
 
 
-def claim(state: AutopilotState, verdict: Verdict | None) -> str:
+def result_line(state: AutopilotState, verdict: Verdict | None) -> str:
     """Return the result of a finished search, in one line."""
     ended = state.ended
     if ended is None:
@@ -67,11 +67,11 @@ def claim(state: AutopilotState, verdict: Verdict | None) -> str:
 
 
 def values_words(values: Mapping[str, str]) -> str:
-    return ", ".join(f"{neutral(name)} {shown(value)}" for name, value in values.items())
+    return ", ".join(f"{sanitize(name)} {setting_text(value)}" for name, value in values.items())
 
 
-def shown(value: str) -> str:
-    return neutral(value, 80) if value else "not set"
+def setting_text(value: str) -> str:
+    return sanitize(value, 80) if value else "not set"
 
 
 def metric_words(metric: str, value: float | None) -> str:
@@ -84,12 +84,12 @@ def _reason(ended: AutopilotEnded, verdict: Verdict | None, plan: SearchPlan) ->
     tried = f"{values_words(ended.values)}: " if ended.values else ""
     effect = verdict.effect(plan.metric) if verdict else None
     found = f" ({effect_words(effect)})" if effect else ""
-    return f"{tried}{neutral(ended.detail, 300)}{found}"
+    return f"{tried}{sanitize(ended.detail, 300)}{found}"
 
 
-def diagnosis_lines(found: Sequence[FoundLimit]) -> Iterator[str]:
+def diagnosis_lines(found: Sequence[Bottleneck]) -> Iterator[str]:
     """Yield one line per bottleneck, with the knobs that affect it."""
     for each in found:
-        host = f"{neutral(each.host)}: " if each.host else ""
-        knobs = f" → {', '.join(map(neutral, each.knobs))}" if each.knobs else ""
+        host = f"{sanitize(each.host)}: " if each.host else ""
+        knobs = f" → {', '.join(map(sanitize, each.knobs))}" if each.knobs else ""
         yield f"bottleneck: {host}{each.limit} ({each.evidence}){knobs}"

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Sequence
 
 from cockpit.cli.arguments import make_parser
-from cockpit.cli.parser import joined
+from cockpit.cli.parser import join_time_values
 from cockpit.cli.signals import ended_by_signals
 from cockpit.cli.terminal import drop_output, open_closed_streams
 from cockpit.model.errors import EXIT_INTERRUPTED, EXIT_USAGE, CockpitError
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 
 # Maximum length of an error line, which may contain long paths and texts of hosts.
 _MAX_ERROR = 1 << 20
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for text in given:
         if any("\ud800" <= char <= "\udfff" for char in text):
             return _refuse(f"{text!a}: not valid in this terminal's encoding", EXIT_USAGE)
-    options = make_parser().parse_args(joined(given or ["start"]))
+    options = make_parser().parse_args(join_time_values(given or ["start"]))
     try:
         with ended_by_signals():
             code: int = options.command(options)
@@ -45,5 +45,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _refuse(problem: str, code: int) -> int:
-    print(f"cockpit: {neutral(problem, _MAX_ERROR)}", file=sys.stderr)
+    print(f"cockpit: {sanitize(problem, _MAX_ERROR)}", file=sys.stderr)
     return code

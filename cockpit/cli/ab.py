@@ -8,7 +8,7 @@ from argparse import Namespace
 
 from msgspec.structs import replace
 
-from cockpit.cli.live import RecordTo, SessionEnd, headless
+from cockpit.cli.live import RecordingTarget, SessionEnd, headless
 from cockpit.cli.load_plan import FLAGS, errors_name_flags, given_headers
 from cockpit.cli.terminal import emit
 from cockpit.load.preflight import preflight
@@ -35,7 +35,7 @@ def ab(options: Namespace) -> int:
     outcome = headless(
         Profile(name="ab", plan=plan),
         None,
-        RecordTo(),
+        RecordingTarget(),
         limit=options.timelimit,
         quiet=options.quiet,
         listen=lambda events: ticks.extend(event for event in events if isinstance(event, Tick)),

@@ -10,7 +10,7 @@ from typing import Any
 
 from cockpit import __version__
 from cockpit.cli.appearance_options import add_appearance
-from cockpit.cli.export_formats import EXPORT_FORMATS, takers
+from cockpit.cli.export_formats import EXPORT_FORMATS, formats_with
 from cockpit.cli.flags import Flag, FlagTable, add_flags
 from cockpit.cli.load_arguments import add_ab, add_load, add_ssh_config, add_trust
 from cockpit.cli.pages import BASELINE, GROUPS, RECORDINGS, START, TUNE, add_command, overview
@@ -267,24 +267,24 @@ def _add_tune(parser: CommandParser, **settings: Any) -> None:
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("file", metavar="FILE", help=f"a recording; for {takers('run')} FILE#2 is its second run")
+    add("file", metavar="FILE", help=f"a recording; for {formats_with('run')} FILE#2 is its second run")
     add("--format", choices=tuple(EXPORT_FORMATS), help="default: by the suffix of -o")
     add("-o", "--output", type=Path, metavar="FILE", help="write to FILE (default: stdout)")
     add("--at", metavar="T", help="svg: instant (default: the end); cast: start; e.g. 90s, -30s, 14:05")
-    add("--until", metavar="T", help=f"{takers('until')}: end (default: the end of the recording)")
+    add("--until", metavar="T", help=f"{formats_with('until')}: end (default: the end of the recording)")
     add(
         "--every",
         type=seconds,
         default=1.0,
         metavar="T",
-        help=f"{takers('every')}: session time between frames (default 1s)",
+        help=f"{formats_with('every')}: session time between frames (default 1s)",
     )
-    add("--size", default="120x40", metavar="COLSxROWS", help=f"{takers('size')}: size of the screen (default 120x40)")
+    add("--size", default="120x40", metavar="COLSxROWS", help=f"{formats_with('size')}: size of the screen (default 120x40)")
     add(
         "--keys",
         default="",
         metavar="LIST",
-        help=f"{takers('keys')}: keys to press first, as Textual names them: p,s,down",
+        help=f"{formats_with('keys')}: keys to press first, as Textual names them: p,s,down",
     )
 
 

@@ -13,23 +13,23 @@ from msgspec.structs import asdict, replace
 
 from cockpit.analysis.thresholds import parse_threshold
 from cockpit.analysis.windows import GUARD
-from cockpit.autopilot.diagnosis import FoundLimit, diagnosis, proposed
+from cockpit.autopilot.diagnosis import Bottleneck, find_bottlenecks, suggested_knobs
 from cockpit.autopilot.knobs import searched_knob
-from cockpit.autopilot.person import Person, Search
+from cockpit.autopilot.person import SearchDecisions, RunSearch
 from cockpit.autopilot.runner import Autopilot, SearchResult
-from cockpit.autopilot.words import claim, diagnosis_lines, plan_lines, trial_line, values_words
+from cockpit.autopilot.words import result_line, diagnosis_lines, plan_lines, trial_line, values_words
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.crew import crew_of
-from cockpit.cli.live import RecordTo, nothing, report_gaps, report_recording, run_headless
+from cockpit.cli.live import RecordingTarget, no_progress, report_gaps, report_recording, run_headless
 from cockpit.cli.profile_argument import at_address, named_profile
 from cockpit.cli.terminal import can_ask, confirmed, emit, on_terminal
 from cockpit.cli.trusting import require_trust
-from cockpit.hosts.prompts import Questions
+from cockpit.hosts.prompts import PromptQueue
 from cockpit.model.autopilot import SearchedKnob, SearchPlan
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, ChangeRefused, ProfileError, TargetError, UsageError
 from cockpit.model.knobs import Knob
 from cockpit.model.metrics import run_result
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.report.encoding import to_json
@@ -55,7 +55,7 @@ def autopilot(options: Namespace) -> int:
         )
     require_trust(profile, options.profile, accepted=options.trust)
     profile = at_address(profile, options.ssh_config)
-    with Secrets(profile).out_of_errors():
+    with Secrets(profile).redact_errors():
         return asyncio.run((_diagnose if options.diagnose else _search)(options, profile, knobs))
 
 
@@ -70,7 +70,7 @@ def _knobs(profile: Profile, options: Namespace) -> dict[str, str]:
             raise UsageError(f"unknown knob {name!r}; the profile has: {', '.join(known)}")
     chosen = [known[name] for name in requested]
     if options.no_restart:
-        chosen = [knob for knob in chosen if knob.price not in ("restart", "remount")]
+        chosen = [knob for knob in chosen if knob.effective_cost not in ("restart", "remount")]
     chosen = [knob for knob in chosen if not knob.written_only]
     if not chosen:
         raise UsageError("no knobs to search: each needs a restart, or is written without becoming active")
@@ -122,21 +122,21 @@ async def _diagnose(options: Namespace, profile: Profile, knobs: Mapping[str, st
     """Measure the current settings; print the bottlenecks and the knobs that affect them."""
     async with crew_of(profile, options.ssh_config) as crew:
         live = LiveSession(profile, ssh_config=options.ssh_config, crew=crew)
-        found = await run_headless(live, lambda: _find_bottlenecks(live, options.seconds, knobs), nothing())
+        found = await run_headless(live, lambda: _find_bottlenecks(live, options.seconds, knobs), no_progress())
     if found is None:
         return EXIT_INTERRUPTED
     if options.json:
         emit(to_json([each._asdict() for each in found]))
         return EXIT_GOOD
     emit("\n".join(diagnosis_lines(found)))
-    if names := proposed(found):
+    if names := suggested_knobs(found):
         emit(
-            f"search them: cockpit autopilot {options.profile} {' '.join(f'--knob {neutral(name)}' for name in names)}"
+            f"search them: cockpit autopilot {options.profile} {' '.join(f'--knob {sanitize(name)}' for name in names)}"
         )
     return EXIT_GOOD
 
 
-async def _find_bottlenecks(live: LiveSession, seconds: float, knobs: Container[str]) -> list[FoundLimit]:
+async def _find_bottlenecks(live: LiveSession, seconds: float, knobs: Container[str]) -> list[Bottleneck]:
     """Measure the current settings; return the bottlenecks."""
     profile = live.source.profile
     live.source.load.plan = replace(profile.plan, requests=None, duration=seconds, warmup=float(GUARD))
@@ -144,17 +144,17 @@ async def _find_bottlenecks(live: LiveSession, seconds: float, knobs: Container[
     result = run_result(state, state.runs)
     if result is None:
         raise TargetError("the run did not start", subject=profile.plan.url)
-    return diagnosis(result, state.hosts, [knob for knob in profile.knobs if knob.name in knobs])
+    return find_bottlenecks(result, state.hosts, [knob for knob in profile.knobs if knob.name in knobs])
 
 
 async def _search(options: Namespace, profile: Profile, requested: Mapping[str, str]) -> int:
     async with crew_of(profile, options.ssh_config) as crew:
-        recorder = RecordTo(options.record, in_library=True).recorder(profile.name)
+        recorder = RecordingTarget(options.record, in_library=True).recorder(profile.name)
         screen = not options.no_tui and not options.json and on_terminal()
-        questions = Questions() if screen else None
+        questions = PromptQueue() if screen else None
         live = LiveSession(profile, recorder, ssh_config=options.ssh_config, crew=crew, questions=questions)
 
-        async def search(person: Person) -> SearchResult:
+        async def search(person: SearchDecisions) -> SearchResult:
             await live.hosts_read()
             read = await live.source.tuning.read(list(requested))
             original = {name: value or "" for name, value in read.items()}
@@ -168,7 +168,7 @@ async def _search(options: Namespace, profile: Profile, requested: Mapping[str, 
             approve = person.approve if options.ask else None
             values = {name: original[name] for name in chosen}
             pilot = Autopilot(live, plan, values, approve, diagnosis_lines(found), spent)
-            person.began(pilot)
+            person.search_started(pilot)
             return await pilot.run(person.keep)
 
         try:
@@ -188,7 +188,7 @@ async def _search(options: Namespace, profile: Profile, requested: Mapping[str, 
     return EXIT_GOOD
 
 
-async def _on_screen(live: LiveSession, search: Search, options: Namespace) -> SearchResult | None:
+async def _on_screen(live: LiveSession, search: RunSearch, options: Namespace) -> SearchResult | None:
     from cockpit.tui.autopilot.screen import AutopilotApp
 
     live.source.controls = StudyControls(live.source.controls, Mode.SEARCH)
@@ -204,7 +204,7 @@ class _AtTerminal(NamedTuple):
 
     apply: bool
 
-    async def choose(self, found: Sequence[FoundLimit], knobs: Sequence[str], left_out: Sequence[str]) -> Sequence[str]:
+    async def choose(self, found: Sequence[Bottleneck], knobs: Sequence[str], left_out: Sequence[str]) -> Sequence[str]:
         print(*(f"cockpit: {line}" for line in left_out), sep="\n", end="\n" * bool(left_out), file=sys.stderr)
         return knobs
 
@@ -224,7 +224,7 @@ def _print(options: Namespace, live: LiveSession, found: SearchResult) -> None:
     if state is None:
         raise ChangeRefused("the search did not start")
     if not options.json:
-        emit(claim(replace(state, ended=found.ended), found.verdict))
+        emit(result_line(replace(state, ended=found.ended), found.verdict))
         return
     emit(
         to_json(

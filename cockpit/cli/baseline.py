@@ -16,7 +16,7 @@ from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import PERCENTILES, RunResult
-from cockpit.model.text import counted, neutral, si
+from cockpit.model.text import count_text, sanitize, si
 from cockpit.report import baselines
 from cockpit.report.check_result import baseline_json
 from cockpit.report.encoding import to_json
@@ -30,7 +30,7 @@ def baseline(options: Namespace) -> int:
         _list(options.json)
     elif options.action in ("set", "add"):
         runs, plan = _runs_in(options.recording, options.runs)
-        (keep if options.action == "set" else add)(options.name, runs, plan)
+        (save_runs if options.action == "set" else add_runs)(options.name, runs, plan)
     elif options.action == "show":
         _show(baselines.load(options.name), options.json)
     else:
@@ -38,28 +38,28 @@ def baseline(options: Namespace) -> int:
     return EXIT_GOOD
 
 
-def keep(name: str, runs: Sequence[BaselineRun], plan: LoadPlan) -> None:
+def save_runs(name: str, runs: Sequence[BaselineRun], plan: LoadPlan) -> None:
     """Save the runs as a baseline and print its path. Raises UsageError."""
     path = baselines.save(baseline_of(name, runs, plan))
-    print(f"cockpit: baseline {name}: {counted(len(runs), 'run')}: {path}", file=sys.stderr)
+    print(f"cockpit: baseline {name}: {count_text(len(runs), 'run')}: {path}", file=sys.stderr)
 
 
-def add(name: str, runs: Sequence[BaselineRun], plan: LoadPlan) -> None:
+def add_runs(name: str, runs: Sequence[BaselineRun], plan: LoadPlan) -> None:
     """Add the runs to a baseline of the same load, or create it. Raises UsageError."""
     if name not in baselines.names():
-        keep(name, runs, plan)
+        save_runs(name, runs, plan)
         return
     known = baselines.load(name)
     if unlike := differences(known.plan, plan):
         raise UsageError(f"baseline {name}: different load ({', '.join(unlike)}); choose another name")
-    keep(name, (*known.runs, *runs), known.plan)
+    save_runs(name, (*known.runs, *runs), known.plan)
 
 
-def runs_to_keep(source: str, wall: float, results: Sequence[RunResult]) -> list[BaselineRun]:
+def baseline_runs(source: str, wall: float, results: Sequence[RunResult]) -> list[BaselineRun]:
     """Return the runs as runs of a baseline. Raises UsageError for a run imported from a summary."""
     totals = next((result.totals for result in results if result.totals is not None), None)
     if totals is not None:
-        raise UsageError(f"{source}: imported totals of {neutral(totals.tool)}; a baseline needs data per second")
+        raise UsageError(f"{source}: imported totals of {sanitize(totals.tool)}; a baseline needs data per second")
     return [baseline_run(source, wall, result) for result in results]
 
 
@@ -77,7 +77,7 @@ def _runs_in(recordings: Sequence[str], last: int) -> tuple[list[BaselineRun], L
                     raise UsageError(f"{text}: different load than the others ({', '.join(unlike)}); leave it out")
                 plan = plan or side.result.plan
                 wall = side.state.started.wall if side.state.started else 0.0
-                runs += runs_to_keep(text, wall, [side.result])
+                runs += baseline_runs(text, wall, [side.result])
     assert plan is not None
     return runs, plan
 
@@ -89,7 +89,7 @@ def _list(as_data: bool) -> None:
         return
     width = max((len(base.name) for base in found), default=0)
     lines = [
-        f"{base.name:<{width}}  {_time_text(base.runs[-1])}  {counted(len(base.runs), 'run')}  "
+        f"{base.name:<{width}}  {_time_text(base.runs[-1])}  {count_text(len(base.runs), 'run')}  "
         f"{si(base.metric('rate') or 0)} req/s  {plan_words(base.plan)}"
         for base in found
     ]
@@ -100,12 +100,12 @@ def _show(base: Baseline, as_data: bool) -> None:
     if as_data:
         emit(to_json(baseline_json(base)))
         return
-    lines = [f"{base.name}  {counted(len(base.runs), 'run')}", f"  {plan_words(base.plan)}"]
-    lines += [f"  {_time_text(run)}  from {neutral(run.source)}" for run in base.runs]
+    lines = [f"{base.name}  {count_text(len(base.runs), 'run')}", f"  {plan_words(base.plan)}"]
+    lines += [f"  {_time_text(run)}  from {sanitize(run.source)}" for run in base.runs]
     names = dict.fromkeys((*base.runs[0].metrics, *PERCENTILES))
     names |= dict.fromkeys(f"{host}.{name}" for host, metrics in base.runs[0].hosts.items() for name in metrics)
     width = max(len(name) for name in names)
-    emit("\n".join((*lines, "", *(f"  {neutral(name):<{width}}  {_values(base, name)}" for name in names))))
+    emit("\n".join((*lines, "", *(f"  {sanitize(name):<{width}}  {_values(base, name)}" for name in names))))
 
 
 def _values(base: Baseline, name: str) -> str:

@@ -14,16 +14,16 @@ from cockpit.analysis.quick_check import QUICK
 from cockpit.analysis.sides import Side
 from cockpit.analysis.stability import run_stability
 from cockpit.analysis.thresholds import (
-    Breaker,
+    AbortCheck,
     Threshold,
     ThresholdResult,
     check_abort,
     distinct,
-    hold,
+    check_thresholds,
     with_defaults,
 )
-from cockpit.cli.baseline import add, keep, runs_to_keep
-from cockpit.cli.live import RecordTo, headless, hlog_into
+from cockpit.cli.baseline import add_runs, save_runs, baseline_runs
+from cockpit.cli.live import RecordingTarget, headless, hlog_into
 from cockpit.cli.load_arguments import given_flags
 from cockpit.cli.opening import recording_at
 from cockpit.cli.profile_argument import chosen_profile, thresholds_for, thresholds_of
@@ -73,13 +73,13 @@ def _run(options: Namespace) -> CheckResult | None:
         base = latest(profile.plan)
     thresholds = _with_defaults(thresholds_of(profile, options.threshold), base, profile.plan)
     abort_on = _abort_on(profile, options)
-    breaker = Breaker(abort_on, base)
+    breaker = AbortCheck(abort_on, base)
     cap = options.cap or (QUICK if options.quick and profile.plan.stages else default_cap(profile))
     with hlog_into(options.hlog) as listen:
         outcome = headless(
             profile,
             options.ssh_config,
-            RecordTo(options.record),
+            RecordingTarget(options.record),
             limit=cap,
             listen=listen,
             stop_when=breaker,
@@ -95,7 +95,7 @@ def _run(options: Namespace) -> CheckResult | None:
     found = CheckResult(
         target=profile.plan.without_secrets().url if profile.name == "url" else options.target,
         result=result,
-        held=_threshold_results(thresholds, abort_on, runs, breaker),
+        thresholds=_threshold_results(thresholds, abort_on, runs, breaker),
         aborted=breaker.failed,
         capped=cap if stopped else None,
         stability=run_stability(outcome.state, result.segments) if options.steady or profile.steady else None,
@@ -114,12 +114,12 @@ def default_cap(profile: Profile) -> float | None:
 
 
 def _threshold_results(
-    thresholds: Sequence[Threshold], abort_on: Sequence[Threshold], runs: Sequence[RunResult], breaker: Breaker
+    thresholds: Sequence[Threshold], abort_on: Sequence[Threshold], runs: Sequence[RunResult], breaker: AbortCheck
 ) -> tuple[ThresholdResult, ...]:
     """Return the results at the end of the runs; a threshold that aborted a run keeps its result at that instant."""
-    results = hold(distinct((*thresholds, *abort_on)), runs_result(runs), breaker.baseline, runs)
+    results = check_thresholds(distinct((*thresholds, *abort_on)), runs_result(runs), breaker.baseline, runs)
     failed = breaker.failed
-    return tuple(failed if failed and each.threshold.meaning == failed.threshold.meaning else each for each in results)
+    return tuple(failed if failed and each.threshold.key == failed.threshold.key else each for each in results)
 
 
 def _save(options: Namespace, found: CheckResult, state: State, results: Sequence[RunResult]) -> None:
@@ -130,11 +130,11 @@ def _save(options: Namespace, found: CheckResult, state: State, results: Sequenc
         return
     if not (options.save_baseline or options.add_to_baseline):
         return
-    runs = runs_to_keep(found.target, state.started.wall if state.started else 0.0, results)
+    runs = baseline_runs(found.target, state.started.wall if state.started else 0.0, results)
     if options.save_baseline:
-        keep(options.save_baseline, runs, found.result.plan)
+        save_runs(options.save_baseline, runs, found.result.plan)
     if options.add_to_baseline:
-        add(options.add_to_baseline, runs, found.result.plan)
+        add_runs(options.add_to_baseline, runs, found.result.plan)
 
 
 def _reason_not_saved(found: CheckResult, results: Sequence[RunResult]) -> str:
@@ -178,7 +178,7 @@ def _check_sides(options: Namespace, sides: Sequence[Side]) -> CheckResult:
     found = CheckResult(
         target=options.target,
         result=result,
-        held=hold(_with_defaults(thresholds, base, result.plan), result, base, runs),
+        thresholds=check_thresholds(_with_defaults(thresholds, base, result.plan), result, base, runs),
         stability=run_stability(state, sum((side.segments for side in sides), ())) if options.steady else None,
         baseline=base,
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cockpit import __version__
 from cockpit.cli.terminal import can_ask, confirmed
-from cockpit.load.workers import Crew
+from cockpit.load.workers import WorkerLauncher
 from cockpit.model.errors import NotInstalled, UsageError
 from cockpit.model.hosts import GeneratorConfig
 from cockpit.profiles.profile import Profile
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def crew_of(profile: Profile, ssh_config: Path | None) -> AsyncIterator[Crew | None]:
+async def crew_of(profile: Profile, ssh_config: Path | None) -> AsyncIterator[WorkerLauncher | None]:
     """Start the generators of a profile, or join its cluster; yield None for a profile without them.
 
     Everything started is stopped at the end of the block. Raises UsageError, HostError.
@@ -32,17 +32,17 @@ async def crew_of(profile: Profile, ssh_config: Path | None) -> AsyncIterator[Cr
         return
     if find_spec("distributed") is None:
         raise UsageError("load from other machines: Dask is not installed; pip install 'cockpit[cluster]'")
-    from cockpit.cluster.crew import DaskCrew
+    from cockpit.cluster.crew import DaskLauncher
 
     if profile.cluster:
         print(f"joining {profile.cluster}", file=sys.stderr)
-        async with DaskCrew(profile.cluster) as crew:
+        async with DaskLauncher(profile.cluster) as crew:
             print(f"generators: {', '.join(crew.names)}", file=sys.stderr)
             yield crew
         return
     async with AsyncExitStack() as stack:
         cluster = await _start(stack, profile.generators, ssh_config)
-        yield await stack.enter_async_context(DaskCrew(*cluster, generators=len(profile.generators)))
+        yield await stack.enter_async_context(DaskLauncher(*cluster, generators=len(profile.generators)))
 
 
 async def _start(

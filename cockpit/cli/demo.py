@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from cockpit.analysis.segment_verdicts import verdicts
 from cockpit.analysis.words import verdict_line
 from cockpit.cli.appearance_options import appearance_of
-from cockpit.cli.live import RecordTo, SessionEnd, on_screen, report_recording
+from cockpit.cli.live import RecordingTarget, SessionEnd, on_screen, report_recording
 from cockpit.cli.terminal import on_terminal
-from cockpit.demo.world import DemoWorld
+from cockpit.demo.world import DemoServers
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
 from cockpit.profiles.reader import parse_profile
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 def demo(options: Namespace) -> int:
     if not on_terminal():
         raise UsageError("demo: stdin and stdout must be a terminal; redirect stderr only (2>file)")
-    outcome = asyncio.run(show_demo(RecordTo.of(options), appearance_of(options)))
+    outcome = asyncio.run(show_demo(RecordingTarget.of(options), appearance_of(options)))
     if found := verdicts(outcome.state):
         print(verdict_line(found[-1]), file=sys.stderr)
     report_recording(outcome.recording)
     return EXIT_INTERRUPTED if outcome.interrupted else EXIT_GOOD
 
 
-async def show_demo(record_to: RecordTo, appearance: Appearance) -> SessionEnd:
+async def show_demo(record_to: RecordingTarget, appearance: Appearance) -> SessionEnd:
     """Show the screen until it is closed. The recording starts when the servers are up."""
-    async with DemoWorld() as world:
+    async with DemoServers() as world:
         profile = parse_profile(world.profile_toml(), "demo", "demo")
         return await on_screen(profile, world.ssh_config, record_to, appearance=appearance)

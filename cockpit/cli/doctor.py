@@ -11,15 +11,15 @@ import msgspec
 from cockpit.cli.profile_argument import named_profile, thresholds_of
 from cockpit.cli.terminal import emit
 from cockpit.cli.trusting import NotTrusted, doctor_command, require_trust
-from cockpit.model.errors import EXIT_GOOD, CockpitError, NoProfile
-from cockpit.model.text import neutral
+from cockpit.model.errors import EXIT_GOOD, CockpitError, UnknownProfile
+from cockpit.model.text import sanitize
 from cockpit.profiles.catalogue import own_folder
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.trust import is_trusted
 from cockpit.profiles.uses import Use, listing, uses_of
 from cockpit.report.encoding import to_json
-from cockpit.setup.doctor import Scope, examine
-from cockpit.setup.finding import Finding, failed, note, summed
+from cockpit.setup.doctor import Scope, diagnose
+from cockpit.setup.finding import Finding, failed, note, summary_line
 
 _WORDS = {"ok": "ok", "note": "note", "wrong": "WRONG"}
 _MAX_TEXT = 2000
@@ -34,7 +34,7 @@ def doctor(options: Namespace) -> int:
         found["uses"] = [use._asdict() for use in uses]
         emit(to_json(found))
     else:
-        emit(summed(findings))
+        emit(summary_line(findings))
     return code
 
 
@@ -58,7 +58,7 @@ async def _findings(options: Namespace, show: Callable[[Finding], None]) -> tupl
         todo = f"read the list, then accept it: {doctor_command(options.profile, '--trust')}"
         found.append(note("profile", "not trusted yet; no host was contacted", todo))
         show(found[0])
-    async for finding in examine(profile, options.ssh_config, _scope(options, profile)):
+    async for finding in diagnose(profile, options.ssh_config, _scope(options, profile)):
         found.append(finding)
         show(finding)
     return found, uses
@@ -71,7 +71,7 @@ def _scope(options: Namespace, profile: Profile) -> Scope:
 
 
 def _fix(error: CockpitError) -> str:
-    if isinstance(error, NoProfile):
+    if isinstance(error, UnknownProfile):
         return f"use a path such as ./x.toml, or the name of a shipped profile or of one in {own_folder()}"
     return "cockpit schema profile > profile.schema.json: with it an editor checks every key"
 
@@ -83,6 +83,6 @@ def _profile(name: str) -> Profile:
 
 
 def _show(finding: Finding) -> None:
-    emit(f"{_WORDS[finding.level]:<5}  {finding.about:<14}  {neutral(finding.text, _MAX_TEXT)}")
+    emit(f"{_WORDS[finding.level]:<5}  {finding.about:<14}  {sanitize(finding.text, _MAX_TEXT)}")
     if finding.todo:
-        emit(f"{'':23}-> {neutral(finding.todo, _MAX_TEXT)}")
+        emit(f"{'':23}-> {sanitize(finding.todo, _MAX_TEXT)}")

@@ -6,7 +6,7 @@ import asyncio
 from argparse import Namespace
 from collections.abc import Iterator
 
-from cockpit.cli.export_formats import EXPORT_FORMATS, ExportFormat, takers
+from cockpit.cli.export_formats import EXPORT_FORMATS, ExportFormat, formats_with
 from cockpit.cli.opening import recording_at
 from cockpit.cli.terminal import put, put_bytes
 from cockpit.model.errors import EXIT_GOOD, UsageError
@@ -25,11 +25,11 @@ def export(options: Namespace) -> int:
     form = _format(options)
     source = parse_source(options.file)
     if source.time_range is not None or (source.run is not None and "run" not in (form.options or ())):
-        raise UsageError(f"{options.file}: only --format {takers('run')} exports a part of a recording (FILE#2)")
+        raise UsageError(f"{options.file}: only --format {formats_with('run')} exports a part of a recording (FILE#2)")
     if form.binary and options.output is None:
         raise UsageError(f"--format {form.name}: binary; write to a file: -o FILE.{form.name}")
     with recording_at(source.path) as recording:
-        made = form.made_of(recording, vars(options) | {"run": source.run})
+        made = form.export(recording, vars(options) | {"run": source.run})
         if form.binary:
             put_bytes(made, options.output)
         else:
@@ -46,7 +46,7 @@ def _format(options: Namespace) -> ExportFormat:
         )
     for name in ("at", "until", "keys"):
         if getattr(options, name) and name not in (form.options or ()):
-            raise UsageError(f"--{name}: only for {takers(name)}, not for {form.name}; leave it out")
+            raise UsageError(f"--{name}: only for {formats_with(name)}, not for {form.name}; leave it out")
     return form
 
 

@@ -23,7 +23,7 @@ class ExportFormat(NamedTuple):
     options: tuple[str, ...] | None = None
     binary: bool = False
 
-    def made_of(self, recording: Recording, given: dict[str, Any]) -> Iterable[Any]:
+    def export(self, recording: Recording, given: dict[str, Any]) -> Iterable[Any]:
         """Return the export of a recording; `given` are the flags and `run`. Raises UsageError."""
         # Imported here because the import takes 0.1 s, which other commands need not wait for.
         from cockpit.recording.reader import last_state
@@ -54,6 +54,6 @@ _TABLE = (
 EXPORT_FORMATS = {form.name: form for form in _TABLE}
 
 
-def takers(option: str) -> str:
+def formats_with(option: str) -> str:
     """Return the names of the formats that take an option, e.g. `cast, svg`."""
     return ", ".join(form.name for form in _TABLE if form.options and option in form.options)

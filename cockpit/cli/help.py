@@ -18,7 +18,7 @@ from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.knobs import KNOB_KINDS
 from cockpit.model.live_knobs import LIVE_KNOBS
 from cockpit.model.load import LOAD_OPTIONS
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.profiles.knobs import NEEDS
 from cockpit.servers import kernel, systemd
 from cockpit.servers.kind import ServerKind, StatusPageKind
@@ -58,7 +58,7 @@ def help_topic(options: Namespace) -> int:
 def _unknown(topic: str, known: list[str], commands: list[str]) -> str:
     near = difflib.get_close_matches(topic.lower(), [*known, *commands], n=1, cutoff=0.5)
     guess = f"did you mean {near[0]}? " if near else ""
-    return f"{neutral(topic)!r}: unknown topic; {guess}topics: {', '.join(known)}; or a command"
+    return f"{sanitize(topic)!r}: unknown topic; {guess}topics: {', '.join(known)}; or a command"
 
 
 def _print_formatted(markdown: str) -> None:

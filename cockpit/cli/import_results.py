@@ -23,7 +23,7 @@ from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.events import AnyEvent
 from cockpit.model.fold import fold
 from cockpit.model.state import State
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.recording import library
 from cockpit.recording.writer import RecordingWriter
 
@@ -53,9 +53,9 @@ def import_results(options: Namespace) -> int:
     if wall is None:
         wall = _file_start(file, content.run)
     try:
-        events = list(session_of(neutral(file.stem, 80), wall, content.run, hosts))
+        events = list(session_of(sanitize(file.stem, 80), wall, content.run, hosts))
     except ValueError as error:
-        raise UsageError(f"{file}: {neutral(str(error), 300)}") from None
+        raise UsageError(f"{file}: {sanitize(str(error), 300)}") from None
     named: Path | None = options.output
     writer = RecordingWriter(named) if named else library.new_recording(file.stem, time.time())
     _record(events, writer)
@@ -75,7 +75,7 @@ def _read(file: Path, options: Namespace) -> _Content:
         with file.open(encoding="utf-8", errors="replace", newline="") as lines:
             content = _content(lines, file, options)
     except ValueError as error:
-        raise UsageError(f"{file}: {neutral(str(error), 300)}") from None
+        raise UsageError(f"{file}: {sanitize(str(error), 300)}") from None
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
     print(f"{file}: {content.tool}", file=sys.stderr)

@@ -20,18 +20,18 @@ from cockpit.cli.progress import show_progress
 from cockpit.cli.signals import cancelled_by_signals
 from cockpit.cli.streams import report_streams
 from cockpit.cli.typed_load import plan_with
-from cockpit.hosts.prompts import Questions
+from cockpit.hosts.prompts import PromptQueue
 from cockpit.model.errors import CockpitError, RecordingError, UsageError
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.recording import library
 from cockpit.recording.secrets import Secrets
-from cockpit.recording.writer import RecordingWriter, Unrecorded
+from cockpit.recording.writer import RecordingWriter, NullRecorder
 from cockpit.session.live_replay import can_look_back
 from cockpit.session.live_session import LiveSession
 from cockpit.session.loop import Listener, Recorder, Session
-from cockpit.stream.follow import Stream, followed
+from cockpit.stream.follow import Stream, streaming
 
 if TYPE_CHECKING:
     from cockpit.tui.app import CockpitApp
@@ -51,14 +51,14 @@ class SessionEnd:
 
 
 @dataclass(frozen=True)
-class RecordTo:
+class RecordingTarget:
     """Destination of the recording: `file`, else the library if `in_library`, else none."""
 
     file: Path | None = None
     in_library: bool = False
 
     @classmethod
-    def of(cls, options: Namespace) -> RecordTo:
+    def of(cls, options: Namespace) -> RecordingTarget:
         """Return the choice of --record and --no-record, for a command that records by default."""
         return cls(options.record, not options.no_record)
 
@@ -74,13 +74,13 @@ class RecordTo:
         try:
             return library.new_recording(session, time.time())
         except RecordingError as error:
-            return Unrecorded(str(error))
+            return NullRecorder(str(error))
 
 
 def headless(
     profile: Profile,
     ssh_config: Path | None,
-    record_to: RecordTo,
+    record_to: RecordingTarget,
     *,
     limit: float | None = None,
     quiet: bool = False,
@@ -107,9 +107,9 @@ def headless(
         async with crew_of(profile, ssh_config) as crew:
             recorder = record_to.recorder(profile.name)
             live = LiveSession(profile, recorder, ssh_config=ssh_config, listen=listen, crew=crew)
-            progress = nothing() if quiet else show_progress(live.session, profile)
+            progress = no_progress() if quiet else show_progress(live.session, profile)
             try:
-                async with followed(live.session, streams):
+                async with streaming(live.session, streams):
                     done = await run_headless(live, lambda: measure(live), progress)
             except CockpitError:
                 if recorder and not live.state.runs:
@@ -119,7 +119,7 @@ def headless(
             report_streams(streams)
             return SessionEnd(live.state, interrupted=done is None)
 
-    with Secrets(profile).out_of_errors():
+    with Secrets(profile).redact_errors():
         return asyncio.run(session())
 
 
@@ -142,7 +142,7 @@ async def run_headless(
         await asyncio.gather(printing, return_exceptions=True)
 
 
-async def nothing() -> None:
+async def no_progress() -> None:
     """Print no progress."""
 
 
@@ -154,7 +154,7 @@ def discard(recorder: Recorder) -> None:
 async def on_screen(
     profile: Profile,
     ssh_config: Path | None,
-    record_to: RecordTo,
+    record_to: RecordingTarget,
     *,
     autostart: str = "",
     listen: Listener | None = None,
@@ -162,15 +162,15 @@ async def on_screen(
     streams: Sequence[Stream] = (),
 ) -> SessionEnd:
     """Show the session on the screen until it is closed."""
-    with Secrets(profile).out_of_errors():
+    with Secrets(profile).redact_errors():
         async with crew_of(profile, ssh_config) as crew:
             recorder = record_to.recorder(profile.name)
             live = LiveSession(
-                profile, recorder, ssh_config=ssh_config, questions=Questions(), listen=listen, crew=crew
+                profile, recorder, ssh_config=ssh_config, questions=PromptQueue(), listen=listen, crew=crew
             )
             session = can_look_back(live.session)
             app = _app(session, profile, autostart, appearance)
-            async with followed(session, streams):
+            async with streaming(session, streams):
                 await app.run_async()
             report_gaps(recorder)
             report_streams(streams)

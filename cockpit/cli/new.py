@@ -10,11 +10,11 @@ from argparse import Namespace
 from cockpit.cli.load_plan import errors_name_flags
 from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.profiles.plan import checked_url
 from cockpit.profiles.trust import accept_written
 from cockpit.profiles.writing import profile_text, write_profile
-from cockpit.setup.profile_draft import HERE, Surveyed, draft_of, hosts_named, place_for, survey
+from cockpit.setup.profile_draft import HERE, HostSurvey, draft_of, hosts_named, place_for, survey
 
 
 def new(options: Namespace) -> int:
@@ -23,7 +23,7 @@ def new(options: Namespace) -> int:
         url = checked_url(options.url)
     surveyed = asyncio.run(_survey(url, options))
     for host in surveyed:
-        print(f"{host.config.name}: {neutral(host.words, 400)}", file=sys.stderr)
+        print(f"{host.config.name}: {sanitize(host.words, 400)}", file=sys.stderr)
     text = profile_text(draft_of(url, surveyed, concurrency=options.concurrency, duration=f"{options.duration:g}s"))
     path = options.output or place_for(url, surveyed)
     try:
@@ -38,6 +38,6 @@ def new(options: Namespace) -> int:
     return EXIT_GOOD
 
 
-async def _survey(url: str, options: Namespace) -> list[Surveyed]:
+async def _survey(url: str, options: Namespace) -> list[HostSurvey]:
     named = [HERE if name == "." else name for name in options.host]
     return list(await asyncio.gather(*(survey(config, url, options.ssh_config) for config in hosts_named(named))))

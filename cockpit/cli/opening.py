@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cockpit.model.errors import RecordingError
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.recording.packing import Damaged, reading
 from cockpit.recording.reader import Recording
 
@@ -24,4 +24,4 @@ def recording_at(path: Path) -> Iterator[Recording]:
             raise RecordingError(f"{error}; not written by cockpit") from None
         finally:
             for lost in recording.lost:
-                print(f"cockpit: {neutral(path.name)}: {neutral(lost)}", file=sys.stderr)
+                print(f"cockpit: {sanitize(path.name)}: {sanitize(lost)}", file=sys.stderr)

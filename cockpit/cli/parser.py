@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from cockpit.model.errors import EXIT_USAGE
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 
 # Flags whose value may begin with a sign, and the start of such a value.
 _TIME_FLAGS = ("--at", "--until")
@@ -62,7 +62,7 @@ class CommandParser(argparse.ArgumentParser):
         self._refuse(message, self.prog)
 
     def _refuse(self, message: str, prog: str) -> NoReturn:
-        self.exit(EXIT_USAGE, f"cockpit: {neutral(message)}; see {prog} --help\n")
+        self.exit(EXIT_USAGE, f"cockpit: {sanitize(message)}; see {prog} --help\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         near = get_close_matches(str(value), [str(choice) for choice in action.choices or ()], 1, 0.5)
@@ -71,7 +71,7 @@ class CommandParser(argparse.ArgumentParser):
         super()._check_value(action, value)
 
 
-def joined(arguments: Iterable[str]) -> list[str]:
+def join_time_values(arguments: Iterable[str]) -> list[str]:
     """Join `--at -30s` to `--at=-30s`, because argparse would parse -30s as a flag."""
     found: list[str] = []
     for text in arguments:

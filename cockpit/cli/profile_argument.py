@@ -15,13 +15,13 @@ from msgspec.structs import replace
 from cockpit.analysis.thresholds import Threshold, distinct, parse_threshold
 from cockpit.cli.load_plan import errors_name_flags, is_there, with_flags
 from cockpit.cli.trusting import require_trust
-from cockpit.model.errors import NoProfile, ProfileError, UsageError
+from cockpit.model.errors import UnknownProfile, ProfileError, UsageError
 from cockpit.model.hosts import GeneratorConfig
 from cockpit.model.load import LoadPlan
 from cockpit.model.load_checks import check_plan
 from cockpit.model.metrics import is_host_metric
-from cockpit.model.study import located
-from cockpit.model.text import neutral
+from cockpit.model.study import with_address
+from cockpit.model.text import sanitize
 from cockpit.profiles import catalogue
 from cockpit.profiles.plan import is_address, make_plan, without_credentials
 from cockpit.profiles.profile import Profile
@@ -53,7 +53,7 @@ def named_profile(target: str) -> Profile:
     if "/" in target and is_there(path):
         return read_profile(path)
     known = catalogue.find(target)
-    others = [_path_given(path) for path in catalogue.passed_over(target)]
+    others = [_path_given(path) for path in catalogue.shadowed_profiles(target)]
     if known is not None:
         if others:
             print(
@@ -64,7 +64,7 @@ def named_profile(target: str) -> Profile:
         return _profile_of_url(target)
     name = without_credentials(target)
     name = name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"
-    raise NoProfile(f"{name or repr('')}: no such profile; {_next_step(target, others)}")
+    raise UnknownProfile(f"{name or repr('')}: no such profile; {_next_step(target, others)}")
 
 
 def _profile_of_url(url: str) -> Profile:
@@ -83,7 +83,7 @@ def _next_step(target: str, files: list[str]) -> str:
 
 
 def _path_given(path: Path) -> str:
-    return neutral(str(path) if path.is_absolute() else f"./{path}")
+    return sanitize(str(path) if path.is_absolute() else f"./{path}")
 
 
 def at_address(profile: Profile, ssh_config: Path | None) -> Profile:
@@ -91,7 +91,7 @@ def at_address(profile: Profile, ssh_config: Path | None) -> Profile:
     name = urlsplit(profile.plan.url).hostname
     if not profile.hosts or not name:
         return profile
-    return replace(profile, plan=located(profile.plan, addresses_of([name], ssh_config)))
+    return replace(profile, plan=with_address(profile.plan, addresses_of([name], ssh_config)))
 
 
 def _from_machines(profile: Profile, options: Namespace) -> Profile:

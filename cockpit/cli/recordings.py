@@ -9,10 +9,10 @@ from datetime import datetime
 
 from cockpit.cli.terminal import aligned, emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
-from cockpit.model.text import clock, mebibytes, neutral
+from cockpit.model.text import clock, mebibytes, sanitize
 from cockpit.recording import library
 from cockpit.recording.database import in_use
-from cockpit.recording.library import Kept
+from cockpit.recording.library import RecordingInfo
 from cockpit.report.encoding import to_json
 
 
@@ -22,7 +22,7 @@ def recordings(options: Namespace) -> int:
 
 
 def _list(options: Namespace) -> None:
-    kept = library.all_kept()
+    kept = library.list_recordings()
     if options.json:
         emit(to_json(kept))
     elif not kept:
@@ -31,14 +31,14 @@ def _list(options: Namespace) -> None:
         emit("\n".join(aligned([("name", "started", "duration", "runs", "size", "target"), *map(_row, kept)])))
 
 
-def _row(recording: Kept) -> tuple[str, str, str, str, str, str]:
+def _row(recording: RecordingInfo) -> tuple[str, str, str, str, str, str]:
     size = mebibytes(recording.size)
     if recording.problem:
-        return neutral(recording.name), "", "", "", size, neutral(recording.problem)
+        return sanitize(recording.name), "", "", "", size, sanitize(recording.problem)
     began = datetime.fromtimestamp(recording.began).strftime("%Y-%m-%d %H:%M:%S")
-    target = neutral(recording.target or recording.session)
+    target = sanitize(recording.target or recording.session)
     target = target if recording.ended else f"{target} (not ended)"
-    return neutral(recording.name), began, clock(recording.seconds), str(recording.runs), size, target
+    return sanitize(recording.name), began, clock(recording.seconds), str(recording.runs), size, target
 
 
 def _rename(options: Namespace) -> None:
@@ -56,7 +56,7 @@ def _prune(options: Namespace) -> None:
     """Delete the oldest recordings; unreadable files stay, because their age is unknown."""
     if options.keep is None and options.older is None:
         raise UsageError("prune: choose recordings with --keep N, --older T, or both")
-    kept = [recording for recording in library.all_kept() if not recording.problem]
+    kept = [recording for recording in library.list_recordings() if not recording.problem]
     chosen = kept if options.keep is None else kept[options.keep :]
     if options.older is not None:
         chosen = [recording for recording in chosen if recording.began < time.time() - options.older]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cockpit.analysis.segment_verdicts import verdicts
 from cockpit.cli.appearance_options import appearance_of
-from cockpit.cli.live import RecordTo, SessionEnd, headless, hlog_into, on_screen, report_recording
+from cockpit.cli.live import RecordingTarget, SessionEnd, headless, hlog_into, on_screen, report_recording
 from cockpit.cli.profile_argument import chosen_profile
 from cockpit.cli.streams import streams_of
 from cockpit.cli.terminal import emit, on_terminal
@@ -21,7 +21,7 @@ from cockpit.model.errors import (
     AuthRefused,
     HostError,
     HostKeyChanged,
-    Unanswered,
+    CredentialsRequired,
 )
 from cockpit.model.metrics import all_results
 from cockpit.profiles.profile import Profile
@@ -34,14 +34,14 @@ from cockpit.report.summary import summary
 def run(options: Namespace) -> int:
     """Show the screen on a terminal; otherwise, or with --no-tui, run the load once and print its summary."""
     profile = chosen_profile(options)
-    record_to = RecordTo.of(options)
+    record_to = RecordingTarget.of(options)
     streams = streams_of(options)
     with hlog_into(options.hlog) as listen:
         if options.no_tui or options.json or options.ndjson or not on_terminal():
             outcome = headless(profile, options.ssh_config, record_to, listen=listen, streams=streams)
         else:
             appearance = appearance_of(options)
-            with Secrets(profile).out_of_errors():
+            with Secrets(profile).redact_errors():
                 asyncio.run(_check_target_and_hosts(profile, options.ssh_config))
             outcome = asyncio.run(
                 on_screen(
@@ -72,7 +72,7 @@ async def _check_target_and_hosts(profile: Profile, ssh_config: Path | None) -> 
 
 
 def _shown_on_screen(problem: BaseException) -> bool:
-    refused = isinstance(problem, HostKeyChanged | AuthRefused) and not isinstance(problem, Unanswered)
+    refused = isinstance(problem, HostKeyChanged | AuthRefused) and not isinstance(problem, CredentialsRequired)
     return isinstance(problem, HostError) and not refused
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.arguments import make_parser
-from cockpit.cli.live import RecordTo, on_screen
+from cockpit.cli.live import RecordingTarget, on_screen
 from cockpit.cli.profile_argument import thresholds_of
 from cockpit.cli.replay import show_recording
 from cockpit.cli.terminal import on_terminal
 from cockpit.cli.typed_load import profile_of
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_USAGE, CockpitError, UsageError
-from cockpit.model.text import counted
+from cockpit.model.text import count_text
 from cockpit.profiles.catalogue import listed, stamp
 from cockpit.profiles.reader import read_profile
 from cockpit.profiles.trust import is_trusted
@@ -74,15 +74,15 @@ def _open(choice: Choice, options: Namespace) -> str:
     if choice.kind == "demo":
         from cockpit.cli.demo import show_demo
 
-        if asyncio.run(show_demo(RecordTo(in_library=True), appearance)).interrupted:
+        if asyncio.run(show_demo(RecordingTarget(in_library=True), appearance)).interrupted:
             raise KeyboardInterrupt
         return ""
     profile = read_profile(Path(choice.what)) if choice.kind == "profile" else profile_of(choice.what)
     if not is_trusted(profile):
         raise UsageError(f"{profile.name}: edited since you accepted it; open it again to review its commands")
     thresholds_of(profile, [])
-    outcome = asyncio.run(on_screen(profile, options.ssh_config, RecordTo(in_library=True), appearance=appearance))
+    outcome = asyncio.run(on_screen(profile, options.ssh_config, RecordingTarget(in_library=True), appearance=appearance))
     if outcome.interrupted:
         raise KeyboardInterrupt
-    runs = counted(outcome.state.runs, "run") if outcome.state.runs else "no run"
+    runs = count_text(outcome.state.runs, "run") if outcome.state.runs else "no run"
     return f"{profile.name}: ended with {runs}; its recording is the first in the list"

@@ -14,15 +14,15 @@ from msgspec.structs import replace
 
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.crew import crew_of
-from cockpit.cli.live import RecordTo, report_gaps, run_headless
+from cockpit.cli.live import RecordingTarget, report_gaps, run_headless
 from cockpit.cli.profile_argument import addresses_of, named_profile
 from cockpit.cli.report import study_as
 from cockpit.cli.study_folder import PAGE, RESULTS, StudyFolder, locked, open_folder, result_in, sessions_of
-from cockpit.cli.study_progress import ahead_lines, plan_text, show_study
+from cockpit.cli.study_progress import schedule_lines, plan_text, show_study
 from cockpit.cli.terminal import emit, on_terminal
 from cockpit.cli.trusting import require_trust
 from cockpit.files import write_private
-from cockpit.hosts.prompts import Questions
+from cockpit.hosts.prompts import PromptQueue
 from cockpit.model.errors import (
     EXIT_GOOD,
     EXIT_INTERRUPTED,
@@ -32,7 +32,7 @@ from cockpit.model.errors import (
 )
 from cockpit.model.load import url_without_password
 from cockpit.model.state import State
-from cockpit.model.study import Study, located, names_of
+from cockpit.model.study import Study, with_address, host_names
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.session.live_session import LiveSession
@@ -40,7 +40,7 @@ from cockpit.study.collecting import collect
 from cockpit.study.controls import StudyControls
 from cockpit.study.history import keep_spread
 from cockpit.study.journal import Journal, read_journal, write_journal
-from cockpit.study.keeper import put_back, restore_recording
+from cockpit.study.keeper import restore_settings, restore_recording
 from cockpit.study.runner import Runner
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def study(options: Namespace) -> int:
     require_trust(profile, options.profile, accepted=options.trust)
     folder = open_folder(options, profile.name, chosen)
     try:
-        with Secrets(profile).out_of_errors():
+        with Secrets(profile).redact_errors():
             return asyncio.run(_study(options, profile, chosen, folder))
     finally:
         folder.lock.release()
@@ -68,10 +68,10 @@ def _chosen_study(options: Namespace) -> tuple[Profile, Study]:
     found = profile.short_study if options.short else profile.study
     if found is None:
         raise ProfileError(f"{profile.name}: has no [study]; add one, or use: cockpit run {options.profile}")
-    addresses = addresses_of(names_of(found), options.ssh_config)
+    addresses = addresses_of(host_names(found), options.ssh_config)
     seed = found.seed if options.seed is None else options.seed
     found = replace(found, addresses=tuple(addresses.items()), seed=seed)
-    return replace(profile, plan=located(found.plan, addresses)), found
+    return replace(profile, plan=with_address(found.plan, addresses)), found
 
 
 async def _study(options: Namespace, profile: Profile, chosen: Study, folder: StudyFolder) -> int:
@@ -80,14 +80,14 @@ async def _study(options: Namespace, profile: Profile, chosen: Study, folder: St
         await _restore_replaced(folder.left)
     if folder.journal.touched:
         print(f"cockpit: {folder.path}: restoring the settings of a killed study", file=sys.stderr)
-        folder = folder._replace(journal=await put_back(folder.path, folder.journal, restore_recording(folder.path)))
+        folder = folder._replace(journal=await restore_settings(folder.path, folder.journal, restore_recording(folder.path)))
     chosen = replace(chosen, seed=_seed(options, chosen, folder))
     fingerprint = chosen.fingerprint
     earlier = [state for state in sessions_of(folder.path) if state.study and state.study.fingerprint == fingerprint]
     known = collect(earlier, profile.name)
     interrupted = False
     if known is None or not known.ended:
-        print(*ahead_lines(profile, chosen, known), sep="\n", file=sys.stderr)
+        print(*schedule_lines(profile, chosen, known), sep="\n", file=sys.stderr)
         interrupted = await _run(options, profile, chosen, folder, earlier)
     elif not folder.journal.finished:
         write_journal(folder.path, replace(folder.journal, finished=True))
@@ -125,7 +125,7 @@ async def _restore_replaced(folder: Path) -> None:
         journal = read_journal(folder)
         if journal is not None:
             print(f"cockpit: {folder}: restoring the settings of a killed study", file=sys.stderr)
-            await put_back(folder, journal, restore_recording(folder))
+            await restore_settings(folder, journal, restore_recording(folder))
     finally:
         lock.release()
 
@@ -135,9 +135,9 @@ async def _run(
 ) -> bool:
     """Run the remaining rounds, with the screen on a terminal; return whether they were interrupted."""
     screen = not options.no_tui and not options.json and on_terminal()
-    questions = Questions() if screen else None
+    questions = PromptQueue() if screen else None
     async with crew_of(profile, options.ssh_config) as crew:
-        recorder = RecordTo(folder.recording).recorder(profile.name)
+        recorder = RecordingTarget(folder.recording).recorder(profile.name)
         live = LiveSession(profile, recorder, ssh_config=options.ssh_config, questions=questions, crew=crew)
         journal = _journal(options, profile, chosen, folder.journal)
         runner = Runner(live, chosen, folder.path, journal, earlier)

@@ -13,7 +13,7 @@ from cockpit.model.errors import RecordingError, UsageError
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
 from cockpit.model.study import Study
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.study.collecting import collect
 from cockpit.study.journal import FILE, FolderLock, Journal, LockRole, read_journal
 from cockpit.study.results import StudyResult
@@ -174,7 +174,7 @@ def sessions_of(folder: Path) -> list[State]:
             with recording_at(path) as recording:
                 states.append(fold_all(recording.events()))
         except RecordingError as error:
-            print(f"cockpit: left out: {neutral(str(error), 1000)}", file=sys.stderr)
+            print(f"cockpit: left out: {sanitize(str(error), 1000)}", file=sys.stderr)
     return states
 
 

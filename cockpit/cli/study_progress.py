@@ -12,14 +12,14 @@ from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.cli.progress import result_words
 from cockpit.model.metrics import run_result
 from cockpit.model.state import State
-from cockpit.model.study import Study, Variant, load_of
-from cockpit.model.text import counted, neutral
+from cockpit.model.study import Study, Variant, variant_plan
+from cockpit.model.text import count_text, sanitize
 from cockpit.profiles.profile import Profile
 from cockpit.report.summary import plan_words
 from cockpit.session.loop import Session
 from cockpit.study.history import earlier_spread
 from cockpit.study.judging import headline_of, level_words
-from cockpit.study.plan import planned, round_of, steps_of, whole_time
+from cockpit.study.plan import planned_comparisons, round_of, steps_of, study_duration
 from cockpit.study.results import StudyResult
 from cockpit.study.runner import Runner
 from cockpit.study.words import extent_words, progress_words, round_lines, sensitivity_words
@@ -30,23 +30,23 @@ REFRESH = 0.5
 def plan_text(profile: Profile, study: Study) -> str:
     """Return the plan of a study with its duration and minimum detectable effect."""
     shown = study.without_secrets()
-    lines = [f"study {neutral(profile.name)} ({study.form})"]
-    lines += [f"  {neutral(line.strip())}" for line in profile.question.splitlines() if line.strip()]
+    lines = [f"study {sanitize(profile.name)} ({study.form})"]
+    lines += [f"  {sanitize(line.strip())}" for line in profile.question.splitlines() if line.strip()]
     lines += [f"  load      {plan_words(shown.plan)}", *_variants(shown)]
     lines += [f"  {name:<8}  {text}" for name, text in _rules(study)]
     if study.seed is not None:
         lines += ["", "order:", *(_order(shown, turn) for turn in range(1, study.all_rounds + 1))]
-    return "\n".join([*lines, "", *ahead_lines(profile, study)])
+    return "\n".join([*lines, "", *schedule_lines(profile, study)])
 
 
-def ahead_lines(profile: Profile, study: Study, known: StudyResult | None = None) -> list[str]:
+def schedule_lines(profile: Profile, study: Study, known: StudyResult | None = None) -> list[str]:
     """Return rounds, seed, duration and minimum detectable effect of a study. `known`: result of completed rounds."""
     seed = "random seed" if study.seed is None else f"seed {study.seed}"
-    rounds = counted(study.rounds, "round")
+    rounds = count_text(study.rounds, "round")
     if study.rounds > FIRST_TEST and study.compare:
         rounds = f"{FIRST_TEST} to {rounds}"
     rounds += f" after {study.discard_rounds} discarded" if study.discard_rounds else ""
-    length = extent_words(whole_time(study, profile.knobs, profile.actions))
+    length = extent_words(study_duration(study, profile.knobs, profile.actions))
     done = f", of which {known.whole_rounds} are done" if known and known.whole_rounds else ""
     lines = [f"{rounds}, {len(study.variants)} variants, {seed}: {length}{done}"]
     if not study.compare:
@@ -56,25 +56,25 @@ def ahead_lines(profile: Profile, study: Study, known: StudyResult | None = None
         lines.append(sensitivity_words(study, known.spread))
     elif earlier is not None:
         spread, studies = earlier
-        lines.append(sensitivity_words(study, spread, counted(studies, "earlier A/A control")))
+        lines.append(sensitivity_words(study, spread, count_text(studies, "earlier A/A control")))
     else:
         lines.append(sensitivity_words(study, None))
     return lines
 
 
 def _order(study: Study, turn: int) -> str:
-    names = dict.fromkeys(step.variant.name for step in steps_of(study, round_of(study, turn, planned(study))))
-    return f"  round {turn:<3} {' · '.join(neutral(name) for name in names)}"
+    names = dict.fromkeys(step.variant.name for step in steps_of(study, round_of(study, turn, planned_comparisons(study))))
+    return f"  round {turn:<3} {' · '.join(sanitize(name) for name in names)}"
 
 
 def _variants(study: Study) -> list[str]:
-    return [f"  variant   {neutral(each.name)}: {neutral(_settings(study, each), 200)}" for each in study.variants]
+    return [f"  variant   {sanitize(each.name)}: {sanitize(_settings(study, each), 200)}" for each in study.variants]
 
 
 def _settings(study: Study, variant: Variant) -> str:
     if variant.control:
         return f"the same settings as {study.variants[0].name}, with a separate set-up"
-    plan = load_of(study, variant, None)
+    plan = variant_plan(study, variant, None)
     found = [f"{knob} = {value}" for knob, value in variant.set]
     found += [plan.url] if variant.url else []
     found += [f"{name} {getattr(variant, name):g}" for name in ("concurrency", "rate") if getattr(variant, name)]
@@ -87,13 +87,13 @@ def _settings(study: Study, variant: Variant) -> str:
 
 def _rules(study: Study) -> list[tuple[str, str]]:
     out = f", the first {study.discard} discarded" if study.discard else ""
-    rules = [("runs", f"{counted(study.discard + study.runs, 'run')} after each set-up{out}")]
+    rules = [("runs", f"{count_text(study.discard + study.runs, 'run')} after each set-up{out}")]
     if study.levels:
         rules.append(("levels", ", ".join(level_words(study, level) for level in study.levels)))
     if len(study.passes) > 1:
-        rules.append(("passes", ", ".join(neutral(each.name) for each in study.passes)))
+        rules.append(("passes", ", ".join(sanitize(each.name) for each in study.passes)))
     if study.compare:
-        rules.append(("verdicts", ", ".join(f"{neutral(b)} vs {neutral(a)}" for a, b in study.compare)))
+        rules.append(("verdicts", ", ".join(f"{sanitize(b)} vs {sanitize(a)}" for a, b in study.compare)))
         rules.append(("metrics", ", ".join(study.judge) or f"{headline_of(study)} and the other default metrics"))
         if study.margin is not None:
             rules.append(("equivalent", f"a change within {100 * study.margin:g}%"))
@@ -102,7 +102,7 @@ def _rules(study: Study) -> list[tuple[str, str]]:
 
 
 def _error_rate(study: Study) -> str:
-    comparisons = counted(study.comparisons, "comparison")
+    comparisons = count_text(study.comparisons, "comparison")
     if study.rounds < FIRST_TEST:
         return f"5% over {comparisons}; {_FEW_ROUNDS}"
     return f"5% over {comparisons}, tested after each round from round {FIRST_TEST}; closed comparisons drop out"
@@ -127,7 +127,7 @@ async def show_study(session: Session, runner: Runner) -> None:
             if terminal:
                 print(f"{clear}{_in_one_row(line + so_far(session.state))}", end="", file=sys.stderr, flush=True)
             elif progress.now != before:
-                print(neutral(line, 300), file=sys.stderr, flush=True)
+                print(sanitize(line, 300), file=sys.stderr, flush=True)
             before = progress.now
             await asyncio.sleep(REFRESH)
     finally:
@@ -136,7 +136,7 @@ async def show_study(session: Session, runner: Runner) -> None:
 
 def _in_one_row(line: str) -> str:
     """Return the line cut to the terminal's width, because only the last row of a wrapped line can be cleared."""
-    return set_cell_size(neutral(line), max(1, os.get_terminal_size(sys.stderr.fileno()).columns - 1)).rstrip()
+    return set_cell_size(sanitize(line), max(1, os.get_terminal_size(sys.stderr.fileno()).columns - 1)).rstrip()
 
 
 def so_far(state: State) -> str:

@@ -16,36 +16,36 @@ from cockpit.analysis.rounds import Order, RoundsPlan, rounds_verdict
 from cockpit.analysis.rounds_words import announcement_words, ended_words, window_words
 from cockpit.analysis.words import verdict_line
 from cockpit.cli.crew import crew_of
-from cockpit.cli.live import RecordTo, discard, report_gaps, report_recording, run_headless
+from cockpit.cli.live import RecordingTarget, discard, report_gaps, report_recording, run_headless
 from cockpit.cli.load_plan import errors_name_flags
 from cockpit.cli.profile_argument import at_address, named_profile
 from cockpit.cli.terminal import emit
 from cockpit.cli.trusting import require_trust
 from cockpit.cli.tune_output import (
     ChangeProgress,
-    finished,
+    await_change,
     knob_row,
     knob_table,
     past_line,
     past_row,
-    settle,
+    resolve_interrupted,
     typed_line,
     value_text,
 )
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, ChangeRefused, CockpitError, HostError, UsageError
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.model.state import State
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.profiles.plan import checked_url
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.report.encoding import to_json
 from cockpit.report.verdicts import verdict_json, verdict_lines
-from cockpit.session.controls import Afterwards, Proven, check_rounds
+from cockpit.session.controls import FinalSide, RoundsResult, check_rounds
 from cockpit.session.live_session import LiveSession
 from cockpit.session.loop import EndOfSession, Listener, Session
 from cockpit.tuning import history
-from cockpit.tuning.applied import Applied, Past, PastState
+from cockpit.tuning.applied import AppliedChange, HistoryEntry, HistoryState
 
 
 def tune(options: Namespace) -> int:
@@ -92,10 +92,10 @@ async def _live(
         knobs=tuple(knobs),
         actions=tuple(actions),
     )
-    recorder = RecordTo(in_library=record).recorder(profile.name)
+    recorder = RecordingTarget(in_library=record).recorder(profile.name)
     check_target = not getattr(options, "no_probe", True)
     live = LiveSession(part, recorder, ssh_config=options.ssh_config, listen=listen, check_target=check_target)
-    with Secrets(profile).out_of_errors():
+    with Secrets(profile).redact_errors():
         try:
             async with live:
                 await live.hosts_up(hosts)
@@ -139,13 +139,13 @@ async def _set(options: Namespace, profile: Profile) -> None:
     knobs = [knob for knob in profile.knobs if knob.host in hosts]
     progress = ChangeProgress(knobs, as_json=options.json)
     async with _live(profile, options, knobs, record=not options.dry_run, listen=progress.take) as live:
-        await settle(live.tuning, hosts)
+        await resolve_interrupted(live.tuning, hosts)
         if options.dry_run:
             rows = [progress.preview(preview) for preview in await live.tuning.preview(values)]
         else:
             await live.knobs_read()
             changes = live.tuning.apply(values, options.confirm_within, _typed_yes)
-            rows = progress.rows(await _await_outcomes(live, await finished(changes)))
+            rows = progress.rows(await _await_outcomes(live, await await_change(changes)))
     if options.json:
         emit(to_json(rows))
 
@@ -159,7 +159,7 @@ async def _undo(options: Namespace, profile: Profile) -> None:
             host, past = history.named(_newest_first(histories), options.change)
         else:
             host, past = _next_to_undo(histories)
-        if past.state == PastState.HALF_DONE:
+        if past.state == HistoryState.INTERRUPTED:
             await live.tuning.undo_unfinished(host, past)
             rows = [progress.rolled_back(host)]
             if not options.json:
@@ -167,33 +167,33 @@ async def _undo(options: Namespace, profile: Profile) -> None:
         else:
             history.check_newer(histories[host], past)
             await live.knobs_read()
-            rows = progress.rows(await _await_outcomes(live, [await finished(live.tuning.undo_past(host, past))]))
+            rows = progress.rows(await _await_outcomes(live, [await await_change(live.tuning.undo_past(host, past))]))
             if not options.json:
                 print(f"{host}: {past.name} undone; repeat the command to undo the change before it", file=sys.stderr)
     if options.json:
         emit(to_json([row | {"undoes": past.name} for row in rows]))
 
 
-async def _await_outcomes(live: LiveSession, changes: Sequence[Applied]) -> Sequence[Applied]:
+async def _await_outcomes(live: LiveSession, changes: Sequence[AppliedChange]) -> Sequence[AppliedChange]:
     await live.session.until(lambda state: sum(bool(change.outcome) for change in state.changes) >= len(changes))
     return changes
 
 
-def _next_to_undo(histories: Mapping[str, Sequence[Past]]) -> tuple[str, Past]:
+def _next_to_undo(histories: Mapping[str, Sequence[HistoryEntry]]) -> tuple[str, HistoryEntry]:
     """Return the host and the change to undo next. Raises ChangeRefused at the end of the history."""
     found = [(host, past) for host, each in histories.items() if (past := history.next_to_undo(each))]
     if not found:
         hosts = ", ".join(histories)
         raise ChangeRefused(f"nothing to undo: this user has no applied change on {hosts or 'a host with knobs'}")
-    return max(found, key=lambda each: (each[1].state == PastState.HALF_DONE, each[1].about.when))
+    return max(found, key=lambda each: (each[1].state == HistoryState.INTERRUPTED, each[1].about.when))
 
 
-async def _histories(live: LiveSession, profile: Profile) -> dict[str, list[Past]]:
+async def _histories(live: LiveSession, profile: Profile) -> dict[str, list[HistoryEntry]]:
     hosts = dict.fromkeys(knob.host for knob in profile.knobs)
     return {host: await live.tuning.history(host) for host in hosts}
 
 
-def _newest_first(histories: Mapping[str, Sequence[Past]]) -> list[tuple[str, Past]]:
+def _newest_first(histories: Mapping[str, Sequence[HistoryEntry]]) -> list[tuple[str, HistoryEntry]]:
     found = [(host, past) for host, each in histories.items() for past in each]
     return sorted(found, key=lambda each: each[1].about.when, reverse=True)
 
@@ -215,7 +215,7 @@ async def _action(options: Namespace, profile: Profile) -> None:
         if options.json:
             emit(to_json(profile.actions))
             return
-        lines = [f"{each.name}  {each.host}  {each.times} x  {neutral(each.command, 100)}" for each in profile.actions]
+        lines = [f"{each.name}  {each.host}  {each.times} x  {sanitize(each.command, 100)}" for each in profile.actions]
         emit("\n".join(lines) or "the profile has no actions; add an [[action]] block to it")
         return
     known = {action.name: action for action in profile.actions}
@@ -241,7 +241,7 @@ async def measure_rounds(options: Namespace, profile: Profile) -> int:
     order = Order.MIRRORED if options.mirrored else Order.RANDOM
     plan = RoundsPlan(options.rounds, options.seconds, order, options.seed)
     async with crew_of(profile, options.ssh_config) as crew:
-        recorder = RecordTo(options.record, in_library=True).recorder(profile.name)
+        recorder = RecordingTarget(options.record, in_library=True).recorder(profile.name)
         live = LiveSession(profile, recorder, ssh_config=options.ssh_config, crew=crew)
         try:
             return await _rounds(options, live, values, plan)
@@ -252,11 +252,11 @@ async def measure_rounds(options: Namespace, profile: Profile) -> int:
 
 
 async def _rounds(options: Namespace, live: LiveSession, values: Mapping[str, str], plan: RoundsPlan) -> int:
-    async def prove() -> Proven:
+    async def prove() -> RoundsResult:
         await live.hosts_read()
-        return await live.tuning.prove(values, plan, Afterwards.CHOSEN if options.keep else Afterwards.RESTORED)
+        return await live.tuning.prove(values, plan, FinalSide.CHOSEN if options.keep else FinalSide.RESTORED)
 
-    with Secrets(live.profile).out_of_errors():
+    with Secrets(live.profile).redact_errors():
         proven = await run_headless(live, prove, _show_rounds(live.session))
     if proven is None:
         print("cockpit: interrupted; the old values are active again", file=sys.stderr)
@@ -264,7 +264,7 @@ async def _rounds(options: Namespace, live: LiveSession, values: Mapping[str, st
     known = live.state.rounds[-1]
     verdict = rounds_verdict(live.state, known)
     if known.ended is not None:
-        print(f"cockpit: {neutral(ended_words(known, known.ended, verdict), 400)}", file=sys.stderr)
+        print(f"cockpit: {sanitize(ended_words(known, known.ended, verdict), 400)}", file=sys.stderr)
     if options.json:
         emit(to_json(None if verdict is None else verdict_json(verdict)))
     elif verdict is None:
@@ -297,7 +297,7 @@ async def _show_rounds(session: Session) -> None:
             return
         for line in new_lines(state):
             printed.append(line)
-            print(neutral(line), file=sys.stderr, flush=True)
+            print(sanitize(line), file=sys.stderr, flush=True)
 
 
 async def _typed_yes() -> bool:

@@ -15,10 +15,10 @@ import msgspec
 from cockpit.cli.terminal import aligned, emit
 from cockpit.model.events import AnyEvent, ChangeBegun, ChangeStage, Stage
 from cockpit.model.knobs import Knob, Setting, not_yet_active
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.session.controls import Preview
 from cockpit.session.live_tuning import LiveTuning
-from cockpit.tuning.applied import Applied, Past, PastState, name_of
+from cockpit.tuning.applied import AppliedChange, HistoryEntry, HistoryState, name_of
 from cockpit.tuning.unfinished import described
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ def knob_row(knob: Knob, value: str | None, problem: str) -> dict[str, Any]:
         "value": value,
         "allowed": knob.allowed,
         "options": list(knob.choices),
-        "cost": knob.price,
+        "cost": knob.effective_cost,
         "place": knob.place,
         "help": knob.help,
         "problem": problem,
@@ -41,20 +41,20 @@ def knob_row(knob: Knob, value: str | None, problem: str) -> dict[str, Any]:
 
 def value_text(row: dict[str, Any]) -> str:
     if row["problem"]:
-        return f"could not be read: {neutral(row['problem'])}"
-    return "unset" if row["value"] is None else neutral(row["value"])
+        return f"could not be read: {sanitize(row['problem'])}"
+    return "unset" if row["value"] is None else sanitize(row["value"])
 
 
 def knob_table(rows: Sequence[dict[str, Any]]) -> list[str]:
     table = [("knob", "value", "host", "cost", "allowed", "place")]
     table += [
-        (r["name"], value_text(r), r["host"], r["cost"], r["allowed"] or "-", neutral(r["place"], 100)) for r in rows
+        (r["name"], value_text(r), r["host"], r["cost"], r["allowed"] or "-", sanitize(r["place"], 100)) for r in rows
     ]
     helps = ["", *(f"    {r['help']}" if r["help"] else "" for r in rows)]
     return [line for pair in zip(aligned(table, widest=40), helps, strict=True) for line in pair if line]
 
 
-def past_row(host: str, past: Past) -> dict[str, Any]:
+def past_row(host: str, past: HistoryEntry) -> dict[str, Any]:
     return {
         "name": past.name,
         "host": host,
@@ -69,15 +69,15 @@ def past_row(host: str, past: Past) -> dict[str, Any]:
     }
 
 
-def past_line(host: str, past: Past) -> str:
+def past_line(host: str, past: HistoryEntry) -> str:
     when = datetime.fromtimestamp(past.about.when).strftime("%Y-%m-%d %H:%M:%S")
     settings = [f"{s.knob} {s.old or 'unset'} → {s.new or 'unset'}" for s in past.about.settings]
     values = ", ".join(settings) or "nothing to change"
     undo = f"undo {name_of(past.about.undoes)}: " if past.about.undoes else ""
     state = f"undone by {past.undone_by}" if past.undone_by else past.state
-    if past.state == PastState.APPLIED and past.about.inactive:
+    if past.state == HistoryState.APPLIED and past.about.inactive:
         state = f"written without a reload: {', '.join(past.about.inactive)}"
-    return neutral(f"{past.name}  {when}  {host}  {past.about.who}  {undo}{values}  {state}")
+    return sanitize(f"{past.name}  {when}  {host}  {past.about.who}  {undo}{values}  {state}")
 
 
 class ChangeProgress:
@@ -111,7 +111,7 @@ class ChangeProgress:
     def rolled_back(self, host: str) -> dict[str, Any]:
         return _row(host, (), "", "", [], "rolled back", (), ())
 
-    def rows(self, changes: Iterable[Applied]) -> list[dict[str, Any]]:
+    def rows(self, changes: Iterable[AppliedChange]) -> list[dict[str, Any]]:
         rows = []
         for begun, applied in zip(self._begun, changes, strict=True):
             if not begun.diff:
@@ -119,7 +119,7 @@ class ChangeProgress:
             if waits := not_yet_active(applied.inactive):
                 print(waits, file=sys.stderr)
             for note in applied.notes:
-                print(f"note: {neutral(note)}", file=sys.stderr)
+                print(f"note: {sanitize(note)}", file=sys.stderr)
             settings = begun.settings if begun.diff else ()
             stages = self._stages.get(begun.change, [])
             rows.append(
@@ -167,10 +167,10 @@ def _row(
 
 
 def _neutral_line(line: str) -> str:
-    return "\t".join(neutral(part) for part in line.split("\t"))
+    return "\t".join(sanitize(part) for part in line.split("\t"))
 
 
-async def finished(change: Awaitable[T]) -> T:
+async def await_change(change: Awaitable[T]) -> T:
     """Await a change; report the rollback if it is interrupted."""
     try:
         return await change
@@ -179,7 +179,7 @@ async def finished(change: Awaitable[T]) -> T:
         raise
 
 
-async def settle(tuning: LiveTuning, hosts: Iterable[str]) -> None:
+async def resolve_interrupted(tuning: LiveTuning, hosts: Iterable[str]) -> None:
     """Ask whether to undo, finish or leave each interrupted change of the hosts; without a terminal list them.
 
     Raises CockpitError.
@@ -187,7 +187,7 @@ async def settle(tuning: LiveTuning, hosts: Iterable[str]) -> None:
     for host in hosts:
         await tuning.find_unfinished(host)
     for host, past in tuple(tuning.unfinished):
-        text = neutral(described(host, past))
+        text = sanitize(described(host, past))
         if not sys.stdin.isatty():
             print(f"{text}; `cockpit tune PROFILE undo {past.name}` rolls it back", file=sys.stderr)
             continue

@@ -26,7 +26,7 @@ class GeneratorFacts(msgspec.Struct, frozen=True):
     ports: int
 
 
-class Carrier:
+class GeneratorActor:
     """The load workers of a generator. Methods of this Dask actor run on the event loop of its Dask worker.
 
     Each line of a load worker is logged to the topic as a WorkerLine; the scheduler adds the sender.
@@ -78,14 +78,14 @@ class Carrier:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.gather(*(worker.reap() for worker in self._workers.values()))
+        await asyncio.gather(*(worker.kill_and_wait() for worker in self._workers.values()))
         self._workers, self._tasks = {}, []
 
     async def _follow(self, worker: WorkerProcess) -> None:
         number = worker.assignment.worker
         while line := await worker.line():
             self._log(number, line)
-        self._log(number, b"", await worker.death())
+        self._log(number, b"", await worker.exit_reason())
 
     def _log(self, number: int, line: bytes, ending: str = "") -> None:
         message = {"place": self._place, "number": number, "line": line, "ending": ending}

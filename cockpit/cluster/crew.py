@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit import __version__
-from cockpit.cluster.machine import REASON, Machine, RemoteWorker, WorkerLine
+from cockpit.cluster.machine import REASON, RemoteGenerator, RemoteWorker, WorkerLine
 from cockpit.load.limits import Capacity
 from cockpit.load.protocol import Assignment
 from cockpit.load.workers import Assigned, WorkerHandle
@@ -21,7 +21,7 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError, HostError
 from cockpit.model.events import AnyEvent
 from cockpit.model.generators import GeneratorClock, GeneratorLost
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -37,7 +37,7 @@ _PING, _FIRST_PINGS = 0.5, 20
 _NAME = 64
 
 
-class DaskCrew:
+class DaskLauncher:
     """The load workers of a session on all machines of a cluster. A context manager that is connected to the scheduler.
 
     `generators` are the machines in the order of their names; their carriers log to the `topic`.
@@ -53,7 +53,7 @@ class DaskCrew:
         self._minimum = max(1, generators)
         self.topic = f"cockpit-{uuid.uuid4().hex}"
         self.client: Client | None = None
-        self.generators: list[Machine] = []
+        self.generators: list[RemoteGenerator] = []
         self._tasks: list[asyncio.Task[None]] = []
         self.machines: tuple[str, ...] = ()
         self._clock: Clock | None = None
@@ -88,7 +88,7 @@ class DaskCrew:
         ports = len(machines) * min(machine.ports for machine in machines)
         return Capacity(min(files, default=None), ports, len(machines))
 
-    def _remaining(self) -> list[Machine]:
+    def _remaining(self) -> list[RemoteGenerator]:
         """Return the generators that are not lost. Raises CockpitError if there are none."""
         machines = [machine for machine in self.generators if not machine.lost]
         if not machines:
@@ -149,7 +149,7 @@ class DaskCrew:
 
     async def _place(self) -> None:
         """Place a carrier on each machine, and compare versions and clocks."""
-        from cockpit.cluster.carrier import Carrier
+        from cockpit.cluster.carrier import GeneratorActor
 
         assert self.client is not None
         client = self.client
@@ -157,13 +157,13 @@ class DaskCrew:
         client.subscribe_topic("all", self._take_scheduler_event)
         workers = client.scheduler_info(n_workers=-1)["workers"]
         for place, (address, facts) in enumerate(sorted(workers.items(), key=lambda each: str(each[1]["name"]))):
-            name = neutral(str(facts["name"] if facts["name"] != address else facts["host"]), _NAME)
-            future = client.submit(Carrier, self.topic, place, actor=True, workers=[address], pure=False)
-            machine = Machine(name if name not in self.names else f"{name}-{place}", address)
+            name = sanitize(str(facts["name"] if facts["name"] != address else facts["host"]), _NAME)
+            future = client.submit(GeneratorActor, self.topic, place, actor=True, workers=[address], pure=False)
+            machine = RemoteGenerator(name if name not in self.names else f"{name}-{place}", address)
             self.generators.append(machine)
             try:
                 async with asyncio.timeout(_PLACE):
-                    machine.carrier = await future
+                    machine.actor = await future
                     await machine.check(__version__)
                     for _ in range(_FIRST_PINGS):
                         await machine.ping()
@@ -192,7 +192,7 @@ class DaskCrew:
                 if machine.address == event[1].get("worker"):
                     self._lose(machine, "its Dask worker ended")
 
-    async def _watch(self, machine: Machine) -> None:
+    async def _watch(self, machine: RemoteGenerator) -> None:
         """Ping the machine until it is lost."""
         while not machine.lost:
             await asyncio.sleep(_PING)
@@ -207,14 +207,14 @@ class DaskCrew:
             else:
                 self._report_clock(machine)
 
-    def _report_clock(self, machine: Machine) -> None:
+    def _report_clock(self, machine: RemoteGenerator) -> None:
         if self._clock is None:
             return
         best, drift = machine.clock.best, machine.clock.drift
         t, offset, uncertainty = self._clock.now(), best.offset, best.uncertainty
         self._emit(GeneratorClock(t=t, machine=machine.name, offset=offset, uncertainty=uncertainty, drift=drift))
 
-    def _lose(self, machine: Machine, reason: str) -> None:
+    def _lose(self, machine: RemoteGenerator, reason: str) -> None:
         if machine.lost:
             return
         machine.lose(reason)
@@ -228,11 +228,11 @@ def _pinned(share: Assignment, at: int) -> Assignment:
     return replace(share, cpu=cpus[at % len(cpus)] if cpus else None)
 
 
-def _workers_of(machine: Machine, workers: Sequence[RemoteWorker]) -> list[RemoteWorker]:
+def _workers_of(machine: RemoteGenerator, workers: Sequence[RemoteWorker]) -> list[RemoteWorker]:
     return [worker for worker in workers if worker.machine is machine]
 
 
 def _reason(error: BaseException) -> str:
     """Return the text of an error, or of its cause."""
     text = str(error) or str(error.__cause__ or "") or type(error).__name__
-    return neutral(text.strip(), REASON)
+    return sanitize(text.strip(), REASON)

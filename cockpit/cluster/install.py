@@ -15,7 +15,7 @@ from cockpit.hosts.shell import Shell
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import HostError
 from cockpit.model.hosts import GeneratorConfig, HostConfig
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 
 # Timeout (s) of the installation, which downloads the dependencies.
 _TIMEOUT = 600.0
@@ -69,7 +69,7 @@ async def _install(shell: Shell, name: str) -> None:
     done = await shell.run(_INSTALL.replace("@WHEEL@", file), input=content, timeout=_TIMEOUT)
     if done.exit_status:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or ["no output"]
-        raise HostError(f"the installation failed: {neutral(lines[-1], 300)}", subject=name)
+        raise HostError(f"the installation failed: {sanitize(lines[-1], 300)}", subject=name)
 
 
 def _package_files() -> Iterator[tuple[str, bytes]]:

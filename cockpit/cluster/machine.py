@@ -16,7 +16,7 @@ from cockpit.load.protocol import Assignment, Done, Extend, Start
 from cockpit.load.workers import Message
 from cockpit.model.errors import CockpitError, HostError
 from cockpit.model.events import Tick
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.recording.validity import is_valid
 
 # A machine is lost after this time (s) without a message; load workers send ten ticks per second.
@@ -42,7 +42,7 @@ class WorkerLine(msgspec.Struct, frozen=True):
     ending: str
 
 
-class Machine:
+class RemoteGenerator:
     """A Dask worker with its carrier (proxy of the actor). `lost` is the reason of its loss, "" while connected."""
 
     patience = _PATIENCE
@@ -50,7 +50,7 @@ class Machine:
     def __init__(self, name: str, address: str) -> None:
         self.name = name
         self.address = address
-        self.carrier: Any = None
+        self.actor: Any = None
         self.clock = MachineClock()
         self.files: int | None = None
         self.ports = 0
@@ -72,17 +72,17 @@ class Machine:
         from cockpit.cluster.carrier import GeneratorFacts
 
         try:
-            facts = msgspec.json.decode(await self.carrier.facts(), type=GeneratorFacts)
+            facts = msgspec.json.decode(await self.actor.facts(), type=GeneratorFacts)
         except (msgspec.MsgspecError, TypeError):
             raise HostError("invalid answer about its version and limits", subject=self.name) from None
         if facts.version != version:
-            other = neutral(facts.version, REASON)
+            other = sanitize(facts.version, REASON)
             raise HostError(f"cockpit {other} there, {version} here; install the same version", subject=self.name)
         self.files, self.ports = facts.files, facts.ports
 
     async def ping(self) -> None:
         sent = monotonic()
-        there = await self.carrier.moment()
+        there = await self.actor.moment()
         self._last_message = monotonic()
         if not isinstance(there, float) or not 0 <= there < _UPTIME_LIMIT:
             raise HostError("invalid clock reading", subject=self.name)
@@ -97,11 +97,11 @@ class Machine:
         """Start the load workers there. Raises CockpitError."""
         self.expect(workers)
         try:
-            problem = await self.carrier.begin([protocol.encode(worker.assignment) for worker in workers])
+            problem = await self.actor.begin([protocol.encode(worker.assignment) for worker in workers])
         except Exception as error:  # an error of Dask, or any exception of the generator
             problem = str(error) or type(error).__name__
         if problem:
-            raise CockpitError(f"{self.name}: {neutral(str(problem), REASON)}")
+            raise CockpitError(f"{self.name}: {sanitize(str(problem), REASON)}")
 
     def take(self, message: WorkerLine) -> None:
         """Queue a line until it is read. Raises HostError if too many are unread."""
@@ -109,7 +109,7 @@ class Machine:
         if message.number not in self._lines:
             return
         if not message.line:
-            self._endings[message.number] = neutral(message.ending, REASON)
+            self._endings[message.number] = sanitize(message.ending, REASON)
         self._unread += len(message.line) + _LINE_COST
         if self._unread > _BACKLOG:
             raise HostError("sends messages faster than they can be read", subject=self.name)
@@ -128,7 +128,7 @@ class Machine:
             batch, self._outgoing = self._outgoing, []
             # If this fails, the machine is lost, and its pings fail too.
             with suppress(Exception):
-                await self.carrier.send(batch)
+                await self.actor.send(batch)
         self._sending = None
 
     def lose(self, reason: str) -> None:
@@ -151,17 +151,17 @@ class Machine:
         """End the load workers on the machine."""
         if self._sending is not None:
             self._sending.cancel()
-        if self.carrier is not None and not self.lost:
+        if self.actor is not None and not self.lost:
             with suppress(Exception):
                 async with asyncio.timeout(_CLOSING):
-                    await self.carrier.end()
-        self.carrier = None
+                    await self.actor.end()
+        self.actor = None
 
 
 class RemoteWorker:
     """A load worker of a generator; see load.workers.WorkerHandle."""
 
-    def __init__(self, assignment: Assignment, machine: Machine) -> None:
+    def __init__(self, assignment: Assignment, machine: RemoteGenerator) -> None:
         self.assignment = assignment
         self.machine = machine
         self.done: Done | None = None
@@ -187,11 +187,11 @@ class RemoteWorker:
     def here(self, instant: float) -> float:
         return self.machine.clock.here(instant)
 
-    async def death(self) -> str:
+    async def exit_reason(self) -> str:
         return self.machine.ending(self.assignment.worker)
 
     def kill(self) -> None:
         self.machine.send(self.assignment.worker, b"")
 
-    async def reap(self) -> None:
+    async def kill_and_wait(self) -> None:
         self.kill()

@@ -19,12 +19,12 @@ import msgspec
 
 from cockpit import __version__
 from cockpit.cluster.certificates import Certificate, session_certificate
-from cockpit.cluster.programs import GeneratorOrder, Offer, SchedulerOrder, Started
-from cockpit.hosts.shell import Channel, Shell, Wire
+from cockpit.cluster.programs import GeneratorOrder, GeneratorVersions, SchedulerOrder, Started
+from cockpit.hosts.shell import Channel, Shell, HostConnection
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import CockpitError, HostError, NotInstalled
 from cockpit.model.hosts import GeneratorConfig, HostConfig
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 
 if TYPE_CHECKING:
     from distributed.security import Security
@@ -95,7 +95,7 @@ async def _generator(
         python = config.python or (sys.executable if config.ssh == "." else "")
         channel = await shell.open(_LAUNCH.replace("@PYTHON@", quote(python)))
         try:
-            offer = _decoded(await _within(channel.readline(), config.name), Offer, config, channel)
+            offer = _decoded(await _within(channel.readline(), config.name), GeneratorVersions, config, channel)
             _check(offer, config)
             back = await shell.forward_back(scheduler)
             listening: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -158,13 +158,13 @@ async def _forwarded(shell: Shell, port: asyncio.Future[int]) -> AsyncIterator[i
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _to_wire(reader: asyncio.StreamReader, wire: Wire) -> None:
+async def _to_wire(reader: asyncio.StreamReader, wire: HostConnection) -> None:
     while data := await reader.read(_CHUNK):
         await wire.write(data)
     wire.close()
 
 
-async def _from_wire(wire: Wire, writer: asyncio.StreamWriter) -> None:
+async def _from_wire(wire: HostConnection, writer: asyncio.StreamWriter) -> None:
     while data := await wire.read(_CHUNK):
         writer.write(data)
         await writer.drain()
@@ -184,18 +184,18 @@ def _decoded(line: bytes, answer: type[_Answer], config: GeneratorConfig, channe
         return msgspec.json.decode(line, type=answer)
     except msgspec.MsgspecError:
         words = channel.stderr.decode(errors="replace").strip().splitlines()
-        reason = neutral(words[-1], 200) if words else "no output"
+        reason = sanitize(words[-1], 200) if words else "no output"
         way_out = f"install cockpit[cluster] {__version__} there"
         raise NotInstalled(f"the load program does not start ({reason}); {way_out}", subject=config.name) from None
 
 
-def _check(offer: Offer, config: GeneratorConfig) -> None:
+def _check(offer: GeneratorVersions, config: GeneratorConfig) -> None:
     """Raises NotInstalled for versions that cannot work together."""
     here = (__version__, f"{sys.version_info[0]}.{sys.version_info[1]}", version("distributed"))
     there = (offer.version, ".".join(offer.python.split(".")[:2]), offer.dask)
     for name, mine, other in zip(("cockpit", "Python", "Dask"), here, there, strict=True):
         if mine != other:
-            theirs = neutral(other, 40)
+            theirs = sanitize(other, 40)
             raise NotInstalled(f"{name} {theirs} there, {mine} here; install the same version", subject=config.name)
 
 
@@ -205,5 +205,5 @@ def _started(line: bytes, name: str) -> int:
     except msgspec.MsgspecError:
         raise CockpitError(f"{name} did not start") from None
     if started.problem:
-        raise HostError(neutral(started.problem, 200), subject=name)
+        raise HostError(sanitize(started.problem, 200), subject=name)
     return started.port

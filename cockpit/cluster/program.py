@@ -15,7 +15,7 @@ import distributed
 import msgspec
 
 from cockpit import __version__
-from cockpit.cluster.programs import GeneratorOrder, Offer, SchedulerOrder, Started
+from cockpit.cluster.programs import GeneratorOrder, GeneratorVersions, SchedulerOrder, Started
 
 # Time (s) without a scheduler after which a generator ends, and timeout (s) of the join.
 _DEATH = 15.0
@@ -32,7 +32,7 @@ async def _scheduler(lines: asyncio.StreamReader) -> None:
 
 
 async def _generator(lines: asyncio.StreamReader) -> None:
-    _print(Offer(version=__version__, python=platform.python_version(), dask=version("distributed")))
+    _print(GeneratorVersions(version=__version__, python=platform.python_version(), dask=version("distributed")))
     order = msgspec.json.decode(await lines.readline(), type=GeneratorOrder)
     worker = distributed.Worker(
         order.scheduler,

@@ -24,7 +24,7 @@ class GeneratorOrder(msgspec.Struct, frozen=True, kw_only=True):
     contact: str
 
 
-class Offer(msgspec.Struct, frozen=True, kw_only=True):
+class GeneratorVersions(msgspec.Struct, frozen=True, kw_only=True):
     """The first line of a generator, with its versions."""
 
     version: str

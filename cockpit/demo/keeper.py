@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from cockpit.demo import kernel
-from cockpit.demo.layout import Layout
+from cockpit.demo.layout import DemoFiles
 
 NAME = "demo-keeper"
 
@@ -28,7 +28,7 @@ class _CannotStart(Exception):
 class DemoSupervisor:
     """Supervisor of both servers and of adopted orphans. Signals and exits of children wake it."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: DemoFiles) -> None:
         self._layout = layout
         self._servers: list[subprocess.Popen[bytes]] = []
         self._stopping = False
@@ -128,7 +128,7 @@ class DemoSupervisor:
 def main() -> int:
     kernel.set_name(NAME)
     kernel.adopt_orphans()
-    layout = Layout(Path(tempfile.mkdtemp(prefix="cockpit-demo-")).resolve())
+    layout = DemoFiles(Path(tempfile.mkdtemp(prefix="cockpit-demo-")).resolve())
     keeper = DemoSupervisor(layout)
     try:
         url = keeper.start()

@@ -31,7 +31,7 @@ PageCost {page_cost}
 """
 
 
-class Layout:
+class DemoFiles:
     """Paths of a demo in `directory`."""
 
     def __init__(self, directory: Path) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import asyncssh
 
 from cockpit.demo import kernel
-from cockpit.demo.layout import Layout
+from cockpit.demo.layout import DemoFiles
 
 NAME = "demo-sshd"
 HOST = "demo"  # its name in the ssh_config
@@ -48,7 +48,7 @@ async def serve(directory: Path) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
     loop.add_reader(sys.stdin, _read_parent_pipe, stop)
-    layout = Layout(directory)
+    layout = DemoFiles(directory)
     host_key = _make_keys(layout)
     commands: set[asyncio.Task[None]] = set()
 
@@ -83,7 +83,7 @@ def _read_parent_pipe(stop: asyncio.Event) -> None:
         stop.set()
 
 
-def _make_keys(layout: Layout) -> asyncssh.SSHKey:
+def _make_keys(layout: DemoFiles) -> asyncssh.SSHKey:
     """Make the host's key, and the client's key that may log in."""
     client_key = asyncssh.generate_private_key("ssh-ed25519", comment="cockpit demo")
     layout.client_key.touch(0o600)
@@ -92,7 +92,7 @@ def _make_keys(layout: Layout) -> asyncssh.SSHKey:
     return asyncssh.generate_private_key("ssh-ed25519")
 
 
-def _write_client_files(layout: Layout, port: int, host_key: asyncssh.SSHKey) -> None:
+def _write_client_files(layout: DemoFiles, port: int, host_key: asyncssh.SSHKey) -> None:
     public = host_key.export_public_key().decode().strip()
     layout.known_hosts.write_text(f"[127.0.0.1]:{port} {public}\n")
     layout.ssh_config.write_text(

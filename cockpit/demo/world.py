@@ -13,10 +13,10 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-from cockpit.demo.layout import Layout
+from cockpit.demo.layout import DemoFiles
 from cockpit.demo.prefork import process_name
 from cockpit.demo.webconfig import SERVER_LIMIT
-from cockpit.model.errors import OutOfReach
+from cockpit.model.errors import UnreachableError
 
 _START_WITHIN = 30.0  # seconds
 _END_WITHIN = 15.0  # seconds; the keeper itself gives the servers less
@@ -30,11 +30,11 @@ _KNOBS: dict[str, tuple[int, int | None]] = {
 }
 
 
-class DemoError(OutOfReach):
+class DemoError(UnreachableError):
     """The demo's servers could not be started."""
 
 
-class DemoWorld:
+class DemoServers:
     """Both servers, running inside of `async with DemoWorld() as world:`; nothing remains afterwards.
 
     A separate process (keeper.py) runs them and cleans up however this process ends. Entering raises DemoError. The
@@ -67,7 +67,7 @@ class DemoWorld:
         except BaseException:
             await self._end()
             raise
-        self._layout = Layout(Path(started["directory"]))
+        self._layout = DemoFiles(Path(started["directory"]))
         self.url = started["url"]
         self.directory = self._layout.directory
         self.ssh_config = self._layout.ssh_config

@@ -19,7 +19,7 @@ from cockpit.hosts.program import NotStarted
 from cockpit.hosts.shell import SH, Channel, Completed, Shell
 from cockpit.hosts.watchdog import IDLE, watchdog
 from cockpit.model.errors import HostError
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 
 # A host name or address that the connecting program cannot take for an option or for another kind of address.
 _HOST = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]*")
@@ -47,7 +47,7 @@ connect() {
 """
 
 
-class CarriedShell:
+class CommandShell:
     """Shell of the host `name`, which `command` reaches from the host of `outer`. Errors name the command as `via`."""
 
     def __init__(self, name: str, outer: Shell, command: str, via: str) -> None:
@@ -76,12 +76,12 @@ class CarriedShell:
         with self._explained(interpreter):
             return await self._outer.open(program, f"{self._command} {interpreter}")
 
-    async def open_stream(self, host: str, port: int) -> ProgramWire:
+    async def open_stream(self, host: str, port: int) -> ProgramConnection:
         if not _HOST.fullmatch(host):
-            raise HostError(f"invalid host name {neutral(host, 80)!r}", subject=self._name)
+            raise HostError(f"invalid host name {sanitize(host, 80)!r}", subject=self._name)
         refused = "|| echo 'unreachable from this host' >&2"
         program = f"{_CONNECT}connect {shlex.quote(host)} {port:d} 3>&1 4>&2 5<&0 >/dev/null {refused}"
-        return ProgramWire(self._name, f"{host}:{port}", await self.open(_limited(program, IDLE)))
+        return ProgramConnection(self._name, f"{host}:{port}", await self.open(_limited(program, IDLE)))
 
     async def forward_back(self, port: int) -> int:
         raise HostError("no ports can be forwarded from a host that is reached by a command", subject=self._name)
@@ -109,7 +109,7 @@ def _limited(program: str, seconds: float) -> str:
     return f"{start}\n(\n{program}\n)\nstatus=$?\nend_idle $watchdog\n(exit $status)"
 
 
-class ProgramWire:
+class ProgramConnection:
     """A TCP connection made by a program on the host, over the program's standard streams."""
 
     def __init__(self, name: str, address: str, channel: Channel) -> None:
@@ -118,7 +118,7 @@ class ProgramWire:
     async def read(self, size: int) -> bytes:
         data = await self._channel.read(size)
         if not data and (why := self._channel.stderr.decode("utf-8", "replace").strip()):
-            raise HostError(f"{self._address}: {neutral(why.splitlines()[-1], 200)}", subject=self._name)
+            raise HostError(f"{self._address}: {sanitize(why.splitlines()[-1], 200)}", subject=self._name)
         return data
 
     async def write(self, data: bytes) -> None:

@@ -39,7 +39,7 @@ class CounterTable:
 
     def take(self, frame: Frame) -> None:
         """Set the counters to those of the frame; a frame of changes keeps all others. Raises ValueError."""
-        found = dict(self.counters) if frame.there is not None else {}
+        found = dict(self.counters) if frame.pids is not None else {}
         for path, parse in _FILES.items():
             for name, number in _parsed(frame.files, path, parse):
                 if name in KNOWN:
@@ -116,7 +116,7 @@ def _ports(frame: Frame, path: str, known: dict[int, int], base: int) -> dict[in
     """
     content = frame.files.get(path)
     if content is None:
-        return known if frame.there is not None else {}
+        return known if frame.pids is not None else {}
     words = content.split()
     found: dict[int, int] = {}
     for port, number in zip(words[::2], words[1::2], strict=False):

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cockpit.hosts.fault import fault
+from cockpit.hosts.fault import internal_error
 from cockpit.hosts.host_clock import HostClock
 from cockpit.hosts.pauses import PauseDetector
 from cockpit.hosts.poll_interval import PollInterval
 from cockpit.hosts.probe import Probe
-from cockpit.hosts.prompts import Asker, AskingForHost, Keyring
+from cockpit.hosts.prompts import Prompter, HostPrompter, Keyring
 from cockpit.hosts.shell import SILENCE, Shell
 from cockpit.hosts.target_host import port_here
 from cockpit.hosts.transport import open_shell
@@ -24,7 +24,7 @@ from cockpit.model.errors import (
     HostError,
     HostKeyChanged,
     HostKeyUnknown,
-    Unanswered,
+    CredentialsRequired,
     UsageError,
 )
 from cockpit.model.events import AnyEvent, HostChanged, HostCondition, HostSample
@@ -60,7 +60,7 @@ class HostFeed:
         emit: Callable[[AnyEvent], None],
         *,
         ssh_config: Path | None = None,
-        asker: Asker | None = None,
+        asker: Prompter | None = None,
         keyring: Keyring | None = None,
         plan: LoadPlan | None = None,
     ) -> None:
@@ -69,7 +69,7 @@ class HostFeed:
         self._clock = clock
         self._emit = emit
         self.ssh_config = ssh_config
-        self._asking = AskingForHost(asker, self._report) if asker else None
+        self._asking = HostPrompter(asker, self._report) if asker else None
         self._keyring = keyring or Keyring()
         self._shell: Shell | None = None
         self._outside: Shell | None = None
@@ -113,7 +113,7 @@ class HostFeed:
                 self._fail("lost", error)
                 await asyncio.sleep(next(waits))
             except Exception as error:
-                self._report("lost", fault(error))
+                self._report("lost", internal_error(error))
                 await asyncio.sleep(LAST_RETRY)
 
     async def shell(self) -> Shell:
@@ -234,7 +234,7 @@ class HostFeed:
 
     async def _pause_after_refusal(self, error: CockpitError, seconds: float) -> None:
         """Wait before the next attempt; if the user can answer a question, at most until the user wants to."""
-        if self._asking is None or not isinstance(error, HostKeyUnknown | Unanswered):
+        if self._asking is None or not isinstance(error, HostKeyUnknown | CredentialsRequired):
             await asyncio.sleep(seconds)
             return
         wanted = asyncio.ensure_future(self._asking.wanted(self.config.name))

@@ -49,7 +49,7 @@ class Frame(NamedTuple):
     disks: frozenset[str] = frozenset()
     longest: int = 0
     layered: frozenset[str] = frozenset()
-    there: tuple[int, ...] | None = None
+    pids: tuple[int, ...] | None = None
     hidden: bool = False
 
 
@@ -141,7 +141,7 @@ class FrameReader:
             disks=self._disks,
             longest=self._longest,
             layered=self._layered,
-            there=None if self._there is None else tuple(self._there),
+            pids=None if self._there is None else tuple(self._there),
             hidden=self._hidden,
         )
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from asyncssh import KeyImportError, SSHKey, SSHKnownHosts, import_public_key
 
-from cockpit.hosts.prompts import OfferedKey
+from cockpit.hosts.prompts import UnknownHostKey
 from cockpit.model.errors import HostError, UsageError
 
 Keys = list[SSHKey]
@@ -106,14 +106,14 @@ def _lines(file: Path) -> Iterator[tuple[int, SSHKnownHosts]]:
         yield number, known
 
 
-def offered(where: str, lookup: str, key: SSHKey, file: Path, hashed: bool) -> OfferedKey:
+def unknown_host_key(where: str, lookup: str, key: SSHKey, file: Path, hashed: bool) -> UnknownHostKey:
     """Return an unknown key with its line for `file`; `hashed`: the line has a hash of the host's name."""
     public = " ".join(key.export_public_key().decode().split()[:2])
     name = _hashed(lookup) if hashed else lookup
-    return OfferedKey(where, key.get_algorithm(), key.get_fingerprint(), file, f"{name} {public}")
+    return UnknownHostKey(where, key.get_algorithm(), key.get_fingerprint(), file, f"{name} {public}")
 
 
-def accept(key: OfferedKey) -> None:
+def add_known_host(key: UnknownHostKey) -> None:
     """Append the line to its file, creating it if needed. Raises HostError."""
     try:
         key.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from cockpit.hosts import program as program_in_sh
 from cockpit.hosts.program import ProgramChannel, took_too_long
 from cockpit.hosts.shell import CHUNK, SH, Completed
-from cockpit.hosts.wire import StreamWire
+from cockpit.hosts.wire import StreamConnection
 from cockpit.model.errors import HostError
 
 
@@ -120,13 +120,13 @@ class LocalShell:
         self._channels = [*(other for other in self._channels if not other.gone), channel]
         return channel
 
-    async def open_stream(self, host: str, port: int) -> StreamWire:
+    async def open_stream(self, host: str, port: int) -> StreamConnection:
         address = f"{host}:{port}"
         try:
             reader, writer = await asyncio.open_connection(host, port)
         except OSError as error:
             raise HostError(f"{address}: unreachable: {error.strerror or error}", subject=self._name) from None
-        return StreamWire(self._name, address, reader, writer, (OSError,))
+        return StreamConnection(self._name, address, reader, writer, (OSError,))
 
     async def forward_back(self, port: int) -> int:
         return port

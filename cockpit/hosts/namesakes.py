@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from cockpit.model.hosts import ProcessCounters, identity
 
 
-class Namesakes:
+class ServerFilter:
     """Leaves out the process trees of other servers.
 
     `left_out` is the number of their processes. None: several servers have the same name and the target's server is

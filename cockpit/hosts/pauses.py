@@ -8,7 +8,7 @@ import time
 WORTH_SAYING = 3.0
 
 
-def slept() -> float:
+def suspended_seconds() -> float:
     """Return the time (s) for which this machine was suspended since boot: only the boot clock counts it."""
     boot = getattr(time, "CLOCK_BOOTTIME", None)
     if boot is None:
@@ -24,7 +24,7 @@ class PauseDetector:
         self.begin()
 
     def begin(self) -> None:
-        self._last, self._slept = time.monotonic(), slept()
+        self._last, self._slept = time.monotonic(), suspended_seconds()
 
     def paused_seconds(self) -> float:
         """Return the duration (s) of a pause since the last check; 0 if too short to report."""

@@ -24,7 +24,7 @@ from cockpit.hosts.shell import Channel, Shell
 from cockpit.hosts.watchdog import idle_seconds
 from cockpit.model.errors import HostError
 from cockpit.model.hosts import HostConfig, HostFacts, HostReading, ProcessCounters
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 
 # Timeout (s) for the facts about the host.
 START_TIMEOUT = 15.0
@@ -161,11 +161,11 @@ class Probe:
         raise HostError(f"the probe ended{self._stderr()}", subject=self._name)
 
     def _invalid(self, error: Exception) -> HostError:
-        return HostError(f"invalid reading: {neutral(str(error), 200)}", subject=self._name)
+        return HostError(f"invalid reading: {sanitize(str(error), 200)}", subject=self._name)
 
     def _stderr(self) -> str:
         text = self._channel.stderr.decode("utf-8", "replace").strip()
-        return f": {neutral(text, 200)}" if text else ""
+        return f": {sanitize(text, 200)}" if text else ""
 
     def _cost(self, frame: Frame) -> float:
         """Return the mean CPU time (s) per frame; the counter of a restarted awk starts at 0 again."""
@@ -199,12 +199,12 @@ async def _read_facts(name: str, channel: Channel) -> HostFacts:
             case ["fact", key, value] if key in parse.FACTS:
                 facts[key] = value
             case ["foreign", *system]:
-                named = neutral(" ".join(system), 80) or "unknown system"
+                named = sanitize(" ".join(system), 80) or "unknown system"
                 raise HostError(f"no /proc ({named}); hosts must run Linux", subject=name)
             case ["ready"]:
                 return _parsed_facts(name, facts)
     text = last or channel.stderr.decode("utf-8", "replace").strip()
-    why = f": {neutral(text, 200)}" if text else ""
+    why = f": {sanitize(text, 200)}" if text else ""
     raise HostError(f"the shell ended before the probe started{why}", subject=name)
 
 
@@ -214,4 +214,4 @@ def _parsed_facts(name: str, facts: dict[str, str]) -> HostFacts:
     except KeyError as error:
         raise HostError(f"the probe did not print the host's {error.args[0]}", subject=name) from None
     except ValueError as error:
-        raise HostError(f"invalid facts: {neutral(str(error), 200)}", subject=name) from None
+        raise HostError(f"invalid facts: {sanitize(str(error), 200)}", subject=name) from None

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from cockpit.hosts.frames import PID_LIMIT, PROCESSES_LIMIT, Frame
-from cockpit.hosts.namesakes import Namesakes
+from cockpit.hosts.namesakes import ServerFilter
 from cockpit.hosts.numbers import INTEGER_LIMIT, NAME_BYTES, TIME_LIMIT, count, decimal, signed
-from cockpit.hosts.tree_time import Times, TreeTime
+from cockpit.hosts.tree_time import CpuTicks, ProcessTreeTime
 from cockpit.model.hosts import ProcessCounters, identity
 
 # Maximum bytes of a command line, since every sample is recorded.
@@ -45,9 +45,9 @@ class ProcessTable:
         self._page = page
         self._files: dict[int, _ProcessFiles] = {}
         self._counted: tuple[ProcessCounters, ...] = ()
-        self._namesakes = Namesakes() if has_port else None
+        self._namesakes = ServerFilter() if has_port else None
         self._listeners: tuple[int, ...] = ()
-        self._time = TreeTime(hz)
+        self._time = ProcessTreeTime(hz)
 
     @property
     def cpu_ticks(self) -> int:
@@ -56,14 +56,14 @@ class ProcessTable:
 
     def take(self, frame: Frame) -> tuple[ProcessCounters, ...]:
         """Return the processes in PID order, without those that ended while they were read. Raises ValueError."""
-        if frame.there is None:
+        if frame.pids is None:
             self._files = {}
-        pids = sorted(frame.there if frame.there is not None else _pids_of(frame.files))
+        pids = sorted(frame.pids if frame.pids is not None else _pids_of(frame.files))
         self._files = {pid: self._updated(pid, frame.files) for pid in pids}
         complete = [files.counters for files in self._files.values() if files.counters is not None]
         self._counted = self._of_target(frame, complete)
         tree = {
-            identity(process): Times(process.ppid, process.utime + process.stime, self._files[process.pid].children)
+            identity(process): CpuTicks(process.ppid, process.utime + process.stime, self._files[process.pid].children)
             for process in self._counted
         }
         self._time.take(tree, _uptime(frame))

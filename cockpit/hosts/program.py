@@ -16,7 +16,7 @@ from typing import Protocol
 
 from cockpit.hosts.shell import CHUNK, SH, LineReader, OutputTooLong, Read, Tail, read_output
 from cockpit.model.errors import HostError
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 
 # Timeout (s) for a login shell to start `sh -s`.
 START_TIMEOUT = 15.0
@@ -44,7 +44,7 @@ class Pipes(Protocol):
         """After `close`: wait until nothing of the process is left on this machine."""
 
 
-class Marked:
+class MarkedOutput:
     """Output after the marker. `started`: whether the marker was printed; `noise` is the end of earlier output."""
 
     def __init__(self, read: Read, marker: bytes) -> None:
@@ -81,7 +81,7 @@ class Marked:
 class ProgramChannel:
     """The Channel of an interactive program."""
 
-    def __init__(self, pipes: Pipes, output: Marked, tail: Tail) -> None:
+    def __init__(self, pipes: Pipes, output: MarkedOutput, tail: Tail) -> None:
         self._pipes = pipes
         self._output = output
         self._lines = LineReader(output.read)
@@ -126,7 +126,7 @@ class ProgramChannel:
 async def run(name: str, pipes: Pipes, program: str, input: bytes) -> tuple[bytes, bytes]:
     """Run a program of the host `name` to its end; return standard output and error. Raises HostError."""
     text, marker = _framed(program)
-    stdout, stderr = Marked(pipes.read_stdout, marker), Marked(pipes.read_stderr, marker)
+    stdout, stderr = MarkedOutput(pipes.read_stdout, marker), MarkedOutput(pipes.read_stderr, marker)
     feeding = asyncio.ensure_future(_feed(pipes, text, stdout.started, input))
     try:
         output, errors = await read_output(stdout.read, stderr.read)
@@ -157,8 +157,8 @@ async def start(name: str, pipes: Pipes, program: str) -> ProgramChannel:
     If the program does not start, or this call is cancelled, its process is ended.
     """
     text, marker = _framed(program)
-    output = Marked(pipes.read_stdout, marker)
-    channel = ProgramChannel(pipes, output, Tail(Marked(pipes.read_stderr, marker).read))
+    output = MarkedOutput(pipes.read_stdout, marker)
+    channel = ProgramChannel(pipes, output, Tail(MarkedOutput(pipes.read_stderr, marker).read))
     try:
         async with asyncio.timeout(START_TIMEOUT):
             with suppress(HostError):
@@ -198,4 +198,4 @@ class NotStarted(HostError):
 
 def _not_started(name: str, noise: bytes, errors: bytes) -> NotStarted:
     lines = (errors.strip() or noise.strip()).decode("utf-8", "replace").splitlines()
-    return NotStarted(name, neutral(lines[-1].strip(), 200) if lines else "")
+    return NotStarted(name, sanitize(lines[-1].strip(), 200) if lines else "")

@@ -26,11 +26,11 @@ class Keyring:
 
     def __init__(self) -> None:
         self.keys: dict[Path, SSHKey] = {}
-        self.turn: dict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self.prompt_locks: dict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
 
 
 @dataclass(frozen=True)
-class OfferedKey:
+class UnknownHostKey:
     """An unknown host key: the server's address (`where`), the key's kind and fingerprint as ssh prints them, and the
     known_hosts file and line that would accept it."""
 
@@ -41,24 +41,24 @@ class OfferedKey:
     line: str
 
 
-class Asker(Protocol):
+class Prompter(Protocol):
     """Prompts the user. Headless sessions have none and refuse hosts that need a prompt."""
 
     async def secret(self, host: str, question: str) -> str | None:
         """Prompt for a passphrase or password; None: declined."""
 
-    async def trust(self, host: str, key: OfferedKey) -> bool:
+    async def trust(self, host: str, key: UnknownHostKey) -> bool:
         """Prompt for a host key; return whether the user accepts it."""
 
     async def wanted(self, host: str) -> None:
         """Wait until the user allows this host to prompt."""
 
 
-class AskingForHost:
+class HostPrompter:
     """Prompts for one host: at once during the first connect, later only when the user allows it, so that no dialog
     opens during a measurement. `report` takes the host's condition and the question."""
 
-    def __init__(self, asker: Asker, report: Callable[[HostCondition, str], None]) -> None:
+    def __init__(self, asker: Prompter, report: Callable[[HostCondition, str], None]) -> None:
         self._asker = asker
         self._report = report
         self._at_once = True
@@ -73,7 +73,7 @@ class AskingForHost:
         self._answered(answer is not None)
         return answer
 
-    async def trust(self, host: str, key: OfferedKey) -> bool:
+    async def trust(self, host: str, key: UnknownHostKey) -> bool:
         await self._turn(host, f"is {key.kind} {key.fingerprint} the key of {key.where}?")
         accepted = await self._asker.trust(host, key)
         self._answered(accepted)
@@ -100,7 +100,7 @@ class Question:
 
     host: str
     text: str
-    key: OfferedKey | None
+    key: UnknownHostKey | None
     given: asyncio.Future[str | bool | None]
 
     def answer(self, value: str | bool | None) -> None:
@@ -109,7 +109,7 @@ class Question:
             self.given.set_result(value)
 
 
-class Questions:
+class PromptQueue:
     """Queue of the prompts of all hosts, shown one at a time; implements Asker."""
 
     def __init__(self) -> None:
@@ -134,7 +134,7 @@ class Questions:
         answer = await self._put(host, question, None)
         return answer if isinstance(answer, str) else None
 
-    async def trust(self, host: str, key: OfferedKey) -> bool:
+    async def trust(self, host: str, key: UnknownHostKey) -> bool:
         return await self._put(host, "", key) is True
 
     async def wanted(self, host: str) -> None:
@@ -145,7 +145,7 @@ class Questions:
         finally:
             self._waiting.remove(event)
 
-    async def _put(self, host: str, text: str, key: OfferedKey | None) -> str | bool | None:
+    async def _put(self, host: str, text: str, key: UnknownHostKey | None) -> str | bool | None:
         question = Question(host, text, key, asyncio.get_running_loop().create_future())
         self._open.append(question)
         try:

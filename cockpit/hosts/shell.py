@@ -52,7 +52,7 @@ class Channel(Protocol):
         """End the command by closing its streams."""
 
 
-class Wire(Protocol):
+class HostConnection(Protocol):
     """A TCP connection made by a host. Its methods raise HostError if it or the host is lost."""
 
     async def read(self, size: int) -> bytes:
@@ -76,7 +76,7 @@ class Shell(Protocol):
     async def open(self, program: str, interpreter: str = SH) -> Channel:
         """Start an interactive program in sh; return its channel when it runs."""
 
-    async def open_stream(self, host: str, port: int) -> Wire:
+    async def open_stream(self, host: str, port: int) -> HostConnection:
         """Open a TCP connection from the host to `host`, a name that the host resolves."""
 
     async def forward_back(self, port: int) -> int:

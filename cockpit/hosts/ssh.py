@@ -13,15 +13,15 @@ import asyncssh
 
 from cockpit.hosts import program as program_in_sh
 from cockpit.hosts.program import ProgramChannel, took_too_long
-from cockpit.hosts.prompts import Asker, Keyring
+from cockpit.hosts.prompts import Prompter, Keyring
 from cockpit.hosts.shell import SH, Completed
 from cockpit.hosts.ssh_errors import reason
 from cockpit.hosts.ssh_login import Login
 from cockpit.hosts.ssh_settings import Destination, read_settings
-from cockpit.hosts.wire import StreamWire
+from cockpit.hosts.wire import StreamConnection
 from cockpit.model.errors import HostError, UsageError
 from cockpit.model.hosts import HostConfig
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 
 # Timeout (s) of a disconnect.
 CLOSE_TIMEOUT = 2.0
@@ -101,7 +101,7 @@ class SshShell:
     async def open(self, program: str, interpreter: str = SH) -> ProgramChannel:
         return await program_in_sh.start(self._name, await self._start(interpreter), program)
 
-    async def open_stream(self, host: str, port: int) -> StreamWire:
+    async def open_stream(self, host: str, port: int) -> StreamConnection:
         address = f"{host}:{port}"
         try:
             reader, writer = await self._connection.open_connection(host, port)
@@ -109,11 +109,11 @@ class SshShell:
             if error.code == asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED:
                 forbidden = f"{address}: sshd forbids forwarding; set AllowTcpForwarding local"
                 raise HostError(forbidden, subject=self._name) from None
-            why = f"{address}: unreachable from this host: {neutral(error.reason, 200)}"
+            why = f"{address}: unreachable from this host: {sanitize(error.reason, 200)}"
             raise HostError(why, subject=self._name) from None
         except (asyncssh.Error, OSError) as error:
             raise HostError(f"connection lost: {reason(error)}", subject=self._name) from None
-        return StreamWire(self._name, address, reader, writer, (asyncssh.Error, OSError))
+        return StreamConnection(self._name, address, reader, writer, (asyncssh.Error, OSError))
 
     async def forward_back(self, port: int) -> int:
         try:
@@ -153,7 +153,7 @@ class SshShell:
 
 
 async def connect(
-    config: HostConfig, ssh_config: Path | None = None, asker: Asker | None = None, keyring: Keyring | None = None
+    config: HostConfig, ssh_config: Path | None = None, asker: Prompter | None = None, keyring: Keyring | None = None
 ) -> SshShell:
     """Connect to a host that has `ssh`; its key must be in known_hosts. An asker prompts for unknown keys and secrets.
 
@@ -172,7 +172,7 @@ async def connect(
 class _Route:
     """The route to a host through its jump hosts; open connections are in `opened`."""
 
-    def __init__(self, ssh_config: Path | None, asker: Asker | None, keyring: Keyring) -> None:
+    def __init__(self, ssh_config: Path | None, asker: Prompter | None, keyring: Keyring) -> None:
         self.opened: list[asyncssh.SSHClientConnection] = []
         self._ssh_config = ssh_config
         self._asker = asker

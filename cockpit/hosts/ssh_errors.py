@@ -23,13 +23,13 @@ from cockpit.model.errors import (
     HostError,
     HostKeyChanged,
     HostKeyUnknown,
-    Unanswered,
+    CredentialsRequired,
     UsageError,
 )
-from cockpit.model.text import counted, neutral
+from cockpit.model.text import count_text, sanitize
 
 
-class Witness(asyncssh.SSHClient):
+class LoginClient(asyncssh.SSHClient):
     """Client callbacks of a login: records the host key (`shown`) or certificate authority that is not in known_hosts,
     and rejects it.
 
@@ -107,7 +107,7 @@ class Attempt:
     settings: SshSettings
     known: KnownHosts
     keys: Keys
-    witness: Witness
+    witness: LoginClient
     wrong: int = 0
 
 
@@ -122,10 +122,10 @@ async def explain(attempt: Attempt, error: Exception) -> CockpitError:
         silence = f"no answer from {settings.where} within {attempt.witness.seconds:.3g} s"
         return HostError(f"{silence}; is it up, and does a firewall allow ssh?", subject=name)
     if isinstance(error, socket.gaierror | UnicodeError):
-        why = neutral((isinstance(error, OSError) and error.strerror) or "invalid name")
+        why = sanitize((isinstance(error, OSError) and error.strerror) or "invalid name")
         return HostError(f"cannot resolve {settings.host} ({why}); check `ssh` or ssh_config", subject=name)
     if isinstance(error, asyncssh.KeyImportError) or not isinstance(error, asyncssh.Error | OSError):
-        return UsageError(f"invalid ssh_config or key file: {neutral(str(error), 200)}", subject=name)
+        return UsageError(f"invalid ssh_config or key file: {sanitize(str(error), 200)}", subject=name)
     return HostError(f"{settings.where}: {reason(error)}", subject=name)
 
 
@@ -143,11 +143,11 @@ def reason(error: BaseException) -> str:
         number = int(found[1])
     if number == errno.ECONNREFUSED or text == "Connection refused":
         return "connection refused; is sshd running there, and on this port?"
-    return os.strerror(number).lower() if number else neutral(text, 200) or type(error).__name__
+    return os.strerror(number).lower() if number else sanitize(text, 200) or type(error).__name__
 
 
 def _key_error(
-    name: str, settings: SshSettings, known: KnownHosts, witness: Witness, error: asyncssh.HostKeyNotVerifiable
+    name: str, settings: SshSettings, known: KnownHosts, witness: LoginClient, error: asyncssh.HostKeyNotVerifiable
 ) -> HostError:
     files = ", ".join(str(file) for file in known.files if file.is_file()) or "any known_hosts file"
     if witness.authority:
@@ -197,21 +197,21 @@ def _accept(settings: SshSettings) -> str:
 
 async def _auth_error(attempt: Attempt) -> AuthRefused:
     settings, keys = attempt.settings, attempt.keys
-    need_passphrase = [str(key.path) for key in keys.locked if key.wanted] or [str(path) for path in keys.blind]
-    tried = [*map(str, keys.plain), *(str(key.path) for key in keys.locked if not key.wanted)]
+    need_passphrase = [str(key.path) for key in keys.locked if key.accepted] or [str(path) for path in keys.without_public_key]
+    tried = [*map(str, keys.plain), *(str(key.path) for key in keys.locked if not key.accepted)]
     name = attempt.name
     refusal = f"login as {settings.user} on {settings.where} failed"
-    wrong = f" ({counted(attempt.wrong, 'wrong attempt')})" if attempt.wrong else ""
+    wrong = f" ({count_text(attempt.wrong, 'wrong attempt')})" if attempt.wrong else ""
     if need_passphrase:
         files = ", ".join(need_passphrase)
         way_out = "enter it on the screen or add the key with ssh-add"
-        return Unanswered(f"{refusal}: no passphrase for {files}{wrong}; {way_out}", subject=name)
+        return CredentialsRequired(f"{refusal}: no passphrase for {files}{wrong}; {way_out}", subject=name)
     refusal += f"; tried {', '.join([*tried, await _agent_keys(settings)])}"
     if keys.broken:
         refusal += f"; invalid key: {', '.join(map(str, keys.broken))}"
     if attempt.witness.wants_password:
         way_out = "enter it on the screen or install a public key with ssh-copy-id"
-        return Unanswered(f"{refusal}. It also accepts a password{wrong}; {way_out}", subject=name)
+        return CredentialsRequired(f"{refusal}. It also accepts a password{wrong}; {way_out}", subject=name)
     way_out = f"Add the public key to {settings.user}'s authorized_keys there, or load another key"
     return AuthRefused(f"{refusal}. {way_out}", subject=name)
 
@@ -222,5 +222,5 @@ async def _agent_keys(settings: SshSettings) -> str:
     with suppress(OSError, asyncssh.Error, ValueError):
         async with asyncssh.connect_agent(settings.agent) as agent:
             count = len(await agent.get_keys())
-            return f"the ssh agent's {counted(count, 'key')}"
+            return f"the ssh agent's {count_text(count, 'key')}"
     return f"no ssh agent ({settings.agent} does not answer)"

@@ -28,7 +28,7 @@ class Keys:
 
     plain: list[Path] = field(default_factory=list)
     locked: list[LockedKey] = field(default_factory=list)
-    blind: list[Path] = field(default_factory=list)
+    without_public_key: list[Path] = field(default_factory=list)
     broken: list[Path] = field(default_factory=list)
 
 
@@ -42,7 +42,7 @@ class LockedKey(asyncssh.SSHKeyPair):
             public.algorithm, public.algorithm, algorithms, algorithms, public.public_data, None, _certificate(path)
         )
         self.path = path
-        self.wanted = False
+        self.accepted = False
         self._keyring = keyring
 
     def get_key_type(self) -> str:
@@ -52,7 +52,7 @@ class LockedKey(asyncssh.SSHKeyPair):
         """Sign. Raises ValueError if the key is still encrypted, so that the next key or method is tried."""
         key = self._keyring.keys.get(self.path)
         if key is None:
-            self.wanted = True
+            self.accepted = True
             raise ValueError("encrypted with a passphrase")
         return key.sign(data, self.sig_algorithm)
 
@@ -69,7 +69,7 @@ def sort_keys(identities: Sequence[Path], keyring: Keyring) -> Keys:
         elif (public := _public_key(path)) is not None:
             keys.locked.append(LockedKey(path, public, keyring))
         else:
-            keys.blind.append(path)
+            keys.without_public_key.append(path)
     return keys
 
 

@@ -17,13 +17,13 @@ from typing import Any
 
 import asyncssh
 
-from cockpit.hosts.known_hosts import KnownHosts, accept, offered, read_revoked
-from cockpit.hosts.prompts import Asker, Keyring
+from cockpit.hosts.known_hosts import KnownHosts, add_known_host, unknown_host_key, read_revoked
+from cockpit.hosts.prompts import Prompter, Keyring
 from cockpit.hosts.shell import SILENCE
-from cockpit.hosts.ssh_errors import Attempt, Witness, explain, was_denied
+from cockpit.hosts.ssh_errors import Attempt, LoginClient, explain, was_denied
 from cockpit.hosts.ssh_keys import Keys, sort_keys, unlock
 from cockpit.hosts.ssh_settings import SshSettings, public_half
-from cockpit.model.text import counted, neutral
+from cockpit.model.text import count_text, sanitize
 
 # Timeouts (s): of the connect, short so that a restarted host is soon found; then of key exchange and login together.
 DIAL_TIMEOUT = 4.0
@@ -51,7 +51,7 @@ class Login:
         name: str,
         settings: SshSettings,
         tunnel: asyncssh.SSHClientConnection | None,
-        asker: Asker | None,
+        asker: Prompter | None,
         keyring: Keyring,
     ) -> None:
         self._name = name
@@ -72,7 +72,7 @@ class Login:
             known = await asyncio.to_thread(_known_hosts, self._name, settings)
             keys = await asyncio.to_thread(sort_keys, settings.identities, self._keyring)
             password, self._password = self._password, None
-            witness = Witness(CONNECT_TIMEOUT, password, self._prompt_live if self._asker else None)
+            witness = LoginClient(CONNECT_TIMEOUT, password, self._prompt_live if self._asker else None)
             try:
                 return await self._try(known, keys, witness)
             except (asyncssh.Error, asyncssh.KeyImportError, OSError, ValueError) as error:
@@ -80,7 +80,7 @@ class Login:
                 if self._asker is None or not await self._prompt(self._asker, attempt, error):
                     raise await explain(replace(attempt, wrong=self._wrong), error) from None
 
-    async def _try(self, known: KnownHosts, keys: Keys, witness: Witness) -> asyncssh.SSHClientConnection:
+    async def _try(self, known: KnownHosts, keys: Keys, witness: LoginClient) -> asyncssh.SSHClientConnection:
         witness.seconds = await self._connect_timeout()
         with NamedTemporaryFile("w", encoding="utf-8", prefix="cockpit-ssh-") as config:
             config.write(self._settings.options.text)
@@ -104,35 +104,35 @@ class Login:
             await loop.getaddrinfo(self._settings.host, self._settings.port, type=socket.SOCK_STREAM)
         return DIAL_TIMEOUT + 2 * (loop.time() - start)
 
-    async def _prompt(self, asker: Asker, attempt: Attempt, error: Exception) -> bool:
+    async def _prompt(self, asker: Prompter, attempt: Attempt, error: Exception) -> bool:
         """Prompt for the missing key or secret; return whether to retry."""
         if isinstance(error, asyncssh.HostKeyNotVerifiable):
             return await self._prompt_host_key(asker, attempt.known, attempt.witness)
         if not was_denied(error):
             return False
-        encrypted = [key.path for key in attempt.keys.locked if key.wanted] or attempt.keys.blind
+        encrypted = [key.path for key in attempt.keys.locked if key.accepted] or attempt.keys.without_public_key
         for path in encrypted:
             if path not in self._prompted:
                 return await self._prompt_passphrase(asker, path)
         return attempt.witness.wants_password and await self._prompt_password(asker)
 
-    async def _prompt_host_key(self, asker: Asker, known: KnownHosts, witness: Witness) -> bool:
+    async def _prompt_host_key(self, asker: Prompter, known: KnownHosts, witness: LoginClient) -> bool:
         """Prompt for an unknown key. A key that differs from the known one is always refused."""
         file = self._settings.accept_into
         if file is None or witness.shown is None or known.expected or "host key" in self._prompted:
             return False
-        key = offered(
+        key = unknown_host_key(
             self._settings.where, known.lookup, witness.shown, file, self._settings.options.is_on("hashknownhosts")
         )
         if not await asker.trust(self._name, key):
             return False
         self._prompted.add("host key")
-        await asyncio.to_thread(accept, key)
+        await asyncio.to_thread(add_known_host, key)
         return True
 
-    async def _prompt_passphrase(self, asker: Asker, path: Path) -> bool:
+    async def _prompt_passphrase(self, asker: Prompter, path: Path) -> bool:
         """Prompt for the passphrase of a key that the server accepts, at most TRIES times; return whether to retry."""
-        async with self._keyring.turn[path]:
+        async with self._keyring.prompt_locks[path]:
             if path in self._keyring.keys:
                 return True
             question = f"passphrase of {path}"
@@ -145,17 +145,17 @@ class Login:
                     self._keyring.keys[path] = key
                     return True
                 self._wrong += 1
-                question = f"passphrase of {path} (wrong; {counted(TRIES - attempt, 'attempt')} left)"
+                question = f"passphrase of {path} (wrong; {count_text(TRIES - attempt, 'attempt')} left)"
         self._prompted.add(path)
         return True
 
-    async def _prompt_password(self, asker: Asker) -> bool:
+    async def _prompt_password(self, asker: Prompter) -> bool:
         """Prompt for the password, at most TRIES times; return whether to retry."""
         self._wrong = self._passwords_tried
         left = TRIES - self._passwords_tried
         if left <= 0:
             return False
-        wrong = f" (wrong; {counted(left, 'attempt')} left)" if self._passwords_tried else ""
+        wrong = f" (wrong; {count_text(left, 'attempt')} left)" if self._passwords_tried else ""
         who = f"{self._settings.user}@{self._settings.where}"
         self._password = await asker.secret(self._name, f"password of {who}{wrong}")
         self._passwords_tried += 1
@@ -164,7 +164,7 @@ class Login:
     async def _prompt_live(self, prompt: str) -> str | None:
         """Prompt for another question of the server, such as a one-time code, on the open connection."""
         assert self._asker is not None
-        return await self._asker.secret(self._name, f"{self._settings.where} asks: {neutral(prompt, 80).strip()}")
+        return await self._asker.secret(self._name, f"{self._settings.where} asks: {sanitize(prompt, 80).strip()}")
 
 
 def _known_hosts(name: str, settings: SshSettings) -> KnownHosts:
@@ -178,7 +178,7 @@ def _options(
     settings: SshSettings,
     known: KnownHosts,
     keys: Keys,
-    witness: Witness,
+    witness: LoginClient,
     tunnel: asyncssh.SSHClientConnection | None,
 ) -> dict[str, Any]:
     """Return the options of asyncssh.connect that take precedence over ssh_config."""

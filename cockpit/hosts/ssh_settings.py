@@ -83,7 +83,7 @@ class SshSettings:
         return host if self.port == 22 else f"{host}:{self.port}"
 
     @property
-    def not_followed(self) -> tuple[tuple[str, str], ...]:
+    def unsupported(self) -> tuple[tuple[str, str], ...]:
         """Options that ssh(1) supports and cockpit does not: (option and value, remedy)."""
         found = [(name, self.options.value(name.lower()), todo) for name, todo in _NOT_FOLLOWED.items()]
         without = () if self.options.by_client else (_WITHOUT_CLIENT,)

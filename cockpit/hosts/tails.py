@@ -16,7 +16,7 @@ from typing import Any, Literal
 from cockpit.hosts import watchdog
 from cockpit.hosts.access_counter import INTERVAL, AccessCounter
 from cockpit.hosts.command_output import CommandOutput, OutputBudget, OutputLines
-from cockpit.hosts.fault import fault
+from cockpit.hosts.fault import internal_error
 from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.shell import Channel, Shell
 from cockpit.model.clock import Clock
@@ -122,7 +122,7 @@ class HostTail:
         except HostError as error:
             return error.problem
         except Exception as error:
-            return fault(error)
+            return internal_error(error)
         finally:
             if channel:
                 channel.close()

@@ -21,10 +21,10 @@ def port_of(url: str) -> int:
 def port_here(plan: LoadPlan, config: HostConfig, ssh_config: Path | None = None) -> int | None:
     """Return the target's port if the target is on this host; None: it is on another host, or a Unix socket. Raises
     UsageError for an invalid ssh_config."""
-    return port_of(plan.url) if not plan.unix and leads_to(plan.url, config, ssh_config) else None
+    return port_of(plan.url) if not plan.unix and is_on_host(plan.url, config, ssh_config) else None
 
 
-def leads_to(url: str, config: HostConfig, ssh_config: Path | None = None) -> bool:
+def is_on_host(url: str, config: HostConfig, ssh_config: Path | None = None) -> bool:
     """Whether a URL is on this host, by their names. Raises UsageError for an invalid ssh_config."""
     name = urlsplit(url).hostname or ""
     if config.via:

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cockpit.hosts.carried import CarriedShell
+from cockpit.hosts.carried import CommandShell
 from cockpit.hosts.local import LocalShell
-from cockpit.hosts.prompts import Asker, Keyring
+from cockpit.hosts.prompts import Prompter, Keyring
 from cockpit.hosts.shell import Shell
 from cockpit.model.hosts import HostConfig
 from cockpit.model.via import command_of
 
 
 async def open_shell(
-    config: HostConfig, ssh_config: Path | None = None, asker: Asker | None = None, keyring: Keyring | None = None
+    config: HostConfig, ssh_config: Path | None = None, asker: Prompter | None = None, keyring: Keyring | None = None
 ) -> Shell:
     """Open a shell on the host. Raises HostError, UsageError for an invalid `ssh`, `via` or ssh_config."""
     command = command_of(config.via) if config.via else ""
     shell = await _outer_shell(config, ssh_config, asker, keyring)
-    return CarriedShell(config.name, shell, command, config.via) if command else shell
+    return CommandShell(config.name, shell, command, config.via) if command else shell
 
 
 async def _outer_shell(
-    config: HostConfig, ssh_config: Path | None, asker: Asker | None, keyring: Keyring | None
+    config: HostConfig, ssh_config: Path | None, asker: Prompter | None, keyring: Keyring | None
 ) -> Shell:
     if config.ssh is None:
         return LocalShell(config.name)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 _SEEN_WITHIN = 10.0
 
 
-class Times(NamedTuple):
+class CpuTicks(NamedTuple):
     """Clock ticks of one process: its `own`, and of the `children` that it waited for."""
 
     ppid: int
@@ -18,10 +18,10 @@ class Times(NamedTuple):
 
 
 # Processes by (pid, start).
-Tree = Mapping[tuple[int, int], Times]
+Tree = Mapping[tuple[int, int], CpuTicks]
 
 
-class TreeTime:
+class ProcessTreeTime:
     """Total CPU time (`ticks`) since the first reading, user and system, in clock ticks.
 
     The time of an ended process is in its parent's `children`, so the time between its last reading and its end is
@@ -50,7 +50,7 @@ def _spent(before: Tree, now: Tree, since: float) -> int:
     for identity, times in now.items():
         old = before.get(identity)
         if old is None:
-            old = times if identity[1] < since else Times(times.ppid, 0, 0)
+            old = times if identity[1] < since else CpuTicks(times.ppid, 0, 0)
         total += max(0, times.own - old.own)
         total += max(0, times.children - old.children - read.get(identity[0], 0))
     return total

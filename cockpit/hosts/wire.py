@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import asyncssh
 
 
-class StreamWire:
+class StreamConnection:
     """A pair of streams from the host `name` to `address`; `failures` are the exceptions that the streams raise."""
 
     def __init__(

@@ -32,7 +32,7 @@ from cockpit.model.hosts import (
     MemCounters,
     NetCounters,
 )
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 
 # Clock ticks per second of the CPU counters, so that percentages with two decimal places are exact.
 _HZ = 10_000
@@ -84,10 +84,10 @@ _SOCKETS = {
 
 def config_of(name: str, host: SysstatHost, file: str) -> HostConfig:
     interval = float(max(1, host.statistics[0].timestamp.interval))
-    return HostConfig(name=name, via=f"sysstat {neutral(file, 80)}", interval=interval)
+    return HostConfig(name=name, via=f"sysstat {sanitize(file, 80)}", interval=interval)
 
 
-def around(host: SysstatHost, begin: float, end: float) -> Sequence[Statistics]:
+def intervals_around(host: SysstatHost, begin: float, end: float) -> Sequence[Statistics]:
     """Return the intervals from some time before a load to some time after it (epoch s). Raises ValueError if there are
     none."""
     intervals = host.statistics

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from cockpit import __version__
-from cockpit.imports.host_samples import around, config_of, host_events
+from cockpit.imports.host_samples import intervals_around, config_of, host_events
 from cockpit.imports.runs import ForeignRun, check_span
 from cockpit.imports.sysstat import Statistics, SysstatHost
 from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, SessionStarted
@@ -62,7 +62,7 @@ def _intervals(each: ForeignHost, run: ForeignRun | None, began: float) -> Seque
     if run is None:
         return each.host.statistics
     try:
-        return around(each.host, began, began + run.seconds)
+        return intervals_around(each.host, began, began + run.seconds)
     except ValueError as error:
         raise ValueError(f"{each.name}: {each.file}: {error}") from None
 

@@ -61,7 +61,7 @@ class Summary(NamedTuple):
     received: int = 0
     body: int = 0
     intended: bool = False
-    lacks: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -107,7 +107,7 @@ def run_of_summary(summary: Summary, url: str = "", concurrency: int | None = No
         body_bytes=summary.body,
     )
     known = tuple(sorted(summary.points)) if histogram.count else ()
-    missing = ", ".join((*summary.lacks, "CPU and lag of the generator"))
+    missing = ", ".join((*summary.missing, "CPU and lag of the generator"))
     warnings = (f"imported from {summary.tool}; not in the file, shown as 0 or none: {missing}", *summary.warnings)
     return ForeignRun(None, summary.seconds, plan, warnings, [tick], RunTotals(tool=summary.tool, percentiles=known))
 
@@ -263,7 +263,7 @@ def _wrk_summary(found: _WrkNumbers) -> Summary:
         unexpected={"status": bad, "timeout": min(late, requests - bad)},
         received=round(numbers["bytes"]),
         intended=version == "wrk2",
-        lacks=("statuses", "connections"),
+        missing=("statuses", "connections"),
         warnings=tuple(warnings),
     )
 
@@ -340,5 +340,5 @@ def _oha_summary(found: _Oha) -> Summary:
         errors=dict(errors),
         abandoned=found.error_distribution.get(_DEADLINE, 0),
         body=summary.total_data,
-        lacks=("connections",),
+        missing=("connections",),
     )

@@ -11,7 +11,7 @@ import msgspec
 
 from cockpit.load.request import request_parts, requests_of
 from cockpit.load.request_order import PlannedRequest
-from cockpit.model.load import LoadPlan, Request, Take
+from cockpit.model.load import LoadPlan, Request, Extraction
 
 # Maximum length of a value (bytes).
 _VALUE_LIMIT = 4096
@@ -19,7 +19,7 @@ _VALUE = re.compile(rb"[ -~\x80-\xff]+")
 _LENGTH = re.compile(rb"(?i)(\r\nContent-Length:)[ \t]*\d+")
 
 
-def taken(take: Take, head: bytes, body: bytes) -> bytes | None:
+def extract_value(take: Extraction, head: bytes, body: bytes) -> bytes | None:
     """Return the value in a response; None if it is missing, too long, or not a single line."""
     if take.source == "header":
         value = _from_header(take.expression.lower().encode(), head)

@@ -184,7 +184,7 @@ class ClosedLoad(Engine):
         timeout = self.assignment.plan.timeout
         earliest = now + timeout
         for connection in list(self._active):
-            limit = min(connection.started + timeout, connection.lingers_until)
+            limit = min(connection.started + timeout, connection.close_deadline)
             if limit <= now:
                 connection.expire(now)
             else:

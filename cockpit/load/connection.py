@@ -46,12 +46,12 @@ class Connection(LoadSocket):
         "_unsent",
         "_whole",
         "counts",
-        "lingers_until",
+        "close_deadline",
     )
 
     def __init__(self, load: ConnectionOwner, counts: RequestMetrics, request: bytes) -> None:
         super().__init__(load)
-        self.lingers_until = inf
+        self.close_deadline = inf
         # Created once: every access to a bound method creates a new object.
         self._on_response: Handler = self.on_response
         self._response = ResponseReader(counts.heads)
@@ -269,7 +269,7 @@ class Connection(LoadSocket):
             load.next(self)
             return
         self.started = inf
-        self.lingers_until = now + LINGER
+        self.close_deadline = now + LINGER
         self._handlers[self._fd] = self.on_lingering
         load.lingers(self)
 
@@ -286,7 +286,7 @@ class Connection(LoadSocket):
         self._close_and_continue()
 
     def _close_and_continue(self) -> None:
-        self.lingers_until = inf
+        self.close_deadline = inf
         self.close()
         self._load.next(self)
 
@@ -350,7 +350,7 @@ class Connection(LoadSocket):
     def give_up(self) -> bool:
         """Abort at the end of the run; return whether a request was in flight."""
         in_flight = self.started != inf
-        self.started = self.lingers_until = inf
+        self.started = self.close_deadline = inf
         self.close()
         return in_flight
 

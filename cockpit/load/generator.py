@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cockpit.model.clock import Clock
 from cockpit.model.events import AnyEvent
-from cockpit.model.generators import GeneratorSample, MachineTimes
+from cockpit.model.generators import GeneratorSample, CpuTimes
 
 # Seconds between readings.
 INTERVAL = 1.0
@@ -30,13 +30,13 @@ def read_machine(t: float, workers: Iterable[int]) -> GeneratorSample:
     import psutil
 
     times = psutil.cpu_times()
-    counted = {name: float(getattr(times, name, 0.0)) for name in MachineTimes.__struct_fields__}
+    counted = {name: float(getattr(times, name, 0.0)) for name in CpuTimes.__struct_fields__}
     own = os.times()
     used = own.user + own.system + own.children_user + own.children_system
     return GeneratorSample(
         t=t,
         cpus=psutil.cpu_count() or 1,
-        times=MachineTimes(**counted),
+        times=CpuTimes(**counted),
         own=round(used + sum(map(_cpu_seconds, workers)), 5),
     )
 

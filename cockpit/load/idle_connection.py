@@ -25,7 +25,7 @@ class IdleConnection(Connection):
         super().__init__(load, counts, request)
         self._on_idle = self.on_idle
 
-    def rest(self) -> bool:
+    def enter_idle(self) -> bool:
         """Wait for the next request on the open socket. Returns False if the socket is closed."""
         self.started = self.lingers_until = inf
         if self._fd < 0:
@@ -33,7 +33,7 @@ class IdleConnection(Connection):
         self._handlers[self._fd] = self._on_idle
         return True
 
-    def rouse(self) -> None:
+    def leave_idle(self) -> None:
         """End the wait: the next data is a response."""
         if self._fd >= 0:
             self._handlers[self._fd] = self._on_response
@@ -67,7 +67,7 @@ class RequestLimit(IdleConnection):
     def begin(self, now: float) -> None:
         if self._limit_reached():
             self.close()
-        self.rouse()
+        self.leave_idle()
         self._sent_on_socket = 1 if self._fd < 0 else self._sent_on_socket + 1
         self._request = self._request_bytes()
         self._size = len(self._request)
@@ -80,7 +80,7 @@ class RequestLimit(IdleConnection):
     def rest(self) -> bool:
         if self._limit_reached():
             self.close()
-        return super().rest()
+        return super().enter_idle()
 
     def _is_last(self) -> bool:
         return self._sent_on_socket >= self._load.requests_per_connection

@@ -76,7 +76,7 @@ def check_concurrency(wanted: int, workers: int, most: int | None) -> None:
         )
 
 
-def fitted(plan: LoadPlan, capacity: Capacity | None = None) -> tuple[LoadPlan, tuple[str, ...]]:
+def fit_in_flight(plan: LoadPlan, capacity: Capacity | None = None) -> tuple[LoadPlan, tuple[str, ...]]:
     """Lower the plan's requests in flight to the open files that the machines (default: this one) allow; return the
     plan and a warning if they were lowered.
 

@@ -17,7 +17,7 @@ from cockpit.load.log_share import LogShare
 from cockpit.load.request import target_of
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan, LogReplay
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.servers.access_log import MOST_BYTES, LoggedRequest, PartialLog, without_prefix
 from cockpit.servers.registry import LOGGED_REQUESTS, PARTIAL_LOGS
 
@@ -96,14 +96,14 @@ class LoggedLoad(NamedTuple):
     def summary(self) -> str:
         """File, number of requests and speed, on one line."""
         return (
-            f"{neutral(self.replay.file)}: {self.total} requests over {self.seconds * self.replay.speed:.4g} s,"
+            f"{sanitize(self.replay.file)}: {self.total} requests over {self.seconds * self.replay.speed:.4g} s,"
             f" replayed at speed {self.replay.speed:g} in {self.seconds:.4g} s"
         )
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Differences between the log and its replay, one line each."""
-        found, name = [], neutral(self.replay.file)
+        found, name = [], sanitize(self.replay.file)
         if self.omitted:
             found.append(f"{name}: {self.omitted.total()} of {self.lines} lines are not replayed ({self._omissions})")
         if self.spread:

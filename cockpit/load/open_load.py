@@ -197,7 +197,7 @@ class OpenLoad(Engine):
     def _free_connection(self) -> TimedConnection:
         if self._idle:
             connection = self._idle.popitem()[0]
-            connection.rouse()
+            connection.leave_idle()
             return connection
         return self._spare.pop() if self._spare else self._make(self, self.tally.per_request[0], b"")
 
@@ -207,7 +207,7 @@ class OpenLoad(Engine):
         assert isinstance(connection, TimedConnection)
         self._busy.pop(connection, None)
         self._lingering.pop(connection, None)
-        if connection.rest():
+        if connection.enter_idle():
             self._idle[connection] = None
         else:
             self._spare.append(connection)

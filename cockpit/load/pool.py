@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from cockpit.load import limits, preflight, protocol
 from cockpit.load.log_reader import read_log
 from cockpit.load.protocol import Adjust, Assignment, Done, Extend, Redeal, Start, Stop
-from cockpit.load.workers import Crew, LocalCrew, WorkerHandle
+from cockpit.load.workers import WorkerLauncher, LocalLauncher, WorkerHandle
 from cockpit.model import events
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
-from cockpit.model.events import AnyEvent, Awaited, LoadAdjusted, RunEnded, RunExtended, RunStarted, Tick
+from cockpit.model.events import AnyEvent, ExtensionReason, LoadAdjusted, RunEnded, RunExtended, RunStarted, Tick
 from cockpit.model.generators import WorkerLost
 from cockpit.model.load import LoadPlan
 
@@ -102,7 +102,7 @@ class LoadRun:
         self._distribute()
         self._emit(LoadAdjusted(t=self._clock.now(), run=self.run, concurrency=concurrency, rate=rate))
 
-    def extend(self, until: float, awaited: Awaited, change: str = "") -> None:
+    def extend(self, until: float, awaited: ExtensionReason, change: str = "") -> None:
         """Delay the planned end, by time or by count, until `until` (session time); a past `until` cancels the delay.
 
         Emits RunExtended. No effect after the end, for a plan that lasts longer anyway, or for one that cannot be
@@ -168,7 +168,7 @@ class LoadRun:
 
     async def _supervise(self) -> None:
         await asyncio.gather(*(self._follow(worker) for worker in self._workers))
-        await asyncio.gather(*(worker.reap() for worker in self._workers))
+        await asyncio.gather(*(worker.kill_and_wait() for worker in self._workers))
         self._emit(self._run_ended())
 
     async def _follow(self, worker: WorkerHandle) -> None:
@@ -182,7 +182,7 @@ class LoadRun:
                 worker.kill()
                 break
         if worker.done is None:
-            detail = await worker.death()
+            detail = await worker.exit_reason()
             self._lost[number] = detail
             self._emit(WorkerLost(t=self._clock.now(), run=self.run, worker=number, detail=detail))
             if self.plan.on_loss == "stop":
@@ -228,21 +228,21 @@ async def launch(
     clock: Clock,
     emit: Emit,
     found: preflight.Preflight | None = None,
-    crew: Crew | None = None,
+    crew: WorkerLauncher | None = None,
 ) -> LoadRun:
     """Start the workers of the crew (default: on this machine), and the run when all are ready. Emits RunStarted.
 
     `found` is the result of a preflight; None: only resolve the name, without contacting the target.
     Raises UsageError, TargetError, or CockpitError if a worker does not start.
     """
-    crew = crew or LocalCrew()
+    crew = crew or LocalLauncher()
     capacity = crew.capacity
     limits.check(plan, capacity)
     log = await asyncio.to_thread(read_log, plan) if plan.replay is not None else None
     if log is not None:
         requests = log.total if plan.requests is None else min(plan.requests, log.total)
         plan = replace(plan, requests=requests, replay=replace(log.replay, seconds=log.seconds))
-    plan, lowered = limits.fitted(plan, capacity)
+    plan, lowered = limits.fit_in_flight(plan, capacity)
     if found is None:
         addresses = await preflight.resolve(plan)
         names = tuple(dict.fromkeys(str(address[0]) for address in addresses))

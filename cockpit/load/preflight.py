@@ -86,7 +86,7 @@ async def preflight(plan: LoadPlan, capacity: limits.Capacity | None = None) -> 
         writer.transport.abort()
         with contextlib.suppress(OSError):
             await writer.wait_closed()
-    notes = [*limits.fitted(plan, capacity)[1], *limits.warnings(plan, capacity)]
+    notes = [*limits.fit_in_flight(plan, capacity)[1], *limits.warnings(plan, capacity)]
     if status is not None and status >= 400 and not Expectation(planned.expect).allows(status):
         notes.append(f"{url_without_password(planned.url)} answers {status}: responses will count as failed")
     if location:
@@ -158,9 +158,9 @@ def _raise_if_tls(plan: LoadPlan, error: OSError) -> None:
     import ssl
 
     if isinstance(error, ssl.SSLError | ConnectionResetError):
-        from cockpit.load.tls import trouble
+        from cockpit.load.tls import handshake_problem
 
-        raise TargetError(f"https://{target.authority}: {trouble(error)}") from None
+        raise TargetError(f"https://{target.authority}: {handshake_problem(error)}") from None
 
 
 async def _first_response(

@@ -102,7 +102,7 @@ def share(total: int, weights: list[int]) -> list[int]:
     return [after - before for before, after in itertools.pairwise(edges)]
 
 
-def dealt(total: int, workers: int) -> list[int]:
+def split_evenly(total: int, workers: int) -> list[int]:
     """Split `total` evenly among workers, as if assigned round-robin."""
     return [len(range(worker, total, workers)) for worker in range(workers)]
 
@@ -127,10 +127,10 @@ def _requests(plan: LoadPlan, concurrency: list[int]) -> list[int] | list[None]:
     workers = len(concurrency)
     if plan.paths is not None and plan.paths.order == "once":
         paths = count_of(plan.paths)
-        return dealt(paths if plan.requests is None else min(plan.requests, paths), workers)
+        return split_evenly(paths if plan.requests is None else min(plan.requests, paths), workers)
     if plan.requests is None:
         return [None] * workers
-    return dealt(plan.requests, workers) if plan.open else share(plan.requests, concurrency)
+    return split_evenly(plan.requests, workers) if plan.open else share(plan.requests, concurrency)
 
 
 def assignments(plan: LoadPlan, run: int, address: tuple[Any, ...]) -> list[Assignment]:

@@ -81,7 +81,7 @@ class RequestMetrics:
     def failed(self, kind: str) -> None:
         self.errors[kind] = self.errors.get(kind, 0) + 1
 
-    def settle(self) -> None:
+    def flush_latencies(self) -> None:
         """Add the lists to the histograms, and clear them: memory stays bounded if no tick is taken."""
         whole, firsts, ends = histogram(self.whole), histogram(self.firsts), histogram(self.ends)
         self.first_byte = Histogram.merged((self.first_byte, whole, firsts))

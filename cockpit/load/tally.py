@@ -53,7 +53,7 @@ class Tally:
     def close_interval(self) -> None:
         """Add the lists to the histograms that are not taken yet."""
         for counts in self.per_request:
-            counts.settle()
+            counts.flush_latencies()
         self._connect += histogram(self.connects)
         self._tls += histogram(self.handshakes)
         self._lag += histogram(self.lags)

@@ -50,7 +50,7 @@ class ThinkTimeLoad(ClosedLoad):
             self.proceed(connection)
             return
         assert isinstance(connection, IdleConnection)
-        connection.rest()
+        connection.enter_idle()
         self._wait(connection, monotonic() + self._pause())
 
     def _poll(self) -> Poll:

@@ -39,7 +39,7 @@ def context_of(tls: load.Tls) -> ssl.SSLContext:
     return context
 
 
-def trouble(error: OSError) -> str:
+def handshake_problem(error: OSError) -> str:
     """Return the problem of a failed TLS handshake, on one line."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}; give the CA file, or turn verification off"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from time import time
 
-from cockpit.load.chain import taken
+from cockpit.load.chain import extract_value
 from cockpit.load.connection import FIRST_READ
 from cockpit.load.cookies import CookieJar
 from cockpit.load.idle_connection import LINE_END, RequestLimit
@@ -15,7 +15,7 @@ from cockpit.load.load_socket import ConnectionOwner
 from cockpit.load.request import target_of_plan
 from cockpit.load.request_metrics import RequestMetrics
 from cockpit.load.responses import HeadCache, ResponseReader
-from cockpit.model.load import LoadPlan, Take
+from cockpit.model.load import LoadPlan, Extraction
 
 
 class VirtualUser:
@@ -28,13 +28,13 @@ class VirtualUser:
         self.jar = jar
         self.step = -1
         self.succeeded = True
-        self.takes: tuple[Take, ...] = ()
+        self.takes: tuple[Extraction, ...] = ()
         self.values: dict[bytes, bytes] = {}
 
     def take_values(self, head: bytes, body: bytes) -> bool:
         """Take the values of the last request from its response; return False if one is missing."""
         for take in self.takes:
-            value = taken(take, head, body)
+            value = extract_value(take, head, body)
             if value is None:
                 return False
             self.values[take.name.encode()] = value

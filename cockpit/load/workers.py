@@ -50,17 +50,17 @@ class WorkerHandle(Protocol):
     def accepts(self, tick: Tick) -> bool:
         """Return whether a tick is plausible; always True for a trusted worker."""
 
-    async def death(self) -> str:
+    async def exit_reason(self) -> str:
         """Return the reason why the worker ended without Done."""
 
     def kill(self) -> None:
         """Kill the worker."""
 
-    async def reap(self) -> None:
+    async def kill_and_wait(self) -> None:
         """Kill the worker, and wait until it has exited."""
 
 
-class Crew(Protocol):
+class WorkerLauncher(Protocol):
     """Starts load workers on one or more machines. A run starts `lead` seconds after Start is sent. `machines` are the
     names of the machines by worker of the last run; () if all workers run on this machine."""
 
@@ -139,9 +139,9 @@ class WorkerProcess:
         except TimeoutError:
             raise CockpitError(f"a load worker did not start within {_START_TIMEOUT:.0f} s") from None
         if not line or not isinstance(protocol.decode_message.decode(line), Ready):
-            raise CockpitError(f"a load worker did not start: {await self.death()}")
+            raise CockpitError(f"a load worker did not start: {await self.exit_reason()}")
 
-    async def death(self) -> str:
+    async def exit_reason(self) -> str:
         code = await self.process.wait()
         await self._errors
         words = f": {self._last_error[-1]}" if self._last_error else ""
@@ -156,7 +156,7 @@ class WorkerProcess:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.process.pid, signal.SIGKILL)
 
-    async def reap(self) -> None:
+    async def kill_and_wait(self) -> None:
         self.kill()
         await self.process.wait()
         await self._errors
@@ -166,7 +166,7 @@ class WorkerProcess:
                 await self.process.stdin.wait_closed()
 
 
-class LocalCrew:
+class LocalLauncher:
     """Load workers on this machine."""
 
     lead = 0.0
@@ -190,7 +190,7 @@ async def start_workers(assignments: list[Assignment]) -> list[WorkerProcess]:
         workers: list[Any] = await asyncio.shield(spawning)
     except asyncio.CancelledError:
         # Let all processes start before they are killed: waiting for a process whose start was cancelled never ends.
-        await asyncio.gather(*(worker.reap() for worker in await spawning if isinstance(worker, WorkerProcess)))
+        await asyncio.gather(*(worker.kill_and_wait() for worker in await spawning if isinstance(worker, WorkerProcess)))
         raise
     started = [worker for worker in workers if isinstance(worker, WorkerProcess)]
     try:
@@ -201,6 +201,6 @@ async def start_workers(assignments: list[Assignment]) -> list[WorkerProcess]:
                 raise worker
         await asyncio.gather(*(worker.ready() for worker in started))
     except BaseException:
-        await asyncio.gather(*(worker.reap() for worker in started))
+        await asyncio.gather(*(worker.kill_and_wait() for worker in started))
         raise
     return started

@@ -47,7 +47,7 @@ class AutopilotBegun(Event, frozen=True, tag="autopilot_begun"):
 
 # original: initial values, measured again; spread: space-filling initial point; search: most promising point; race: one
 # of the best points, measured again.
-Purpose = Literal["original", "spread", "search", "race"]
+TrialPurpose = Literal["original", "spread", "search", "race"]
 # measured: complete run; broken: stopped early because it clearly failed a constraint; failed: values not active, or no
 # result.
 TrialOutcome = Literal["measured", "broken", "failed"]
@@ -61,7 +61,7 @@ class AutopilotTrial(Event, frozen=True, tag="autopilot_trial"):
     """
 
     number: int
-    purpose: Purpose
+    purpose: TrialPurpose
     values: dict[str, str]
     outcome: TrialOutcome
     run: int = 0

@@ -49,7 +49,7 @@ class ProfileError(UsageError):
     pass
 
 
-class NoProfile(ProfileError):
+class UnknownProfile(ProfileError):
     pass
 
 
@@ -57,15 +57,15 @@ class RecordingError(UsageError):
     pass
 
 
-class OutOfReach(CockpitError):
+class UnreachableError(CockpitError):
     exit_code = 3
 
 
-class TargetError(OutOfReach):
+class TargetError(UnreachableError):
     pass
 
 
-class HostError(OutOfReach):
+class HostError(UnreachableError):
     pass
 
 
@@ -85,11 +85,11 @@ class AuthRefused(HostError):
     pass
 
 
-class Unanswered(AuthRefused):
+class CredentialsRequired(AuthRefused):
     pass
 
 
-class ChangeUndone(CockpitError):
+class ChangeRolledBack(CockpitError):
     exit_code = 5
 
 

@@ -85,7 +85,7 @@ class LoadAdjusted(Event, frozen=True, tag="load_adjusted"):
     rate: float | None = None
 
 
-Awaited = Literal["baseline", "verdict", "rounds"]
+ExtensionReason = Literal["baseline", "verdict", "rounds"]
 
 
 class RunExtended(Event, frozen=True, tag="run_extended"):
@@ -97,7 +97,7 @@ class RunExtended(Event, frozen=True, tag="run_extended"):
 
     run: int
     until: float
-    awaited: Awaited = "verdict"
+    awaited: ExtensionReason = "verdict"
     change: str = ""
 
 

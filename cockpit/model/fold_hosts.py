@@ -9,10 +9,10 @@ from cockpit.model import sar
 from cockpit.model.fold_other_load import claimed_cpu, claims_at, cpu_split
 from cockpit.model.host_rates import ReadingStep, memory_use, step_between
 from cockpit.model.host_state import GroupUse, HostPoint, HostState, HostWindow, ProcessRow
-from cockpit.model.host_window import begun, idle_metrics, widened
+from cockpit.model.host_window import new_window, idle_metrics, extend_window
 from cockpit.model.hosts import HostFacts, HostReading, identity
 from cockpit.model.parents import mark_restarts
-from cockpit.model.series import Deferred, replaced
+from cockpit.model.series import LazySequence, replaced
 from cockpit.model.state import Marker, Segment, State, mark, with_host, with_last_segment
 
 # Seconds after a run in which the metrics of the idle host are updated; the last sample counts.
@@ -74,7 +74,7 @@ def with_rows(host: HostState, before: HostReading | None, step: ReadingStep | N
         return host
     return replace(
         host,
-        processes=Deferred(lambda: process_rows(before, sample.reading, facts)),
+        processes=LazySequence(lambda: process_rows(before, sample.reading, facts)),
         cores=step.cores if step else (),
         disks=tuple(disk for disk, _ in step.disks) if step else (),
         nets=step.nets if step else (),
@@ -82,7 +82,7 @@ def with_rows(host: HostState, before: HostReading | None, step: ReadingStep | N
     )
 
 
-def restored_rows(host: HostState, before: ev.HostSample | None, *, recent: bool) -> HostState:
+def recompute_rows(host: HostState, before: ev.HostSample | None, *, recent: bool) -> HostState:
     """Recompute the rows of a host from its kept sample and the sample `before`, as `host_sample` did.
 
     `recent`: the host was not lost between the two samples.
@@ -173,9 +173,9 @@ def _widen_window(
             return state
         return _with_last_window(state, segment, event.host, replace(window, after=idle_metrics(point)))
     if window is None or not host.points:
-        window = begun(event)
+        window = new_window(event)
     else:
-        window = widened(window, event, step, (host.points[-1], point), gap=host.gap)
+        window = extend_window(window, event, step, (host.points[-1], point), gap=host.gap)
     return _with_last_window(state, segment, event.host, window)
 
 

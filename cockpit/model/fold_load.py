@@ -13,12 +13,12 @@ from cockpit.model.counts import Counts, LoadCounts, add, total
 from cockpit.model.fold_generators import generator_tick
 from cockpit.model.histogram import EMPTY
 from cockpit.model.host_state import HostPoint, HostState, HostWindow
-from cockpit.model.host_window import begun
+from cockpit.model.host_window import new_window
 from cockpit.model.load import LoadPlan
-from cockpit.model.load_seconds import Filling, WorkerSecond, load_second
+from cockpit.model.load_seconds import OpenSecond, WorkerSecond, load_second
 from cockpit.model.series import replaced
 from cockpit.model.state import Change, InFlight, Marker, Segment, State, mark, with_last_segment
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 
 # A worker is the bottleneck if its CPU use plus CPU wait reaches this share of a core, or its p99 lag this time (s).
 SATURATED_CPU = 0.95
@@ -177,7 +177,7 @@ def _open_windows(state: State, idle_since: float | None = None) -> dict[str, Ho
     """Return a new window for each host that is up, with idle metrics if its last interval started at `idle_since` or
     later (None: under load)."""
     return {
-        name: begun(host.sample, _idle_point(host, idle_since))
+        name: new_window(host.sample, _idle_point(host, idle_since))
         for name, host in state.hosts.items()
         if host.sample is not None and host.condition == "up"
     }
@@ -211,7 +211,7 @@ def _label(base: str, plan: LoadPlan, stage: int) -> str:
 def load_words(plan: LoadPlan) -> str:
     """Return the load as text: `c=20`, `2000/s` for open load, `access.log ×2` for a replayed log."""
     if plan.replay is not None:
-        return f"{neutral(plan.replay.file.rpartition('/')[2])} ×{plan.replay.speed:g}"
+        return f"{sanitize(plan.replay.file.rpartition('/')[2])} ×{plan.replay.speed:g}"
     return f"c={plan.concurrency}" if plan.rate is None else f"{plan.rate:g}/s"
 
 
@@ -311,12 +311,12 @@ def _count_into_second(state: State, tick: ev.Tick, counts: Counts) -> State:
     return replace(state, filling=filling[-_FILLING:])
 
 
-def _fill(filling: Filling | None, second: int, tick: ev.Tick, counts: Counts) -> Filling:
+def _fill(filling: OpenSecond | None, second: int, tick: ev.Tick, counts: Counts) -> OpenSecond:
     span = tick.t - tick.start
     lost = span if saturated(tick) else 0.0
-    before = filling or Filling(second=second, start=tick.start, end=tick.t, counts=Counts())
+    before = filling or OpenSecond(second=second, start=tick.start, end=tick.t, counts=Counts())
     worker = _worker_second(before.workers.get(tick.worker) or WorkerSecond(), tick, span)
-    return Filling(
+    return OpenSecond(
         second=second,
         start=min(before.start, tick.start),
         end=max(before.end, tick.t),

@@ -18,9 +18,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from cockpit.model.events import HostSample
-from cockpit.model.generators import GeneratorMachine, GeneratorSample, MachineTimes
+from cockpit.model.generators import GeneratorMachine, GeneratorSample, CpuTimes
 from cockpit.model.host_rates import ReadingStep
-from cockpit.model.host_state import CpuClaim, HostState
+from cockpit.model.host_state import CpuUsage, HostState
 from cockpit.model.hosts import CpuCounters, HostReading, identity
 from cockpit.model.state import State
 
@@ -55,7 +55,7 @@ def claimed_cpu(host: HostState, event: HostSample, step: ReadingStep | None) ->
         return replace(host, claim=replace(host.claim, t=event.t, rate=0.0))
     ticks = _ticks_used(before.reading, event.reading) or 0
     used = ticks / host.facts.hz + event.reading.probe_cpu
-    return replace(host, claim=CpuClaim(t=event.t, used=host.claim.used + used, rate=used / step.seconds))
+    return replace(host, claim=CpuUsage(t=event.t, used=host.claim.used + used, rate=used / step.seconds))
 
 
 def claims_at(state: State, host: HostState, event: HostSample) -> dict[str, float]:
@@ -131,9 +131,9 @@ def _share(part: float, whole: float) -> float:
     return round(100 * part / whole, _DIGITS)
 
 
-def _unused(cpu: CpuCounters | MachineTimes) -> float:
+def _unused(cpu: CpuCounters | CpuTimes) -> float:
     return cpu.idle + cpu.iowait
 
 
-def _interrupts(cpu: CpuCounters | MachineTimes) -> float:
+def _interrupts(cpu: CpuCounters | CpuTimes) -> float:
     return cpu.irq + cpu.softirq

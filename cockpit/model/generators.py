@@ -10,7 +10,7 @@ import msgspec
 from cockpit.model.event import Event
 
 
-class MachineTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CpuTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """CPU seconds of all CPUs of a machine since boot. macOS has `user`, `nice`, `system` and `idle` only."""
 
     user: float
@@ -28,7 +28,7 @@ class GeneratorSample(Event, frozen=True, tag="generator_sample"):
     of cockpit and the workers since cockpit started."""
 
     cpus: int
-    times: MachineTimes
+    times: CpuTimes
     own: float
 
 
@@ -65,7 +65,7 @@ class GeneratorMachine(msgspec.Struct, frozen=True, kw_only=True):
     per second in the last interval; `other` and `idle`: as in LoadSecond, in the last interval."""
 
     t: float
-    times: MachineTimes
+    times: CpuTimes
     own: float
     rate: float = 0.0
     other: float | None = None

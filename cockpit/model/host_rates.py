@@ -68,7 +68,7 @@ class ReadingStep(NamedTuple):
 def step_between(old: HostReading, new: HostReading, facts: HostFacts) -> ReadingStep:
     """Return the metrics between a reading and a later reading of the same boot."""
     seconds = new.uptime - old.uptime
-    limit = most_ticks(seconds, facts.hz)
+    limit = max_ticks(seconds, facts.hz)
     cpus = max(facts.cpus, len(new.cores))
     disks, disks_whole = _disk_steps(old.disks, new.disks, seconds)
     nets, nets_whole = _net_steps(old.nets, new.nets, seconds)
@@ -123,7 +123,7 @@ def cpu_spent(matched: _MatchedProcesses, hz: int) -> tuple[float, float]:
     return user / hz, system / hz
 
 
-def most_ticks(seconds: float, hz: int) -> float:
+def max_ticks(seconds: float, hz: int) -> float:
     """Return an upper bound of the clock ticks that one core counts in `seconds`, late counting included."""
     return 2 * seconds * hz + hz
 

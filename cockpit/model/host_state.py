@@ -16,7 +16,7 @@ from cockpit.model.hosts import HostConfig, HostFacts, IoCounters, ProcessCounte
 from cockpit.model.sums import Sums
 
 
-class IoMark(msgspec.Struct, frozen=True):
+class IoSnapshot(msgspec.Struct, frozen=True):
     """I/O counters of a host at an `uptime` (s)."""
 
     uptime: float
@@ -45,8 +45,8 @@ class HostWindow(msgspec.Struct, frozen=True, kw_only=True):
     forks: int = 0
     most_defunct: int = 0
     sums: Sums = Sums()
-    opening: tuple[IoMark, ...] = ()
-    closing: tuple[IoMark, ...] = ()
+    opening: tuple[IoSnapshot, ...] = ()
+    closing: tuple[IoSnapshot, ...] = ()
     highest: dict[str, float] = {}
     before: dict[str, float] = {}
     after: dict[str, float] = {}
@@ -226,7 +226,7 @@ class ParentProcess(msgspec.Struct, frozen=True, kw_only=True):
     gone: bool = False
 
 
-class CpuClaim(msgspec.Struct, frozen=True):
+class CpuUsage(msgspec.Struct, frozen=True):
     """CPU time (s) `used` by the watched processes and the probe of a host from the start of the session to `t`;
     `rate`: CPU seconds per second in the last interval."""
 
@@ -266,7 +266,7 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     exited: int = 0
     gap: bool = False
     parents: tuple[ParentProcess, ...] = ()
-    claim: CpuClaim = CpuClaim()
+    claim: CpuUsage = CpuUsage()
     claims: dict[str, float] = {}
 
     @property

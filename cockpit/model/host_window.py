@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from cockpit.model import sar
 from cockpit.model.events import HostSample
 from cockpit.model.host_rates import ReadingStep, io_rates
-from cockpit.model.host_state import DiskRates, HostPoint, HostWindow, IoMark, IoRates, MemoryUse
+from cockpit.model.host_state import DiskRates, HostPoint, HostWindow, IoSnapshot, IoRates, MemoryUse
 from cockpit.model.hosts import HostReading
 from cockpit.model.sums import MeanGroup, Names
 
@@ -40,7 +40,7 @@ _memory_levels = attrgetter(*MemoryUse.__struct_fields__)
 _other_levels = attrgetter("running", "blocked", "count", "rss", "unshared")
 
 
-def begun(sample: HostSample, before: HostPoint | None = None) -> HostWindow:
+def new_window(sample: HostSample, before: HostPoint | None = None) -> HostWindow:
     """Return a window that starts with a sample; `before`: the host's last point without load."""
     return HostWindow(
         first=_bare(sample),
@@ -65,7 +65,7 @@ def _by_field(group: str, struct: msgspec.Struct) -> dict[str, float]:
     return dict(zip(names, values(struct), strict=True))
 
 
-def widened(
+def extend_window(
     window: HostWindow, sample: HostSample, step: ReadingStep | None, points: tuple[HostPoint, HostPoint], *, gap: bool
 ) -> HostWindow:
     """Return the window extended to `sample`. `step` and `points` are those of its last sample and `sample`.
@@ -95,7 +95,7 @@ def widened(
     )
 
 
-def joined(before: HostWindow, after: HostWindow) -> HostWindow:
+def join_windows(before: HostWindow, after: HostWindow) -> HostWindow:
     """Join two windows; the second starts when the first ends, or later.
 
     The time between them is left out: the first sample is moved by it, so that the joined window has the length of
@@ -160,21 +160,21 @@ def closing_io(window: HostWindow) -> IoRates | None:
     return _io_between(_nearest((_mark(window.first.reading), *window.opening, *window.closing), since), ended)
 
 
-def _io_between(old: IoMark | None, new: IoMark | None) -> IoRates | None:
+def _io_between(old: IoSnapshot | None, new: IoSnapshot | None) -> IoRates | None:
     if old is None or new is None:
         return None
     return io_rates(old.io, new.io, new.uptime - old.uptime)
 
 
-def _nearest(marks: Iterable[IoMark], uptime: float) -> IoMark | None:
+def _nearest(marks: Iterable[IoSnapshot], uptime: float) -> IoSnapshot | None:
     return min(marks, key=lambda mark: abs(mark.uptime - uptime), default=None)
 
 
-def _mark(reading: HostReading) -> IoMark:
-    return IoMark(uptime=reading.uptime, io=reading.io)
+def _mark(reading: HostReading) -> IoSnapshot:
+    return IoSnapshot(uptime=reading.uptime, io=reading.io)
 
 
-def _opening(window: HostWindow, sample: HostSample) -> tuple[IoMark, ...]:
+def _opening(window: HostWindow, sample: HostSample) -> tuple[IoSnapshot, ...]:
     """Return the marks of the first `END_SECONDS`, and the first mark after them."""
     beginning = window.first.reading.uptime
     last = window.opening[-1].uptime if window.opening else beginning
@@ -183,7 +183,7 @@ def _opening(window: HostWindow, sample: HostSample) -> tuple[IoMark, ...]:
     return (*window.opening, _mark(sample.reading))
 
 
-def _closing(window: HostWindow, sample: HostSample) -> tuple[IoMark, ...]:
+def _closing(window: HostWindow, sample: HostSample) -> tuple[IoSnapshot, ...]:
     """Return the marks of the last `END_SECONDS`, and the last mark before them."""
     now = sample.reading.uptime
     if window.closing and now < window.closing[-1].uptime + MARK_EVERY:

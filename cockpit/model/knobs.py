@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import msgspec
 
 from cockpit.model.live_knobs import LIVE_KNOBS
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.servers import systemd
 from cockpit.servers.registry import GRAMMARS, SETTINGS
 from cockpit.servers.settings import Impact, KnownSetting
@@ -147,7 +147,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.known.form.words if self.known else ""
 
     @property
-    def price(self) -> str:
+    def effective_cost(self) -> str:
         """Return the cost of a change: from the profile, else from its kind and its reload command."""
         if cost := self.cost or (LIVE_KNOBS[self.kind].cost if self.kind in LIVE_KNOBS else ""):
             return cost
@@ -167,15 +167,15 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def shown(self, value: str, limit: int = 200) -> str:
         """Return a value for an error message, without secrets."""
-        return SECRET if self.secret else neutral(value, limit)
+        return SECRET if self.secret else sanitize(value, limit)
 
     def printed(self, value: str) -> str:
         """Return a value in the form in which the running server prints it."""
         if self.kind in LIVE_KNOBS:
             return LIVE_KNOBS[self.kind].printed(value)
-        return self.known.printed(value) if self.known else value
+        return self.known.as_printed(value) if self.known else value
 
-    def malformed(self, value: str) -> str:
+    def format_error(self, value: str) -> str:
         """Return why the form of a value is invalid for the server; "" if it is valid or unknown."""
         variable = GRAMMARS[self.kind].variable if self.kind in GRAMMARS else None
         if self.known is None or (variable and variable.fullmatch(value)):
@@ -184,7 +184,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return ""
         return f"{self.directive or self.key} takes {self.known.form.words}, not {self.shown(value, 80)!r}"
 
-    def refuses(self, value: str) -> str:
+    def value_error(self, value: str) -> str:
         """Return why a value is not allowed by the profile; "" if it is allowed."""
         if self.choices:
             choices = "its values" if self.secret else ", ".join(self.choices)
@@ -200,9 +200,9 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return ""
 
 
-def costliest(knobs: tuple[Knob, ...]) -> str:
+def highest_cost(knobs: tuple[Knob, ...]) -> str:
     """Return the cost of a change of all these knobs: the highest of their costs."""
-    return max((knob.price for knob in knobs), key=COSTS.index, default="live")
+    return max((knob.effective_cost for knob in knobs), key=COSTS.index, default="live")
 
 
 def not_yet_active(knobs: Iterable[Knob]) -> str:

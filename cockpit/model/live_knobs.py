@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.model.errors import ChangeRefused
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.servers import kernel
 from cockpit.servers.settings import KnownSetting
 
@@ -85,13 +85,13 @@ class LiveKnobKind(NamedTuple):
 def _sysctl_file(knob: Knob) -> str:
     """Return the file of `net.ipv4.tcp_rmem`, or of a key with slashes (for names with a dot), as in sysctl(8)."""
     if not _SYSCTL.fullmatch(knob.key) or ".." in knob.key:
-        raise ChangeRefused(f"{knob.name}: {neutral(knob.key, 80)!r} is not a sysctl name; write it as vm.swappiness")
+        raise ChangeRefused(f"{knob.name}: {sanitize(knob.key, 80)!r} is not a sysctl name; write it as vm.swappiness")
     return "/proc/sys/" + (knob.key if "/" in knob.key else knob.key.replace(".", "/"))
 
 
 def _point(knob: Knob) -> str:
-    if not knob.mount.startswith("/") or neutral(knob.mount) != knob.mount:
-        raise ChangeRefused(f"{knob.name}: {neutral(knob.mount, 80)!r}: write a mount point as an absolute path")
+    if not knob.mount.startswith("/") or sanitize(knob.mount) != knob.mount:
+        raise ChangeRefused(f"{knob.name}: {sanitize(knob.mount, 80)!r}: write a mount point as an absolute path")
     return posixpath.normpath(knob.mount)
 
 

@@ -54,7 +54,7 @@ class Expect(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str | None = None
 
 
-class Take(msgspec.Struct, frozen=True, kw_only=True):
+class Extraction(msgspec.Struct, frozen=True, kw_only=True):
     """A value to extract from a response by an `expression`: a header name; a path in JSON, e.g. `items.0.id`; or a
     regular expression: its first group, or the whole match if it has no group."""
 
@@ -76,7 +76,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     weight: int = 1
     expect: Expect | None = None
     binary: bytes | None = None
-    take: tuple[Take, ...] = ()
+    take: tuple[Extraction, ...] = ()
 
     @property
     def content(self) -> bytes:

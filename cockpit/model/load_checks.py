@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from cockpit.model.errors import UsageError
-from cockpit.model.load import LOAD_OPTIONS, Expect, LoadPlan, Request, Stage, Take
+from cockpit.model.load import LOAD_OPTIONS, Expect, LoadPlan, Request, Stage, Extraction
 from cockpit.model.load_options import KINDS, LONGEST, METHOD
 
 # A header name (token of RFC 9110).
@@ -112,7 +112,7 @@ def _check_expect(key: str, expect: Expect | None) -> None:
             raise Invalid(f"{key}.status", f"found {status}; allowed: a final status such as 200 or 404")
 
 
-def _check_take(key: str, take: Take) -> None:
+def _check_take(key: str, take: Extraction) -> None:
     if not _IDENTIFIER.fullmatch(take.name):
         raise Invalid(key, f"found the name {take.name!r}; allowed: letters, digits and _")
     if take.source == "regex":

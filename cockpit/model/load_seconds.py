@@ -90,7 +90,7 @@ class WorkerSecond(msgspec.Struct, frozen=True, kw_only=True):
     in_flight: int = 0
 
 
-class Filling(msgspec.Struct, frozen=True, kw_only=True):
+class OpenSecond(msgspec.Struct, frozen=True, kw_only=True):
     """An open second, whose ticks still arrive; `span` and `saturated` are worker-seconds, `other` and `idle` as in
     LoadSecond."""
 
@@ -110,7 +110,7 @@ class Filling(msgspec.Struct, frozen=True, kw_only=True):
 _CONNECTIONS, _IN_FLIGHT, _SHARE, _WAIT = map(attrgetter, ("connections", "in_flight", "share", "wait"))
 
 
-def load_second(filling: Filling) -> LoadSecond:
+def load_second(filling: OpenSecond) -> LoadSecond:
     """Return the metrics of a second from its ticks so far."""
     counts, workers = filling.counts, filling.workers.values()
     return LoadSecond(

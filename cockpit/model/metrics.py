@@ -13,7 +13,7 @@ from cockpit.model.counts import Counts, add
 from cockpit.model.histogram import Histogram
 from cockpit.model.host_rates import memory_use
 from cockpit.model.host_state import CpuShare, DiskRates, HostWindow, IoRates, MemoryUse, NetRates
-from cockpit.model.host_window import closing_io, joined, means, opening_io
+from cockpit.model.host_window import closing_io, join_windows, means, opening_io
 from cockpit.model.load import LoadPlan, RunTotals
 from cockpit.model.pages import PAGE_METRICS
 from cockpit.model.state import Segment, State
@@ -155,7 +155,7 @@ def _merged_windows(segments: Sequence[Segment]) -> dict[str, HostWindow]:
     for segment in segments:
         for name, window in segment.hosts.items():
             before = merged.get(name)
-            merged[name] = joined(before, window) if before else window
+            merged[name] = join_windows(before, window) if before else window
     return merged
 
 

@@ -24,14 +24,14 @@ class Chunk(Protocol[T_co]):
     def items(self) -> tuple[T_co, ...]: ...
 
 
-class Held(tuple[T, ...]):
+class MemoryChunk(tuple[T, ...]):
     """A chunk in memory."""
 
     def items(self) -> tuple[T, ...]:
         return self
 
 
-class Deferred(Sequence[T]):
+class LazySequence(Sequence[T]):
     """Items that are computed on first access. Equal to any sequence of the same items."""
 
     __slots__ = ("_items", "_make")
@@ -59,7 +59,7 @@ class Deferred(Sequence[T]):
         return iter(self._made())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Deferred | tuple) and self._made() == tuple(other)
+        return isinstance(other, LazySequence | tuple) and self._made() == tuple(other)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -147,13 +147,13 @@ class Series(Sequence[T]):
         rest = (*self._rest[: place - self._chunked], *items)
         if len(rest) < CHUNK + LOOSE:
             return Series(self._chunks, rest, self._ends)
-        chunk: Held[T] = Held(rest[:CHUNK])
+        chunk: MemoryChunk[T] = MemoryChunk(rest[:CHUNK])
         return Series((*self._chunks, chunk), rest[CHUNK:], (*self._ends, self._chunked + CHUNK))
 
 
 def series(items: Sequence[T]) -> Series[T]:
     cut = max(0, len(items) - LOOSE) // CHUNK * CHUNK
-    chunks: tuple[Any, ...] = tuple(Held(items[at : at + CHUNK]) for at in range(0, cut, CHUNK))
+    chunks: tuple[Any, ...] = tuple(MemoryChunk(items[at : at + CHUNK]) for at in range(0, cut, CHUNK))
     return Series(chunks, tuple(items[cut:]))
 
 

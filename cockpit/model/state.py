@@ -16,12 +16,12 @@ from msgspec.structs import replace
 
 from cockpit.model.autopilot import AutopilotState
 from cockpit.model.counts import Counts
-from cockpit.model.events import Awaited, ChangeOutcome, RoundsBegun, RoundsEnded, SessionStarted, Side
+from cockpit.model.events import ExtensionReason, ChangeOutcome, RoundsBegun, RoundsEnded, SessionStarted, Side
 from cockpit.model.generators import GeneratorMachine, GeneratorState
 from cockpit.model.host_state import HostState, HostWindow
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import LoadPlan, RunTotals
-from cockpit.model.load_seconds import Filling, LoadSecond, load_second
+from cockpit.model.load_seconds import OpenSecond, LoadSecond, load_second
 from cockpit.model.series import replaced
 from cockpit.model.study import Study, StudyObservation, StudyRound, StudyRun, StudyStepEnded, StudyStepLost
 
@@ -194,7 +194,7 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
     run: int
     since: float
     until: float
-    awaited: Awaited
+    awaited: ExtensionReason
     change: str = ""
 
 
@@ -251,7 +251,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...] = ()
     actions: tuple[ActionRun, ...] = ()
     markers: tuple[Marker, ...] = ()
-    filling: tuple[Filling, ...] = ()
+    filling: tuple[OpenSecond, ...] = ()
     in_flight: Mapping[int, InFlight] = MappingProxyType({})
     study: StudyState | None = None
     extension: Extension | None = None

@@ -130,7 +130,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
         return replace(self, plan=self.plan.without_secrets(), variants=variants)
 
 
-def load_of(study: Study, variant: Variant, level: float | None) -> LoadPlan:
+def variant_plan(study: Study, variant: Variant, level: float | None) -> LoadPlan:
     """Return the load of a variant at a load level (None: the load of the plan and the variant)."""
     plan = at_target(study.plan, variant.url) if variant.url else study.plan
     given: dict[str, Any] = {
@@ -142,12 +142,12 @@ def load_of(study: Study, variant: Variant, level: float | None) -> LoadPlan:
         given["mix"] = tuple(request for request in plan.mix if request.name in variant.mix)
     if level is not None:
         given |= {"rate": level} if plan.open else {"concurrency": int(level)}
-    return located(replace(plan, **given), dict(study.addresses))
+    return with_address(replace(plan, **given), dict(study.addresses))
 
 
-def warm_up_of(study: Study, variant: Variant) -> LoadPlan:
+def warm_up_plan(study: Study, variant: Variant) -> LoadPlan:
     """Return the load that follows a set-up: the variant's highest level, for the study's warm-up."""
-    plan = load_of(study, variant, max(study.levels, default=None))
+    plan = variant_plan(study, variant, max(study.levels, default=None))
     return replace(plan, requests=None, warmup=0.0, duration=study.warm_up)
 
 
@@ -161,7 +161,7 @@ def at_target(plan: LoadPlan, url: str) -> LoadPlan:
     return replace(plan, url=url, mix=mix)
 
 
-def located(plan: LoadPlan, addresses: Mapping[str, str]) -> LoadPlan:
+def with_address(plan: LoadPlan, addresses: Mapping[str, str]) -> LoadPlan:
     """Return the plan with `connect_to` set to the address of its URL's host, if the address is known."""
     parts = urlsplit(plan.url)
     address = addresses.get(parts.hostname or "")
@@ -171,7 +171,7 @@ def located(plan: LoadPlan, addresses: Mapping[str, str]) -> LoadPlan:
     return replace(plan, connect_to=f"{shown}:{parts.port or (443 if parts.scheme == 'https' else 80)}")
 
 
-def names_of(study: Study) -> tuple[str, ...]:
+def host_names(study: Study) -> tuple[str, ...]:
     urls = [study.plan.url, *(variant.url for variant in study.variants if variant.url)]
     return tuple(dict.fromkeys(name for url in urls if (name := urlsplit(url).hostname)))
 

@@ -17,7 +17,7 @@ _MAX_MARKS = 2
 _SELECTORS = range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0), range(0x180B, 0x1810), range(0x034F, 0x0350)
 
 
-def neutral(text: str, limit: int = 4096) -> str:
+def sanitize(text: str, limit: int = 4096) -> str:
     """Return `text` on one line without escape sequences, control or hidden characters, at most `limit` long.
 
     A tab is replaced by a space, any other invisible character by `·`. At most two combining marks per character are
@@ -108,7 +108,7 @@ def size(nbytes: float) -> str:
     raise AssertionError("unreachable")
 
 
-def counted(number: int, noun: str) -> str:
+def count_text(number: int, noun: str) -> str:
     """Return e.g. `1 run`, `3 runs`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 

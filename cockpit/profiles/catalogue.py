@@ -28,7 +28,7 @@ _TARGET = re.compile(rb"^[ \t]*(\[[ \t]*target[ \t]*\]|target[ \t]*[.=])", re.MU
 _SIZE_LIMIT = 1 << 20
 
 
-class Listed(msgspec.Struct, frozen=True, kw_only=True):
+class ProfileEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A profile file. `problem` is the error on one line if the file is invalid; `profile` is None then."""
 
     name: str
@@ -66,7 +66,7 @@ def find(name: str) -> Path | None:
     return next(iter(_paths_named(name)), None)
 
 
-def passed_over(name: str) -> list[Path]:
+def shadowed_profiles(name: str) -> list[Path]:
     """Return the other profiles of that name, which `find` does not return, as paths for the command line."""
     if not _is_name(name):
         return []
@@ -96,10 +96,10 @@ def _named_folders() -> list[Path]:
     return [*([shipped] if shipped else []), own_folder()]
 
 
-def listed() -> list[Listed]:
+def listed() -> list[ProfileEntry]:
     """Return all profiles, each file once: of the working directory, the user's, shipped ones."""
     shipped = shipped_folder()
-    found: dict[Path, Listed] = {}
+    found: dict[Path, ProfileEntry] = {}
     for path, origin in _candidates():
         real = path.resolve()
         if real not in found:
@@ -146,8 +146,8 @@ def _is_profile(path: Path) -> bool:
         return False
 
 
-def _read(path: Path, origin: Origin) -> Listed:
+def _read(path: Path, origin: Origin) -> ProfileEntry:
     try:
-        return Listed(name=path.stem, path=path, origin=origin, profile=read_profile(path))
+        return ProfileEntry(name=path.stem, path=path, origin=origin, profile=read_profile(path))
     except ProfileError as error:
-        return Listed(name=path.stem, path=path, origin=origin, problem=str(error).removeprefix(f"{path}: "))
+        return ProfileEntry(name=path.stem, path=path, origin=origin, problem=str(error).removeprefix(f"{path}: "))

@@ -17,7 +17,7 @@ from cockpit.model.load import (
     PathList,
     Request,
     Stage,
-    Take,
+    Extraction,
     TakeSource,
     ThinkTime,
     Tls,
@@ -39,7 +39,7 @@ _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s/:@\[\]]+):\d{1,5}([/?]\S*)?")
 
 
 @contextmanager
-def reported_for(key: str) -> Iterator[None]:
+def errors_for_key(key: str) -> Iterator[None]:
     """Context manager that reports an invalid value under this key."""
     try:
         yield
@@ -187,11 +187,11 @@ def _request(url: str, one: RequestSection, files: NamedFiles) -> Request:
     )
 
 
-def _take(key: str, name: str, text: str) -> Take:
+def _take(key: str, name: str, text: str) -> Extraction:
     source, _, expression = (part.strip() for part in text.partition(":"))
     if source not in get_args(TakeSource) or not expression:
         raise Invalid(key, f"found {text!r}; allowed: header:NAME, json:items.0.id or regex:PATTERN")
-    return Take(name=name, source=cast(TakeSource, source), expression=expression)
+    return Extraction(name=name, source=cast(TakeSource, source), expression=expression)
 
 
 def _expect(expect: ExpectSection | None) -> Expect | None:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.files import read_bounded
-from cockpit.model.errors import NoProfile, ProfileError
+from cockpit.model.errors import UnknownProfile, ProfileError
 from cockpit.model.load_checks import Invalid, allowed_values
 from cockpit.profiles.files import MOST_PROFILE, FolderFiles
 from cockpit.profiles.profile import Profile, ProfileSource, to_profile
@@ -46,7 +46,7 @@ def read_profile(path: Path) -> Profile:
         content = read_bounded(path, MOST_PROFILE)
         text = content.decode("utf-8")
     except FileNotFoundError:
-        raise NoProfile(f"{path}: no such profile") from None
+        raise UnknownProfile(f"{path}: no such profile") from None
     except OSError as error:
         raise ProfileError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

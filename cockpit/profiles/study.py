@@ -13,9 +13,9 @@ from cockpit.model.knobs import Knob
 from cockpit.model.load import LoadPlan
 from cockpit.model.load_checks import Invalid, check_plan, check_unique
 from cockpit.model.metrics import is_host_metric, is_metric
-from cockpit.model.study import CONTROL, Observation, Pass, Study, Variant, load_of
+from cockpit.model.study import CONTROL, Observation, Pass, Study, Variant, variant_plan
 from cockpit.profiles.files import NamedFiles
-from cockpit.profiles.plan import checked_url, make_plan, paths_of, reported_for, seconds_of, share_of
+from cockpit.profiles.plan import checked_url, make_plan, paths_of, errors_for_key, seconds_of, share_of
 from cockpit.profiles.sections import LoadSection, ProfileFile, ShortSection, StudySection, VariantSection
 
 _Named = TypeVar("_Named", Variant, Pass)
@@ -129,9 +129,9 @@ def _listed(section: StudySection, file: ProfileFile, files: NamedFiles) -> tupl
 def _variant(one: VariantSection, file: ProfileFile, files: NamedFiles) -> Variant:
     key = f"study.variant {one.name}"
     target = file.target
-    with reported_for(f"{key}.urls"):
+    with errors_for_key(f"{key}.urls"):
         paths = paths_of(one.urls, target.order, target.seed, files) if one.urls else None
-    with reported_for(f"{key}.url"):
+    with errors_for_key(f"{key}.url"):
         url = checked_url(one.url) if one.url else ""
     if one.mix and paths:
         raise Invalid(f"{key}.mix", "conflicts with urls; use one of the two")
@@ -196,7 +196,7 @@ def _check_load(study: Study, variant: Variant) -> None:
     if variant.concurrency is not None and study.plan.open:
         raise Invalid(f"{key}.concurrency", "conflicts with load.rate; use rate")
     try:
-        check_plan(load_of(study, variant, None))
+        check_plan(variant_plan(study, variant, None))
     except Invalid as error:
         raise Invalid(key, str(error)) from None
 
@@ -206,9 +206,9 @@ def _check_names(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None
     for variant in study.variants:
         for name, value in variant.set:
             _check_known(f"study.variant {variant.name}.set", name, known, "knobs")
-            if refused := known[name].refuses(value):
+            if refused := known[name].value_error(value):
                 raise Invalid(f"study.variant {variant.name}.set", f"{name} = {value!r} {refused}")
-            if refused := known[name].malformed(value):
+            if refused := known[name].format_error(value):
                 raise Invalid(f"study.variant {variant.name}.set", refused)
     actions = [action.name for action in file.action]
     used = [(f"study.variant {variant.name}.before", name) for variant in study.variants for name in variant.before]

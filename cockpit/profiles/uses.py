@@ -10,7 +10,7 @@ from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob
 from cockpit.model.live_knobs import LIVE_KNOBS
 from cockpit.model.load import url_without_password
-from cockpit.model.text import counted, neutral
+from cockpit.model.text import count_text, sanitize
 from cockpit.profiles.profile import Profile
 
 Sort = Literal["target", "file", "host", "page", "writes", "reads", "command"]
@@ -32,7 +32,7 @@ class Use(NamedTuple):
         """Return the full text for a terminal, with long runs of blanks shortened, so that they hide nothing."""
         text = _BLANKS.sub(lambda found: f" [{len(found[0])} blanks] ", self.text)
         text = _EMPTY_LINES.sub(lambda found: f"\n[{found[0].count(chr(10)) - 1} empty lines]\n", text)
-        return [neutral(line, len(line) + 1) for line in text.rstrip("\n").split("\n")]
+        return [sanitize(line, len(line) + 1) for line in text.rstrip("\n").split("\n")]
 
 
 def uses_of(profile: Profile) -> tuple[Use, ...]:
@@ -76,12 +76,12 @@ def listing(uses: Iterable[Use]) -> Iterator[str]:
     for use in sorted(uses, key=lambda use: use.place):
         if use.place != place:
             place = use.place
-            yield f"{neutral(place) or 'this machine'}:"
+            yield f"{sanitize(place) or 'this machine'}:"
         first, *more = use.lines
-        yield f"  {_VERBS[use.sort]:<8}  {first}" + ("" if more else f"   ({neutral(use.why)})")
+        yield f"  {_VERBS[use.sort]:<8}  {first}" + ("" if more else f"   ({sanitize(use.why)})")
         yield from (f"  {'':8}  {line}" for line in more)
         if more:
-            yield f"  {'':8}  ({neutral(use.why)})"
+            yield f"  {'':8}  ({sanitize(use.why)})"
 
 
 def _uses(profile: Profile) -> Iterator[Use]:
@@ -144,4 +144,4 @@ def _uses_of_knob(knob: Knob) -> Iterator[Use]:
 
 
 def _count(number: int, word: str) -> str:
-    return counted(number, word) if number else ""
+    return count_text(number, word) if number else ""

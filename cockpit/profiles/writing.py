@@ -13,7 +13,7 @@ from cockpit.files import atomic_write
 from cockpit.model.errors import UsageError
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.profiles.reader import parse_profile
 
 
@@ -90,7 +90,7 @@ def _load(draft: Draft) -> Iterator[str]:
 
 def _comments(draft: Draft, host: HostConfig) -> Iterator[str]:
     for note in draft.notes.get(host.name, ()):
-        yield f"# {neutral(' '.join(note.split()))}"
+        yield f"# {sanitize(' '.join(note.split()))}"
 
 
 def _help(knob: Knob) -> Iterator[str]:

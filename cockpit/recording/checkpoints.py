@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from cockpit.model.autopilot import AutopilotState
 from cockpit.model.counts import Counts
 from cockpit.model.events import HostSample, SessionStarted
-from cockpit.model.fold_hosts import restored_rows
+from cockpit.model.fold_hosts import recompute_rows
 from cockpit.model.generators import GeneratorMachine, GeneratorState
 from cockpit.model.host_state import HostState, TailPane
 from cockpit.model.load import LoadPlan
-from cockpit.model.load_seconds import Filling
+from cockpit.model.load_seconds import OpenSecond
 from cockpit.model.state import (
     ActionRun,
     Change,
@@ -38,7 +38,7 @@ Store = Callable[[bytes], int]
 Fetch = Callable[[int], bytes]
 
 
-class KeptHost(msgspec.Struct, frozen=True):
+class HostCheckpoint(msgspec.Struct, frozen=True):
     """A host without its series and the rows of its last sample: those are computed from the last sample and the one
     `before` it. `recent`: there is no gap between the two samples. `tails` are numbers of parts."""
 
@@ -48,7 +48,7 @@ class KeptHost(msgspec.Struct, frozen=True):
     tails: tuple[int, ...]
 
 
-class KeptState(msgspec.Struct, frozen=True):
+class StateCheckpoint(msgspec.Struct, frozen=True):
     """A state; numbers refer to parts. `filling` is the input of the seconds that may still change. An open segment has
     no histograms: they are in the totals of the pages."""
 
@@ -67,8 +67,8 @@ class KeptState(msgspec.Struct, frozen=True):
     machines: int
     autopilot: int
     segments: tuple[int | Segment, ...]
-    hosts: dict[str, KeptHost]
-    filling: tuple[Filling, ...]
+    hosts: dict[str, HostCheckpoint]
+    filling: tuple[OpenSecond, ...]
     in_flight: dict[int, InFlight] = {}
     generator: GeneratorMachine | None = None
     generators: dict[str, GeneratorState] = {}
@@ -120,7 +120,7 @@ class CheckpointWriter:
         open_index = open_segment(state)
         fields: dict[str, Any] = {name: getattr(state, name) for name in _PLAIN_FIELDS}
         fields |= {name: part(getattr(state, name)) for name in _PART_FIELDS}
-        kept = KeptState(
+        kept = StateCheckpoint(
             segments=tuple(
                 _without_totals(segment) if at == open_index else part(segment)
                 for at, segment in enumerate(state.segments)
@@ -144,11 +144,11 @@ def with_totals(counts: Counts, totals: Totals) -> Counts:
     return replace(counts, **{name: getattr(totals, name) for name in totals.__struct_fields__})
 
 
-def _kept_host(host: HostState, before: HostSample | None, part: Callable[[object], int]) -> KeptHost:
+def _kept_host(host: HostState, before: HostSample | None, part: Callable[[object], int]) -> HostCheckpoint:
     bare = replace(host, points=(), processes=(), cores=(), disks=(), nets=(), sar={}, tails=())
     # spawned/s is None exactly if there was a gap before the sample.
     recent = host.point is not None and host.point.spawned is not None
-    return KeptHost(bare, before, recent, tuple(part(tail) for tail in host.tails))
+    return HostCheckpoint(bare, before, recent, tuple(part(tail) for tail in host.tails))
 
 
 class Restorer:
@@ -160,7 +160,7 @@ class Restorer:
 
     def restore(self, blob: object, totals: Callable[[int], Totals]) -> State:
         """Return the state without its series. `totals` returns those of the segment with an index. Raises Damaged."""
-        kept: KeptState = unpacked(blob, KeptState, "a state")
+        kept: StateCheckpoint = unpacked(blob, StateCheckpoint, "a state")
         segments = [self._part(one, Segment) if isinstance(one, int) else one for one in kept.segments]
         if segments and isinstance(kept.segments[-1], Segment):
             last = segments[-1]
@@ -174,11 +174,11 @@ class Restorer:
             **{name: self._part(getattr(kept, name), kind) for name, kind in _PART_FIELDS.items()},
         )
 
-    def _host(self, kept: KeptHost) -> HostState:
+    def _host(self, kept: HostCheckpoint) -> HostState:
         tails = tuple(self._part(number, TailPane) for number in kept.tails)
         # Decoded sequences are lists.
         host = replace(kept.state, tails=tails, points=(), processes=())
-        return restored_rows(host, kept.before, recent=kept.recent)
+        return recompute_rows(host, kept.before, recent=kept.recent)
 
     def _part(self, number: int, kind: Any) -> Any:
         key = (number, str(kind))

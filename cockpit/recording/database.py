@@ -39,7 +39,7 @@ class Database(sqlite3.Connection):
 
     _until = float("inf")
 
-    def harden(self) -> None:
+    def apply_limits(self) -> None:
         """Set limits. Raises sqlite3.Error for a file that cannot be read."""
         for limit, value in _LIMITS.items():
             self.setlimit(limit, value)
@@ -81,7 +81,7 @@ def opened(path: Path, *, timeout: float = 5.0) -> Database:
             database.close()
             raise
         return database
-    raise RecordingError(f"{path}: cannot be read as a recording: {words(problem)}")
+    raise RecordingError(f"{path}: cannot be read as a recording: {error_line(problem)}")
 
 
 def _open_modes(path: Path) -> tuple[str, ...]:
@@ -104,7 +104,7 @@ def _connect(path: Path, mode: str, timeout: float) -> Database:
     uri = f"{path.absolute().as_uri()}?{mode}"
     database = sqlite3.connect(uri, uri=True, timeout=timeout, factory=Database)
     try:
-        database.harden()
+        database.apply_limits()
         database.execute("PRAGMA schema_version").fetchone()
     except BaseException:
         database.close()
@@ -128,7 +128,7 @@ def check(path: Path, database: sqlite3.Connection) -> None:
         # The error message of SQLite quotes the file, which may not be UTF-8.
         problem = "the tables are damaged"
     except (sqlite3.Error, MemoryError) as error:
-        problem = words(error)
+        problem = error_line(error)
     if problem:
         raise RecordingError(f"{path}: cannot be read as a recording: {problem}")
 
@@ -142,7 +142,7 @@ def _schema_difference(database: sqlite3.Connection) -> str:
             continue
         # A virtual table has no root page.
         if kind != "table" or name not in columns or not root:
-            return f"unexpected {words(kind)} {words(name)!r}"
+            return f"unexpected {error_line(kind)} {error_line(name)!r}"
         found.add(name)
     if missing := set(columns) - found:
         return f"missing table {min(missing)!r}"
@@ -162,7 +162,7 @@ def _columns() -> dict[str, list[str]]:
         return {name: [row[1] for row in reference.execute(f"PRAGMA table_xinfo({name})")] for name in names}
 
 
-def words(error: object) -> str:
+def error_line(error: object) -> str:
     """Return an error of SQLite on one short line, because it may quote the file."""
     if isinstance(error, MemoryError):
         return "out of memory"

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from cockpit.model.text import clock
-from cockpit.recording.database import words
+from cockpit.recording.database import error_line
 from cockpit.recording.packing import Damaged, checksum, reading
-from cockpit.recording.pages import Grown
+from cockpit.recording.pages import PageGrowth
 from cockpit.recording.schema import EVENTS, is_intact
 from cockpit.recording.validity import LONGEST
 
@@ -60,7 +60,7 @@ class Index:
         # Last events before a skipped damaged page.
         self._skipped_after: set[int] = set()
         self.pages: list[EventRange] = []
-        self.grown: list[Grown] = []
+        self.grown: list[PageGrowth] = []
         self.ranges: list[EventRange] = []
 
     def refresh(self) -> None:
@@ -72,7 +72,7 @@ class Index:
         since = self.pages[-1].last if self.pages else 0
         question = "SELECT first, last, begin, end, rows, grown, crc FROM pages WHERE first > ? ORDER BY first"
         problem = ""
-        for *values, crc in self._rows.ask(question, (since,)):
+        for *values, crc in self._rows.select_rows(question, (since,)):
             before = self.pages[-1] if self.pages else EventRange(0, 0, 0.0, 0.0, True)
             try:
                 page, grown = self._read_page(values, crc, before)
@@ -89,20 +89,20 @@ class Index:
             end = self.pages[-1].end if self.pages else 0.0
             self._rows.report(f"ticks and samples after {clock(end)} are damaged and left out: {problem}")
 
-    def _read_page(self, values: Sequence[Any], crc: object, before: EventRange) -> tuple[_PageRow, Grown]:
+    def _read_page(self, values: Sequence[Any], crc: object, before: EventRange) -> tuple[_PageRow, PageGrowth]:
         """Return the columns of a row of `pages`. Raises Damaged."""
         if checksum(values) != crc:
             raise Damaged("wrong checksum")
         with reading("a page"):
             *place, text = values
-            page, grown = msgspec.convert(place, _PageRow), msgspec.json.decode(text, type=Grown)
+            page, grown = msgspec.convert(place, _PageRow), msgspec.json.decode(text, type=PageGrowth)
         if page.first <= before.last or page.last < page.first or not before.end <= page.begin <= page.end < _LAST:
             raise Damaged("a page is out of order")
         if not self._is_plausible(page, grown):
             raise Damaged("a page has more seconds or points than fit into its time range")
         return page, grown
 
-    def _is_plausible(self, page: _PageRow, grown: Grown) -> bool:
+    def _is_plausible(self, page: _PageRow, grown: PageGrowth) -> bool:
         """Return whether the numbers of seconds and points are possible for one page, and for the session so far."""
         self._counted["", 1] = self._counted.get(("", 1), 0) + grown.seconds
         for name, count in grown.points.items():
@@ -120,7 +120,7 @@ class Index:
             if after and after[0] == last + 1:
                 continue
             until = f"AND seq < {after[0]}" if after else ""
-            rows = self._rows.ask(f"SELECT seq, t, kind FROM events WHERE seq > ? {until} ORDER BY seq", (last,))
+            rows = self._rows.select_rows(f"SELECT seq, t, kind FROM events WHERE seq > ? {until} ORDER BY seq", (last,))
             if last not in self._skipped_after:
                 self._report_missing(last, latest, [*rows, (*after, "")] if after else rows)
             for at in range(0, len(rows), _ROWS_PER_RANGE):
@@ -145,7 +145,7 @@ class Index:
         """Return the latest time of the intact `rows` (number, time, kind), at least `since`."""
         later = [(t, number) for number, t, _ in rows if isinstance(t, float) and since < t < _LAST]
         for t, number in sorted(later, reverse=True):
-            if any(is_intact(row) for row in self._rows.ask(f"{EVENTS} WHERE seq = ?", (number,))):
+            if any(is_intact(row) for row in self._rows.select_rows(f"{EVENTS} WHERE seq = ?", (number,))):
                 return t
         return since
 
@@ -182,18 +182,18 @@ class Rows:
         """Report a damaged event between two times, once."""
         self._events.setdefault((begin, end, str(error)), set()).add(number)
 
-    def ask(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def select_rows(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query; of a damaged file, the rows before the damage, which is reported."""
         found: list[tuple[Any, ...]] = []
         try:
             for row in islice(self._database.execute(question, tuple(values)), _ROWS_LIMIT):
                 found.append(row)
         except (sqlite3.Error, UnicodeError, OverflowError, MemoryError) as error:
-            self.report(f"the file is damaged and partly unreadable: {words(error)}")
+            self.report(f"the file is damaged and partly unreadable: {error_line(error)}")
         return found
 
     @contextmanager
-    def one_view(self) -> Iterator[None]:
+    def consistent_read(self) -> Iterator[None]:
         """A consistent snapshot of the file for several queries, while another process writes."""
         self._database.execute("BEGIN")
         try:

@@ -15,7 +15,7 @@ import platformdirs
 
 from cockpit.model.errors import RecordingError
 from cockpit.model.events import SessionStarted
-from cockpit.recording.database import in_use, opened, words
+from cockpit.recording.database import in_use, opened, error_line
 from cockpit.recording.packing import Damaged
 from cockpit.recording.schema import EVENTS, from_row, last_instant
 from cockpit.recording.writer import RecordingExists, RecordingWriter
@@ -27,7 +27,7 @@ _LONGEST_NAME = 60
 _DISALLOWED = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class RecordingInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A recording in the library. `began` is in epoch seconds, `seconds` the duration, `size` in bytes; `problem` is
     the reason why the file cannot be read."""
 
@@ -58,14 +58,14 @@ def new_recording(session: str, wall: float) -> RecordingWriter:
         library.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise RecordingError(f"{library}: cannot create a recording: {error.strerror}") from None
-    name = f"{plain(session)}-{time.strftime('%Y%m%d-%H%M%S', time.localtime(wall))}"
+    name = f"{sanitized_name(session)}-{time.strftime('%Y%m%d-%H%M%S', time.localtime(wall))}"
     for path in _candidates(library, name):
         with suppress(RecordingExists):
             return RecordingWriter(path)
     raise AssertionError("names never run out")
 
 
-def plain(name: str) -> str:
+def sanitized_name(name: str) -> str:
     """Return a file name: other characters than letters, digits, dots, dashes and underscores become dashes."""
     return _DISALLOWED.sub("-", name).strip("-.")[:_LONGEST_NAME] or "session"
 
@@ -87,9 +87,9 @@ def in_library(name: str) -> Path:
     raise RecordingError(f"{name}: no such recording in the library; list them: cockpit recordings list")
 
 
-def all_kept() -> list[Kept]:
+def list_recordings() -> list[RecordingInfo]:
     library = folder()
-    found = [about(path) for path in library.glob(f"*{SUFFIX}")] if library.is_dir() else []
+    found = [recording_info(path) for path in library.glob(f"*{SUFFIX}")] if library.is_dir() else []
     return sorted(found, key=lambda kept: (-kept.began, kept.name))
 
 
@@ -97,7 +97,7 @@ def rename(name: str, new: str) -> Path:
     """Rename a recording. Raises RecordingError if there is none, the new name is invalid or taken, or it is in use."""
     path = in_library(name)
     new_name = new.removesuffix(SUFFIX)
-    if plain(new_name) != new_name:
+    if sanitized_name(new_name) != new_name:
         raise RecordingError(f"{new!r}: invalid name; use letters, digits, dots and dashes, at most {_LONGEST_NAME}")
     target = folder() / f"{new_name}{SUFFIX}"
     if target.exists():
@@ -141,24 +141,24 @@ def _candidates(library: Path, name: str) -> Iterator[Path]:
         number += 1
 
 
-def about(path: Path) -> Kept:
+def recording_info(path: Path) -> RecordingInfo:
     """Return the summary of a file without reading all of it."""
     name = path.name.removesuffix(SUFFIX)
     try:
         size = sum(one.stat().st_size for one in (path, path.with_name(path.name + "-wal")) if one.exists())
     except OSError as error:
-        return Kept(name=name, path=str(path), size=0, problem=error.strerror or "cannot be read")
-    kept = Kept(name=name, path=str(path), size=size)
+        return RecordingInfo(name=name, path=str(path), size=0, problem=error.strerror or "cannot be read")
+    kept = RecordingInfo(name=name, path=str(path), size=size)
     try:
         with closing(opened(path, timeout=1)) as database:
             return _with_summary(database, kept)
     except RecordingError as error:
         return msgspec.structs.replace(kept, problem=str(error).removeprefix(f"{path}: "))
     except (sqlite3.Error, Damaged) as error:
-        return msgspec.structs.replace(kept, problem=f"cannot be read: {words(error)}")
+        return msgspec.structs.replace(kept, problem=f"cannot be read: {error_line(error)}")
 
 
-def _with_summary(database: sqlite3.Connection, kept: Kept) -> Kept:
+def _with_summary(database: sqlite3.Connection, kept: RecordingInfo) -> RecordingInfo:
     row = database.execute(f"{EVENTS} WHERE kind = 'session_started' ORDER BY seq LIMIT 1").fetchone()
     started = from_row(row) if row else None
     if not isinstance(started, SessionStarted):
@@ -185,7 +185,7 @@ class ChangeSummary(msgspec.Struct, frozen=True, kw_only=True):
 class Recent(msgspec.Struct, frozen=True, kw_only=True):
     """A recording, the metrics of its last segment (requests/s and ms; None without one) and its changes."""
 
-    kept: Kept
+    kept: RecordingInfo
     rate: float | None = None
     p99_ms: float | None = None
     failed: int = 0
@@ -195,7 +195,7 @@ class Recent(msgspec.Struct, frozen=True, kw_only=True):
 def recent(most: int) -> list[Recent]:
     """Return the `most` files with the latest modification, the newest session first."""
     found = sorted(_modification_times(), key=lambda entry: -entry[0])[:most]
-    entries = [_with_metrics(about(path)) for _, path in found]
+    entries = [_with_metrics(recording_info(path)) for _, path in found]
     return sorted(entries, key=lambda one: (-one.kept.began, one.kept.name))
 
 
@@ -210,7 +210,7 @@ def _modification_times() -> list[tuple[float, Path]]:
     return found
 
 
-def _with_metrics(kept: Kept) -> Recent:
+def _with_metrics(kept: RecordingInfo) -> Recent:
     if kept.problem:
         return Recent(kept=kept)
     try:

@@ -13,7 +13,7 @@ from cockpit.model.state import State
 from cockpit.recording.checkpoints import CheckpointWriter, open_segment
 from cockpit.recording.compaction import Numbered, Totals
 from cockpit.recording.packing import checksum, packed
-from cockpit.recording.pages import FREQUENT, FREQUENT_KINDS, Grown, PageSeries, PageTotals, pack_events
+from cockpit.recording.pages import FREQUENT, FREQUENT_KINDS, PageGrowth, PageSeries, PageTotals, pack_events
 from cockpit.recording.schema import write_tables
 from cockpit.recording.write_queue import weight
 
@@ -34,7 +34,7 @@ class PageBuilder:
         self._known = (0.0, 0.0)
         self._samples: dict[str, list[HostSample]] = {}
         self._checkpoints = CheckpointWriter()
-        self._packed = Grown()
+        self._packed = PageGrowth()
         self._parts = 0
         # At the last page: index and totals of the open segment, and pages since its whole totals were written.
         self._counted: tuple[int | None, Totals, int] = (None, Totals(), 0)
@@ -65,7 +65,7 @@ class PageBuilder:
         begin, end = self._known
         final = len(state.closed_seconds)
         points = {name: len(host.points) for name, host in state.hosts.items()}
-        grown = Grown(
+        grown = PageGrowth(
             final - self._packed.seconds,
             {name: count - self._packed.points.get(name, 0) for name, count in points.items()},
         )
@@ -99,7 +99,7 @@ class PageBuilder:
             raise
         self.skip(last)
         self._parts += len(parts)
-        self._packed, self._counted = Grown(final, points), counted
+        self._packed, self._counted = PageGrowth(final, points), counted
 
     def _rows_upto(self, last: int) -> int:
         question = "SELECT count(*) FROM events WHERE seq BETWEEN ? AND ?"
@@ -121,7 +121,7 @@ class PageBuilder:
             return (at, now, pages + 1), None
         return (at, now, 1), now
 
-    def _series(self, state: State, grown: Grown) -> bytes:
+    def _series(self, state: State, grown: PageGrowth) -> bytes:
         seconds = state.seconds[self._packed.seconds : self._packed.seconds + grown.seconds]
         points = {name: state.hosts[name].points[self._packed.points.get(name, 0) :] for name in grown.points}
         return packed(PageSeries(tuple(seconds), {name: tuple(some) for name, some in points.items()}))

@@ -13,7 +13,7 @@ from cockpit.model.series import Series
 from cockpit.recording.compaction import Numbered, Totals
 from cockpit.recording.index import EventRange, Index, Rows
 from cockpit.recording.packing import Damaged, unpacked
-from cockpit.recording.pages import Grown, PageSeries, PageTotals, unpack_events
+from cockpit.recording.pages import PageGrowth, PageSeries, PageTotals, unpack_events
 
 # Number of pages whose series and totals are cached.
 _CACHED = 256
@@ -34,7 +34,7 @@ class PageReader:
 
     def column(self, place: int, name: str) -> object:
         """Return a blob of a page. Raises Damaged."""
-        rows = self._rows.ask(f"SELECT {name} FROM pages WHERE first = ?", (self._index.pages[place].first,))
+        rows = self._rows.select_rows(f"SELECT {name} FROM pages WHERE first = ?", (self._index.pages[place].first,))
         if not rows:
             raise Damaged("a page is missing")
         return rows[0][0]
@@ -74,7 +74,7 @@ class PageReader:
         chunks = [LazyChunk(self, at, grown.seconds) for at, grown in self._growth_up_to(last) if grown.seconds]
         return Series(tuple(chunks), ())
 
-    def _growth_up_to(self, last: int) -> Iterator[tuple[int, Grown]]:
+    def _growth_up_to(self, last: int) -> Iterator[tuple[int, PageGrowth]]:
         return iter(enumerate(self._index.grown[: last + 1]))
 
     def series(self, place: int) -> PageSeries:
@@ -113,7 +113,7 @@ class LazyChunk:
         return series.seconds if self._host is None else series.points[self._host]
 
 
-def _empty_series(page: EventRange, grown: Grown) -> PageSeries:
+def _empty_series(page: EventRange, grown: PageGrowth) -> PageSeries:
     """Return empty seconds and points in place of those of a damaged page."""
     none = MemoryUse(0, 0, 0, 0, 0, 0)
     seconds = tuple(

@@ -45,7 +45,7 @@ class PageSeries(msgspec.Struct, frozen=True, array_like=True):
     points: dict[str, tuple[HostPoint, ...]]
 
 
-class Grown(msgspec.Struct, frozen=True):
+class PageGrowth(msgspec.Struct, frozen=True):
     """Numbers of the new seconds of a page, and of its new points by host."""
 
     seconds: int = 0

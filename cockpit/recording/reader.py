@@ -20,7 +20,7 @@ from cockpit.model.fold import fold, fold_all
 from cockpit.model.state import State, StudyState
 from cockpit.recording.checkpoints import Restorer
 from cockpit.recording.compaction import Numbered
-from cockpit.recording.database import check, has_journal, opened, words
+from cockpit.recording.database import check, has_journal, opened, error_line
 from cockpit.recording.index import EventRange, Index, Rows
 from cockpit.recording.packing import Damaged
 from cockpit.recording.page_reader import PageReader, cached
@@ -42,7 +42,7 @@ _STUDY_KINDS = (
 )
 
 
-class Known(NamedTuple):
+class TimedEvent(NamedTuple):
     """An event, its number in order of arrival, and the time at which it was known (`instant`, session s): the latest
     time so far, because events may arrive late."""
 
@@ -51,7 +51,7 @@ class Known(NamedTuple):
     instant: float
 
 
-class Anchor(NamedTuple):
+class ReplayStart(NamedTuple):
     """A state, and the number and time (session s) of its last event."""
 
     state: State
@@ -59,7 +59,7 @@ class Anchor(NamedTuple):
     instant: float
 
 
-BEGINNING = Anchor(State(), 0, -1.0)
+BEGINNING = ReplayStart(State(), 0, -1.0)
 
 
 class Recording:
@@ -71,7 +71,7 @@ class Recording:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._cache: OrderedDict[EventRange, list[Known]] = OrderedDict()
+        self._cache: OrderedDict[EventRange, list[TimedEvent]] = OrderedDict()
         # Indexes of pages whose state cannot be read.
         self._stateless: set[int] = set()
         self.notes: list[Note] = []
@@ -88,7 +88,7 @@ class Recording:
                 )
         except (sqlite3.Error, MemoryError) as error:
             self.close()
-            raise RecordingError(f"{path}: cannot be read as a recording: {words(error)}") from None
+            raise RecordingError(f"{path}: cannot be read as a recording: {error_line(error)}") from None
         except BaseException:
             self.close()
             raise
@@ -139,7 +139,7 @@ class Recording:
     def refresh(self) -> bool:
         """Read the events written since the last call; return whether there were any."""
         before = self._index.ranges[-1] if self._index.ranges else None
-        with self._rows.one_view():
+        with self._rows.consistent_read():
             self._index.refresh()
         self.notes = self._read_notes()
         return before != (self._index.ranges[-1] if self._index.ranges else None)
@@ -153,7 +153,7 @@ class Recording:
             yield known.event
         yield from reversed(notes)
 
-    def following(self, number: int, since: float, until: float) -> list[Known]:
+    def following(self, number: int, since: float, until: float) -> list[TimedEvent]:
         """Return the events after `number` that were known at `until`, and the notes added later with times after
         `since`, up to `until`."""
         found = []
@@ -161,7 +161,7 @@ class Recording:
             if known.instant > until:
                 break
             found.append(known)
-        notes = [Known(number, note, note.t) for note in self.notes if since < note.t <= until]
+        notes = [TimedEvent(number, note, note.t) for note in self.notes if since < note.t <= until]
         # A note follows the events of the same time.
         return sorted((*found, *notes), key=lambda known: known.instant) if notes else found
 
@@ -171,7 +171,7 @@ class Recording:
         query = f"{EVENTS} WHERE +seq > ? AND kind NOT IN ({marks}) ORDER BY seq"
         return self._decode_rows(query, (number, *FREQUENT_KINDS))
 
-    def anchor(self, t: float) -> Anchor:
+    def latest_checkpoint(self, t: float) -> ReplayStart:
         """Return the latest checkpoint at or before `t`, with its notes; BEGINNING if there is none."""
         place = bisect_right(self._index.pages, t, key=lambda page: page.end) - 1
         while place >= 0:
@@ -185,11 +185,11 @@ class Recording:
             if state is not None:
                 for note in self.notes:
                     state = fold(state, note) if note.t <= page.end else state
-                return Anchor(state, page.last, page.end)
+                return ReplayStart(state, page.last, page.end)
             place -= 1
         return BEGINNING
 
-    def kept_near(self, number: int, within: int) -> bool:
+    def has_checkpoint_near(self, number: int, within: int) -> bool:
         """Return whether there is a checkpoint less than `within` events before event `number`."""
         place = bisect_right(self._index.pages, number, key=lambda page: page.last) - 1
         return place >= 0 and number - self._index.pages[place].last < within
@@ -221,7 +221,7 @@ class Recording:
         self.notes = self._read_notes()
         return note
 
-    def _events_after(self, number: int) -> Iterator[Known]:
+    def _events_after(self, number: int) -> Iterator[TimedEvent]:
         """Yield the events after `number`."""
         for part in self._ranges_from(number + 1):
             yield from (known for known in self._range(part) if known.number > number)
@@ -230,10 +230,10 @@ class Recording:
         """Return the ranges from the one with event `number` on."""
         return self._index.ranges[bisect_left(self._index.ranges, number, key=lambda part: part.last) :]
 
-    def _range(self, part: EventRange) -> list[Known]:
+    def _range(self, part: EventRange) -> list[TimedEvent]:
         return cached(self._cache, part, lambda: self._decode_range(part), _CACHED)
 
-    def _decode_range(self, part: EventRange) -> list[Known]:
+    def _decode_range(self, part: EventRange) -> list[TimedEvent]:
         numbered, damaged = self._read_rows(part)
         if part.page:
             try:
@@ -243,7 +243,7 @@ class Recording:
         found, latest = [], part.begin
         for number, event in sorted(numbered, key=lambda one: one[0]):
             latest = max(latest, event.t)
-            found.append(Known(number, event, latest))
+            found.append(TimedEvent(number, event, latest))
         for number, reason in damaged:
             place = bisect_right(found, number, key=lambda known: known.number)
             begin = found[place - 1].instant if place else part.begin
@@ -253,10 +253,10 @@ class Recording:
 
     def _read_rows(self, part: EventRange) -> tuple[list[Numbered], list[tuple[int, Damaged]]]:
         """Return the events of a range that are rows, and the numbers of damaged events with the reason."""
-        rows = self._rows.ask(f"{EVENTS} WHERE seq BETWEEN ? AND ? ORDER BY seq", (part.first, part.last))
+        rows = self._rows.select_rows(f"{EVENTS} WHERE seq BETWEEN ? AND ? ORDER BY seq", (part.first, part.last))
         if len(rows) < part.rows:
             # A damaged number breaks the search by number, but not a scan of the whole table.
-            rows += self._rows.ask(EVENTS)
+            rows += self._rows.select_rows(EVENTS)
         within = {row[0]: row for row in rows if part.first <= row[0] <= part.last}
         if len(within) < part.rows:
             self._rows.report_missing(part.rows - len(within), part.begin, part.end)
@@ -271,7 +271,7 @@ class Recording:
     def _decode_rows(self, query: str, values: Sequence[Any] = ()) -> list[AnyEvent]:
         """Return the events of a query. `+seq` in it prevents a search by number, which damaged numbers would break."""
         found = []
-        for row in self._rows.ask(query, values):
+        for row in self._rows.select_rows(query, values):
             try:
                 found.append(from_row(row))
             except Damaged:
@@ -282,7 +282,7 @@ class Recording:
 
     def _read_notes(self) -> list[Note]:
         notes = []
-        for t, text, wall, crc in self._rows.ask("SELECT t, text, wall, crc FROM notes ORDER BY t"):
+        for t, text, wall, crc in self._rows.select_rows("SELECT t, text, wall, crc FROM notes ORDER BY t"):
             if not is_intact((t, text, wall, crc)):
                 self._rows.report("a note is damaged and left out: wrong checksum")
                 continue
@@ -305,7 +305,7 @@ class Recording:
         ).study
 
     def _part(self, number: int) -> bytes:
-        rows = self._rows.ask("SELECT body FROM parts WHERE id = ?", (number,))
+        rows = self._rows.select_rows("SELECT body FROM parts WHERE id = ?", (number,))
         if not rows:
             raise Damaged(f"part {number} is missing")
         blob: bytes = rows[0][0]
@@ -314,6 +314,6 @@ class Recording:
 
 def last_state(recording: Recording) -> State:
     """Return the last state. Its series are read from the file on first access."""
-    anchor = recording.anchor(math.inf)
+    anchor = recording.latest_checkpoint(math.inf)
     known = recording.following(anchor.number, anchor.instant, math.inf)
     return fold_all((one.event for one in known), anchor.state)

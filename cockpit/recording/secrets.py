@@ -47,7 +47,7 @@ class Secrets:
             self._learn_url(variant.url)
             self._learn(*(value for knob, value in variant.set if knob in self._knobs))
 
-    def without(self, event: AnyEvent) -> AnyEvent:
+    def redact(self, event: AnyEvent) -> AnyEvent:
         """Return the event with `(not recorded)` in place of every secret; the same object if it contains none."""
         if self._knobs:
             event = self._without_values(event)
@@ -57,7 +57,7 @@ class Secrets:
         return self._redactor.text(text)
 
     @contextmanager
-    def out_of_errors(self) -> Iterator[None]:
+    def redact_errors(self) -> Iterator[None]:
         """Context manager that replaces every secret in the message of a CockpitError."""
         try:
             yield

@@ -18,7 +18,7 @@ from cockpit.model.errors import RecordingError
 from cockpit.model.events import AnyEvent
 from cockpit.model.state import State
 from cockpit.model.text import clock
-from cockpit.recording.database import words
+from cockpit.recording.database import error_line
 from cockpit.recording.page_builder import PageBuilder
 from cockpit.recording.schema import TABLES, Row, to_row
 from cockpit.recording.write_queue import Page, WriteBatch, WriteQueue
@@ -130,7 +130,7 @@ class RecordingWriter:
                 self._rows.append(to_row(number, event))
             except (ValueError, TypeError, msgspec.MsgspecError) as error:
                 self._status.lost += 1
-                self._status.fault = f"an event cannot be encoded: {words(error)}"
+                self._status.fault = f"an event cannot be encoded: {error_line(error)}"
             else:
                 self._builder.take(number, event)
 
@@ -144,7 +144,7 @@ class RecordingWriter:
     def _drop_rows(self, error: Exception) -> None:
         """Drop the current rows after an unexpected error, and report it."""
         self._status.lost += len(self._rows)
-        self._status.fault = f"the recorder failed: {type(error).__name__}: {words(error)}"
+        self._status.fault = f"the recorder failed: {type(error).__name__}: {error_line(error)}"
         self._clear()
 
     def _clear(self) -> None:
@@ -164,7 +164,7 @@ class RecordingWriter:
             self._status.problem = str(error)
             return
         self._status.held = max([self._status.held, *(row[1] for row in self._rows)])
-        self._status.problem = "" if self._status.there else GONE
+        self._status.problem = "" if self._status.file_exists else GONE
         self._clear()
 
     def _build_page(self, page: Page) -> None:
@@ -176,7 +176,7 @@ class RecordingWriter:
         except Exception as error:
             # No data is lost: events that cannot be packed stay rows.
             self._builder.skip(page.last)
-            self._status.fault = f"events cannot be packed: {type(error).__name__}: {words(error)}"
+            self._status.fault = f"events cannot be packed: {type(error).__name__}: {error_line(error)}"
 
     def _finish(self) -> None:
         try:
@@ -187,12 +187,12 @@ class RecordingWriter:
             # Another process has the file open: the last one to close it merges the -wal.
             if "locked" not in str(error):
                 self._status.problem = self._status.problem or str(error)
-        if not self._status.there:
+        if not self._status.file_exists:
             self._status.problem = GONE
         self._database.close()
 
 
-class Unrecorded:
+class NullRecorder:
     """A Recorder that records nothing, for a session that cannot be recorded; `trouble` is the reason."""
 
     path = ""
@@ -253,7 +253,7 @@ class RecordingStatus:
         self.over = False
 
     @property
-    def there(self) -> bool:
+    def file_exists(self) -> bool:
         """Return whether the file is still at its path."""
         return self._identity is None or _identity(self._path) == self._identity
 

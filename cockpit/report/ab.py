@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from cockpit.model.events import Tick
 from cockpit.model.histogram import Histogram
 from cockpit.model.metrics import RunResult
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 
 PERCENTAGES = (50, 66, 75, 80, 90, 95, 98, 99)
 
@@ -36,11 +36,11 @@ def report(result: RunResult, document: Document) -> str:
     done = counts.completed
     per_request = 1000 * result.seconds / done if done else 0.0
     lines = [
-        f"Server Software:        {neutral(document.server)}",
+        f"Server Software:        {sanitize(document.server)}",
         f"Server Hostname:        {parts.hostname}",
         f"Server Port:            {port}",
         "",
-        f"Document Path:          {neutral(path)}",
+        f"Document Path:          {sanitize(path)}",
         f"Document Length:        {document.length} bytes",
         "",
         f"Concurrency Level:      {plan.concurrency}",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
 
-from cockpit.model.text import neutral, si
+from cockpit.model.text import sanitize, si
 
 WIDTH, HEIGHT = 1000.0, 100.0
 # Maximum number of points of a series: more are not visible. Of each group the largest is kept.
@@ -28,7 +28,7 @@ Point = tuple[float, float | None]
 
 def text(value: str) -> str:
     """Return text of any origin, escaped for HTML and its attributes."""
-    return escape(neutral(value), quote=True)
+    return escape(sanitize(value), quote=True)
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Sign:
+class TimelineMark:
     """A vertical line at x with the letter `sign` on top, if any, and the tooltip `words`."""
 
     x: float
@@ -80,7 +80,7 @@ class SvgChart:
     x: Axis
     y: Axis
     series: Sequence[ChartSeries] = ()
-    signs: Sequence[Sign] = ()
+    signs: Sequence[TimelineMark] = ()
     bands: Sequence[tuple[float, float, str]] = ()
     inside: str = ""
     tall: bool = False

@@ -14,8 +14,8 @@ from cockpit.analysis.thresholds import Status, ThresholdResult
 from cockpit.analysis.words import stability_words
 from cockpit.model.errors import EXIT_BUG, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_THRESHOLD, EXIT_UNSTEADY
 from cockpit.model.metrics import RunResult
-from cockpit.model.text import milliseconds, neutral
-from cockpit.report.encoding import shaped, to_json
+from cockpit.model.text import milliseconds, sanitize
+from cockpit.report.encoding import struct_from, to_json
 from cockpit.report.run_json import LatencyJson, RunJson, StabilityJson, latency_json, run_json, stability_json
 from cockpit.report.summary import errors_words, plan_words, threshold_table, warning_texts
 
@@ -27,7 +27,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
     target: str
     result: RunResult
-    held: tuple[ThresholdResult, ...]
+    thresholds: tuple[ThresholdResult, ...]
     aborted: ThresholdResult | None = None
     capped: float | None = None
     stability: Stability | None = None
@@ -36,12 +36,12 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def failed(self) -> tuple[ThresholdResult, ...]:
-        return tuple(one for one in self.held if one.status is Status.FAILED)
+        return tuple(one for one in self.thresholds if one.status is Status.FAILED)
 
     @property
     def inconclusive(self) -> tuple[ThresholdResult, ...]:
         """The inconclusive thresholds, which more runs would settle."""
-        return tuple(one for one in self.held if one.status is Status.INCONCLUSIVE)
+        return tuple(one for one in self.thresholds if one.status is Status.INCONCLUSIVE)
 
     @property
     def unstable(self) -> bool:
@@ -63,11 +63,11 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     def words(self) -> str:
         return {
             EXIT_INTERRUPTED: "interrupted",
-            EXIT_BUG: f"the run failed: {neutral(self.result.detail)}",
-            EXIT_THRESHOLD: f"{len(self.failed)} of {len(self.held)} thresholds failed",
+            EXIT_BUG: f"the run failed: {sanitize(self.result.detail)}",
+            EXIT_THRESHOLD: f"{len(self.failed)} of {len(self.thresholds)} thresholds failed",
             EXIT_UNSTEADY: "unstable"
             if self.unstable
-            else f"{len(self.inconclusive)} of {len(self.held)} thresholds inconclusive",
+            else f"{len(self.inconclusive)} of {len(self.thresholds)} thresholds inconclusive",
             EXIT_GOOD: "good",
         }[self.exit_code]
 
@@ -111,15 +111,15 @@ class CheckJson(RunJson, frozen=True, kw_only=True):
 
 
 def check_json(check: CheckResult) -> str:
-    return to_json(shaped(CheckJson, run_json(check.result, check.held), check=_part(check)))
+    return to_json(struct_from(CheckJson, run_json(check.result, check.thresholds), check=_part(check)))
 
 
 def check_text(check: CheckResult) -> str:
     """Return the load, the main metrics, one line per threshold, the warnings, and the result."""
-    lines = [*_headline(check.result), threshold_table(check.held, check.aborted)]
+    lines = [*_headline(check.result), threshold_table(check.thresholds, check.aborted)]
     if check.baseline:
         sources = dict.fromkeys(run.source for run in check.baseline.runs)
-        lines.append(f"  baseline {check.baseline.name}: {neutral(', '.join(sources), 200)}")
+        lines.append(f"  baseline {check.baseline.name}: {sanitize(', '.join(sources), 200)}")
     if check.stability is not None:
         lines.append(f"  {'UNSTABLE' if check.unstable else 'ok    '}  {stability_words(check.stability)}")
     if check.capped is not None:
@@ -128,7 +128,7 @@ def check_text(check: CheckResult) -> str:
 
 
 def junit(check: CheckResult) -> str:
-    cases = [(one.threshold.text, "" if one.holds else _failure_words(one)) for one in check.held]
+    cases = [(one.threshold.text, "" if one.holds else _failure_words(one)) for one in check.thresholds]
     if check.stability is not None:
         cases.append(("stable", stability_words(check.stability) if check.unstable else ""))
     error = check.words if check.exit_code in (EXIT_BUG, EXIT_INTERRUPTED) else ""
@@ -137,7 +137,7 @@ def junit(check: CheckResult) -> str:
     for name, value in _properties(check):
         ElementTree.SubElement(properties, "property", {"name": name, "value": value})
     suite.insert(0, properties)
-    lines = [neutral(line) for line in check_text(check).split("\n")]
+    lines = [sanitize(line) for line in check_text(check).split("\n")]
     ElementTree.SubElement(suite, "system-out").text = "\n".join(lines)
     return _document(suite)
 
@@ -146,16 +146,16 @@ def _suite(target: str, time: str, cases: Sequence[tuple[str, str]], error: str)
     """Return a test suite. Cases are (name, reason of the failure, "" if passed); `error` is that of the run itself."""
     failures = sum(bool(why) for _, why in cases)
     counts = {"tests": len(cases) + bool(error), "failures": failures, "errors": int(bool(error)), "time": time}
-    attributes = {"name": f"cockpit check {neutral(target)}", **{name: str(count) for name, count in counts.items()}}
+    attributes = {"name": f"cockpit check {sanitize(target)}", **{name: str(count) for name, count in counts.items()}}
     suite = ElementTree.Element("testsuite", attributes)
     for name, why in cases:
-        attributes = {"classname": neutral(target), "name": neutral(name), "time": "0"}
+        attributes = {"classname": sanitize(target), "name": sanitize(name), "time": "0"}
         case = ElementTree.SubElement(suite, "testcase", attributes)
         if why:
-            ElementTree.SubElement(case, "failure", {"message": neutral(why)}).text = neutral(f"{name}: {why}")
+            ElementTree.SubElement(case, "failure", {"message": sanitize(why)}).text = sanitize(f"{name}: {why}")
     if error:
-        case = ElementTree.SubElement(suite, "testcase", {"classname": neutral(target), "name": "run", "time": time})
-        ElementTree.SubElement(case, "error", {"message": neutral(error)})
+        case = ElementTree.SubElement(suite, "testcase", {"classname": sanitize(target), "name": "run", "time": time})
+        ElementTree.SubElement(case, "error", {"message": sanitize(error)})
     return suite
 
 
@@ -210,7 +210,7 @@ def _part(check: CheckResult) -> CheckPart:
 def baseline_json(base: Baseline) -> BaselineJson:
     latencies = ("response", "service")
     runs = [
-        shaped(BaselineRunJson, run, **{name: latency_json(run.histograms[name]) for name in latencies})
+        struct_from(BaselineRunJson, run, **{name: latency_json(run.histograms[name]) for name in latencies})
         for run in base.runs
     ]
     return BaselineJson(name=base.name, url=base.plan.url, runs=runs)

@@ -9,8 +9,8 @@ import msgspec
 from cockpit.analysis.comparison import Comparison, Difference, MetricPair, all_host_metrics, distribution
 from cockpit.analysis.comparison_words import Row, columns, differences, overlaid, tables
 from cockpit.analysis.sides import Side
-from cockpit.model.text import clock, neutral
-from cockpit.report.encoding import shaped, to_json
+from cockpit.model.text import clock, sanitize
+from cockpit.report.encoding import struct_from, to_json
 from cockpit.report.summary import plan_words
 from cockpit.report.verdicts import VerdictJson, verdict_json, verdict_lines
 
@@ -82,11 +82,11 @@ def compare_json(comparison: Comparison) -> CompareJson:
         load=list(comparison.load),
         settings=comparison.settings,
         environment=comparison.environment,
-        metrics=[shaped(MetricJson, found) for found in comparison.metrics],
-        failures=[shaped(MetricJson, found) for found in comparison.errors],
+        metrics=[struct_from(MetricJson, found) for found in comparison.metrics],
+        failures=[struct_from(MetricJson, found) for found in comparison.errors],
         hosts={
             name: [
-                shaped(MetricJson, MetricPair(key, one.get(name, {}).get(key), two.get(name, {}).get(key)))
+                struct_from(MetricJson, MetricPair(key, one.get(name, {}).get(key), two.get(name, {}).get(key)))
                 for key in dict.fromkeys((*one.get(name, {}), *two.get(name, {})))
             ]
             for name in dict.fromkeys((*one, *two))
@@ -144,7 +144,7 @@ def side_words(side: Side) -> str:
     runs = sorted({segment.run for segment in side.segments})
     which = f"run {runs[0]}" if len(runs) == 1 else f"runs {runs[0]} to {runs[-1]}"
     label = first.label if len(side.segments) == 1 else f"{first.label} and {len(side.segments) - 1} more segments"
-    return f"{neutral(side.name)}  {which}, {neutral(label)}, {clock(first.start)} to {clock(last.last)}"
+    return f"{sanitize(side.name)}  {which}, {sanitize(label)}, {clock(first.start)} to {clock(last.last)}"
 
 
 def _table(head: Row, rows: Sequence[Row]) -> list[str]:

@@ -11,7 +11,7 @@ from cockpit.model.text import escaped
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-def shaped(kind: type[T], source: Any, **values: Any) -> T:
+def struct_from(kind: type[T], source: Any, **values: Any) -> T:
     """Return a struct of `kind` from `values`, and from the attributes of `source` for the other fields."""
     rest = {name: getattr(source, name) for name in kind.__struct_fields__ if name not in values}
     return kind(**rest, **values)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from cockpit.model.host_state import HostWindow
 from cockpit.model.host_window import END_SECONDS
 from cockpit.model.metrics import host_metrics, processes_hidden
-from cockpit.model.text import neutral, si, size
+from cockpit.model.text import sanitize, si, size
 from cockpit.servers.registry import STATUS_PAGES
 
 _MIB = 1024 * 1024
@@ -26,9 +26,9 @@ _MEMORY = ("total", "used", "free", "shared", "buff_cache", "available")
 def host_table(name: str, window: HostWindow, seconds: float) -> list[str]:
     """Return the lines of the table, at most 96 columns wide. `seconds` is the duration of the run."""
     if window.seconds <= 0:
-        return [f"  {neutral(name)}  fewer than two samples during the run"]
+        return [f"  {sanitize(name)}  fewer than two samples during the run"]
     found = host_metrics(window, seconds)
-    lines = [f"  {neutral(name)}  over {window.seconds:.1f} s{_coverage_words(found['coverage'])}"]
+    lines = [f"  {sanitize(name)}  over {window.seconds:.1f} s{_coverage_words(found['coverage'])}"]
     lines += _table("%", _CPU, [("cpu", "cpu")], found)
     ends = min(END_SECONDS, window.seconds / 2)
     parts = [("io", "io"), (f"first {ends:.1f} s", "io.start"), (f"last {ends:.1f} s", "io.end")]
@@ -69,7 +69,7 @@ def _active_devices(kind: str, found: Mapping[str, float]) -> list[tuple[str, st
     groups = dict.fromkeys(name.rpartition(".")[0] for name in found if name.startswith(f"{kind}."))
     single = [group for group in groups if group != kind]
     return [
-        (neutral(group.partition(".")[2], _SHOWN), group)
+        (sanitize(group.partition(".")[2], _SHOWN), group)
         for group in single
         if any(found.get(f"{group}.{column}", 0) > 0 for column in columns)
     ]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from cockpit.analysis.threshold_words import found_words
 from cockpit.analysis.words import change_words, method_lines, metric_words, value_words, verdict_line
 from cockpit.model.state import State
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.report.search import SLICE_TITLES, TRIAL_TITLES, search_claim, slice_rows, trial_rows
 from cockpit.report.session_summary import (
     CHANGE_TITLES,
@@ -16,7 +16,7 @@ from cockpit.report.session_summary import (
     SessionSummary,
     change_cells,
     environment_pairs,
-    findings,
+    summarize_session,
     host_means,
     load_time_words,
     marker_words,
@@ -33,13 +33,13 @@ _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~&!@$])")
 
 
 def markdown(state: State) -> str:
-    found = findings(state)
+    found = summarize_session(state)
     return "\n".join(_lines(found)) + "\n"
 
 
 def md(value: str) -> str:
     """Return text of any origin, escaped as literal Markdown without links."""
-    plain = _MARKUP.sub(r"\\\1", neutral(value))
+    plain = _MARKUP.sub(r"\\\1", sanitize(value))
     # Some renderers link bare addresses; the scheme is separated to prevent it.
     return re.sub(r"(?i)\b(https?|ftp|www)([:.])", r"\1\\\2", plain)
 
@@ -85,7 +85,7 @@ def _lines(found: SessionSummary) -> Iterator[str]:
 
 
 def _verdicts(found: SessionSummary) -> Iterator[str]:
-    if found.verdicts or found.held:
+    if found.verdicts or found.thresholds:
         yield from ("", "## Verdicts")
     for verdict in found.verdicts:
         yield from ("", md(verdict_line(verdict)))
@@ -94,7 +94,7 @@ def _verdicts(found: SessionSummary) -> Iterator[str]:
         if rows:
             yield from ("", *_table(("metric", "verdict", "before → after", "change (interval)"), rows))
         yield from ("", *(f"- {md(line)}" for line in method_lines(verdict)))
-    if found.held:
+    if found.thresholds:
         rows = [
             (
                 outcome.threshold.text,
@@ -102,7 +102,7 @@ def _verdicts(found: SessionSummary) -> Iterator[str]:
                 str(outcome.status),
                 found_words(outcome),
             )
-            for run, outcome in found.held
+            for run, outcome in found.thresholds
         ]
         yield from ("", *_table(("threshold", "run", "verdict", "found"), rows))
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator
 
 from cockpit.model.state import State
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.report.gauges import Gauge, gauge_of
 from cockpit.report.series import Cell, SeriesColumn, series_columns, series_rows, wall_of
 
@@ -22,7 +22,7 @@ _PLACES = ("t_s", "utc", "run", "row")
 def openmetrics(state: State) -> Iterator[str]:
     """Yield the lines with their ends, family by family, the samples of each host in order of time."""
     columns, rows = series_columns(state), list(series_rows(state))
-    session = neutral(state.started.name) if state.started else ""
+    session = sanitize(state.started.name) if state.started else ""
     families: dict[Gauge, list[int]] = {}
     for at, column in enumerate(columns):
         if column.name not in _PLACES:
@@ -46,7 +46,7 @@ def _samples(
             continue
         t, _, run, number = row[: len(_PLACES)]
         labels = {"session": session}
-        labels |= {"host": neutral(column.host)} if column.host else {"run": str(run), "row": str(number)}
+        labels |= {"host": sanitize(column.host)} if column.host else {"run": str(run), "row": str(number)}
         text = ",".join(f'{name}="{_escaped(label)}"' for name, label in labels.items())
         yield f"{gauge.name}{{{text}}} {gauge.value(value)!r} {wall + float(t or 0) + 1:.3f}\n"
 

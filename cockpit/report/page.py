@@ -6,7 +6,7 @@ from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.threshold_words import found_words
 from cockpit.analysis.words import metric_words
 from cockpit.model.state import State
-from cockpit.model.text import counted, milliseconds, si
+from cockpit.model.text import count_text, milliseconds, si
 from cockpit.report.charts import text
 from cockpit.report.forest import ForestRow, forest
 from cockpit.report.page_charts import MOST_SEGMENTS, distributions, drawn_segments, timeline
@@ -19,7 +19,7 @@ from cockpit.report.session_summary import (
     SessionSummary,
     change_cells,
     environment_pairs,
-    findings,
+    summarize_session,
     load_time_words,
     marker_words,
     question_of,
@@ -36,7 +36,7 @@ _FEW = 12
 
 def page(state: State) -> str:
     """Return the whole document. The same state gives the same page."""
-    found = findings(state)
+    found = summarize_session(state)
     title = state.started.name if state.started else "session"
     sections = (
         ("search", "Search", _search(state)),
@@ -60,7 +60,7 @@ def _header(found: SessionSummary) -> str:
             lines.append(f"<p class=question>{text(question_of(state))}</p>")
         facts = (
             when(started.wall),
-            counted(len(found.results), "run"),
+            count_text(len(found.results), "run"),
             load_time_words(found),
             f"cockpit {started.version}",
         )
@@ -95,11 +95,11 @@ def _search(state: State) -> str:
 
 
 def _thresholds(found: SessionSummary) -> str:
-    if not found.held:
+    if not found.thresholds:
         return ""
-    runs = sorted({run for run, _ in found.held})
+    runs = sorted({run for run, _ in found.thresholds})
     lines: dict[str, list[str]] = {}
-    for _, outcome in found.held:
+    for _, outcome in found.thresholds:
         status = f"{outcome.status}: {found_words(outcome)}"
         cell = f'<td class="words nowrap{"" if outcome.holds else " bad"}">{text(status)}</td>'
         lines.setdefault(outcome.threshold.text, []).append(cell)
@@ -152,7 +152,7 @@ def _markers(state: State) -> str:
     )
     inside = f'<div class="scroll"><table><tbody>{lines}</tbody></table></div>'
     is_open = " open" if len(rows) <= _FEW else ""
-    return f"<details{is_open}><summary>{counted(len(rows), 'marker')}</summary>{inside}</details>\n"
+    return f"<details{is_open}><summary>{count_text(len(rows), 'marker')}</summary>{inside}</details>\n"
 
 
 def _changes(state: State) -> str:

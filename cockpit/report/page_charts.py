@@ -17,7 +17,7 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.load_seconds import LATENCY_EDGES, LoadSecond
 from cockpit.model.state import Segment, State
 from cockpit.model.text import clock, milliseconds
-from cockpit.report.charts import HEIGHT, WIDTH, Axis, ChartSeries, Point, Sign, SvgChart, decades, draw, from_zero
+from cockpit.report.charts import HEIGHT, WIDTH, Axis, ChartSeries, Point, TimelineMark, SvgChart, decades, draw, from_zero
 
 # Maximum number of segments in one drawing; more could not be distinguished.
 MOST_SEGMENTS = 8
@@ -47,7 +47,7 @@ def timeline(state: State) -> str:
     if not state.seconds:
         return "<p class=soft>No load was sent in this session.</p>\n"
     bands = [(one.start, one.last, str(one.number)) for one in state.segments if one.last > one.start]
-    signs = [Sign(one.t, one.sign, one.text, _kind(one.kind)) for one in state.markers]
+    signs = [TimelineMark(one.t, one.sign, one.text, _kind(one.kind)) for one in state.markers]
     charts = [_rate(state, x, bands, signs), _latency(state, x, bands, signs), _generator(state, x, bands)]
     name = state.segments[-1].counts.latency_name
     heat = heat_map(state.seconds, x, f"{name} time (ms) of responses over time; stronger colour: more responses")
@@ -104,7 +104,7 @@ def percentiles(title: str, latencies: Sequence[tuple[str, Histogram, int]]) -> 
     return draw(SvgChart(title, x, y, series, tall=True))
 
 
-def _rate(state: State, x: Axis, bands: list[tuple[float, float, str]], signs: list[Sign]) -> SvgChart:
+def _rate(state: State, x: Axis, bands: list[tuple[float, float, str]], signs: list[TimelineMark]) -> SvgChart:
     seconds = state.seconds
     series = [ChartSeries("requests/s", _by_second(seconds, lambda one: one.rate), 0, fill=True)]
     if any(second.failed for second in seconds):
@@ -113,7 +113,7 @@ def _rate(state: State, x: Axis, bands: list[tuple[float, float, str]], signs: l
     return SvgChart("throughput (requests/s)", x, y, series, signs, bands)
 
 
-def _latency(state: State, x: Axis, bands: list[tuple[float, float, str]], signs: list[Sign]) -> SvgChart:
+def _latency(state: State, x: Axis, bands: list[tuple[float, float, str]], signs: list[TimelineMark]) -> SvgChart:
     seconds = [second for second in state.seconds if second.max > 0]
     if not seconds:
         return SvgChart("latency", x, from_zero(1.0), (), signs, bands)
@@ -155,7 +155,7 @@ def _kind(kind: str) -> str:
 
 
 def lines_over_time(
-    title: str, x: Axis, y: Axis, series: Iterable[tuple[str, Sequence[Point]]], signs: Sequence[Sign] = ()
+    title: str, x: Axis, y: Axis, series: Iterable[tuple[str, Sequence[Point]]], signs: Sequence[TimelineMark] = ()
 ) -> str:
     drawn = [
         ChartSeries(name, points, colour)

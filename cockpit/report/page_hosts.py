@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from cockpit.model.host_state import CpuShare, HostPoint, HostState
 from cockpit.model.state import Segment, State
-from cockpit.model.text import counted, si, size
-from cockpit.report.charts import Axis, ChartSeries, Point, Sign, SvgChart, draw, from_zero, text
+from cockpit.model.text import count_text, si, size
+from cockpit.report.charts import Axis, ChartSeries, Point, TimelineMark, SvgChart, draw, from_zero, text
 from cockpit.report.page_charts import lines_over_time, time_axis
 from cockpit.report.page_parts import table
 from cockpit.report.session_summary import host_means
@@ -32,7 +32,7 @@ def host_section(state: State, host: HostState, segments: Sequence[Segment]) -> 
     facts = host.facts
     notes = [text(host.config.place)]
     if facts:
-        notes += [f"kernel {text(facts.kernel)}", f"{counted(facts.cpus, 'CPU')}"]
+        notes += [f"kernel {text(facts.kernel)}", f"{count_text(facts.cpus, 'CPU')}"]
     if host.condition not in ("up", "connecting"):
         notes.append(f'<span class="warn">{text(host.condition)} {text(host.detail)}</span>')
     head = f"<h3>{text(host.config.name)}</h3><p class=soft>{' · '.join(notes)}</p>\n"
@@ -47,7 +47,7 @@ class _HostCharts:
     def __init__(self, state: State, host: HostState) -> None:
         self.host = host
         self._x = time_axis(state)
-        self._signs = [Sign(one.t, one.sign, one.text) for one in state.markers if one.kind == "change"]
+        self._signs = [TimelineMark(one.t, one.sign, one.text) for one in state.markers if one.kind == "change"]
 
     def points(self, metric: Metric) -> list[Point]:
         """Return the metric at each sample, with gaps for missing samples."""

@@ -49,7 +49,7 @@ def _style() -> str:
 def verdict_block(verdict: Verdict, inside: str) -> str:
     """Return the verdict in one line, the HTML `inside`, and the method, folded."""
     colour = verdict.outcome if verdict.outcome in DIFFERENT else ""
-    how = folded("method", items(method_lines(verdict)))
+    how = details_element("method", items(method_lines(verdict)))
     return f'<div class="verdict {colour}"><p>{text(verdict_line(verdict))}</p>{inside}{how}</div>\n'
 
 
@@ -77,7 +77,7 @@ def items(lines: Iterable[str], role: str = "") -> str:
     return f"<ul{f' class={role}' if role else ''}>{inside}</ul>\n" if inside else ""
 
 
-def folded(title: str, inside: str) -> str:
+def details_element(title: str, inside: str) -> str:
     return f"<details><summary>{text(title)}</summary>{inside}</details>\n" if inside else ""
 
 

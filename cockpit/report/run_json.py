@@ -20,7 +20,7 @@ from cockpit.model.host_state import HostWindow
 from cockpit.model.knobs import Setting
 from cockpit.model.metrics import PROCESS_METRICS, RunResult, host_metrics, latency, latency_value, processes_hidden
 from cockpit.model.state import RoundsState, RoundWindowState, Segment
-from cockpit.report.encoding import shaped
+from cockpit.report.encoding import struct_from
 from cockpit.report.verdicts import VerdictJson, WarningJson, completed_by, verdict_json, warning_json
 
 # Host -> metric -> value, and host -> group of metrics -> reason for null.
@@ -169,7 +169,7 @@ def run_json(
 ) -> RunJson:
     """Return the result in the shape of the schema; `verdicts` and `rounds` are those of the session."""
     counts = result.counts
-    return shaped(
+    return struct_from(
         RunJson,
         counts,
         run=result.run,
@@ -198,14 +198,14 @@ def run_json(
         missing=missing_json(result.hosts),
         verdicts=[verdict_json(verdict) for verdict in completed_by(result, verdicts)],
         rounds=rounds_json(rounds, result.run),
-        thresholds=[shaped(ThresholdOutcome, one, threshold=one.threshold.text) for one in outcomes],
+        thresholds=[struct_from(ThresholdOutcome, one, threshold=one.threshold.text) for one in outcomes],
         warnings=[warning_json(warning) for warning in run_warnings(result)],
         ended=result.reason,
     )
 
 
 def _request(group: Group) -> RequestJson:
-    return shaped(
+    return struct_from(
         RequestJson,
         group,
         statuses=statuses_json(group.statuses),
@@ -253,7 +253,7 @@ def statuses_json(statuses: Mapping[int, int]) -> dict[str, int]:
 
 
 def stability_json(stability: Stability) -> StabilityJson:
-    return shaped(StabilityJson, stability, text=stability_words(stability))
+    return struct_from(StabilityJson, stability, text=stability_words(stability))
 
 
 def latency_json(histogram: Histogram) -> LatencyJson:
@@ -290,7 +290,7 @@ def rounds_json(rounds: Iterable[RoundsState], run: int) -> list[RoundsJson]:
 
 def _rounds(rounds: RoundsState) -> RoundsJson:
     ended = rounds.ended
-    return shaped(
+    return struct_from(
         RoundsJson,
         rounds.begun,
         budget=rounds.budget,

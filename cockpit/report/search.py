@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.rounds import rounds_verdict
 from cockpit.autopilot.slices import search_fit
-from cockpit.autopilot.words import claim, metric_words, plan_lines, shown, trial_cells
+from cockpit.autopilot.words import result_line, metric_words, plan_lines, setting_text, trial_cells
 from cockpit.model.autopilot import AutopilotState
 from cockpit.model.state import State
 
@@ -20,7 +20,7 @@ def search_claim(state: State, known: AutopilotState) -> str:
     verdict: Verdict | None = None
     if ended is not None and 0 < ended.rounds <= len(state.rounds):
         verdict = rounds_verdict(state, state.rounds[ended.rounds - 1])
-    return claim(known, verdict)
+    return result_line(known, verdict)
 
 
 def search_plan(known: AutopilotState) -> tuple[str, ...]:
@@ -38,4 +38,4 @@ def slice_rows(known: AutopilotState) -> Iterator[tuple[str, ...]]:
     for one in search_fit(known).slices:
         for point in one.points:
             ends = (metric_words(metric, value) for value in (point.mean, point.low, point.high))
-            yield (f"{one.knob} ({one.importance:.0%})", shown(point.value), *ends)
+            yield (f"{one.knob} ({one.importance:.0%})", setting_text(point.value), *ends)

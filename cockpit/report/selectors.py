@@ -102,7 +102,7 @@ def runs_of(recording: Recording, source: Selector, text: str, last: int) -> lis
 def _state_cut_at(recording: Recording, start: float, end: float) -> State:
     """Return the last state, with segments cut at both instants (session seconds). Frequent events outside are not
     folded."""
-    anchor = recording.anchor(math.nextafter(start, -math.inf))
+    anchor = recording.latest_checkpoint(math.nextafter(start, -math.inf))
     state, waiting, number = anchor.state, [start, end], anchor.number
     for known in recording.following(anchor.number, anchor.instant, end + _LATE):
         while waiting and known.event.t >= waiting[0]:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from cockpit.model.host_state import HostPoint, HostState
 from cockpit.model.load_seconds import LoadSecond
 from cockpit.model.state import Segment, State
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 
 Cell = str | int | float | None
 
@@ -220,7 +220,7 @@ def csv_text(head: Iterable[str], lines: Iterable[Iterable[Value]]) -> str:
 
 def no_formula(value: str) -> str:
     """Return text of any origin as a cell that is harmless in terminals and that no spreadsheet treats as a formula."""
-    shown = neutral(value)
+    shown = sanitize(value)
     return f"'{shown}" if value.startswith(_FORMULA) or shown.startswith(_FORMULA) else shown
 
 

@@ -14,7 +14,7 @@ from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.rounds import rounds_verdict
 from cockpit.analysis.rounds_words import announcement_words, ended_words
 from cockpit.analysis.segment_verdicts import SegmentVerdicts, verdicts
-from cockpit.analysis.thresholds import ThresholdResult, hold, parse_threshold
+from cockpit.analysis.thresholds import ThresholdResult, check_thresholds, parse_threshold
 from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import segment_warnings
 from cockpit.analysis.words import brief, connection_words
@@ -38,7 +38,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     segments: tuple[Segment, ...]
     results: tuple[RunResult, ...]
     verdicts: tuple[Verdict, ...]
-    held: tuple[tuple[int, ThresholdResult], ...]
+    thresholds: tuple[tuple[int, ThresholdResult], ...]
 
 
 class SegmentCells(NamedTuple):
@@ -50,14 +50,14 @@ class SegmentCells(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def findings(state: State) -> SessionSummary:
+def summarize_session(state: State) -> SessionSummary:
     results = all_results(state)
     return SessionSummary(
         state=state,
         segments=tuple(segment for segment in state.segments if not segment.warmup),
         results=tuple(results),
         verdicts=verdicts(state),
-        held=tuple(_threshold_results(state, results)),
+        thresholds=tuple(_threshold_results(state, results)),
     )
 
 
@@ -187,4 +187,4 @@ def _threshold_results(state: State, results: Sequence[RunResult]) -> Iterator[t
             # From a newer cockpit, or written by another program.
             continue
         if not threshold.of_baseline:
-            yield from ((result.run, hold((threshold,), result)[0]) for result in results)
+            yield from ((result.run, check_thresholds((threshold,), result)[0]) for result in results)

@@ -12,14 +12,14 @@ from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.warning_words import grouped
 from cockpit.analysis.warnings import run_warnings
 from cockpit.analysis.words import connection_words, method_lines, stability_words, verdict_line
-from cockpit.model.study import Observation, load_of
-from cockpit.model.text import counted, milliseconds, neutral, si
+from cockpit.model.study import Observation, variant_plan
+from cockpit.model.text import count_text, milliseconds, sanitize, si
 from cockpit.report.study_charts import charts
 from cockpit.report.study_table import rows
 from cockpit.report.summary import errors_words, plan_words
 from cockpit.study.judging import level_words
 from cockpit.study.plan import first_test
-from cockpit.study.results import Cell, StudyResult, StudyRunResult, StudyVerdict
+from cockpit.study.results import StudyCell, StudyResult, StudyRunResult, StudyVerdict
 from cockpit.study.words import contradiction_words, needed_words, sensitivity_words
 
 # Maximum length of an observation (characters), per side.
@@ -50,7 +50,7 @@ def study_markdown(result: StudyResult) -> str:
     table = rows(result)
     head, *body = ([cell.replace("|", "\\|") for cell in row] for row in table)
     lines = [
-        f"### {neutral(result.name)}",
+        f"### {sanitize(result.name)}",
         "",
         " ".join(question_lines(result)),
         "",
@@ -74,9 +74,9 @@ def study_markdown(result: StudyResult) -> str:
 def rounds_lines(result: StudyResult) -> list[str]:
     """Return the basis of the verdicts: rounds, seed, method, minimum detectable effect."""
     study, done = result.study, result.counted_rounds
-    words = f"{done} of at most {counted(study.rounds, 'round')} in random order, seed {study.seed}"
+    words = f"{done} of at most {count_text(study.rounds, 'round')} in random order, seed {study.seed}"
     words += f", after {study.discard_rounds} discarded" if study.discard_rounds else ""
-    repeated = [f"a step was repeated: {neutral(reason, 400)}" for reason in result.repeated]
+    repeated = [f"a step was repeated: {sanitize(reason, 400)}" for reason in result.repeated]
     if not study.compare:
         return [words, *repeated]
     if result.ended and done < study.rounds:
@@ -112,7 +112,7 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
 def _title(result: StudyResult) -> str:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(result.wall))
     cut = "" if result.ended else " · unfinished"
-    return f"study {neutral(result.name)} ({result.study.form}) · {when}{cut}"
+    return f"study {sanitize(result.name)} ({result.study.form}) · {when}{cut}"
 
 
 def _legend(result: StudyResult) -> list[str]:
@@ -124,11 +124,11 @@ def _legend(result: StudyResult) -> list[str]:
 
 
 def load_line(result: StudyResult) -> str:
-    return plan_words(load_of(replace(result.study, addresses=()), result.study.variants[0], None))
+    return plan_words(variant_plan(replace(result.study, addresses=()), result.study.variants[0], None))
 
 
 def question_lines(result: StudyResult) -> list[str]:
-    return [neutral(line.strip()) for line in result.question.splitlines() if line.strip()]
+    return [sanitize(line.strip()) for line in result.question.splitlines() if line.strip()]
 
 
 def table_lines(table: Sequence[Sequence[str]]) -> list[str]:
@@ -148,7 +148,7 @@ def run_lines(result: StudyResult) -> list[str]:
     return [line for cell in result.cells if cell.discarded or cell.unstable for line in _runs(result, cell)]
 
 
-def _runs(result: StudyResult, cell: Cell) -> Iterable[str]:
+def _runs(result: StudyResult, cell: StudyCell) -> Iterable[str]:
     by_visit: dict[tuple[int, int], list[str]] = {}
     for run in cell.runs:
         shown = _run_metric(result, run)
@@ -168,9 +168,9 @@ def _run_metric(result: StudyResult, run: StudyRunResult) -> str:
     return si(run.result.rate, 4)
 
 
-def cell_name(result: StudyResult, cell: Cell) -> str:
+def cell_name(result: StudyResult, cell: StudyCell) -> str:
     words = (cell.variant, level_words(result.study, cell.level), cell.part)
-    return neutral(" · ".join(filter(None, words)))
+    return sanitize(" · ".join(filter(None, words)))
 
 
 def error_lines(result: StudyResult) -> list[str]:
@@ -211,9 +211,9 @@ def _observations(result: StudyResult, observation: Observation) -> Iterable[str
         if run is None:
             continue
         outputs = {one.after: one.detail or one.text for one in run.observations if one.name == observation.name}
-        before, after = (neutral(outputs.get(when, ""), _LONGEST_OBSERVATION) for when in (False, True))
+        before, after = (sanitize(outputs.get(when, ""), _LONGEST_OBSERVATION) for when in (False, True))
         moved = f"{before}, unchanged" if before == after else f"{before} → {after}"
-        yield f"{neutral(observation.name)}, {cell_name(result, cell)}: {moved}"
+        yield f"{sanitize(observation.name)}, {cell_name(result, cell)}: {moved}"
 
 
 def verdict_text(result: StudyResult) -> list[str]:

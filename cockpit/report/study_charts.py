@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Sequence
 
 from cockpit.model.metrics import metric_value
-from cockpit.model.text import milliseconds, neutral, si
+from cockpit.model.text import milliseconds, sanitize, si
 from cockpit.report.study_table import hosts_of
-from cockpit.study.results import Cell, StudyResult
+from cockpit.study.results import StudyCell, StudyResult
 
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 _RISING = "▁▂▃▄▅▆▇█"
@@ -38,7 +38,7 @@ def by_level(result: StudyResult, width: int) -> Chart:
     hosts = hosts_of(result)
     lines = [
         f"{'':{_NAME}} {'':>6} {'req/s':>8}  {'':{_bar_width(width, hosts)}}"
-        + "".join(f"{neutral(h, 10):>12}" for h in hosts)
+        + "".join(f"{sanitize(h, 10):>12}" for h in hosts)
     ]
     for cell in cells:
         assert cell.total is not None
@@ -52,7 +52,7 @@ def _bar_width(width: int, hosts: Sequence[str]) -> int:
     return max(10, width - _NAME - 20 - 12 * len(hosts))
 
 
-def _cpu(cell: Cell, host: str) -> str:
+def _cpu(cell: StudyCell, host: str) -> str:
     value = metric_value(cell.total, f"{host}.processes.cpu") if cell.total else None
     return "–" if value is None else f"{value:.0f}%"
 
@@ -75,7 +75,7 @@ def distributions(result: StudyResult) -> Chart:
     return "latency (ms), distribution of responses", lines
 
 
-def _overlay(cell: Cell, least: float, most: float, room: int = 60) -> str:
+def _overlay(cell: StudyCell, least: float, most: float, room: int = 60) -> str:
     """Return a histogram of the responses between `least` and `most` on a logarithmic scale."""
     assert cell.total is not None
     if not 0 < least < most:
@@ -109,7 +109,7 @@ def cpu_over_time(result: StudyResult, host: str, width: int) -> Chart:
             line = "".join(_RISING[min(7, int(busy / 100 * 8))] for busy in shown)
             mean = sum(busy for _, busy in points) / len(points)
             lines.append(f"{_name(cell):{_NAME}} {mean:5.1f}%  {line}")
-    return f"CPU of {neutral(host)} over the last run, percent busy", lines
+    return f"CPU of {sanitize(host)} over the last run, percent busy", lines
 
 
 def _downsampled(values: Sequence[float], room: int) -> list[float]:
@@ -126,5 +126,5 @@ def _bar(share: float, room: int) -> str:
     return ("█" * whole + (_BLOCKS[rest] if rest else "")).ljust(room)
 
 
-def _name(cell: Cell) -> str:
-    return neutral(" · ".join(filter(None, (cell.variant, cell.part))), _NAME)
+def _name(cell: StudyCell) -> str:
+    return sanitize(" · ".join(filter(None, (cell.variant, cell.part))), _NAME)

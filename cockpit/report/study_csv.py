@@ -8,8 +8,8 @@ from cockpit.analysis.outcome import Effect
 from cockpit.analysis.words import objection_words
 from cockpit.model.metrics import host_metrics, metric_value
 from cockpit.report.series import Value, csv_text
-from cockpit.report.study_table import growth
-from cockpit.study.results import Cell, StudyResult, StudyRunResult, StudyVerdict
+from cockpit.report.study_table import counter_increase
+from cockpit.study.results import StudyCell, StudyResult, StudyRunResult, StudyVerdict
 
 _METRICS = (
     *("completed", "failed", "errors", "sent", "bytes", "duration", "rate"),
@@ -45,7 +45,7 @@ def verdicts_csv(result: StudyResult) -> str:
     return csv_text(_VERDICT_HEAD, lines)
 
 
-def _place(cell: Cell, run: StudyRunResult) -> tuple[Value, ...]:
+def _place(cell: StudyCell, run: StudyRunResult) -> tuple[Value, ...]:
     place = run.place
     return (cell.variant, cell.level, cell.part, run.session, place.round, place.run, place.turn, run.counted)
 
@@ -56,7 +56,7 @@ def _metrics(result: StudyResult, run: StudyRunResult) -> Iterator[tuple[str, fl
     for host, window in run.result.hosts.items():
         if window.seconds > 0:
             yield from ((f"{host}.{name}", value) for name, value in host_metrics(window, run.result.seconds).items())
-    yield from ((f"observed.{one.name}", growth(one, run)) for one in result.study.observations if one.counter)
+    yield from ((f"observed.{one.name}", counter_increase(one, run)) for one in result.study.observations if one.counter)
 
 
 def _verdict(one: StudyVerdict, effect: Effect | None) -> tuple[Value, ...]:

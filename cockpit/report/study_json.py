@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from cockpit.analysis.warnings import run_warnings
-from cockpit.report.encoding import shaped, to_json
+from cockpit.report.encoding import struct_from, to_json
 from cockpit.report.run_json import (
     HostsJson,
     LatencyJson,
@@ -22,7 +22,7 @@ from cockpit.report.run_json import (
 from cockpit.report.study_table import StudyColumn, columns, value_of
 from cockpit.report.verdicts import VerdictJson, WarningJson, verdict_json, warning_json
 from cockpit.study.judging import detectable, headline_of
-from cockpit.study.results import Cell, StudyResult, StudyRunResult, StudyVerdict
+from cockpit.study.results import StudyCell, StudyResult, StudyRunResult, StudyVerdict
 from cockpit.study.words import contradiction_words
 
 
@@ -135,11 +135,11 @@ class StudyJson(msgspec.Struct, frozen=True, kw_only=True):
 
 def study_json(result: StudyResult) -> str:
     study = result.study
-    shown = shaped(
+    shown = struct_from(
         StudyJson,
         result,
         form=study.form,
-        hosts={name: shaped(MachineJson, facts) for name, facts in result.hosts.items()},
+        hosts={name: struct_from(MachineJson, facts) for name, facts in result.hosts.items()},
         seed=study.seed,
         discard_rounds=study.discard_rounds,
         budget=study.rounds,
@@ -153,8 +153,8 @@ def study_json(result: StudyResult) -> str:
     return to_json(shown)
 
 
-def _cell(cell: Cell, chosen: Sequence[StudyColumn]) -> CellJson:
-    return shaped(
+def _cell(cell: StudyCell, chosen: Sequence[StudyColumn]) -> CellJson:
+    return struct_from(
         CellJson,
         cell,
         unstable=len(cell.unstable),
@@ -183,7 +183,7 @@ def _run(run: StudyRunResult) -> StudyRunJson:
         before, after = outputs.get(observation.name, (None, None))
         text = None if observation.detail else observation.text
         outputs[observation.name] = (before, text) if observation.after else (text, after)
-    return shaped(
+    return struct_from(
         StudyRunJson,
         counts,
         session=run.session,
@@ -205,4 +205,4 @@ def _run(run: StudyRunResult) -> StudyRunJson:
 
 
 def _verdict(one: StudyVerdict) -> StudyVerdictJson:
-    return shaped(StudyVerdictJson, one, warning=contradiction_words(one), verdict=verdict_json(one.verdict))
+    return struct_from(StudyVerdictJson, one, warning=contradiction_words(one), verdict=verdict_json(one.verdict))

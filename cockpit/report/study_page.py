@@ -23,7 +23,7 @@ from cockpit.analysis.words import (
 from cockpit.model.study import Variant
 from cockpit.report.charts import text
 from cockpit.report.forest import CONTROL_TAG, ForestRow, forest, outcome_words
-from cockpit.report.page_parts import document, folded, head, items, pairs, table, verdict_block
+from cockpit.report.page_parts import document, details_element, head, items, pairs, table, verdict_block
 from cockpit.report.study import (
     cell_name,
     error_lines,
@@ -33,7 +33,7 @@ from cockpit.report.study import (
     rounds_lines,
     run_lines,
 )
-from cockpit.report.study_page_charts import latency_charts, measured, metric_chart
+from cockpit.report.study_page_charts import latency_charts, varying_columns, metric_chart
 from cockpit.report.study_table import StudyColumn, labels, rows
 from cockpit.study.results import StudyResult, StudyVerdict
 from cockpit.study.words import contradiction_words, needed_words
@@ -112,7 +112,7 @@ def _verdicts(result: StudyResult) -> str:
     basis = items(rounds_lines(result), "soft")
     found = [(one.verdict.label, warning) for one in result.verdicts for warning in one.verdict.warnings]
     warned = items(grouped(found, len(result.verdicts)), "warn")
-    return f'{basis}<div class="scroll">{shown}</div>\n{warned}' + folded(
+    return f'{basis}<div class="scroll">{shown}</div>\n{warned}' + details_element(
         "all verdicts in full, with their methods", blocks
     )
 
@@ -156,13 +156,13 @@ def _metric_effects(result: StudyResult, name: str) -> str:
 
 
 def _metrics(result: StudyResult) -> str:
-    shown = measured(result)
+    shown = varying_columns(result)
     first = [_metric(result, column) for column in shown if column.name in _OPEN]
     others = [_metric(result, column) for column in shown if column.name not in _OPEN]
     note = "<p class=soft>Each dot is a run, pale or grey if not counted; lines pool all counted runs.</p>"
     if not shown:
         return ""
-    return note + "".join(first) + folded(f"{len(others)} more metrics", "".join(others))
+    return note + "".join(first) + details_element(f"{len(others)} more metrics", "".join(others))
 
 
 def _metric(result: StudyResult, column: StudyColumn) -> str:
@@ -181,7 +181,7 @@ def _results(result: StudyResult) -> str:
         ("errors by kind, response lengths", error_lines(result)),
         ("observations on the hosts, before → after", observation_lines(result)),
     )
-    return shown + "".join(folded(title, items(lines)) for title, lines in details)
+    return shown + "".join(details_element(title, items(lines)) for title, lines in details)
 
 
 def _cell(is_name: bool, value: str) -> str:

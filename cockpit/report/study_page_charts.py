@@ -13,7 +13,7 @@ from cockpit.report.page_charts import percentiles
 from cockpit.report.study import cell_name
 from cockpit.report.study_table import StudyColumn, columns, value_of
 from cockpit.study.judging import level_words
-from cockpit.study.results import Cell, StudyResult, StudyRunResult
+from cockpit.study.results import StudyCell, StudyResult, StudyRunResult
 
 # Maximum number of lines that can be distinguished in a chart.
 _MOST_LINES = 8
@@ -29,7 +29,7 @@ _OTHER = 7
 _MOST_LEVELS = 6
 
 
-def measured(result: StudyResult) -> list[StudyColumn]:
+def varying_columns(result: StudyResult) -> list[StudyColumn]:
     """Return the columns of the table with more than one value in the study."""
     found = []
     for column in columns(result):
@@ -52,7 +52,7 @@ def metric_chart(result: StudyResult, column: StudyColumn) -> str:
     return "".join(_by_level(result, column, levels, part) for part in _parts(result))
 
 
-def _dots(result: StudyResult, cell: Cell, column: StudyColumn) -> DotRow:
+def _dots(result: StudyResult, cell: StudyCell, column: StudyColumn) -> DotRow:
     found = []
     for run in cell.runs:
         value = run_value(column, run)
@@ -92,7 +92,7 @@ def _by_level(result: StudyResult, column: StudyColumn, levels: Sequence[float],
 
 
 def _lines(
-    result: StudyResult, cells: Iterable[Cell], column: StudyColumn, number: int, axis: Axis
+    result: StudyResult, cells: Iterable[StudyCell], column: StudyColumn, number: int, axis: Axis
 ) -> Iterable[ChartSeries]:
     """Yield the line of a variant, and the dots of its runs, beside those of the other variants."""
     variants = result.study.variants

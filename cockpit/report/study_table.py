@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from cockpit.model.metrics import LATENCIES, RunResult, is_latency, metric_value
 from cockpit.model.study import Observation, Study
-from cockpit.model.text import milliseconds, neutral, si
-from cockpit.study.results import Cell, StudyResult, StudyRunResult
+from cockpit.model.text import milliseconds, sanitize, si
+from cockpit.study.results import StudyCell, StudyResult, StudyRunResult
 
 # Metrics of every table; hosts add theirs if the study watches none by name.
 ALWAYS = ("rate", "p50", "p99", "max", "failed")
@@ -45,13 +45,13 @@ def _metric_of(name: str) -> Callable[[RunResult, Sequence[StudyRunResult]], flo
 
 def _counter(observation: Observation) -> StudyColumn:
     def grown(_: RunResult, runs: Sequence[StudyRunResult]) -> float | None:
-        found = [one for run in runs if (one := growth(observation, run)) is not None]
+        found = [one for run in runs if (one := counter_increase(observation, run)) is not None]
         return sum(found) / len(found) if found else None
 
-    return StudyColumn(f"observed.{observation.name}", neutral(observation.name), grown, lambda value: si(value, 5))
+    return StudyColumn(f"observed.{observation.name}", sanitize(observation.name), grown, lambda value: si(value, 5))
 
 
-def growth(observation: Observation, run: StudyRunResult) -> float | None:
+def counter_increase(observation: Observation, run: StudyRunResult) -> float | None:
     """Return the increase of a counter over a run; None unless both outputs are numbers."""
     outputs = {one.after: one.text for one in run.observations if one.name == observation.name and not one.detail}
     try:
@@ -100,12 +100,12 @@ def _mib(value: float) -> str:
     return f"{mib:,.0f} MiB" if mib >= _COARSE else f"{mib:.1f} MiB"
 
 
-def value_of(column: StudyColumn, cell: Cell) -> float | None:
+def value_of(column: StudyColumn, cell: StudyCell) -> float | None:
     """Return a column's value for a cell; None without data."""
     return None if cell.total is None else column.value(cell.total, cell.counted)
 
 
-def text_of(column: StudyColumn, cell: Cell) -> str:
+def text_of(column: StudyColumn, cell: StudyCell) -> str:
     value = value_of(column, cell)
     return "–" if value is None else column.shown(value)
 
@@ -117,11 +117,11 @@ def labels(result: StudyResult) -> tuple[str, ...]:
     return ("variant", *level, *part)
 
 
-def place_of(study: Study, cell: Cell) -> tuple[str, ...]:
+def place_of(study: Study, cell: StudyCell) -> tuple[str, ...]:
     """Return the cells that identify a row, in the order of `labels`."""
     level = (f"{cell.level:g}",) if cell.level is not None else ()
-    part = (neutral(cell.part),) if len(study.passes) > 1 else ()
-    return (neutral(cell.variant), *level, *part)
+    part = (sanitize(cell.part),) if len(study.passes) > 1 else ()
+    return (sanitize(cell.variant), *level, *part)
 
 
 def rows(result: StudyResult) -> list[list[str]]:
@@ -134,7 +134,7 @@ def rows(result: StudyResult) -> list[list[str]]:
     return [head, *body]
 
 
-def _runs(cell: Cell) -> str:
+def _runs(cell: StudyCell) -> str:
     discarded = len(cell.discarded)
     marks = (" ~" if cell.unstable else "") + ("" if cell.whole else " …")
     return f"{len(cell.counted)}{f'+{discarded}' if discarded else ''}{marks}"

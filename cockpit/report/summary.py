@@ -17,7 +17,7 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import RunResult
 from cockpit.model.state import Segment
-from cockpit.model.text import milliseconds, neutral, size
+from cockpit.model.text import milliseconds, sanitize, size
 from cockpit.report.host_table import host_table
 from cockpit.report.verdicts import completed_by, verdict_lines
 
@@ -56,7 +56,7 @@ def plan_words(plan: LoadPlan) -> str:
     chain = "chain of " if plan.chained else ""
     many = f" ({chain}{len(plan.mix)} requests)" if plan.mix else " (many paths)" if plan.paths or plan.replay else ""
     warmup = f" after {plan.warmup:g} s of warm-up" if plan.warmup else ""
-    what = f"{neutral(plan.method)} {neutral(plan.url)}{many}"
+    what = f"{sanitize(plan.method)} {sanitize(plan.url)}{many}"
     return f"{what} · {model} {_amount(plan)}{warmup} · {connections}"
 
 
@@ -73,7 +73,7 @@ def _amount(plan: LoadPlan) -> str:
 def errors_words(errors: Mapping[str, int]) -> str:
     """Return kinds with their counts, the most frequent first, or `none`."""
     ordered = sorted(errors.items(), key=lambda item: -item[1])
-    return ", ".join(f"{neutral(kind)} {count}" for kind, count in ordered) or "none"
+    return ", ".join(f"{sanitize(kind)} {count}" for kind, count in ordered) or "none"
 
 
 def threshold_table(outcomes: Sequence[ThresholdResult], ended_by: ThresholdResult | None = None) -> str:
@@ -96,7 +96,7 @@ def _totals(result: RunResult) -> list[str]:
     counts = result.counts
     speed = f", {size(counts.bytes_received / result.seconds)}B/s" if result.seconds else ""
     lines = [
-        f"  target     {neutral(', '.join(result.addresses))}",
+        f"  target     {sanitize(', '.join(result.addresses))}",
         f"  rate       {result.rate:.1f} req/s over {result.seconds:.3f} s",
         f"  completed  {counts.completed} of {counts.sent} sent, {counts.failed} failed{_unfinished(counts.abandoned)}",
         f"  received   {counts.bytes_received} bytes, {counts.body_bytes} of them bodies{speed}",
@@ -182,7 +182,7 @@ def _segments(segments: Sequence[Segment]) -> list[str]:
     for segment in segments:
         counts = segment.counts
         times = "".join(f"{milliseconds(counts.latency.percentile(p)):>9}" for p in (50, 99, 100))
-        lines.append(f"  {neutral(segment.label, width):<{width}}{segment.rate:>10.1f}{times}{counts.failed:>9}")
+        lines.append(f"  {sanitize(segment.label, width):<{width}}{segment.rate:>10.1f}{times}{counts.failed:>9}")
     return lines
 
 
@@ -195,7 +195,7 @@ def _groups(groups: Mapping[str, Group]) -> list[str]:
         latency = group.response if group.response.count else group.service
         times = "".join(f"{milliseconds(latency.percentile(p)):>9}" for p in (50, 99, 100))
         errors, unexpected = sum(group.errors.values()), sum(group.unexpected.values())
-        lines.append(f"  {neutral(name):<{max(7, width)}}{group.completed:>11}{times}{errors:>9}{unexpected:>12}")
+        lines.append(f"  {sanitize(name):<{max(7, width)}}{group.completed:>11}{times}{errors:>9}{unexpected:>12}")
     return lines
 
 

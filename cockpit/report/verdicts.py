@@ -9,7 +9,7 @@ from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import Affected, RunWarning
 from cockpit.analysis.words import effect_words, method_lines, objection_words, verdict_line
 from cockpit.model.metrics import RunResult
-from cockpit.report.encoding import shaped
+from cockpit.report.encoding import struct_from
 
 
 class WarningJson(RunWarning, frozen=True, kw_only=True):
@@ -43,25 +43,25 @@ class VerdictJson(Verdict, frozen=True, kw_only=True):
 
 
 def verdict_json(verdict: Verdict) -> VerdictJson:
-    return shaped(
+    return struct_from(
         VerdictJson,
         verdict,
         text=verdict_line(verdict),
         objection=_objection(verdict.objection),
         warnings=tuple(map(warning_json, verdict.warnings)),
         effects=tuple(
-            shaped(EffectJson, one, text=effect_words(one), objection=_objection(one.objection))
+            struct_from(EffectJson, one, text=effect_words(one), objection=_objection(one.objection))
             for one in verdict.effects
         ),
     )
 
 
 def warning_json(warning: RunWarning) -> WarningJson:
-    return shaped(WarningJson, warning, metrics=warning.affected, text=warning_words(warning))
+    return struct_from(WarningJson, warning, metrics=warning.affected, text=warning_words(warning))
 
 
 def _objection(objection: Objection | None) -> ObjectionJson | None:
-    return None if objection is None else shaped(ObjectionJson, objection, text=objection_words(objection))
+    return None if objection is None else struct_from(ObjectionJson, objection, text=objection_words(objection))
 
 
 def completed_by(result: RunResult, verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:

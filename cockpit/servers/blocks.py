@@ -15,7 +15,7 @@ from cockpit.servers.editing import (
     Location,
     Span,
     Statement,
-    deeper,
+    nested_indent,
     excerpt,
     indent_of,
     line_end,
@@ -145,7 +145,7 @@ def _insertion(text: bytes, name: str, close: int | None, indent: bytes, style: 
     start = text.rfind(b"\n", 0, close) + 1
     outer = text[start:close]
     if not outer.strip() and start:
-        return Insertion(start, (indent or deeper(outer)) + before, style.terminator + line_ending(text))
+        return Insertion(start, (indent or nested_indent(outer)) + before, style.terminator + line_ending(text))
     if not style.inline:
         raise ConfigError(f"the section is on one line; add {name} by hand")
     return Insertion(close, before, style.terminator + b" ")

@@ -30,7 +30,7 @@ class ConfigError(Exception):
         self.line = line
 
 
-class UndecidedValue(ConfigError):
+class AmbiguousValue(ConfigError):
     """A setting whose value does not depend on the text alone, but also on the server's version or the requested
     host."""
 
@@ -57,9 +57,9 @@ class Statement(NamedTuple):
 
     shown: str
     value: Span
-    whole: Span | None
+    removal_span: Span | None
     line: int
-    bare: bool = False
+    has_no_value: bool = False
 
 
 class Insertion(NamedTuple):
@@ -73,7 +73,7 @@ class Insertion(NamedTuple):
 class Location(NamedTuple):
     """The statements of a setting in file order. `insertion` returns the place of a first statement."""
 
-    found: tuple[Statement, ...]
+    statements: tuple[Statement, ...]
     insertion: Callable[[], Insertion]
 
 
@@ -115,7 +115,7 @@ class Grammar(ABC):
 
     def read(self, text: bytes, name: str, section: str | None = None) -> ConfigValue:
         text = text.removeprefix(BYTE_ORDER_MARK)
-        found = self.locate(text, name, section).found
+        found = self.locate(text, name, section).statements
         if not found:
             return NOT_SET
         start, end = found[-1].value
@@ -126,7 +126,7 @@ class Grammar(ABC):
         found: list[tuple[str, int]] = []
         for name in self.including:
             try:
-                statements = self.locate(text, name, section).found
+                statements = self.locate(text, name, section).statements
             except ConfigError:
                 continue
             found += [(statement.shown.strip("\"'"), statement.line) for statement in statements]
@@ -153,27 +153,27 @@ class Grammar(ABC):
 
 
 def _set(text: bytes, name: str, location: Location, raw: bytes) -> bytes:
-    if not location.found:
+    if not location.statements:
         at, before, after = location.insertion()
         return text[:at] + before + raw + after + text[at:]
-    last = location.found[-1]
-    if last.bare:
+    last = location.statements[-1]
+    if last.has_no_value:
         raise ConfigError(f"{name} has no value; add a value by hand first", last.line)
     return text[: last.value[0]] + raw + text[last.value[1] :]
 
 
 def _removed(text: bytes, name: str, location: Location) -> bytes:
-    if not location.found:
+    if not location.statements:
         return text
-    if len(location.found) > 1:
-        raise ConfigError(f"{name} is set {len(location.found)} times: without the last line, an earlier one counts")
-    if location.found[0].whole is None:
+    if len(location.statements) > 1:
+        raise ConfigError(f"{name} is set {len(location.statements)} times: without the last line, an earlier one counts")
+    if location.statements[0].removal_span is None:
         raise ConfigError(f"{name} shares its line with other text; remove {name} by hand")
-    start, end = location.found[0].whole
+    start, end = location.statements[0].removal_span
     return text[:start] + text[end:]
 
 
-def checked(value: str, *, may_be_empty: bool = False) -> bytes:
+def encode_line(value: str, *, may_be_empty: bool = False) -> bytes:
     """Encode a value of one line, for any grammar."""
     if value != value.strip() or not (value or may_be_empty):
         raise ConfigError("a value must not be empty, or begin or end with a space")
@@ -212,7 +212,7 @@ def indent_of(text: bytes, at: int) -> bytes:
     return before if not before.strip() else b""
 
 
-def deeper(outer: bytes) -> bytes:
+def nested_indent(outer: bytes) -> bytes:
     """Return the indent inside a section whose header is indented by `outer`."""
     return outer + (b"\t" if outer.endswith(b"\t") else b"    ")
 
@@ -256,7 +256,7 @@ class LogicalLine(NamedTuple):
         whole = whole_lines(text, self.start, self.end)
         if start >= end:
             at = self.position(start) if start < len(self.body) else self.end
-            return Statement("", (at, at), whole, self.number, bare=True)
+            return Statement("", (at, at), whole, self.number, has_no_value=True)
         return Statement(shown, (self.position(start), self.position(end - 1) + 1), whole, self.number)
 
 

@@ -17,7 +17,7 @@ from cockpit.servers.editing import (
     Span,
     Statement,
     check_text,
-    checked,
+    encode_line,
     excerpt,
     line_end,
     line_number,
@@ -83,7 +83,7 @@ class IniGrammar(Grammar):
         ]
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
-        raw = checked(value)
+        raw = encode_line(value)
         if raw[:1] in (b'"', b"'"):
             if not _QUOTED.fullmatch(raw):
                 raise ConfigError("a value must not contain an unclosed quote")

@@ -12,7 +12,7 @@ _PORT = integer(1, 65535)
 def _is_range(value: str) -> bool:
     """Return whether the value is two ports in ascending order."""
     words = value.split()
-    return len(words) == 2 and all(map(_PORT.takes, words)) and int(words[0]) < int(words[1])
+    return len(words) == 2 and all(map(_PORT.matches, words)) and int(words[0]) < int(words[1])
 
 
 # listen(2) caps the queue at this value; a change does not affect running listeners.

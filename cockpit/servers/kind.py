@@ -180,15 +180,15 @@ class ServerKind(NamedTuple):
     at_start: tuple[StartSetting, ...] = ()
 
 
-def on_command_line(
+def command_line_kind(
     title: str, name: str, *processes: str, at_start: tuple[StartSetting, ...], partial_log: PartialLog | None = None
 ) -> ServerKind:
     """Return a kind of server that is configured by its command line and its environment only."""
 
     def startup(process: Process, inventory: Inventory) -> Startup:
         if process.unit:
-            return Startup(name, (), "", fixed=f"its options are set by {process.unit}")
-        return Startup(name, (), "", fixed="its options are on its command line, and no systemd unit starts it")
+            return Startup(name, (), "", read_only_reason=f"its options are set by {process.unit}")
+        return Startup(name, (), "", read_only_reason="its options are on its command line, and no systemd unit starts it")
 
     def discover(inventory: Inventory) -> Iterator[RunningServer]:
         for master in inventory.masters(*processes):

@@ -30,12 +30,12 @@ class ValueForm(NamedTuple):
     `choices` are all values, () if they cannot be listed."""
 
     words: str
-    takes: Callable[[str], bool]
+    matches: Callable[[str], bool]
     choices: tuple[str, ...] = ()
 
     def or_word(self, *words: str) -> ValueForm:
         """Return a form that also accepts these words."""
-        return ValueForm(f"{self.words}, or {' or '.join(words)}", lambda value: value in words or self.takes(value))
+        return ValueForm(f"{self.words}, or {' or '.join(words)}", lambda value: value in words or self.matches(value))
 
 
 class KnownSetting(NamedTuple):
@@ -47,12 +47,12 @@ class KnownSetting(NamedTuple):
     help: str
     form: ValueForm
     impact: Impact = Impact.RELOAD
-    printed: Callable[[str], str] = str
+    as_printed: Callable[[str], str] = str
 
     def accepts(self, value: str) -> bool:
         """Return whether the value, quoted or not, has the right form."""
         quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
-        return self.form.takes(value[1:-1] if quoted else value)
+        return self.form.matches(value[1:-1] if quoted else value)
 
 
 def integer(least: int = 0, most: int | None = None) -> ValueForm:
@@ -103,7 +103,7 @@ def parameters(words: str, *, others: bool = False, **forms: ValueForm) -> Value
 
     def takes(value: str) -> bool:
         pairs = [word.partition("=") for word in value.split()]
-        return all(forms[name].takes(rest) if name in forms else others for name, _, rest in pairs)
+        return all(forms[name].matches(rest) if name in forms else others for name, _, rest in pairs)
 
     return ValueForm(words, takes)
 

@@ -29,10 +29,10 @@ class Startup(NamedTuple):
     root: str
     test: str = ""
     reload: str = ""
-    doubt: str = ""
+    uncertainty: str = ""
     prefix: str = ""
     log: str = ""
-    fixed: str = ""
+    read_only_reason: str = ""
     compare: str = ""
     overridden: tuple[tuple[str, str], ...] = ()
 
@@ -93,7 +93,7 @@ def absolute(path: str, directory: str) -> str:
     return safe_path(posixpath.join(directory, path))
 
 
-def doubt(process: Process, file: str, default: bool) -> str:
+def uncertainty(process: Process, file: str, default: bool) -> str:
     """Return why a configuration file is only assumed; `default`: no option of the command line names it."""
     if process.origin == "container":
         return "it runs in a container with separate files"

@@ -6,20 +6,20 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from cockpit.hosts.fault import fault
+from cockpit.hosts.fault import internal_error
 from cockpit.model.clock import Clock
-from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError
 from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, ChangeOutcome, ChangeStage, KnobRead, Stage
 from cockpit.model.knobs import Knob, Setting
 from cockpit.profiles.profile import Profile
-from cockpit.tuning.applied import Applied, ChangeFailed, Past
-from cockpit.tuning.change_options import Approval, Watch, whoami
+from cockpit.tuning.applied import AppliedChange, ChangeFailed, HistoryEntry
+from cockpit.tuning.change_options import Approval, ChangeObserver, whoami
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
 
 
-class ChangeReport(Watch):
+class ChangeReport(ChangeObserver):
     """Emit the events of one change of `host`. It begins once the diff is known, or if it fails before that.
 
     `letter`: its name, set by `name` when it begins. `active`: it became active; `on_active` is then called with the
@@ -168,7 +168,7 @@ class KnobValues:
         try:
             await self._read(knob)
         except Exception as error:
-            detail = str(error) if isinstance(error, CockpitError) else fault(error)
+            detail = str(error) if isinstance(error, CockpitError) else internal_error(error)
             self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=knob.host, value=None, detail=detail))
 
 
@@ -177,7 +177,7 @@ class ActiveChange(NamedTuple):
 
     letter: str
     host: str
-    applied: Applied
+    applied: AppliedChange
 
 
 class Changes:
@@ -211,7 +211,7 @@ class Changes:
         assignments: Assignments,
         approval: Approval | None = None,
         on_active: Callable[[str], None] | None = None,
-    ) -> tuple[ChangeReport, Applied]:
+    ) -> tuple[ChangeReport, AppliedChange]:
         """Make a permanent change with the next letter; `on_active` is called with the letter once it is active."""
         settings = await self.knobs.settings(assignments)
         report = ChangeReport(self._clock, self._emit, self._letter, host, settings, on_active=on_active)
@@ -234,7 +234,7 @@ class Changes:
         approval = Approval(longest, never_confirm, asked=False)
         try:
             await self._carry_out(report, self._tuner.apply(self._remotes[host], host, assignments, report, approval))
-        except ChangeUndone:
+        except ChangeRolledBack:
             if not report.active:
                 raise
         task = asyncio.current_task()
@@ -246,13 +246,13 @@ class Changes:
         """Plan an undo without touching anything. Raises ChangeRefused, HostError."""
         return await self._tuner.prepare_undo(self._remotes[change.host], change.applied)
 
-    async def undo(self, change: ActiveChange) -> Applied:
+    async def undo(self, change: ActiveChange) -> AppliedChange:
         applied = await self._undo(change.host, change.applied, change.letter)
         self.active.remove(change)
         return applied
 
-    async def undo_past(self, host: str, past: Past) -> Applied:
-        kept = await self._tuner.kept(self._remotes[host], host, past)
+    async def undo_past(self, host: str, past: HistoryEntry) -> AppliedChange:
+        kept = await self._tuner.read_record(self._remotes[host], host, past)
         return await self._undo(host, kept, past.name)
 
     def undoable(self, letter: str) -> ActiveChange:
@@ -276,7 +276,7 @@ class Changes:
                 )
         return change
 
-    async def _undo(self, host: str, applied: Applied, name: str) -> Applied:
+    async def _undo(self, host: str, applied: AppliedChange, name: str) -> AppliedChange:
         settings = tuple(Setting(knob=s.knob, old=s.new, new=s.old) for s in applied.settings)
         report = ChangeReport(self._clock, self._emit, self._letter, host, settings, undoes=name)
         return await self._carry_out(report, self._tuner.undo(self._remotes[host], applied, report))
@@ -289,7 +289,7 @@ class Changes:
         self._trial_count += 1
         return f"r{self._trial_count}"
 
-    async def _carry_out(self, report: ChangeReport, change: Awaitable[Applied]) -> Applied:
+    async def _carry_out(self, report: ChangeReport, change: Awaitable[AppliedChange]) -> AppliedChange:
         try:
             applied = await change
         except ChangeFailed as error:

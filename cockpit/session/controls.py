@@ -112,7 +112,7 @@ class UndoPreview:
     effect: Preview
 
 
-class Afterwards(Enum):
+class FinalSide(Enum):
     """The side to activate after rounds."""
 
     CHOSEN = "the new values, unless they are worse"
@@ -121,7 +121,7 @@ class Afterwards(Enum):
     def side(self, active: Side, outcome: RoundsOutcome, verdict: Verdict | None) -> Side:
         """Return the side to activate after rounds; `active`: the active side at their start, which stays active if the
         rounds were interrupted or are invalid."""
-        if self is Afterwards.RESTORED or outcome not in ("verdict", "budget") or verdict is None:
+        if self is FinalSide.RESTORED or outcome not in ("verdict", "budget") or verdict is None:
             return active
         if verdict.outcome is Outcome.INVALID:
             return active
@@ -129,7 +129,7 @@ class Afterwards(Enum):
 
 
 @dataclass(frozen=True)
-class Proven:
+class RoundsResult:
     """The result of rounds `number`. `active`: the side that is active now; `letter`: the change that activated it, "":
     none was needed; `why`: why the chosen side could not be activated."""
 
@@ -141,7 +141,7 @@ class Proven:
     why: str = ""
 
 
-def rounds_plan(text: str, seed: int = 1) -> RoundsPlan:
+def parse_rounds(text: str, seed: int = 1) -> RoundsPlan:
     """Parse `12 x 15s`: rounds and counted seconds per window; empty: defaults. Raises UsageError."""
     if not text.strip():
         return RoundsPlan(seed=seed)
@@ -201,8 +201,8 @@ class Tuning(Protocol):
         """End the extension: the run ends as planned."""
 
     async def prove(
-        self, values: Mapping[str, str], plan: RoundsPlan, afterwards: Afterwards = Afterwards.CHOSEN
-    ) -> Proven:
+        self, values: Mapping[str, str], plan: RoundsPlan, afterwards: FinalSide = FinalSide.CHOSEN
+    ) -> RoundsResult:
         """Compare the active values with `values` in rounds; without values, the two sides of the last active change.
 
         The current run continues, or a new run starts. If the rounds are interrupted, the values from their start are

@@ -12,10 +12,10 @@ from typing import Any
 
 from cockpit import __version__
 from cockpit.hosts.feed import HostFeed
-from cockpit.hosts.prompts import Keyring, Question, Questions
+from cockpit.hosts.prompts import Keyring, Question, PromptQueue
 from cockpit.hosts.tails import pane_feeds
 from cockpit.load.generator import boot_id, watch_machine
-from cockpit.load.workers import Crew
+from cockpit.load.workers import WorkerLauncher
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
 from cockpit.model.events import AnyEvent, HostChanged, Note, SessionEnded, SessionStarted
@@ -25,7 +25,7 @@ from cockpit.recording.secrets import Secrets
 from cockpit.session.controls import Action, Controls, LoadControl, LoadPhase, LoadStatus, Mode, immediate
 from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
-from cockpit.session.loop import EventBatch, Latest
+from cockpit.session.loop import EventBatch, LatestState
 from cockpit.session.rounding import rounded
 from cockpit.tuning.probing import probe_of
 from cockpit.tuning.unfinished import described
@@ -44,9 +44,9 @@ class LiveSource:
         clock: Clock,
         *,
         ssh_config: Path | None = None,
-        questions: Questions | None = None,
+        questions: PromptQueue | None = None,
         check_target: bool = True,
-        crew: Crew | None = None,
+        crew: WorkerLauncher | None = None,
     ) -> None:
         self.profile = profile
         self._clock = clock
@@ -71,14 +71,14 @@ class LiveSource:
             for config in profile.hosts
         }
         self.load = LiveLoad(profile.plan, clock, self.emit, crew)
-        self._latest = Latest()
+        self._latest = LatestState()
         probe = probe_of(profile.plan) if check_target else None
         self.tuning = LiveTuning(profile, self.feeds, clock, self.emit, self.load, self._latest, self._spawn, probe)
         self.controls: Controls = LiveControls(self)
 
     def emit(self, event: AnyEvent) -> None:
         """Queue an event; only for the thread of the event loop."""
-        event = self._secrets.without(rounded(event))
+        event = self._secrets.redact(rounded(event))
         self._events.append(event)
         self._woken.set()
         if isinstance(event, HostChanged) and event.condition == "up" and event.facts is not None:

@@ -12,28 +12,28 @@ from cockpit.analysis.blocks import BLOCK
 from cockpit.analysis.verdict_wait import awaits_verdict, segment_of_change
 from cockpit.load.pool import LoadRun, launch
 from cockpit.load.preflight import Preflight, preflight
-from cockpit.load.workers import Crew, LocalCrew
+from cockpit.load.workers import WorkerLauncher, LocalLauncher
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
-from cockpit.model.events import AnyEvent, Awaited
+from cockpit.model.events import AnyEvent, ExtensionReason
 from cockpit.model.load import LoadPlan
 from cockpit.model.load_checks import check_plan
 from cockpit.model.state import State
-from cockpit.session.loop import Latest
+from cockpit.session.loop import LatestState
 
 
 class LiveLoad:
     """Runs of `plan`, one at a time; the load of the active run can be changed."""
 
     def __init__(
-        self, plan: LoadPlan, clock: Clock, emit: Callable[[AnyEvent], None], crew: Crew | None = None
+        self, plan: LoadPlan, clock: Clock, emit: Callable[[AnyEvent], None], crew: WorkerLauncher | None = None
     ) -> None:
         """`crew` starts the load workers; None: on this machine."""
         self.plan = plan
         self.runs = 0
         self._clock = clock
         self._emit = emit
-        self._crew = crew or LocalCrew()
+        self._crew = crew or LocalLauncher()
         self._crew.attach(clock, emit)
         self._run: LoadRun | None = None
         self._start_lock = asyncio.Lock()
@@ -92,7 +92,7 @@ class LiveLoad:
         if self._run is not None:
             await asyncio.wait([self._run_task])
 
-    def extend(self, until: float, awaited: Awaited, change: str = "") -> None:
+    def extend(self, until: float, awaited: ExtensionReason, change: str = "") -> None:
         """Postpone the end of the active run, if any, to `until` (session time, s) or later; see LoadRun.extend."""
         if self._run is not None:
             self._run.extend(until, awaited, change)
@@ -151,16 +151,16 @@ class RunExtension:
     Only one change is awaited: a later change, or an undo, replaces the previous one.
     """
 
-    def __init__(self, load: LiveLoad, clock: Clock, latest: Latest, spawn: Spawn) -> None:
+    def __init__(self, load: LiveLoad, clock: Clock, latest: LatestState, spawn: Spawn) -> None:
         self._load = load
         self._clock = clock
         self._latest = latest
         self._spawn = spawn
-        self._awaited: Awaited = "verdict"
+        self._awaited: ExtensionReason = "verdict"
         self._change = ""
         self._verdict_task: asyncio.Task[None] | None = None
 
-    def hold(self, awaited: Awaited, seconds: float, change: str = "") -> None:
+    def extend_by(self, awaited: ExtensionReason, seconds: float, change: str = "") -> None:
         """Extend the run by at least `seconds`, without waiting for a verdict."""
         self._cancel()
         self._extend(awaited, seconds, change)
@@ -168,7 +168,7 @@ class RunExtension:
     def prepare(self) -> None:
         """Extend the run while a change is made."""
         if self._load.plan.extend > 0:
-            self.hold("verdict", self._load.plan.extend)
+            self.extend_by("verdict", self._load.plan.extend)
 
     def await_verdict(self, change: str) -> None:
         """Extend the run until the verdict on a change that just became active, or until the maximum extension."""
@@ -176,7 +176,7 @@ class RunExtension:
         if not self._load.running or limit <= 0:
             self.release()
             return
-        self.hold("verdict", limit, change)
+        self.extend_by("verdict", limit, change)
         self._verdict_task = self._spawn(self._watch(change))
 
     def release(self) -> None:
@@ -189,7 +189,7 @@ class RunExtension:
             self._verdict_task.cancel()
         self._verdict_task = None
 
-    def _extend(self, awaited: Awaited, seconds: float, change: str) -> None:
+    def _extend(self, awaited: ExtensionReason, seconds: float, change: str) -> None:
         self._awaited, self._change = awaited, change
         self._load.extend(self._clock.now() + seconds, awaited, change)
 

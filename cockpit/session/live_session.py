@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Self
 
-from cockpit.hosts.prompts import Questions
-from cockpit.load.workers import Crew
+from cockpit.hosts.prompts import PromptQueue
+from cockpit.load.workers import WorkerLauncher
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError
 from cockpit.model.state import State
@@ -35,10 +35,10 @@ class LiveSession:
         recorder: Recorder | None = None,
         *,
         ssh_config: Path | None = None,
-        questions: Questions | None = None,
+        questions: PromptQueue | None = None,
         listen: Listener | None = None,
         check_target: bool = True,
-        crew: Crew | None = None,
+        crew: WorkerLauncher | None = None,
     ) -> None:
         self.profile = profile
         self.source = LiveSource(

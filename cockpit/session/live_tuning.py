@@ -13,16 +13,16 @@ from cockpit.model.events import ActionBegun, ActionEnded, AnyEvent, Note
 from cockpit.model.knobs import ServerAction
 from cockpit.profiles.profile import Profile
 from cockpit.session.changes import Assignments, Changes, Hold
-from cockpit.session.controls import Afterwards, Preview, Proven, UndoPreview
+from cockpit.session.controls import FinalSide, Preview, RoundsResult, UndoPreview
 from cockpit.session.live_load import LiveLoad, RunExtension
-from cockpit.session.loop import Latest
-from cockpit.session.rounds import Conclusion, Rounds, Subject
-from cockpit.tuning.applied import Applied, Past, PastState
+from cockpit.session.loop import LatestState
+from cockpit.session.rounds import Conclusion, Rounds, ComparedSettings
+from cockpit.tuning.applied import AppliedChange, HistoryEntry, HistoryState
 from cockpit.tuning.change_options import Approval
 from cockpit.tuning.effect import Probe
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.reason import useful_line
-from cockpit.tuning.remote import Following, Remote, privileged
+from cockpit.tuning.remote import ReconnectingRemote, Remote, privileged
 from cockpit.tuning.tuner import Tuner
 from cockpit.tuning.unfinished import described, finish
 
@@ -57,7 +57,7 @@ class LiveTuning:
         clock: Clock,
         emit: Callable[[AnyEvent], None],
         load: LiveLoad,
-        latest: Latest,
+        latest: LatestState,
         spawn: Callable[[Coroutine[None, None, None]], asyncio.Task[None]],
         probe: Probe | None,
     ) -> None:
@@ -65,15 +65,15 @@ class LiveTuning:
         self._clock = clock
         self._emit = emit
         self._tuner = Tuner(probe, port_on=lambda host: feeds[host].target_port())
-        self._inside = {name: privileged(feed.config, Following(feed.shell)) for name, feed in feeds.items()}
+        self._inside = {name: privileged(feed.config, ReconnectingRemote(feed.shell)) for name, feed in feeds.items()}
         self._remotes: dict[str, Remote] = {
-            name: privileged(feed.config, Following(feed.outside)) if feed.config.changes_outside else inside
+            name: privileged(feed.config, ReconnectingRemote(feed.outside)) if feed.config.changes_outside else inside
             for (name, feed), inside in zip(feeds.items(), self._inside.values(), strict=True)
         }
         self._changes = Changes(profile, self._remotes, self._tuner, clock, emit)
         self._knobs = self._changes.knobs
         # Interrupted changes that are neither undone nor finished yet, with their hosts.
-        self.unfinished: list[tuple[str, Past]] = []
+        self.unfinished: list[tuple[str, HistoryEntry]] = []
         self._action_count = 0
         self._awaited: asyncio.Future[bool] | None = None
         self._changing = asyncio.Lock()
@@ -122,33 +122,33 @@ class LiveTuning:
         except CockpitError:
             return  # the events of the knobs have the reason
 
-    async def history(self, host: str) -> list[Past]:
+    async def history(self, host: str) -> list[HistoryEntry]:
         """Return the changes of this user on the host, newest first. Raises HostError, ChangeRefused."""
         return await self._tuner.history(self._remotes[host], host)
 
     async def find_unfinished(self, host: str) -> None:
         """Find the interrupted changes of the host; new ones get a note on the timeline. Raises HostError,
         ChangeRefused."""
-        found = [past for past in await self.history(host) if past.state == PastState.HALF_DONE]
+        found = [past for past in await self.history(host) if past.state == HistoryState.INTERRUPTED]
         known = {past.change for _, past in self.unfinished}
         fresh = [(host, past) for past in found if past.change not in known]
         self.unfinished = [each for each in self.unfinished if each[0] != host or each[1] in found] + fresh
         for _, past in fresh:
             self._emit(Note(t=self._clock.now(), text=described(host, past)))
 
-    async def undo_unfinished(self, host: str, past: Past) -> None:
+    async def undo_unfinished(self, host: str, past: HistoryEntry) -> None:
         """Let the host roll back a change that was interrupted or is in progress. Raises HostError, ChangeRefused."""
         async with self._turn():
-            await self._tuner.give_up(self._remotes[host], host, past)
+            await self._tuner.force_undo(self._remotes[host], host, past)
         await self._remove_unfinished(host, past, "rolled back")
 
-    async def finish_unfinished(self, host: str, past: Past) -> None:
+    async def finish_unfinished(self, host: str, past: HistoryEntry) -> None:
         """Roll back an interrupted change and apply it again. Raises CockpitError."""
         async with self._turn():
             await finish(self._tuner, self._remotes[host], host, past, self._knobs.all)
         await self._remove_unfinished(host, past, "finished")
 
-    async def _remove_unfinished(self, host: str, past: Past, outcome: str) -> None:
+    async def _remove_unfinished(self, host: str, past: HistoryEntry, outcome: str) -> None:
         self._emit(Note(t=self._clock.now(), text=f"{host}: change {past.name} is {outcome}"))
         self.unfinished = [each for each in self.unfinished if each != (host, past)]
         await self.read_host(host)
@@ -170,7 +170,7 @@ class LiveTuning:
         values: Mapping[str, str | None],
         confirm_within: float | None = None,
         ask: Callable[[], Awaitable[bool]] | None = None,
-    ) -> tuple[Applied, ...]:
+    ) -> tuple[AppliedChange, ...]:
         """See Tuning. `ask` returns whether the user confirms the change; None: wait for `confirm` or `undo`."""
         approval = Approval(confirm_within, ask or self._confirmed) if confirm_within else None
         async with self._turn():
@@ -195,20 +195,20 @@ class LiveTuning:
             self._extension.release()
             await self._changes.undo(change)
 
-    async def undo_past(self, host: str, past: Past) -> Applied:
+    async def undo_past(self, host: str, past: HistoryEntry) -> AppliedChange:
         """Undo an applied change of the host's history. Raises ChangeUndone, ChangeRefused, HostError."""
         async with self._turn():
             return await self._changes.undo_past(host, past)
 
     def await_baseline(self, seconds: float) -> None:
-        self._extension.hold("baseline", seconds)
+        self._extension.extend_by("baseline", seconds)
 
     def release(self) -> None:
         self._extension.release()
 
     async def prove(
-        self, values: Mapping[str, str], plan: RoundsPlan, afterwards: Afterwards = Afterwards.CHOSEN
-    ) -> Proven:
+        self, values: Mapping[str, str], plan: RoundsPlan, afterwards: FinalSide = FinalSide.CHOSEN
+    ) -> RoundsResult:
         async with self._turn():
             self._rounds.check()
             subject = await self._subject(values)
@@ -253,21 +253,21 @@ class LiveTuning:
     def stop_rounds(self) -> None:
         self._rounds.stop()
 
-    async def _subject(self, values: Mapping[str, str]) -> Subject:
+    async def _subject(self, values: Mapping[str, str]) -> ComparedSettings:
         """Return the settings to compare: `values` that are not active yet, or the last active change if `values` is
         empty. Raises ChangeRefused."""
         if not values:
             if not self._changes.active:
                 raise ChangeRefused("no change to prove; apply a change first")
             letter, host, applied = self._changes.active[-1]
-            return Subject(host, applied.settings, "after", letter)
+            return ComparedSettings(host, applied.settings, "after", letter)
         by_host = self._knobs.by_host(values)
         if len(by_host) != 1:
             raise ChangeRefused("rounds can change only one host; choose knobs of one host")
         ((host, assignments),) = by_host.items()
-        return Subject(host, await self._knobs.settings(assignments), "before")
+        return ComparedSettings(host, await self._knobs.settings(assignments), "before")
 
-    async def _activate_chosen(self, subject: Subject, conclusion: Conclusion, afterwards: Afterwards) -> Proven:
+    async def _activate_chosen(self, subject: ComparedSettings, conclusion: Conclusion, afterwards: FinalSide) -> RoundsResult:
         """Activate the chosen side after the rounds, and report their end."""
         chosen = afterwards.side(subject.active, conclusion.outcome, conclusion.verdict)
         letter, why = "", ""
@@ -278,7 +278,7 @@ class LiveTuning:
             except CockpitError as error:
                 chosen, why = subject.active, str(error)
         self._rounds.end(conclusion.outcome, chosen, why)
-        return Proven(self._rounds.number, conclusion.outcome, conclusion.verdict, chosen, letter, why)
+        return RoundsResult(self._rounds.number, conclusion.outcome, conclusion.verdict, chosen, letter, why)
 
     def _turn(self) -> asyncio.Lock:
         """Return the lock for one change at a time. Raises ChangeRefused while rounds run: a change would wait for
@@ -324,7 +324,7 @@ class LiveTuning:
         async with self._changing:
             return
 
-    async def _apply(self, host: str, assignments: Assignments, approval: Approval | None) -> Applied:
+    async def _apply(self, host: str, assignments: Assignments, approval: Approval | None) -> AppliedChange:
         """Apply a change, and extend the active run until its verdict."""
         self._extension.prepare()
         try:

@@ -64,7 +64,7 @@ class Recorder(Protocol):
     def close(self) -> None: ...
 
 
-class LookBack(Protocol):
+class PastView(Protocol):
     """The past of a live session, shown on request."""
 
     @property
@@ -97,7 +97,7 @@ class Session:
         self.source = source
         self.recorder = recorder
         self._listen = listen
-        self.look_back: LookBack | None = None
+        self.look_back: PastView | None = None
         self.state = State()
         self.revision = 0
         self._changed = asyncio.Event()
@@ -179,7 +179,7 @@ class Session:
         self.revision += 1
 
 
-class Latest:
+class LatestState:
     """The `state` after the newest folded event, within a batch too."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from cockpit.model.errors import UsageError
 from cockpit.model.state import State
 from cockpit.model.units import parse_duration
-from cockpit.recording.reader import BEGINNING, Anchor, Known, Recording, last_state
+from cockpit.recording.reader import BEGINNING, ReplayStart, TimedEvent, Recording, last_state
 from cockpit.session.controls import Action, Controls, Mode, PlaybackPhase, PlaybackStatus, immediate
 from cockpit.session.loop import EventBatch
 
@@ -32,7 +32,7 @@ class ReplaySource:
         self.recording = recording
         self._position = max(0.0, min(start, recording.end))
         self._reached = BEGINNING
-        self._cached: list[Anchor] = []
+        self._cached: list[ReplayStart] = []
         self._woken = asyncio.Event()
         self._closed = False
         self._refreshed = time.monotonic()
@@ -137,29 +137,29 @@ class ReplaySource:
         start = anchor if jumped else self._reached
         following = self.recording.following(start.number, start.instant, here)
         number = following[-1].number if following else start.number
-        self._reached = Anchor(BEGINNING.state, number, here)
+        self._reached = ReplayStart(BEGINNING.state, number, here)
         events = [known.event for known in following]
         return EventBatch(
             events, start.state if jumped else None, lambda count, state: self._cache(following[count - 1], state)
         )
 
-    def _nearest(self, t: float) -> Anchor:
+    def _nearest(self, t: float) -> ReplayStart:
         """Return the latest cached or recorded state at or before `t`; BEGINNING: continue from the current state."""
         forwards = self._reached.number > 0 and self._reached.instant <= t
         # Folding up to 10 s of events is faster than loading a state.
         if forwards and t - self._reached.instant < 10:
             return BEGINNING
-        recorded = self.recording.anchor(t)
+        recorded = self.recording.latest_checkpoint(t)
         place = bisect_right(self._cached, t, key=lambda anchor: anchor.instant) - 1
         cached = self._cached[place] if place >= 0 else BEGINNING
         return cached if cached.number > recorded.number else recorded
 
-    def _cache(self, known: Known, state: State) -> None:
+    def _cache(self, known: TimedEvent, state: State) -> None:
         place = bisect_right(self._cached, known.number, key=lambda anchor: anchor.number)
         before = self._cached[place - 1].number if place else 0
-        if known.number - before < CHECKPOINT_EVERY or self.recording.kept_near(known.number, CHECKPOINT_EVERY):
+        if known.number - before < CHECKPOINT_EVERY or self.recording.has_checkpoint_near(known.number, CHECKPOINT_EVERY):
             return
-        insort(self._cached, Anchor(state, known.number, known.instant), key=lambda anchor: anchor.number)
+        insort(self._cached, ReplayStart(state, known.number, known.instant), key=lambda anchor: anchor.number)
         if len(self._cached) > CHECKPOINTS:
             self._cached = self._cached[::2]
 

@@ -22,7 +22,7 @@ from cockpit.model.events import AnyEvent, RoundsBegun, RoundsEnded, RoundsOutco
 from cockpit.model.knobs import Setting
 from cockpit.session.changes import Hold
 from cockpit.session.live_load import LiveLoad, RunExtension
-from cockpit.session.loop import Latest
+from cockpit.session.loop import LatestState
 
 # Time (s) allowed for a set-up when the length of the run is computed.
 _SET_UP = 180.0
@@ -33,7 +33,7 @@ _METRICS_DELAY = 2.0
 MakeAndUndo = Callable[[float, Hold], Awaitable[None]]
 
 
-class Subject(NamedTuple):
+class ComparedSettings(NamedTuple):
     """The compared settings of a host, old (before) and new (after). `active`: the currently active side; `change`: the
     letter of the change that activated the new values ("": none)."""
 
@@ -62,7 +62,7 @@ class Rounds:
         extension: RunExtension,
         clock: Clock,
         emit: Callable[[AnyEvent], None],
-        latest: Latest,
+        latest: LatestState,
     ) -> None:
         self.number = 0
         self.running = False
@@ -88,7 +88,7 @@ class Rounds:
         if not plan.extendable:
             raise ChangeRefused("rounds need a load that can be extended, not a log or paths that are used once")
 
-    async def run(self, subject: Subject, plan: RoundsPlan, change: MakeAndUndo) -> Conclusion:
+    async def run(self, subject: ComparedSettings, plan: RoundsPlan, change: MakeAndUndo) -> Conclusion:
         """Measure until the verdict; the base is active afterwards. The caller must then call `end`.
 
         Exceptions of `change` and of the load end the rounds and are raised.
@@ -101,7 +101,7 @@ class Rounds:
             if own:
                 await self._load.start(replace(self._load.plan, requests=None, duration=self._longest(plan)))
             else:
-                self._extension.hold("rounds", _SET_UP)
+                self._extension.extend_by("rounds", _SET_UP)
             self._begin(subject, plan)
             outcome = await self._measure(subject, plan, change)
             return Conclusion(outcome, self._verdict())
@@ -114,7 +114,7 @@ class Rounds:
             else:
                 self._extension.release()
 
-    def interrupted(self, subject: Subject, error: BaseException) -> None:
+    def interrupted(self, subject: ComparedSettings, error: BaseException) -> None:
         """Report that an error or a cancellation ended the rounds; the base is active."""
         failed = isinstance(error, CockpitError)
         self.end("failed" if failed else "stopped", subject.active, str(error) if failed else "interrupted")
@@ -131,8 +131,8 @@ class Rounds:
     def _longest(self, plan: RoundsPlan) -> float:
         return 2 * plan.rounds * (plan.seconds + UNCOUNTED + 2 * _SET_UP)
 
-    def _begin(self, subject: Subject, plan: RoundsPlan) -> None:
-        first = plan.first
+    def _begin(self, subject: ComparedSettings, plan: RoundsPlan) -> None:
+        first = plan.first_sides
         announced = announcement(self._latest.state, first, plan.seconds)
         self.number += 1
         self._begun = True
@@ -153,13 +153,13 @@ class Rounds:
             )
         )
 
-    async def _measure(self, subject: Subject, plan: RoundsPlan, change: MakeAndUndo) -> RoundsOutcome:
+    async def _measure(self, subject: ComparedSettings, plan: RoundsPlan, change: MakeAndUndo) -> RoundsOutcome:
         window = plan.seconds + UNCOUNTED
         before = subject.active
-        for number, side in enumerate(sequence(plan.first)):
+        for number, side in enumerate(sequence(plan.first_sides)):
             if not self._load.running:
                 return "load ended"
-            self._extension.hold("rounds", window + 2 * _SET_UP)
+            self._extension.extend_by("rounds", window + 2 * _SET_UP)
             if side != subject.active:
                 complete = await self._window_in_change(change, number // 2 + 1, side, window)
             else:

@@ -23,10 +23,10 @@ from cockpit.model.errors import CockpitError
 from cockpit.model.fold_load import load_words
 from cockpit.model.knobs import ServerAction
 from cockpit.model.load import url_without_password
-from cockpit.model.text import counted
+from cockpit.model.text import count_text
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
-from cockpit.setup.doctor_host import examine_host
+from cockpit.setup.doctor_host import diagnose_host
 from cockpit.setup.finding import Finding, failed, good, note
 
 MACHINE, TARGET = "this machine", "target"
@@ -43,7 +43,7 @@ class Scope(Enum):
     NO_HOSTS = auto()
 
 
-async def examine(profile: Profile, ssh_config: Path | None = None, scope: Scope = Scope.ALL) -> AsyncIterator[Finding]:
+async def diagnose(profile: Profile, ssh_config: Path | None = None, scope: Scope = Scope.ALL) -> AsyncIterator[Finding]:
     """Yield the findings, hosts in the order of the profile. Hosts are checked concurrently.
 
     Secrets of the profile are replaced in the findings: the error of a server can quote the request."""
@@ -55,7 +55,7 @@ async def examine(profile: Profile, ssh_config: Path | None = None, scope: Scope
 
 async def _findings(profile: Profile, ssh_config: Path | None, scope: Scope) -> AsyncGenerator[Finding, None]:
     checked = _LIMITED[scope](profile)
-    hosts = [asyncio.create_task(examine_host(checked, host, ssh_config)) for host in checked.hosts]
+    hosts = [asyncio.create_task(diagnose_host(checked, host, ssh_config)) for host in checked.hosts]
     try:
         yield good("profile", _summary(profile))
         for finding in (*machine(profile), *await other_load()):
@@ -110,7 +110,7 @@ def _summary(profile: Profile) -> str:
         "action": profile.actions,
         "threshold": profile.thresholds,
     }
-    parts += [counted(len(found), noun) for noun, found in parts_of_profile.items() if found]
+    parts += [count_text(len(found), noun) for noun, found in parts_of_profile.items() if found]
     return f"{profile.name} is valid: {', '.join([*parts, *(['a study'] if profile.study else [])])}"
 
 
@@ -129,7 +129,7 @@ def machine(profile: Profile) -> list[Finding]:
     findings = [good(MACHINE, f"{wanted} from {processes}, {files}; {ports} local ports; {os.cpu_count() or 1} CPUs")]
     if workers > (os.cpu_count() or workers):
         findings.append(note(MACHINE, "more load processes than CPUs", "use fewer workers: they compete for the CPUs"))
-    for line in (*limits.fitted(plan)[1], *limits.warnings(plan)):
+    for line in (*limits.fit_in_flight(plan)[1], *limits.warnings(plan)):
         findings.append(note(MACHINE, line))
     return findings
 
@@ -148,7 +148,7 @@ async def other_load() -> list[Finding]:
 async def target(profile: Profile) -> AsyncIterator[Finding]:
     """Check whether the target answers a request of the load."""
     shown = url_without_password(profile.plan.url)
-    reported = (*limits.fitted(profile.plan)[1], *limits.warnings(profile.plan))
+    reported = (*limits.fit_in_flight(profile.plan)[1], *limits.warnings(profile.plan))
     try:
         found = await preflight(profile.plan)
     except CockpitError as error:

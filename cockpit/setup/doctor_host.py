@@ -18,13 +18,13 @@ from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import AuthRefused, ChangeRefused, CockpitError, HostError, HostKeyChanged, HostKeyUnknown
 from cockpit.model.hosts import HostConfig, HostReading, StatusPage
 from cockpit.model.knobs import Knob
-from cockpit.model.text import counted, neutral
+from cockpit.model.text import count_text, sanitize
 from cockpit.model.via import command_of
 from cockpit.profiles.profile import Profile
-from cockpit.setup.doctor_servers import examine_servers
-from cockpit.setup.finding import Finding, failed, good, note, wrong
+from cockpit.setup.doctor_servers import diagnose_servers
+from cockpit.setup.finding import Finding, failed, good, note, problem
 from cockpit.tuning import files, plan
-from cockpit.tuning.applied import PastState
+from cockpit.tuning.applied import HistoryState
 from cockpit.tuning.reason import useful_line
 from cockpit.tuning.remote import Remote, privileged
 from cockpit.tuning.scripts import DETACH, HEAD
@@ -61,7 +61,7 @@ _SHELL = frozenset({"if", "while", "for", "case", "until", "{", "(", "!", "test"
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
-async def examine_host(profile: Profile, config: HostConfig, ssh_config: Path | None) -> list[Finding]:
+async def diagnose_host(profile: Profile, config: HostConfig, ssh_config: Path | None) -> list[Finding]:
     name = config.name
     try:
         shell = await open_shell(config, ssh_config)
@@ -80,7 +80,7 @@ def _ssh_notes(config: HostConfig, ssh_config: Path | None) -> list[Finding]:
     if config.ssh is None:
         return []
     settings = read_settings(Destination.parse(config.ssh), ssh_config)
-    return [note(config.name, f"ssh_config: {option}", todo) for option, todo in settings.not_followed]
+    return [note(config.name, f"ssh_config: {option}", todo) for option, todo in settings.unsupported]
 
 
 def _login_fix(error: CockpitError, config: HostConfig) -> str:
@@ -113,7 +113,7 @@ async def _examine(
             remote = privileged(config, changed)
             async for finding in _changeable(config, remote, knobs, actions):
                 yield finding
-            for finding in await examine_servers(remote, config.name, port, knobs):
+            for finding in await diagnose_servers(remote, config.name, port, knobs):
                 yield finding
         finally:
             if changed is not shell:
@@ -133,14 +133,14 @@ async def _readable(config: HostConfig, shell: Shell, port: int | None) -> Async
             await asyncio.sleep(_READ_INTERVAL)
             reading = await probe.read()
     except TimeoutError:
-        yield wrong(name, "the probe started but does not answer", exit_code=3)
+        yield problem(name, "the probe started but does not answer", exit_code=3)
         return
     finally:
         probe.close()
     facts = probe.facts
     who = (await shell.run("id -un")).stdout.decode("utf-8", "replace").strip()
-    kernel = f"{neutral(facts.kernel)}, {counted(facts.cpus, 'CPU')}"
-    yield good(name, f"{neutral(config.place)} as {neutral(who)}: {kernel}; /proc is readable, nothing to install")
+    kernel = f"{sanitize(facts.kernel)}, {count_text(facts.cpus, 'CPU')}"
+    yield good(name, f"{sanitize(config.place)} as {sanitize(who)}: {kernel}; /proc is readable, nothing to install")
     yield _clock(name, facts.clock_offset)
     for finding in _processes(config, reading):
         yield finding
@@ -227,10 +227,10 @@ async def _changeable(
         except CockpitError as error:
             yield failed(name, error)
             return
-    async for finding in examine_changes(remote, name):
+    async for finding in diagnose_changes(remote, name):
         yield finding
     for tool in await _missing(remote, [f"tool:{tool}" for tool in _TOOLS]):
-        yield wrong(
+        yield problem(
             name, f"command {tool.partition(':')[2]} not found", "changes need it: install coreutils or busybox"
         )
     real: dict[str, str] = {}
@@ -238,7 +238,7 @@ async def _changeable(
         yield await _value(remote, knob, real)
     for path in await _missing(remote, [f"write:{path}" for path in dict.fromkeys(real.values())]):
         file = path.partition(":")[2]
-        yield wrong(
+        yield problem(
             name,
             f"{file} or its folder is not writable",
             "log in as root, or set sudo = true in [[host]] (with NOPASSWD in the sudoers file)",
@@ -246,7 +246,7 @@ async def _changeable(
     commands = [*(knob.test for knob in knobs), *(knob.reload for knob in knobs), *actions]
     absent = await _missing(remote, [f"command:{word}" for word in _first_words(commands)])
     for missing in absent:
-        yield wrong(
+        yield problem(
             name,
             f"command {missing.partition(':')[2]!r} not found in the login's PATH",
             "a test, reload or action starts with it; install it, or use its absolute path",
@@ -266,19 +266,19 @@ async def _value(remote: Remote, knob: Knob, real: dict[str, str]) -> Finding:
         if knob.live:
             value = await Tuner().read(remote, knob)
     except CockpitError as error:
-        return wrong(knob.host, f"{knob.name}: {error.problem}", "fix the file, section or command of this knob")
-    shown = "is not set" if value is None else "(secret)" if knob.secret else f"= {neutral(value, 60)}"
+        return problem(knob.host, f"{knob.name}: {error.problem}", "fix the file, section or command of this knob")
+    shown = "is not set" if value is None else "(secret)" if knob.secret else f"= {sanitize(value, 60)}"
     if knob.written_only:
         shown += f"; changes are written, but not activated: {knob.activation}"
-    return good(knob.host, f"{knob.name} {shown}  ({neutral(knob.place, 80)})")
+    return good(knob.host, f"{knob.name} {shown}  ({sanitize(knob.place, 80)})")
 
 
 async def _tested(name: str, remote: Remote, test: str) -> Finding:
     done = await files.run(remote, f'{HEAD}\nas_login sh -c "$1" </dev/null', test, seconds=_TEST_TIMEOUT)
     if done.exit_status == 0:
-        return good(name, f"`{neutral(test, 200)}` passes")
+        return good(name, f"`{sanitize(test, 200)}` passes")
     why = useful_line(done.stderr, done.stdout) or f"exit status {done.exit_status}"
-    return wrong(name, f"`{neutral(test, 200)}` fails: {why}", "all changes are refused: fix the configuration")
+    return problem(name, f"`{sanitize(test, 200)}` fails: {why}", "all changes are refused: fix the configuration")
 
 
 async def _missing(remote: Remote, required: Iterable[str]) -> list[str]:
@@ -312,12 +312,12 @@ def _paths(command: str) -> Iterable[str]:
             yield word
 
 
-async def examine_changes(remote: Remote, name: str) -> AsyncIterator[Finding]:
+async def diagnose_changes(remote: Remote, name: str) -> AsyncIterator[Finding]:
     """Check whether the guard survives a logout, backups reach the disk, and no change is unfinished."""
     done = await files.run(remote, f"{HEAD}{DETACH}outlives")
     facts = done.stdout.decode("ascii", "replace").split()
     if len(facts) != _FACTS:
-        yield note(name, f"the guard of changes cannot be checked: {files.why(done)}")
+        yield note(name, f"the guard of changes cannot be checked: {files.error_reason(done)}")
         return
     guard, kills, flushes = facts
     yield _guard(name, guard, kills)
@@ -326,13 +326,13 @@ async def examine_changes(remote: Remote, name: str) -> AsyncIterator[Finding]:
     try:
         past = await Tuner().history(remote, name)
     except ChangeRefused as error:
-        yield wrong(name, str(error), "changes need a directory for their backups")
+        yield problem(name, str(error), "changes need a directory for their backups")
         return
-    unfinished = [change for change in past if change.state == PastState.HALF_DONE]
+    unfinished = [change for change in past if change.state == HistoryState.INTERRUPTED]
     for change in unfinished:
         knobs = ", ".join(setting.knob for setting in change.about.settings)
         todo = f"cockpit tune PROFILE undo {change.name} rolls it back"
-        yield wrong(name, f"change {change.name} of {change.about.who} ({knobs}) was left half done", todo)
+        yield problem(name, f"change {change.name} of {change.about.who} ({knobs}) was left half done", todo)
     if not unfinished:
         yield good(name, "no unfinished changes")
 
@@ -341,7 +341,7 @@ def _guard(name: str, guard: str, kills: str) -> Finding:
     if guard == "unit":
         return good(name, "the guard of a change survives a logout: it runs in a separate systemd unit")
     if kills == "yes":
-        return wrong(
+        return problem(
             name,
             "the guard of a change is killed at logout (KillUserProcesses=yes): no automatic rollback",
             "loginctl enable-linger for this user, log in as root, or set sudo = true in [[host]]",

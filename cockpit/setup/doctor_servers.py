@@ -6,24 +6,24 @@ from collections.abc import Sequence
 
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob
-from cockpit.model.text import neutral
-from cockpit.setup.finding import Finding, good, note, wrong
+from cockpit.model.text import sanitize
+from cockpit.setup.finding import Finding, good, note, problem
 from cockpit.tuning import files
 from cockpit.tuning.evidence import FileState, state_of
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import OWNER
-from cockpit.tuning.server_check import ReadBy, read_by
+from cockpit.tuning.server_check import FileReader, read_by
 
 
-async def examine_servers(remote: Remote, name: str, port: int | None, knobs: Sequence[Knob]) -> list[Finding]:
+async def diagnose_servers(remote: Remote, name: str, port: int | None, knobs: Sequence[Knob]) -> list[Finding]:
     """Return a finding per file. `port` is the target's port if the target is on this host. Raises HostError."""
     try:
         found = await read_by(remote, name, port, knobs)
     except ChangeRefused as error:
-        return [wrong(name, error.problem, "changes are refused: fix the file of this knob")]
+        return [problem(name, error.problem, "changes are refused: fix the file of this knob")]
     # On the target's host, the probe excludes processes of other servers.
     included = found if port is None else []
-    namesakes = {other.process.pid: neutral(other.words, 300) for read in included for other in read.namesakes}
+    namesakes = {other.process.pid: sanitize(other.words, 300) for read in included for other in read.namesakes}
     text = f"processes of other servers have the same name: {'; '.join(namesakes.values())}"
     todo = "process metrics include these servers"
     return [
@@ -33,20 +33,20 @@ async def examine_servers(remote: Remote, name: str, port: int | None, knobs: Se
     ]
 
 
-async def _writable(remote: Remote, name: str, read: ReadBy) -> Finding | None:
+async def _writable(remote: Remote, name: str, read: FileReader) -> Finding | None:
     """Report an EnvironmentFile that users other than root, the login and the user of the unit can replace."""
     done = await files.run(remote, OWNER, read.unit, read.file)
     match done.stdout.decode("utf-8", "replace").split():
         case [user, owner, mode]:
-            file, unit = neutral(read.file, 200), neutral(read.unit, 200)
-            facts = f"owner {neutral(owner, 80)}, mode {neutral(mode, 8)}"
+            file, unit = sanitize(read.file, 200), sanitize(read.unit, 200)
+            facts = f"owner {sanitize(owner, 80)}, mode {sanitize(mode, 8)}"
             text = f"{file} ({facts}) or its folder is writable by users other than root and {user}, the user of {unit}"
             todo = "a restart passes its variables to the unit: chown root and chmod go-w the file and its folders"
-            return wrong(name, neutral(text, 600), todo)
+            return problem(name, sanitize(text, 600), todo)
     return None
 
 
-async def _of_file(remote: Remote, name: str, read: ReadBy, port: int | None) -> list[Finding]:
+async def _of_file(remote: Remote, name: str, read: FileReader, port: int | None) -> list[Finding]:
     """Check whether a server reads a file, and whether the values in the file are active."""
     if read.wrong:
         return [_finding(name, read, port, FileState())]
@@ -57,12 +57,12 @@ async def _of_file(remote: Remote, name: str, read: ReadBy, port: int | None) ->
     return [_finding(name, read, port, state), *_differences(name, read, state)]
 
 
-def _differences(name: str, read: ReadBy, state: FileState) -> list[Finding]:
-    file, reload = neutral(read.file, 200), next((knob.reload for knob in read.knobs if knob.reload), "")
-    step = f"reload: {neutral(reload, 200)}" if reload else "reload the server"
+def _differences(name: str, read: FileReader, state: FileState) -> list[Finding]:
+    file, reload = sanitize(read.file, 200), next((knob.reload for knob in read.knobs if knob.reload), "")
+    step = f"reload: {sanitize(reload, 200)}" if reload else "reload the server"
     findings = []
     for shown in (shown for shown in state.shown if not shown.agrees):
-        text = f"{neutral(shown.words, 400)}, which differs from the value in {file}"
+        text = f"{sanitize(shown.words, 400)}, which differs from the value in {file}"
         findings.append(note(name, text, "restart the server" if shown.knob.needs_restart else step))
     if state.awaiting:
         names = ", ".join(knob.name for knob in state.awaiting)
@@ -86,13 +86,13 @@ def _confirmation(state: FileState) -> str:
     return "".join(f"; {part}" for part in parts)
 
 
-def _finding(name: str, read: ReadBy, port: int | None, state: FileState) -> Finding:
-    file, knobs = neutral(read.file, 200), ", ".join(knob.name for knob in read.knobs)
+def _finding(name: str, read: FileReader, port: int | None, state: FileState) -> Finding:
+    file, knobs = sanitize(read.file, 200), ", ".join(knob.name for knob in read.knobs)
     if read.wrong:
         todo = "changes are refused: fix the knobs, or write a new profile: cockpit new URL HOST"
-        return wrong(name, f"{knobs}: {read.wrong}", todo)
-    if read.doubt or read.instance is None:
+        return problem(name, f"{knobs}: {read.wrong}", todo)
+    if read.uncertainty or read.instance is None:
         todo = "check the server's configuration by hand"
-        return note(name, f"the target's server may not read {file}: {read.doubt}", todo)
+        return note(name, f"the target's server may not read {file}: {read.uncertainty}", todo)
     answers = f", which answers on port {port}" if port in read.instance.ports else ""
-    return good(name, f"{file} is read by {neutral(read.instance.words, 300)}{answers}{_confirmation(state)}")
+    return good(name, f"{file} is read by {sanitize(read.instance.words, 300)}{answers}{_confirmation(state)}")

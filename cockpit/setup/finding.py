@@ -34,17 +34,17 @@ def note(about: str, text: str, todo: str = "") -> Finding:
     return Finding(about=about, level="note", text=text, todo=todo)
 
 
-def wrong(about: str, text: str, todo: str = "", exit_code: int = EXIT_USAGE) -> Finding:
+def problem(about: str, text: str, todo: str = "", exit_code: int = EXIT_USAGE) -> Finding:
     return Finding(about=about, level="wrong", text=text, todo=todo, exit_code=exit_code)
 
 
 def failed(about: str, error: CockpitError, todo: str = "") -> Finding:
     """Return an error as a finding, without the error's subject if it equals `about`."""
     code = error.exit_code if error.exit_code in (2, 3) else EXIT_USAGE
-    return wrong(about, error.problem if error.subject == about else str(error), todo, code)
+    return problem(about, error.problem if error.subject == about else str(error), todo, code)
 
 
-def summed(findings: Sequence[Finding]) -> str:
+def summary_line(findings: Sequence[Finding]) -> str:
     """Return the summary line: the number of errors and notes."""
     levels = [finding.level for finding in findings]
     errors, notes = levels.count("wrong"), levels.count("note")

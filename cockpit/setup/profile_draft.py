@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from cockpit.hosts.prompts import Asker, Keyring
-from cockpit.hosts.target_host import bare_host, leads_to, port_of
+from cockpit.hosts.prompts import Prompter, Keyring
+from cockpit.hosts.target_host import bare_host, is_on_host, port_of
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import CockpitError
 from cockpit.model.hosts import HostConfig, StatusPage
@@ -20,7 +20,7 @@ from cockpit.model.via import name_of, split_chain
 from cockpit.profiles import catalogue
 from cockpit.profiles.writing import Draft
 from cockpit.servers.kind import RunningServer
-from cockpit.tuning.server_discovery import DiscoveredHost, Offered, discover
+from cockpit.tuning.server_discovery import DiscoveredHost, OfferedKnob, discover
 
 # The destination of this machine, which needs no ssh.
 HERE = "this machine"
@@ -30,7 +30,7 @@ _PORT_FORWARDERS = frozenset({"conmon", "docker-proxy", "rootlessport"})
 _INVALID = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-class Surveyed(NamedTuple):
+class HostSurvey(NamedTuple):
     """A host and the result of its discovery; None: failed, because of `problem`."""
 
     config: HostConfig
@@ -42,18 +42,18 @@ class Surveyed(NamedTuple):
         """The server to watch: the target's server, else the candidate with the most processes."""
         if self.found is None:
             return None
-        most = max(self.found.able, key=lambda server: server.processes, default=None)
+        most = max(self.found.possible_servers, key=lambda server: server.processes, default=None)
         return self.found.serving or most
 
     @property
     def words(self) -> str:
         if self.found is None:
             return self.problem
-        strangers = ", ".join(self.found.strangers)
-        words = [f"the target's port is served by {strangers}, {_stranger(self.found.strangers)}"] if strangers else []
+        strangers = ", ".join(self.found.unknown_listeners)
+        words = [f"the target's port is served by {strangers}, {_stranger(self.found.unknown_listeners)}"] if strangers else []
         if not self.found.servers:
             words.append("no known server runs there; the host can still be watched")
-        elif self.found.serving is None and not self.found.able and not strangers:
+        elif self.found.serving is None and not self.found.possible_servers and not strangers:
             words.append("none of these servers listens on the target's port")
         words += [f"chain: {hop.words}{'' if hop.is_here else ', on another host'}" for hop in self.found.chain]
         serving = self.found.serving
@@ -97,10 +97,10 @@ def _described(server: RunningServer) -> str:
     known = startup.listed or "configuration unknown"
     if startup.overridden:
         known += "".join(f"; {name} set by {place}" for name, place in startup.overridden)
-    if startup.doubt:
-        return f"{words}, {known} (assumed: {startup.doubt})"
-    if startup.fixed:
-        return f"{words}, {known}; {startup.fixed}"
+    if startup.uncertainty:
+        return f"{words}, {known} (assumed: {startup.uncertainty})"
+    if startup.read_only_reason:
+        return f"{words}, {known}; {startup.read_only_reason}"
     return f"{words}, {known}" if startup.reload else f"{words}, {known}; its reload command is unknown"
 
 
@@ -135,25 +135,25 @@ async def survey(
     config: HostConfig,
     url: str,
     ssh_config: Path | None = None,
-    asker: Asker | None = None,
+    asker: Prompter | None = None,
     keyring: Keyring | None = None,
-) -> Surveyed:
+) -> HostSurvey:
     """Discover a host by read-only commands; an error becomes the `problem` of the result."""
     try:
         shell = await open_shell(config, ssh_config, asker, keyring)
     except CockpitError as error:
-        return Surveyed(config, None, error.problem)
+        return HostSurvey(config, None, error.problem)
     try:
-        return Surveyed(config, await discover(shell, config.name, port_of(url), leads_to(url, config, ssh_config)))
+        return HostSurvey(config, await discover(shell, config.name, port_of(url), is_on_host(url, config, ssh_config)))
     except CockpitError as error:
-        return Surveyed(config, None, error.problem)
+        return HostSurvey(config, None, error.problem)
     finally:
         await shell.close()
 
 
 def draft_of(
     url: str,
-    surveyed: Sequence[Surveyed],
+    surveyed: Sequence[HostSurvey],
     chosen: Iterable[tuple[str, str]] | None = None,
     *,
     question: str = "",
@@ -172,8 +172,8 @@ def draft_of(
         config = host.config
         if server is not None:
             config = host.watched(server)
-        elif host.found is not None and host.found.strangers:
-            config = replace(config, processes=(_literal(host.found.strangers[0]),))
+        elif host.found is not None and host.found.unknown_listeners:
+            config = replace(config, processes=(_literal(host.found.unknown_listeners[0]),))
         hosts.append(config)
         notes[config.name] = _notes(host)
         knobs += selected
@@ -194,7 +194,7 @@ def _literal(name: str) -> str:
     return re.sub(r"[*?\[\\]", r"\\\g<0>", name)
 
 
-def _is_selected(offered: Offered, selection: set[tuple[str, str]] | None) -> bool:
+def _is_selected(offered: OfferedKnob, selection: set[tuple[str, str]] | None) -> bool:
     return offered.usual if selection is None else (offered.knob.host, offered.knob.name) in selection
 
 
@@ -205,7 +205,7 @@ def _with_unique_names(knobs: Sequence[Knob]) -> Iterator[Knob]:
         yield replace(knob, name=f"{knob.name}-{knob.host}") if names.count(knob.name) > 1 else knob
 
 
-def _notes(host: Surveyed) -> tuple[str, ...]:
+def _notes(host: HostSurvey) -> tuple[str, ...]:
     if host.found is None:
         return (f"{host.config.name} could not be inspected: {host.problem}",)
     notes = [f"discovered {host.words}"]
@@ -214,7 +214,7 @@ def _notes(host: Surveyed) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def place_for(url: str, surveyed: Sequence[Surveyed]) -> Path:
+def place_for(url: str, surveyed: Sequence[HostSurvey]) -> Path:
     """Return an unused path for a new profile: in `profiles` of the working directory, else in the user's profiles."""
     here, shipped = Path("profiles"), catalogue.shipped_folder()
     is_shipped = shipped is not None and here.resolve() == shipped.resolve()

@@ -11,7 +11,7 @@ import httpx
 
 from cockpit.model.errors import UsageError
 from cockpit.model.state import Marker, State
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 
 # Environment variable with the webhook's bearer token, which is never recorded.
 TOKEN = "COCKPIT_ANNOTATE_TOKEN"
@@ -33,7 +33,7 @@ class AnnotationStream:
             raise UsageError(f"--annotate: {error}") from None
         if self._url.scheme not in ("http", "https") or not self._url.host or (self._url.port or 1) > _LAST_PORT:
             raise UsageError(
-                f"--annotate {neutral(url, 200)}: invalid URL; write it as https://grafana.example/api/annotations"
+                f"--annotate {sanitize(url, 200)}: invalid URL; write it as https://grafana.example/api/annotations"
             )
         token = os.environ.get(TOKEN, "")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -44,7 +44,7 @@ class AnnotationStream:
         lost = self._total - self._delivered
         return f"--annotate: {self._url.host}: {self._reason}; {lost} of {self._total} markers not sent" if lost else ""
 
-    async def take(self, state: State) -> None:
+    async def send_new(self, state: State) -> None:
         if state.started is None:
             return
         self._total = len(set(state.markers))
@@ -54,7 +54,7 @@ class AnnotationStream:
                 await self._send(marker, state.started.wall)
 
     async def close(self, state: State) -> None:
-        await self.take(state)
+        await self.send_new(state)
         await self._client.aclose()
 
     async def _send(self, marker: Marker, wall: float) -> None:
@@ -67,7 +67,7 @@ class AnnotationStream:
             reason = "" if response.is_success else f"status {response.status_code}"
         if reason:
             self._failures += 1
-            self._reason = neutral(reason, 200)
+            self._reason = sanitize(reason, 200)
         else:
             self._failures = 0
             self._delivered += 1

@@ -15,7 +15,7 @@ _INTERVAL = 0.5
 
 
 class Stream(Protocol):
-    async def take(self, state: State) -> None:
+    async def send_new(self, state: State) -> None:
         """Send new data. Errors of the other tool must not stop the session: report them in `trouble`."""
 
     async def close(self, state: State) -> None:
@@ -27,7 +27,7 @@ class Stream(Protocol):
 
 
 @contextlib.asynccontextmanager
-async def followed(session: Session, streams: Sequence[Stream]) -> AsyncIterator[None]:
+async def streaming(session: Session, streams: Sequence[Stream]) -> AsyncIterator[None]:
     """Send the session's states to the streams until the end of the block."""
     if not streams:
         yield
@@ -52,6 +52,6 @@ async def _follow(session: Session, stream: Stream, ended: asyncio.Event) -> Non
     while not ended.is_set():
         if session.revision != seen:
             seen = session.revision
-            await stream.take(session.state)
+            await stream.send_new(session.state)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(ended.wait(), _INTERVAL)

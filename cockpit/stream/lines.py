@@ -88,7 +88,7 @@ class SessionLines:
         self._runs = 0
         self._begun = False
 
-    def fresh(self, state: State, *, last: bool = False) -> Iterator[AnyLine]:
+    def new_lines(self, state: State, *, last: bool = False) -> Iterator[AnyLine]:
         """Yield the lines that are new in `state`; with `last`, also those of unfinished seconds."""
         if state.started is None:
             return

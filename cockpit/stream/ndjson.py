@@ -21,11 +21,11 @@ class NdjsonStream:
         self._lines = SessionLines()
         self._encoder = msgspec.json.Encoder()
 
-    async def take(self, state: State) -> None:
-        self._put(self._lines.fresh(state))
+    async def send_new(self, state: State) -> None:
+        self._put(self._lines.new_lines(state))
 
     async def close(self, state: State) -> None:
-        self._put(self._lines.fresh(state, last=True))
+        self._put(self._lines.new_lines(state, last=True))
 
     def _put(self, lines: Iterable[AnyLine]) -> None:
         if self.trouble:

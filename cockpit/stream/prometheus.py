@@ -50,7 +50,7 @@ class PrometheusStream:
     def port(self) -> int:
         return int(self._server.server_port)
 
-    async def take(self, state: State) -> None:
+    async def send_new(self, state: State) -> None:
         self._state = state
 
     async def close(self, state: State) -> None:

@@ -12,7 +12,7 @@ from cockpit.model.state import Segment, State
 from cockpit.model.study import Study, StudyRound, StudyRun
 from cockpit.study.judging import spread_of, verdicts_of
 from cockpit.study.plan import steps_of
-from cockpit.study.results import Cell, StudyResult, StudyRunResult
+from cockpit.study.results import StudyCell, StudyResult, StudyRunResult
 
 
 def collect(states: Sequence[State], name: str) -> StudyResult | None:
@@ -85,7 +85,7 @@ def _cpu(points: Sequence[HostPoint], segment: Segment) -> tuple[tuple[float, fl
 
 def _cells(
     study: Study, runs: Sequence[StudyRunResult], rounds: Sequence[StudyRound], done: frozenset[int]
-) -> list[Cell]:
+) -> list[StudyCell]:
     steps = [step for turn in rounds for step in steps_of(study, turn)]
     found = []
     for variant in study.variants:
@@ -97,7 +97,7 @@ def _cells(
                     continue
                 counted = [run.result for run in cell_runs if run.counted]
                 found.append(
-                    Cell(
+                    StudyCell(
                         variant=variant.name,
                         level=level,
                         part=part.name,

@@ -12,16 +12,16 @@ from msgspec.structs import replace
 
 from cockpit.analysis.effects import HEADLINE_SHARE
 from cockpit.analysis.intervals import ALPHA, FIRST_TEST, POWER, Speeds, estimate, minimum_detectable, student_quantile
-from cockpit.analysis.objections import objection, refused
-from cockpit.analysis.other_load import spoiled_rounds
+from cockpit.analysis.objections import objection, with_invalid_effects
+from cockpit.analysis.other_load import round_objections
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Verdict
-from cockpit.analysis.verdict import Planned, judge_rounds, judge_runs
+from cockpit.analysis.verdict import PlannedComparisons, judge_rounds, judge_runs
 from cockpit.analysis.visits import Pairs, round_differences
 from cockpit.analysis.warnings import WarningKind, warning_of
 from cockpit.analysis.windows import Window
 from cockpit.model.study import Study, StudyRound
-from cockpit.study.plan import Comparison, planned, round_of, steps_of
-from cockpit.study.results import Cell, Contradiction, RoundSpread, StudyResult, StudyVerdict
+from cockpit.study.plan import Comparison, planned_comparisons, round_of, steps_of
+from cockpit.study.results import StudyCell, Contradiction, RoundSpread, StudyResult, StudyVerdict
 
 # Outcomes that answer the question of a comparison.
 CONCLUSIVE = (*DIFFERENT, Outcome.EQUIVALENT)
@@ -35,10 +35,10 @@ _VISITS = 3
 _BORROWED = 4
 
 
-Cells = Mapping[tuple[str, float | None, str], Cell]
+Cells = Mapping[tuple[str, float | None, str], StudyCell]
 
 
-def verdicts_of(study: Study, cells: Sequence[Cell], rounds: Sequence[StudyRound]) -> tuple[StudyVerdict, ...]:
+def verdicts_of(study: Study, cells: Sequence[StudyCell], rounds: Sequence[StudyRound]) -> tuple[StudyVerdict, ...]:
     """Return a verdict for the A/A control and each planned comparison, if both cells have counted runs."""
     by_place = {(cell.variant, cell.level, cell.part): cell for cell in cells}
     found = []
@@ -57,10 +57,10 @@ def open_after(study: Study, verdicts: Sequence[StudyVerdict]) -> tuple[Comparis
     for one in verdicts:
         closed.setdefault((one.first, one.other, one.level), []).append(one.closed)
     whole = len(study.passes)
-    return tuple(one for one in planned(study) if not (len(closed.get(one, ())) == whole and all(closed[one])))
+    return tuple(one for one in planned_comparisons(study) if not (len(closed.get(one, ())) == whole and all(closed[one])))
 
 
-def spread_of(study: Study, cells: Sequence[Cell]) -> RoundSpread | None:
+def spread_of(study: Study, cells: Sequence[StudyCell]) -> RoundSpread | None:
     """Return the spread between rounds of the headline's difference, pooled over the A/A comparisons; None: unknown."""
     if study.control is None:
         return None
@@ -185,13 +185,13 @@ def level_words(study: Study, level: float | None) -> str:
     return f"{level:g}/s" if study.plan.open else f"c={level:g}"
 
 
-def _judged(study: Study, first: Cell, other: Cell, others: Cells, considered: set[int], label: str) -> _Judged:
+def _judged(study: Study, first: StudyCell, other: StudyCell, others: Cells, considered: set[int], label: str) -> _Judged:
     """Judge by rounds if there are at least FIRST_TEST, else by runs, with the pooled spread of the other cells.
 
     Spoiled rounds (saturated generator, other load on the host) are left out, in both variants, with a warning; too
     many of them make the verdict invalid.
     """
-    family = Planned(max(1, study.comparisons), study.judge, study.margin)
+    family = PlannedComparisons(max(1, study.comparisons), study.judge, study.margin)
     pairs = _pairs(study, first, other, considered)
     if len(pairs) < FIRST_TEST:
         before, after = (list(_by_round(study, cell).values()) for cell in (first, other))
@@ -206,7 +206,7 @@ def _judged(study: Study, first: Cell, other: Cell, others: Cells, considered: s
         # A lower bound ("at least") may remain with a saturated generator, but nothing with other load.
         loads = [found for found in against if found.cause is Cause.OTHER_LOAD]
         if loads and verdict.outcome is not Outcome.INVALID:
-            verdict = refused(verdict, loads[0])
+            verdict = with_invalid_effects(verdict, loads[0])
         return _Judged(verdict, len(pairs), len(against), len(pairs))
     verdict = judge_rounds(valid, label, study.rounds, family, alike)
     warning = warning_of(WarningKind.ROUNDS_LEFT_OUT, against[0].cause, count=len(against), total=len(pairs))
@@ -214,7 +214,7 @@ def _judged(study: Study, first: Cell, other: Cell, others: Cells, considered: s
     return _Judged(verdict, len(valid), len(against), len(pairs))
 
 
-def _compared_alike(study: Study, first: Cell, others: Cells, considered: set[int]) -> list[Pairs]:
+def _compared_alike(study: Study, first: StudyCell, others: Cells, considered: set[int]) -> list[Pairs]:
     """Return the rounds of `first` paired with each other variant at the same load level and in the same pass."""
     found: list[Pairs] = []
     for (_, level, part), cell in others.items():
@@ -226,11 +226,11 @@ def _compared_alike(study: Study, first: Cell, others: Cells, considered: set[in
 
 def _objections(pairs: Sequence[tuple[list[Window], list[Window]]]) -> list[Objection | None]:
     """Return the objection to each round; None: the round is valid."""
-    return [objection(*pair, other) for pair, other in zip(pairs, spoiled_rounds(pairs), strict=True)]
+    return [objection(*pair, other) for pair, other in zip(pairs, round_objections(pairs), strict=True)]
 
 
 def _pairs(
-    study: Study, first: Cell, other: Cell, considered: set[int] | None = None
+    study: Study, first: StudyCell, other: StudyCell, considered: set[int] | None = None
 ) -> list[tuple[list[Window], list[Window]]]:
     """Return the windows of both cells per round, for rounds with runs of both."""
     before, after = _by_round(study, first), _by_round(study, other)
@@ -238,7 +238,7 @@ def _pairs(
     return [(before[turn], after[turn]) for turn in rounds if considered is None or turn in considered]
 
 
-def _by_round(study: Study, cell: Cell) -> dict[int, list[Window]]:
+def _by_round(study: Study, cell: StudyCell) -> dict[int, list[Window]]:
     """Return the windows by round; runs without a set-up between them together are one value."""
     found: dict[int, list[Window]] = {}
     for run in cell.counted:
@@ -280,7 +280,7 @@ def next_round(study: Study, result: StudyResult | None) -> StudyRound | None:
     number = len(rounds) + 1
     if number > study.all_rounds:
         return None
-    still_open = planned(study)
+    still_open = planned_comparisons(study)
     if result and study.compare and len(rounds) >= study.discard_rounds + FIRST_TEST:
         still_open = open_after(study, result.verdicts)
         if not still_open:

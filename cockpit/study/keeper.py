@@ -20,13 +20,13 @@ from msgspec.structs import replace
 from cockpit.files import open_new
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.load import LoadPlan
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.profiles.profile import Profile
 from cockpit.recording.writer import RecordingWriter
 from cockpit.session.live_session import LiveSession
 from cockpit.session.live_tuning import LiveTuning
 from cockpit.study.journal import FolderLock, Journal, LockRole, read_journal, write_journal
-from cockpit.tuning.applied import PastState
+from cockpit.tuning.applied import HistoryState
 
 DONE = b"done\n"
 READY = b"ready\n"
@@ -107,10 +107,10 @@ def attempts(folder: Path, deadline: float) -> int:
             journal = read_journal(folder)
             if journal is not None:
                 recording.unlink(missing_ok=True)
-                asyncio.run(put_back(folder, journal, recording))
+                asyncio.run(restore_settings(folder, journal, recording))
             return 0
         except CockpitError as error:
-            why = neutral(str(error), 1000)
+            why = sanitize(str(error), 1000)
         if why != reported:
             with os.fdopen(open_new(folder / LOG, os.O_APPEND), "a") as log:
                 log.write(f"{why}\n")
@@ -123,10 +123,10 @@ def attempts(folder: Path, deadline: float) -> int:
 # Timeout (s) for a host's own rollback of an interrupted change: its lease, and the time of its commands.
 OWN_UNDO = 180.0
 _PACE = 0.5
-_UNDER_WAY = (PastState.UNDER_WAY, PastState.ROLLING_BACK)
+_UNDER_WAY = (HistoryState.UNDER_WAY, HistoryState.ROLLING_BACK)
 
 
-async def put_back(folder: Path, journal: Journal, recording: Path) -> Journal:
+async def restore_settings(folder: Path, journal: Journal, recording: Path) -> Journal:
     """Restore every knob's original value, run the actions for the end of the study, and update the journal.
 
     Raises HostError, ChangeRefused, ChangeUndone; the journal is then unchanged.
@@ -174,7 +174,7 @@ async def changes_ended(tuning: LiveTuning, host: str) -> None:
             raise ChangeRefused(f"a change there did not end within {OWN_UNDO:.0f} s", subject=host)
         await asyncio.sleep(_PACE)
     for one in past:
-        if one.state == PastState.HALF_DONE:
+        if one.state == HistoryState.INTERRUPTED:
             await tuning.undo_unfinished(host, one)
 
 

@@ -34,7 +34,7 @@ class StudyStep(NamedTuple):
     level: float | None
 
 
-class Extent(NamedTuple):
+class DurationRange(NamedTuple):
     """Minimum and maximum duration (s). Not `known`: they leave out the runs, whose duration is unknown."""
 
     least: float
@@ -42,7 +42,7 @@ class Extent(NamedTuple):
     known: bool
 
 
-def planned(study: Study) -> tuple[Comparison, ...]:
+def planned_comparisons(study: Study) -> tuple[Comparison, ...]:
     """Return all planned comparisons, without the A/A control."""
     return tuple((first, other, level) for first, other in study.compare for level in study.levels or (None,))
 
@@ -97,7 +97,7 @@ def all_steps(study: Study, last: int | None = None) -> tuple[StudyStep, ...]:
     return tuple(
         step
         for turn in range(1, (study.all_rounds if last is None else last) + 1)
-        for step in steps_of(study, round_of(study, turn, planned(study)))
+        for step in steps_of(study, round_of(study, turn, planned_comparisons(study)))
     )
 
 
@@ -106,7 +106,7 @@ def values_of(study: Study, variant: Variant, originals: Mapping[str, str | None
     return {**{name: originals[name] for name in study.knobs}, **dict(variant.set)}
 
 
-def run_takes(study: Study) -> Extent:
+def run_duration(study: Study) -> DurationRange:
     """Return the duration of one run, with the time around it."""
     plan = study.plan
     longest = inf if plan.duration is None else plan.warmup + plan.duration + RUN_ADDS
@@ -118,19 +118,19 @@ def run_takes(study: Study) -> Extent:
         seconds = min(longest, plan.warmup + plan.requests / plan.rate + RUN_ADDS)
     else:
         known = isfinite(longest)
-        return Extent(RUN_ADDS, longest if known else RUN_ADDS, known)
-    return Extent(seconds, seconds, True)
+        return DurationRange(RUN_ADDS, longest if known else RUN_ADDS, known)
+    return DurationRange(seconds, seconds, True)
 
 
-def takes(
+def total_duration(
     study: Study,
     todo: Iterable[StudyStep],
     knobs: Sequence[Knob],
     actions: Sequence[ServerAction],
     run: float | None = None,
-) -> Extent:
+) -> DurationRange:
     """Return the total duration of the steps. `run` is the mean duration of the runs so far (s), None without any."""
-    one = run_takes(study) if run is None else Extent(run, run, True)
+    one = run_duration(study) if run is None else DurationRange(run, run, True)
     least = most = 0.0
     visit = None
     turns = study.discard + study.runs
@@ -145,9 +145,9 @@ def takes(
         most += turns * (passes * one.most + around)
         visit = step.visit
     if study.knobs:
-        back = max(CHANGE_TAKES[knob.price] for knob in knobs if knob.name in study.knobs)
+        back = max(CHANGE_TAKES[knob.effective_cost] for knob in knobs if knob.name in study.knobs)
         least, most = least + back, most + back
-    return Extent(least, most, one.known)
+    return DurationRange(least, most, one.known)
 
 
 def is_counted(study: Study, step: StudyStep, turn: int) -> bool:
@@ -160,11 +160,11 @@ def first_test(study: Study) -> int:
     return study.discard_rounds + (min(study.rounds, FIRST_TEST) if study.compare else study.rounds)
 
 
-def whole_time(study: Study, knobs: Sequence[Knob], actions: Sequence[ServerAction]) -> Extent:
+def study_duration(study: Study, knobs: Sequence[Knob], actions: Sequence[ServerAction]) -> DurationRange:
     """Return the duration of a study: at least the rounds until the first test, at most all rounds."""
-    least = takes(study, all_steps(study, last=first_test(study)), knobs, actions)
-    most = takes(study, all_steps(study), knobs, actions)
-    return Extent(least.least, most.most, most.known)
+    least = total_duration(study, all_steps(study, last=first_test(study)), knobs, actions)
+    most = total_duration(study, all_steps(study), knobs, actions)
+    return DurationRange(least.least, most.most, most.known)
 
 
 def reloads_left(study: Study, knobs: Sequence[Knob], moved: Collection[str]) -> tuple[str, ...]:
@@ -179,7 +179,7 @@ def _set_up_takes(study: Study, knobs: Sequence[Knob]) -> float:
     costs: dict[str, float] = {}
     for knob in knobs:
         if knob.name in study.knobs:
-            costs[knob.host] = max(costs.get(knob.host, 0.0), CHANGE_TAKES[knob.price])
+            costs[knob.host] = max(costs.get(knob.host, 0.0), CHANGE_TAKES[knob.effective_cost])
     return sum(costs.values())
 
 

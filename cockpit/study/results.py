@@ -39,7 +39,7 @@ class StudyRunResult(msgspec.Struct, frozen=True, kw_only=True):
     cpu: dict[str, tuple[tuple[float, float], ...]] = {}
 
 
-class Cell(msgspec.Struct, frozen=True, kw_only=True):
+class StudyCell(msgspec.Struct, frozen=True, kw_only=True):
     """All runs of a variant at a load level in a pass, over all rounds.
 
     `total` merges the counted runs, None without any. `whole`: the cell's steps in all rounds so far are done;
@@ -116,7 +116,7 @@ class StudyResult(msgspec.Struct, frozen=True, kw_only=True):
     wall: float
     environment: dict[str, str]
     hosts: dict[str, HostFacts]
-    cells: tuple[Cell, ...]
+    cells: tuple[StudyCell, ...]
     verdicts: tuple[StudyVerdict, ...]
     spread: RoundSpread | None = None
     repeated: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, HostError, OutOfReach, TargetError
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError, UnreachableError, TargetError
 from cockpit.model.host_state import HostState
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import RunResult, run_result
@@ -25,17 +25,17 @@ from cockpit.model.study import (
     StudyRun,
     StudyStepEnded,
     StudyStepLost,
-    load_of,
-    warm_up_of,
+    variant_plan,
+    warm_up_plan,
 )
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.session.live_session import LiveSession
 from cockpit.study.collecting import collect
 from cockpit.study.journal import Journal, write_journal
 from cockpit.study.judging import next_round
 from cockpit.study.keeper import StudyGuard, changes_ended
 from cockpit.study.plan import (
-    Extent,
+    DurationRange,
     StudyStep,
     all_steps,
     first_test,
@@ -43,14 +43,14 @@ from cockpit.study.plan import (
     reloads_left,
     round_of,
     steps_of,
-    takes,
+    total_duration,
     values_of,
-    whole_time,
+    study_duration,
 )
 from cockpit.study.results import StudyResult
 from cockpit.tuning.effect import GOOD_RESPONSES, PACE, problem_of
 from cockpit.tuning.probing import probe_of
-from cockpit.tuning.transaction import see_through
+from cockpit.tuning.transaction import wait_despite_cancellation
 
 # Timeout (s) for a host or a target to be available again after a change.
 BACK_WITHIN = 60.0
@@ -73,7 +73,7 @@ class StudyProgress(msgspec.Struct, frozen=True, kw_only=True):
     step: int
     steps: int
     now: str
-    left: Extent
+    left: DurationRange
     result: StudyResult | None = None
 
 
@@ -107,7 +107,7 @@ class Runner:
         self._now = "connecting"
         self._took: list[float] = []
         self._repeats = 0
-        self._known_left: tuple[tuple[int, int, int], Extent] | None = None
+        self._known_left: tuple[tuple[int, int, int], DurationRange] | None = None
 
     @property
     def progress(self) -> StudyProgress:
@@ -123,25 +123,25 @@ class Runner:
             result=self._result,
         )
 
-    def _left(self) -> Extent:
+    def _left(self) -> DurationRange:
         """Return the time left as of the last run or step (see `_time_left`)."""
         now = (self._round.round if self._round else 0, len(self._todo), len(self._took))
         if self._known_left is None or self._known_left[0] != now:
             self._known_left = now, self._time_left()
         return self._known_left[1]
 
-    def _time_left(self) -> Extent:
+    def _time_left(self) -> DurationRange:
         """Estimate the time left: at least to the first test or this round's end, at most to the last round's end."""
         profile, turn = self._source.profile, self._round
         run = sum(self._took) / len(self._took) if self._took else None
         if turn is None:
-            return whole_time(self.study, profile.knobs, profile.actions)
+            return study_duration(self.study, profile.knobs, profile.actions)
         first = max(turn.round, first_test(self.study))
         times = [
-            takes(self.study, [*self._todo, *self._later(turn, last)], profile.knobs, profile.actions, run)
+            total_duration(self.study, [*self._todo, *self._later(turn, last)], profile.knobs, profile.actions, run)
             for last in (first, self.study.all_rounds)
         ]
-        return Extent(times[0].least, times[1].most, times[1].known)
+        return DurationRange(times[0].least, times[1].most, times[1].known)
 
     def _later(self, turn: StudyRound, last: int) -> list[StudyStep]:
         """Return the steps of the rounds after `turn` up to `last`, if no further comparison is closed."""
@@ -170,7 +170,7 @@ class Runner:
         finally:
             self._now = "restoring the settings"
             ending = asyncio.ensure_future(self._put_back())
-            await see_through(ending)
+            await wait_despite_cancellation(ending)
             ending.result()
         self._source.emit(StudyEnded(t=self._source.now()))
         self._write(replace(self.journal, finished=True))
@@ -212,12 +212,12 @@ class Runner:
         while True:
             try:
                 return await self._do(step)
-            except (OutOfReach, ChangeUndone, ChangeRefused) as error:
+            except (UnreachableError, ChangeRolledBack, ChangeRefused) as error:
                 if not self._is_loss(error) or self._repeats == MOST_REPEATS:
                     raise
                 self._repeats += 1
                 self._visit = None
-                detail = neutral(str(error), 400)
+                detail = sanitize(str(error), 400)
                 self._source.emit(StudyStepLost(t=self._source.now(), step=step.number, detail=detail))
                 await self._source.load.stop()
                 self._now = f"waiting for a host: {detail}"
@@ -252,7 +252,7 @@ class Runner:
             await self._set_up(step)
             self._visit = step.visit
         study = self.study
-        plan = load_of(study, step.variant, step.level)
+        plan = variant_plan(study, step.variant, step.level)
         counted: list[int] = []
         for turn in range(1, study.discard + study.runs + 1):
             for part in study.passes:
@@ -276,7 +276,7 @@ class Runner:
         await tuning.reload(reloads_left(self.study, self._source.profile.knobs, changed))
         await self._act(step.variant.before)
         if self.study.warm_up:
-            await self._run(step, Pass(name=WARM_UP), warm_up_of(self.study, step.variant), 0)
+            await self._run(step, Pass(name=WARM_UP), warm_up_plan(self.study, step.variant), 0)
 
     async def _act(self, names: Sequence[str]) -> None:
         for name in names:

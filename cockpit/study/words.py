@@ -7,9 +7,9 @@ import math
 from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.words import metric_words, verdict_line
 from cockpit.model.study import MOST_ROUNDS, Study
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.study.judging import detectable, headline_of, level_words
-from cockpit.study.plan import Extent, first_test
+from cockpit.study.plan import DurationRange, first_test
 from cockpit.study.results import Contradiction, RoundSpread, StudyResult, StudyVerdict
 from cockpit.study.runner import StudyProgress
 
@@ -21,7 +21,7 @@ def progress_words(progress: StudyProgress) -> str:
     return f"round {max(1, progress.round)} of {progress.rounds} · {place}{progress.now}{left}"
 
 
-def round_lines(result: StudyResult, left: Extent) -> list[str]:
+def round_lines(result: StudyResult, left: DurationRange) -> list[str]:
     """Return lines about a study after a round: its comparisons with their verdicts, and the maximum time left."""
     study, done = result.study, result.whole_rounds
     head = f"round {done} of {study.all_rounds} done"
@@ -48,14 +48,14 @@ def state_words(result: StudyResult) -> str:
         words[0] += f": {', '.join(f'{_place(study, one)} {one.verdict.outcome}' for one in closed)}"
     still_open = [one for one in result.verdicts if not one.closed and not one.control]
     words += [f"open: {', '.join(_place(study, one) for one in still_open)}"] if still_open else []
-    return neutral(" · ".join([*words, sensitivity_words(study, result.spread, done=result.whole_rounds)]))
+    return sanitize(" · ".join([*words, sensitivity_words(study, result.spread, done=result.whole_rounds)]))
 
 
 def _place(study: Study, one: StudyVerdict) -> str:
     return " ".join(filter(None, (one.other, level_words(study, one.level), one.part)))
 
 
-def _at_most(left: Extent) -> str:
+def _at_most(left: DurationRange) -> str:
     return f" · at most {length_words(left.most)} left" if left.known and math.isfinite(left.most) else ""
 
 
@@ -99,7 +99,7 @@ def needed_words(one: StudyVerdict) -> str:
     return f"about {one.needed} rounds needed{time}"
 
 
-def extent_words(extent: Extent) -> str:
+def extent_words(extent: DurationRange) -> str:
     """Return `12 min`, `12 to 30 min` or `80 s to 3 min`, with a note if the duration of the runs is unknown."""
     least, most = length_words(extent.least), length_words(extent.most)
     number, _, unit = least.partition(" ")

@@ -67,7 +67,7 @@ class CockpitApp(CockpitBase[object]):
             await self._end_session()
 
     async def run_async(self, **options: Any) -> object:
-        with handled(self._signalled, self.lost_terminal):
+        with signal_handlers(self._signalled, self.lost_terminal):
             returned = await super().run_async(**{"mouse": self.appearance.mouse, **options})
             if self._outlives:
                 await self._run_without_screen()
@@ -150,7 +150,7 @@ class CockpitApp(CockpitBase[object]):
 
 
 @contextlib.contextmanager
-def handled(signalled: Callable[[], None], hung_up: Callable[[], None]) -> Iterator[None]:
+def signal_handlers(signalled: Callable[[], None], hung_up: Callable[[], None]) -> Iterator[None]:
     """Handle SIGINT, SIGTERM and SIGHUP inside the block; no effect outside the main thread."""
     loop = asyncio.get_running_loop()
     handlers = {**dict.fromkeys(_SIGNALS, signalled), signal.SIGHUP: hung_up}

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, get_args
 from cockpit.analysis.baseline import Baseline
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.segment_verdicts import SegmentVerdicts, segment_before
-from cockpit.analysis.thresholds import ThresholdResult, held_so_far
+from cockpit.analysis.thresholds import ThresholdResult, check_thresholds_so_far
 from cockpit.analysis.time_ranges import TimeRange, TimeRanges
 from cockpit.model.errors import UsageError
 from cockpit.model.host_state import HostState, TailPane
@@ -84,22 +84,22 @@ class View:
     details: Mapping[str, Detail] = field(default_factory=dict)
     averages: bool = False
     metrics: bool = False
-    entered: bool = False
+    list_entered: bool = False
     scroll: int = 0
     order: ProcessOrder = "cpu"
-    turned: bool = False
+    reverse_order: bool = False
     folded: bool = True
     filter: str = ""
-    chosen: tuple[int, int] | None = None
+    process: tuple[int, int] | None = None
     frozen: State | None = None
-    held: TailPane | None = None
+    paused_tail: TailPane | None = None
     cursor: float | None = None
     span: float | None = None
 
     @property
-    def inside(self) -> bool:
+    def list_focused(self) -> bool:
         """Whether the arrows scroll the list of the selected host; otherwise they select segments."""
-        return self.entered or self.room != "column"
+        return self.list_entered or self.room != "column"
 
 
 @dataclass(frozen=True)
@@ -122,9 +122,9 @@ class DrawContext:
     extent: tuple[float, float] | None = None
     actions: tuple[Action, ...] = ()
     recording: str = ""
-    trouble: str = ""
+    recording_error: str = ""
     gaps: tuple[str, ...] = ()
-    lost: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()
     verdicts: SegmentVerdicts = field(default_factory=SegmentVerdicts)
     time_ranges: TimeRanges = field(default_factory=TimeRanges)
     baselines: StoredBaselines = field(default_factory=StoredBaselines)
@@ -207,10 +207,10 @@ class DrawContext:
         if self.segment is None:
             return ()
         run = self.segment.run
-        return held_so_far(self.state, run, self.baselines.of(run, self.state.plans[run]))
+        return check_thresholds_so_far(self.state, run, self.baselines.of(run, self.state.plans[run]))
 
     @property
-    def charted(self) -> float:
+    def chart_end(self) -> float:
         """The newest instant in the charts over time: now during load or a change, otherwise their last event."""
         state = self.state
         if state.running is not None or not state.segments or any(not change.outcome for change in state.changes):
@@ -219,12 +219,12 @@ class DrawContext:
         return min(self.now, max([last, *(marker.t for marker in state.markers[-1:])]))
 
     def window(self, width: int) -> ChartWindow:
-        return window_for(self.charted, max(2, width - AXIS - 1), self.view.span, self.view.cursor)
+        return window_for(self.chart_end, max(2, width - AXIS - 1), self.view.span, self.view.cursor)
 
     def cursor(self, window: ChartWindow) -> float | None:
         """Return the start of the cursor's cell in session seconds, at most `charted`; None without a cursor."""
         at = self.view.cursor
-        return None if at is None else window.instant(window.cell(min(at, self.charted)))
+        return None if at is None else window.instant(window.cell(min(at, self.chart_end)))
 
     def time_range(self, start: float, length: float) -> TimeRange | None:
         """Return the load of `length` s from `start`, in whole seconds; a second that has just started is left out."""

@@ -24,7 +24,7 @@ class Footer(Lines):
         room = width - length(always) - 2
         of_screen = footer_entries(_screen_keys(context), len(context.hosts))
         # The keys of the focused pane first.
-        focused = context.view.cursor is not None or (context.host is not None and context.view.inside)
+        focused = context.view.cursor is not None or (context.host is not None and context.view.list_focused)
         keys = [*of_screen, *offered] if focused else [*offered, *of_screen]
         first = key_table.FOOTER_FIRST_CHANGED if context.state.own_changes else key_table.FOOTER_FIRST
         line = ends(packed(_fitting(keys, list(map(str, first)), room), room), always, width)
@@ -45,7 +45,7 @@ def _fitting(keys: list[Line], first: Sequence[str], room: int) -> list[Line]:
 def _screen_keys(context: DrawContext) -> tuple[FooterEntry, ...]:
     if context.view.cursor is not None:
         return key_table.FOOTER_CHARTS
-    if context.host is None or not context.view.inside:
+    if context.host is None or not context.view.list_focused:
         live = isinstance(context.status, LoadStatus) and context.mode is Mode.LIVE
         return (*(key_table.FOOTER_LOAD if live else ()), *key_table.FOOTER_SCREEN)
     of_list = key_table.FOOTER_PROCESSES if context.detail(context.host) == PROCESSES else ()

@@ -11,10 +11,10 @@ from textual.content import Content
 from cockpit.model.fold_load import SATURATED_CPU, SATURATED_LAG
 from cockpit.model.generators import GeneratorState
 from cockpit.model.state import State
-from cockpit.model.text import clock, milliseconds, neutral, si
+from cockpit.model.text import clock, milliseconds, sanitize, si
 from cockpit.tui.dialogs.live_text import LiveText
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.key_names import closing
+from cockpit.tui.key_names import close_binding
 from cockpit.tui.key_table import MainKey
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import Line, Piece, clip, fit
@@ -38,10 +38,10 @@ class Generators(Lines):
 
 
 def _line(generator: GeneratorState, longest: int) -> Line:
-    name: Piece = (fit(neutral(generator.name), longest), "strong")
+    name: Piece = (fit(sanitize(generator.name), longest), "strong")
     if generator.lost is not None:
         t, reason = generator.lost
-        return (("generator ", "dim"), name, (f" LOST at {clock(t)}: {neutral(reason)}", "failed"))
+        return (("generator ", "dim"), name, (f" LOST at {clock(t)}: {sanitize(reason)}", "failed"))
     line: list[Piece] = [("generator ", "dim"), name]
     if generator.last is not None:
         cpu, lag = generator.last.cpu, generator.last.lag
@@ -58,7 +58,7 @@ def _line(generator: GeneratorState, longest: int) -> Line:
 class GeneratorScreen(LiveText):
     """One row per machine that generates load, with the values of its last complete second."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [closing(MainKey.GENERATORS)]
+    BINDINGS: ClassVar[list[BindingType]] = [close_binding(MainKey.GENERATORS)]
     heading = "load generators"
 
     def lines(self, state: State) -> Iterator[Content]:
@@ -69,10 +69,10 @@ def _table(state: State) -> Iterator[Content]:
     """Yield the header, one row per generator, and a legend of the columns."""
     yield Content.styled(_row(_TITLES), "$cockpit-dim")
     for generator in state.generators.values():
-        name = fit(neutral(generator.name), _NAME)
+        name = fit(sanitize(generator.name), _NAME)
         if generator.lost is not None:
             t, reason = generator.lost
-            yield Content.styled(f"{name} LOST at {clock(t)}: {neutral(reason)}", "$cockpit-worse")
+            yield Content.styled(f"{name} LOST at {clock(t)}: {sanitize(reason)}", "$cockpit-worse")
             continue
         last = generator.last
         saturated = last is not None and (last.cpu >= SATURATED_CPU or last.lag >= SATURATED_LAG)

@@ -21,7 +21,7 @@ from cockpit.analysis.verdict_wait import baseline_wait
 from cockpit.files import read_bounded, write_private
 from cockpit.model.knobs import not_yet_active
 from cockpit.model.state import Segment
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.session.controls import Mode
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_table import AppKey, MainKey, SessionKey, TuningKey, ViewKey, key_names
@@ -37,13 +37,13 @@ class Hint(NamedTuple):
 
     name: str
     words: str | Callable[[DrawContext], str]
-    fits: Callable[[DrawContext], bool]
+    applies: Callable[[DrawContext], bool]
 
     def text(self, context: DrawContext) -> str:
         return self.words if isinstance(self.words, str) else self.words(context)
 
 
-def of_change(context: DrawContext) -> str:
+def change_hint(context: DrawContext) -> str:
     """Return the stage of the newest change, the time left to its verdict, or the verdict; "" without a change."""
     state = context.state
     if (rounds := progress(state, context.now)) is not None:
@@ -51,7 +51,7 @@ def of_change(context: DrawContext) -> str:
     if not state.own_changes:
         return ""
     change, segment = state.own_changes[-1], state.segment
-    name = f"change {neutral(change.letter)}"
+    name = f"change {sanitize(change.letter)}"
     if not change.outcome:
         if change.confirm_by is not None:
             return f"{name} is rolled back unless you keep it: {MainKey.TUNE}, then {TuningKey.KEEP}"
@@ -79,7 +79,7 @@ def _of_verdict(context: DrawContext, segment: Segment, name: str) -> str:
     return f"{name} is {verdict.outcome}. {rounds}{MainKey.COMPARE}: reason and all metrics"
 
 
-def to_tune(context: DrawContext) -> str:
+def tuning_hint(context: DrawContext) -> str:
     """Return the hint for the tuning panel, with the seconds of load still needed as a baseline for a change."""
     left = baseline_wait(context.state)
     if left > 0:
@@ -89,13 +89,13 @@ def to_tune(context: DrawContext) -> str:
 
 _HINTS = (
     Hint("load", f"{SessionKey.TOGGLE}: start the load, and stop it", lambda context: context.state.runs == 0),
-    Hint("compare", of_change, lambda context: bool(of_change(context))),
-    Hint("tune", to_tune, lambda context: context.state.runs > 0 and bool(context.state.knobs)),
+    Hint("compare", change_hint, lambda context: bool(change_hint(context))),
+    Hint("tune", tuning_hint, lambda context: context.state.runs > 0 and bool(context.state.knobs)),
     Hint(
         "detail",
         f"{ViewKey.NEXT_DETAIL}: next list below the host; {ViewKey.FOCUS}: focus it",
         # Not during a change.
-        lambda context: context.state.runs > 0 and bool(context.hosts) and not of_change(context),
+        lambda context: context.state.runs > 0 and bool(context.hosts) and not change_hint(context),
     ),
     Hint(
         "compare",
@@ -126,7 +126,7 @@ class Hints:
         """Return the hint that applies now, or ""."""
         if _HIDDEN in self._done or context.mode is not Mode.LIVE:
             return ""
-        return next((hint.text(context) for hint in _HINTS if hint.name not in self._done and hint.fits(context)), "")
+        return next((hint.text(context) for hint in _HINTS if hint.name not in self._done and hint.applies(context)), "")
 
     def done(self, name: str) -> None:
         if any(hint.name == name for hint in _HINTS) and not self._done & {name, _HIDDEN}:

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.style import Style
 
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.session.controls import Action
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_table import DialogKey, FooterEntry, SessionKey, Shortcut, key_named, key_names
@@ -26,7 +26,7 @@ def bindings(keys: Iterable[Shortcut], priority: Collection[Shortcut] = ()) -> l
     return [Binding(key.key, key.action, key.description, priority=key in priority) for key in keys]
 
 
-def closing(
+def close_binding(
     *openers: Shortcut | str, action: str = DialogKey.CLOSE.action, description: str = DialogKey.CLOSE.description
 ) -> Binding:
     """Return the binding that closes a dialog without fields, also by the keys that open it."""
@@ -94,12 +94,12 @@ def action_key(action: Action) -> SessionKey:
     return _SESSION[action.name]
 
 
-def how_to_begin(context: DrawContext) -> list[Piece]:
+def start_hint(context: DrawContext) -> list[Piece]:
     """Return the first key to press, and the profile's question."""
     first = [action for action in context.actions if action.footer][:1]
     lines: list[Piece] = [("", "")] if first else []
     lines += [(f"press {action_key(action)}: {action.label}", "key") for action in first]
     question = " ".join(context.state.started.question.split()) if context.state.started else ""
     if question:
-        lines += [("", ""), (f"“{neutral(question)}”", "dim")]
+        lines += [("", ""), (f"“{sanitize(question)}”", "dim")]
     return lines

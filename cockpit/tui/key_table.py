@@ -161,7 +161,7 @@ class TuningKey(Shortcut):
     UP = "up", "move(-1)", "previous knob"
     DOWN = "down", "move(1)", "next knob"
     SECTION = "tab", "section(1)", "next part", "history, actions"
-    SECTION_BEFORE = "shift+tab", "section(-1)", "previous part"
+    PREVIOUS_SECTION = "shift+tab", "section(-1)", "previous part"
     APPLY = "ctrl+s", "apply", "apply"
     GUARD = "ctrl+g", "guard", "guard", "guard"
     KEEP = "ctrl+y", "keep", "keep", "keep"

@@ -9,7 +9,7 @@ from textual.app import App
 from textual.binding import Binding
 from textual.screen import Screen
 
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.tui.dialogs.help import HelpScreen, help_entries, parsed_entries
 from cockpit.tui.draw_context import Detail, DrawContext
 from cockpit.tui.key_table import (
@@ -38,7 +38,7 @@ class Focus(NamedTuple):
 
 
 @runtime_checkable
-class Helping(Protocol):
+class HasHelp(Protocol):
     """A screen that has its own help page."""
 
     def help_screen(self) -> Screen[None]: ...
@@ -92,11 +92,11 @@ def focus_of(context: DrawContext) -> Focus:
     if context.view.cursor is not None:
         return Focus("the charts over time", _CHARTS)
     host = context.host
-    if host is None or not context.view.inside:
+    if host is None or not context.view.list_focused:
         return Focus("the runs table", _RUNS_TABLE)
     detail = context.detail(host)
     keys = {"processes": _PROCESSES, "tail": _TAIL}.get(detail.kind, _OTHER_LISTS)
-    return Focus(f"{name_of(detail)} of {neutral(host.config.name)}", keys)
+    return Focus(f"{name_of(detail)} of {sanitize(host.config.name)}", keys)
 
 
 def name_of(detail: Detail) -> str:
@@ -124,7 +124,7 @@ def show_help(app: App[Any]) -> None:
     screen = app.screen
     if isinstance(screen, HelpScreen):
         screen.dismiss()
-    elif isinstance(screen, Helping):
+    elif isinstance(screen, HasHelp):
         app.push_screen(screen.help_screen())
     elif keys := keys_of(screen):
         app.push_screen(HelpScreen(keys))

@@ -35,10 +35,10 @@ from cockpit.tui.keys import main_help
 from cockpit.tui.palette import Command, main_commands
 from cockpit.tui.runs.check import CheckScreen
 from cockpit.tui.runs.compare import CompareScreen
-from cockpit.tui.runs.strip import Strip, strip
+from cockpit.tui.runs.strip import StripContents, strip
 from cockpit.tui.runs.strip_lines import VerdictStrip, compact_height, full_height
 from cockpit.tui.runs.table import Runs
-from cockpit.tui.status_lines import HintLine, Losses, Position, TopLine, loss_lines
+from cockpit.tui.status_lines import HintLine, DamageLines, Position, TopLine, loss_lines
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.tiny_screen import TinyScreen
 from cockpit.tui.tuning.rounds import ask
@@ -131,7 +131,7 @@ class MainScreen(ViewKeys):
         yield HostLines()
         yield Generators()
         yield TinyScreen()
-        yield Losses()
+        yield DamageLines()
         yield Position()
         yield HintLine(self.hints)
         yield Footer()
@@ -161,13 +161,13 @@ class MainScreen(ViewKeys):
     def frame(self, force: bool = False) -> None:
         ask_user(self.app, self, lambda: self.session.controls.question)
         context = self.context()
-        recorded = (context.trouble, context.gaps, context.lost)
+        recorded = (context.recording_error, context.gaps, context.damaged)
         session = (context.mode, context.status, context.position, context.extent, recorded, context.lite)
         drawn = (self.session.shown_revision, self.view, session, self.size)
         if drawn == self._drawn and not force:
             return
         self._drawn = drawn
-        self.time_ranges.again()
+        self.time_ranges.reset_budget()
         self._arrange(strip(context), bool(banner(context, self.size.width)))
         for lines in self.query(Lines):
             lines.show(context)
@@ -175,7 +175,7 @@ class MainScreen(ViewKeys):
             # Pending keys are handled first.
             self.call_later(self.frame, True)
 
-    def _arrange(self, verdict: Strip | None, failing: bool) -> None:
+    def _arrange(self, verdict: StripContents | None, failing: bool) -> None:
         layout = layout_for(*self.size)
         hosts = self.session.shown.hosts
         for name in LAYOUTS:
@@ -192,10 +192,10 @@ class MainScreen(ViewKeys):
         self.set_class(self.session.controls.extent is not None, "-extent")
         _set_height(self.query_one(HostLines), len(hosts))
         _set_height(self.query_one(Generators), 0 if layout == "tiny" else generators)
-        _set_height(self.query_one(Losses), losses)
+        _set_height(self.query_one(DamageLines), losses)
         _set_height(self.query_one(Banner), int(failing))
 
-    def _strip_height(self, layout: str, verdict: Strip | None) -> int:
+    def _strip_height(self, layout: str, verdict: StripContents | None) -> int:
         if verdict is None or layout == "tiny":
             return 0
         if self.size.height >= _ROOM_FOR_STRIP and layout == "wide":

@@ -30,31 +30,31 @@ def next_detail(context: DrawContext, step: int) -> View:
     return replace(_unscrolled(view), details={**view.details, host.config.name: following})
 
 
-def averages(context: DrawContext) -> View:
+def toggle_averages(context: DrawContext) -> View:
     return replace(_unscrolled(context.view), averages=not context.view.averages, metrics=False)
 
 
 def all_metrics(context: DrawContext) -> View:
     """Show all metrics of the selected host on the whole screen, or hide them."""
     view = context.view
-    return left(view) if view.metrics else replace(_unscrolled(view), cursor=None, room="alone", metrics=True)
+    return leave_list(view) if view.metrics else replace(_unscrolled(view), cursor=None, room="alone", metrics=True)
 
 
-def alone(context: DrawContext, averages: bool = False) -> View:
+def on_whole_screen(context: DrawContext, averages: bool = False) -> View:
     """Show the selected host on the whole screen with its list or its averages."""
     return replace(_unscrolled(context.view), cursor=None, room="alone", averages=averages, metrics=False)
 
 
-def entered(context: DrawContext, alone: bool) -> View:
+def toggle_list_focus(context: DrawContext, alone: bool) -> View:
     """Focus the list, or remove its focus; `alone`: the list needs the whole screen."""
     view = context.view
-    if view.inside:
-        return left(view)
-    return replace(view, cursor=None, room="alone") if alone else replace(view, cursor=None, entered=True)
+    if view.list_focused:
+        return leave_list(view)
+    return replace(view, cursor=None, room="alone") if alone else replace(view, cursor=None, list_entered=True)
 
 
-def left(view: View) -> View:
-    return replace(_unscrolled(view), entered=False, room="column", metrics=False)
+def leave_list(view: View) -> View:
+    return replace(_unscrolled(view), list_entered=False, room="column", metrics=False)
 
 
 def next_room(context: DrawContext) -> View:
@@ -67,10 +67,10 @@ def back(view: View) -> View:
     """Go one step back: leave the charts, show the newest line of a tail, leave the list, or reset the view."""
     if view.cursor is not None:
         return replace(view, cursor=None)
-    if view.held is not None:
+    if view.paused_tail is not None:
         return _unscrolled(view)
-    if view.inside:
-        return left(view)
+    if view.list_focused:
+        return leave_list(view)
     return replace(_unscrolled(view), segment=None, frozen=None, averages=False, filter="", span=None)
 
 
@@ -85,12 +85,12 @@ def scrolled(context: DrawContext, lines: int, most: int) -> View:
         if not rows:
             return view
         place = max(0, min(place_of(rows, view) + lines, len(rows) - 1))
-        return replace(view, scroll=place, chosen=identity(rows[place][0]))
+        return replace(view, scroll=place, process=identity(rows[place][0]))
     if detail.kind == "tail":
         above = max(0, min(min(view.scroll, most) - lines, most))
-        return replace(view, scroll=above, held=(view.held or host.tails[detail.place]) if above else None)
+        return replace(view, scroll=above, paused_tail=(view.paused_tail or host.tails[detail.place]) if above else None)
     return replace(view, scroll=max(0, min(min(view.scroll, most) + lines, most)))
 
 
 def _unscrolled(view: View) -> View:
-    return replace(view, scroll=0, chosen=None, held=None)
+    return replace(view, scroll=0, process=None, paused_tail=None)

@@ -15,8 +15,8 @@ from textual.content import Content
 from textual.screen import Screen
 
 from cockpit.model.state import Marker
-from cockpit.model.text import clock, neutral
-from cockpit.tui.charts.markers import words_of
+from cockpit.model.text import clock, sanitize
+from cockpit.tui.charts.markers import marker_text
 from cockpit.tui.draw_context import LATENCY_VIEWS, Detail, DrawContext, View, details_of
 from cockpit.tui.key_names import action_key
 from cockpit.tui.key_table import AppKey, CompareKey, MainKey, ViewKey, key_names
@@ -53,7 +53,7 @@ class Command(NamedTuple):
 
 
 @runtime_checkable
-class Commanding(Protocol):
+class HasCommands(Protocol):
     """A screen that has commands in addition to its bindings."""
 
     def commands(self) -> Iterable[Command]: ...
@@ -84,7 +84,7 @@ class CommandProvider(Provider):
 
 def commands_of(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
     """Yield the screen's commands, its bindings, then the global commands; each title once."""
-    extra = screen.commands() if isinstance(screen, Commanding) else ()
+    extra = screen.commands() if isinstance(screen, HasCommands) else ()
     seen: set[str] = set()
     for command in (*extra, *_bound(app, screen), *_global(app)):
         if command.title not in seen:
@@ -133,13 +133,13 @@ def main_commands(
     jump = next((action for action in context.actions if action.name == "jump"), None)
     if jump is not None:
         for marker in markers:
-            title = f"jump to {neutral(marker.sign)} {words_of(marker)}".rstrip()
+            title = f"jump to {sanitize(marker.sign)} {marker_text(marker)}".rstrip()
             yield Command(title, f"{clock(marker.t)}   {marker.kind}", partial(begin, jump, f"{marker.t:.1f}s"))
 
 
 def _hosts(context: DrawContext, show: Callable[[View], None]) -> Iterator[Command]:
     for place, host in enumerate(context.hosts):
-        name = neutral(host.config.name)
+        name = sanitize(host.config.name)
         view = replace(context.view, host=place)
         if len(context.hosts) > 1:
             yield Command(f"show {name}", f"{ViewKey.NEXT_HOST}: next host", partial(show, view))
@@ -151,6 +151,6 @@ def _hosts(context: DrawContext, show: Callable[[View], None]) -> Iterator[Comma
 
 def _title(tails: tuple[str, ...], detail: Detail) -> str:
     if detail.kind == "tail" and detail.place < len(tails):
-        return f"tail {neutral(tails[detail.place], 60)}"
+        return f"tail {sanitize(tails[detail.place], 60)}"
     number = f" {detail.place + 1}" if detail.kind == "page" else ""
     return f"{name_of(detail)}{number}"

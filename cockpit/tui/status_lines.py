@@ -10,7 +10,7 @@ from textual.message import Message
 
 from cockpit.model.fold_load import load_words
 from cockpit.model.load_seconds import LoadSecond
-from cockpit.model.text import clock, elapsed, milliseconds, neutral
+from cockpit.model.text import clock, elapsed, milliseconds, sanitize
 from cockpit.session.controls import LoadPhase, LoadStatus, Mode, PlaybackPhase, PlaybackStatus, SessionStatus
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.hints import Hints
@@ -74,13 +74,13 @@ def _name(context: DrawContext, room: int) -> Line:
     state = context.state
     if state.started is None:
         return (("cockpit", "strong"),)
-    profile, target = neutral(state.started.name), neutral(state.started.target.removeprefix("http://"))
+    profile, target = sanitize(state.started.name), sanitize(state.started.target.removeprefix("http://"))
     name: Line = (("cockpit  ", "strong"), (profile + (f" · {target}" if target else ""), ""))
     if length(name) > room:
         left = room - cell_len(profile) - 2
         rest = ((f"  {shortened(target, left)}", ""),) if target and left >= _TARGET // 2 else ()
         return ((profile, "strong"), *rest)
-    address = neutral(next(iter(state.segments[-1].addresses), "")) if state.segments else ""
+    address = sanitize(next(iter(state.segments[-1].addresses), "")) if state.segments else ""
     at = ((f" at {address}", "dim"),) if address and address not in target else ()
     return (*name, *at) if length((*name, *at)) <= room else name
 
@@ -114,8 +114,8 @@ def run_clock(context: DrawContext) -> Line:
 
 
 def recording(context: DrawContext) -> Line:
-    if context.trouble:
-        return ((f" NOT RECORDING: {neutral(context.trouble)} ", "alarm"), ("  ", ""))
+    if context.recording_error:
+        return ((f" NOT RECORDING: {sanitize(context.recording_error)} ", "alarm"), ("  ", ""))
     if context.recording and context.gaps:
         return (("● rec ", "text"), (f" {context.gaps[-1]} ", "alarm"), ("  ", ""))
     return (("● rec  ", "text"),) if context.recording else ()
@@ -137,7 +137,7 @@ def generator(second: LoadSecond | None, brief: bool = False) -> Line:
 class Position(Lines):
     DEFAULT_CSS = "Position { height: 1; padding: 0 1; }"
 
-    class Sought(Message):
+    class Clicked(Message):
         """A click on an instant (session seconds)."""
 
         def __init__(self, t: float) -> None:
@@ -155,7 +155,7 @@ class Position(Lines):
             return
         start, cells, first, last = self._track
         if 0 <= at.x - start < cells:
-            self.post_message(self.Sought(first + (at.x - start) / max(1, cells - 1) * (last - first)))
+            self.post_message(self.Clicked(first + (at.x - start) / max(1, cells - 1) * (last - first)))
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         if context.extent is None:
@@ -185,17 +185,17 @@ class Position(Lines):
 _MAX_LOSSES = 3  # lines
 
 
-class Losses(Lines):
+class DamageLines(Lines):
     DEFAULT_CSS = "Losses { height: 0; padding: 0 1; }"
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
-        return loss_lines(context.lost)
+        return loss_lines(context.damaged)
 
 
 def loss_lines(lost: tuple[str, ...]) -> list[Line]:
     """Return one line per damaged part; if there are too many, the last line counts the rest."""
     shown = lost if len(lost) <= _MAX_LOSSES else lost[: _MAX_LOSSES - 1]
-    lines: list[Line] = [((" DAMAGED ", "alarm"), (f"  {neutral(part)}", "warn")) for part in shown]
+    lines: list[Line] = [((" DAMAGED ", "alarm"), (f"  {sanitize(part)}", "warn")) for part in shown]
     if len(shown) < len(lost):
         lines.append(((f"           and {len(lost) - len(shown)} more", "warn"),))
     return lines

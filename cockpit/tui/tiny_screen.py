@@ -6,11 +6,11 @@ from textwrap import wrap
 
 from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import segment_warnings
-from cockpit.model.text import milliseconds, neutral, si
+from cockpit.model.text import milliseconds, sanitize, si
 from cockpit.tui.charts.latency_lines import failed_mark
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.hosts.panes import host_line
-from cockpit.tui.key_names import how_to_begin
+from cockpit.tui.key_names import start_hint
 from cockpit.tui.key_table import SessionKey
 from cockpit.tui.runs.strip import strip
 from cockpit.tui.runs.strip_lines import strip_words
@@ -43,7 +43,7 @@ class TinyScreen(Lines):
 def _segment_lines(context: DrawContext, width: int, height: int) -> list[Line]:
     segment = context.segment
     if segment is None:
-        return [((text, role),) for text, role in how_to_begin(context) if text]
+        return [((text, role),) for text, role in start_hint(context) if text]
     latency = segment.counts.latency
     second = context.second
     now = si(second.rate) if second else "no load"
@@ -67,7 +67,7 @@ def _segment_lines(context: DrawContext, width: int, height: int) -> list[Line]:
             (" ms", "dim"),
         ),
         (("errors   ", "dim"), (si(segment.counts.failed), "failed" if segment.counts.failed else "strong")),
-        (("segment  ", "dim"), (f"{segment.number} {neutral(segment.label)}", "")),
+        (("segment  ", "dim"), (f"{segment.number} {sanitize(segment.label)}", "")),
     ]
     verdict = strip(context)
     if verdict is not None and height >= _VERDICT:

@@ -15,11 +15,11 @@ from cockpit.model.state import Marker
 from cockpit.model.text import clock
 from cockpit.session.loop import Session
 from cockpit.tui import navigation
-from cockpit.tui.autopilot.board import BoardScreen
+from cockpit.tui.autopilot.board import EvaluationsScreen
 from cockpit.tui.charts import cursor
-from cockpit.tui.charts.markers import all_markers, words_of
+from cockpit.tui.charts.markers import all_markers, marker_text
 from cockpit.tui.charts.throughput import Throughput
-from cockpit.tui.dialogs.prompt import FilterScreen, PickScreen
+from cockpit.tui.dialogs.prompt import FilterScreen, ChoiceScreen
 from cockpit.tui.draw_context import PROCESS_ORDERS, DrawContext, ProcessOrder, StoredBaselines, View
 from cockpit.tui.hints import Hints
 from cockpit.tui.hosts.panes import HostPanes
@@ -69,9 +69,9 @@ class ViewKeys(Screen[None]):
             extent=controls.extent,
             actions=controls.actions,
             recording=recorder.path if recorder else "",
-            trouble=recorder.trouble if recorder else "",
+            recording_error=recorder.trouble if recorder else "",
             gaps=recorder.gaps if recorder else (),
-            lost=controls.lost,
+            damaged=controls.lost,
             verdicts=self.verdicts,
             time_ranges=self.time_ranges,
             baselines=self.baselines,
@@ -128,7 +128,7 @@ class ViewKeys(Screen[None]):
 
     def action_cursor(self) -> None:
         """Focus the charts over time, or leave them."""
-        self._over_time(cursor.begun)
+        self._over_time(cursor.toggle_cursor)
 
     def action_zoom(self, step: int) -> None:
         """Show less time, or more."""
@@ -141,7 +141,7 @@ class ViewKeys(Screen[None]):
         here = context.now if self.view.cursor is None else self.view.cursor
         # A marker in the cursor's cell can be later than the start of the cell.
         nearest = min(range(len(markers)), key=lambda at: abs(markers[at].t - here), default=None)
-        lines = [f"{clock(marker.t)}  {marker.sign[:1] or '▸'}  {words_of(marker)}" for marker in markers]
+        lines = [f"{clock(marker.t)}  {marker.sign[:1] or '▸'}  {marker_text(marker)}" for marker in markers]
 
         def picked(at: int | None) -> None:
             if at is not None:
@@ -149,14 +149,14 @@ class ViewKeys(Screen[None]):
 
         none = ("", "No markers yet: changes, notes, restarts and lost hosts add markers")
         hint = key_hints(("Enter", ": move the cursor there") if lines else none, (DialogKey.CLOSE, ": close"))
-        self.app.push_screen(PickScreen("markers", lines, nearest, hint, wide=True), picked)
+        self.app.push_screen(ChoiceScreen("markers", lines, nearest, hint, wide=True), picked)
 
     def action_board(self) -> None:
         """Show the evaluations of the search of this session."""
         if self.session.shown.autopilot is None:
             self.show_reason("no search in this session; to start a search: cockpit autopilot PROFILE")
             return
-        self.app.push_screen(BoardScreen(self.session))
+        self.app.push_screen(EvaluationsScreen(self.session))
 
     def markers(self) -> list[Marker]:
         """Return all markers of the session or recording, oldest first."""
@@ -170,7 +170,7 @@ class ViewKeys(Screen[None]):
         else:
             self._over_time(cursor.placed_at, t)
 
-    def on_chart_pointed(self, event: cursor.Chart.Pointed) -> None:
+    def on_chart_pointed(self, event: cursor.Chart.Clicked) -> None:
         self._over_time(cursor.placed_at, event.t)
 
     def _over_time(self, change: Callable[..., View], *more: float) -> None:
@@ -202,11 +202,11 @@ class ViewKeys(Screen[None]):
     def action_order(self) -> None:
         """Sort the processes by the next column."""
         at = PROCESS_ORDERS.index(self.view.order) + 1
-        self.set_view(replace(self.view, order=PROCESS_ORDERS[at % len(PROCESS_ORDERS)], turned=False))
+        self.set_view(replace(self.view, order=PROCESS_ORDERS[at % len(PROCESS_ORDERS)], reverse_order=False))
 
     def action_turn(self) -> None:
         """Reverse the order of the processes."""
-        self.set_view(replace(self.view, turned=not self.view.turned))
+        self.set_view(replace(self.view, reverse_order=not self.view.reverse_order))
 
     def action_fold(self) -> None:
         """Show identical processes one by one, or folded into one line."""
@@ -235,19 +235,19 @@ class ViewKeys(Screen[None]):
         context = self.context()
         selected = navigation.host_at(context, number)
         if not self._in_sight():
-            self.set_view(navigation.alone(replace(context, view=selected)))
+            self.set_view(navigation.on_whole_screen(replace(context, view=selected)))
         else:
             self.set_view(navigation.next_room(context) if selected.host == self.view.host else selected)
 
     def action_process(self, number: int, pid: int, start: int) -> None:
         """Select a process of a host."""
         view = navigation.host_at(self.context(), number)
-        self.set_view(replace(view, cursor=None, entered=True, chosen=(pid, start)))
+        self.set_view(replace(view, cursor=None, list_entered=True, process=(pid, start)))
 
     def action_sort_by(self, number: int, order: ProcessOrder) -> None:
         """Sort the processes by a column, or reverse the order of the current column."""
         view = navigation.host_at(self.context(), number)
-        self.set_view(replace(view, order=order, turned=view.order == order and not view.turned))
+        self.set_view(replace(view, order=order, reverse_order=view.order == order and not view.reverse_order))
 
     def action_segment(self, number: int) -> None:
         """Select a segment; compare it if it is selected."""
@@ -261,7 +261,7 @@ class ViewKeys(Screen[None]):
         """Press a key, as a click on its name does."""
         self.app.simulate_key(key)
 
-    def on_position_sought(self, event: Position.Sought) -> None:
+    def on_position_sought(self, event: Position.Clicked) -> None:
         self._jump(event.t)
 
     def action_room(self) -> None:
@@ -274,19 +274,19 @@ class ViewKeys(Screen[None]):
         self.end_hint("detail")
         if self._has_hosts():
             context = self.context()
-            change = navigation.next_detail(context, step) if self._in_sight() else navigation.alone(context)
+            change = navigation.next_detail(context, step) if self._in_sight() else navigation.on_whole_screen(context)
             self.set_view(change)
 
     def action_enter(self) -> None:
         """Focus the list of the selected host, or leave it."""
         if self._has_hosts():
-            self.set_view(navigation.entered(self.context(), alone=not self.hosts_beside()))
+            self.set_view(navigation.toggle_list_focus(self.context(), alone=not self.hosts_beside()))
 
     def action_averages(self) -> None:
         """Show averages of every host over the selected segment instead of the list."""
         if self._has_hosts():
             context = self.context()
-            change = navigation.averages(context) if self._in_sight() else navigation.alone(context, averages=True)
+            change = navigation.toggle_averages(context) if self._in_sight() else navigation.on_whole_screen(context, averages=True)
             self.set_view(change)
 
     def action_metrics(self) -> None:
@@ -318,7 +318,7 @@ class ViewKeys(Screen[None]):
 
     def inside(self) -> bool:
         """Return whether the list of a host has the focus."""
-        return self.view.inside and bool(self.session.shown.hosts)
+        return self.view.list_focused and bool(self.session.shown.hosts)
 
     def scroll_detail(self, lines: int) -> None:
         if self.inside():

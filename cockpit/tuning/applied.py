@@ -41,7 +41,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     new: bytes | None
 
 
-class Switch(msgspec.Struct, frozen=True, kw_only=True):
+class LiveChange(msgspec.Struct, frozen=True, kw_only=True):
     """The change of a live value; `got` is the value that the host reports after it ("": `new`)."""
 
     knob: Knob
@@ -50,7 +50,7 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True):
     got: str = ""
 
 
-class Applied(msgspec.Struct, frozen=True, kw_only=True):
+class AppliedChange(msgspec.Struct, frozen=True, kw_only=True):
     """A confirmed change: test passed, reload accepted, values read back, active except for the `inactive` knobs.
 
     `notes` are shown to the user: corrections by the server, a directive that is set twice, foreign edits found by an
@@ -61,7 +61,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     settings: tuple[Setting, ...]
     files: tuple[FileChange, ...] = ()
     edits: tuple[Edit, ...] = ()
-    switches: tuple[Switch, ...] = ()
+    switches: tuple[LiveChange, ...] = ()
     notes: tuple[str, ...] = ()
     change: str = ""
     inactive: tuple[Knob, ...] = ()
@@ -73,7 +73,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
         return "written" if names and all(setting.knob in names for setting in self.settings) else "applied"
 
 
-class About(msgspec.Struct, frozen=True, kw_only=True):
+class ChangeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about a change, stored on its host before it starts.
 
     `who` requested the change, `when` (epoch s). `places` identify the changed values, independent of knob names.
@@ -89,7 +89,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     inactive: tuple[str, ...] = ()
 
 
-class PastState(StrEnum):
+class HistoryState(StrEnum):
     """State of a change in a host's history. Rolled back: by the host itself. Undone: by a later change."""
 
     APPLIED = "applied"
@@ -97,15 +97,15 @@ class PastState(StrEnum):
     ROLLED_BACK = "rolled back"
     ROLLING_BACK = "being rolled back"
     UNDER_WAY = "under way"
-    HALF_DONE = "left half done"
+    INTERRUPTED = "left half done"
 
 
-class Past(msgspec.Struct, frozen=True, kw_only=True):
+class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A change in a host's history. `change` is its directory there, `undone_by` the name of the undo."""
 
     change: str
-    about: About
-    state: PastState
+    about: ChangeFacts
+    state: HistoryState
     undone_by: str = ""
 
     @property

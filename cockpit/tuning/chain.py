@@ -22,7 +22,7 @@ class Chain(NamedTuple):
     """
 
     hops: tuple[Hop, ...] = ()
-    doubt: str = ""
+    uncertainty: str = ""
 
     @property
     def servers(self) -> tuple[RunningServer, ...]:
@@ -48,9 +48,9 @@ async def follow(
         pattern = UPSTREAMS.get(server.startup.kind) if server.startup else None
         if server.startup is None or pattern is None:
             continue
-        if server.startup.doubt:
+        if server.startup.uncertainty:
             # The paths of its files are only assumed.
-            doubts.append(f"{server.title}: {server.startup.doubt}")
+            doubts.append(f"{server.title}: {server.startup.uncertainty}")
             continue
         read = await configuration(server)
         doubts += [f"{server.title}: {gap}" for gap in read.read.gaps[:1]]
@@ -68,7 +68,7 @@ async def follow(
     return Chain(tuple(found), next(iter(doubts), ""))
 
 
-def serving(servers: Sequence[RunningServer], port: int) -> RunningServer | None:
+def server_on_port(servers: Sequence[RunningServer], port: int) -> RunningServer | None:
     """Return the server that listens on a port; if no listener is known, the only server; None: unknown."""
     listening = [server for server in servers if port in server.ports]
     return listening[0] if listening else servers[0] if len(servers) == 1 else None

@@ -12,10 +12,10 @@ from typing import NamedTuple, Protocol
 from cockpit.model.events import Stage
 from cockpit.tuning.effect import Identify, Probe
 from cockpit.tuning.plan import Plan
-from cockpit.tuning.server_check import ReadBy
+from cockpit.tuning.server_check import FileReader
 
 
-class Patience(NamedTuple):
+class Timeouts(NamedTuple):
     """Timeouts (s).
 
     `command`: of a command in the profile; `reach`: to reconnect to a lost host; `effect`: until the change must be
@@ -28,10 +28,10 @@ class Patience(NamedTuple):
     lease: int = 30
 
 
-PATIENCE = Patience()
+PATIENCE = Timeouts()
 
 
-class Watch(Protocol):
+class ChangeObserver(Protocol):
     """Observes a change."""
 
     def begun(self, plan: Plan) -> None:
@@ -59,13 +59,13 @@ class ChangeOptions(NamedTuple):
     knobs (None: not checked). `port` is the target's port if the target is on this host.
     """
 
-    patience: Patience = PATIENCE
+    patience: Timeouts = PATIENCE
     probe: Probe | None = None
     approval: Approval | None = None
-    watch: Watch | None = None
+    watch: ChangeObserver | None = None
     who: str = ""
     identify: Identify | None = None
-    readers: Callable[[], Awaitable[Sequence[ReadBy]]] | None = None
+    readers: Callable[[], Awaitable[Sequence[FileReader]]] | None = None
     port: int | None = None
 
     def report(self, stage: Stage, seconds: float | None = None) -> None:

@@ -6,7 +6,7 @@ All functions raise ConfigError, with a message of one line without the file's n
 from __future__ import annotations
 
 from cockpit.model.knobs import Knob
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.servers.editing import ConfigError, ConfigValue, Grammar
 from cockpit.servers.registry import GRAMMARS
 
@@ -34,9 +34,9 @@ def place(knob: Knob, real: str) -> str:
 def spell(knob: Knob, text: bytes, value: str) -> bytes:
     """Return the bytes of a value as written in the file; unchanged bytes if the file has this value already."""
     grammar = _grammar(knob)
-    if why := knob.refuses(value) or ("" if knob.choices else grammar.refusal(_name(knob), value)):
+    if why := knob.value_error(value) or ("" if knob.choices else grammar.refusal(_name(knob), value)):
         raise ConfigError(f"{knob.shown(value, 80)!r} {why}")
-    if neutral(value) != value:
+    if sanitize(value) != value:
         raise ConfigError("a value is one line of text, at most 4096 characters, without control characters")
     now = read(knob, text)
     if now.raw is not None and now.value == value:

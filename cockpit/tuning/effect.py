@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cockpit.model.errors import ChangeRefused, TargetError
 from cockpit.model.knobs import Knob
-from cockpit.model.text import counted, neutral
+from cockpit.model.text import count_text, sanitize
 from cockpit.servers.registry import CHATTER, CORRECTION, ERROR_LOGS, FAILURE
 from cockpit.tuning import files, pending, scripts
 from cockpit.tuning.generation import Generation, ServerProcess
@@ -63,7 +63,7 @@ class EffectWatch:
         identify: Identify | None = None,
     ) -> None:
         self.notes: list[str] = []
-        self.lingers = False
+        self.has_old_workers = False
         self._shell = shell
         self._change = change
         self._lease = lease
@@ -93,7 +93,7 @@ class EffectWatch:
                 await self._update(loop.time() < deadline)
                 wrong = await problem_of(self._probe)
                 good = 0 if wrong else good + 1
-                if good >= GOOD_RESPONSES and all(one.is_fresh and not one.lingering for one in self._generations):
+                if good >= GOOD_RESPONSES and all(one.is_fresh and not one.old_workers for one in self._generations):
                     self._note_names()
                     return "" if self._generations else await self._logged_failure()
                 if loop.time() >= deadline and self._search is None:
@@ -144,7 +144,7 @@ class EffectWatch:
 
     async def _logged_failure(self) -> str:
         """Return the server's reason, from its log, for rejecting the new configuration; "" if unknown."""
-        why = gave_up((await self._logged()).decode("utf-8", "replace"))
+        why = failure_line((await self._logged()).decode("utf-8", "replace"))
         return f"{self._log.file} reports: {why}" if self._log and why else ""
 
     async def _poll(self, generation: Generation) -> frozenset[ServerProcess]:
@@ -190,9 +190,9 @@ class EffectWatch:
             missing = await self._missing(stale) if stale else ""
             return "; ".join(filter(None, (wrong or missing, await self._logged_failure())))
         self._note_names()
-        if lingering := sum(one.lingering for one in self._generations):
-            self.lingers = True
-            self.notes.append(f"{counted(lingering, 'old worker')} still serving requests with the old values")
+        if lingering := sum(one.old_workers for one in self._generations):
+            self.has_old_workers = True
+            self.notes.append(f"{count_text(lingering, 'old worker')} still serving requests with the old values")
         return ""
 
 
@@ -212,15 +212,15 @@ def corrections(text: str) -> list[str]:
     for line in text.splitlines():
         match = _CORRECTED.search(line)
         if match and _CORRECTION_WORDS.search(match[1]) and not _CHATTER.search(line):
-            found.append(neutral(match[1].strip(), 400))
+            found.append(sanitize(match[1].strip(), 400))
     return list(dict.fromkeys(found))
 
 
-def gave_up(text: str) -> str:
+def failure_line(text: str) -> str:
     """Return the first line of a log about a failed start or reload, without timestamp and source; "" without one."""
     found = _FAILED.search(text)
     reason = next(filter(None, found.groups()), "") if found else ""
-    return neutral(reason.strip(), 400)
+    return sanitize(reason.strip(), 400)
 
 
 def _logs_of(knobs: Sequence[Knob]) -> tuple[str, ...]:
@@ -240,7 +240,7 @@ async def _log_end(shell: Remote, logs: Sequence[str]) -> _Log | None:
     return _Log(lines[1], size, inode)
 
 
-async def serving(probe: Probe | None, seconds: float) -> str:
+async def wait_for_good_response(probe: Probe | None, seconds: float) -> str:
     """Wait at most `seconds` for a good response of the target; return "", or the problem of the last one."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
@@ -249,7 +249,7 @@ async def serving(probe: Probe | None, seconds: float) -> str:
     return wrong
 
 
-async def must_serve(probe: Probe | None) -> None:
+async def require_good_response(probe: Probe | None) -> None:
     """Raise ChangeRefused if the target gives no good response before the change."""
     if wrong := await problem_of(probe):
         raise ChangeRefused(f"the target fails without the change: {wrong}; nothing was changed")

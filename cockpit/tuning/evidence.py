@@ -15,7 +15,7 @@ from cockpit.tuning.effect import PACE
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import SHOWN_BY, STARTED
-from cockpit.tuning.server_check import ReadBy
+from cockpit.tuning.server_check import FileReader
 
 # Seconds by which a file must be newer than a process: start times have whole seconds of an adjusted clock.
 _CLOCK_ERROR = 2
@@ -23,7 +23,7 @@ _CLOCK_ERROR = 2
 _RETRIES = 3
 
 
-class Shown(NamedTuple):
+class ShownValue(NamedTuple):
     """A knob's value as a running server shows it, in its part `source`.
 
     `agrees`: whether it is the value in the file; None: undecidable, other values would show the same.
@@ -47,7 +47,7 @@ class FileState(NamedTuple):
     server reads only at its start, which was before the edit.
     """
 
-    shown: tuple[Shown, ...] = ()
+    shown: tuple[ShownValue, ...] = ()
     unseen: tuple[Knob, ...] = ()
     is_read: bool = False
     is_newer: bool = False
@@ -56,7 +56,7 @@ class FileState(NamedTuple):
 
 async def shown_by(
     remote: Remote, instance: Instance, knob: Knob, value: str | None, port: int | None = None
-) -> Shown | None:
+) -> ShownValue | None:
     """Return a knob's value as the server shows it; None: not shown. `port` is the target's. Raises HostError."""
     evidence = SHOWN.get(knob.kind, {}).get(knob.directive.lower())
     if evidence is None or value is None or knob.secret or instance.process.origin == "container":
@@ -70,7 +70,7 @@ async def shown_by(
     except (ValueError, ArithmeticError):
         agrees = None
     words = line if evidence.is_whole else line.partition(" ")[0]
-    return Shown(knob, evidence.source, words, agrees) if line else None
+    return ShownValue(knob, evidence.source, words, agrees) if line else None
 
 
 async def after_change(
@@ -123,9 +123,9 @@ async def _instances(
     return found
 
 
-def _certain(readers: Collection[ReadBy], names: Collection[str]) -> dict[str, Instance]:
+def _certain(readers: Collection[FileReader], names: Collection[str]) -> dict[str, Instance]:
     """Return the servers that certainly read these knobs, by knob name."""
-    certain = [(one.instance, one) for one in readers if one.instance and not one.doubt and not one.wrong]
+    certain = [(one.instance, one) for one in readers if one.instance and not one.uncertainty and not one.wrong]
     return {knob.name: instance for instance, one in certain for knob in one.knobs if knob.name in names}
 
 
@@ -137,7 +137,7 @@ async def _settled(
     setting: Setting,
     options: ChangeOptions,
     seconds: float,
-) -> Shown | None:
+) -> ShownValue | None:
     """Wait at most `seconds` until the server shows the new value; return the shown value, None: not shown.
 
     Raises Failure if the server still shows the old value and `seconds` is not 0.
@@ -158,7 +158,7 @@ async def _settled(
     return found
 
 
-async def state_of(remote: Remote, one: ReadBy, port: int | None) -> FileState:
+async def state_of(remote: Remote, one: FileReader, port: int | None) -> FileState:
     """Compare a file with the running server that reads it. Raises ChangeRefused for an unreadable file, HostError."""
     instance = one.instance
     if instance is None or one.knobs[0].kind not in DIRECTIVES:
@@ -181,15 +181,15 @@ async def state_of(remote: Remote, one: ReadBy, port: int | None) -> FileState:
     return FileState(tuple(shown), tuple(unseen), is_read, is_newer, tuple(awaiting))
 
 
-async def _live(remote: Remote, knob: Knob, value: str | None) -> Shown | None:
+async def _live(remote: Remote, knob: Knob, value: str | None) -> ShownValue | None:
     """Return a knob's value in the running server, read by its command; None if its file has no value."""
     if value is None:
         return None
     now = await pending.get(remote, live.getter(knob))
-    return Shown(knob, "its command", now, now == knob.printed(value))
+    return ShownValue(knob, "its command", now, now == knob.printed(value))
 
 
-async def _times(remote: Remote, one: ReadBy, instance: Instance) -> tuple[int, int | None, int | None]:
+async def _times(remote: Remote, one: FileReader, instance: Instance) -> tuple[int, int | None, int | None]:
     """Return the times (epoch s) of the file's last edit, the server's start, and its last read (None: unknown)."""
     kind, pid = instance.startup.kind, str(instance.process.pid)
     edited, *starts = await _starts(remote, one.file, pid)

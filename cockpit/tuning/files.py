@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from cockpit.hosts.shell import Completed
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.tuning import scripts
 from cockpit.tuning.reason import last_part
 from cockpit.tuning.remote import Remote
@@ -93,14 +93,14 @@ async def read_if_present(shell: Remote, host: str, file: str) -> HostFile:
 
 
 async def _read(shell: Remote, host: str, file: str) -> Completed:
-    if not file.startswith("/") or neutral(file) != file:
-        raise ChangeRefused(f"{neutral(file, 200)}: write a knob's file as an absolute path", subject=host)
+    if not file.startswith("/") or sanitize(file) != file:
+        raise ChangeRefused(f"{sanitize(file, 200)}: write a knob's file as an absolute path", subject=host)
     return await run(shell, scripts.READ, file, str(MOST_BYTES))
 
 
 def _host_file(host: str, file: str, done: Completed) -> HostFile:
     if done.exit_status != 0:
-        raise ChangeRefused(f"{file}: {why(done)}", subject=host)
+        raise ChangeRefused(f"{file}: {error_reason(done)}", subject=host)
     path, _, data = done.stdout.partition(b"\0")
     return HostFile(host, file, _real(host, file, path), data, sha256(data))
 
@@ -108,7 +108,7 @@ def _host_file(host: str, file: str, done: Completed) -> HostFile:
 def _real(host: str, file: str, path: bytes) -> str:
     """Return the path behind links. Raises ChangeRefused if it is not printable."""
     real = path.decode("utf-8", "surrogateescape")
-    if neutral(real) != real:
+    if sanitize(real) != real:
         problem = "it is a link to a file whose name has control characters or is not UTF-8"
         raise ChangeRefused(f"{file}: {problem}", subject=host)
     return real
@@ -119,7 +119,7 @@ async def open_change(shell: Remote, host: str) -> str:
     done = await run(shell, scripts.OPEN)
     path = done.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
     if done.exit_status != 0 or not CHANGE_DIRECTORY.fullmatch(path):
-        raise ChangeRefused(f"no backup possible: {why(done)}; nothing was changed", subject=host)
+        raise ChangeRefused(f"no backup possible: {error_reason(done)}; nothing was changed", subject=host)
     return path
 
 
@@ -198,10 +198,10 @@ async def run(shell: Remote, script: str, *arguments: str, input: bytes = b"", s
 
 def _refusal(file: HostFile, done: Completed) -> str:
     foreign = done.exit_status == scripts.FOREIGN
-    return f"{file.file}: {CHANGED_SINCE if foreign else why(done)}"
+    return f"{file.file}: {CHANGED_SINCE if foreign else error_reason(done)}"
 
 
-def why(done: Completed) -> str:
+def error_reason(done: Completed) -> str:
     """Return the reason in a tool's last message, as in `cp: cannot create regular file 'x': Read-only file system`."""
     complaint = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
     return last_part(complaint) or f"exit status {done.exit_status}"

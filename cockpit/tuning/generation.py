@@ -38,7 +38,7 @@ class Generation:
         self.master = master
         self.is_lost = False
         self.is_fresh = False
-        self.lingering = 0
+        self.old_workers = 0
         self.namesakes = 0
         self._is_known = bool(master)
         # Identity of the master, or of the only server with that name; None: not seen yet.
@@ -64,7 +64,7 @@ class Generation:
         """Compare the processes with those before the reload."""
         if self._is_known:
             self._watch_master(processes)
-        self.lingering = len(self._before & {one.identity for one in processes})
+        self.old_workers = len(self._before & {one.identity for one in processes})
         now = {one.identity for one in self._workers(processes)}
         self.is_fresh = not self.is_lost and (not self._before or bool(now - self._before))
 

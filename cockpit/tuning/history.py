@@ -10,50 +10,50 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from cockpit.model.errors import ChangeRefused, UsageError
-from cockpit.model.text import neutral
-from cockpit.tuning.applied import Past, PastState
+from cockpit.model.text import sanitize
+from cockpit.tuning.applied import HistoryEntry, HistoryState
 
 
-def ordered(found: Iterable[Past]) -> list[Past]:
+def ordered(found: Iterable[HistoryEntry]) -> list[HistoryEntry]:
     """Return the changes of one host, newest first; `undone_by` of an undone change is the name of the undo."""
     undone: dict[str, str] = {}
     history = []
     for past in sorted(found, key=lambda past: (past.begun, past.about.when), reverse=True):
-        if past.state == PastState.APPLIED and past.change in undone:
-            past = replace(past, state=PastState.UNDONE, undone_by=undone[past.change])
-        elif past.state == PastState.APPLIED and past.about.undoes:
+        if past.state == HistoryState.APPLIED and past.change in undone:
+            past = replace(past, state=HistoryState.UNDONE, undone_by=undone[past.change])
+        elif past.state == HistoryState.APPLIED and past.about.undoes:
             undone.setdefault(past.about.undoes, past.name)
         history.append(past)
     return history
 
 
-def next_to_undo(history: Sequence[Past]) -> Past | None:
+def next_to_undo(history: Sequence[HistoryEntry]) -> HistoryEntry | None:
     """Return the change that an undo without a name undoes; None at the end of the history.
 
     That is an interrupted change, else the newest applied change that is not an undo.
     """
-    interrupted = (past for past in history if past.state == PastState.HALF_DONE)
-    applied = (past for past in history if past.state == PastState.APPLIED and not past.about.undoes)
+    interrupted = (past for past in history if past.state == HistoryState.INTERRUPTED)
+    applied = (past for past in history if past.state == HistoryState.APPLIED and not past.about.undoes)
     return next(interrupted, None) or next(applied, None)
 
 
-def named(histories: Iterable[tuple[str, Past]], name: str) -> tuple[str, Past]:
+def named(histories: Iterable[tuple[str, HistoryEntry]], name: str) -> tuple[str, HistoryEntry]:
     """Return the host and the change with that name. Raises UsageError, ChangeRefused if it cannot be undone."""
     found = [(host, past) for host, past in histories if name in (past.name, past.change.rpartition("/")[2])]
     if not found:
-        raise UsageError(f"unknown change {neutral(name, 80)!r}; tune PROFILE history lists the names")
+        raise UsageError(f"unknown change {sanitize(name, 80)!r}; tune PROFILE history lists the names")
     if len(found) > 1:
         full = ", ".join(past.change.rpartition("/")[2] for _, past in found)
         raise UsageError(f"{name}: {len(found)} changes have this name; use one of {full}")
     past = found[0][1]
-    if past.state == PastState.UNDONE:
+    if past.state == HistoryState.UNDONE:
         raise ChangeRefused(f"{name}: already undone by {past.undone_by}; undo {past.undone_by} to redo {name}")
-    if past.state not in (PastState.APPLIED, PastState.HALF_DONE):
+    if past.state not in (HistoryState.APPLIED, HistoryState.INTERRUPTED):
         raise ChangeRefused(f"{name}: nothing to undo, it is {past.state}")
     return found[0]
 
 
-def check_newer(history: Sequence[Past], past: Past) -> None:
+def check_newer(history: Sequence[HistoryEntry], past: HistoryEntry) -> None:
     """Raise ChangeRefused if a newer applied change of the host touched a value of this one.
 
     A newer change and its undo cancel each other.
@@ -61,7 +61,7 @@ def check_newer(history: Sequence[Past], past: Past) -> None:
     newer = history[: history.index(past)]
     names = {each.change for each in newer}
     for each in newer:
-        counts = each.state == PastState.APPLIED and each.about.undoes not in names
+        counts = each.state == HistoryState.APPLIED and each.about.undoes not in names
         if counts and set(each.about.places) & set(past.about.places):
             knobs = ", ".join(setting.knob for setting in each.about.settings)
             raise ChangeRefused(f"{past.name}: {each.name} changed {knobs} since; undo {each.name} first")

@@ -58,7 +58,7 @@ async def take_inventory(remote: Remote, host: str) -> Inventory:
     libraries = (f"{program}={pattern}" for program, pattern in LIBRARIES.items())
     done = await files.run(remote, script, *map(" ".join, (FILES, TEXTS, versions, variables, libraries)))
     if done.exit_status != 0 and not done.stdout:
-        raise ChangeRefused(f"{host}: {files.why(done)}")
+        raise ChangeRefused(f"{host}: {files.error_reason(done)}")
     return parse_inventory(done.stdout.decode("utf-8", "replace"), FILES, TEXTS)
 
 
@@ -80,7 +80,7 @@ async def configuration_files(remote: Remote, instance: Instance) -> Configurati
     startup = instance.startup
     include, root = INCLUDES.get(startup.kind), startup.root
     found: dict[str, str] = {}
-    gaps: list[str] = [startup.doubt] if startup.doubt else []
+    gaps: list[str] = [startup.uncertainty] if startup.uncertainty else []
     foreign: list[str] = []
     unread = list(startup.files)
     asked: set[str] = set()

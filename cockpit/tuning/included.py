@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob
-from cockpit.servers.editing import ConfigError, ConfigValue, UndecidedValue
+from cockpit.servers.editing import ConfigError, ConfigValue, AmbiguousValue
 from cockpit.servers.kind import CandidateKnob, RunningServer
 from cockpit.servers.registry import GRAMMARS
 from cockpit.servers.startup import absolute
@@ -122,7 +122,7 @@ def _value(knob: Knob, file: HostFile | None) -> ConfigValue | None:
     """
     try:
         return configuration.read(knob, file.data) if file else None
-    except UndecidedValue as error:
+    except AmbiguousValue as error:
         return ConfigValue("", b"", error.line, 1)
     except ConfigError:
         return None

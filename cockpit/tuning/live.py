@@ -5,7 +5,7 @@ from __future__ import annotations
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob
 from cockpit.model.live_knobs import LIVE_KNOBS
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 
 
 def getter(knob: Knob) -> str:
@@ -28,8 +28,8 @@ def place(knob: Knob) -> str:
 
 def check(knob: Knob, value: str) -> None:
     """Raise ChangeRefused for a value that the knob does not allow."""
-    if why := knob.refuses(value):
+    if why := knob.value_error(value):
         raise ChangeRefused(f"{knob.name}: {knob.shown(value, 80)!r} {why}")
-    if not value or value != " ".join(value.split()) or neutral(value) != value:
+    if not value or value != " ".join(value.split()) or sanitize(value) != value:
         shown = knob.shown(value, 80)
         raise ChangeRefused(f"{knob.name}: {shown!r}: a value is one line of text, not empty, with single spaces")

@@ -25,7 +25,7 @@ async def with_own_log(
     configuration. Raises HostError.
     """
     startup = server.startup
-    if startup is None or startup.doubt or server.tail or any(one.log for one in server.candidates):
+    if startup is None or startup.uncertainty or server.tail or any(one.log for one in server.candidates):
         return server
     if server.master is None or server.master.origin == "container":
         return server

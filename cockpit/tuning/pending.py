@@ -13,9 +13,9 @@ import msgspec
 
 from cockpit.hosts.shell import Completed
 from cockpit.model.errors import ChangeRefused
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.tuning import files, scripts, undo_program
-from cockpit.tuning.applied import Applied
+from cockpit.tuning.applied import AppliedChange
 from cockpit.tuning.files import sha256
 from cockpit.tuning.generation import ServerProcess
 from cockpit.tuning.reason import useful_line
@@ -53,7 +53,7 @@ async def arm(shell: Remote, change: str, lease: int, undo: str, owner: str, abo
         shell, undo_program.ARM, change, str(lease), sha256(data), owner, undo_program.GUARD, input=about + b"\n" + data
     )
     if done.exit_status != 0:
-        raise ChangeRefused(files.why(done))
+        raise ChangeRefused(files.error_reason(done))
 
 
 async def run(
@@ -112,7 +112,7 @@ async def poll(shell: Remote, change: str, lease: int, pattern: str = "", master
     """
     done = await files.run(shell, scripts.PROCESSES, change, str(lease), pattern, master)
     if done.exit_status != 0:
-        raise ChangeRefused(files.why(done))
+        raise ChangeRefused(files.error_reason(done))
     rows = (row.split(":") for row in done.stdout.decode("ascii", "replace").split())
     return frozenset(ServerProcess(*row) for row in rows if len(row) == len(ServerProcess._fields))
 
@@ -121,27 +121,27 @@ async def confirm(shell: Remote, change: str, applied: bytes) -> None:
     """Confirm the change and store its record `applied`. Raises ChangeRefused if the host has rolled it back."""
     done = await files.run(shell, undo_program.CONFIRM, change, sha256(applied), input=applied)
     if done.exit_status != 0:
-        raise ChangeRefused(files.why(done))
+        raise ChangeRefused(files.error_reason(done))
 
 
-async def record(shell: Remote, host: str, change: str) -> Applied:
+async def record(shell: Remote, host: str, change: str) -> AppliedChange:
     """Read the record of a confirmed change. Raises ChangeRefused if it cannot be read."""
     kept = await files.read(shell, host, f"{change}/applied")
     try:
-        return msgspec.json.decode(kept.data, type=Applied)
+        return msgspec.json.decode(kept.data, type=AppliedChange)
     except msgspec.MsgspecError as error:
         raise ChangeRefused(f"{kept.file} cannot be read: {error}", subject=host) from None
 
 
-async def fire(shell: Remote, change: str, seconds: int, why: str) -> UndoOutcome:
+async def request_undo(shell: Remote, change: str, seconds: int, why: str) -> UndoOutcome:
     """Have the host undo the change; return the outcome, also of an earlier undo.
 
     Raises ChangeRefused if the undo does not end within `seconds`.
     """
-    reason = f"{neutral(why, 400)}\n".encode("utf-8", "replace")
+    reason = f"{sanitize(why, 400)}\n".encode("utf-8", "replace")
     done = await files.run(shell, undo_program.FIRE, change, str(seconds), input=reason, seconds=seconds + 30)
     if done.exit_status != 0:
-        raise ChangeRefused(files.why(done))
+        raise ChangeRefused(files.error_reason(done))
     return outcome(done.stdout)
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from cockpit.model.errors import ChangeRefused
-from cockpit.model.knobs import SECRET, Knob, Setting, costliest
-from cockpit.model.text import neutral
+from cockpit.model.knobs import SECRET, Knob, Setting, highest_cost
+from cockpit.model.text import sanitize
 from cockpit.servers.editing import BYTE_ORDER_MARK, ConfigError, ConfigValue
 from cockpit.tuning import configuration, live
-from cockpit.tuning.applied import Applied, Edit, Switch, name_of
+from cockpit.tuning.applied import AppliedChange, Edit, LiveChange, name_of
 from cockpit.tuning.files import HostFile, Replacement, sha256
 from cockpit.tuning.scripts import ABSENT
 
@@ -19,7 +19,7 @@ NOTHING_TO_CHANGE = "nothing to change: the host has these values already"
 _MARKED = "{} starts with a byte order mark, which its server may read as part of the first line"
 
 
-class Found(NamedTuple):
+class CurrentValues(NamedTuple):
     """The state before a change: files by their path in the knobs, live values by knob name."""
 
     files: Mapping[str, HostFile]
@@ -36,7 +36,7 @@ class Plan(NamedTuple):
     host: str
     settings: tuple[Setting, ...]
     edits: tuple[Edit, ...]
-    switches: tuple[Switch, ...]
+    switches: tuple[LiveChange, ...]
     replacements: tuple[Replacement, ...]
     notes: tuple[str, ...]
     undoes: str = ""
@@ -85,12 +85,12 @@ class Plan(NamedTuple):
     def reloads(self) -> list[str]:
         """Reload commands, restarts first: Apache exits at a reload that changes its MPM, and the children that it
         leaves would block its restart."""
-        in_order = sorted(self.knobs, key=lambda knob: knob.price != "restart")
+        in_order = sorted(self.knobs, key=lambda knob: knob.effective_cost != "restart")
         return [command for command in dict.fromkeys(knob.reload for knob in in_order) if command]
 
     @property
     def cost(self) -> str:
-        return costliest(self.knobs)
+        return highest_cost(self.knobs)
 
     @property
     def diff(self) -> str:
@@ -105,10 +105,10 @@ def value_in(file: HostFile, knob: Knob) -> ConfigValue:
     try:
         return configuration.read(knob, file.data)
     except ConfigError as error:
-        raise ChangeRefused(f"{file.host}:{file.file}: {neutral(str(error))}") from None
+        raise ChangeRefused(f"{file.host}:{file.file}: {sanitize(str(error))}") from None
 
 
-def forward(host: str, found: Found, assignments: Sequence[tuple[Knob, str | None]]) -> Plan:
+def forward(host: str, found: CurrentValues, assignments: Sequence[tuple[Knob, str | None]]) -> Plan:
     """Return the plan that sets each knob (None: removed from its file).
 
     Raises ChangeRefused for a value that is not allowed, a missing section, or a knob named twice.
@@ -141,12 +141,12 @@ def _corrections(edits: Iterable[Edit], edited: Mapping[str, bytes]) -> list[str
     return list(dict.fromkeys(note for note in found if note))
 
 
-def _switched(knob: Knob, old: str, value: str | None) -> tuple[Setting, Switch | None]:
+def _switched(knob: Knob, old: str, value: str | None) -> tuple[Setting, LiveChange | None]:
     if value is None:
         raise ChangeRefused(f"{knob.name}: it always has a value; it cannot be removed")
     new = knob.printed(value)
     live.check(knob, new)
-    return Setting(knob=knob.name, old=old, new=new), None if old == new else Switch(knob=knob, old=old, new=new)
+    return Setting(knob=knob.name, old=old, new=new), None if old == new else LiveChange(knob=knob, old=old, new=new)
 
 
 def _edited(
@@ -161,14 +161,14 @@ def _edited(
             edited[file.real] = configuration.change(knob, text, new)
         shown = configuration.read(knob, edited[file.real]).value
     except ConfigError as error:
-        raise ChangeRefused(f"{knob.name}: {file.host}:{file.file}: {neutral(str(error))}") from None
+        raise ChangeRefused(f"{knob.name}: {file.host}:{file.file}: {sanitize(str(error))}") from None
     edit = Edit(knob=knob, real=file.real, old=old.raw, new=new) if new != old.raw else None
     name = knob.directive or knob.key
     note = f"{name} is set {old.times} times in {knob.file}; line {old.line} is effective"
     return edit, Setting(knob=knob.name, old=old.value, new=shown), note if old.times > 1 else ""
 
 
-def backward(applied: Applied, found: Found, originals: Mapping[str, bytes]) -> Plan:
+def backward(applied: AppliedChange, found: CurrentValues, originals: Mapping[str, bytes]) -> Plan:
     """Return the plan that undoes `applied`. `originals` are the readable backups, by real path.
 
     A file that nobody else wrote gets its original bytes; in other files only the values are restored, with a note.
@@ -190,7 +190,7 @@ def backward(applied: Applied, found: Found, originals: Mapping[str, bytes]) -> 
             edited[file.real] = configuration.change(edit.knob, text, edit.old)
             old = configuration.read(edit.knob, edited[file.real])
         except ConfigError as error:
-            why = f"{applied.host}:{file.file}: {neutral(str(error))}"
+            why = f"{applied.host}:{file.file}: {sanitize(str(error))}"
             raise ChangeRefused(f"{edit.knob.name}: {why}; nothing was changed") from None
         edits.append(Edit(knob=edit.knob, real=file.real, old=edit.new, new=edit.old))
         settings[edit.knob.name] = Setting(knob=edit.knob.name, old=now.value, new=old.value)
@@ -203,7 +203,7 @@ def backward(applied: Applied, found: Found, originals: Mapping[str, bytes]) -> 
                 f"{switch.knob.name} is {switch.knob.shown(is_now)} on {applied.host}, "
                 f"not {switch.knob.shown(switch.new)}: somebody else changed it since; nothing was changed"
             )
-        switches.append(Switch(knob=switch.knob, old=is_now, new=switch.old))
+        switches.append(LiveChange(knob=switch.knob, old=is_now, new=switch.old))
         settings[switch.knob.name] = Setting(knob=switch.knob.name, old=is_now, new=switch.old)
     notes = _whole_files(applied, found, originals, edited)
     removed = _to_remove(applied, found, edited)
@@ -217,7 +217,7 @@ def backward(applied: Applied, found: Found, originals: Mapping[str, bytes]) -> 
     return Plan(applied.host, kept, tuple(edits), tuple(switches), replacements, tuple(notes), applied.change)
 
 
-def _whole_files(applied: Applied, found: Found, originals: Mapping[str, bytes], edited: dict[str, bytes]) -> list[str]:
+def _whole_files(applied: AppliedChange, found: CurrentValues, originals: Mapping[str, bytes], edited: dict[str, bytes]) -> list[str]:
     """Replace the edited text by the original bytes if nobody else wrote the file since; return notes about others."""
     now = {file.real: file for file in found.files.values()}
     notes = []
@@ -234,7 +234,7 @@ def _whole_files(applied: Applied, found: Found, originals: Mapping[str, bytes],
     return notes
 
 
-def _to_remove(applied: Applied, found: Found, edited: Mapping[str, bytes]) -> frozenset[str]:
+def _to_remove(applied: AppliedChange, found: CurrentValues, edited: Mapping[str, bytes]) -> frozenset[str]:
     """Return the real paths of files that the change created and that have no other content."""
     created = {change.real for change in applied.files if change.before == ABSENT}
     return frozenset(real for real in created & {file.real for file in found.files.values()} if not edited[real])
@@ -243,7 +243,7 @@ def _to_remove(applied: Applied, found: Found, edited: Mapping[str, bytes]) -> f
 def _check(host: str, files: Mapping[str, HostFile], assignments: Sequence[tuple[Knob, str | None]]) -> None:
     seen: dict[tuple[str | None, ...], str] = {}
     for knob, value in assignments:
-        if why := "" if value is None else knob.malformed(value):
+        if why := "" if value is None else knob.format_error(value):
             raise ChangeRefused(why)
         if knob.host != host:
             raise ChangeRefused(f"{knob.name} is a knob of {knob.host}, not of {host}; change one host at a time")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.servers.registry import CHATTER
 
 # Words of errors that warnings do not have.
@@ -22,12 +22,12 @@ def useful_line(stderr: bytes, stdout: bytes = b"") -> str:
         for index, line in enumerate(relevant):
             if _ERROR.search(line):
                 following = relevant[index + 1 : index + 2] if line.endswith((":", "!")) else []
-                return neutral(" ".join((line, *following)), 400)
+                return sanitize(" ".join((line, *following)), 400)
         if lines:
-            return neutral((relevant or lines)[0], 400)
+            return sanitize((relevant or lines)[0], 400)
     return ""
 
 
 def last_part(complaint: str) -> str:
     """Return the reason alone: `No such file or directory` of `cp: cannot stat 'x': No such file or directory`."""
-    return neutral(complaint.strip().rpartition(": ")[2], 400)
+    return sanitize(complaint.strip().rpartition(": ")[2], 400)

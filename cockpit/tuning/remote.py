@@ -20,7 +20,7 @@ class Remote(Protocol):
         """Run a program in sh to its end (see Shell.run)."""
 
 
-class Following:
+class ReconnectingRemote:
     """A Remote that always uses the host's current connection, so that a change can be rolled back after a reconnect.
 
     `shell` returns that connection, and raises HostError without one.
@@ -33,7 +33,7 @@ class Following:
         return await (await self._shell()).run(program, input=input, timeout=timeout, interpreter=interpreter)
 
 
-class AsRoot:
+class SudoRemote:
     """A Remote that runs commands with `sudo -n`. Raises ChangeRefused if sudo needs a password or refuses."""
 
     def __init__(self, host: str, remote: Remote) -> None:
@@ -56,4 +56,4 @@ class AsRoot:
 
 def privileged(config: HostConfig, remote: Remote) -> Remote:
     """Return the Remote for changes of this host, with `sudo -n` if the profile requests it."""
-    return AsRoot(config.name, remote) if config.sudo else remote
+    return SudoRemote(config.name, remote) if config.sudo else remote

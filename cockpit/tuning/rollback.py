@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, HostError
-from cockpit.model.text import neutral
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError
+from cockpit.model.text import sanitize
 from cockpit.tuning import files, pending
-from cockpit.tuning.applied import Applied, ChangeFailed
+from cockpit.tuning.applied import AppliedChange, ChangeFailed
 from cockpit.tuning.change_options import ChangeOptions, Failure
-from cockpit.tuning.effect import serving
+from cockpit.tuning.effect import wait_for_good_response
 from cockpit.tuning.files import Replacement
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import Remote
@@ -24,7 +24,7 @@ _Result = TypeVar("_Result")
 
 async def undo(
     shell: Remote, plan: Plan, change: str, options: ChangeOptions, error: BaseException
-) -> BaseException | Applied:
+) -> BaseException | AppliedChange:
     """Have the host roll everything back; return the exception to raise.
 
     After an interruption or a bug that is `error` itself. If the change was confirmed before the connection was lost,
@@ -38,7 +38,7 @@ async def undo(
                 await pending.discard(shell, change)
             return ChangeRefused(f"{why}; nothing was changed")
         seconds = math.ceil(patience.command) * (1 + len(plan.tests) + len(plan.reloads) + len(plan.switches))
-        outcome = await _persistently(lambda: pending.fire(shell, change, seconds, why), patience.reach)
+        outcome = await _persistently(lambda: pending.request_undo(shell, change, seconds, why), patience.reach)
         if outcome.ended == "confirmed":
             return await _confirmed(shell, change)
         replaced = error.replaced if isinstance(error, files.CommitRefused) else plan.replacements
@@ -57,11 +57,11 @@ async def undo(
     if problem:
         return ChangeFailed(f"{why}; rolled back, but {problem}")
     if isinstance(error, Failure | CockpitError):
-        return ChangeUndone(f"{why}; rolled back{note}")
+        return ChangeRolledBack(f"{why}; rolled back{note}")
     return error
 
 
-async def _confirmed(shell: Remote, change: str) -> Applied:
+async def _confirmed(shell: Remote, change: str) -> AppliedChange:
     """Read the record of a change whose confirmation reached the host, but whose response was lost."""
     try:
         return await pending.record(shell, "", change)
@@ -76,7 +76,7 @@ async def _after_rollback(plan: Plan, options: ChangeOptions, outcome: pending.U
             command = _command(plan.reloads, number, "the reload")
             return plan.redacted(f"{command} fails with the original files too: {why}"), ""
     if outcome.reloaded:
-        if wrong := await serving(options.probe, options.patience.effect):
+        if wrong := await wait_for_good_response(options.probe, options.patience.effect):
             return f"the server is not serving: {wrong}", ""
         return "", " and reloaded"
     for _, number, _ in outcome.failed:
@@ -86,7 +86,7 @@ async def _after_rollback(plan: Plan, options: ChangeOptions, outcome: pending.U
 
 def _command(commands: Sequence[str], number: int, name: str) -> str:
     """Return the command with this number, or `name` if the host reported an unknown number."""
-    return neutral(commands[number], 200) if number < len(commands) else name
+    return sanitize(commands[number], 200) if number < len(commands) else name
 
 
 def _reason(plan: Plan, error: BaseException) -> str:

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.servers import kernel, systemd
 from cockpit.servers.inventory import Inventory
 from cockpit.servers.registry import AT_START, DIRECTIVES, instances, running_servers
 from cockpit.servers.startup import Instance
 from cockpit.tuning import files
-from cockpit.tuning.chain import follow, serving
+from cockpit.tuning.chain import follow, server_on_port
 from cockpit.tuning.host_inventory import (
     ConfigurationFiles,
     configuration,
@@ -34,7 +34,7 @@ _SINGLE_FILE_MOUNT = (
 _KEYVALUE = "keyvalue"
 
 
-class ReadBy(NamedTuple):
+class FileReader(NamedTuple):
     """The server that reads the file of some knobs.
 
     `instance` is None if no such server was found. `doubt` is the reason for uncertainty, "" if certain. `wrong` is the
@@ -45,7 +45,7 @@ class ReadBy(NamedTuple):
     knobs: tuple[Knob, ...]
     file: str
     instance: Instance | None
-    doubt: str = ""
+    uncertainty: str = ""
     wrong: str = ""
     namesakes: tuple[Instance, ...] = ()
     unit: str = ""
@@ -73,7 +73,7 @@ class _Answering(NamedTuple):
 
 async def read_by(
     remote: Remote, host: str, port: int | None, knobs: Iterable[Knob], others: frozenset[int] = frozenset()
-) -> list[ReadBy]:
+) -> list[FileReader]:
     """Find the server that reads each file of the knobs.
 
     `port` is the target's port if the target is on this host. `others` are PIDs of servers known to read none of the
@@ -108,13 +108,13 @@ async def read_by(
     return found
 
 
-def _overridden(one: ReadBy) -> Iterator[ReadBy]:
+def _overridden(one: FileReader) -> Iterator[FileReader]:
     """Yield the knobs that the server's command line or environment overrides, one by one, then the others together."""
     places = dict(one.instance.startup.overridden) if one.instance and not one.wrong else {}
     for knob in one.knobs:
         if one.instance and knob.directive in places:
-            place, file = places[knob.directive], neutral(one.file, 200)
-            wrong = f"{place} overrides {file}: {neutral(one.instance.words, 300)}"
+            place, file = places[knob.directive], sanitize(one.file, 200)
+            wrong = f"{place} overrides {file}: {sanitize(one.instance.words, 300)}"
             yield one._replace(knobs=(knob,), wrong=wrong)
     if rest := tuple(knob for knob in one.knobs if knob.directive not in places):
         yield one._replace(knobs=rest)
@@ -136,25 +136,25 @@ async def limits_at_listen(remote: Remote, host: str, knobs: Iterable[Knob]) -> 
     if all(knob.kind != "sysctl" or knob.key.replace("/", ".") != kernel.AT_LISTEN for knob in knobs):
         return []
     note = kernel.accept_queues(await take_inventory(remote, host))
-    return [neutral(note, 600)] if note else []
+    return [sanitize(note, 600)] if note else []
 
 
-def refuse_wrong(found: Iterable[ReadBy], host: str) -> None:
+def require_target_server(found: Iterable[FileReader], host: str) -> None:
     """Raise ChangeRefused for a file that the answering server does not read."""
     for one in found:
         if one.wrong:
             raise ChangeRefused(f"{one.wrong}; nothing was changed", subject=f"{one.knobs[0].name}: {host}")
 
 
-def masters(found: Iterable[ReadBy]) -> dict[str, int]:
+def masters(found: Iterable[FileReader]) -> dict[str, int]:
     """Return the PIDs of the servers that certainly read the knobs' files, by knob name."""
-    certain = [(one, one.instance) for one in found if one.instance and not one.doubt and not one.wrong]
+    certain = [(one, one.instance) for one in found if one.instance and not one.uncertainty and not one.wrong]
     return {knob.name: instance.process.pid for one, instance in certain for knob in one.knobs}
 
 
-def main_files(found: Iterable[ReadBy]) -> dict[str, tuple[str, str]]:
+def main_files(found: Iterable[FileReader]) -> dict[str, tuple[str, str]]:
     """Return the kinds and main configuration files of the servers of `masters`, by knob name."""
-    certain = [(one, one.instance) for one in found if one.instance and not one.doubt and not one.wrong]
+    certain = [(one, one.instance) for one in found if one.instance and not one.uncertainty and not one.wrong]
     return {
         knob.name: (instance.startup.kind, instance.startup.file) for one, instance in certain for knob in one.knobs
     }
@@ -169,7 +169,7 @@ async def successors(
     are PIDs of servers that ran before. Raises HostError, ChangeRefused.
     """
     running = instances(await take_inventory(remote, host)) if mains else ()
-    new = [one for one in running if one.process.pid not in others and not one.startup.doubt]
+    new = [one for one in running if one.process.pid not in others and not one.startup.uncertainty]
     found = {}
     for name, (kind, file) in mains.items():
         pids = [one.process.pid for one in new if one.startup.kind == kind and one.startup.file == file]
@@ -195,16 +195,16 @@ async def _with_chain(
     if port is None or not answering.target or not any(of_units or one.startup.kind in kinds for one in others):
         return answering
     servers = running_servers(inventory)
-    front = serving([server for server in servers if port in server.ports], port)
+    front = server_on_port([server for server in servers if port in server.ports], port)
     if front is None:
         return answering
     chain = await follow(partial(configuration, remote), inventory, servers, front, port)
     masters = {server.master for server in chain.servers}
     behind = [one for one in others if one.process in masters]
-    return answering._replace(behind=behind, doubt=chain.doubt)
+    return answering._replace(behind=behind, uncertainty=chain.uncertainty)
 
 
-async def _of_environment(remote: Remote, answering: _Answering, knobs: Sequence[Knob], file: str) -> list[ReadBy]:
+async def _of_environment(remote: Remote, answering: _Answering, knobs: Sequence[Knob], file: str) -> list[FileReader]:
     """Return the server whose unit has the file as an EnvironmentFile; () if no unit has it."""
     units = dict.fromkeys(one.process.unit for one in answering.every if AT_START.get(one.startup.kind))
     for unit in filter(None, units):
@@ -213,26 +213,26 @@ async def _of_environment(remote: Remote, answering: _Answering, knobs: Sequence
             continue
         one = _of_unit(answering, tuple(knobs), file, unit)._replace(unit=unit)
         later = {knob.key: variables[knob.key] for knob in knobs if variables.get(knob.key, file) != file}
-        words = "; ".join(f"{neutral(other, 200)} sets {key} later" for key, other in later.items())
+        words = "; ".join(f"{sanitize(other, 200)} sets {key} later" for key, other in later.items())
         return [one._replace(wrong=one.wrong or words)]
     return []
 
 
-def _of_unit(answering: _Answering, knobs: tuple[Knob, ...], file: str, unit: str) -> ReadBy:
+def _of_unit(answering: _Answering, knobs: tuple[Knob, ...], file: str, unit: str) -> FileReader:
     """Return the server in the unit of a file; `wrong` if another server of its kind answers on the target's port."""
     every = [instance for instance in answering.every if instance.process.unit == unit]
     if not every:
-        return ReadBy(knobs, file, None, doubt=f"no known server runs in {neutral(unit, 200)}")
+        return FileReader(knobs, file, None, uncertainty=f"no known server runs in {sanitize(unit, 200)}")
     able = (*answering.target, *answering.behind)
     instance = next((one for one in every if one in able), every[0])
     rivals = answering.able(instance.startup.kind)
     if not rivals or instance in rivals:
-        return ReadBy(knobs, file, instance)
-    others = "; ".join(neutral(one.words, 300) for one in rivals)
-    wrong = f"{neutral(unit, 200)} is not the unit of the server that answers {_where(answering, rivals)}: {others}"
+        return FileReader(knobs, file, instance)
+    others = "; ".join(sanitize(one.words, 300) for one in rivals)
+    wrong = f"{sanitize(unit, 200)} is not the unit of the server that answers {_where(answering, rivals)}: {others}"
     if answering.doubt and not any(one in answering.target for one in rivals):
-        return ReadBy(knobs, file, instance, doubt=f"{wrong}; {neutral(answering.doubt, 200)}")
-    return ReadBy(knobs, file, instance, wrong=wrong)
+        return FileReader(knobs, file, instance, uncertainty=f"{wrong}; {sanitize(answering.doubt, 200)}")
+    return FileReader(knobs, file, instance, wrong=wrong)
 
 
 async def _container(
@@ -241,7 +241,7 @@ async def _container(
     read: Mapping[int, ConfigurationFiles],
     knobs: tuple[Knob, ...],
     real: str,
-) -> ReadBy | None:
+) -> FileReader | None:
     """Return the server in a container that has the same file in its configuration; None without one."""
     for instance in answering.every:
         if instance.startup.kind != knobs[0].kind or instance.process.origin != "container":
@@ -249,11 +249,11 @@ async def _container(
         seen = read[instance.process.pid].files.values()
         done = await files.run(remote, SAME_FILE, real, str(instance.process.pid), *seen)
         if done.stdout.startswith(b"same"):
-            return ReadBy(knobs, real, instance)
+            return FileReader(knobs, real, instance)
         if done.stdout.startswith(b"mounted"):
-            restarts = all(knob.price == "restart" for knob in knobs)
-            wrong = "" if restarts else _SINGLE_FILE_MOUNT.format(neutral(real, 200))
-            return ReadBy(knobs, real, instance, wrong=wrong)
+            restarts = all(knob.effective_cost == "restart" for knob in knobs)
+            wrong = "" if restarts else _SINGLE_FILE_MOUNT.format(sanitize(real, 200))
+            return FileReader(knobs, real, instance, wrong=wrong)
     return None
 
 
@@ -264,42 +264,42 @@ def _reader(
     kind: str,
     file: str,
     real: str,
-) -> ReadBy:
+) -> FileReader:
     answer = answering.able(kind)
     able = answer or [instance for instance in answering.every if instance.startup.kind == kind]
     reading = [instance for instance in able if read[instance.process.pid].has(file, real)]
     unknown = [instance for instance in able if read[instance.process.pid].gaps]
     if not able:
-        return ReadBy(knobs, file, None, doubt=f"no running {kind} was found on this host")
+        return FileReader(knobs, file, None, uncertainty=f"no running {kind} was found on this host")
     if not reading:
-        others = "; ".join(neutral(instance.words, 300) for instance in able)
+        others = "; ".join(sanitize(instance.words, 300) for instance in able)
         if unknown:
             why = read[unknown[0].process.pid].gaps[0]
-            return ReadBy(knobs, file, None, doubt=f"whether {others} reads it is unknown: {neutral(why, 200)}")
+            return FileReader(knobs, file, None, uncertainty=f"whether {others} reads it is unknown: {sanitize(why, 200)}")
         if answering.stranger:
-            return ReadBy(
-                knobs, file, None, doubt=f"{neutral(answering.stranger, 80)} listens on port {answering.port}"
+            return FileReader(
+                knobs, file, None, uncertainty=f"{sanitize(answering.stranger, 80)} listens on port {answering.port}"
             )
         where = _where(answering, answer) if answer else "on this host"
-        wrong = f"{neutral(file, 200)} is not read by the {kind} {where}: {others}"
+        wrong = f"{sanitize(file, 200)} is not read by the {kind} {where}: {others}"
         if answering.doubt and answer and not any(one in answering.target for one in answer):
-            return ReadBy(knobs, file, None, doubt=f"{wrong}; {neutral(answering.doubt, 200)}")
-        return ReadBy(knobs, file, None, wrong=wrong)
+            return FileReader(knobs, file, None, uncertainty=f"{wrong}; {sanitize(answering.doubt, 200)}")
+        return FileReader(knobs, file, None, wrong=wrong)
     instance = reading[0]
     if file in read[instance.process.pid].foreign:
-        return ReadBy(
-            knobs, file, instance, wrong=f"{neutral(instance.words, 300)} runs in a container with another {file}"
+        return FileReader(
+            knobs, file, instance, wrong=f"{sanitize(instance.words, 300)} runs in a container with another {file}"
         )
-    doubt = instance.startup.doubt
+    doubt = instance.startup.uncertainty
     if len(reading) > 1:
-        words = "; ".join(neutral(each.words, 300) for each in reading)
+        words = "; ".join(sanitize(each.words, 300) for each in reading)
         doubt = doubt or f"{len(reading)} running {kind} servers read it: {words}"
     if answering.port is not None and not answer and len(able) > 1:
         verb = "is behind" if answering.target else "answers on"
         doubt = doubt or f"which of {len(able)} running {kind} servers {verb} port {answering.port} is unknown"
     name = instance.process.name
     namesakes = tuple(one for one in answering.every if one is not instance and one.process.name == name)
-    return ReadBy(knobs, file, instance, doubt=doubt, namesakes=namesakes)
+    return FileReader(knobs, file, instance, uncertainty=doubt, namesakes=namesakes)
 
 
 def _where(answering: _Answering, able: Sequence[Instance]) -> str:
@@ -311,7 +311,7 @@ def _where(answering: _Answering, able: Sequence[Instance]) -> str:
 
 
 async def _acts_on_another(
-    remote: Remote, host: str, one: ReadBy, inventory: Inventory, every: Sequence[Instance]
+    remote: Remote, host: str, one: FileReader, inventory: Inventory, every: Sequence[Instance]
 ) -> str:
     """Return a problem if a reload command acts on another running server; "" if none does."""
     own = inventory.tree(one.instance.process.pid) if one.instance else frozenset()
@@ -323,8 +323,8 @@ async def _acts_on_another(
         others = [each for each in every if each is not one.instance and each.process.pid not in own]
         if signals := [each for each in others if reached & inventory.tree(each.process.pid)]:
             verb = "also signals" if reached & own else "signals"
-            words = "; ".join(neutral(each.words, 300) for each in signals)
-            return f"{neutral(command, 200)!r} {verb} {words}{_better(one.instance)}"
+            words = "; ".join(sanitize(each.words, 300) for each in signals)
+            return f"{sanitize(command, 200)!r} {verb} {words}{_better(one.instance)}"
         if one.instance and not reached & own and (wrong := _reloads_another(command, one.instance, others)):
             return wrong
     return ""
@@ -352,11 +352,11 @@ def _reloads_another(command: str, instance: Instance, others: Iterable[Instance
     other = next((each for each in others if command == each.startup.reload and _shares(each, instance)), None)
     if other is None:
         return ""
-    words = neutral(other.words, 300)
+    words = sanitize(other.words, 300)
     if command != instance.startup.reload:
-        return f"{neutral(command, 200)!r} reloads {words}{_better(instance)}"
+        return f"{sanitize(command, 200)!r} reloads {words}{_better(instance)}"
     # pkill selects by age, a service script by its PID file.
-    return f"{neutral(command, 200)!r} may reload {words} instead of {neutral(instance.words, 300)}; set another reload"
+    return f"{sanitize(command, 200)!r} may reload {words} instead of {sanitize(instance.words, 300)}; set another reload"
 
 
 def _shares(other: Instance, instance: Instance) -> bool:

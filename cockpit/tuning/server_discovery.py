@@ -19,7 +19,7 @@ from cockpit.servers.registry import AT_START, running_servers
 from cockpit.servers.sections import in_sections
 from cockpit.servers.upstreams import Hop
 from cockpit.tuning import files, live, plan
-from cockpit.tuning.chain import follow, serving
+from cockpit.tuning.chain import follow, server_on_port
 from cockpit.tuning.configuration import place as place_in_file
 from cockpit.tuning.files import HostFile
 from cockpit.tuning.host_inventory import Configuration, configuration, environment_files, take_inventory, untrusted
@@ -29,7 +29,7 @@ from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
 
 
-class Offered(NamedTuple):
+class OfferedKnob(NamedTuple):
     """A readable knob with its value (None: not set), whether it is preselected (`usual`), and its server (None: the
     kernel)."""
 
@@ -50,9 +50,9 @@ class DiscoveredHost(NamedTuple):
     user: str
     servers: tuple[RunningServer, ...]
     serving: RunningServer | None
-    able: tuple[RunningServer, ...]
-    offered: tuple[Offered, ...]
-    strangers: tuple[str, ...] = ()
+    possible_servers: tuple[RunningServer, ...]
+    offered: tuple[OfferedKnob, ...]
+    unknown_listeners: tuple[str, ...] = ()
     chain: tuple[Hop, ...] = ()
 
 
@@ -70,12 +70,12 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
             configurations[server.master] = await configuration(remote, server)
         return configurations[server.master]
 
-    found = [await checked(remote, server) for server in running_servers(inventory)]
+    found = [await without_untrusted(remote, server) for server in running_servers(inventory)]
     servers = [await with_own_log(remote, server, read) for server in found]
-    able = able_to_answer(inventory, servers, port) if answers else servers
-    chosen = serving(able, port)
+    able = servers_on_port(inventory, servers, port) if answers else servers
+    chosen = server_on_port(able, port)
     chain = (await follow(read, inventory, servers, chosen, port)).hops if chosen and answers else ()
-    offered: list[Offered] = []
+    offered: list[OfferedKnob] = []
     known: dict[str, HostFile | None] = {}
     picked = [chosen, *(hop.server for hop in chain)] if chosen else able
     rank = {id(server): place for place, server in reversed(list(enumerate(picked)))}
@@ -108,7 +108,7 @@ async def _of_its_unit(remote: Remote, server: RunningServer) -> Iterable[Candid
     return systemd.candidates(server.master, program, variables)
 
 
-def _where_set(written: Sequence[Offered], in_unit: Sequence[Offered]) -> Iterator[Offered]:
+def _where_set(written: Sequence[OfferedKnob], in_unit: Sequence[OfferedKnob]) -> Iterator[OfferedKnob]:
     """Yield each setting once: in the server's file if the file sets it or the unit lacks it, else in the unit."""
     in_file = {one.knob.name for one in written if one.value is not None}
     named = {one.knob.name for one in in_unit}
@@ -116,9 +116,9 @@ def _where_set(written: Sequence[Offered], in_unit: Sequence[Offered]) -> Iterat
     yield from (one for one in in_unit if one.knob.name not in in_file)
 
 
-def _unique(offered: Iterable[Offered], known: Mapping[str, HostFile | None]) -> Iterable[Offered]:
+def _unique(offered: Iterable[OfferedKnob], known: Mapping[str, HostFile | None]) -> Iterable[OfferedKnob]:
     """Return the first knob of each value; two servers may read one file."""
-    first: dict[tuple[str, str], Offered] = {}
+    first: dict[tuple[str, str], OfferedKnob] = {}
     for one in offered:
         file = known.get(one.knob.file) if one.knob.in_file else None
         place = place_in_file(one.knob, file.real) if file else live.place(one.knob)
@@ -126,7 +126,7 @@ def _unique(offered: Iterable[Offered], known: Mapping[str, HostFile | None]) ->
     return first.values()
 
 
-def _uniquely_named(offered: Iterable[Offered]) -> Iterator[Offered]:
+def _uniquely_named(offered: Iterable[OfferedKnob]) -> Iterator[OfferedKnob]:
     """Yield the knobs with unique names."""
     taken: dict[str, RunningServer | None] = {}
     for one in offered:
@@ -135,7 +135,7 @@ def _uniquely_named(offered: Iterable[Offered]) -> Iterator[Offered]:
         yield one._replace(knob=replace(one.knob, name=name))
 
 
-def _names(one: Offered, taken: Mapping[str, RunningServer | None]) -> Iterator[str]:
+def _names(one: OfferedKnob, taken: Mapping[str, RunningServer | None]) -> Iterator[str]:
     """Yield possible names: the plain one, then with the port of another server, with the file, with a number."""
     name, file = one.knob.name, PurePosixPath(one.knob.file).stem
     yield name
@@ -146,7 +146,7 @@ def _names(one: Offered, taken: Mapping[str, RunningServer | None]) -> Iterator[
     yield from (f"{name}-{number}" for number in count(2))
 
 
-async def checked(remote: Remote, server: RunningServer) -> RunningServer:
+async def without_untrusted(remote: Remote, server: RunningServer) -> RunningServer:
     """Return the server, without candidates if another user could have chosen the programs that their commands run."""
     master, startup = server.master, server.startup
     if master is None or startup is None or master.origin != "user":
@@ -157,10 +157,10 @@ async def checked(remote: Remote, server: RunningServer) -> RunningServer:
     if not (foreign := await untrusted(remote, paths)):
         return server
     doubt = f"another user started it and can replace {foreign[0]}: log in as that user"
-    return server._replace(candidates=(), startup=startup._replace(doubt=doubt))
+    return server._replace(candidates=(), startup=startup._replace(uncertainty=doubt))
 
 
-def able_to_answer(inventory: Inventory, servers: Sequence[RunningServer], port: int) -> list[RunningServer]:
+def servers_on_port(inventory: Inventory, servers: Sequence[RunningServer], port: int) -> list[RunningServer]:
     """Return the servers on the target's host that listen on its port; if no listener is known, those without ports."""
     if any(one.port == port for one in inventory.listening):
         return [server for server in servers if port in server.ports]
@@ -183,8 +183,8 @@ async def _all_offered(
     known: dict[str, HostFile | None],
     preselected: bool,
     server: RunningServer | None,
-) -> list[Offered]:
-    found: list[Offered] = []
+) -> list[OfferedKnob]:
+    found: list[OfferedKnob] = []
     for candidate in candidates:
         found += await _offered(remote, host, candidate, known, preselected, server)
     return found
@@ -197,12 +197,12 @@ async def _offered(
     known: dict[str, HostFile | None],
     preselected: bool,
     server: RunningServer | None,
-) -> list[Offered]:
+) -> list[OfferedKnob]:
     """Return the knob with its value; [] if the value cannot be read."""
     knob, usual = knob_of(candidate, host), candidate.usual and preselected
     try:
         if not knob.in_file:
-            return [Offered(knob, await Tuner().read(remote, knob), usual, server)]
+            return [OfferedKnob(knob, await Tuner().read(remote, knob), usual, server)]
         if knob.file not in known:
             known[knob.file] = None
             known[knob.file] = await files.read_of(remote, knob.host, knob)
@@ -210,6 +210,6 @@ async def _offered(
         if file is None:
             return []
         value = plan.value_in(file, knob).value
-        return [Offered(knob, await Tuner().read(remote, knob) if knob.live else value, usual, server)]
+        return [OfferedKnob(knob, await Tuner().read(remote, knob) if knob.live else value, usual, server)]
     except ChangeRefused:
         return []

@@ -20,27 +20,27 @@ from msgspec.structs import replace
 
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import Stage
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.servers import systemd
 from cockpit.tuning import evidence, files, live, pending, reload_log, undo_program
-from cockpit.tuning.applied import About, Applied, FileChange, Switch
+from cockpit.tuning.applied import ChangeFacts, AppliedChange, FileChange, LiveChange
 from cockpit.tuning.change_options import ChangeOptions, Failure, whoami
-from cockpit.tuning.effect import PACE, EffectWatch, must_serve
+from cockpit.tuning.effect import PACE, EffectWatch, require_good_response
 from cockpit.tuning.generation import generations_of
 from cockpit.tuning.plan import NOTHING_TO_CHANGE, Plan, value_in
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.rollback import undo
 
 
-async def carry_out(shell: Remote, plan: Plan, options: ChangeOptions) -> Applied:
+async def carry_out(shell: Remote, plan: Plan, options: ChangeOptions) -> AppliedChange:
     """Make the plan active.
 
     Raises ChangeRefused (nothing touched), ChangeUndone (rolled back), ChangeFailed (not rolled back completely),
     HostError (connection lost before anything was touched).
     """
     if not plan.replacements and not plan.switches and not plan.undoes:
-        return Applied(host=plan.host, settings=plan.settings, notes=(*plan.notes, NOTHING_TO_CHANGE))
-    await must_serve(options.probe)
+        return AppliedChange(host=plan.host, settings=plan.settings, notes=(*plan.notes, NOTHING_TO_CHANGE))
+    await require_good_response(options.probe)
     change = await _armed(shell, plan, options)
     options.report("armed")
     try:
@@ -50,9 +50,9 @@ async def carry_out(shell: Remote, plan: Plan, options: ChangeOptions) -> Applie
     except (Exception, asyncio.CancelledError) as error:
         options.report("undoing")
         rollback = asyncio.ensure_future(undo(shell, plan, change, options, error))
-        await see_through(rollback)
+        await wait_despite_cancellation(rollback)
         ending = rollback.result()
-        if isinstance(ending, Applied):
+        if isinstance(ending, AppliedChange):
             return ending
         if ending is error:
             raise
@@ -66,7 +66,7 @@ async def _armed(shell: Remote, plan: Plan, options: ChangeOptions) -> str:
     """
     change = await files.open_change(shell, plan.host)
     who = options.who or whoami()
-    about = About(
+    about = ChangeFacts(
         who=who,
         when=time.time(),
         settings=plan.shown_settings,
@@ -79,7 +79,7 @@ async def _armed(shell: Remote, plan: Plan, options: ChangeOptions) -> str:
             raise ChangeRefused("the change was made on another machine with the same home; undo it there")
         for replacement in plan.replacements:
             await files.stage(shell, change, replacement)
-        owner = neutral(f"{who} ({plan.names})", 200).replace(": ", " ")
+        owner = sanitize(f"{who} ({plan.names})", 200).replace(": ", " ")
         program = _undo_program(change, plan, options)
         await pending.arm(shell, change, options.patience.lease, program, owner, msgspec.json.encode(about))
     except (CockpitError, asyncio.CancelledError) as error:
@@ -106,7 +106,7 @@ def _undo_program(change: str, plan: Plan, options: ChangeOptions) -> str:
     return undo_program.undo(change, jobs, values, plan.tests, plan.reloads, seconds)
 
 
-async def _activated(shell: Remote, plan: Plan, change: str, options: ChangeOptions) -> Applied:
+async def _activated(shell: Remote, plan: Plan, change: str, options: ChangeOptions) -> AppliedChange:
     """Set, test, reload, wait, read back, confirm. Raises Failure with the failed command and its message.
 
     Live values that are also in a file are set after the file has passed its test.
@@ -136,7 +136,7 @@ async def _activated(shell: Remote, plan: Plan, change: str, options: ChangeOpti
             is_set[number] = await _reloaded(shell, switch, change, options)
     switches = tuple(is_set[number] for number in sorted(is_set))
     notes = await _read_back(shell, plan, switches)
-    notes += await evidence.after_change(shell, change, plan, options, sign, effect.lingers)
+    notes += await evidence.after_change(shell, change, plan, options, sign, effect.has_old_workers)
     await effect.listen()
     notes = [*plan.notes, *dict.fromkeys(notes), *map(plan.redacted, effect.notes)]
     applied = _applied(plan, change, switches, tuple(notes))
@@ -146,7 +146,7 @@ async def _activated(shell: Remote, plan: Plan, change: str, options: ChangeOpti
     return applied
 
 
-async def _set(shell: Remote, plan: Plan, change: str, number: int, options: ChangeOptions) -> Switch:
+async def _set(shell: Remote, plan: Plan, change: str, number: int, options: ChangeOptions) -> LiveChange:
     """Set a live value; return the switch with the value that the host reports."""
     switch = plan.switches[number]
     name = switch.knob.name
@@ -171,7 +171,7 @@ async def _set(shell: Remote, plan: Plan, change: str, number: int, options: Cha
     return switch if got == switch.new else replace(switch, got=got)
 
 
-async def _reloaded(shell: Remote, switch: Switch, change: str, options: ChangeOptions) -> Switch:
+async def _reloaded(shell: Remote, switch: LiveChange, change: str, options: ChangeOptions) -> LiveChange:
     """Wait until a value that a reload sets has changed; return the switch with the value that the host reports."""
     knob, patience = switch.knob, options.patience
     deadline = asyncio.get_running_loop().time() + patience.effect
@@ -188,10 +188,10 @@ async def _reloaded(shell: Remote, switch: Switch, change: str, options: ChangeO
         await pending.poll(shell, change, patience.lease)
 
 
-def _ignored(switch: Switch, got: str) -> str:
+def _ignored(switch: LiveChange, got: str) -> str:
     knob = switch.knob
     unit = systemd.unit_of(knob.file) if knob.kind == systemd.KIND else ""
-    todo = f"; systemctl cat {neutral(unit, 200)} shows what else sets it" if unit else ""
+    todo = f"; systemctl cat {sanitize(unit, 200)} shows what else sets it" if unit else ""
     return f"it is still {knob.shown(got)}: the host ignored {knob.shown(switch.new)}{todo}"
 
 
@@ -200,11 +200,11 @@ async def _run(
 ) -> None:
     ran = await pending.run(shell, change, options.patience.lease, command, options.patience.command, mark=mark)
     if ran.why:
-        raise Failure(f"{neutral(command, 200)} failed: {ran.why}")
+        raise Failure(f"{sanitize(command, 200)} failed: {ran.why}")
     effect.note_corrections(ran.output)
 
 
-async def _read_back(shell: Remote, plan: Plan, switches: tuple[Switch, ...]) -> list[str]:
+async def _read_back(shell: Remote, plan: Plan, switches: tuple[LiveChange, ...]) -> list[str]:
     """Compare the current values with the written ones.
 
     Return notes about values that the host corrected, and files that others wrote. Raises Failure for another value.
@@ -231,7 +231,7 @@ async def _read_back(shell: Remote, plan: Plan, switches: tuple[Switch, ...]) ->
     ]
 
 
-def _applied(plan: Plan, change: str, switches: tuple[Switch, ...], notes: tuple[str, ...]) -> Applied:
+def _applied(plan: Plan, change: str, switches: tuple[LiveChange, ...], notes: tuple[str, ...]) -> AppliedChange:
     written = tuple(
         FileChange(
             file=r.before.file,
@@ -243,7 +243,7 @@ def _applied(plan: Plan, change: str, switches: tuple[Switch, ...], notes: tuple
         for r in plan.replacements
     )
     got = {switch.knob.name: switch.got for switch in switches if switch.got}
-    return Applied(
+    return AppliedChange(
         host=plan.host,
         settings=tuple(replace(s, new=got.get(s.knob, s.new)) for s in plan.settings),
         files=written,
@@ -275,7 +275,7 @@ async def _approved(shell: Remote, change: str, options: ChangeOptions, reached:
 async def uninterrupted(step: Coroutine[None, None, None]) -> None:
     """Await a step that must not be interrupted; raise a cancellation after it."""
     task = asyncio.ensure_future(step)
-    cancelled = await see_through(task)
+    cancelled = await wait_despite_cancellation(task)
     failure = None if task.cancelled() else task.exception()
     if cancelled or task.cancelled():
         raise asyncio.CancelledError
@@ -283,7 +283,7 @@ async def uninterrupted(step: Coroutine[None, None, None]) -> None:
         raise failure
 
 
-async def see_through(task: asyncio.Task[Any]) -> bool:
+async def wait_despite_cancellation(task: asyncio.Task[Any]) -> bool:
     """Wait until the task is done; return whether the caller was cancelled before that."""
     cancelled = False
     while not task.done():

@@ -16,13 +16,13 @@ from msgspec.structs import replace
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.tuning import files, history, live, pending, plan, server_check
-from cockpit.tuning.applied import About, Applied, Past, PastState
-from cockpit.tuning.change_options import PATIENCE, Approval, ChangeOptions, Patience, Watch
+from cockpit.tuning.applied import ChangeFacts, AppliedChange, HistoryEntry, HistoryState
+from cockpit.tuning.change_options import PATIENCE, Approval, ChangeOptions, Timeouts, ChangeObserver
 from cockpit.tuning.effect import Probe
-from cockpit.tuning.plan import Found, Plan
+from cockpit.tuning.plan import CurrentValues, Plan
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import HISTORY
-from cockpit.tuning.server_check import ReadBy
+from cockpit.tuning.server_check import FileReader
 from cockpit.tuning.transaction import carry_out
 
 
@@ -39,7 +39,7 @@ class Tuner:
     def __init__(
         self,
         probe: Probe | None = None,
-        patience: Patience = PATIENCE,
+        patience: Timeouts = PATIENCE,
         who: str = "",
         port_on: Callable[[str], int | None] | None = None,
     ) -> None:
@@ -58,13 +58,13 @@ class Tuner:
         knobs = [knob for knob, _ in assignments]
         planned = plan.forward(host, await _found(shell, host, knobs), assignments)
         found = await self._read_by(shell, host, knobs)
-        server_check.refuse_wrong(found, host)
+        server_check.require_target_server(found, host)
         notes = (*planned.notes, *await server_check.limits_at_listen(shell, host, knobs))
         return _with_servers(planned, found)._replace(notes=notes)
 
     async def _read_by(
         self, shell: Remote, host: str, knobs: Iterable[Knob], others: frozenset[int] = frozenset()
-    ) -> list[ReadBy]:
+    ) -> list[FileReader]:
         if self._port_on is None:
             return []
         return await server_check.read_by(shell, host, self._port_on(host), knobs, others)
@@ -74,41 +74,41 @@ class Tuner:
         shell: Remote,
         host: str,
         assignments: Sequence[tuple[Knob, str | None]],
-        watch: Watch | None = None,
+        watch: ChangeObserver | None = None,
         approval: Approval | None = None,
-    ) -> Applied:
+    ) -> AppliedChange:
         """Set knobs of one host (None: unset) as one change, all or none."""
         async with self._turn(host):
             return await self._carry_out(shell, await self.prepare(shell, host, assignments), watch, approval)
 
-    async def undo(self, shell: Remote, applied: Applied, watch: Watch | None = None) -> Applied:
+    async def undo(self, shell: Remote, applied: AppliedChange, watch: ChangeObserver | None = None) -> AppliedChange:
         """Undo a change by another change; files that nobody else wrote since get their original bytes."""
         async with self._turn(applied.host):
             planned = await self.prepare_undo(shell, applied)
             found = await self._read_by(shell, applied.host, planned.knobs)
             return await self._carry_out(shell, _with_servers(planned, found), watch, None)
 
-    async def prepare_undo(self, shell: Remote, applied: Applied) -> Plan:
+    async def prepare_undo(self, shell: Remote, applied: AppliedChange) -> Plan:
         """Plan the undo of a change, without touching anything."""
         knobs = {edit.knob.name: edit.knob for edit in applied.edits}
         knobs |= {switch.knob.name: switch.knob for switch in applied.switches}
         found = await _found(shell, applied.host, list(knobs.values()))
         return plan.backward(applied, found, await _originals(shell, applied))
 
-    async def history(self, shell: Remote, host: str) -> list[Past]:
+    async def history(self, shell: Remote, host: str) -> list[HistoryEntry]:
         done = await files.run(shell, HISTORY)
         if done.exit_status != 0:
-            raise ChangeRefused(files.why(done), subject=host)
+            raise ChangeRefused(files.error_reason(done), subject=host)
         past = [_past(*row.split("\t", 2)) for row in done.stdout.decode("utf-8", "replace").splitlines()]
         return history.ordered(one for one in past if one)
 
-    async def kept(self, shell: Remote, host: str, past: Past) -> Applied:
+    async def read_record(self, shell: Remote, host: str, past: HistoryEntry) -> AppliedChange:
         """Read the record of a change in the history, for an undo. Raises ChangeRefused if it cannot be read."""
         return replace(await pending.record(shell, host, past.change), host=host)
 
-    async def give_up(self, shell: Remote, host: str, past: Past) -> None:
+    async def force_undo(self, shell: Remote, host: str, past: HistoryEntry) -> None:
         """Have the host undo a change that is under way or was interrupted. Raises ChangeRefused."""
-        outcome = await pending.fire(shell, past.change, 600, "given up")
+        outcome = await pending.request_undo(shell, past.change, 600, "given up")
         if outcome.ended:
             raise ChangeRefused(f"the change was already {outcome.ended}", subject=host)
 
@@ -124,7 +124,7 @@ class Tuner:
             if ran.why:
                 raise ChangeRefused(f"{action.name}: {action.host}: {ran.why}")
 
-    async def _carry_out(self, shell: Remote, plan: Plan, watch: Watch | None, approval: Approval | None) -> Applied:
+    async def _carry_out(self, shell: Remote, plan: Plan, watch: ChangeObserver | None, approval: Approval | None) -> AppliedChange:
         async def identify(others: frozenset[int]) -> Mapping[str, int]:
             try:
                 if restarted := await server_check.successors(shell, plan.host, plan.mains, others):
@@ -146,15 +146,15 @@ class Tuner:
         return self._turns.setdefault(host, asyncio.Lock())
 
 
-def _with_servers(planned: Plan, found: Collection[ReadBy]) -> Plan:
+def _with_servers(planned: Plan, found: Collection[FileReader]) -> Plan:
     return planned._replace(masters=server_check.masters(found), mains=server_check.main_files(found))
 
 
-async def _found(shell: Remote, host: str, knobs: Sequence[Knob]) -> Found:
+async def _found(shell: Remote, host: str, knobs: Sequence[Knob]) -> CurrentValues:
     """Read the files of the knobs, each path once, and their live values."""
     by_file = {knob.file: knob for knob in knobs if knob.in_file}
     read = {file: await files.read_of(shell, host, knob) for file, knob in by_file.items()}
-    return Found(read, {knob.name: await _value(shell, knob) for knob in knobs if knob.live})
+    return CurrentValues(read, {knob.name: await _value(shell, knob) for knob in knobs if knob.live})
 
 
 async def _value(shell: Remote, knob: Knob) -> str:
@@ -170,7 +170,7 @@ async def _value(shell: Remote, knob: Knob) -> str:
     return value
 
 
-async def _originals(shell: Remote, applied: Applied) -> dict[str, bytes]:
+async def _originals(shell: Remote, applied: AppliedChange) -> dict[str, bytes]:
     """Read the backups that still exist, by the path of the backed-up file."""
     kept: dict[str, bytes] = {}
     for change in applied.files:
@@ -181,9 +181,9 @@ async def _originals(shell: Remote, applied: Applied) -> dict[str, bytes]:
     return kept
 
 
-def _past(change: str, state: str, about: str) -> Past | None:
+def _past(change: str, state: str, about: str) -> HistoryEntry | None:
     """Parse a row of the history; None if it is invalid."""
     try:
-        return Past(change=change, about=msgspec.json.decode(about, type=About), state=PastState(state))
+        return HistoryEntry(change=change, about=msgspec.json.decode(about, type=ChangeFacts), state=HistoryState(state))
     except (msgspec.MsgspecError, ValueError):
         return None

@@ -6,21 +6,21 @@ from collections.abc import Iterable
 
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import SECRET, Knob
-from cockpit.tuning.applied import Applied, Past
+from cockpit.tuning.applied import AppliedChange, HistoryEntry
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
 
 
-def described(host: str, past: Past) -> str:
+def described(host: str, past: HistoryEntry) -> str:
     settings = ", ".join(f"{s.knob} {s.old or 'unset'} → {s.new or 'unset'}" for s in past.about.settings)
     return f"{host}: change {past.name} of {past.about.who} ({settings}) was left half done"
 
 
-async def finish(tuner: Tuner, remote: Remote, host: str, past: Past, knobs: Iterable[Knob]) -> Applied:
+async def finish(tuner: Tuner, remote: Remote, host: str, past: HistoryEntry, knobs: Iterable[Knob]) -> AppliedChange:
     """Roll the change back, then apply it again. Raises ChangeRefused before that if its values are unknown."""
     known = {knob.name: knob for knob in knobs if knob.host == host}
     for setting in past.about.settings:
         if setting.knob not in known or setting.new == SECRET:
             raise ChangeRefused(f"{host}: {past.name}: {setting.knob} cannot be set again from here; undo the change")
-    await tuner.give_up(remote, host, past)
+    await tuner.force_undo(remote, host, past)
     return await tuner.apply(remote, host, [(known[s.knob], s.new) for s in past.about.settings])

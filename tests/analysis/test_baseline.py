@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from cockpit.analysis.baseline import Baseline, baseline_of, baseline_run
 from cockpit.analysis.stability import STABLE, Stability, StabilityKind, run_stability, window_stability
 from cockpit.analysis.threshold_words import found_words
-from cockpit.analysis.thresholds import Breaker, Status, check_abort, hold, parse_threshold
+from cockpit.analysis.thresholds import AbortCheck, Status, check_abort, check_thresholds, parse_threshold
 from cockpit.analysis.words import stability_words
 from cockpit.model.errors import UsageError
 from cockpit.model.fold import fold_all
@@ -66,7 +66,7 @@ def test_relative_threshold(state: State, text: str, status: Status, limit: floa
     result = run_result(state, 1)
     assert result is not None
     base = baseline_from(*(result_with_rate(result, rate) for rate in (198.6, 200.0, 201.4, 199.6, 200.4)))
-    (outcome,) = hold([parse_threshold(text)], result, base)
+    (outcome,) = check_thresholds([parse_threshold(text)], result, base)
     assert (outcome.status, outcome.holds) == (status, status is Status.HOLDS)
     assert outcome.limit == (limit if limit is None else pytest.approx(limit, rel=0.01))
 
@@ -76,7 +76,7 @@ def test_high_spread_makes_threshold_inconclusive(state: State) -> None:
     assert result is not None
     threshold = parse_threshold("rate >= 95% of baseline")
     wide = baseline_from(*(result_with_rate(result, rate) for rate in (185.0, 220.0, 195.0, 205.0)))
-    (outcome,) = hold([threshold], result, wide)
+    (outcome,) = check_thresholds([threshold], result, wide)
     assert outcome.status is Status.INCONCLUSIVE
     assert outcome.ratio is not None and outcome.ratio.runs == (4, 1)
     assert outcome.ratio.low < 0.95 < outcome.ratio.value < outcome.ratio.high
@@ -84,7 +84,7 @@ def test_high_spread_makes_threshold_inconclusive(state: State) -> None:
     assert found_words(outcome).endswith(f"n = 4 vs 1); about {outcome.needed} runs per side settle it")
     spread = 1 + (outcome.ratio.spread or 0)
     many = [result_with_rate(result, 200.0 * factor) for factor in (1 / spread, spread) * outcome.needed]
-    (settled,) = hold([threshold], result, baseline_from(*many), many)
+    (settled,) = check_thresholds([threshold], result, baseline_from(*many), many)
     assert settled.status is Status.HOLDS
 
 
@@ -97,7 +97,7 @@ def test_single_runs_report_assumed_spread(state: State) -> None:
         ("rate >= 95% of baseline", 100.0, Status.FAILED),
         ("rate >= 95% of baseline", 400.0, Status.HOLDS),
     ):
-        (outcome,) = hold([parse_threshold(text)], result_with_rate(result, rate), base)
+        (outcome,) = check_thresholds([parse_threshold(text)], result_with_rate(result, rate), base)
         assert outcome.status is status
         assert outcome.ratio is not None and outcome.ratio.assumed
         assert "n = 1 vs 1; a spread of 15% between runs is assumed" in found_words(outcome)
@@ -111,7 +111,7 @@ def test_equality_with_baseline_share_is_refused(state: State) -> None:
 def test_relative_threshold_without_baseline_fails(state: State) -> None:
     result = run_result(state, 1)
     assert result is not None
-    outcome = hold([parse_threshold("rate >= 1% of baseline")], result)[0]
+    outcome = check_thresholds([parse_threshold("rate >= 1% of baseline")], result)[0]
     assert (outcome.status, outcome.limit) == (Status.FAILED, None)
 
 
@@ -131,7 +131,7 @@ def states() -> list[State]:
     [("p99 < 10ms", 2.0), ("rate > 1k", 2.0), ("web1.cpu.idle > 90", 2.0), ("failed < 0", 0.0)],
 )
 def test_run_is_aborted_when_threshold_fails(text: str, after: float) -> None:
-    breaker = Breaker([parse_threshold(text)])
+    breaker = AbortCheck([parse_threshold(text)])
     failing = next(state for state in states() if breaker(state))
     assert breaker.failed is not None
     assert breaker.failed.threshold.text == text
@@ -144,7 +144,7 @@ def test_run_is_aborted_when_threshold_fails(text: str, after: float) -> None:
 
 @pytest.mark.parametrize("text", ["p99 < 1s", "failed < 1", "web9.cpu.idle > 90", "rate > 10"])
 def test_run_continues_if_threshold_holds_or_has_no_data(text: str) -> None:
-    breaker = Breaker([parse_threshold(text)])
+    breaker = AbortCheck([parse_threshold(text)])
     assert not any(breaker(state) for state in states())
 
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 from cockpit.analysis.intervals import (
     ALPHA,
-    Pool,
+    PooledVariance,
     anytime,
     anytime_detectable,
     anytime_reach,
@@ -32,17 +32,17 @@ def test_students_t_agrees_with_scipy(freedom: float, probability: float) -> Non
 
 def test_few_runs_without_pool_match_welch() -> None:
     before, after = np.log([100.0, 104, 99, 108]), np.log([120.0, 131, 125])
-    found = few_runs(before, after, Pool.of(()))
+    found = few_runs(before, after, PooledVariance.of(()))
     welch = stats.ttest_ind(after, before, equal_var=False).confidence_interval(1 - ALPHA)
     assert (found.low, found.high) == pytest.approx((welch.low, welch.high), rel=1e-2)
 
 
 def test_single_runs_use_pooled_spread() -> None:
     before, after = np.log([100.0]), np.log([200.0])
-    assert math.isinf(few_runs(before, after, Pool.of(())).high)
-    pool = Pool.of([np.log([100.0, 103]), np.log([50.0, 49])] * 5)
+    assert math.isinf(few_runs(before, after, PooledVariance.of(())).high)
+    pool = PooledVariance.of([np.log([100.0, 103]), np.log([50.0, 49])] * 5)
     assert few_runs(before, after, pool).low > 0
-    assert Pool.of([np.log([100.0])]) == Pool(0.0, 0)
+    assert PooledVariance.of([np.log([100.0])]) == PooledVariance(0.0, 0)
 
 
 @pytest.mark.parametrize("cells", [10, 24])
@@ -53,7 +53,7 @@ def test_two_vs_two_runs_find_tenfold_difference(cells: int) -> None:
     for _ in range(repetitions):
         others = random.normal(0, 0.1, (cells, 2))
         before, after = random.normal(0, 0.1, (2, 2))
-        interval = few_runs(before, after + math.log(10), Pool.of(others))
+        interval = few_runs(before, after + math.log(10), PooledVariance.of(others))
         covered += interval.low <= math.log(10) <= interval.high
         found += interval.low > 0
         widths.append(interval.high - interval.low)

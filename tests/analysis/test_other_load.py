@@ -8,10 +8,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.other_load import spoiled_rounds
+from cockpit.analysis.other_load import round_objections
 from cockpit.analysis.outcome import Cause, Outcome, Verdict
 from cockpit.analysis.verdict import judge_rounds, judge_runs, judge_switch
-from cockpit.analysis.windows import Flaw, Window, window_between
+from cockpit.analysis.windows import DiscardReason, Window, window_between
 from cockpit.analysis.words import brief, method_lines, verdict_words
 from cockpit.model.fold import fold_all
 from cockpit.model.host_state import HostPoint
@@ -150,10 +150,10 @@ def test_difference_in_every_round_is_an_effect() -> None:
     before, after = visits(1, 20, 21, 19, 20), visits(10, 1, 0, 2, 1)
     rounds = list(zip(before, after, strict=True))
     assert judge_rounds(rounds, budget=4).objection is None
-    assert spoiled_rounds(rounds) == [None] * 4
+    assert round_objections(rounds) == [None] * 4
     assert is_other_load(judge_rounds(rounds[:2])), "two rounds may be chance"
     hog = [*rounds[:3], (before[3], visits(30, 48)[0])]
-    found = spoiled_rounds(hog)
+    found = round_objections(hog)
     assert found[:3] == [None] * 3
     assert found[3] is not None and found[3].cause is Cause.OTHER_LOAD
 
@@ -169,7 +169,7 @@ def test_other_load_precedes_saturation_as_objection() -> None:
     after = window(2, other=50.0)
     for saturated in (15, 60):
         kept, bound = after.seconds[saturated:], after.seconds[:saturated]
-        spoiled = replace(after, seconds=kept, bound=bound, flawed={Flaw.SATURATED: saturated})
+        spoiled = replace(after, seconds=kept, saturated=bound, flawed={DiscardReason.SATURATED: saturated})
         assert is_other_load(judged(window(1, other=1.0), spoiled))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cockpit.analysis.intervals import ALPHA, Pool, few_runs, repeated_level
+from cockpit.analysis.intervals import ALPHA, PooledVariance, few_runs, repeated_level
 from tests.statistics.repeated import ORDERS, repeated
 
 REPETITIONS = 400
@@ -38,6 +38,6 @@ def test_level_falls_with_the_number_of_runs() -> None:
 
 def test_two_runs_that_agree_by_chance_do_not_narrow_the_interval() -> None:
     before, after = np.array([0.0, 0.001]), np.array([-0.1, 0.1, 0.3, 0.0, 0.2, -0.05, 0.25])
-    alone = few_runs(before, after, Pool(0.0, 0))
-    pooled = Pool.of((before, after)).variance
+    alone = few_runs(before, after, PooledVariance(0.0, 0))
+    pooled = PooledVariance.of((before, after)).variance
     assert alone.high - alone.low > 2 * 2 * (pooled * (1 / 2 + 1 / 7)) ** 0.5

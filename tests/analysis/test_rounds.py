@@ -102,7 +102,7 @@ def test_each_side_is_first_twice_in_four_rounds(seed: int) -> None:
 def test_order_depends_on_seed_and_mirrored_is_abba() -> None:
     assert len({balanced(12, seed) for seed in range(20)}) > 10
     assert sequence(mirrored(2)) == ("before", "after", "after", "before")
-    assert RoundsPlan(4, 15.0, Order.MIRRORED).first == mirrored(4) and RoundsPlan(seed=3).first == balanced(12, 3)
+    assert RoundsPlan(4, 15.0, Order.MIRRORED).first_sides == mirrored(4) and RoundsPlan(seed=3).first_sides == balanced(12, 3)
 
 
 @pytest.mark.parametrize(
@@ -145,12 +145,12 @@ def test_progress_shows_window_and_time_left() -> None:
 
 def test_announcement_is_based_on_rounds_load_or_assumption() -> None:
     plan = RoundsPlan()
-    announced = [announcement(state, plan.first, 15.0) for state in (State(), noisy(), state_of(1.0, 8))]
+    announced = [announcement(state, plan.first_sides, 15.0) for state in (State(), noisy(), state_of(1.0, 8))]
     assert [each.basis for each in announced] == [Basis.ASSUMED, Basis.LOAD, Basis.ROUNDS]
     assert all(400 < each.seconds < 1000 for each in announced)
     assert 0.02 < announced[0].detectable < 0.06 and 0.005 < announced[2].detectable < 0.06
     # Noise of 10% has a larger detectable effect than noise of 1%.
-    assert announcement(noisy(0.1), plan.first, 15.0).detectable > 2 * announced[1].detectable
+    assert announcement(noisy(0.1), plan.first_sides, 15.0).detectable > 2 * announced[1].detectable
     text = offer_words(plan, announced[0])
     assert text.startswith("12 rounds of 2 × 15 s: at most 11 min") and "by an assumed spread of 3%" in text
 
@@ -172,14 +172,14 @@ def test_rounds_without_a_counted_second_announce_nothing() -> None:
     state = fold_all(events)
     verdict = rounds_verdict(state, state.rounds[0])
     assert verdict is not None and verdict.outcome is Outcome.INVALID
-    assert announcement(state, RoundsPlan().first, 15.0).basis is Basis.ASSUMED
+    assert announcement(state, RoundsPlan().first_sides, 15.0).basis is Basis.ASSUMED
 
 
 def test_rounds_whose_run_a_damaged_recording_lacks_have_no_verdict() -> None:
     state = fold_all(one for one in rounds_of(1.0, 4) if not isinstance(one, ev.RunStarted))
     assert rounds_verdict(state, state.rounds[0]) is None and verdicts(state) == ()
     assert SegmentVerdicts().rounds(state, state.rounds[0]) is None
-    assert announcement(state, RoundsPlan().first, 15.0).basis is Basis.ASSUMED
+    assert announcement(state, RoundsPlan().first_sides, 15.0).basis is Basis.ASSUMED
     empty = replace(state.rounds[0], begun=replace(state.rounds[0].begun, first=()))
     assert progress(replace(state, rounds=(empty,)), state.t) is None
 

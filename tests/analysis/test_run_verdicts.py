@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.analysis.outcome import Design, Outcome
-from cockpit.analysis.verdict import Planned, judge_repeated_runs, judge_rounds, judge_runs
+from cockpit.analysis.verdict import PlannedComparisons, judge_repeated_runs, judge_rounds, judge_runs
 from cockpit.analysis.words import brief, verdict_line
 from tests.analysis.synthetic import window
 from tests.analysis.test_verdict import effect_on, runs
@@ -43,7 +43,7 @@ def test_rounds_conclude_better_and_equivalent() -> None:
 def test_wider_margin_makes_small_difference_equivalent() -> None:
     pairs = [([window(at, 20)], [window(50 + at, 20, deviation=0.2)]) for at in range(6)]
     verdict = judge_rounds(pairs, budget=6)
-    wider = judge_rounds(pairs, budget=6, planned=Planned(margin=0.2))
+    wider = judge_rounds(pairs, budget=6, planned=PlannedComparisons(margin=0.2))
     assert (verdict.outcome, wider.outcome) == (INCONCLUSIVE, EQUIVALENT)
     assert "within 20%" in verdict_line(wider)
     assert [effect_on(each, "p99").margin for each in (verdict, wider)] == [0.1, 0.2]

@@ -136,7 +136,7 @@ def test_ten_percent_effect_is_found_within_three_minutes(name: str, before: int
 def first_signs(noise: str, after: int, effect: float) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the sign of the first impression (-1, 0, 1) after `after` blocks, per repetition."""
     values = NOISES[noise](np.random.default_rng(3), (100, 60 + 5 * after)).reshape(100, -1, 5).mean(axis=2)
-    found = [switch.first_impression(row[:12], row[12:] + effect) for row in values]
+    found = [switch.tentative_effect(row[:12], row[12:] + effect) for row in values]
     return np.array([(interval.low > 0) - (interval.high < 0) for interval in found])
 
 

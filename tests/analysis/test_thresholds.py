@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from cockpit.analysis.thresholds import hold, parse_threshold
+from cockpit.analysis.thresholds import check_thresholds, parse_threshold
 from cockpit.model.counts import Counts
 from cockpit.model.errors import UsageError
 from cockpit.model.histogram import Histogram
@@ -55,12 +55,12 @@ RESULT = RunResult(
     ],
 )
 def test_thresholds(text: str, holds: bool) -> None:
-    (outcome,) = hold([parse_threshold(text)], RESULT)
+    (outcome,) = check_thresholds([parse_threshold(text)], RESULT)
     assert outcome.holds is holds
 
 
 def test_threshold_without_data_fails() -> None:
-    (outcome,) = hold([parse_threshold("web1.cpu.idle > 20")], RESULT)
+    (outcome,) = check_thresholds([parse_threshold("web1.cpu.idle > 20")], RESULT)
     assert (outcome.found, outcome.holds) == (None, False)
 
 

@@ -77,7 +77,7 @@ def test_long_session_is_aggregated_in_steps() -> None:
     rounds = 0
     limited.behind = True
     while limited.behind and rounds < 50:
-        limited.again()
+        limited.reset_budget()
         found = [limited.of(seconds, start, 300, 2000) for start in starts]
         rounds += 1
         for actual, complete in zip(found, expected, strict=True):

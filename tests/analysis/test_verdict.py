@@ -12,7 +12,7 @@ from cockpit.analysis.effects import margin_of
 from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, Period, Verdict
 from cockpit.analysis.verdict import judge_rounds, judge_runs, judge_single_runs, judge_switch
 from cockpit.analysis.warnings import WarningKind
-from cockpit.analysis.windows import Flaw, Window
+from cockpit.analysis.windows import DiscardReason, Window
 from cockpit.analysis.words import (
     brief,
     method_lines,
@@ -48,7 +48,7 @@ def runs(count: int, seed: int, **truth: float) -> list[list[Window]]:
 def saturated(of: Window) -> Window:
     """The window with every fourth second saturated."""
     bound, kept = of.seconds[::4], [second for at, second in enumerate(of.seconds) if at % 4]
-    return msgspec.structs.replace(of, seconds=tuple(kept), bound=bound, flawed={Flaw.SATURATED: len(bound)})
+    return msgspec.structs.replace(of, seconds=tuple(kept), saturated=bound, flawed={DiscardReason.SATURATED: len(bound)})
 
 
 def test_switch_with_higher_rate_is_better() -> None:

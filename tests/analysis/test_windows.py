@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.analysis.blocks import LatencyBlocks, block_sample, run_values
-from cockpit.analysis.windows import Flaw, Window, counted_range, left_out, segment_window, window_between
+from cockpit.analysis.windows import DiscardReason, Window, counted_range, left_out, segment_window, window_between
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.host_state import HostState
@@ -40,15 +40,15 @@ def test_window_has_whole_seconds_after_guard() -> None:
     # The first whole second is 11, the guard takes three, and second 30 is partial.
     assert counted(found) == list(range(14, 30))
     assert found.guarded == 3
-    assert left_out([found]) == {Flaw.GUARD: 3}
+    assert left_out([found]) == {DiscardReason.GUARD: 3}
 
 
 def test_partial_and_saturated_seconds_are_excluded() -> None:
     odd = (*seconds(0, 20), *seconds(20, 23, saturated=True), *seconds(23, 24, end=23.4), *seconds(24, 40, queued=3))
     found = window_between(State(t=40.0, closed_seconds=odd), 0.0, 40.0, PLAN)
     assert counted(found) == [*range(3, 20), *range(24, 40)]
-    assert found.flawed == {Flaw.SATURATED: 3, Flaw.PARTIAL: 1, Flaw.QUEUED: 16}
-    assert left_out([found]) == {Flaw.GUARD: 3, Flaw.PARTIAL: 1, Flaw.SATURATED: 3}
+    assert found.flawed == {DiscardReason.SATURATED: 3, DiscardReason.PARTIAL: 1, DiscardReason.QUEUED: 16}
+    assert left_out([found]) == {DiscardReason.GUARD: 3, DiscardReason.PARTIAL: 1, DiscardReason.SATURATED: 3}
 
 
 def test_change_within_window_is_excluded() -> None:
@@ -56,7 +56,7 @@ def test_change_within_window_is_excluded() -> None:
     change = Change(letter="A", host="web1", settings=(), begun=20.5, ended=23.2, outcome="rolled back")
     found = window_between(State(t=40.0, closed_seconds=seconds(0, 40), changes=(change,)), 0.0, 40.0, PLAN)
     assert counted(found) == [*range(3, 20), *range(27, 40)]
-    assert found.flawed == {Flaw.CHANGING: 7}
+    assert found.flawed == {DiscardReason.CHANGING: 7}
 
 
 def test_action_and_rollback_are_excluded() -> None:
@@ -67,7 +67,7 @@ def test_action_and_rollback_are_excluded() -> None:
     state = State(t=40.0, closed_seconds=seconds(0, 40), changes=(change,), actions=(action,))
     found = window_between(state, 1.0, 40.0, PLAN)
     assert counted(found) == [*range(4, 10), *range(15, 30), *range(34, 40)]
-    assert left_out([found, found]) == {Flaw.GUARD: 6, Flaw.CHANGING: 18}
+    assert left_out([found, found]) == {DiscardReason.GUARD: 6, DiscardReason.CHANGING: 18}
 
 
 def test_an_action_that_began_before_the_window_is_cut_out() -> None:
@@ -75,7 +75,7 @@ def test_an_action_that_began_before_the_window_is_cut_out() -> None:
     state = State(t=40.0, closed_seconds=seconds(0, 40), actions=(action,))
     found = window_between(state, 10.0, 40.0, PLAN)
     assert counted(found) == list(range(19, 40))
-    assert found.flawed == {Flaw.CHANGING: 9}
+    assert found.flawed == {DiscardReason.CHANGING: 9}
     segment = Segment(number=1, run=1, plan=PLAN, label="x", start=10.0, last=40.0)
     assert counted_range(state, segment) == range(19, 40)
 

@@ -78,13 +78,13 @@ def test_errors_and_latencies_are_guarded_by_their_margins(
     other: Effect, constraints: tuple[str, ...], objection: str, decided: bool
 ) -> None:
     found = verdict(other)
-    assert proof(*constraints).objection(found, State()) == objection
+    assert proof(*constraints).rejection_reason(found, State()) == objection
     assert proof(*constraints).is_decided(found) == decided and proof().is_better(found)
 
 
 def test_optimized_metric_is_not_guarded() -> None:
     found = verdict(first=p99(-0.5, -0.2, Outcome.BETTER))
-    assert Proof("p99").objection(found, State()) == "" and Proof("p99").is_decided(found)
+    assert Proof("p99").rejection_reason(found, State()) == "" and Proof("p99").is_decided(found)
 
 
 @pytest.mark.parametrize(

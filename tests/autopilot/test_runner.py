@@ -10,7 +10,7 @@ import pytest
 from cockpit.autopilot.knobs import searched_knob
 from cockpit.autopilot.proof import Proof
 from cockpit.autopilot.runner import Autopilot, SearchResult
-from cockpit.autopilot.words import claim, trial_line
+from cockpit.autopilot.words import result_line, trial_line
 from cockpit.model.errors import TargetError, UsageError
 from tests.autopilot.searches import BEFORE, knob, live, plan, run_search
 from tests.session.sessions import locks
@@ -35,7 +35,7 @@ async def test_best_settings_are_compared_in_rounds_and_not_kept(
         rounds = session.state.rounds[-1]
         assert len(rounds.complete) == 2 and session.state.own_changes == ()
         # Two rounds are too few for a verdict.
-        assert found.ended.outcome == "nothing" and "Level 2: not confirmed by the rounds" in claim(
+        assert found.ended.outcome == "nothing" and "Level 2: not confirmed by the rounds" in result_line(
             state, found.verdict
         )
         assert trial_line(state.trials[0], state).startswith("  1 original  the original values: rate ")
@@ -44,7 +44,7 @@ async def test_best_settings_are_compared_in_rounds_and_not_kept(
 
 async def test_proved_settings_stay_active_if_user_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Two rounds of half a second on a busy machine prove nothing.
-    monkeypatch.setattr(Proof, "objection", lambda *_: "")
+    monkeypatch.setattr(Proof, "rejection_reason", lambda *_: "")
     claims = []
 
     async def keep(found: SearchResult) -> bool:
@@ -55,7 +55,7 @@ async def test_proved_settings_stay_active_if_user_keeps_them(tmp_path: Path, mo
     async with live(tmp_path) as session:
         found, state = await run_search(session, plan(tmp_path, seconds=0.3), keep)
         assert claims == ["better"] and found.ended.applied
-        line = claim(state, found.verdict)
+        line = result_line(state, found.verdict)
         assert line.startswith("better: Level ") and line.endswith("; now active")
     assert (tmp_path / "conf").read_text() == BEFORE.replace("5", found.ended.values["Level"])
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from textual.widgets import Static
 
-from cockpit.autopilot.diagnosis import FoundLimit, Limit
-from cockpit.autopilot.person import Person, Search
+from cockpit.autopilot.diagnosis import Bottleneck, BottleneckKind
+from cockpit.autopilot.person import SearchDecisions, RunSearch
 from cockpit.autopilot.proof import Proof
 from cockpit.autopilot.runner import Autopilot, SearchResult
 from cockpit.model.autopilot import AutopilotEnded
@@ -16,7 +16,7 @@ from cockpit.model.state import State
 from cockpit.session.controls import Mode
 from cockpit.session.live_session import LiveSession
 from cockpit.study.controls import StudyControls
-from cockpit.tui.autopilot.board import BoardScreen
+from cockpit.tui.autopilot.board import EvaluationsScreen
 from cockpit.tui.autopilot.screen import AutopilotApp, KnobsScreen, SearchLine
 from cockpit.tui.dialogs.prompt import ConfirmScreen
 from tests.autopilot.searches import BEFORE, plan, unstarted
@@ -25,13 +25,13 @@ from tests.tui.driving import press, until
 pytestmark = pytest.mark.usefixtures("quick")
 
 
-def search_of(live: LiveSession, folder: Path, *, ask: bool = False) -> Search:
+def search_of(live: LiveSession, folder: Path, *, ask: bool = False) -> RunSearch:
     live.source.controls = StudyControls(live.source.controls, Mode.SEARCH)
 
-    async def search(person: Person) -> SearchResult:
+    async def search(person: SearchDecisions) -> SearchResult:
         await live.knobs_read()
         pilot = Autopilot(live, plan(folder, seconds=0.3), {"Level": "5"}, person.approve if ask else None)
-        person.began(pilot)
+        person.search_started(pilot)
         return await pilot.run(person.keep)
 
     return search
@@ -46,7 +46,7 @@ async def test_proved_settings_are_applied_with_enter_but_not_escape(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     # Two rounds of half a second on a busy machine prove nothing.
-    monkeypatch.setattr(Proof, "objection", lambda *_: "")
+    monkeypatch.setattr(Proof, "rejection_reason", lambda *_: "")
     async with unstarted(tmp_path) as live:
         app = AutopilotApp(live.session, search_of(live, tmp_path))
         async with app.run_test(size=(120, 40)) as pilot:
@@ -55,7 +55,7 @@ async def test_proved_settings_are_applied_with_enter_but_not_escape(
             app.screen.query_one(SearchLine).refresh_words()
             assert "PAUSED" in str(app.screen.query_one(SearchLine).render())
             await press(pilot, "P", "A")
-            assert isinstance(app.screen, BoardScreen)
+            assert isinstance(app.screen, EvaluationsScreen)
             await press(pilot, "escape")
             await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
             text = str(app.screen.query(Static).first().content)
@@ -88,8 +88,8 @@ async def test_unapproved_settings_are_not_tried(tmp_path: Path) -> None:
 
 
 FOUND = [
-    FoundLimit(Limit.WORKERS, "web1", "150 busy, 0 idle (apache)", ("MaxRequestWorkers", "ThreadsPerChild")),
-    FoundLimit(Limit.CPU, "web1", "97% busy", ("KeepAlive",)),
+    Bottleneck(BottleneckKind.WORKERS, "web1", "150 busy, 0 idle (apache)", ("MaxRequestWorkers", "ThreadsPerChild")),
+    Bottleneck(BottleneckKind.CPU, "web1", "97% busy", ("KeepAlive",)),
 ]
 KNOBS = ["KeepAlive", "MaxRequestWorkers", "StartServers", "ThreadsPerChild"]
 
@@ -108,7 +108,7 @@ async def test_knobs_of_limits_are_proposed_and_others_selectable(
 ) -> None:
     answers = []
 
-    async def search(person: Person) -> SearchResult:
+    async def search(person: SearchDecisions) -> SearchResult:
         answers.append(list(await person.choose(FOUND, KNOBS, ["left out: MPM: no range"])))
         return SearchResult(AutopilotEnded(t=0.0, outcome="nothing"))
 
@@ -125,7 +125,7 @@ async def test_knobs_of_limits_are_proposed_and_others_selectable(
 
 @pytest.mark.parametrize("key", ["escape", "q"])
 async def test_search_without_chosen_knobs_is_interrupted(tmp_path: Path, key: str) -> None:
-    async def search(person: Person) -> SearchResult:
+    async def search(person: SearchDecisions) -> SearchResult:
         await person.choose(FOUND, KNOBS, ["left out: MPM: no range"])
         raise AssertionError("the search continued without chosen knobs")
 

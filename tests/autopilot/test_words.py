@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
-from cockpit.autopilot.words import claim, plan_lines
+from cockpit.autopilot.words import result_line, plan_lines
 from cockpit.model.autopilot import AutopilotBegun, AutopilotEnded, AutopilotState, SearchedKnob, SearchPlan
 
 KNOBS = (SearchedKnob("KeepAlive", ("On", "Off")),)
@@ -28,7 +28,7 @@ VERDICT = Verdict(
 
 def test_claim_lists_cost_in_errors_latency_and_memory() -> None:
     ended = AutopilotEnded(t=600.0, outcome="better", seconds=540.0, values={"KeepAlive": "On"}, rounds=1)
-    line = claim(AutopilotState(begun=BEGUN, ended=ended), VERDICT)
+    line = result_line(AutopilotState(begun=BEGUN, ended=ended), VERDICT)
     assert line.startswith("better: KeepAlive On: rate better +23% (+18 to +29%)")
     assert "p99" in line and "web1 memory worse +12%" in line and "CPU" not in line
     assert line.endswith("0 evaluations, 6 rounds, 9:00; not applied, the original values are active")

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Sequence
 from statistics import median
 
-from cockpit.cluster.crew import DaskCrew
+from cockpit.cluster.crew import DaskLauncher
 from cockpit.cluster.over_ssh import cluster_over_ssh
 from cockpit.load.pool import launch
 from cockpit.load.preflight import preflight
-from cockpit.load.workers import Crew, LocalCrew
+from cockpit.load.workers import WorkerLauncher, LocalLauncher
 from cockpit.model.clock import Clock
 from cockpit.model.events import AnyEvent, Tick
 from cockpit.model.histogram import Histogram
@@ -102,10 +102,10 @@ async def _measured(lab: Lab, url: str) -> tuple[float, list[Measured], list[Mea
     local, remote = [], []
     async with (
         cluster_over_ssh(machines, lab.ssh_config) as (address, security),
-        DaskCrew(address, security, len(NAMES)) as crew,
+        DaskLauncher(address, security, len(NAMES)) as crew,
     ):
         for _ in range(ROUNDS):
-            local.append(await _run(plan, len(NAMES), LocalCrew()))
+            local.append(await _run(plan, len(NAMES), LocalLauncher()))
             remote.append(await _run(plan, 1, crew))
         # The hosts share this machine's clock: the true offset is 0.
         errors = [abs(machine.clock.best.offset) for machine in crew.generators]
@@ -115,7 +115,7 @@ async def _measured(lab: Lab, url: str) -> tuple[float, list[Measured], list[Mea
     return max(errors) + late, local, remote
 
 
-async def _run(plan: LoadPlan, workers: int, crew: Crew) -> Measured:
+async def _run(plan: LoadPlan, workers: int, crew: WorkerLauncher) -> Measured:
     clock = Clock()
     measured = Measured(clock)
     crew.attach(clock, measured.emit)

@@ -12,8 +12,8 @@ from time import monotonic
 
 from msgspec.structs import replace
 
-from cockpit.cluster.crew import DaskCrew
-from cockpit.cluster.machine import Machine, RemoteWorker
+from cockpit.cluster.crew import DaskLauncher
+from cockpit.cluster.machine import RemoteGenerator, RemoteWorker
 from cockpit.cluster.over_ssh import cluster_over_ssh
 from cockpit.load.pool import LoadRun
 from cockpit.load.protocol import Assignment, Done, encode
@@ -56,11 +56,11 @@ async def _measured() -> tuple[float, list[float], int]:
     # The Dask workers import `replay` from here.
     os.environ["PYTHONPATH"] = str(TESTS.parent)
     programs = [GeneratorConfig(name=f"program{number}", ssh=".") for number in range(PROGRAMS)]
-    async with cluster_over_ssh(programs, None) as (address, security), DaskCrew(address, security, PROGRAMS) as crew:
+    async with cluster_over_ssh(programs, None) as (address, security), DaskLauncher(address, security, PROGRAMS) as crew:
         return await _replayed(crew)
 
 
-async def _replayed(crew: DaskCrew) -> tuple[float, list[float], int]:
+async def _replayed(crew: DaskLauncher) -> tuple[float, list[float], int]:
     clock, state = Clock(), State()
     delays: list[float] = []
     real = crew.generators[0]
@@ -75,7 +75,7 @@ async def _replayed(crew: DaskCrew) -> tuple[float, list[float], int]:
         state = fold(state, event)
 
     plan = LoadPlan(url="http://127.0.0.1/", rate=1000.0, duration=3600.0)
-    crew.generators = [Machine(f"gen{number}", addresses[number % PROGRAMS]) for number in range(GENERATORS)]
+    crew.generators = [RemoteGenerator(f"gen{number}", addresses[number % PROGRAMS]) for number in range(GENERATORS)]
     workers = [RemoteWorker(_assignment(plan, number), machine) for number, machine in enumerate(crew.generators)]
     for machine, worker in zip(crew.generators, workers, strict=True):
         machine.expect([worker])

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from cockpit.demo.layout import Layout
+from cockpit.demo.layout import DemoFiles
 from cockpit.demo.sshhost import HOST
 from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.script import SLOW_ROUND, script
@@ -239,4 +239,4 @@ def _ssh_host(directory: Path) -> Iterator[Path]:
         assert server.stdout
         if not server.stdout.readline().startswith(b"ready"):
             raise RuntimeError("the embedded SSH host did not start")
-        yield Layout(directory).ssh_config
+        yield DemoFiles(directory).ssh_config

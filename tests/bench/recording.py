@@ -117,7 +117,7 @@ def _seeks(recording: Recording) -> list[float]:
     for _ in range(SEEKS):
         t = generator.uniform(0, recording.end)
         begin = time.perf_counter()
-        anchor = recording.anchor(t)
+        anchor = recording.latest_checkpoint(t)
         state = fold_all([entry.event for entry in recording.following(anchor.number, anchor.instant, t)], anchor.state)
         assert state.t <= t
         took.append(time.perf_counter() - begin)
@@ -127,7 +127,7 @@ def _seeks(recording: Recording) -> list[float]:
 def _played(recording: Recording) -> float:
     """Return the CPU share of the fastest replay, from the middle of the recording."""
     now = recording.end / 2
-    anchor = recording.anchor(now)
+    anchor = recording.latest_checkpoint(now)
     number, since, state = anchor.number, anchor.instant, anchor.state
     begin = time.perf_counter()
     until = now + PLAYED

@@ -17,7 +17,7 @@ from statistics import median
 
 import psutil
 
-from cockpit.demo.world import DemoWorld
+from cockpit.demo.world import DemoServers
 from cockpit.model import events as ev
 from cockpit.recording.reader import Recording
 from tests.bench.servers import missing_nginx, nginx
@@ -115,7 +115,7 @@ def _key_latency(opened: TerminalProcess) -> float:
 
 async def _with_demo(size: tuple[int, int], options: Sequence[str]) -> tuple[float, float]:
     """Return the CPU of the screen's process (%), and its output (kB/s)."""
-    async with DemoWorld() as world:
+    async with DemoServers() as world:
         profile = Path(world.directory) / "bench.toml"
         profile.write_text(world.profile_toml())
         command = [

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.analysis.baseline import Baseline, BaselineRun
-from cockpit.analysis.thresholds import Breaker
+from cockpit.analysis.thresholds import AbortCheck
 from cockpit.cli import main
 from cockpit.cli.check import DEFAULT_CAP, default_cap
 from cockpit.model.errors import TargetError
@@ -105,7 +105,7 @@ def test_quick_is_one_run_of_15_s_with_latest_baseline(monkeypatch: pytest.Monke
     called: dict[str, object] = {}
 
     def headless(
-        profile: Profile, *_: object, limit: float | None, runs: int, stop_when: Breaker, **__: object
+        profile: Profile, *_: object, limit: float | None, runs: int, stop_when: AbortCheck, **__: object
     ) -> object:
         called.update(
             seconds=profile.plan.duration,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.demo.world import DemoWorld
+from cockpit.demo.world import DemoServers
 from cockpit.hosts.shell import Completed
 from cockpit.setup import doctor
 from cockpit.setup.doctor_host import _first_words, _missing, _paths
@@ -187,7 +187,7 @@ def test_json_findings(url: str, tmp_path: Path) -> None:
 
 
 async def test_demo_profile_has_no_problems_over_ssh(tmp_path: Path) -> None:
-    async with DemoWorld() as world:
+    async with DemoServers() as world:
         profile = tmp_path / "demo.toml"
         profile.write_text(world.profile_toml())
         done = await asyncio.to_thread(cockpit, "doctor", "--trust", profile, "--ssh-config", world.ssh_config)

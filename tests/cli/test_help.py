@@ -23,9 +23,9 @@ from cockpit.cli import main
 from cockpit.cli.arguments import make_parser
 from cockpit.cli.help import profile_keys, text, topics
 from cockpit.cli.pages import BASELINE, GROUPS, RECORDINGS, TUNE
-from cockpit.cli.parser import CommandParser, joined
+from cockpit.cli.parser import CommandParser, join_time_values
 from cockpit.cli.schema import profile_schema
-from cockpit.demo.world import DemoWorld
+from cockpit.demo.world import DemoServers
 from cockpit.model import errors
 from cockpit.profiles.sections import ProfileFile
 from cockpit.servers.registry import AT_START
@@ -156,7 +156,7 @@ def test_every_command_in_topics_and_help_pages_parses() -> None:
     assert len(examples) > 60
     for line in examples:
         arguments = [word for word in shlex.split(line, comments=True)[1:] if not word.startswith(">")]
-        make_parser().parse_args(joined(arguments))
+        make_parser().parse_args(join_time_values(arguments))
 
 
 def test_help_lists_every_command_in_a_group(capsys: pytest.CaptureFixture[str]) -> None:
@@ -191,7 +191,7 @@ def test_shipped_profiles_match_schema(path: Path) -> None:
 
 
 async def test_demo_profile_matches_schema() -> None:
-    async with DemoWorld() as world:
+    async with DemoServers() as world:
         jsonschema.Draft202012Validator(profile_schema()).validate(tomllib.loads(world.profile_toml()))
 
 

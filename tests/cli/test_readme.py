@@ -10,7 +10,7 @@ import pytest
 
 from cockpit.cli.arguments import make_parser
 from cockpit.cli.help import topics
-from cockpit.cli.parser import joined
+from cockpit.cli.parser import join_time_values
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -46,7 +46,7 @@ def test_readme_commands_parse() -> None:
     assert len(lines) > 3
     for line in lines:
         arguments = [word for word in shlex.split(line, comments=True)[1:] if not word.startswith(">")]
-        make_parser().parse_args(joined(arguments))
+        make_parser().parse_args(join_time_values(arguments))
     named = set(re.findall(r"^\| `cockpit ([a-z]+)", README, re.MULTILINE))
     commands = make_parser().commands
     assert named | {"start"} == set(commands)

@@ -19,11 +19,11 @@ import pytest
 
 from cockpit import __version__
 from cockpit.cluster.certificates import session_certificate
-from cockpit.cluster.crew import DaskCrew
+from cockpit.cluster.crew import DaskLauncher
 from cockpit.cluster.install import install
-from cockpit.cluster.machine import Machine, RemoteWorker, WorkerLine
+from cockpit.cluster.machine import RemoteGenerator, RemoteWorker, WorkerLine
 from cockpit.cluster.over_ssh import cluster_over_ssh
-from cockpit.cluster.programs import Offer
+from cockpit.cluster.programs import GeneratorVersions
 from cockpit.load.limits import Capacity, capacity_here
 from cockpit.load.pool import LoadRun, launch
 from cockpit.load.preflight import preflight
@@ -54,12 +54,12 @@ def generators(**values: str) -> list[GeneratorConfig]:
 
 
 @asynccontextmanager
-async def crew_over(sshd: Sshd) -> AsyncIterator[DaskCrew]:
+async def crew_over(sshd: Sshd) -> AsyncIterator[DaskLauncher]:
     """Run a crew of all generators; assert that none of its processes remain."""
     sshd.environment["COCKPIT_TEST_CLUSTER"] = str(sshd.directory)
     async with (
         cluster_over_ssh(generators(), sshd.ssh_config) as (address, security),
-        DaskCrew(address, security, len(NAMES)) as crew,
+        DaskLauncher(address, security, len(NAMES)) as crew,
     ):
         yield crew
     _, alive = await asyncio.to_thread(psutil.wait_procs, programs(sshd), DEADLINE)
@@ -82,7 +82,7 @@ def generator_process(sshd: Sshd) -> psutil.Process:
     )
 
 
-async def start_load(crew: DaskCrew, load: LoadPlan, outcome: Outcome) -> LoadRun:
+async def start_load(crew: DaskLauncher, load: LoadPlan, outcome: Outcome) -> LoadRun:
     clock = Clock()
     crew.attach(clock, outcome.emit)
     return await launch(load, 1, clock, outcome.emit, await preflight(load, crew.capacity), crew)
@@ -206,7 +206,7 @@ async def test_run_stops_on_generator_loss_if_configured(sshd: Sshd) -> None:
 
 
 async def test_unread_lines_are_bounded() -> None:
-    machine = Machine("gen1", "tls://127.0.0.1:1")
+    machine = RemoteGenerator("gen1", "tls://127.0.0.1:1")
     machine.expect([RemoteWorker(assignments(plan("http://127.0.0.1/"), 1, ())[0], machine)])
     line = WorkerLine("tls://127.0.0.1:1", 0, 0, bytes(2**20), "")
     with pytest.raises(HostError, match="gen1: sends messages faster than they can be read"):
@@ -235,7 +235,7 @@ async def test_times_of_other_clock_are_converted(sshd: Sshd, tmp_path: Path) ->
     async with (
         serving(always(SMALL)) as server,
         cluster_over_ssh([generator], sshd.ssh_config) as (address, security),
-        DaskCrew(address, security) as crew,
+        DaskLauncher(address, security) as crew,
     ):
         run = await start_load(crew, plan(server.url, rate=100.0, requests=50), outcome)
         await outcome.until(lambda seen: any(isinstance(event, GeneratorClock) for event in seen.events))
@@ -261,7 +261,7 @@ async def test_missing_cockpit_is_installed(sshd: Sshd, tmp_path: Path) -> None:
     assert (tmp_path / "state" / "cockpit" / "venv" / "bin" / "cockpit").exists()
     async with (
         cluster_over_ssh([generator], sshd.ssh_config) as (address, security),
-        DaskCrew(address, security) as crew,
+        DaskLauncher(address, security) as crew,
     ):
         assert crew.names == ("gen1",)
 
@@ -300,7 +300,7 @@ async def test_python_without_cockpit_is_reported(sshd: Sshd) -> None:
 async def test_generator_version_mismatch_is_reported(
     sshd: Sshd, tmp_path: Path, other: dict[str, object], message: str
 ) -> None:
-    own = Offer(version=__version__, python=platform.python_version(), dask=version("distributed"))
+    own = GeneratorVersions(version=__version__, python=platform.python_version(), dask=version("distributed"))
     offer = json.dumps({**msgspec.to_builtins(own), **other})
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\necho {shlex.quote(offer)}\ncat\n")
@@ -320,24 +320,24 @@ async def test_sshd_without_forwarding_is_reported(sshd: Sshd) -> None:
 async def test_unreachable_scheduler_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cockpit.cluster.crew._CONNECT", 1.0)
     with pytest.raises(HostError, match=r"cluster tls://127\.0\.0\.1:1"):
-        async with DaskCrew("tls://127.0.0.1:1", session_certificate().security()):
+        async with DaskLauncher("tls://127.0.0.1:1", session_certificate().security()):
             pass
 
 
 async def test_tls_cluster_requires_certificates() -> None:
     with pytest.raises(HostError, match=r"tls://127\.0\.0\.1:1: tls:// needs certificates"):
-        async with DaskCrew("tls://127.0.0.1:1"):
+        async with DaskLauncher("tls://127.0.0.1:1"):
             pass
 
 
 async def test_unencrypted_cluster_is_refused() -> None:
     with pytest.raises(HostError, match="not encrypted"):
-        async with DaskCrew("tcp://192.0.2.1:8786"):
+        async with DaskLauncher("tcp://192.0.2.1:8786"):
             pass
 
 
 async def test_scheduler_with_wrong_certificate_is_refused(sshd: Sshd) -> None:
     async with cluster_over_ssh(generators()[:1], sshd.ssh_config) as (address, _):
         with pytest.raises(HostError, match="cluster tls://"):
-            async with DaskCrew(address, session_certificate().security()):
+            async with DaskLauncher(address, session_certificate().security()):
                 pass

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cockpit.cluster.clocks import Ping
-from cockpit.cluster.crew import DaskCrew
-from cockpit.cluster.machine import Machine, RemoteWorker, WorkerLine
+from cockpit.cluster.crew import DaskLauncher
+from cockpit.cluster.machine import RemoteGenerator, RemoteWorker, WorkerLine
 from cockpit.load.pool import LoadRun
 from cockpit.load.protocol import assignments
 from cockpit.model.clock import Clock
@@ -51,14 +51,14 @@ class Telling(Failing):
         return self._there
 
 
-def machine_with(carrier: Failing) -> Machine:
-    machine = Machine("gen1", "tls://127.0.0.1:1")
-    machine.carrier = carrier
+def machine_with(carrier: Failing) -> RemoteGenerator:
+    machine = RemoteGenerator("gen1", "tls://127.0.0.1:1")
+    machine.actor = carrier
     return machine
 
 
-def crew_of(machine: Machine, events: list[AnyEvent]) -> DaskCrew:
-    crew = DaskCrew("tls://127.0.0.1:1")
+def crew_of(machine: RemoteGenerator, events: list[AnyEvent]) -> DaskLauncher:
+    crew = DaskLauncher("tls://127.0.0.1:1")
     crew.generators = [machine]
     crew.attach(Clock(), events.append)
     return crew
@@ -106,7 +106,7 @@ async def test_an_instant_that_no_clock_shows_is_refused(there: Any) -> None:
         await machine_with(Telling(there)).ping()
 
 
-async def _idle(machine: Machine) -> None:
+async def _idle(machine: RemoteGenerator) -> None:
     if machine._sending is not None:
         await asyncio.wait([machine._sending])
 
@@ -117,7 +117,7 @@ async def test_commands_are_sent_after_one_that_failed(error: Exception) -> None
     machine.send(0, b"x")
     await _idle(machine)
     sent: list[Any] = []
-    machine.carrier.send = lambda messages: asyncio.sleep(0, sent.append(messages))
+    machine.actor.send = lambda messages: asyncio.sleep(0, sent.append(messages))
     machine.send(0, b"y")
     await _idle(machine)
     assert sent == [[(0, b"y")]]
@@ -148,7 +148,7 @@ TICK = {"event": "tick", "t": 5e8, "run": 1, "worker": 0, "start": 4.9e8, "sent"
 )
 async def test_invalid_tick_of_generator_ends_its_worker(changed: dict[str, Any]) -> None:
     """A recording would leave the tick out, so that a replay would differ."""
-    machine = Machine("gen1", "tls://127.0.0.1:1")
+    machine = RemoteGenerator("gen1", "tls://127.0.0.1:1")
     events: list[AnyEvent] = []
     load_plan, clock = plan("http://127.0.0.1/"), Clock()
     worker = RemoteWorker(assignments(load_plan, 1, ())[0], machine)
@@ -181,7 +181,7 @@ class _Scheduler:
 
 @pytest.mark.parametrize("error", [TypeError("__init__() takes 2 positional arguments"), AttributeError("Carrier")])
 async def test_another_cockpit_on_a_worker_of_a_cluster_is_named(error: Exception) -> None:
-    crew = DaskCrew("tls://127.0.0.1:1")
+    crew = DaskLauncher("tls://127.0.0.1:1")
     crew.client = _Scheduler(error)  # type: ignore[assignment]
     with pytest.raises(HostError, match=f"gen1: {error.args[0].split('(')[0]}"):
         await crew._place()

@@ -10,12 +10,12 @@ from typing import Any
 import asyncssh
 import pytest
 
-from cockpit.demo.layout import Layout
+from cockpit.demo.layout import DemoFiles
 from tests.demo.support import DEADLINE, is_gone, wait_until
 
 
 @pytest.fixture(scope="module")
-def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Layout]:
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoFiles]:
     directory = tmp_path_factory.mktemp("a host")
     process = subprocess.Popen(
         [sys.executable, "-m", "cockpit.demo.sshhost", str(directory)],
@@ -25,14 +25,14 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Layout]:
     assert process.stdin and process.stdout
     try:
         assert process.stdout.readline().startswith(b"ready ")
-        yield Layout(directory)
+        yield DemoFiles(directory)
     finally:
         process.stdin.close()
         assert process.wait(DEADLINE) == 0
         process.stdout.close()
 
 
-def connect(host: Layout, **options: Any) -> Any:
+def connect(host: DemoFiles, **options: Any) -> Any:
     return asyncssh.connect("demo", config=[str(host.ssh_config)], **options)
 
 
@@ -40,7 +40,7 @@ async def line(process: "asyncssh.SSHClientProcess[str]") -> str:
     return (await asyncio.wait_for(process.stdout.readline(), DEADLINE)).strip()
 
 
-async def test_command_has_streams_and_exit_status(host: Layout) -> None:
+async def test_command_has_streams_and_exit_status(host: DemoFiles) -> None:
     async with connect(host) as connection:
         result = await connection.run("cat; echo no >&2; exit 3", input="yes")
         assert (result.stdout, result.stderr, result.exit_status) == ("yes", "no\n", 3)
@@ -50,13 +50,13 @@ async def test_command_has_streams_and_exit_status(host: Layout) -> None:
         assert killed.exit_signal and killed.exit_signal[0] == "KILL"
 
 
-async def test_working_and_home_directory_is_the_host_directory(host: Layout) -> None:
+async def test_working_and_home_directory_is_the_host_directory(host: DemoFiles) -> None:
     async with connect(host) as connection:
         result = await connection.run("pwd; cd; pwd; echo ${XDG_STATE_HOME-unset}")
         assert str(result.stdout).splitlines() == [str(host.directory), str(host.directory), "unset"]
 
 
-async def test_script_on_stdin_responds_line_by_line(host: Layout) -> None:
+async def test_script_on_stdin_responds_line_by_line(host: DemoFiles) -> None:
     async with connect(host) as connection:
         process = await connection.create_process("sh -s")
         process.stdin.write("echo up; while read n; do echo frame $n; done; echo end\n")
@@ -69,7 +69,7 @@ async def test_script_on_stdin_responds_line_by_line(host: Layout) -> None:
         assert (await process.wait()).exit_status == 0
 
 
-async def test_session_without_command_is_a_shell(host: Layout) -> None:
+async def test_session_without_command_is_a_shell(host: DemoFiles) -> None:
     async with connect(host) as connection:
         process = await connection.create_process()
         process.stdin.write("echo hello; exit 4\n")
@@ -77,7 +77,7 @@ async def test_session_without_command_is_a_shell(host: Layout) -> None:
         assert (result.stdout, result.exit_status) == ("hello\n", 4)
 
 
-async def test_concurrent_commands_on_one_connection(host: Layout) -> None:
+async def test_concurrent_commands_on_one_connection(host: DemoFiles) -> None:
     async with connect(host) as connection:
         processes = [await connection.create_process("read x; echo $x; read y; echo $y") for _ in range(8)]
         for number, process in enumerate(processes):
@@ -89,7 +89,7 @@ async def test_concurrent_commands_on_one_connection(host: Layout) -> None:
         assert [(await process.wait()).stdout for process in processes] == ["last\n"] * 8
 
 
-async def test_signal_reaches_command(host: Layout) -> None:
+async def test_signal_reaches_command(host: DemoFiles) -> None:
     async with connect(host) as connection:
         process = await connection.create_process("trap 'echo caught; exit 5' TERM; echo up; while :; do read x; done")
         assert await line(process) == "up"
@@ -100,7 +100,7 @@ async def test_signal_reaches_command(host: Layout) -> None:
 
 @pytest.mark.parametrize("ignores_signals", [False, True])
 @pytest.mark.parametrize("end", ["channel", "connection", "abort"])
-async def test_command_ends_with_its_channel(host: Layout, end: str, ignores_signals: bool) -> None:
+async def test_command_ends_with_its_channel(host: DemoFiles, end: str, ignores_signals: bool) -> None:
     connection = await connect(host)
     trap = "trap '' HUP TERM; " if ignores_signals else ""
     process = await connection.create_process(f"{trap}echo $$; while :; do sleep 0.05; done")
@@ -117,7 +117,7 @@ async def test_command_ends_with_its_channel(host: Layout, end: str, ignores_sig
     await connection.wait_closed()
 
 
-async def test_background_process_outlives_its_command(host: Layout) -> None:
+async def test_background_process_outlives_its_command(host: DemoFiles) -> None:
     async with connect(host) as connection:
         started = await connection.run("sleep 300 >/dev/null 2>&1 </dev/null & echo $!")
         pid = int(str(started.stdout))
@@ -125,7 +125,7 @@ async def test_background_process_outlives_its_command(host: Layout) -> None:
         assert (await connection.run(f"kill {pid}")).exit_status == 0
 
 
-async def test_other_key_and_password_are_refused(host: Layout) -> None:
+async def test_other_key_and_password_are_refused(host: DemoFiles) -> None:
     other = asyncssh.generate_private_key("ssh-ed25519")
     with pytest.raises(asyncssh.PermissionDenied):
         await connect(host, client_keys=[other])
@@ -135,7 +135,7 @@ async def test_other_key_and_password_are_refused(host: Layout) -> None:
         assert (await connection.run("true")).exit_status == 0
 
 
-async def test_host_key_is_checked(host: Layout, tmp_path: Path) -> None:
+async def test_host_key_is_checked(host: DemoFiles, tmp_path: Path) -> None:
     known = host.known_hosts.read_text()
     address = known.split()[0]
     other = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode()
@@ -150,5 +150,5 @@ async def test_host_key_is_checked(host: Layout, tmp_path: Path) -> None:
         assert (await connection.run("true")).exit_status == 0
 
 
-def test_client_key_is_private(host: Layout) -> None:
+def test_client_key_is_private(host: DemoFiles) -> None:
     assert host.client_key.stat().st_mode & 0o077 == 0

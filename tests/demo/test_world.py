@@ -16,7 +16,7 @@ import asyncssh
 import psutil
 import pytest
 
-from cockpit.demo.world import DemoError, DemoWorld
+from cockpit.demo.world import DemoError, DemoServers
 from cockpit.profiles.reader import parse_profile
 from tests.demo.support import DEADLINE, is_gone, wait_until
 from tests.processes import family, newer_children
@@ -48,10 +48,10 @@ def fetch(url: str) -> bytes:
 
 
 @asynccontextmanager
-async def world_with_keeper() -> AsyncIterator[tuple[DemoWorld, psutil.Process]]:
+async def world_with_keeper() -> AsyncIterator[tuple[DemoServers, psutil.Process]]:
     """Enter a world; yield it with its keeper process."""
     started = newer_children()
-    async with DemoWorld() as world:
+    async with DemoServers() as world:
         [keeper] = started()
         yield world, keeper
 
@@ -72,7 +72,7 @@ async def test_profile_describes_world(tmp_path: Path, monkeypatch: pytest.Monke
     awkward = tmp_path / "it's a\\b"
     awkward.mkdir()
     monkeypatch.setenv("TMPDIR", str(awkward))
-    async with DemoWorld() as world:
+    async with DemoServers() as world:
         assert world.directory.parent == awkward
         assert parse_profile(world.profile_toml(), "demo", "demo").plan.url == world.url
         profile = tomllib.loads(world.profile_toml())
@@ -149,6 +149,6 @@ async def test_failed_start_reports_reason(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("PYTHONPATH", str(broken))
     monkeypatch.setenv("TMPDIR", str(temporary))
     with pytest.raises(DemoError, match="could not be started: ImportError: no asyncssh here"):
-        async with DemoWorld():
+        async with DemoServers():
             pass
     assert list(temporary.iterdir()) == []

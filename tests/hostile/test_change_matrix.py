@@ -24,8 +24,8 @@ import pytest
 from cockpit.hosts.local import LocalShell
 from cockpit.hosts.shell import SH, Completed
 from cockpit.model.errors import ChangeRefused, CockpitError, HostError
-from cockpit.tuning.applied import Past
-from cockpit.tuning.change_options import Patience
+from cockpit.tuning.applied import HistoryEntry
+from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.tuner import Tuner
 from tests.tuning.conftest import ENTRIES, ORIGINAL, PREFORK, Server, server, until
 
@@ -216,7 +216,7 @@ async def interrupt_at(stage: Stage, server: Server, host: Host, reached: Path, 
         (server.keep_alive(test=stage.test, reload=stage.reload), "Off"),
     ]
     change = asyncio.ensure_future(
-        Tuner(patience=Patience(reach=0.05)).apply(shell, "web1", assignments)  # type: ignore[arg-type]
+        Tuner(patience=Timeouts(reach=0.05)).apply(shell, "web1", assignments)  # type: ignore[arg-type]
     )
     await until(lambda: reached.exists() or change.done())
     assert not change.done(), change.exception()
@@ -267,6 +267,6 @@ async def test_change_interrupted_at_any_stage_is_resolved(
     await shell.close()
 
 
-async def give_up(shell: LocalShell, past: Past) -> None:
+async def give_up(shell: LocalShell, past: HistoryEntry) -> None:
     with suppress(ChangeRefused):  # the test or reload fails in some stages by design
-        await Tuner().give_up(shell, "web1", past)
+        await Tuner().force_undo(shell, "web1", past)

@@ -109,7 +109,7 @@ def test_foreign_schema_is_refused(intact: Path, case: str) -> None:
     assert (completed.returncode, completed.stderr.count("\n")) == (2, 1) and message in completed.stderr, (
         completed.stderr
     )
-    assert library.about(intact).problem.startswith("cannot be read as a recording: ")
+    assert library.recording_info(intact).problem.startswith("cannot be read as a recording: ")
     with pytest.raises(RecordingError, match="cannot be read as a recording"):
         Recording(intact)
 
@@ -179,7 +179,7 @@ def test_rollback_journal_is_not_applied(intact: Path) -> None:
         assert same_events(recording.events(), small_session())
         with pytest.raises(RecordingError, match="the file has a rollback journal"):
             recording.annotate(1.0, "x")
-    library.about(intact)
+    library.recording_info(intact)
     assert victim.read_text() == "precious" and journal.exists() and intact.read_bytes() == before
 
 
@@ -202,7 +202,7 @@ def test_damaged_files_do_not_break_lists(intact: Path, tmp_path: Path, monkeypa
     os.mkfifo(folder / "pipe.cockpit")
     (folder / "text.cockpit").write_text("hello")
     (folder / "link.cockpit").symlink_to("link.cockpit")
-    listed = {entry.name: entry for entry in library.all_kept()}
+    listed = {entry.name: entry for entry in library.list_recordings()}
     assert not listed["good"].problem
     assert [name for name, entry in listed.items() if not entry.problem] == ["good", "types"]
     shown = {entry.kept.name: entry for entry in library.recent(50)}

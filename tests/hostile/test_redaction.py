@@ -155,17 +155,17 @@ def profile_with(**fields: Any) -> Profile:
 def test_numeric_secret_keeps_numbers_and_names() -> None:
     secrets = Secrets(profile_with())
     sample = HostSample(t=70000.0, host="bench:70000", round_trip=0.0, reading=reading(70000.0))
-    assert secrets.without(sample) is sample
+    assert secrets.redact(sample) is sample
     text = TailText(t=70000.0, host="bench:70000", tail=70000, lines=("login 70000 ok", "port 170000"))
-    assert secrets.without(text) == msgspec.structs.replace(text, lines=(f"login {REDACTED} ok", f"port 1{REDACTED}"))
+    assert secrets.redact(text) == msgspec.structs.replace(text, lines=(f"login {REDACTED} ok", f"port 1{REDACTED}"))
     lost = HostChanged(t=1.0, host="bench:70000", condition="lost", detail="auth bench:70000 refused")
-    assert secrets.without(lost) == msgspec.structs.replace(lost, detail=f"auth {REDACTED} refused")
+    assert secrets.redact(lost) == msgspec.structs.replace(lost, detail=f"auth {REDACTED} refused")
 
 
 def test_url_host_and_port_are_not_redacted() -> None:
     secrets = Secrets(profile_with())
     run = RunStarted(t=0.0, run=1, plan=LoadPlan(url="http://bench:70000@h:70000/70000?token=70000"))
-    redacted = secrets.without(run)
+    redacted = secrets.redact(run)
     assert isinstance(redacted, RunStarted)
     assert redacted.plan.url == f"http://{REDACTED}@h:70000/{REDACTED}?token={REDACTED}"
 
@@ -173,10 +173,10 @@ def test_url_host_and_port_are_not_redacted() -> None:
 def test_short_secret_is_redacted_only_as_whole_value() -> None:
     knob = Knob(name="Pin", host="bench:70000", secret=True, key="Pin", file="/f", kind="keyvalue")
     secrets = Secrets(profile_with(knobs=(knob,)))
-    read = secrets.without(KnobRead(t=0, knob="Pin", host="bench:70000", value="42"))
+    read = secrets.redact(KnobRead(t=0, knob="Pin", host="bench:70000", value="42"))
     assert isinstance(read, KnobRead) and read.value == REDACTED
     text = TailText(t=0, host="bench:70000", tail=0, lines=("42", "420 ms"))
-    assert secrets.without(text) == msgspec.structs.replace(text, lines=(REDACTED, "420 ms"))
+    assert secrets.redact(text) == msgspec.structs.replace(text, lines=(REDACTED, "420 ms"))
 
 
 def test_secret_values_in_profile_are_redacted_from_start() -> None:
@@ -187,8 +187,8 @@ def test_secret_values_in_profile_are_redacted_from_start() -> None:
     study = Study(plan=LoadPlan(url="http://bench/"), variants=variants, observations=(observation,), secret=("Token",))
     secrets = Secrets(profile_with(knobs=(knob,), study=study))
     line = TailText(t=0, host="bench:70000", tail=0, lines=("set Token=from-an-arm", "opensesame"))
-    assert secrets.without(line) == msgspec.structs.replace(line, lines=(f"set Token={REDACTED}", REDACTED))
-    study_begun = secrets.without(
+    assert secrets.redact(line) == msgspec.structs.replace(line, lines=(f"set Token={REDACTED}", REDACTED))
+    study_begun = secrets.redact(
         StudyBegun(t=0, study=study.without_secrets(), steps=1, fingerprint=study.fingerprint)
     )
     assert isinstance(study_begun, StudyBegun)
@@ -201,9 +201,9 @@ def test_values_of_secret_change_are_redacted() -> None:
     knob = Knob(name="Token", host="bench:70000", secret=True, kind="keyvalue")
     secrets = Secrets(profile_with(knobs=(knob,)))
     settings_ = (Setting(knob="Token", old='a"\\b\n1', new="70000e5"),)
-    secrets.without(ChangeBegun(t=0, change="A", host="bench:70000", settings=settings_, diff='-a"\\b'))
+    secrets.redact(ChangeBegun(t=0, change="A", host="bench:70000", settings=settings_, diff='-a"\\b'))
     line = TailText(t=0, host="bench:70000", tail=0, lines=(json.dumps({"log": 'a"\\b\n1'}), "70000e5"))
-    assert secrets.without(line) == msgspec.structs.replace(line, lines=('{"log": "(not recorded)"}', REDACTED))
+    assert secrets.redact(line) == msgspec.structs.replace(line, lines=('{"log": "(not recorded)"}', REDACTED))
 
 
 def test_search_is_linear_in_hostile_text() -> None:

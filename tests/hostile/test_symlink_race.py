@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.model.errors import ChangeRefused, ChangeUndone
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.tuning.applied import ChangeFailed
 from cockpit.tuning.change_options import Approval
 from cockpit.tuning.tuner import Tuner
@@ -211,7 +211,7 @@ async def test_random_name_is_in_no_command_line(
         monkeypatch.setenv(name, value)
     applied = await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off"), (server.knob(), "30")])
     await Tuner().undo(shell, applied)
-    with pytest.raises(ChangeUndone):
+    with pytest.raises(ChangeRolledBack):
         await Tuner().apply(shell, "web1", [(server.keep_alive(test="exit 1"), "Off")])
     names = [Path(line).name for line in created.read_text().splitlines() if "/.cockpit-" in line]
     assert len(set(names)) == 6 and not any(name in arguments.read_text() for name in names)

@@ -10,9 +10,9 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from cockpit.hosts.prompts import Keyring, OfferedKey
+from cockpit.hosts.prompts import Keyring, UnknownHostKey
 from cockpit.hosts.ssh import connect
-from cockpit.model.errors import AuthRefused, HostError, HostKeyChanged, HostKeyUnknown, Unanswered
+from cockpit.model.errors import AuthRefused, HostError, HostKeyChanged, HostKeyUnknown, CredentialsRequired
 from cockpit.model.hosts import HostConfig
 from tests.hosts.sshd import Sshd, locked, public
 
@@ -26,7 +26,7 @@ class ScriptedUser:
 
     def __init__(self, *answers: str, trusts: bool = False) -> None:
         self.questions: list[str] = []
-        self.keys: list[OfferedKey] = []
+        self.keys: list[UnknownHostKey] = []
         self._answers = list(answers)
         self._trusts = trusts
 
@@ -34,7 +34,7 @@ class ScriptedUser:
         self.questions.append(f"{host}: {question}")
         return self._answers.pop(0) if self._answers else None
 
-    async def trust(self, host: str, key: OfferedKey) -> bool:
+    async def trust(self, host: str, key: UnknownHostKey) -> bool:
         self.keys.append(key)
         return self._trusts
 
@@ -111,7 +111,7 @@ async def test_password_is_prompted_after_three_wrong_passphrases(sshd: Sshd) ->
     assert user.questions[-1].startswith("web1: password of root@127.0.0.1:")
     user = ScriptedUser("no", "nor this", "nor that")
     sshd.password = None
-    message = await refusal(sshd, user, Unanswered)
+    message = await refusal(sshd, user, CredentialsRequired)
     assert f"no passphrase for {sshd.client_key}" in message
 
 
@@ -131,7 +131,7 @@ async def test_login_fails_after_three_wrong_passwords(sshd: Sshd) -> None:
     sshd.client_key.unlink()
     sshd.password = PASSWORD
     user = ScriptedUser("a", "b", "c", "d")
-    message = await refusal(sshd, user, Unanswered)
+    message = await refusal(sshd, user, CredentialsRequired)
     assert sshd.tried_passwords == ["a", "b", "c"]
     assert "login as root on" in message
 
@@ -147,10 +147,10 @@ async def test_keyboard_interactive_prompts_are_answered(sshd: Sshd) -> None:
 
 async def test_cancelled_prompt_fails_login(sshd: Sshd) -> None:
     lock(sshd)
-    await refusal(sshd, ScriptedUser(), Unanswered)
+    await refusal(sshd, ScriptedUser(), CredentialsRequired)
     sshd.client_key.unlink()
     sshd.password = PASSWORD
-    await refusal(sshd, ScriptedUser(), Unanswered)
+    await refusal(sshd, ScriptedUser(), CredentialsRequired)
     assert sshd.tried_passwords == []
 
 

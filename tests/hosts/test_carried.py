@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.hosts.carried import CarriedShell
+from cockpit.hosts.carried import CommandShell
 from cockpit.hosts.probe import Probe
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import HostError, UsageError
@@ -80,9 +80,9 @@ def carrier(folder: Path, script: str) -> str:
     return str(file)
 
 
-async def shell_via(folder: Path, script: str) -> CarriedShell:
+async def shell_via(folder: Path, script: str) -> CommandShell:
     shell = await open_shell(HostConfig(name="web1", via=carrier(folder, script)))
-    assert isinstance(shell, CarriedShell)
+    assert isinstance(shell, CommandShell)
     return shell
 
 

@@ -38,7 +38,7 @@ EXPECTED = {
 
 
 def delta(**files: bytes) -> Frame:
-    return Frame(number=2, files={f"/proc/{name}": content for name, content in files.items()}, there=())
+    return Frame(number=2, files={f"/proc/{name}": content for name, content in files.items()}, pids=())
 
 
 def test_counters_have_kernel_names() -> None:
@@ -60,7 +60,7 @@ def test_delta_frame_keeps_other_counters() -> None:
 def test_closed_listeners_and_old_counters_are_dropped() -> None:
     table = CounterTable()
     table.take(Frame(number=1, files=PROC))
-    table.take(Frame(number=2, files={"/proc/net/tcp": b"01BB 00000001\n"}, there=()))
+    table.take(Frame(number=2, files={"/proc/net/tcp": b"01BB 00000001\n"}, pids=()))
     assert table.accept == {443: 1}
     table.take(Frame(number=3, files={"/proc/vmstat": b"pgfree 4\n"}))
     assert (table.counters, table.accept, table.backlog) == ({"pgfree": 4}, {}, {})

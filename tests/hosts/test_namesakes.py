@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cockpit.hosts.namesakes import Namesakes
+from cockpit.hosts.namesakes import ServerFilter
 from cockpit.hosts.probe import Probe
 from cockpit.hosts.script import QUEUE_ROUND
 from cockpit.model.hosts import HostReading, ProcessCounters
@@ -136,7 +136,7 @@ def pids(known: list[ProcessCounters]) -> list[int]:
 
 
 def test_other_servers_stay_excluded_during_restart() -> None:
-    namesakes = Namesakes()
+    namesakes = ServerFilter()
     other = tree(20, 21)
     assert pids(namesakes.take(tree(10, 11) + other, [11])) == [10, 11]
     assert (pids(namesakes.take(other, [11])), namesakes.left_out) == ([], 2)
@@ -146,13 +146,13 @@ def test_other_servers_stay_excluded_during_restart() -> None:
 
 def test_servers_with_other_names_are_watched() -> None:
     known = tree(10) + tree(20) + tree(40, 41, comm="php-fpm8.2")
-    namesakes = Namesakes()
+    namesakes = ServerFilter()
     assert pids(namesakes.take(known, [10])) == [10, 40, 41]
     assert namesakes.left_out == 1
 
 
 def test_all_backends_count_until_their_port_is_known() -> None:
-    namesakes = Namesakes()
+    namesakes = ServerFilter()
     proxy, backend, stranger = tree(10, 11), tree(20, comm="java"), tree(30, comm="java")
     assert pids(namesakes.take(proxy + backend, [10])) == [10, 11, 20]
     assert namesakes.left_out == 0, "no other server has that name"
@@ -163,11 +163,11 @@ def test_all_backends_count_until_their_port_is_known() -> None:
 
 
 def test_server_counts_until_exit_after_port_handover() -> None:
-    namesakes = Namesakes()
+    namesakes = ServerFilter()
     namesakes.take(tree(10), [10])
     assert pids(namesakes.take(tree(10) + tree(30), [30])) == [10, 30]
 
 
 def test_cyclic_parents_terminate() -> None:
     cycle = [replace(process(1), ppid=2), replace(process(2), ppid=1)]
-    assert len(Namesakes().take(cycle, [1])) == 2
+    assert len(ServerFilter().take(cycle, [1])) == 2

@@ -90,7 +90,7 @@ def counters_by_tick(
     table, found = CounterTable(), []
     for frame in done.stdout.split("#cockpit begin ")[1:]:
         lines = [line.partition(":")[2] for line in frame.splitlines() if line.startswith("/proc/cgroup:")]
-        table.take(Frame(1, files={"/proc/cgroup": "\n".join(lines).encode()}, there=()))
+        table.take(Frame(1, files={"/proc/cgroup": "\n".join(lines).encode()}, pids=()))
         found.append({name.removeprefix("cgroup."): value for name, value in table.counters.items()})
     return found
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.hosts.host_clock import STEP, HostClock
-from cockpit.hosts.pauses import slept
+from cockpit.hosts.pauses import suspended_seconds
 from cockpit.hosts.poll_interval import LONGEST, PollInterval
 from cockpit.model.hosts import HostConfig
 from tests.hosts.conftest import until
@@ -59,7 +59,7 @@ async def test_sample_time_is_time_of_host_reading(sshd: Sshd, link: Link) -> No
     """Both clocks are this machine's, so the exact time of each sample is known."""
     async with watching(web(0.05), sshd.ssh_config) as watch:
         # Uptime at the start of the session; the maximum, since the two clocks may be read with a delay between them.
-        boot_offset = max(slept() for _ in range(99)) + watch.clock.origin
+        boot_offset = max(suspended_seconds() for _ in range(99)) + watch.clock.origin
         for link.request_delay, link.response_delay in ((0.0, 0.0), (0.0, 0.3), (0.3, 0.0), (0.0, 0.0)):
             await watch.sampled(2)
         best_round_trip = min(sample.round_trip for sample in watch.samples)

@@ -14,7 +14,7 @@ import pytest
 from cockpit.hosts.feed import check_host
 from cockpit.hosts.ssh import connect
 from cockpit.hosts.ssh_settings import Destination, read_settings
-from cockpit.model.errors import AuthRefused, HostError, HostKeyChanged, HostKeyUnknown, Unanswered, UsageError
+from cockpit.model.errors import AuthRefused, HostError, HostKeyChanged, HostKeyUnknown, CredentialsRequired, UsageError
 from cockpit.model.hosts import HostConfig
 from tests.hosts.sshd import Sshd, public
 
@@ -212,7 +212,7 @@ async def test_wrong_client_key_is_refused(sshd: Sshd) -> None:
 @openssh
 async def test_encrypted_key_error_asks_for_passphrase(sshd: Sshd) -> None:
     await ssh_keygen("-p", "-N", "secret", "-f", str(sshd.client_key))
-    message = await refusal(sshd, Unanswered)
+    message = await refusal(sshd, CredentialsRequired)
     assert f"no passphrase for {sshd.client_key}; enter it on the screen or add the key with ssh-add" in message
 
 

@@ -15,7 +15,7 @@ from cockpit.hosts.ssh import connect
 from cockpit.hosts.ssh_settings import Destination, read_settings
 from cockpit.model.errors import CockpitError, HostKeyChanged, HostKeyUnknown, UsageError
 from cockpit.profiles.reader import parse_profile
-from cockpit.setup.doctor_host import examine_host
+from cockpit.setup.doctor_host import diagnose_host
 from tests.hosts.sshd import Sshd, public
 from tests.hosts.test_ssh import WEB, echo_hello, openssh, ssh_keygen
 
@@ -69,7 +69,7 @@ def test_asyncssh_reads_config_without_openssh(tmp_path: Path, monkeypatch: pyte
     assert (found.host, found.port, found.user) == ("real", 2201, "admin")
     assert found.known_hosts[:2] == (Path("/a"), Path("/b")) and found.options.is_on("identitiesonly")
     assert found.jumps == (Destination("jump", "a"),)
-    assert "without OpenSSH's client" in found.not_followed[0][0]
+    assert "without OpenSSH's client" in found.unsupported[0][0]
     file.write_text("Host web\n Port many\n")
     with pytest.raises(UsageError, match=f"ssh_config {file}: {file} line 2: "):
         read_settings(Destination("web"), file)
@@ -243,7 +243,7 @@ async def test_doctor_warns_about_ignored_options(sshd: Sshd) -> None:
     profile = parse_profile(
         '[target]\nurl = "http://127.0.0.1/"\n[[host]]\nname = "web1"\nssh = "web"\n', "p", "p.toml"
     )
-    findings = await examine_host(profile, profile.hosts[0], sshd.ssh_config)
+    findings = await diagnose_host(profile, profile.hosts[0], sshd.ssh_config)
     notes = [f"{finding.text}; {finding.todo}" for finding in findings if finding.level == "note"]
     assert notes == [
         "ssh_config: KnownHostsCommand /usr/bin/keys; not run by cockpit; put the host's key into known_hosts",
@@ -262,8 +262,8 @@ async def test_unknown_key_error_mentions_ignored_command(sshd: Sshd) -> None:
 def test_ignored_options_are_listed(tmp_path: Path) -> None:
     file = tmp_path / "config"
     file.write_text("Host web\n KnownHostsCommand /usr/bin/keys %H\n RequiredRSASize 3072\nHost *\n User root\n")
-    assert [name for name, _ in read_settings(Destination("web"), file).not_followed] == [
+    assert [name for name, _ in read_settings(Destination("web"), file).unsupported] == [
         "KnownHostsCommand /usr/bin/keys %H",
         "RequiredRSASize 3072",
     ]
-    assert read_settings(Destination("app"), file).not_followed == ()
+    assert read_settings(Destination("app"), file).unsupported == ()

@@ -6,66 +6,66 @@ import asyncio
 import subprocess
 import sys
 
-from cockpit.hosts.tree_time import Times, TreeTime
+from cockpit.hosts.tree_time import CpuTicks, ProcessTreeTime
 from tests.hosts.conftest import TAG, running
 
 HZ = 100
 OLD = 5000  # clock ticks after boot
 
 
-def ticks_after(*readings: dict[tuple[int, int], Times]) -> int:
+def ticks_after(*readings: dict[tuple[int, int], CpuTicks]) -> int:
     """Ticks after readings one second apart, the first 100 s after boot."""
-    time = TreeTime(HZ)
+    time = ProcessTreeTime(HZ)
     for second, reading in enumerate(readings):
         time.take(reading, 100.0 + second)
     return time.ticks
 
 
 def test_time_before_first_reading_is_excluded() -> None:
-    assert ticks_after({(1, OLD): Times(0, 900, 50)}) == 0
-    assert ticks_after({(1, OLD): Times(0, 900, 50)}, {(1, OLD): Times(0, 930, 50)}) == 30
+    assert ticks_after({(1, OLD): CpuTicks(0, 900, 50)}) == 0
+    assert ticks_after({(1, OLD): CpuTicks(0, 900, 50)}, {(1, OLD): CpuTicks(0, 930, 50)}) == 30
 
 
 def test_exited_child_is_counted_once() -> None:
     parent, child = (1, OLD), (2, OLD)
     # 40 of its 55 ticks were read before it exited.
-    before = {parent: Times(0, 10, 100), child: Times(1, 40, 0)}
-    assert ticks_after(before, {parent: Times(0, 10, 155)}) == 15
+    before = {parent: CpuTicks(0, 10, 100), child: CpuTicks(1, 40, 0)}
+    assert ticks_after(before, {parent: CpuTicks(0, 10, 155)}) == 15
 
 
 def test_child_that_was_never_read_counts_fully() -> None:
-    assert ticks_after({(1, OLD): Times(0, 10, 0)}, {(1, OLD): Times(0, 12, 70)}) == 72
+    assert ticks_after({(1, OLD): CpuTicks(0, 10, 0)}, {(1, OLD): CpuTicks(0, 12, 70)}) == 72
 
 
 def test_grandchild_exited_with_parent_is_counted_once() -> None:
-    before = {(1, OLD): Times(0, 0, 0), (2, OLD): Times(1, 20, 0), (3, OLD): Times(2, 30, 0)}
-    assert ticks_after(before, {(1, OLD): Times(0, 0, 60)}) == 10
+    before = {(1, OLD): CpuTicks(0, 0, 0), (2, OLD): CpuTicks(1, 20, 0), (3, OLD): CpuTicks(2, 30, 0)}
+    assert ticks_after(before, {(1, OLD): CpuTicks(0, 0, 60)}) == 10
 
 
 def test_defunct_process_counts_until_reaped() -> None:
     readings = [
-        {(1, OLD): Times(0, 0, 0), (2, OLD): Times(1, 20, 0)},
-        {(1, OLD): Times(0, 0, 0), (2, OLD): Times(1, 25, 0)},
-        {(1, OLD): Times(0, 0, 25)},
+        {(1, OLD): CpuTicks(0, 0, 0), (2, OLD): CpuTicks(1, 20, 0)},
+        {(1, OLD): CpuTicks(0, 0, 0), (2, OLD): CpuTicks(1, 25, 0)},
+        {(1, OLD): CpuTicks(0, 0, 25)},
     ]
     assert ticks_after(*readings) == 5
 
 
 def test_parent_ignoring_sigchld_keeps_its_own_time() -> None:
-    before = {(1, OLD): Times(0, 10, 0), (2, OLD): Times(1, 300, 0)}
-    assert ticks_after(before, {(1, OLD): Times(0, 17, 0)}) == 7
+    before = {(1, OLD): CpuTicks(0, 10, 0), (2, OLD): CpuTicks(1, 300, 0)}
+    assert ticks_after(before, {(1, OLD): CpuTicks(0, 17, 0)}) == 7
 
 
 def test_new_process_counts_fully_renamed_from_now() -> None:
-    before = {(1, OLD): Times(0, 0, 0)}
+    before = {(1, OLD): CpuTicks(0, 0, 0)}
     new, renamed = (2, 10_050), (3, 20)
-    after = {(1, OLD): Times(0, 0, 0), new: Times(1, 8, 0), renamed: Times(1, 7777, 0)}
+    after = {(1, OLD): CpuTicks(0, 0, 0), new: CpuTicks(1, 8, 0), renamed: CpuTicks(1, 7777, 0)}
     assert ticks_after(before, after) == 8
-    assert ticks_after(before, after, after | {renamed: Times(1, 7780, 0)}) == 11
+    assert ticks_after(before, after, after | {renamed: CpuTicks(1, 7780, 0)}) == 11
 
 
 def test_reused_pid_counts_as_new_process() -> None:
-    assert ticks_after({(2, OLD): Times(1, 500, 0)}, {(2, 10_050): Times(1, 3, 0)}) == 3
+    assert ticks_after({(2, OLD): CpuTicks(1, 500, 0)}, {(2, 10_050): CpuTicks(1, 3, 0)}) == 3
 
 
 # Runs under another name. Per line of input, four children use 0.08 s of CPU time each, one with a child of its own;

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from cockpit.hosts.feed import HostFeed
-from cockpit.hosts.prompts import Asker
+from cockpit.hosts.prompts import Prompter
 from cockpit.model.clock import Clock
 from cockpit.model.events import AnyEvent, HostChanged, HostSample, SessionStarted
 from cockpit.model.fold import fold_all
@@ -21,7 +21,7 @@ from tests.hosts.conftest import until
 class Watch:
     """A running feed and its events so far."""
 
-    def __init__(self, config: HostConfig, ssh_config: Path | None, asker: Asker | None) -> None:
+    def __init__(self, config: HostConfig, ssh_config: Path | None, asker: Prompter | None) -> None:
         self.config = config
         self.clock = Clock()
         self.events: list[AnyEvent] = []
@@ -70,7 +70,7 @@ class Watch:
 
 @asynccontextmanager
 async def watching(
-    config: HostConfig, ssh_config: Path | None = None, asker: Asker | None = None
+    config: HostConfig, ssh_config: Path | None = None, asker: Prompter | None = None
 ) -> AsyncIterator[Watch]:
     """Run the feed of this host; fail if it ended by itself."""
     watch = Watch(config, ssh_config, asker)

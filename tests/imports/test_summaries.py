@@ -17,7 +17,7 @@ from hdrh.histogram import HdrHistogram
 
 from cockpit.analysis.outcome import Design, Outcome
 from cockpit.analysis.stability import StabilityKind, run_stability
-from cockpit.analysis.thresholds import Status, hold, parse_threshold
+from cockpit.analysis.thresholds import Status, check_thresholds, parse_threshold
 from cockpit.analysis.verdict import judge_single_runs
 from cockpit.analysis.warnings import Affected, WarningKind, run_warnings
 from cockpit.analysis.windows import segment_window
@@ -211,7 +211,7 @@ def test_stability_of_a_summary_is_unknown() -> None:
     ],
 )
 def test_a_threshold_between_two_reported_percentiles_is_inconclusive(threshold: str, status: Status) -> None:
-    [found] = hold([parse_threshold(threshold)], result_of(read(WRK)))
+    [found] = check_thresholds([parse_threshold(threshold)], result_of(read(WRK)))
     assert found.status is status
 
 

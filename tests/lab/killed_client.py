@@ -58,7 +58,7 @@ async def check_every_kill(
         if state() != before:
             # The confirmation arrived and only its response was lost.
             newest = (await tuner.history(shell, "web1"))[0]
-            await tuner.undo(shell, await tuner.kept(shell, "web1", newest))
+            await tuner.undo(shell, await tuner.read_record(shell, "web1", newest))
         assert state() == before
         assert serves is None or await serves()
     assert killed.left and step > FEWEST_STEPS

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from cockpit.model.metrics import RunResult, run_result
-from cockpit.model.study import located
+from cockpit.model.study import with_address
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import parse_profile
 from cockpit.session.live_session import LiveSession
@@ -26,7 +26,7 @@ def shipped(
         assert old in text
         text = text.replace(old, new)
     profile = parse_profile(text, name, f"{name}.toml")
-    plan = located(profile.plan, addresses)
+    plan = with_address(profile.plan, addresses)
     return replace(profile, plan=replace(plan, cpus=(generator_cpu(),), duration=seconds))
 
 

@@ -7,7 +7,7 @@ import pytest
 from cockpit.hosts.ssh import connect
 from cockpit.hosts.status.feed import read_page
 from cockpit.model.hosts import HostConfig, StatusPage
-from cockpit.setup.doctor_servers import examine_servers
+from cockpit.setup.doctor_servers import diagnose_servers
 from cockpit.tuning.server_discovery import discover
 from tests.lab.kinds.caddy import CASE, PORT, SOCKET
 from tests.lab.lab import Lab
@@ -30,7 +30,7 @@ async def test_the_doctor_reports_an_edited_file_until_the_server_has_it(lab: La
         knob = next(one.knob for one in found.offered if one.knob.file == SECOND)
 
         async def levels() -> list[tuple[str, str]]:
-            findings = await examine_servers(shell, "web1", PORT + 2, [knob])
+            findings = await diagnose_servers(shell, "web1", PORT + 2, [knob])
             return [(finding.level, finding.text.partition(":")[0]) for finding in findings]
 
         assert [level for level, _ in await levels()] == ["ok"]

@@ -11,7 +11,7 @@ from cockpit.hosts.shell import Shell
 from cockpit.hosts.status.feed import read_page
 from cockpit.hosts.transport import open_shell
 from cockpit.model.hosts import HostConfig, StatusPage
-from cockpit.tuning.change_options import Patience
+from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.tuner import Tuner
 from tests.lab.command_host import by_command
 from tests.lab.killed_client import check_every_kill
@@ -59,7 +59,7 @@ async def test_change_is_rolled_back_if_client_is_killed_at_any_step(
 
     await check_every_kill(
         shell,
-        Tuner(patience=Patience(reach=0.05, lease=30)),
+        Tuner(patience=Timeouts(reach=0.05, lease=30)),
         KINDS["directive"],
         state=lambda: fresh_web1.run(STATE).stdout,
         rolled_back=rolled_back,

@@ -18,8 +18,8 @@ from cockpit.hosts.ssh import connect
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.hosts import HostConfig
 from cockpit.profiles.writing import profile_text
-from cockpit.setup.doctor_servers import examine_servers
-from cockpit.setup.profile_draft import Surveyed, draft_of
+from cockpit.setup.doctor_servers import diagnose_servers
+from cockpit.setup.profile_draft import HostSurvey, draft_of
 from cockpit.tuning.server_discovery import discover
 from cockpit.tuning.tuner import Tuner
 from tests.lab.lab import Lab
@@ -85,7 +85,7 @@ async def test_backends_of_proxy_are_in_draft(
     )
     assert found.chain[0].words == f"HAProxy :{haproxy.port} -> nginx {steps[0]}"
     assert found.chain[1].front == found.chain[2].front == f"nginx {steps[0]}"
-    draft = draft_of(f"http://127.0.0.1:{haproxy.port}/", [Surveyed(HostConfig(name="here"), found)])
+    draft = draft_of(f"http://127.0.0.1:{haproxy.port}/", [HostSurvey(HostConfig(name="here"), found)])
     *proxies, backend = draft.hosts[0].processes
     assert proxies == ["haproxy", "nginx"] and fnmatchcase(NAME, backend)
     assert {str(haproxy.file), str(nginx.file)} <= {knob.file for knob in draft.knobs}
@@ -99,7 +99,7 @@ async def test_tomcat_behind_mod_jk_is_in_draft(whole_lab: Lab) -> None:
     (hop,) = found.chain
     assert hop.words == f"{found.serving.title if found.serving else ''} :80 -> Tomcat10 app1:8009"
     assert hop.server is not None and hop.server.ports == (8009, 8080)
-    draft = draft_of("http://app1/shop/", [Surveyed(HostConfig(name="app1", ssh="app1"), found)])
+    draft = draft_of("http://app1/shop/", [HostSurvey(HostConfig(name="app1", ssh="app1"), found)])
     assert draft.hosts[0].processes == ("apache2", "java")
     assert "JAVA_OPTS" in {knob.name for knob in draft.knobs}
 
@@ -133,7 +133,7 @@ async def test_of_several_servers_behind_a_proxy_only_those_of_its_chain_are_cha
         outside = {str(third.file), str(other / "php.conf")}
         assert chain <= usual and not outside & usual and files.keys() >= chain | outside
 
-        config = draft_of(f"http://127.0.0.1:{front}/", [Surveyed(HostConfig(name="here"), found)]).hosts[0]
+        config = draft_of(f"http://127.0.0.1:{front}/", [HostSurvey(HostConfig(name="here"), found)]).hosts[0]
         assert config.behind == (f"127.0.0.1:{port}", f"{own}/php.sock")
         probe = await Probe.start(shell, config, front)
         reading = await probe.read()
@@ -144,7 +144,7 @@ async def test_of_several_servers_behind_a_proxy_only_those_of_its_chain_are_cha
         assert not watched & ({third.pid, masters[1]} | third.workers) and reading.left_out
 
         async def level(file: str, port: int | None = front) -> str:
-            return (await examine_servers(shell, "here", port, [files[file]]))[0].level
+            return (await diagnose_servers(shell, "here", port, [files[file]]))[0].level
 
         assert {file: await level(file) for file in sorted(chain)} == dict.fromkeys(sorted(chain), "ok")
         assert {file: await level(file) for file in sorted(outside)} == dict.fromkeys(sorted(outside), "wrong")

@@ -13,11 +13,11 @@ from cockpit.hosts.shell import Shell
 from cockpit.hosts.status.feed import read_page
 from cockpit.hosts.transport import open_shell
 from cockpit.model import sar
-from cockpit.model.errors import ChangeRefused, ChangeUndone
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.hosts import HostConfig, StatusPage
 from cockpit.model.knobs import Knob, Option
-from cockpit.tuning.change_options import Patience
-from cockpit.tuning.effect import serving
+from cockpit.tuning.change_options import Timeouts
+from cockpit.tuning.effect import wait_for_good_response
 from cockpit.tuning.tuner import Tuner
 from tests.lab import quotas
 from tests.lab.containers import Container, container
@@ -96,7 +96,7 @@ async def test_change_inside_is_rolled_back_if_client_is_killed(
     # A command that outlives its client renews the lease at its end.
     await check_every_kill(
         shell,
-        Tuner(patience=Patience(reach=0.05, lease=30)),
+        Tuner(patience=Timeouts(reach=0.05, lease=30)),
         (connections(nginx), "128"),
         state=lambda: nginx.run(STATE),
         rolled_back=lambda: not nginx.run(f"{TIME_PASSED}; ls {LOCK} 2>/dev/null", check=False),
@@ -157,8 +157,8 @@ async def test_container_is_changed_from_outside_and_restarted(nginx: Container,
 
 async def test_change_is_rolled_back_if_container_does_not_restart(nginx: Container, outer: Shell) -> None:
     before = nginx.file.read_bytes()
-    tuner = Tuner(probe_of(nginx), Patience(effect=5), port_on=unknown_port)
-    with pytest.raises(ChangeUndone, match="rolled back and reloaded"):
+    tuner = Tuner(probe_of(nginx), Timeouts(effect=5), port_on=unknown_port)
+    with pytest.raises(ChangeRolledBack, match="rolled back and reloaded"):
         await tuner.apply(outer, "web1", [(restarting(nginx, "user"), "nobody-here")])
     assert nginx.file.read_bytes() == before
     assert await probe_of(nginx)() == ""
@@ -172,13 +172,13 @@ async def test_change_outside_is_rolled_back_if_client_is_killed(
 
     async def serves() -> bool:
         # The guard's restart of the container does not wait for its server.
-        answers = await serving(probe_of(nginx), 60) == ""
+        answers = await wait_for_good_response(probe_of(nginx), 60) == ""
         await until(lambda: len(nginx.processes) == 2)
         return answers
 
     await check_every_kill(
         outer,
-        Tuner(probe_of(nginx), Patience(reach=0.05, lease=30), port_on=unknown_port),
+        Tuner(probe_of(nginx), Timeouts(reach=0.05, lease=30), port_on=unknown_port),
         (restarting(nginx), "2"),
         state=nginx.file.read_bytes,
         rolled_back=lambda: expire(tmp_path / "state" / "cockpit" / "changes"),

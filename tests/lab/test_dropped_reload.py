@@ -15,9 +15,9 @@ from typing import NamedTuple
 import pytest
 
 from cockpit.hosts.local import LocalShell
-from cockpit.model.errors import ChangeUndone
+from cockpit.model.errors import ChangeRolledBack
 from cockpit.model.knobs import Knob
-from cockpit.tuning.change_options import Patience
+from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.tuner import Tuner
 
 CONFIG = """\
@@ -115,8 +115,8 @@ async def test_dropped_reload_is_rolled_back_with_reason(nginx: Nginx, shell: Lo
     with socket.create_server(("127.0.0.1", 0)) as listener:
         occupied = f"127.0.0.1:{listener.getsockname()[1]}"
         # nginx tries to bind for 2.5 s before it gives up.
-        tuner = Tuner(nginx.probe, Patience(effect=20.0))
-        with pytest.raises(ChangeUndone) as undone:
+        tuner = Tuner(nginx.probe, Timeouts(effect=20.0))
+        with pytest.raises(ChangeRolledBack) as undone:
             await tuner.apply(shell, "web1", [(nginx.knob(workers), occupied)])
     reason = f"{nginx.root}/error.log reports: bind() to {occupied} failed (98: Address already in use)"
     assert reason in str(undone.value) and "rolled back" in str(undone.value)

@@ -21,12 +21,12 @@ from msgspec.structs import replace
 
 from cockpit.hosts.shell import SH, Completed, Shell
 from cockpit.hosts.transport import open_shell
-from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, Option
 from cockpit.model.load import LoadPlan
 from cockpit.tuning.applied import ChangeFailed
-from cockpit.tuning.change_options import Patience
+from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.effect import Probe
 from cockpit.tuning.probing import probe_of
 from cockpit.tuning.remote import Remote
@@ -170,7 +170,7 @@ async def error_of(
     shell: Remote, knob: Knob, value: str, probe: Probe | None = None, effect: float = 20.0
 ) -> CockpitError:
     """Apply a change that must fail, and return its error."""
-    tuner = Tuner(probe, Patience(effect=effect))
+    tuner = Tuner(probe, Timeouts(effect=effect))
     with pytest.raises(CockpitError) as failed:
         await tuner.apply(shell, "web1", [(knob, value)])
     return failed.value
@@ -230,7 +230,7 @@ async def test_rejected_configuration(web1: Host, shell: Shell, case: KnobCase) 
     before = web1.run(STATE).stdout
     refusing = f"if mkdir {FIRST}; then echo AH00526: no >&2; exit 1; fi; apachectl -t"
     error = await error_of(shell, replace(case.knob, test=refusing), case.value)
-    assert isinstance(error, ChangeUndone) and "AH00526: no; rolled back" in str(error)
+    assert isinstance(error, ChangeRolledBack) and "AH00526: no; rolled back" in str(error)
     await assert_restored(web1, before)
 
 
@@ -238,7 +238,7 @@ async def test_failed_reload(web1: Host, shell: Shell, case: KnobCase) -> None:
     before = web1.run(STATE).stdout
     reload = f"if mkdir {FIRST}; then echo it is jammed >&2; exit 1; fi; apachectl graceful"
     error = await error_of(shell, replace(case.knob, reload=reload), case.value)
-    assert isinstance(error, ChangeUndone) and "it is jammed; rolled back and reloaded" in str(error)
+    assert isinstance(error, ChangeRolledBack) and "it is jammed; rolled back and reloaded" in str(error)
     await assert_restored(web1, before)
 
 
@@ -267,7 +267,7 @@ async def test_probe_fails_after_change(web1: Host, shell: Shell, case: KnobCase
         return "" if now == case.before else "it answers 500"
 
     error = await error_of(shell, case.knob, case.value, probe, 0.5)
-    assert isinstance(error, ChangeUndone) and "it answers 500; rolled back and reloaded" in str(error)
+    assert isinstance(error, ChangeRolledBack) and "it answers 500; rolled back and reloaded" in str(error)
     await assert_restored(web1, before)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cockpit.cluster.crew import DaskCrew
+from cockpit.cluster.crew import DaskLauncher
 from cockpit.cluster.over_ssh import cluster_over_ssh
 from cockpit.load.pool import launch
 from cockpit.load.preflight import preflight
@@ -70,7 +70,7 @@ async def test_load_of_lost_generator_moves_to_others(generators: Lab) -> None:
     machines = [GeneratorConfig(name=name, ssh=name, python=PYTHON) for name in GENERATORS[:3]]
     async with (
         cluster_over_ssh(machines, generators.ssh_config) as (address, security),
-        DaskCrew(address, security, len(machines)) as crew,
+        DaskLauncher(address, security, len(machines)) as crew,
     ):
         crew.attach(clock, outcome.emit)
         run = await launch(plan, 1, clock, outcome.emit, await preflight(plan), crew)

@@ -22,7 +22,7 @@ from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
-from cockpit.setup.doctor_host import examine_host
+from cockpit.setup.doctor_host import diagnose_host
 from tests.hosts.conftest import until
 from tests.hosts.watching import Watch, watching
 from tests.lab.lab import Host, Lab
@@ -297,7 +297,7 @@ async def test_doctor_is_reliable_with_dropbear(web1: Host, tmp_path: Path) -> N
     profile = parse_profile(DROPBEAR_PROFILE, "small", "small.toml")
     with small_host(web1, tmp_path) as config:
         for _ in range(30):
-            findings = await examine_host(profile, profile.hosts[0], config)
+            findings = await diagnose_host(profile, profile.hosts[0], config)
             assert {finding.level for finding in findings} == {"ok"}, findings
 
 

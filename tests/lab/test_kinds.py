@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.transport import open_shell
-from cockpit.model.errors import ChangeRefused, ChangeUndone
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob
 from cockpit.profiles.reader import parse_profile
 from cockpit.profiles.writing import profile_text
-from cockpit.setup.doctor_host import examine_host
-from cockpit.setup.profile_draft import Surveyed, draft_of
+from cockpit.setup.doctor_host import diagnose_host
+from cockpit.setup.profile_draft import HostSurvey, draft_of
 from cockpit.tuning.server_discovery import DiscoveredHost, discover
 from cockpit.tuning.tuner import Tuner
 from tests.lab.command_host import by_command
@@ -94,12 +94,12 @@ async def test_both_instances_are_found_and_the_doctor_is_content(instances: tup
         changed = [("web1", change.knob) for change in chain(case.changes, *case.later)]
         assert set(changed) <= offered
         config = HostConfig(name="web1", ssh="web1")
-        draft = draft_of(f"http://localhost:{case.port}/", [Surveyed(config, kind.found)], changed)
+        draft = draft_of(f"http://localhost:{case.port}/", [HostSurvey(config, kind.found)], changed)
         text = profile_text(draft)
         helped = [kind.knob(name).help for _, name in changed if not kind.knob(name).option]
         assert all(f"# {line}\n[[knob]]" in text for line in helped)
         profile = parse_profile(text, "new", "new")
-        findings = await examine_host(profile, profile.hosts[0], kind.host.ssh_config)
+        findings = await diagnose_host(profile, profile.hosts[0], kind.host.ssh_config)
         assert [finding for finding in findings if finding.level == "wrong"] == []
 
 
@@ -183,7 +183,7 @@ async def test_a_value_that_the_servers_test_refuses_is_rolled_back(instances: t
         name, value, words = kind.case.failing
         knob = kind.knob(name)
         knob = replace(knob, directive=kind.case.unchecked or knob.directive)
-        with pytest.raises(ChangeUndone, match=words):
+        with pytest.raises(ChangeRolledBack, match=words):
             await Tuner().apply(kind.shell, "web1", [(knob, value)])
         assert config(kind.host, kind.case.places) == before and kind.output(kind.case.changes[0].command) == active
 

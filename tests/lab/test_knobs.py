@@ -13,7 +13,7 @@ from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, Option
 from cockpit.model.load import LoadPlan
 from cockpit.servers import kernel
-from cockpit.tuning.applied import Applied
+from cockpit.tuning.applied import AppliedChange
 from cockpit.tuning.probing import probe_of
 from cockpit.tuning.server_discovery import discover, knob_of
 from cockpit.tuning.tuner import Tuner
@@ -65,7 +65,7 @@ def get(host: Host, port: int, path: str) -> str:
 @asynccontextmanager
 async def change_applied(
     host: Host, knob: Knob, value: str, *more: tuple[Knob, str]
-) -> AsyncIterator[tuple[Shell, Tuner, Applied]]:
+) -> AsyncIterator[tuple[Shell, Tuner, AppliedChange]]:
     """Apply a value; undo it at the end of the block."""
     async with shell_of(host) as shell:
         tuner = Tuner(probe_of(LoadPlan(url=host.url)))

@@ -12,7 +12,7 @@ from cockpit.hosts.shell import Shell
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import HostError
 from cockpit.model.hosts import HostConfig
-from cockpit.tuning.change_options import Patience
+from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.tuner import Tuner
 from tests.lab.killed_client import check_every_kill
 from tests.lab.systemd import Booted, booted
@@ -76,7 +76,7 @@ async def test_change_is_rolled_back_if_client_is_killed(
     machine.run(f"echo 5 >{LEVEL_FILE}; rm -rf /root/.local/state/cockpit")
     await check_every_kill(
         shell,
-        Tuner(patience=Patience(reach=0.05, lease=30)),
+        Tuner(patience=Timeouts(reach=0.05, lease=30)),
         KINDS["command"],
         state=lambda: machine.run(STATE),
         rolled_back=lambda: not machine.run(f"{TIME_PASSED}; ls {LOCK} 2>/dev/null || :"),

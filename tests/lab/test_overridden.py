@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from cockpit.hosts.local import LocalShell
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.hosts import HostConfig
-from cockpit.setup.doctor_servers import examine_servers
-from cockpit.setup.profile_draft import Surveyed
+from cockpit.setup.doctor_servers import diagnose_servers
+from cockpit.setup.profile_draft import HostSurvey
 from cockpit.tuning.server_discovery import discover
 from cockpit.tuning.tuner import Tuner
 from tests.lab.test_two_masters import free_port
@@ -50,10 +50,10 @@ async def test_settings_that_the_environment_overrides_are_not_changed_in_the_fi
     assert found.serving and found.serving.startup and found.serving.startup.file == str(file)
     knobs = {one.knob.name: one.knob for one in found.offered if one.server is found.serving}
     assert "threads" in knobs and not {"workers", "timeout", "keepalive"} & knobs.keys()
-    words = Surveyed(HostConfig(name="here"), found).words
+    words = HostSurvey(HostConfig(name="here"), found).words
     assert f"workers set by {NAME} in its environment; timeout set by {NAME} in its environment" in words
     workers = replace(knobs["threads"], name="workers", directive="workers")
-    findings = await examine_servers(shell, "here", port, [workers, knobs["threads"]])
+    findings = await diagnose_servers(shell, "here", port, [workers, knobs["threads"]])
     assert sorted(finding.level for finding in findings) == ["ok", "wrong"]
     (wrong,) = [finding for finding in findings if finding.level == "wrong"]
     assert wrong.text.startswith(f"workers: {NAME} in its environment overrides {file}")

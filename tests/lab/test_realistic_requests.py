@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cockpit.model.load import LoadPlan, Request, Take, ThinkTime
-from cockpit.model.study import located
+from cockpit.model.load import LoadPlan, Request, Extraction, ThinkTime
+from cockpit.model.study import with_address
 from cockpit.profiles.reader import read_profile
 from tests.lab.cpus import generator_cpu
 from tests.lab.keeper import REPOSITORY
@@ -20,8 +20,8 @@ from tests.lab.sessions import PORT, START, STOP, Visit, visits
 from tests.load.servers import DEADLINE, Outcome, load
 from tests.tuning.conftest import until
 
-TOKEN = Take(name="token", source="regex", expression='name="csrf" value="([0-9a-f]+)"')
-ORDER = Take(name="id", source="json", expression="order.id")
+TOKEN = Extraction(name="token", source="regex", expression='name="csrf" value="([0-9a-f]+)"')
+ORDER = Extraction(name="id", source="json", expression="order.id")
 FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
 
 
@@ -30,7 +30,7 @@ async def test_think_time_and_reconnects(plain_web1: Host) -> None:
     assert plan.cookies and plan.requests_per_connection == 10 and plan.think_time is not None
     think = ThinkTime(distribution="uniform", seconds=0.02, most=0.1)
     plan = replace(plan, concurrency=15, requests=600, duration=None, think_time=think, cpus=(generator_cpu(),))
-    outcome = await load(located(plan, {"web1": plain_web1.address}))
+    outcome = await load(with_address(plan, {"web1": plain_web1.address}))
     assert outcome.statuses == {200: 600} and outcome.errors == {}
     # Ten requests per connection; the last connection of each visitor may have fewer.
     assert 60 <= outcome.merged("connect").count <= 60 + 15

@@ -16,11 +16,11 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.hosts.local import LocalShell
-from cockpit.model.errors import ChangeUndone
+from cockpit.model.errors import ChangeRolledBack
 from cockpit.model.knobs import Knob
-from cockpit.setup.doctor_servers import examine_servers
+from cockpit.setup.doctor_servers import diagnose_servers
 from cockpit.setup.finding import Finding
-from cockpit.tuning.change_options import PATIENCE, Patience
+from cockpit.tuning.change_options import PATIENCE, Timeouts
 from cockpit.tuning.server_discovery import discover
 from cockpit.tuning.tuner import Tuner
 from tests.lab.test_two_masters import free_port
@@ -53,7 +53,7 @@ COMMANDS = {
     "lighttpd": ("lighttpd", "-f", "{root}/server.conf"),
     "haproxy": ("haproxy", "-W", "-D", "-f", "{root}/server.conf", "-p", "{root}/server.pid"),
 }
-_SOON = Patience(effect=5.0)
+_SOON = Timeouts(effect=5.0)
 CONFIGS = {"lighttpd": LIGHTTPD, "haproxy": HAPROXY}
 
 
@@ -84,9 +84,9 @@ class Running(NamedTuple):
         return {one.knob.name: one.knob for one in found.offered if one.server is found.serving}
 
     async def findings(self, shell: LocalShell, knob: Knob) -> list[Finding]:
-        return await examine_servers(shell, "here", self.port, [knob])
+        return await diagnose_servers(shell, "here", self.port, [knob])
 
-    def tuner(self, patience: Patience = PATIENCE) -> Tuner:
+    def tuner(self, patience: Timeouts = PATIENCE) -> Tuner:
         return Tuner(port_on=lambda _: self.port, patience=patience)
 
     def edit(self, old: str, new: str) -> None:
@@ -141,7 +141,7 @@ async def test_reload_of_lighttpd_is_confirmed_by_its_log(running: Running, shel
 @kind_of("lighttpd")
 async def test_reload_that_is_not_logged_is_rolled_back(running: Running, shell: LocalShell) -> None:
     knob, before = (await running.knobs(shell))["server.max-keep-alive-requests"], running.file.read_bytes()
-    with pytest.raises(ChangeUndone, match=rf"no reload in {running.root}/error.log within 5 s"):
+    with pytest.raises(ChangeRolledBack, match=rf"no reload in {running.root}/error.log within 5 s"):
         await running.tuner(_SOON).apply(shell, "here", [(replace(knob, reload="true"), "7")])
     assert running.file.read_bytes() == before
 
@@ -178,7 +178,7 @@ async def test_doctor_compares_a_file_with_the_running_lighttpd(running: Running
 async def test_maxconn_of_a_frontend_is_set_in_the_running_haproxy(running: Running, shell: LocalShell) -> None:
     knob, before = (await running.knobs(shell))["maxconn-web"], running.file.read_bytes()
     processes = running.processes
-    assert knob.price == "live" and await Tuner().read(shell, knob) == "40"
+    assert knob.effective_cost == "live" and await Tuner().read(shell, knob) == "40"
     applied = await running.tuner().apply(shell, "here", [(knob, "33")])
     assert b"maxconn 33" in running.file.read_bytes() and await Tuner().read(shell, knob) == "33"
     assert [each.level for each in await running.findings(shell, knob)] == ["ok"]
@@ -204,7 +204,7 @@ async def test_doctor_compares_a_file_with_the_running_haproxy(running: Running,
 async def test_a_value_that_stays_in_the_running_server_is_rolled_back(running: Running, shell: LocalShell) -> None:
     """The reload ends well and replaces nothing; without `workers` only the server itself shows that."""
     knob = replace((await running.knobs(shell))["maxconn"], reload="true", workers="")
-    with pytest.raises(ChangeUndone, match=r"shows maxconn 50 \(its stats socket\), the old value"):
+    with pytest.raises(ChangeRolledBack, match=r"shows maxconn 50 \(its stats socket\), the old value"):
         await running.tuner(_SOON).apply(shell, "here", [(knob, "70")])
     applied = await running.tuner().apply(shell, "here", [((await running.knobs(shell))["maxconn"], "70")])
     assert applied.notes == ("the running server shows maxconn 70 (its stats socket)",)

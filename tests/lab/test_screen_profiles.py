@@ -15,7 +15,7 @@ from cockpit.model.clock import Clock
 from cockpit.model.load import ThinkTime
 from cockpit.model.metrics import host_metrics
 from cockpit.model.state import Segment, State
-from cockpit.model.study import located
+from cockpit.model.study import with_address
 from cockpit.profiles.reader import read_profile
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
@@ -38,7 +38,7 @@ async def loaded(lab: Lab, name: str) -> AsyncIterator[tuple[Session, LiveSource
     profile = read_profile(PROFILES / f"{name}.toml")
     host = lab.hosts[urlsplit(profile.plan.url).hostname or ""]
     paths = profile.plan.paths and replace(profile.plan.paths, pattern=IMAGES)
-    plan = located(profile.plan, {host.name: host.address})
+    plan = with_address(profile.plan, {host.name: host.address})
     assert plan.duration == 3600, "long enough for tuning"
     plan = replace(plan, paths=paths, cpus=(generator_cpu(),), concurrency=4, think_time=THINK_TIME)
     source = LiveSource(replace(profile, plan=plan), Clock(), ssh_config=lab.ssh_config)

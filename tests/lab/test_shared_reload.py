@@ -9,7 +9,7 @@ import pytest
 from cockpit.hosts.ssh import connect
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.hosts import HostConfig
-from cockpit.setup.doctor_servers import examine_servers
+from cockpit.setup.doctor_servers import diagnose_servers
 from cockpit.tuning.server_discovery import discover
 from cockpit.tuning.tuner import Tuner
 from tests.lab.lab import Host, Lab
@@ -45,7 +45,7 @@ async def test_only_the_server_of_the_pid_file_is_changed(two: Host) -> None:
     knob = next(one.knob for one in found.offered if one.knob.name == name)
     assert knob.reload == "service lighttpd reload"
     for port, level in ((FIRST, "ok"), (SECOND, "wrong")):
-        assert [each.level for each in await examine_servers(shell, "web1", port, [knob])] == [level]
+        assert [each.level for each in await diagnose_servers(shell, "web1", port, [knob])] == [level]
     with pytest.raises(ChangeRefused, match=rf"'service lighttpd reload' signals lighttpd \(PID {pids.split()[0]}\b"):
         await Tuner(port_on=lambda host: SECOND).apply(shell, "web1", [(knob, "99")])
     # Without a PID file the two are not told apart.

@@ -165,7 +165,7 @@ async def test_verdict_on_spare_servers_raised_under_load(fresh_web1: Host, tmp_
         assert "vs segment 1" in shown(app, VerdictStrip)
         # The band starts before the second of the letter; if both are in one cell, only the letter is shown.
         (band,), (change,) = bands_of(session.state), session.state.changes
-        assert band.asked == change.begun < band.effect == change.active_since
+        assert band.requested == change.begun < band.effect == change.active_since
         assert re.search("[ ░▓]A", shown(app, Throughput))
         verdict = segment_verdict(session.state, session.state.segments[1], session.state.segments[0])
     print(verdict_line(verdict))

@@ -12,11 +12,11 @@ import pytest
 
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.transport import open_shell
-from cockpit.model.errors import ChangeUndone
+from cockpit.model.errors import ChangeRolledBack
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob
-from cockpit.setup.doctor_servers import examine_servers
-from cockpit.tuning.change_options import Patience
+from cockpit.setup.doctor_servers import diagnose_servers
+from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.server_discovery import DiscoveredHost, discover
 from cockpit.tuning.tuner import Tuner
 from tests.lab.containers import response_from
@@ -118,7 +118,7 @@ def _tuner(programs: Programs, unit: str, effect: float = 120.0) -> Tuner:
         except httpx.HTTPError as error:
             return f"no response: {error!r}"
 
-    return Tuner(probe, Patience(effect=effect))
+    return Tuner(probe, Timeouts(effect=effect))
 
 
 async def _up(programs: Programs, unit: str) -> None:
@@ -163,7 +163,7 @@ async def test_a_change_is_active_and_undone_byte_for_byte(
 ) -> None:
     knob = (await _knobs(programs, shell, unit))[name]
     tuner, files = _tuner(programs, unit), programs.files()
-    assert (await tuner.read(shell, knob), knob.price) == (old, "restart")
+    assert (await tuner.read(shell, knob), knob.effective_cost) == (old, "restart")
     assert (knob.file, knob.kind) == (_FILE.format(unit), "keyvalue") or not unit.startswith("filed")
     applied = await tuner.apply(shell, "web1", [(knob, new)])
     assert await tuner.read(shell, knob) == new
@@ -216,7 +216,7 @@ async def test_an_environment_file_that_wins_rolls_the_change_back(programs: Pro
     await _up(programs, "plain.service")
     files = programs.files()
     try:
-        with pytest.raises(ChangeUndone, match=r"it is still 33: the host ignored 44"):
+        with pytest.raises(ChangeRolledBack, match=r"it is still 33: the host ignored 44"):
             await _tuner(programs, "plain.service", 30.0).apply(shell, "web1", [(knobs["backlog"], "44")])
         assert programs.files() == files
     finally:
@@ -227,7 +227,7 @@ async def test_an_environment_file_that_wins_rolls_the_change_back(programs: Pro
 async def test_a_value_with_which_it_does_not_start_is_rolled_back(programs: Programs, shell: Shell) -> None:
     knobs = await _knobs(programs, shell, "plain.service")
     files = programs.files()
-    with pytest.raises(ChangeUndone, match="rolled back"):
+    with pytest.raises(ChangeRolledBack, match="rolled back"):
         await _tuner(programs, "plain.service", 10.0).apply(shell, "web1", [(knobs["loop"], "uvloop")])
     assert programs.files() == files
     await _up(programs, "plain.service")
@@ -236,9 +236,9 @@ async def test_a_value_with_which_it_does_not_start_is_rolled_back(programs: Pro
 async def test_doctor_compares_the_unit_with_that_of_the_answering_server(programs: Programs, shell: Shell) -> None:
     knobs = await _knobs(programs, shell, "given.service")
     knob = [knobs["workers"]]
-    good = await examine_servers(shell, "web1", programs.ports["given.service"], knob)
+    good = await diagnose_servers(shell, "web1", programs.ports["given.service"], knob)
     assert [one.level for one in good] == ["ok"]
-    other = await examine_servers(shell, "web1", programs.ports["plain.service"], knob)
+    other = await diagnose_servers(shell, "web1", programs.ports["plain.service"], knob)
     assert [one.level for one in other] == ["wrong"]
     assert "given.service is not the unit of the server that answers on port" in other[0].text
 
@@ -249,7 +249,7 @@ async def test_doctor_examines_who_can_write_an_environment_file(programs: Progr
     run, drop_in = programs.machine.run, f"/run/systemd/system/{unit}.d"
 
     async def findings() -> list[str]:
-        return [f"{one.level} {one.text}" for one in await examine_servers(shell, "web1", port, [knob])]
+        return [f"{one.level} {one.text}" for one in await diagnose_servers(shell, "web1", port, [knob])]
 
     (read,) = await findings()
     assert read.startswith(f"ok {file} is read by uvicorn (PID ") and read.endswith(f"which answers on port {port}")
@@ -264,6 +264,6 @@ async def test_doctor_examines_who_can_write_an_environment_file(programs: Progr
         run("systemctl daemon-reload")
         assert len(await findings()) == 1
         other = programs.ports["filed-node.service"]
-        assert (await examine_servers(shell, "web1", other, [knob]))[0].level == "ok"
+        assert (await diagnose_servers(shell, "web1", other, [knob]))[0].level == "ok"
     finally:
         run(f"chown root {file} && chmod 644 {file} && rm -rf {drop_in} && systemctl daemon-reload")

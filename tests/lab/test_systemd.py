@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.transport import open_shell
-from cockpit.model.errors import ChangeRefused, ChangeUndone
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.hosts import HostConfig
 from cockpit.servers import systemd
 from cockpit.servers.inventory import Process
-from cockpit.tuning.change_options import Patience
+from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.server_discovery import discover, knob_of
 from cockpit.tuning.tuner import Tuner
 from tests.lab.containers import response_from
@@ -59,7 +59,7 @@ def tuner(machine: Booted) -> Tuner:
             return f"no response: {error}"
         return "" if response.text == "hello\n" else f"{response.status_code}"
 
-    return Tuner(probe, Patience(effect=5))
+    return Tuner(probe, Timeouts(effect=5))
 
 
 def units(machine: Booted) -> str:
@@ -104,7 +104,7 @@ async def test_an_undo_keeps_a_directory_that_was_there(machine: Booted, shell: 
         await tuner.undo(shell, applied)
         assert units(machine) == files
         # A refused change leaves it, too.
-        with pytest.raises(ChangeUndone):
+        with pytest.raises(ChangeRolledBack):
             await tuner.apply(shell, "web1", [(replace(KNOBS["TasksMax"], get="echo 7"), "50")])
         assert units(machine) == files
     finally:
@@ -125,7 +125,7 @@ async def test_an_undo_keeps_a_directory_that_others_made_again(machine: Booted,
 
 
 async def test_a_property_of_the_control_group_needs_no_restart(machine: Booted, shell: Shell, tuner: Tuner) -> None:
-    assert KNOBS["CPUQuota"].price == "live" and KNOBS["LimitNOFILE"].price == "restart"
+    assert KNOBS["CPUQuota"].effective_cost == "live" and KNOBS["LimitNOFILE"].effective_cost == "restart"
     pid = machine.run(f"systemctl show -P MainPID {UNIT}")
     applied = await tuner.apply(shell, "web1", [(KNOBS["CPUQuota"], "6600%")])
     assert await tuner.read(shell, KNOBS["CPUQuota"]) == "6600%"
@@ -136,7 +136,7 @@ async def test_a_property_of_the_control_group_needs_no_restart(machine: Booted,
 @pytest.mark.skipif(V2, reason="version 2 of control groups has a limit for it")
 async def test_a_value_that_nothing_enforces_is_rolled_back(machine: Booted, shell: Shell, tuner: Tuner) -> None:
     files = units(machine)
-    with pytest.raises(ChangeUndone, match="MemoryHigh: it is still infinity: the host ignored 157286400"):
+    with pytest.raises(ChangeRolledBack, match="MemoryHigh: it is still infinity: the host ignored 157286400"):
         await tuner.apply(shell, "web1", [(KNOBS["MemoryHigh"], "150M")])
     assert units(machine) == files
 
@@ -156,7 +156,7 @@ async def test_a_drop_in_that_overrides_the_change_is_reported(machine: Booted, 
     machine.run("systemctl daemon-reload")
     files = units(machine)
     try:
-        with pytest.raises(ChangeUndone, match="TasksMax: it is still 77: the host ignored 50"):
+        with pytest.raises(ChangeRolledBack, match="TasksMax: it is still 77: the host ignored 50"):
             await tuner.apply(shell, "web1", [(KNOBS["TasksMax"], "50")])
         assert units(machine) == files
     finally:
@@ -165,7 +165,7 @@ async def test_a_drop_in_that_overrides_the_change_is_reported(machine: Booted, 
 
 async def test_a_value_with_which_the_server_cannot_start(machine: Booted, shell: Shell, tuner: Tuner) -> None:
     files, limit = units(machine), machine.limit()
-    with pytest.raises(ChangeUndone, match="rolled back"):
+    with pytest.raises(ChangeRolledBack, match="rolled back"):
         await tuner.apply(shell, "web1", [(KNOBS["LimitNOFILE"], "3")])
     assert (units(machine), machine.limit()) == (files, limit)
     assert (await response_from(machine.url)).text == "hello\n"

@@ -18,7 +18,7 @@ from cockpit.hosts.ssh import SshShell, connect
 from cockpit.model.errors import CockpitError, HostError
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, Option
-from cockpit.tuning.change_options import Patience
+from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.tuner import Tuner
 from tests.commands import cockpit
 from tests.lab.lab import Host
@@ -102,7 +102,7 @@ async def test_change_is_rolled_back_if_connection_is_cut_at_any_step(
         shell = await connect(HostConfig(name="web1", ssh="web1"), fresh_web1.ssh_config)
         cut = CutConnection(shell, step)
         try:
-            applied = await Tuner(patience=Patience(reach=0.05, lease=30)).apply(cut, "web1", [(knob, value)])
+            applied = await Tuner(patience=Timeouts(reach=0.05, lease=30)).apply(cut, "web1", [(knob, value)])
         except CockpitError:
             await shell.close()
         else:
@@ -116,7 +116,7 @@ async def test_change_is_rolled_back_if_connection_is_cut_at_any_step(
             assert fresh_web1.run(history).stdout.strip() == "confirmed"
             new_shell = await connect(HostConfig(name="web1", ssh="web1"), fresh_web1.ssh_config)
             newest = (await Tuner().history(new_shell, "web1"))[0]
-            await Tuner().undo(new_shell, await Tuner().kept(new_shell, "web1", newest))
+            await Tuner().undo(new_shell, await Tuner().read_record(new_shell, "web1", newest))
             await new_shell.close()
         assert fresh_web1.run(STATE).stdout == before
 

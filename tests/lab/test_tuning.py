@@ -11,12 +11,12 @@ from contextlib import contextmanager
 import pytest
 
 from cockpit.hosts.ssh import SshShell, connect
-from cockpit.model.errors import ChangeRefused, ChangeUndone
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, Setting
 from cockpit.servers.apache.coercions import WHOLE_NUMBERS
 from cockpit.servers.registry import GRAMMARS
-from cockpit.tuning.remote import Following
+from cockpit.tuning.remote import ReconnectingRemote
 from cockpit.tuning.tuner import Tuner
 from tests.lab.lab import Host, Lab
 from tests.tuning.conftest import until
@@ -104,7 +104,7 @@ async def test_rejected_apache_value_is_rolled_back(fresh_web1: Host, shell: Ssh
     main, prefork, before = content(fresh_web1, MAIN), content(fresh_web1, AVAILABLE), state_of(fresh_web1)
     old = workers(fresh_web1)
     line = GRAMMARS["apache"].read(main.encode(), "KeepAlive").line
-    with pytest.raises(ChangeUndone) as undone:
+    with pytest.raises(ChangeRolledBack) as undone:
         await Tuner().apply(shell, "web1", [(SPARE, "30"), (KEEP_ALIVE, "${banana}")])
     assert str(undone.value) == (
         f"MaxSpareServers, KeepAlive: apachectl -t failed: AH00526: Syntax error on line {line} of {MAIN}: "
@@ -125,7 +125,7 @@ async def test_failed_reload_is_rolled_back_and_reloaded(fresh_web1: Host, shell
     restart = "apachectl stop; while pgrep -x apache2 >/dev/null; do sleep 0.02; done; apachectl start"
     listen = knob("Listen", file="/etc/apache2/ports.conf", section=None, reload=restart)
     with pytest.raises(
-        ChangeUndone, match=r"Listen: apachectl stop; .* failed: .*could not bind.*; rolled back and reloaded"
+        ChangeRolledBack, match=r"Listen: apachectl stop; .* failed: .*could not bind.*; rolled back and reloaded"
     ):
         await Tuner().apply(shell, "web1", [(listen, "203.0.113.1:80")])
     assert content(fresh_web1, "/etc/apache2/ports.conf") == original
@@ -203,8 +203,8 @@ async def test_change_is_rolled_back_over_next_connection(fresh_web1: Host) -> N
 
     spare = knob("MaxSpareServers", test=f"[ -e /tmp/cut ] || {{ : >/tmp/cut; {END_SSHD}; sleep 60; }}")
     try:
-        with pytest.raises(ChangeUndone, match=r"connection lost during the change \(web1: .*; rolled back"):
-            await Tuner().apply(Following(current), "web1", [(spare, "30")])
+        with pytest.raises(ChangeRolledBack, match=r"connection lost during the change \(web1: .*; rolled back"):
+            await Tuner().apply(ReconnectingRemote(current), "web1", [(spare, "30")])
         assert len(opened) == 2
         assert content(fresh_web1, AVAILABLE) == original and state_of(fresh_web1) == before
     finally:

@@ -24,9 +24,9 @@ from cockpit.hosts.probe import Probe
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob
-from cockpit.setup.doctor_servers import examine_servers
-from cockpit.setup.profile_draft import Surveyed, draft_of
-from cockpit.tuning.change_options import Patience
+from cockpit.setup.doctor_servers import diagnose_servers
+from cockpit.setup.profile_draft import HostSurvey, draft_of
+from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.host_inventory import untrusted
 from cockpit.tuning.server_check import read_by
 from cockpit.tuning.server_discovery import discover
@@ -121,7 +121,7 @@ class Master(NamedTuple):
             return "" if connection.recv(4096).startswith(b"HTTP/1.1 ") else "no response"
 
     def tuner(self, effect: float = 30.0) -> Tuner:
-        return Tuner(self.probe, Patience(effect=effect), port_on=lambda host: self.port)
+        return Tuner(self.probe, Timeouts(effect=effect), port_on=lambda host: self.port)
 
 
 def free_port() -> int:
@@ -205,7 +205,7 @@ async def offered(shell: LocalShell, master: Master) -> dict[str, Knob]:
     found = await discover(shell, "here", master.port, answers=True)
     assert found.serving is not None and found.serving.master is not None
     assert found.serving.master.pid == master.pid
-    draft = draft_of(f"http://127.0.0.1:{master.port}/", [Surveyed(HostConfig(name="here"), found)])
+    draft = draft_of(f"http://127.0.0.1:{master.port}/", [HostSurvey(HostConfig(name="here"), found)])
     assert {knob.file for knob in draft.knobs} == {str(master.file)}
     names = {each.knob.name: each.knob for each in found.offered if each.server is found.serving}
     assert {knob.file for knob in names.values()} == {str(master.file)}
@@ -227,7 +227,7 @@ async def test_only_target_server_is_changed(
         assert not [note for note in done.notes if "old worker" in note], "the other server's workers are not awaited"
         assert master.workers.isdisjoint(before), "the workers were replaced"
         assert (other.file.read_bytes(), other.workers) == (other_file, other_workers)
-        (finding,) = await examine_servers(shell, "here", master.port, [knob])
+        (finding,) = await diagnose_servers(shell, "here", master.port, [knob])
         assert finding.level == "ok" and f"answers on port {master.port}" in finding.text
         assert f"PID {master.pid}" in finding.text
 
@@ -242,7 +242,7 @@ async def test_file_of_other_server_is_refused(
     files, workers = (master.file.read_bytes(), other.file.read_bytes()), (master.workers, other.workers)
     with pytest.raises(ChangeRefused, match=rf"is not read by the {kind} on port {master.port}: .*{master.file}"):
         await master.tuner().apply(shell, "here", [(knob, new)])
-    (finding,) = await examine_servers(shell, "here", master.port, [knob])
+    (finding,) = await diagnose_servers(shell, "here", master.port, [knob])
     assert finding.level == "wrong" and str(master.file) in finding.text
     assert ((master.file.read_bytes(), other.file.read_bytes()), (master.workers, other.workers)) == (files, workers)
 
@@ -295,7 +295,7 @@ async def test_configuration_writable_by_other_user_is_not_offered(lab_allowed: 
             found = await discover(shell, "here", master.port, answers=True)
     assert found.serving is not None and found.serving.startup is not None
     assert found.serving.candidates == ()
-    assert "another user started it and can replace" in found.serving.startup.doubt
+    assert "another user started it and can replace" in found.serving.startup.uncertainty
 
 
 async def test_reload_of_other_server_is_refused(start_two: Callable[[str], list[Master]], shell: LocalShell) -> None:
@@ -317,7 +317,7 @@ async def test_signal_to_other_server_is_refused(start_two: Callable[[str], list
         knob = replace(knob, reload=reload)
         with pytest.raises(ChangeRefused, match=rf"signals nginx .*PID {other.pid}\b.*set reload = 'nginx -s reload"):
             await master.tuner().apply(shell, "here", [(knob, "33")])
-    (finding,) = await examine_servers(shell, "here", master.port, [knob])
+    (finding,) = await diagnose_servers(shell, "here", master.port, [knob])
     assert finding.level == "wrong" and f"PID {other.pid}" in finding.text
     assert (master.file.read_bytes(), master.workers, other.workers) == before
     own = replace(knob, reload=f"kill -HUP $(cat {master.root}/server.pid)")
@@ -331,9 +331,9 @@ async def test_doctor_reports_file_edited_after_reload(
     master, _ = start_two(kind)
     knob = (await offered(shell, master))[CHANGES[kind][0]]
     os.utime(master.file, (time.time() - 60,) * 2)
-    assert [finding.level for finding in await examine_servers(shell, "here", master.port, [knob])] == ["ok"]
+    assert [finding.level for finding in await diagnose_servers(shell, "here", master.port, [knob])] == ["ok"]
     os.utime(master.file, (time.time() + 60,) * 2)
-    _, stale = await examine_servers(shell, "here", master.port, [knob])
+    _, stale = await diagnose_servers(shell, "here", master.port, [knob])
     assert stale.level == "note" and f"{master.file} was edited after the last reload" in stale.text
 
 

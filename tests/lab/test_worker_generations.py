@@ -16,10 +16,10 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.hosts.local import LocalShell
-from cockpit.model.errors import ChangeUndone
+from cockpit.model.errors import ChangeRolledBack
 from cockpit.model.events import Stage
 from cockpit.model.knobs import Knob
-from cockpit.tuning.change_options import Patience, Watch
+from cockpit.tuning.change_options import Timeouts, ChangeObserver
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.tuner import Tuner
 from tests.lab.test_two_masters import CHANGES, Master, running_server
@@ -28,7 +28,7 @@ RELOAD = {"nginx": signal.SIGHUP, "apache": signal.SIGUSR1, "haproxy": signal.SI
 SECTIONS = {"nginx": "http {", "apache": None, "haproxy": "global"}
 
 
-class Meanwhile(Watch):
+class Meanwhile(ChangeObserver):
     """Calls a function during the change, after the workers were recorded and before the reload."""
 
     def __init__(self, call: Callable[[], None]) -> None:
@@ -87,7 +87,7 @@ async def test_reload_of_neighbour_does_not_confirm_change(
     before, workers = master.file.read_bytes(), master.workers
     # Its reload succeeds and has no effect.
     lost = knob(kind, master, "true")
-    with pytest.raises(ChangeUndone, match=rf"another server .PID {other.pid}. got new workers, not PID {master.pid}"):
+    with pytest.raises(ChangeRolledBack, match=rf"another server .PID {other.pid}. got new workers, not PID {master.pid}"):
         await master.tuner(effect=2.0).apply(
             shell, "here", [(lost, CHANGES[kind][2])], Meanwhile(lambda: reload_now(kind, other))
         )
@@ -106,8 +106,8 @@ async def test_new_neighbour_is_not_successor_of_ended_server(
         start("nginx", "third")
 
     # The target is on another host: no response shows that the server is gone.
-    tuner = Tuner(None, Patience(effect=2.0), port_on=lambda host: None)
-    with pytest.raises(ChangeUndone, match="the server ended, and none with the same main configuration file"):
+    tuner = Tuner(None, Timeouts(effect=2.0), port_on=lambda host: None)
+    with pytest.raises(ChangeRolledBack, match="the server ended, and none with the same main configuration file"):
         await tuner.apply(shell, "here", [(knob("nginx", master, "true"), "33")], Meanwhile(replaced_by_third))
     assert master.file.read_bytes() == before
 

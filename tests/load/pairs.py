@@ -61,7 +61,7 @@ class Pairs:
 
     def begin(self) -> None:
         """Send a request on the kept connection or on a new connection."""
-        if self.connection.lingers_until < inf:
+        if self.connection.close_deadline < inf:
             self.connection.expire(0.0)
         self.over = False
         self.connection.begin(0.0)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cockpit.load.chain import RequestTemplate, taken
-from cockpit.model.load import Expect, Request, Take, ThinkTime
+from cockpit.load.chain import RequestTemplate, extract_value
+from cockpit.model.load import Expect, Request, Extraction, ThinkTime
 from tests.load.servers import POLLERS, ClientConnection, engine_load, load, plan, serving
 
 HEAD = b'HTTP/1.1 200 OK\r\nETag:  "v7" \r\nX-Empty:\r\nContent-Length: 5\r\n\r\n'
@@ -41,16 +41,16 @@ BODY = json.dumps(
     ],
 )
 def test_values_are_taken_from_header_json_and_text(source: Any, expression: str, value: bytes | None) -> None:
-    assert taken(Take(name="x", source=source, expression=expression), HEAD, BODY) == value
+    assert extract_value(Extraction(name="x", source=source, expression=expression), HEAD, BODY) == value
 
 
 def test_values_that_cannot_be_sent_are_not_taken() -> None:
-    take = Take(name="x", source="regex", expression="(?s).+")
-    assert taken(take, HEAD, b"x" * 4096) == b"x" * 4096
+    take = Extraction(name="x", source="regex", expression="(?s).+")
+    assert extract_value(take, HEAD, b"x" * 4096) == b"x" * 4096
     for body in (b"x" * 4097, b"a\r\nInjected: 1", b"a\0", b""):
-        assert taken(take, HEAD, body) is None
-    assert taken(Take(name="x", source="json", expression="a"), HEAD, b"{" * 60_000) is None
-    assert taken(Take(name="x", source="json", expression="0"), HEAD, b"[" * 60_000) is None
+        assert extract_value(take, HEAD, body) is None
+    assert extract_value(Extraction(name="x", source="json", expression="a"), HEAD, b"{" * 60_000) is None
+    assert extract_value(Extraction(name="x", source="json", expression="0"), HEAD, b"[" * 60_000) is None
 
 
 def test_values_are_filled_into_path_headers_and_body() -> None:
@@ -116,8 +116,8 @@ def _page(body: str, header: str = "", status: str = "200 OK") -> bytes:
 
 def chain(url: str) -> tuple[Request, ...]:
     base = url.removesuffix("/x")
-    token = (Take(name="token", source="json", expression="token"),)
-    order = (Take(name="order", source="header", expression="Location"),)
+    token = (Extraction(name="token", source="json", expression="token"),)
+    order = (Extraction(name="order", source="header", expression="Location"),)
     return (
         Request(name="login", url=f"{base}/login", take=token),
         Request(name="order", url=f"{base}/order", method="POST", body="token={token}", take=order),
@@ -181,7 +181,7 @@ async def test_failed_request_restarts_chain() -> None:
 
 async def test_unexpected_response_takes_precedence_over_missing_value() -> None:
     expect = Expect(contains="welcome")
-    take = (Take(name="token", source="regex", expression="token=(.)"),)
+    take = (Extraction(name="token", source="regex", expression="token=(.)"),)
 
     async def behave(client: ClientConnection) -> None:
         for body in ("welcome", "token=1", "welcome token=1", "welcome token=2"):
@@ -202,7 +202,7 @@ async def test_value_is_searched_in_first_64_kib_of_body() -> None:
             await client.send(_page("." * filler + "token=7"))
 
     async with serving(behave) as server:
-        take = (Take(name="token", source="regex", expression=r"token=(\d)"),)
+        take = (Extraction(name="token", source="regex", expression=r"token=(\d)"),)
         mix = (Request(name="a", url=server.url, take=take),)
         outcome = await engine_load(plan(server.url, mix=mix, requests=2, concurrency=1))
     assert outcome.total("completed") == 2

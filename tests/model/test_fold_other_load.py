@@ -9,7 +9,7 @@ from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import run_warnings
 from cockpit.model.events import AnyEvent, HostChanged, HostSample, RunEnded, RunStarted, SessionStarted
 from cockpit.model.fold import fold_all
-from cockpit.model.generators import GeneratorSample, MachineTimes
+from cockpit.model.generators import GeneratorSample, CpuTimes
 from cockpit.model.hosts import CpuCounters, HostConfig, HostFacts, ProcessCounters
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import metric_value, run_result
@@ -44,7 +44,7 @@ def sample(t: float, used: int, host: str = "web1", pid: int = 7, probe: float =
 
 def generator(t: float, own: float, boot_times: float = 0.0) -> GeneratorSample:
     return GeneratorSample(
-        t=t, cpus=2, times=MachineTimes(user=boot_times, nice=0, system=0, idle=2 * t - boot_times), own=own
+        t=t, cpus=2, times=CpuTimes(user=boot_times, nice=0, system=0, idle=2 * t - boot_times), own=own
     )
 
 

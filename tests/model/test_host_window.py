@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cockpit.model.events import AnyEvent, HostSample, RunEnded, RunStarted
 from cockpit.model.fold import fold_all
 from cockpit.model.host_state import HostWindow
-from cockpit.model.host_window import joined
+from cockpit.model.host_window import join_windows
 from cockpit.model.hosts import CpuCounters, IoCounters, MemCounters, ProcessCounters
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import host_metrics, is_host_metric, metric_value, run_result, runs_result
@@ -190,7 +190,7 @@ def test_joined_segments_equal_whole_run(busy: list[int], cut: int) -> None:
         return result_of(part[0], part[1:-1], part[-1]).hosts["web1"]
 
     whole = host_metrics(window(samples))
-    parts = host_metrics(joined(window(samples[: cut + 1]), window(samples[cut:])))
+    parts = host_metrics(join_windows(window(samples[: cut + 1]), window(samples[cut:])))
     assert {name: pytest.approx(value) for name, value in whole.items() if "io." not in name} == {
         name: value for name, value in parts.items() if "io." not in name
     }

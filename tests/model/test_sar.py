@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.model import sar
-from cockpit.model.host_window import joined
+from cockpit.model.host_window import join_windows
 from cockpit.model.metrics import HOST_METRICS, host_metrics, is_host_metric
 from tests.model.hosts import host_of, lost, reading, recovered, result_of, sample
 
@@ -104,7 +104,7 @@ def test_mean_and_maximum_of_segment() -> None:
     assert (found["accept.80"], window.highest["accept.80"]) == (4, 8)
     assert window.highest["cpu.idle"] == 100
     assert window.highest["memory.mean.total"] == 2000 * 1024
-    assert joined(window, window).highest == window.highest
+    assert join_windows(window, window).highest == window.highest
 
 
 def test_all_metrics_are_valid_in_thresholds() -> None:

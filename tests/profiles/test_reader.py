@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.model.errors import ProfileError
-from cockpit.model.load import Take, ThinkTime
+from cockpit.model.load import Extraction, ThinkTime
 from cockpit.profiles.reader import parse_profile, read_profile
 
 CHAIN = '[target]\nurl = "http://web1/"\n[[request]]\nname = "a"\ntake = {id = "json:a.0"}\n[[request]]\nname = "b"\n'
@@ -112,7 +112,7 @@ def test_a_chain_of_a_user_with_cookies() -> None:
     plan = parse_profile(CHAIN + text + "[load]\ncookies = true", "x", "x").plan
     assert plan.chained and plan.cookies and plan.sockets_per_user == 1
     first, second = plan.mix
-    assert first.take == (Take(name="id", source="json", expression="a.0"),)
+    assert first.take == (Extraction(name="id", source="json", expression="a.0"),)
     assert [take.expression for take in second.take] == ["t=(.)", "ETag"]
     assert second.url == "http://web1/{id}/b"
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.model.errors import ProfileError
-from cockpit.model.study import CONTROL, Pass, Variant, load_of
+from cockpit.model.study import CONTROL, Pass, Variant, variant_plan
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import parse_profile, read_profile
 
@@ -113,10 +113,10 @@ def test_a_variant_may_vary_the_load() -> None:
         '[[study.variant]]\nname = "b"\nconcurrency = 8\nkeepalive = false\nurls = "/{1..3}.jpg"\n'
     ).study
     assert study is not None
-    plan = load_of(study, study.variants[-1], None)
+    plan = variant_plan(study, study.variants[-1], None)
     assert (plan.concurrency, plan.keepalive) == (8, False)
     assert plan.paths is not None and plan.paths.pattern == "/{1..3}.jpg"
-    assert load_of(study, study.variants[0], None) == study.plan
+    assert variant_plan(study, study.variants[0], None) == study.plan
 
 
 def test_a_variant_may_vary_the_rate_and_the_requests() -> None:
@@ -125,7 +125,7 @@ def test_a_variant_may_vary_the_rate_and_the_requests() -> None:
     variants = '[[study.variant]]\nname = "a"\n[[study.variant]]\nname = "b"\nrate = 80\nmix = ["two"]\n'
     study = parse_profile(opened + "[study]\n" + variants, "x", "x.toml").study
     assert study is not None
-    plan = load_of(study, study.variants[-1], None)
+    plan = variant_plan(study, study.variants[-1], None)
     assert plan.rate == 80 and [request.url for request in plan.mix] == ["http://web1/2"]
 
 

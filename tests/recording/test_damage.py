@@ -46,7 +46,7 @@ def read_all(path: Path) -> Read:
         with Recording(path) as recording:
             events, states = list(recording.events()), []
             for t in (0.0, MIDDLE, recording.end):
-                anchor = recording.anchor(t)
+                anchor = recording.latest_checkpoint(t)
                 state = fold_all(
                     [record.event for record in recording.following(anchor.number, anchor.instant, t)], anchor.state
                 )

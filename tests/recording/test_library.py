@@ -51,7 +51,7 @@ def test_recording_is_found_by_path_or_name(tmp_path: Path) -> None:
 def test_recordings_are_listed_renamed_and_deleted() -> None:
     recording = recorded_in_library()
     (library.folder() / "junk.cockpit").write_text("hello " * 1000)
-    listed = {entry.name: entry for entry in library.all_kept()}
+    listed = {entry.name: entry for entry in library.list_recordings()}
     entry = listed[recording.stem]
     assert (entry.session, entry.runs, entry.seconds, entry.ended) == ("small", 2, 60.0, True)
     assert listed["junk"].problem.startswith("cannot be read")
@@ -61,7 +61,7 @@ def test_recordings_are_listed_renamed_and_deleted() -> None:
         library.rename(recording.stem, "junk")
     assert library.rename(recording.stem, "before").is_file()
     assert library.delete("before") > 0
-    assert [entry.name for entry in library.all_kept()] == ["junk"]
+    assert [entry.name for entry in library.list_recordings()] == ["junk"]
 
 
 def test_recording_in_progress_cannot_be_deleted() -> None:

@@ -13,7 +13,7 @@ from cockpit.model.events import AnyEvent, Tick
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.state import State
 from cockpit.recording import writer
-from cockpit.recording.checkpoints import KeptState
+from cockpit.recording.checkpoints import StateCheckpoint
 from cockpit.recording.reader import Recording, last_state
 from cockpit.recording.writer import RecordingWriter
 from tests.session.events import (
@@ -58,7 +58,7 @@ def same_events(found: Iterable[AnyEvent], expected: Iterable[AnyEvent]) -> bool
 
 def test_checkpoint_has_all_fields_of_state() -> None:
     """Except for the seconds, which are series, and a study, whose events are read again."""
-    assert {*KeptState.__struct_fields__, "closed_seconds", "study"} == set(State.__struct_fields__)
+    assert {*StateCheckpoint.__struct_fields__, "closed_seconds", "study"} == set(State.__struct_fields__)
 
 
 @pytest.mark.parametrize("name", ["small", "rounds", "generators", "search", "spare-servers", "two-hosts"])
@@ -75,13 +75,13 @@ def test_pages_reproduce_events_and_states(name: str, tmp_path: Path, monkeypatc
         found = list(recording.events())
         assert same_events(found, events)
         assert recording.damage == "" and last_state(recording) == states[-1]
-        anchors = {recording.anchor(t).number: recording.anchor(t) for t in range(int(recording.end))}
+        anchors = {recording.latest_checkpoint(t).number: recording.latest_checkpoint(t) for t in range(int(recording.end))}
         assert len(anchors) > recording.end / PAGE / 2
         for number, anchor in anchors.items():
             assert anchor.state == states[number], number
         # The state at a time is the same from the preceding page and from the beginning.
         for t in range(0, int(recording.end), 7):
-            anchor = recording.anchor(t)
+            anchor = recording.latest_checkpoint(t)
             following = recording.following(anchor.number, anchor.instant, t)
             near = fold_all([record.event for record in following], anchor.state)
             far = fold_all(record.event for record in recording.following(0, -1.0, t))
@@ -126,5 +126,5 @@ def test_damaged_page_is_skipped_and_reported(tmp_path: Path, monkeypatch: pytes
         assert 0 < len(found) < len(events) * 0.7
         assert "damaged and left out" in recording.damage
         for t in range(0, 60, 7):
-            anchor = recording.anchor(t)
+            anchor = recording.latest_checkpoint(t)
             fold_all([record.event for record in recording.following(anchor.number, anchor.instant, t)], anchor.state)

@@ -36,7 +36,7 @@ from cockpit.recording.reader import Recording, last_state
 from cockpit.report.charts import decades, from_zero, thinned
 from cockpit.report.markdown import markdown, md
 from cockpit.report.page import page
-from cockpit.report.session_summary import findings
+from cockpit.report.session_summary import summarize_session
 from tests.analysis.test_rounds import rounds_of
 from tests.report.test_compare import recorded
 from tests.session.events import small_session
@@ -155,7 +155,7 @@ def test_runs_are_named_with_their_segments() -> None:
 
 def test_header_has_time_under_load_without_idle_time() -> None:
     state = fold_all(small_session())
-    loaded = sum(result.seconds for result in findings(state).results)
+    loaded = sum(result.seconds for result in summarize_session(state).results)
     assert 0 < loaded < state.t
     idle = replace(state, t=792.0)
     assert f"2 runs · {loaded:.0f} s of load" in page(idle).partition("<section")[0]

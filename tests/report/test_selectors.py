@@ -56,7 +56,7 @@ def test_last_state_equals_fold_of_all_events(
         path = tmp_path / "s.cockpit"
     with Recording(path) as recording:
         folded = fold_all(recording.events())
-        assert (recording.anchor(recording.end).number > 0) >= again
+        assert (recording.latest_checkpoint(recording.end).number > 0) >= again
         state = last_state(recording)
         assert state.segments == folded.segments
         assert page(state) == page(folded)
@@ -82,7 +82,7 @@ def test_study_progress_is_read_from_last_page(tmp_path: Path, monkeypatch: pyte
     events = list(sessions.events(sessions.STUDY, (1, 2, 3), {"few": 400.0, "more": 500.0}))
     record_pages(tmp_path / "s.cockpit", events, monkeypatch)
     with Recording(tmp_path / "s.cockpit") as recording:
-        anchor = recording.anchor(recording.end)
+        anchor = recording.latest_checkpoint(recording.end)
         assert anchor.number > 0 and anchor.state.study is not None
         assert last_state(recording) == fold_all(events)
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from cockpit.analysis.effects import more_is_better
 from cockpit.analysis.outcome import DIFFERENT, Outcome, Verdict
 from cockpit.analysis.verdict import judge_rounds, judge_runs, judge_single_runs, judge_switch
-from cockpit.analysis.windows import Flaw, Window
+from cockpit.analysis.windows import DiscardReason, Window
 from cockpit.analysis.words import amount_words, brief, metric_words, verdict_line, verdict_words
 from cockpit.model.state import Segment
 from cockpit.report.verdicts import verdict_json
@@ -35,7 +35,7 @@ def spoil(source: Window, flaw: str) -> Window:
         case "saturated":
             kept = tuple(second for at, second in enumerate(source.seconds) if at % 4)
             return replace(
-                source, seconds=kept, bound=source.seconds[::4], flawed={Flaw.SATURATED: len(source.seconds[::4])}
+                source, seconds=kept, saturated=source.seconds[::4], flawed={DiscardReason.SATURATED: len(source.seconds[::4])}
             )
         case "lost":
             return replace(source, unread={"web1": len(source.seconds)})

@@ -43,7 +43,7 @@ def test_servers_with_and_without_file_are_discovered() -> None:
     packaged, shop, plain = discover(HOST)
     assert packaged.startup and packaged.startup.file == "/etc/caddy/Caddyfile" and packaged.ports == (80, 2019)
     assert packaged.startup.test == "caddy validate --config /etc/caddy/Caddyfile --adapter caddyfile"
-    assert packaged.startup.reload == "systemctl reload caddy.service" and not packaged.startup.doubt
+    assert packaged.startup.reload == "systemctl reload caddy.service" and not packaged.startup.uncertainty
     assert [page.url for page in packaged.status] == ["http://localhost:2019/metrics"]
     assert shop.startup and shop.startup.file == "/srv/shop/Caddyfile" and shop.status == ()
     assert shop.startup.reload.startswith("env -i sh -c ")
@@ -59,12 +59,12 @@ def test_servers_with_and_without_file_are_discovered() -> None:
 def test_environment_of_other_user_is_not_used() -> None:
     own = "/srv/shop\tyes\t\thost"
     startup = discover(HOST.replace(own, "/srv/shop\tyes\t\tuser"))[1].startup
-    assert startup and startup.fixed.startswith("another user started it") and not startup.test + startup.reload
+    assert startup and startup.read_only_reason.startswith("another user started it") and not startup.test + startup.reload
     in_unit = discover(HOST.replace(own, "/srv/shop\tyes\tshop.service\tuser"))[1].startup
-    assert in_unit and in_unit.reload == "systemctl reload shop.service" and not in_unit.fixed
+    assert in_unit and in_unit.reload == "systemctl reload shop.service" and not in_unit.read_only_reason
     assert in_unit.test == "caddy validate --config /srv/shop/Caddyfile --adapter caddyfile"
     file = discover(HOST.replace("--adapter=caddyfile", "--envfile\t/srv/env"))[1].startup
-    assert file and file.fixed.startswith("its --envfile may be part")
+    assert file and file.read_only_reason.startswith("its --envfile may be part")
     plain = discover(HOST.replace("caddy.service\tuser", "\tuser"))[0].startup
     assert plain and plain.reload == "caddy reload --config /etc/caddy/Caddyfile --adapter caddyfile"
 
@@ -122,7 +122,7 @@ def test_admin_endpoint_is_read_from_global_options() -> None:
     in_socket = packaged("unix//run/admin.sock").startup
     assert in_socket and in_socket.reload == f"{reload} --address unix//run/admin.sock"
     off = packaged("off")
-    assert off.startup and off.startup.fixed == "it cannot be reloaded: its admin endpoint is off"
+    assert off.startup and off.startup.read_only_reason == "it cannot be reloaded: its admin endpoint is off"
     assert off.candidates == () and off.startup.reload == ""
 
 
@@ -142,8 +142,8 @@ def test_file_is_found_in_command_line(command: str, file: str, fixed: str) -> N
         f"process\t7\t1\tcaddy\tcaddy\t{command}\t\nmaster\t7\t/usr/bin/caddy\t/srv\tyes\t\thost\n"
         'listen\t*:80\tusers:(("caddy",pid=7,fd=6))\n'
     )
-    assert server.startup and server.startup.file == file and fixed in server.startup.fixed
-    assert bool(server.startup.fixed) == bool(fixed) == (not server.startup.reload) == (not server.candidates)
+    assert server.startup and server.startup.file == file and fixed in server.startup.read_only_reason
+    assert bool(server.startup.read_only_reason) == bool(fixed) == (not server.startup.reload) == (not server.candidates)
 
 
 def test_candidates_in_sections_are_offered() -> None:

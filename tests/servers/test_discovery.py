@@ -9,7 +9,7 @@ from cockpit.servers.apache import MODULES
 from cockpit.servers.inventory import Inventory, Listener, Process, parse_inventory
 from cockpit.servers.kind import RunningServer
 from cockpit.servers.registry import instances, running_servers
-from cockpit.tuning.server_discovery import able_to_answer, serving
+from cockpit.tuning.server_discovery import servers_on_port, server_on_port
 
 DEBIAN = f"""\
 user\troot
@@ -95,10 +95,10 @@ def test_threaded_mpm_offers_thread_settings() -> None:
 
 def test_server_on_target_port_is_found() -> None:
     servers = list(discover().values())
-    assert serving(servers, 8080) is discover()["Tomcat10"] or serving(servers, 8080).title == "Tomcat10"  # type: ignore[union-attr]
-    assert serving(servers, 9999) is None
-    assert serving(servers[:1], 9999) is servers[0]
-    assert serving([], 80) is None
+    assert server_on_port(servers, 8080) is discover()["Tomcat10"] or server_on_port(servers, 8080).title == "Tomcat10"  # type: ignore[union-attr]
+    assert server_on_port(servers, 9999) is None
+    assert server_on_port(servers[:1], 9999) is servers[0]
+    assert server_on_port([], 80) is None
 
 
 def test_each_tomcat_has_its_own_directory() -> None:
@@ -121,9 +121,9 @@ def test_java_without_tomcat_is_ignored() -> None:
 def test_only_possible_listeners_are_able_to_answer() -> None:
     inventory = parsed(DEBIAN + 'listen\t0.0.0.0:18931\tusers:(("python3",pid=9,fd=4))\n')
     servers = list(discover().values())
-    assert [server.title for server in able_to_answer(inventory, servers, 81)] == ["nginx"]
-    assert able_to_answer(inventory, servers, 18931) == [], "another program listens there"
-    assert [server.title for server in able_to_answer(inventory, servers, 9999)] == ["squid"], (
+    assert [server.title for server in servers_on_port(inventory, servers, 81)] == ["nginx"]
+    assert servers_on_port(inventory, servers, 18931) == [], "another program listens there"
+    assert [server.title for server in servers_on_port(inventory, servers, 9999)] == ["squid"], (
         "the server with unknown port"
     )
 
@@ -137,7 +137,7 @@ def test_each_demo_server_is_reloaded_by_its_name() -> None:
         'listen\t127.0.0.1:4001\tusers:(("demo-http-4001",pid=21,fd=3),("demo-http-4001",pid=20,fd=3))\n'
     )
     first, second = servers = running_servers(parsed(text))
-    assert serving(servers, 4001) is second
+    assert server_on_port(servers, 4001) is second
     assert [(server.pattern, server.processes, server.ports) for server in servers] == [
         ("demo-http-4000", 1, (4000,)),
         ("demo-http-4001", 2, (4001,)),

@@ -55,8 +55,8 @@ def test_sizes_are_compared_in_bytes() -> None:
         registry.SETTINGS["mariadb"]["innodb_buffer_pool_size"],
         registry.SETTINGS["mariadb"]["query_cache_type"],
     )
-    assert [size.printed(value) for value in ("128M", "1g", "64", "x")] == ["134217728", "1073741824", "64", "x"]
-    assert kind.printed("on") == "ON"
+    assert [size.as_printed(value) for value in ("128M", "1g", "64", "x")] == ["134217728", "1073741824", "64", "x"]
+    assert kind.as_printed("on") == "ON"
 
 
 def test_status_is_parsed() -> None:

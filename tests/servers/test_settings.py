@@ -132,7 +132,7 @@ def test_values_are_checked_by_form(kind: str, name: str, good: tuple[str, ...],
 def test_value_of_wrong_form_is_refused_in_planning() -> None:
     data = b"events {}\nhttp { keepalive_timeout 65; }\n"
     timeout = knob("nginx", "keepalive_timeout", section="http {")
-    found = plan.Found({timeout.file: HostFile("web1", timeout.file, timeout.file, data, sha256(data))}, {})
+    found = plan.CurrentValues({timeout.file: HostFile("web1", timeout.file, timeout.file, data, sha256(data))}, {})
     with pytest.raises(ChangeRefused) as refused:
         plan.forward("web1", found, [(timeout, "abc")])
     assert str(refused.value) == "keepalive_timeout takes a time such as 65s, not 'abc'"
@@ -161,13 +161,13 @@ def test_only_variables_of_grammar_skip_form_check(
     kind: str, name: str, variable: str, others: tuple[str, ...]
 ) -> None:
     tested_knob = knob(kind, name)
-    assert variable == "" or tested_knob.malformed(variable) == ""
-    assert all(tested_knob.malformed(value) for value in others)
+    assert variable == "" or tested_knob.format_error(variable) == ""
+    assert all(tested_knob.format_error(value) for value in others)
 
 
 def test_unknown_settings_are_not_checked() -> None:
     unknown = knob("nginx", "client_max_body_size")
-    assert unknown.known is None and unknown.malformed("anything") == "" and unknown.help == ""
+    assert unknown.known is None and unknown.format_error("anything") == "" and unknown.help == ""
 
 
 def test_startup_setting_needs_restart() -> None:
@@ -179,7 +179,7 @@ def test_startup_setting_needs_restart() -> None:
 
 def test_secret_value_is_not_quoted() -> None:
     hidden = Knob(name="x", host="web1", kind="nginx", file="/x", directive="gzip", secret=True)
-    assert hidden.malformed("hunter2") == "gzip takes on or off, not '(secret)'"
+    assert hidden.format_error("hunter2") == "gzip takes on or off, not '(secret)'"
 
 
 def test_draft_has_choices_and_help_line() -> None:

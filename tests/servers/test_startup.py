@@ -52,7 +52,7 @@ def startup(
 )
 def test_nginx_file_and_reload(arguments: str, file: str, reload: str) -> None:
     found = startup("nginx", f"nginx: master process /usr/sbin/nginx{arguments}", build=NGINX_BUILD)
-    assert (found.file, found.reload, found.doubt) == (file, reload, "")
+    assert (found.file, found.reload, found.uncertainty) == (file, reload, "")
 
 
 def test_directives_of_another_users_command_line_are_in_no_command() -> None:
@@ -60,7 +60,7 @@ def test_directives_of_another_users_command_line_are_in_no_command() -> None:
     title = "nginx: master process nginx -c /etc/nginx/nginx.conf -g {};"
     found = startup("nginx", title.format("load_module /tmp/own.so"), build=NGINX_BUILD, origin="user")
     assert (found.file, found.test, found.reload) == ("", "", "")
-    assert found.doubt.startswith("another user started it, with directives on its command line")
+    assert found.uncertainty.startswith("another user started it, with directives on its command line")
     found = startup("nginx", title.format("daemon off"), build=NGINX_BUILD, origin="user")
     assert found.test == "nginx -t -c /etc/nginx/nginx.conf"
 
@@ -109,7 +109,7 @@ def test_nginx_without_build_options_has_default_prefix() -> None:
 )
 def test_apache_file_test_and_reload(command: str, file: str, test: str, reload: str) -> None:
     found = startup("apache2", "/usr/sbin/apache2", *command.split(), build=APACHE_BUILD)
-    assert (found.file, found.test, found.reload, found.doubt) == (file, test, reload, "")
+    assert (found.file, found.test, found.reload, found.uncertainty) == (file, test, reload, "")
 
 
 def test_haproxy_with_several_files() -> None:
@@ -144,7 +144,7 @@ def test_squid_and_lighttpd_files_and_reloads() -> None:
 )
 def test_assumed_file_has_reason(changed: dict[str, str], words: str) -> None:
     known = {"build": NGINX_BUILD} | changed
-    assert words in startup("nginx", "nginx: master process nginx", **known).doubt
+    assert words in startup("nginx", "nginx: master process nginx", **known).uncertainty
 
 
 def test_server_in_container_offers_nothing() -> None:
@@ -155,7 +155,7 @@ def test_server_in_container_offers_nothing() -> None:
 
 def test_unprintable_path_is_ignored() -> None:
     found = startup("nginx", "nginx: master process nginx -c /a\x1b[31m.conf", build=NGINX_BUILD)
-    assert found.files == () and "cannot be found" in found.doubt
+    assert found.files == () and "cannot be found" in found.uncertainty
 
 
 def test_options_are_parsed_like_getopt() -> None:

@@ -110,7 +110,7 @@ def test_a_variable_is_set_in_the_environment_file_that_sets_it() -> None:
     files.clear()
     assert "workers" not in places("gunicorn")
     knob = Knob(name="loop", host="web1", kind="keyvalue", file="/etc/app", key="UVICORN_LOOP")
-    assert knob.malformed("quick") and not knob.malformed("asyncio")
+    assert knob.format_error("quick") and not knob.format_error("asyncio")
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_a_variable_is_set_in_the_environment_file_that_sets_it() -> None:
 )
 def test_values_are_validated(name: str, good: tuple[str, ...], bad: tuple[str, ...]) -> None:
     knob = Knob(name=name, host="web1", kind="systemd", directive=name)
-    assert [value for value in good if knob.malformed(value)] == []
-    assert [value for value in bad if not knob.malformed(value)] == []
+    assert [value for value in good if knob.format_error(value)] == []
+    assert [value for value in bad if not knob.format_error(value)] == []
 
 
 def test_server_with_unit_offers_settings() -> None:

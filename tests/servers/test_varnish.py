@@ -88,8 +88,8 @@ def test_server_without_vcl_is_tested_with_backend() -> None:
 )
 def test_file_with_other_options_is_not_offered(options: tuple[str, ...], files: str) -> None:
     server = discover(*options, files=files)
-    assert server.candidates == () and startup(server).fixed == "no file with its options was found"
-    assert startup(server).files == ("/etc/varnish/default.vcl",) and startup(server).doubt == ""
+    assert server.candidates == () and startup(server).read_only_reason == "no file with its options was found"
+    assert startup(server).files == ("/etc/varnish/default.vcl",) and startup(server).uncertainty == ""
 
 
 def test_last_drop_in_of_unit_wins() -> None:
@@ -106,7 +106,7 @@ def test_last_drop_in_of_unit_wins() -> None:
 def test_packaged_unit_is_not_changed() -> None:
     files = text("/lib/systemd/system/varnish.service", UNIT)
     server = discover(*UNIT_OPTIONS, files=files, unit="varnish.service")
-    assert server.candidates == () and "systemctl edit --full varnish.service" in startup(server).fixed
+    assert server.candidates == () and "systemctl edit --full varnish.service" in startup(server).read_only_reason
 
 
 def test_unknown_working_directory_offers_nothing() -> None:
@@ -156,7 +156,7 @@ def test_value_with_shell_syntax_is_refused(value: str) -> None:
 
 def test_values_are_normalized_and_validated() -> None:
     known = registry.SETTINGS["varnish"]
-    assert [known["default_ttl"].printed(value) for value in ("120", "0.5", "x")] == ["120.000", "0.500", "x"]
+    assert [known["default_ttl"].as_printed(value) for value in ("120", "0.5", "x")] == ["120.000", "0.500", "x"]
     assert all(known["storage"].accepts(value) for value in ("malloc,256m", "s0=malloc,1G", "file,/srv/v.bin,2G"))
     assert not any(known["storage"].accepts(value) for value in ("foo,1", "malloc 256m", "malloc,lots"))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cockpit.model.errors import ChangeUndone
+from cockpit.model.errors import ChangeRolledBack
 from cockpit.model.state import Extension, State
 from cockpit.session import live_load
 from tests.servers import http_server
@@ -84,7 +84,7 @@ async def test_undo_ends_extension(live: Live) -> None:
 
 async def test_change_undone_before_confirmation_extends_no_run(live: Live) -> None:
     session, source = live
-    with pytest.raises(ChangeUndone):
+    with pytest.raises(ChangeRolledBack):
         applying = asyncio.ensure_future(source.tuning.apply({"Level": "7"}, confirm_within=600))
         await until(session, lambda state: bool(state.changes) and state.changes[0].confirm_by is not None)
         await source.tuning.undo()

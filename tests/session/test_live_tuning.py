@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.analysis.rounds import RoundsPlan
-from cockpit.model.errors import ChangeRefused, ChangeUndone
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from tests.servers import http_server
 from tests.session.sessions import BEFORE, Live, live_session, until
 
@@ -77,7 +77,7 @@ async def test_change_awaiting_confirmation_is_kept_or_undone(live: Live, tmp_pa
         await applying
     else:
         await source.tuning.undo()
-        with pytest.raises(ChangeUndone, match="it was not confirmed; rolled back and reloaded"):
+        with pytest.raises(ChangeRolledBack, match="it was not confirmed; rolled back and reloaded"):
             await applying
     await until(session, lambda state: bool(state.changes[0].outcome))
     assert session.state.knobs["Level"].value == ("7" if kept else "5")
@@ -89,7 +89,7 @@ async def test_closing_session_rolls_back_unconfirmed_change(live: Live, tmp_pat
     applying = asyncio.ensure_future(source.tuning.apply({"Level": "7"}, confirm_within=600))
     await until(session, lambda state: bool(state.changes) and state.changes[0].confirm_by is not None)
     await source.close()
-    with pytest.raises(ChangeUndone):
+    with pytest.raises(ChangeRolledBack):
         await applying
     assert (tmp_path / "conf").read_text() == BEFORE
 

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from cockpit.analysis.outcome import Design, Outcome, Verdict
 from cockpit.analysis.rounds import Order, RoundsPlan
 from cockpit.model import events as ev
-from cockpit.model.errors import ChangeRefused, ChangeUndone, HostError, TargetError
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack, HostError, TargetError
 from cockpit.model.load import Stage
 from cockpit.model.state import State
 from cockpit.session import rounds as session_rounds
 from cockpit.session.changes import Changes
-from cockpit.session.controls import Afterwards, LoadPhase, Proven
+from cockpit.session.controls import FinalSide, LoadPhase, RoundsResult
 from tests.servers import http_server
 from tests.session.sessions import BEFORE, Live, live_session, locks, until
 
@@ -68,7 +68,7 @@ async def ended(live: Live) -> State:
 
 async def test_each_round_measures_both_settings_after_own_set_up(live: Live, tmp_path: Path) -> None:
     session, source = live
-    running_rounds = asyncio.ensure_future(source.tuning.prove({"Level": "7"}, SHORT, Afterwards.RESTORED))
+    running_rounds = asyncio.ensure_future(source.tuning.prove({"Level": "7"}, SHORT, FinalSide.RESTORED))
     await until(session, lambda state: state.knobs["Level"].value == "7")
     assert (
         not source.tuning.awaited and source.tuning.running_rounds and source.controls.status.phase is LoadPhase.ROUNDS
@@ -94,7 +94,7 @@ async def test_each_round_measures_both_settings_after_own_set_up(live: Live, tm
 async def test_rounds_extend_current_run_and_leave_it_running(live: Live) -> None:
     session, source = live
     await source.load.start(replace(source.load.plan, duration=5.0))
-    await source.tuning.prove({"Level": "7"}, SHORT._replace(seconds=1.5), Afterwards.RESTORED)
+    await source.tuning.prove({"Level": "7"}, SHORT._replace(seconds=1.5), FinalSide.RESTORED)
     state = await ended(live)
     assert state.runs == 1 and state.rounds[0].begun.run == 1
     # The planned end of the run takes effect after the rounds.
@@ -106,15 +106,15 @@ async def test_rounds_extend_current_run_and_leave_it_running(live: Live) -> Non
 def test_side_active_afterwards_depends_on_outcome(active: ev.Side) -> None:
     def chosen(outcome: Outcome, ended: ev.RoundsOutcome = "verdict") -> str:
         verdict = Verdict(outcome=outcome, design=Design.ROUNDS)
-        return Afterwards.CHOSEN.side(active, ended, verdict)
+        return FinalSide.CHOSEN.side(active, ended, verdict)
 
     assert [chosen(outcome) for outcome in (Outcome.BETTER, Outcome.EQUIVALENT, Outcome.INCONCLUSIVE)] == ["after"] * 3
     assert chosen(Outcome.INCONCLUSIVE, "budget") == "after" and chosen(Outcome.WORSE) == "before"
     assert chosen(Outcome.INVALID) == active
     assert {chosen(Outcome.BETTER, ended) for ended in ("stopped", "load ended", "failed")} == {active}
-    assert Afterwards.CHOSEN.side(active, "budget", None) == active
+    assert FinalSide.CHOSEN.side(active, "budget", None) == active
     better = Verdict(outcome=Outcome.BETTER, design=Design.ROUNDS)
-    assert Afterwards.RESTORED.side(active, "verdict", better) == active
+    assert FinalSide.RESTORED.side(active, "verdict", better) == active
 
 
 async def test_better_values_stay_active_and_can_be_undone(
@@ -185,7 +185,7 @@ async def test_interrupted_rounds_leave_initial_values_active(
         else:
             await source.close()
         found = await running_rounds
-        assert found == Proven(1, "load ended" if interruption == "no load" else "stopped", None, base)
+        assert found == RoundsResult(1, "load ended" if interruption == "no load" else "stopped", None, base)
     assert (tmp_path / "conf").read_text() == initial
     if interruption != "closed":
         last = (await ended(live)).rounds[0].ended
@@ -197,7 +197,7 @@ async def test_rejected_change_ends_rounds_with_its_reason(live: Live, tmp_path:
     _session, source = live
     knobs = source.tuning._knobs._knobs
     knobs["Level"] = replace(knobs["Level"], test="echo no way >&2; exit 1")
-    with pytest.raises(ChangeUndone, match="no way; rolled back"):
+    with pytest.raises(ChangeRolledBack, match="no way; rolled back"):
         await source.tuning.prove({"Level": "7"}, SHORT)
     state = await ended(live)
     last = state.rounds[0].ended

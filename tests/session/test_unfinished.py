@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cockpit.cli.tune_output import settle
+from cockpit.cli.tune_output import resolve_interrupted
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
 from cockpit.model.events import Note
@@ -69,7 +69,7 @@ async def ask_about_interrupted(server: Server) -> None:
     profile = Profile(name="x", plan=plan, hosts=(HostConfig(name="web1"),), knobs=(server.keep_alive(),))
     async with LiveSession(profile, check_target=False) as live:
         await live.hosts_up(["web1"])
-        await settle(live.tuning, ["web1"])
+        await resolve_interrupted(live.tuning, ["web1"])
 
 
 @pytest.mark.parametrize(("answer", "expected"), [("u\n", ORIGINAL), ("finish\n", FINISHED), ("\n", None)])
@@ -91,7 +91,7 @@ async def test_interrupted_change_is_resolved_in_terminal(
     assert "was left half done.\nundo, finish, or Enter to leave it: " in capsys.readouterr().err
     if expected is None:
         (past,) = await Tuner().history(shell, "web1")
-        await Tuner().give_up(shell, "web1", past)
+        await Tuner().force_undo(shell, "web1", past)
     else:
         assert server.bytes() == expected and not server.locked()
 
@@ -105,4 +105,4 @@ async def test_interrupted_change_is_only_reported_without_terminal(
         await ask_about_interrupted(server)
     assert f"`cockpit tune PROFILE undo {change.name.rpartition('-')[2]}` rolls it back" in capsys.readouterr().err
     (past,) = await Tuner().history(shell, "web1")
-    await Tuner().give_up(shell, "web1", past)
+    await Tuner().force_undo(shell, "web1", past)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cockpit.analysis.intervals import Interval, Pool, few_runs, minimum_detectable, sequential
+from cockpit.analysis.intervals import Interval, PooledVariance, few_runs, minimum_detectable, sequential
 from cockpit.analysis.outcome import DIFFERENT, Outcome
 from tests.statistics.neighbours import CASES, spoiled_shares
 from tests.statistics.noise import NOISES, STALLS
@@ -283,7 +283,7 @@ def _better(differences: np.ndarray[tuple[int], np.dtype[np.float64]]) -> bool:
 def _tenfold(random: np.random.Generator, cells: int) -> Interval:
     others = random.normal(0, 0.1, (cells, 2))
     before, after = random.normal(0, 0.1, (2, 2))
-    return few_runs(before, after + math.log(10), Pool.of(others))
+    return few_runs(before, after + math.log(10), PooledVariance.of(others))
 
 
 def _percent(share: object) -> str:

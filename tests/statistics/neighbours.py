@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cockpit.analysis.other_load import MeasuredOtherLoad, differs, noise_of, takes
+from cockpit.analysis.other_load import MeasuredOtherLoad, has_different_load, noise_of, takes_server_cpu
 from cockpit.analysis.outcome import OtherLoad
 from tests.statistics.noise import Floats
 
@@ -63,7 +63,7 @@ def _is_spoiled(case: Case, random: np.random.Generator) -> bool:
         rate=1.0,
         unloaded=(None, None),
     )
-    return differs(measured) or takes(measured)
+    return has_different_load(measured) or takes_server_cpu(measured)
 
 
 def _samples(load: Floats, case: Case, random: np.random.Generator) -> Floats:

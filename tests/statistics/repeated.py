@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cockpit.analysis.intervals import ALPHA, Floats, Pool, estimate_of_runs, repeated_level, student_cdf
+from cockpit.analysis.intervals import ALPHA, Floats, PooledVariance, estimate_of_runs, repeated_level, student_cdf
 
-ALONE = Pool(0.0, 0)
+ALONE = PooledVariance(0.0, 0)
 # The number of runs of both settings at each test.
 Order = list[tuple[int, int]]
 

@@ -14,7 +14,7 @@ from cockpit.analysis.outcome import Outcome
 from cockpit.model.load import LoadPlan
 from cockpit.model.study import Study, Variant
 from cockpit.profiles.study import with_control
-from cockpit.study.plan import planned, round_of
+from cockpit.study.plan import planned_comparisons, round_of
 from tests.statistics.noise import Floats, Noise
 from tests.statistics.simulate import EACH, LOST
 
@@ -67,7 +67,7 @@ def _study(levels: Floats, effects: Sequence[float], budget: int, seed: int) -> 
     assert study.control is not None
     truth = {"base": 0.0, study.control.name: 0.0, **dict(zip(names, effects, strict=True))}
     differences: dict[str, list[float]] = {name: [] for name in truth if name != "base"}
-    still_open, visit = planned(study), 0
+    still_open, visit = planned_comparisons(study), 0
     found = dict.fromkeys(differences, Concluded(OPEN, Interval(0.0, -math.inf, math.inf), 0))
     for number in range(1, budget + 1):
         steps = round_of(study, number, still_open).steps

@@ -28,7 +28,7 @@ async def test_each_marker_is_sent_once_with_token(monkeypatch: pytest.MonkeyPat
     async with serving(handle) as server:
         stream = AnnotationStream(server.url)
         early = [marker for marker in STATE.markers if marker.t < 30]
-        await stream.take(fold_all(event for event in small_session() if event.t < 30))
+        await stream.send_new(fold_all(event for event in small_session() if event.t < 30))
         assert len(requests) == len(early) > 0
         await stream.close(STATE)
     assert stream.trouble == "" and len(requests) == len(STATE.markers)

@@ -10,7 +10,7 @@ from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
-from cockpit.stream.follow import followed
+from cockpit.stream.follow import streaming
 
 
 class Slow:
@@ -34,6 +34,6 @@ class Slow:
 
 async def test_what_is_being_sent_at_the_end_of_a_session_is_not_cut() -> None:
     source, slow = LiveSource(Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/")), Clock()), Slow()
-    async with followed(Session(source), [slow]):
+    async with streaming(Session(source), [slow]):
         await slow.begun.wait()
     assert slow.accepted == 1 and slow.closed

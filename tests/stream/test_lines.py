@@ -23,8 +23,8 @@ def session_lines() -> Iterator[AnyLine]:
     lines, state = SessionLines(), State()
     for event in small_session():
         state = fold(state, event)
-        yield from lines.fresh(state)
-    yield from lines.fresh(state, last=True)
+        yield from lines.new_lines(state)
+    yield from lines.new_lines(state, last=True)
 
 
 def test_each_line_is_emitted_once() -> None:
@@ -61,6 +61,6 @@ def test_lines_decode_by_type() -> None:
 
 
 def test_no_lines_before_session_start() -> None:
-    assert list(SessionLines().fresh(State(), last=True)) == []
+    assert list(SessionLines().new_lines(State(), last=True)) == []
     state = fold_all([SessionStarted(t=0.0, wall=0.0, version="1", name="x")])
-    assert [type(line) for line in SessionLines().fresh(state)] == [SessionLine]
+    assert [type(line) for line in SessionLines().new_lines(state)] == [SessionLine]

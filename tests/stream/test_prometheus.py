@@ -42,7 +42,7 @@ async def scrape(stream: PrometheusStream) -> dict[tuple[str, str], float]:
 
 
 async def test_latest_complete_second_and_counters_are_exported(endpoint: PrometheusStream) -> None:
-    await endpoint.take(STATE)
+    await endpoint.send_new(STATE)
     found = await scrape(endpoint)
     assert found["cockpit_load_responses_per_second", ""] == pytest.approx(200, rel=0.01)
     assert found["cockpit_host_cpu_idle_ratio", "web1"] == pytest.approx(0.5, abs=0.01)
@@ -55,7 +55,7 @@ async def test_latest_complete_second_and_counters_are_exported(endpoint: Promet
 
 
 async def test_names_have_base_units_types_and_help(endpoint: PrometheusStream) -> None:
-    await endpoint.take(STATE)
+    await endpoint.send_new(STATE)
     families = list(text_string_to_metric_families(await page_of(endpoint)))
     assert {family.type for family in families} == {"gauge", "counter", "histogram"}
     assert all(family.documentation for family in families)

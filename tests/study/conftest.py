@@ -14,7 +14,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from cockpit.demo.world import DemoWorld
+from cockpit.demo.world import DemoServers
 from cockpit.profiles.reader import read_profile
 from cockpit.session.live_session import LiveSession
 from cockpit.study.journal import Journal, read_journal
@@ -49,7 +49,7 @@ counter = true
 class DemoStudy:
     """A demo world with a profile that has a study, and the command that runs the study."""
 
-    def __init__(self, world: DemoWorld, folder: Path) -> None:
+    def __init__(self, world: DemoServers, folder: Path) -> None:
         self.world = world
         self.folder = folder / "out"
         self.profile = folder / "demo.toml"
@@ -136,13 +136,13 @@ async def until(condition: Callable[[], bool], description: str) -> None:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world() -> AsyncIterator[DemoWorld]:
-    async with DemoWorld() as world:
+async def world() -> AsyncIterator[DemoServers]:
+    async with DemoServers() as world:
         yield world
 
 
 @pytest.fixture
-def demo_study(world: DemoWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DemoStudy:
+def demo_study(world: DemoServers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DemoStudy:
     """The demo world with its original settings, which each test leaves active."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return DemoStudy(world, tmp_path)

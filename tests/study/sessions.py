@@ -21,11 +21,11 @@ from cockpit.model.study import (
     StudyRun,
     StudyStepEnded,
     Variant,
-    load_of,
+    variant_plan,
 )
 from cockpit.study.collecting import collect
 from cockpit.study.judging import next_round
-from cockpit.study.plan import StudyStep, all_steps, is_counted, planned, round_of, steps_of
+from cockpit.study.plan import StudyStep, all_steps, is_counted, planned_comparisons, round_of, steps_of
 from cockpit.study.results import StudyResult
 
 PLAN = LoadPlan(url="http://web1/hello.html", concurrency=20, requests=1000)
@@ -89,7 +89,7 @@ def events(
     yield from _begin(study)
     t, number = 1.0, 0
     for turn in rounds:
-        for event in _round(study, round_of(study, turn, planned(study)), rates, t, number, cut, done):
+        for event in _round(study, round_of(study, turn, planned_comparisons(study)), rates, t, number, cut, done):
             number += isinstance(event, RunStarted)
             t = max(t, event.t)
             yield event
@@ -156,7 +156,7 @@ def _run(
     )
     yield StudyObservation(t=t, run=number, name="hits", host="web1", after=False, text=str(number))
     yield StudyObservation(t=t, run=number, name="atime", host="web1", after=False, text="\x1b[31m10:00")
-    yield RunStarted(t=t, run=number, plan=load_of(study, step.variant, step.level))
+    yield RunStarted(t=t, run=number, plan=variant_plan(study, step.variant, step.level))
     for tenth in range(round(10 * SECONDS)):
         start = t + tenth / 10
         responses = int(rate / 10)

@@ -41,8 +41,8 @@ def test_attempts_share_a_recording_and_log_each_reason_once(tmp_path: Path, mon
         finally:
             files.append(recordings(folder))
 
-    real = keeper.put_back
-    monkeypatch.setattr(keeper, "put_back", put_back)
+    real = keeper.restore_settings
+    monkeypatch.setattr(keeper, "restore_settings", put_back)
     monkeypatch.setattr(keeper, "PAUSE", 0)
     assert keeper.attempts(tmp_path, time.monotonic() + 600) == 0
     assert files == [1] * REFUSED

@@ -10,18 +10,18 @@ from msgspec.structs import replace
 
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.model.load import LoadPlan, PathList, Request
-from cockpit.model.study import Study, Variant, at_target, load_of, located, names_of
+from cockpit.model.study import Study, Variant, at_target, variant_plan, with_address, host_names
 from cockpit.profiles.study import with_control
 from cockpit.study.plan import (
     all_steps,
     order_of,
-    planned,
+    planned_comparisons,
     reloads_left,
     round_of,
     steps_of,
-    takes,
+    total_duration,
     values_of,
-    whole_time,
+    study_duration,
 )
 
 PLAN = LoadPlan(url="http://web1/hello.html", concurrency=20, duration=10.0)
@@ -87,26 +87,26 @@ def test_levels_share_a_set_up_and_steps_keep_their_numbers() -> None:
 
 def test_comparisons_are_planned_per_level() -> None:
     study = replace(FIVE, levels=(1.0, 8.0))
-    assert len(planned(study)) == 6 and ("b", "d", 8.0) in planned(study)
+    assert len(planned_comparisons(study)) == 6 and ("b", "d", 8.0) in planned_comparisons(study)
 
 
 def test_load_of_variant_at_level() -> None:
-    closed = load_of(STUDY, B, 8.0)
+    closed = variant_plan(STUDY, B, 8.0)
     assert (closed.url, closed.concurrency, closed.rate) == ("http://web2:81/x", 8, None)
-    opened = load_of(replace(STUDY, plan=replace(PLAN, rate=100.0)), A, 250.0)
+    opened = variant_plan(replace(STUDY, plan=replace(PLAN, rate=100.0)), A, 250.0)
     assert (opened.url, opened.rate) == (PLAN.url, 250.0)
-    assert load_of(STUDY, A, None) == PLAN
+    assert variant_plan(STUDY, A, None) == PLAN
 
 
 def test_variant_overrides_connections_keep_alive_and_paths() -> None:
     paths = PathList(pattern="/{1..9}")
-    plan = load_of(STUDY, Variant(name="c", concurrency=3, keepalive=False, paths=paths), None)
+    plan = variant_plan(STUDY, Variant(name="c", concurrency=3, keepalive=False, paths=paths), None)
     assert (plan.concurrency, plan.keepalive, plan.paths) == (3, False, paths)
 
 
 def test_variant_selects_requests_at_own_target() -> None:
     mixed = replace(PLAN, mix=(Request(name="q", url="http://web1/q"), Request(name="r", url="http://web1/r")))
-    plan = load_of(replace(STUDY, plan=mixed), Variant(name="c", url="http://web3/", mix=("r",)), None)
+    plan = variant_plan(replace(STUDY, plan=mixed), Variant(name="c", url="http://web3/", mix=("r",)), None)
     assert [request.url for request in plan.mix] == ["http://web3/r"]
 
 
@@ -125,11 +125,11 @@ def test_changed_target_applies_to_requests_of_mix() -> None:
     ],
 )
 def test_host_name_connects_to_configured_address(url: str, address: str, connect_to: str) -> None:
-    assert located(replace(PLAN, url=url), {"web1": address}).connect_to == connect_to
+    assert with_address(replace(PLAN, url=url), {"web1": address}).connect_to == connect_to
 
 
 def test_names_include_hosts_of_all_variants() -> None:
-    assert names_of(STUDY) == ("web1", "web2")
+    assert host_names(STUDY) == ("web1", "web2")
 
 
 def test_knob_not_set_by_variant_has_original_value() -> None:
@@ -155,17 +155,17 @@ def test_duration_is_estimated() -> None:
     actions = (ServerAction(name="restart", host="web1", command="x", times=3),)
     # Six runs of 10 s with 2 s around each, six set-ups of 4 s and a rollback, three times three restarts of 2 s.
     whole = 6 * 12 + 6 * 4 + 4 + 3 * 6
-    assert takes(STUDY, all_steps(STUDY), (KNOB,), actions) == (whole, whole, True)
+    assert total_duration(STUDY, all_steps(STUDY), (KNOB,), actions) == (whole, whole, True)
     unknown = replace(STUDY, plan=replace(PLAN, duration=None, requests=100))
-    assert not takes(unknown, all_steps(unknown), (KNOB,), actions).known
-    assert takes(unknown, all_steps(unknown), (KNOB,), actions, run=5.0).most == whole - 6 * 12 + 6 * 5
-    assert takes(replace(unknown, run_time=3.0), all_steps(unknown), (KNOB,), actions).known
+    assert not total_duration(unknown, all_steps(unknown), (KNOB,), actions).known
+    assert total_duration(unknown, all_steps(unknown), (KNOB,), actions, run=5.0).most == whole - 6 * 12 + 6 * 5
+    assert total_duration(replace(unknown, run_time=3.0), all_steps(unknown), (KNOB,), actions).known
 
 
 def test_minimum_duration_covers_rounds_before_first_test() -> None:
-    least, most, known = whole_time(FIVE, (), ())
+    least, most, known = study_duration(FIVE, (), ())
     assert (least, most, known) == (4 * 5 * 12, 12 * 5 * 12, True)
-    assert whole_time(replace(FIVE, rounds=2), (), ())[:2] == (2 * 5 * 12, 2 * 5 * 12)
+    assert study_duration(replace(FIVE, rounds=2), (), ())[:2] == (2 * 5 * 12, 2 * 5 * 12)
 
 
 def test_fingerprint_ignores_addresses_and_seed() -> None:

@@ -19,7 +19,7 @@ from cockpit.report.study import study_text
 from cockpit.report.study_json import StudyJson, study_json
 from cockpit.study.collecting import collect
 from cockpit.study.judging import detectable, next_round
-from cockpit.study.plan import Extent, StudyStep, planned, whole_time
+from cockpit.study.plan import DurationRange, StudyStep, planned_comparisons, study_duration
 from cockpit.study.results import Contradiction, StudyResult, StudyVerdict
 from cockpit.study.words import round_lines
 from tests.study.sessions import Rates, session, whole_study
@@ -79,10 +79,10 @@ def test_discarded_rounds_are_first_and_not_counted() -> None:
     assert max(cell.last_round for cell in found.cells if cell.variant == "fast") == 6
     assert "of at most 5 rounds in random order, seed 1, after 2 discarded" in study_text(found)
     assert json.loads(study_json(found))["discard_rounds"] == 2
-    assert whole_time(study, (), ()).most == 7 / 5 * whole_time(replace(study, discard_rounds=0), (), ()).most
+    assert study_duration(study, (), ()).most == 7 / 5 * study_duration(replace(study, discard_rounds=0), (), ()).most
     early = collect([session(study, [1, 2, 3, 4, 5], rates())], "small")
     assert early is not None and not any(comparison.closed for comparison in early.verdicts)
-    assert "tests begin after round 6" in round_lines(early, Extent(60, 600, True))[0]
+    assert "tests begin after round 6" in round_lines(early, DurationRange(60, 600, True))[0]
 
 
 def test_verdict_uses_rounds_in_which_comparison_was_open(done: StudyResult) -> None:
@@ -100,7 +100,7 @@ def test_no_comparison_is_tested_before_fourth_round() -> None:
     result = collect([state], "small")
     assert result is not None and not any(comparison.closed for comparison in result.verdicts)
     turn = next_round(STUDY, result)
-    assert turn is not None and turn.round == 4 and turn.open == planned(STUDY)
+    assert turn is not None and turn.round == 4 and turn.open == planned_comparisons(STUDY)
 
 
 def test_study_ends_early_if_all_comparisons_are_closed() -> None:
@@ -221,7 +221,7 @@ def test_text_and_json_agree(done: StudyResult) -> None:
 def test_progress_lists_closed_and_open_comparisons(done: StudyResult) -> None:
     first_four = collect([session(STUDY, [1, 2, 3, 4], rates())], "small")
     assert first_four is not None
-    lines = round_lines(first_four, Extent(60, 600, True))
+    lines = round_lines(first_four, DurationRange(60, 600, True))
     assert (
         lines[0].startswith("round 4 of 10 done · minimum detectable effect on rate ")
         and "at most 10 min left" in lines[0]
@@ -230,7 +230,7 @@ def test_progress_lists_closed_and_open_comparisons(done: StudyResult) -> None:
     assert any(line.startswith("  open    near vs base: inconclusive: rate ") for line in lines)
     early = collect([session(STUDY, [1], rates())], "small")
     assert early is not None
-    assert round_lines(early, Extent(60, 600, True)) == [
+    assert round_lines(early, DurationRange(60, 600, True)) == [
         "round 1 of 10 done · tests begin after round 4 · at most 10 min left"
     ]
 

@@ -10,18 +10,18 @@ from cockpit.analysis.rounds import RoundsPlan
 from cockpit.cli.typed_load import plan_with
 from cockpit.hosts.prompts import Question
 from cockpit.model import events as ev
-from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, UsageError
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, UsageError
 from cockpit.model.fold import fold_all
 from cockpit.model.knobs import Setting
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import Change, State
 from cockpit.session.controls import (
     Action,
-    Afterwards,
+    FinalSide,
     LoadControl,
     Mode,
     Preview,
-    Proven,
+    RoundsResult,
     SessionStatus,
     Tuning,
     UndoPreview,
@@ -107,8 +107,8 @@ class ScriptedTuning:
         self.calls.append(("release", {}))
 
     async def prove(
-        self, values: Mapping[str, str], plan: RoundsPlan, afterwards: Afterwards = Afterwards.CHOSEN
-    ) -> Proven:
+        self, values: Mapping[str, str], plan: RoundsPlan, afterwards: FinalSide = FinalSide.CHOSEN
+    ) -> RoundsResult:
         self.calls.append(("prove", {**values, "rounds": str(plan.rounds), "seconds": f"{plan.seconds:g}"}))
         state = self.source.session.state
         setting = Setting(knob="MaxSpareServers", old="10", new="30")
@@ -120,7 +120,7 @@ class ScriptedTuning:
                 run=state.runs,
                 host="web1",
                 settings=(setting,),
-                first=plan.first,
+                first=plan.first_sides,
                 seconds=15.0,
                 longest=9.0,
             )
@@ -130,7 +130,7 @@ class ScriptedTuning:
         await self.gate.wait()
         self.running_rounds = False
         push(ev.RoundsEnded(t=now, number=1, outcome="stopped", active="before"))
-        return Proven(1, "stopped", None, "before")
+        return RoundsResult(1, "stopped", None, "before")
 
     def stop_rounds(self) -> None:
         self.gate.set()
@@ -145,7 +145,7 @@ class ScriptedTuning:
         await self.gate.wait()
         if self.refuse:
             push(ev.ChangeEnded(t=now + 1, change=letter, outcome="rolled back", detail=self.refuse))
-            raise ChangeUndone(self.refuse)
+            raise ChangeRolledBack(self.refuse)
         push(ev.ChangeStage(t=now + 0.5, change=letter, stage="active", seconds=confirm_within))
         if confirm_within is not None:
             await self.confirmed.wait()

@@ -13,7 +13,7 @@ from textual.app import App
 
 import cockpit
 from cockpit.model.events import AnyEvent
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.terminal.appearance import Appearance
 from cockpit.tui.terminal.glyphs import GLYPHS, to_ascii
@@ -100,4 +100,4 @@ def test_server_text_is_kept_if_encoding_supports_characters() -> None:
 
 
 def test_neutralized_text_is_drawn_in_ascii() -> None:
-    assert to_ascii(neutral("\x1b[31mred\u202e\x9b2J")).isascii()
+    assert to_ascii(sanitize("\x1b[31mred\u202e\x9b2J")).isascii()

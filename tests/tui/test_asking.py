@@ -12,7 +12,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from cockpit.hosts.prompts import OfferedKey, Question, Questions
+from cockpit.hosts.prompts import UnknownHostKey, Question, PromptQueue
 from cockpit.model.clock import Clock
 from cockpit.model.events import HostSample, encode
 from cockpit.model.hosts import HostConfig
@@ -23,11 +23,11 @@ from cockpit.recording.writer import RecordingWriter
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.dialogs.asking import AskingScreen
+from cockpit.tui.dialogs.asking import HostPromptScreen
 from tests.hosts.sshd import Sshd, locked, public
 from tests.tui.driving import main, running_app, screen_text, until
 
-KEY = OfferedKey(
+KEY = UnknownHostKey(
     where="web1:22",
     kind="ssh-ed25519",
     fingerprint="SHA256:7jAhx/wAlSyhWrJd1FH7MD6VVUz2TDjk6KEGqS2qPEQ",
@@ -37,7 +37,7 @@ KEY = OfferedKey(
 PASSPHRASE, PASSWORD = "correct-horse-42", "battery-staple-43"
 
 
-def make_question(key: OfferedKey | None = None) -> Question:
+def make_question(key: UnknownHostKey | None = None) -> Question:
     return Question("web1", "passphrase of \x1b[31mkey", key, asyncio.get_running_loop().create_future())
 
 
@@ -51,10 +51,10 @@ async def open_question(pilot: Pilot[object]) -> Question:
 
     def is_open() -> bool:
         screen = pilot.app.screen
-        return isinstance(screen, AskingScreen) and not screen.question.given.done() and screen.is_mounted
+        return isinstance(screen, HostPromptScreen) and not screen.question.given.done() and screen.is_mounted
 
     await until(pilot, is_open)
-    assert isinstance(pilot.app.screen, AskingScreen)
+    assert isinstance(pilot.app.screen, HostPromptScreen)
     return pilot.app.screen.question
 
 
@@ -100,7 +100,7 @@ async def test_question_waits_for_open_dialog_and_closes_if_withdrawn() -> None:
         await until(pilot, lambda: len(pilot.app.screen_stack) == 2)
         source.controls.question = make_question()
         main(pilot.app).frame()
-        assert not isinstance(pilot.app.screen, AskingScreen)
+        assert not isinstance(pilot.app.screen, HostPromptScreen)
         await pilot.press("escape")
         await open_question(pilot)
         source.controls.question = None
@@ -123,7 +123,7 @@ async def live_app(sshd: Sshd, recording: Path, *hosts: str) -> AsyncIterator[tu
     """Run the app on a live session that watches these hosts of ssh_config."""
     configs = tuple(HostConfig(name=name, ssh=name, interval=0.2) for name in hosts)
     profile = Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/"), hosts=configs)
-    source = LiveSource(profile, Clock(), ssh_config=sshd.ssh_config, questions=Questions())
+    source = LiveSource(profile, Clock(), ssh_config=sshd.ssh_config, questions=PromptQueue())
     session = Session(source, RecordingWriter(recording))
     async with CockpitApp(session).run_test(size=(120, 40)) as pilot:
         yield pilot, session

@@ -18,7 +18,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 import cockpit.tui
-from cockpit.autopilot.diagnosis import FoundLimit, Limit
+from cockpit.autopilot.diagnosis import Bottleneck, BottleneckKind
 from cockpit.hosts.prompts import Question
 from cockpit.model.clock import Clock
 from cockpit.model.load import LoadPlan
@@ -28,14 +28,14 @@ from cockpit.session.controls import Action, immediate
 from cockpit.session.live import LiveSource
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.autopilot.board import BoardScreen
+from cockpit.tui.autopilot.board import EvaluationsScreen
 from cockpit.tui.autopilot.screen import AutopilotScreen, KnobsScreen
-from cockpit.tui.dialogs.asking import AskingScreen
+from cockpit.tui.dialogs.asking import HostPromptScreen
 from cockpit.tui.dialogs.checklist import Checklist
 from cockpit.tui.dialogs.prompt import ConfirmScreen
 from cockpit.tui.generators import GeneratorScreen
 from cockpit.tui.key_names import action_key
-from cockpit.tui.start.new_profile import FoundScreen, NewProfileScreen, Wanted
+from cockpit.tui.start.new_profile import FoundServersScreen, NewProfileScreen, ProfileForm
 from cockpit.tui.start.trust import TrustScreen
 from tests.tui.driving import main, press, reset_screen, running_app, until, wait_idle
 from tests.tui.scenario import Scenario
@@ -63,7 +63,7 @@ class Row(NamedTuple):
 
 async def push_asking(pilot: Pilot[Any]) -> None:
     question = Question("web1", "passphrase", None, asyncio.get_running_loop().create_future())
-    await pilot.app.push_screen(AskingScreen(lambda: question, question))
+    await pilot.app.push_screen(HostPromptScreen(lambda: question, question))
 
 
 async def push_generators(pilot: Pilot[Any]) -> None:
@@ -71,11 +71,11 @@ async def push_generators(pilot: Pilot[Any]) -> None:
 
 
 async def push_board(pilot: Pilot[Any]) -> None:
-    await pilot.app.push_screen(BoardScreen(main(pilot.app).session))
+    await pilot.app.push_screen(EvaluationsScreen(main(pilot.app).session))
 
 
 async def push_knobs(pilot: Pilot[Any]) -> None:
-    found = FoundLimit(Limit.WORKERS, "web1", "150 busy, 0 idle (apache)", ("MaxRequestWorkers",))
+    found = Bottleneck(BottleneckKind.WORKERS, "web1", "150 busy, 0 idle (apache)", ("MaxRequestWorkers",))
     await pilot.app.push_screen(KnobsScreen([found], ["MaxRequestWorkers", "KeepAlive"]))
 
 
@@ -114,7 +114,7 @@ async def focus_second_field(pilot: Pilot[Any]) -> None:
 
 
 async def open_empty_draft(pilot: Pilot[Any]) -> None:
-    await pilot.app.push_screen(FoundScreen(Wanted("http://web1/", 1, "1s", True, ()), ()))
+    await pilot.app.push_screen(FoundServersScreen(ProfileForm("http://web1/", 1, "1s", True, ()), ()))
     await until(pilot, lambda: isinstance(pilot.app.focused, Input))
 
 

@@ -6,7 +6,7 @@ from textual.widgets import Static
 
 from cockpit.model import events as ev
 from cockpit.model.autopilot import AutopilotBegun, AutopilotTrial, SearchedKnob, SearchPlan
-from cockpit.tui.autopilot.board import BoardScreen
+from cockpit.tui.autopilot.board import EvaluationsScreen
 from tests.tui.driving import main, press, running_app
 from tests.tui.scenario import session_started
 
@@ -47,7 +47,7 @@ def events() -> list[ev.AnyEvent]:
 async def test_board_lists_evaluations_best_and_knob_effects() -> None:
     async with running_app(events()) as (pilot, _):
         await press(pilot, "A")
-        assert isinstance(pilot.app.screen, BoardScreen)
+        assert isinstance(pilot.app.screen, EvaluationsScreen)
         text = str(pilot.app.screen.query_one("#text", Static).content)
         lines = [line.strip() for line in text.splitlines()]
         assert lines[0] == "maximize rate subject to p99 < 20ms; budget 10:00 including the proof; seed 1"

@@ -10,10 +10,10 @@ import pytest
 from cockpit.model import events as ev
 from cockpit.model.fold import fold_all
 from cockpit.model.knobs import Knob, Setting
-from cockpit.recording.library import ChangeSummary, Kept, Recent
+from cockpit.recording.library import ChangeSummary, RecordingInfo, Recent
 from cockpit.tui.charts.markers import all_markers
 from cockpit.tui.start.choices import Choice, StartChoice, about
-from cockpit.tui.tuning.changes import active_value, change_lines, details, fate
+from cockpit.tui.tuning.changes import active_value, change_lines, details, change_status_words
 from cockpit.tuning.change_options import whoami
 from tests.tui.driving import plain
 
@@ -35,9 +35,9 @@ def test_written_value_is_not_shown_as_active() -> None:
         ev.ChangeStage(t=2.0, change="A", stage="not yet active", seconds=60.0),
     ]
     state = fold_all(events)
-    assert fate(state.changes[0], state) == "not yet active, rolled back in 60 s unless kept"
+    assert change_status_words(state.changes[0], state) == "not yet active, rolled back in 60 s unless kept"
     state = fold_all([ev.ChangeEnded(t=3.0, change="A", outcome="written")], state)
-    assert fate(state.changes[0], state) == "written, not yet active: Limit (run action restart)"
+    assert change_status_words(state.changes[0], state) == "written, not yet active: Limit (run action restart)"
     assert active_value(state.knobs["Limit"]) == "2 (not yet active)"
     assert "a change is only written: run action restart" in details(state.knobs["Limit"])
 
@@ -52,7 +52,7 @@ def test_whoami_falls_back_to_login_name(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_recording_summary_shows_change_letter_once() -> None:
-    kept = Kept(name="one", path="/state/one.cockpit", size=1, began=0.0, session="one")
+    kept = RecordingInfo(name="one", path="/state/one.cockpit", size=1, began=0.0, session="one")
     recent = Recent(
         kept=kept, changes=(ChangeSummary(letter="A", label="A MaxSpareServers 10 → 40", outcome="applied"),)
     )

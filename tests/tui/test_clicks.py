@@ -8,7 +8,7 @@ from textual.widget import Widget
 
 from cockpit.session.controls import Action
 from cockpit.tui.dialogs.help import HelpScreen
-from cockpit.tui.dialogs.prompt import FilterScreen, PickScreen
+from cockpit.tui.dialogs.prompt import FilterScreen, ChoiceScreen
 from cockpit.tui.footer import Footer
 from cockpit.tui.hosts.panes import HostLines, HostPanes
 from cockpit.tui.key_names import key_hints, key_named
@@ -82,18 +82,18 @@ async def test_click_sorts_process_table_and_selects_row() -> None:
         screen = main(pilot.app)
         panes = screen.query_one(HostPanes)
         await click(pilot, panes, "RSS ")
-        assert (screen.view.order, screen.view.turned) == ("rss", False)
+        assert (screen.view.order, screen.view.reverse_order) == ("rss", False)
         await click(pilot, panes, "RSS ")
-        assert (screen.view.order, screen.view.turned) == ("rss", True)
+        assert (screen.view.order, screen.view.reverse_order) == ("rss", True)
         await click(pilot, panes, "COMMAND")
         assert screen.view.order == "command"
         await press(pilot, "z")
         row = next(line for line in text_of(panes).splitlines() if "apache2" in line and ":" in line)
         pid = int(row.replace("+", " ").split()[0])
         await click(pilot, panes, f" {pid} ")
-        assert screen.view.chosen is not None
-        assert screen.view.chosen[0] == pid
-        assert screen.view.inside
+        assert screen.view.process is not None
+        assert screen.view.process[0] == pid
+        assert screen.view.list_focused
         assert f"PID {pid}" in text_of(panes)
 
 
@@ -155,7 +155,7 @@ async def test_dialog_hints_can_be_clicked(size: tuple[int, int]) -> None:
         await click(pilot, hint, "cancel")
         assert (pilot.app.screen, screen.view.filter) == (screen, "")
         await press(pilot, "l")
-        assert isinstance(pilot.app.screen, PickScreen)
+        assert isinstance(pilot.app.screen, ChoiceScreen)
         await click(pilot, pilot.app.screen.query(".hint").last(), "Enter")
         assert pilot.app.screen is screen
         assert screen.view.cursor is not None

@@ -7,7 +7,7 @@ import msgspec
 from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
 from cockpit.model import events as ev
 from cockpit.tui.runs.compare import CompareScreen, comparison_lines
-from cockpit.tui.runs.verdict_lines import judged
+from cockpit.tui.runs.verdict_lines import verdict_details
 from tests.tui.driving import context_of, main, plain, press, running_app, text_of, wait_idle
 from tests.tui.scenario import Scenario
 from tests.tui.test_verdicts import changed_under_load
@@ -110,11 +110,11 @@ def test_metric_columns_fit_widest_cell() -> None:
             ),
         ),
     )
-    lines = plain(judged(verdict, 114))
+    lines = plain(verdict_details(verdict, 114))
     table = [line for line in lines if "→" in line]
     assert [line.split()[-1] for line in table] == ["verdict", "better", "better"]
     assert len({line.index(word) for line, word in zip(table, ("verdict", "better", "better"), strict=True)}) == 1
-    assert all(len(line) <= 40 for line in plain(judged(verdict, 40)))
+    assert all(len(line) <= 40 for line in plain(verdict_details(verdict, 40)))
 
 
 def test_segments_of_same_run_have_same_environment() -> None:

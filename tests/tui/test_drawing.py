@@ -11,7 +11,7 @@ from cockpit.analysis.buckets import edges_filling, edges_for
 from cockpit.model.histogram import Histogram
 from cockpit.tui.charts import braille
 from cockpit.tui.charts.throughput import nice_ceiling
-from cockpit.tui.charts.window import SCALES, ChartWindow, closer, wider, window_for
+from cockpit.tui.charts.window import SCALES, ChartWindow, finer_scale, coarser_scale, window_for
 from cockpit.tui.terminal.styled_line import clip, ends, fit, length, packed, right, rule
 
 TEXTS = st.text(alphabet="ab 日本語é", max_size=30)
@@ -120,11 +120,11 @@ def test_zoom_out_stops_at_whole_session() -> None:
     for _ in range(12):
         window = window_for(now, 60, span)
         spans.append(window.span)
-        span = wider(window, now)
+        span = coarser_scale(window, now)
     assert spans[:7] == [2, 4, 10, 20, 60, 120, 120]
     assert window.first == 0
-    assert closer(ChartWindow(0, 4.0, 60)) == 2
-    assert closer(ChartWindow(0, 0.5, 60)) == 0.5
+    assert finer_scale(ChartWindow(0, 4.0, 60)) == 2
+    assert finer_scale(ChartWindow(0, 0.5, 60)) == 0.5
 
 
 def test_column_draws_minimum_solid_and_range_dotted() -> None:

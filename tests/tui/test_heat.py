@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from cockpit.model import events as ev
 from cockpit.model.histogram import Histogram
 from cockpit.model.state import Marker
-from cockpit.tui.charts.cursor import crossed, times
+from cockpit.tui.charts.cursor import with_cursor, axis_labels
 from cockpit.tui.charts.heat import edges_of, shares
 from cockpit.tui.charts.latency import Latency
-from cockpit.tui.charts.markers import placed, with_words
+from cockpit.tui.charts.markers import markers_by_cell, with_marker_texts
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.charts.window import AXIS, ChartWindow
 from cockpit.tui.draw_context import DrawContext, View
@@ -167,14 +167,14 @@ def test_marker_text_avoids_other_letters() -> None:
         return Marker(t=t, kind="note", sign=sign, text=text)
 
     window = ChartWindow(0, 1.0, 40)
-    markers = placed([marker(2, "A", ""), marker(30, "B", "B Spare 1 → 2"), marker(36, "▸", "")], window)
+    markers = markers_by_cell([marker(2, "A", ""), marker(30, "B", "B Spare 1 → 2"), marker(36, "▸", "")], window)
     row = "".join(markers[at].sign if at in markers else " " for at in range(40))
-    assert with_words(row, {30: markers[30]}, 40) == "  A" + " " * 15 + "Spare 1 → 2 B     ▸"
+    assert with_marker_texts(row, {30: markers[30]}, 40) == "  A" + " " * 15 + "Spare 1 → 2 B     ▸"
     first = replace(markers[2], text="a note that goes on and on for ever")
-    text = with_words(row, {2: first}, 40)
+    text = with_marker_texts(row, {2: first}, 40)
     assert text == "  A a note that goes on and on for ever"
     longer = replace(markers[30], text="B " + "much too long " * 4)
-    assert with_words(row, {30: longer}, 40) == "much too long much too long … B     ▸"
+    assert with_marker_texts(row, {30: longer}, 40) == "much too long much too long … B     ▸"
 
 
 def test_zoomed_out_cells_keep_failure_and_saturation_marks() -> None:
@@ -188,7 +188,7 @@ def test_zoomed_out_cells_keep_failure_and_saturation_marks() -> None:
 
 def test_axis_labels_do_not_overlap() -> None:
     for at in range(60):
-        line = plain([times(ChartWindow(0, 2.0, 60), at * 2.0, "2 s/cell")])[0]
+        line = plain([axis_labels(ChartWindow(0, 2.0, 60), at * 2.0, "2 s/cell")])[0]
         assert line[at] == "▲"
         assert len(line) <= 60
         assert line.endswith("2 s/cell") == (at < 51)
@@ -197,9 +197,9 @@ def test_axis_labels_do_not_overlap() -> None:
 
 def test_cursor_is_line_in_empty_cells() -> None:
     line = (("⣿⣿", "chart"), ("  ", ""))
-    assert crossed(line, 1) == (("⣿", "chart"), ("⣿", "focus"), ("", "chart"), ("  ", ""))
-    assert plain([crossed(line, 3)]) == ["⣿⣿ │"]
-    assert plain([crossed(line, 6)]) == ["⣿⣿    │"]
+    assert with_cursor(line, 1) == (("⣿", "chart"), ("⣿", "focus"), ("", "chart"), ("  ", ""))
+    assert plain([with_cursor(line, 3)]) == ["⣿⣿ │"]
+    assert plain([with_cursor(line, 6)]) == ["⣿⣿    │"]
 
 
 def test_initial_view_has_no_cursor() -> None:

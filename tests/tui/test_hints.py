@@ -9,7 +9,7 @@ import pytest
 
 from cockpit.model import events as ev
 from cockpit.session.controls import Mode
-from cockpit.tui.hints import Hints, of_change, to_tune
+from cockpit.tui.hints import Hints, change_hint, tuning_hint
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.status_lines import HintLine
 from cockpit.tui.tuning.screen import TuningScreen
@@ -35,25 +35,25 @@ def events_until(t: float) -> list[ev.AnyEvent]:
     ],
 )
 def test_change_hint_lasts_until_verdict(t: float, text: str) -> None:
-    assert of_change(context_of(events_until(t))) == text
+    assert change_hint(context_of(events_until(t))) == text
 
 
 def test_change_hint_shows_load_left_until_verdict() -> None:
-    text = of_change(context_of(events_until(66.0)))
+    text = change_hint(context_of(events_until(66.0)))
     assert text.startswith("change A: ")
     assert len(text) <= 56, "fits 80 columns"
     assert text.endswith(" s of load. c: all metrics")
 
 
 def test_tuning_is_suggested_after_sufficient_baseline() -> None:
-    assert to_tune(context_of(events_until(20.0))).endswith(" s for enough load")
-    assert len(to_tune(context_of(events_until(20.0)))) <= 56
-    assert to_tune(context_of(events_until(55.0))).startswith("t: tuning panel")
+    assert tuning_hint(context_of(events_until(20.0))).endswith(" s for enough load")
+    assert len(tuning_hint(context_of(events_until(20.0)))) <= 56
+    assert tuning_hint(context_of(events_until(55.0))).startswith("t: tuning panel")
 
 
 def test_change_hint_without_load_suggests_starting_load() -> None:
     begun = [event for event in EVENTS if not isinstance(event, ev.RunStarted | ev.Tick | ev.RunEnded)]
-    assert of_change(context_of(begun)) == "change A is active. space: start load to see its effect"
+    assert change_hint(context_of(begun)) == "change A is active. space: start load to see its effect"
 
 
 async def test_change_hint_has_priority_and_hides_below_dialogs(tmp_path: Path) -> None:

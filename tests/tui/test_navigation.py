@@ -97,13 +97,13 @@ async def test_selected_process_is_kept_across_churn_and_sorting() -> None:
     async with running_app(Scenario().events(20.6)) as (pilot, source):
         screen = main(pilot.app)
         await press(pilot, "p", "z", "G", "up", "up")
-        chosen = screen.view.chosen
+        chosen = screen.view.process
         assert chosen is not None
         more = [event for event in Scenario().events(21.6) if event.t > 20.6]
         source.push(*more)
         await wait_for_events(pilot, source, len(Scenario().events(21.6)))
         await press(pilot, "s", "S")
-        assert screen.view.chosen == chosen
+        assert screen.view.process == chosen
         assert f"PID {chosen[0]}  parent" in text_of(screen.query_one(HostPanes))
 
 
@@ -146,7 +146,7 @@ async def test_scrolled_tail_is_paused_and_counts_newer_lines() -> None:
         screen = main(pilot.app)
         panes = screen.query_one(HostPanes)
         await press(pilot, "tab", "p", "D", "pageup")
-        assert screen.view.held is not None
+        assert screen.view.paused_tail is not None
         before = text_of(panes).splitlines()
         at = next(at for at, line in enumerate(before) if VMSTAT in line)
         assert "paused at 00:00:30, 0 newer" in before[at]
@@ -157,10 +157,10 @@ async def test_scrolled_tail_is_paused_and_counts_newer_lines() -> None:
         assert "paused at 00:00:30, 12 newer" in after[at]
         assert after[at + 1 :] == before[at + 1 :]
         await press(pilot, "escape")
-        assert screen.view.held is None
+        assert screen.view.paused_tail is None
         assert "paused" not in text_of(panes)
         await press(pilot, "up", "up", "down", "down")
-        assert screen.view.held is None, "the tail follows again from the newest line"
+        assert screen.view.paused_tail is None, "the tail follows again from the newest line"
         await press(pilot, "g")
         assert "procs ---" in text_of(panes)
 

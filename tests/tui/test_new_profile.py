@@ -15,15 +15,15 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from cockpit.demo.world import DemoWorld
-from cockpit.hosts.target_host import leads_to
+from cockpit.demo.world import DemoServers
+from cockpit.hosts.target_host import is_on_host
 from cockpit.model.hosts import HostConfig
 from cockpit.profiles.reader import read_profile
 from cockpit.setup.profile_draft import HERE, host_name, hosts_named
 from cockpit.tui.dialogs.checklist import Checklist, ChecklistItem
 from cockpit.tui.start.app import StartApp
 from cockpit.tui.start.choices import Choice, StartChoices
-from cockpit.tui.start.new_profile import FoundScreen, NewProfileScreen
+from cockpit.tui.start.new_profile import FoundServersScreen, NewProfileScreen
 from cockpit.tui.start.screen import StartScreen
 from tests.commands import cockpit
 from tests.tui.driving import until, wait_idle
@@ -55,12 +55,12 @@ def rendered_text(app: StartApp) -> str:
 
 
 async def test_url_and_host_make_tunable_profile(workdir: Path) -> None:
-    async with DemoWorld() as world, profile_form(world.ssh_config, world.url) as (pilot, app):
+    async with DemoServers() as world, profile_form(world.ssh_config, world.url) as (pilot, app):
         hosts = app.screen.query_one("#hosts", Checklist)
         hosts.focus()
         assert "[ ] this machine" in rendered_text(app) and "[ ] demo" in rendered_text(app)
         await pilot.press("down", "space", "enter")
-        await until(pilot, lambda: isinstance(app.screen, FoundScreen))
+        await until(pilot, lambda: isinstance(app.screen, FoundServersScreen))
         await wait_idle(pilot)
         assert "the demo's prefork server" in rendered_text(app)
         assert re.search(r"\[x\] MaxSpareServers +10 ", rendered_text(app))
@@ -90,15 +90,15 @@ def process_name() -> str:
 
 
 async def test_unknown_server_on_target_port_selects_no_knobs(workdir: Path) -> None:
-    async with DemoWorld() as world:
+    async with DemoServers() as world:
         with other_server() as url:
             async with profile_form(world.ssh_config, url) as (pilot, app):
                 app.screen.query_one("#hosts", Checklist).focus()
                 await pilot.press("space", "enter")
-                await until(pilot, lambda: isinstance(app.screen, FoundScreen))
+                await until(pilot, lambda: isinstance(app.screen, FoundServersScreen))
                 await wait_idle(pilot)
                 found = app.screen
-                assert isinstance(found, FoundScreen)
+                assert isinstance(found, FoundServersScreen)
                 own = process_name()
                 assert f"the target's port is served by {own}" in rendered_text(app)
                 assert f"port {urlsplit(world.url).port}" in found.surveyed[0].words, "port of the demo"
@@ -136,7 +136,7 @@ async def test_unknown_server_on_target_port_selects_no_knobs(workdir: Path) -> 
 )
 def test_url_is_matched_to_host(url: str, ssh: str | None, expected: bool, workdir: Path) -> None:
     (workdir / "ssh").write_text("Host alias\n  HostName www.example.com\n")
-    assert leads_to(url, HostConfig(name="h", ssh=ssh), workdir / "ssh") is expected
+    assert is_on_host(url, HostConfig(name="h", ssh=ssh), workdir / "ssh") is expected
 
 
 async def test_existing_file_is_replaced_only_after_confirmation(workdir: Path) -> None:
@@ -145,7 +145,7 @@ async def test_existing_file_is_replaced_only_after_confirmation(workdir: Path) 
     (own / "web1.toml").write_text("precious")
     async with profile_form(workdir / "none", "web1:8080") as (pilot, app):
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, FoundScreen))
+        await until(pilot, lambda: isinstance(app.screen, FoundServersScreen))
         file = app.screen.query_one("#file", Input)
         assert file.value == "profiles/web1-2.toml", "an unused name in the folder of the profiles"
         file.value = "profiles/web1"
@@ -181,7 +181,7 @@ async def test_unreachable_host_is_reported_and_kept_in_profile(workdir: Path) -
     async with profile_form(workdir / "ssh", "http://web9/", (80, 24)) as (pilot, app):
         app.screen.query_one("#others", Input).value = "root@web9"
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, FoundScreen))
+        await until(pilot, lambda: isinstance(app.screen, FoundServersScreen))
         await wait_idle(pilot)
         assert "No settings found" in rendered_text(app)
         await pilot.press("enter")
@@ -198,7 +198,7 @@ def read_text(file: str) -> str:
 async def test_escape_returns_to_previous_page(workdir: Path) -> None:
     async with profile_form(workdir / "none", "http://web1/") as (pilot, app):
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, FoundScreen))
+        await until(pilot, lambda: isinstance(app.screen, FoundServersScreen))
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, NewProfileScreen))
         await pilot.press("escape")
@@ -225,7 +225,7 @@ def test_host_names_are_valid_and_unique() -> None:
 
 
 async def test_new_command_writes_tunable_profile(workdir: Path) -> None:
-    async with DemoWorld() as world:
+    async with DemoServers() as world:
         arguments = ("new", world.url, "--host", "demo", "--ssh-config", world.ssh_config)
         result = await asyncio.to_thread(cockpit, *arguments)
         assert result.returncode == 0, result.stderr

@@ -16,7 +16,7 @@ from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.markers import all_markers
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.charts.window import AXIS
-from cockpit.tui.dialogs.prompt import PickScreen
+from cockpit.tui.dialogs.prompt import ChoiceScreen
 from cockpit.tui.footer import Footer
 from cockpit.tui.status_lines import TopLine
 from tests.tui.driving import main, press, running_app, text_of, until, wait_for_events, wait_idle
@@ -146,7 +146,7 @@ async def test_l_lists_markers_and_enter_moves_cursor() -> None:
     async with running_app(EVENTS) as (pilot, _):
         await press(pilot, "l")
         screen = pilot.app.screen
-        assert isinstance(screen, PickScreen)
+        assert isinstance(screen, ChoiceScreen)
         listed = text_of(screen.query_one("OptionList"))
         assert "00:00:40  A  MinSpareServers 5 → 20, MaxSpareServers 10 → 40" in listed
         assert "asked Ann about the disk" in listed
@@ -166,7 +166,7 @@ async def test_l_lists_later_replay_markers_and_enter_seeks() -> None:
             assert whole.markers and not main(pilot.app).session.state.markers
             await press(pilot, "l")
             screen = pilot.app.screen
-            assert isinstance(screen, PickScreen) and len(screen.lines) == len(all_markers(whole))
+            assert isinstance(screen, ChoiceScreen) and len(screen.lines) == len(all_markers(whole))
             await press(pilot, "enter")
             first = whole.markers[0]
             await until(pilot, lambda: main(pilot.app).session.state.markers == whole.markers[:1])
@@ -178,7 +178,7 @@ async def test_empty_marker_list_explains_markers() -> None:
         await press(pilot, "l")
         assert "No markers yet" in text_of(pilot.app.screen.query_one(".hint"))
         await press(pilot, "enter", "l")
-        assert not isinstance(pilot.app.screen, PickScreen)
+        assert not isinstance(pilot.app.screen, ChoiceScreen)
 
 
 @pytest.mark.parametrize("keys", [("e",), ("i",), ("o",), ("l", "enter")])
@@ -193,9 +193,9 @@ async def test_arrows_belong_to_either_host_or_charts() -> None:
     async with running_app(EVENTS) as (pilot, _):
         view = lambda: main(pilot.app).view  # noqa: E731
         await press(pilot, "enter", "e")
-        assert not view().inside and view().cursor is not None
+        assert not view().list_focused and view().cursor is not None
         await press(pilot, "p")
-        assert view().inside and view().cursor is None
+        assert view().list_focused and view().cursor is None
 
 
 async def test_enter_seeks_replay_to_cursor() -> None:

@@ -58,7 +58,7 @@ def test_selected_process_stays_visible_with_details() -> None:
     row = context.hosts[0].processes[-1]
     chosen = (row.process.pid, row.process.start)
     for order in ("pid", "cpu", "age"):
-        view = View(order=order, chosen=chosen, entered=True, folded=False)  # type: ignore[arg-type]
+        view = View(order=order, process=chosen, list_entered=True, folded=False)  # type: ignore[arg-type]
         lines = detail(DrawContext(state=context.state, view=view), 100, 13)
         assert len([line for line in lines if str(row.process.pid) in line]) == 2, "the row and the details"
         assert any(f"PID {row.process.pid}  parent 2010  threads 1" in line for line in lines)
@@ -77,7 +77,7 @@ def test_identical_processes_are_folded() -> None:
     assert len(lines) - 1 == len(rows) - len(workers) + 1
     assert len(detail(context_of(Scenario().events(30.6), folded=False), 118, 40)) - 1 == len(rows)
     chosen = (workers[-1].process.pid, workers[-1].process.start)
-    view = View(chosen=chosen, entered=True)
+    view = View(process=chosen, list_entered=True)
     text = "\n".join(detail(DrawContext(state=context.state, view=view), 118, 20))
     assert f"{len(workers)} identical processes, z: show each" in text
 

@@ -16,7 +16,7 @@ from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.hosts.panes import HostPanes
 from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.runs.table import Runs
-from cockpit.tui.status_lines import Losses, TopLine
+from cockpit.tui.status_lines import DamageLines, TopLine
 from tests.recording.test_pages import record_pages
 from tests.report.test_compare import recorded
 from tests.session.events import small_session
@@ -90,7 +90,7 @@ async def test_losses_of_damaged_recording_are_shown(tmp_path: Path, size: tuple
     with Recording(path) as recording:
         app = CockpitApp(Session(ReplaySource(recording, recording.end, playing=False)))
         async with app.run_test(size=size) as pilot:
-            losses = app.screen.query_one(Losses)
+            losses = app.screen.query_one(DamageLines)
             await until(pilot, lambda: text_of(losses).count("is damaged and left out") == 2)
             assert "DAMAGED   1 event from 00:00:05 " in text_of(losses)
             assert "and 8 more" in text_of(losses)
@@ -102,4 +102,4 @@ async def test_intact_recording_shows_no_losses() -> None:
         app = CockpitApp(Session(ReplaySource(recording, recording.end, playing=False)))
         async with app.run_test(size=(120, 40)) as pilot:
             await until(pilot, lambda: app.session.state.ended)
-            assert app.screen.query_one(Losses).size.height == 0
+            assert app.screen.query_one(DamageLines).size.height == 0

@@ -13,7 +13,7 @@ from textual.widgets import Input, OptionList, Static
 
 from cockpit.model import events as ev
 from cockpit.model.knobs import ServerAction, Setting
-from cockpit.tui.dialogs.prompt import ConfirmScreen, PickScreen, PromptScreen
+from cockpit.tui.dialogs.prompt import ConfirmScreen, ChoiceScreen, PromptScreen
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.tuning.screen import TuningScreen
 from cockpit.tui.tuning.widgets import History, KnobRow
@@ -150,7 +150,7 @@ async def test_server_correction_is_reported() -> None:
 async def test_value_is_selected_from_list() -> None:
     async with tuning_panel() as (pilot, _, _tuning):
         await press(pilot, "up", "space")
-        await until(pilot, lambda: isinstance(pilot.app.screen, PickScreen))
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceScreen))
         options = pilot.app.screen.query_one(OptionList)
         labels = [str(option.prompt) for option in options.options]
         assert labels == ["0", "10  active", "1000"] and options.highlighted == 1

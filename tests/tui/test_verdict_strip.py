@@ -27,7 +27,7 @@ from cockpit.session.loop import Session
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.runs.strip import Strip, VerdictProgress, strip
+from cockpit.tui.runs.strip import StripContents, VerdictProgress, strip
 from cockpit.tui.runs.strip_lines import VerdictStrip, compact_height, full_height, strip_lines, strip_words
 from cockpit.tui.terminal.appearance import Appearance
 from tests.analysis.test_rounds import rounds_of
@@ -50,7 +50,7 @@ def under_load_events() -> tuple[ev.AnyEvent, ...]:
         return tuple(recording.events())
 
 
-def strip_at(t: float, events: Sequence[ev.AnyEvent] | None = None) -> Strip:
+def strip_at(t: float, events: Sequence[ev.AnyEvent] | None = None) -> StripContents:
     found = strip(context_of([event for event in events or under_load_events() if event.t <= t]))
     assert found is not None
     return found
@@ -67,7 +67,7 @@ class FixedVerdicts(SegmentVerdicts):
         return self._verdict
 
 
-def strip_of(verdict: Verdict) -> Strip:
+def strip_of(verdict: Verdict) -> StripContents:
     """Return the strip of a change under load on web1, with this verdict."""
     context = context_of(changed_under_load())
     found = strip(dataclasses.replace(context, verdicts=FixedVerdicts(verdict)))
@@ -84,7 +84,7 @@ def make_verdict(outcome: Outcome, *effects: Effect, **more: object) -> Verdict:
     return Verdict(outcome=outcome, design=Design.SWITCH, effects=effects, values=(6, 8), block=5, **more)  # type: ignore[arg-type]
 
 
-def lines_of(shown: Strip, size: tuple[int, int] = WIDE) -> list[str]:
+def lines_of(shown: StripContents, size: tuple[int, int] = WIDE) -> list[str]:
     lines = plain(strip_lines(shown, *size))
     assert all(len(line) <= size[0] for line in lines)
     assert len(lines) <= size[1]
@@ -145,7 +145,7 @@ def test_progress_grows_until_verdict() -> None:
     strips = [strip_at(t) for t in range(64, 116, 3)]
     progress = [shown.progress for shown in strips if shown.progress]
     assert len(progress) > 8
-    assert all(later.passed >= earlier.passed for earlier, later in itertools.pairwise(progress))
+    assert all(later.counted >= earlier.counted for earlier, later in itertools.pairwise(progress))
     assert progress[0] == VerdictProgress(0, 35) and progress[-1].left < 10
     assert strips[0].verdict.outcome is Outcome.INCONCLUSIVE
     assert strips[-1].verdict.outcome is Outcome.BETTER and strips[-1].progress is None

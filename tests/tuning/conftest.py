@@ -18,7 +18,7 @@ from cockpit.hosts.local import LocalShell
 from cockpit.hosts.shell import SH, Completed
 from cockpit.model.errors import HostError
 from cockpit.model.knobs import Knob
-from cockpit.tuning.applied import Applied
+from cockpit.tuning.applied import AppliedChange
 
 PREFORK = b"""\
 # prefork\r
@@ -112,7 +112,7 @@ class Server:
         """All names in the configuration's directories."""
         return {path.name for directory in (self.directory, self.available) for path in directory.iterdir()}
 
-    def backup(self, applied: Applied) -> Backup:
+    def backup(self, applied: AppliedChange) -> Backup:
         """The backup of the first file of the change."""
         path = Path(applied.files[0].backup)
         return Backup(path, path.read_bytes(), path.stat().st_mode)

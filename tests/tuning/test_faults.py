@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, HostError
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError
 from cockpit.tuning import undo_program
 from cockpit.tuning.applied import ChangeFailed
-from cockpit.tuning.change_options import Patience
-from cockpit.tuning.remote import Following
+from cockpit.tuning.change_options import Timeouts
+from cockpit.tuning.remote import ReconnectingRemote
 from cockpit.tuning.scripts import LOG_SINCE as SINCE
 from cockpit.tuning.scripts import READ as READ_FILE
 from cockpit.tuning.tuner import Tuner
@@ -23,7 +23,7 @@ from tests.tuning.conftest import ENTRIES, ORIGINAL, OTHER, PREFORK, FaultyShell
 # CONFIRM everything is rolled back; once the host has received it, the change stays, even if the response is lost.
 STEPS = range(1, 13)
 READ, OPEN, STAGE, ARM, COMMIT, LOG_END, TEST, RELOAD, GAVE_UP, READ_BACK, LOG_SINCE, CONFIRM = STEPS
-SHORT_PATIENCE = Patience(command=20, reach=0.05)
+SHORT_PATIENCE = Timeouts(command=20, reach=0.05)
 
 
 async def test_change_runs_these_steps(server: Server, shell: FaultyShell) -> None:
@@ -52,7 +52,7 @@ async def test_change_is_rolled_back_after_brief_disconnection(
         assert server.other.read_bytes() == b"KeepAlive Off" and not server.locked()
         await Tuner().undo(shell, applied)
         return
-    with pytest.raises(HostError if step < COMMIT else ChangeUndone):
+    with pytest.raises(HostError if step < COMMIT else ChangeRolledBack):
         await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
     assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and not server.locked()
     if step > RELOAD:
@@ -100,7 +100,7 @@ async def test_lease_has_configured_length(server: Server, shell: FaultyShell) -
         deadlines.append(seconds_left(server.changes()[0] / "deadline"))
 
     shell.before[TEST] = shell.before[RELOAD] = record_deadline
-    patience = Patience(command=500, lease=300)
+    patience = Timeouts(command=500, lease=300)
     knob = server.keep_alive(test=f"cp '{server.state}'/cockpit/changes/*/*/deadline '{server.state}/during'")
     await Tuner(patience=patience).apply(shell, "web1", [(knob, "Off")])
     assert all(100 < seconds <= 300 for seconds in deadlines) and 300 < seconds_left(server.state / "during") <= 800
@@ -109,7 +109,7 @@ async def test_lease_has_configured_length(server: Server, shell: FaultyShell) -
 async def test_undo_by_hand_is_idempotent(server: Server, shell: FaultyShell) -> None:
     shell.cut_before.update(range(TEST, 1000))
     with pytest.raises(ChangeFailed) as failed:
-        await Tuner(patience=Patience(reach=0.05)).apply(shell, "web1", [(server.keep_alive(), "Off")])
+        await Tuner(patience=Timeouts(reach=0.05)).apply(shell, "web1", [(server.keep_alive(), "Off")])
     assert server.other.read_bytes() == b"KeepAlive Off" and server.locked()
     for _ in range(2):
         run_by_hand(str(failed.value).partition("to roll back by hand: ")[2])
@@ -154,7 +154,7 @@ async def test_cancellation_during_rollback_completes_rollback(server: Server, s
 
 async def test_late_commit_of_abandoned_change_is_refused(server: Server, shell: FaultyShell) -> None:
     shell.cut_before.add(COMMIT)
-    with pytest.raises(ChangeUndone):
+    with pytest.raises(ChangeRolledBack):
         await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
     delayed = await shell.run(shell.commands[COMMIT - 1][0])
     assert delayed.exit_status == 4 and b"given up" in delayed.stderr
@@ -258,7 +258,7 @@ async def test_undo_failing_its_test_is_rolled_back(server: Server, shell: Fault
     server.other.write_bytes(b"KeepAlive maybe")
     strict = server.keep_alive(test=f"! grep maybe '{server.other}'")
     applied = await Tuner().apply(shell, "web1", [(strict, "Off")])
-    with pytest.raises(ChangeUndone, match=r"KeepAlive: .* failed: KeepAlive maybe; rolled back"):
+    with pytest.raises(ChangeRolledBack, match=r"KeepAlive: .* failed: KeepAlive maybe; rolled back"):
         await Tuner().undo(shell, applied)
     assert server.other.read_bytes() == b"KeepAlive Off"
 
@@ -273,7 +273,7 @@ async def test_fault_between_two_files_rolls_back_first(
     (tools / "mv").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     with pytest.raises(
-        ChangeUndone, match=r"other\.conf: somebody else changed it after cockpit read it .*; rolled back"
+        ChangeRolledBack, match=r"other\.conf: somebody else changed it after cockpit read it .*; rolled back"
     ):
         await Tuner().apply(shell, "web1", [(server.knob(), "30"), (server.keep_alive(), "Off")])
     assert server.target.read_bytes() == PREFORK
@@ -284,9 +284,9 @@ async def test_fault_between_two_files_rolls_back_first(
 async def test_change_continues_on_replaced_connection(server: Server, shell: FaultyShell) -> None:
     shells = [shell, FaultyShell()]
     shell.cut_before.update(range(TEST, 100))
-    remote = Following(lambda: _first(shells))
+    remote = ReconnectingRemote(lambda: _first(shells))
     shell.before[TEST] = lambda: shells.pop(0)
-    with pytest.raises(ChangeUndone, match=r"connection lost during the change .*; rolled back"):
+    with pytest.raises(ChangeRolledBack, match=r"connection lost during the change .*; rolled back"):
         await Tuner().apply(remote, "web1", [(server.keep_alive(), "Off")])
     assert server.bytes() == ORIGINAL and shells[0].count > 0
     await shells[0].close()

@@ -20,7 +20,7 @@ def begun(master: str = "10", *more: ServerProcess) -> Generation:
 
 def compared(generation: Generation, *processes: ServerProcess) -> tuple[bool, int]:
     generation.update(processes)
-    return generation.is_fresh, generation.lingering
+    return generation.is_fresh, generation.old_workers
 
 
 def test_only_new_workers_of_the_master_are_fresh() -> None:

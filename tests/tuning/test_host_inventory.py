@@ -12,7 +12,7 @@ from cockpit.servers.kind import RunningServer
 from cockpit.servers.registry import running_servers
 from cockpit.servers.startup import Startup
 from cockpit.tuning.host_inventory import configuration
-from cockpit.tuning.server_discovery import checked
+from cockpit.tuning.server_discovery import without_untrusted
 from tests.tuning.conftest import FaultyShell
 
 
@@ -41,7 +41,7 @@ async def test_a_server_whose_test_would_run_another_users_program_is_not_offere
     for origin in ("user", "host"):
         master = Process(7, 1, "gunicorn", command, "/usr/bin/env", directory, True, origin=origin)
         (server,) = running_servers(Inventory("root", (master,)))
-        found = await checked(shell, server)
+        found = await without_untrusted(shell, server)
         assert bool(found.candidates) is (origin == "host")
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, HostError
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError
 from cockpit.model.knobs import Knob, Option, Setting
 from cockpit.tuning import live
-from cockpit.tuning.applied import Applied, ChangeFailed
-from cockpit.tuning.change_options import Patience
+from cockpit.tuning.applied import AppliedChange, ChangeFailed
+from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.tuner import Tuner
 from tests.tuning.conftest import ENTRIES, ORIGINAL, FaultyShell, Server, until
 
@@ -170,7 +170,7 @@ async def test_value_corrected_by_host_is_noted(host_values: HostValues, shell: 
     applied = await Tuner().apply(shell, "web1", [(corrects, "77")])
     assert applied.notes == ("web1 corrected Level 77 to 70",)
     assert applied.settings == (Setting(knob="Level", old="5", new="70"),)
-    with pytest.raises(ChangeUndone, match="it is still 70: the host ignored 79"):
+    with pytest.raises(ChangeRolledBack, match="it is still 70: the host ignored 79"):
         await Tuner().apply(shell, "web1", [(corrects, "79")])
 
 
@@ -198,13 +198,13 @@ async def test_change_is_rolled_back_after_disconnection(
     """The connection returns at once, or stays lost until the lease has expired."""
     assignment = KINDS[kind](host_values)
     (shell.cut_before if when == "before" else shell.cut_after).add(step)
-    with pytest.raises(HostError if step <= ARM else ChangeUndone):
+    with pytest.raises(HostError if step <= ARM else ChangeRolledBack):
         await Tuner().apply(shell, "web1", [assignment])
     assert host_values.current() == BEFORE and not server.locked()
     shell.count = 0
     shell.cut_before.update(range(step + (when == "after"), 1000))
     with pytest.raises(HostError if step <= ARM else ChangeFailed):
-        await Tuner(patience=Patience(reach=0.05)).apply(shell, "web1", [assignment])
+        await Tuner(patience=Timeouts(reach=0.05)).apply(shell, "web1", [assignment])
     server.expire()
     await until(lambda: not server.locked())
     assert host_values.current() == BEFORE and server.entries() == ENTRIES
@@ -216,7 +216,7 @@ async def test_change_with_failing_command_is_rolled_back(
 ) -> None:
     knob, value = KINDS[kind](host_values)
     host_values.fails.touch()
-    with pytest.raises(ChangeUndone, match=r"failed: cannot: it is jammed; rolled back"):
+    with pytest.raises(ChangeRolledBack, match=r"failed: cannot: it is jammed; rolled back"):
         await Tuner().apply(shell, "web1", [(knob, value)])
     assert host_values.current() == BEFORE and server.reloads == 0
     for failing, message in (("test", "failed: .*rolled back"), ("reload", "fails with the original files too")):
@@ -248,7 +248,7 @@ async def test_foreign_value_after_set_is_kept(host_values: HostValues, server: 
         await Tuner().undo(shell, await _applied(host_values, shell))
 
 
-async def _applied(host_values: HostValues, shell: FaultyShell) -> Applied:
+async def _applied(host_values: HostValues, shell: FaultyShell) -> AppliedChange:
     applied = await Tuner().apply(shell, "web1", [(host_values.command(), "7")])
     host_values.level.write_text("8\n")
     return applied
@@ -320,7 +320,7 @@ async def test_live_value_is_set_after_file_passes_test(server: Server, shell: F
         set=f'echo "$1" | tee -a {shlex.quote(str(calls))} >{shlex.quote(str(level))}',
         test=f"! grep 60 {shlex.quote(str(file))} >&2",
     )
-    with pytest.raises(ChangeUndone, match="max_connections = 60"):
+    with pytest.raises(ChangeRolledBack, match="max_connections = 60"):
         await Tuner().apply(shell, "web1", [(knob, "60")])
     assert not calls.exists(), "the running server never had the value"
     assert (file.read_text(), level.read_text()) == ("[mysqld]\nmax_connections = 50\n", "50\n")

@@ -14,10 +14,10 @@ import pytest
 
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.ssh import connect
-from cockpit.model.errors import ChangeUndone
+from cockpit.model.errors import ChangeRolledBack
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, Option, ServerAction
-from cockpit.tuning.change_options import Patience
+from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.tuner import Tuner
 from tests.hosts.sshd import Sshd
 from tests.tuning.conftest import Server, until
@@ -119,7 +119,7 @@ async def test_rollback_by_cockpit_has_login_environment(server: Server, shell: 
         f"[ -e {shlex.quote(str(server.state))}/tried ] || {{ : >{shlex.quote(str(server.state))}/tried; exit 1; }}"
     )
     file = server.keep_alive(test=recorder.record("test"), reload=recorder.record("reload", failing))
-    with pytest.raises(ChangeUndone):
+    with pytest.raises(ChangeRolledBack):
         await Tuner().apply(shell, "web1", [(file, "Off"), (live_knob(recorder, server), "2")])
     expected = await recorder.expected()
     assert (server.state / "value").read_text() == "1\n"
@@ -133,7 +133,7 @@ async def test_rollback_by_host_has_login_environment(
 ) -> None:
     knob = live_knob(recorder, server, reload=recorder.record("reload", first_time_only(server, "exec sleep 1000")))
     expected = await recorder.expected()
-    applying = asyncio.ensure_future(Tuner(patience=Patience(reach=0.05)).apply(shell, "web1", [(knob, "2")]))
+    applying = asyncio.ensure_future(Tuner(patience=Timeouts(reach=0.05)).apply(shell, "web1", [(knob, "2")]))
     await until((server.state / "tried").exists)
     sshd.cut()
     with suppress(Exception):

@@ -18,13 +18,13 @@ from cockpit.hosts.shell import Shell
 from cockpit.hosts.ssh import connect
 from cockpit.hosts.tails import HostTail
 from cockpit.model.clock import Clock
-from cockpit.model.errors import ChangeRefused, ChangeUndone, HostError
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack, HostError
 from cockpit.model.events import AnyEvent, TailText
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import ServerAction
 from cockpit.profiles.reader import parse_profile
-from cockpit.setup.doctor_host import examine_host
-from cockpit.tuning.change_options import Patience
+from cockpit.setup.doctor_host import diagnose_host
+from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.server_discovery import discover
 from cockpit.tuning.tuner import Tuner
 from tests.hosts.sshd import Sshd
@@ -109,8 +109,8 @@ async def test_changes_and_actions_work(server: Server, shell: Shell) -> None:
     assert server.bytes() == ORIGINAL and not server.locked()
     newest, oldest = await tuner.history(shell, "web1")
     assert (newest.state, oldest.state) == ("applied", "undone")
-    assert (await tuner.kept(shell, "web1", oldest)).files == applied.files
-    with pytest.raises(ChangeUndone, match="line 1 of it: KeepAlive must be On or"):
+    assert (await tuner.read_record(shell, "web1", oldest)).files == applied.files
+    with pytest.raises(ChangeRolledBack, match="line 1 of it: KeepAlive must be On or"):
         await tuner.apply(shell, "web1", [(server.keep_alive(), "${banana}")])
     assert server.bytes() == ORIGINAL and not server.locked()
     await tuner.act(shell, ServerAction(name="mark", host="web1", command=f": >{shlex.quote(str(server.state))}/acted"))
@@ -122,7 +122,7 @@ async def test_changes_and_actions_work(server: Server, shell: Shell) -> None:
 async def test_host_undoes_unconfirmed_change(server: Server, shell: Shell, sshd: Sshd) -> None:
     test = "[ -e once ] || { : >once; exec sleep 1000; }"
     knob = server.keep_alive(test=f"cd {shlex.quote(str(server.state))}; {test}")
-    applying = asyncio.ensure_future(Tuner(patience=Patience(reach=0.05)).apply(shell, "web1", [(knob, "Off")]))
+    applying = asyncio.ensure_future(Tuner(patience=Timeouts(reach=0.05)).apply(shell, "web1", [(knob, "Off")]))
     await until((server.state / "once").exists)
     sshd.cut()
     with suppress(Exception):
@@ -153,7 +153,7 @@ reload = "true"
         "p",
         "p.toml",
     )
-    findings = [finding.text for finding in await examine_host(profile, profile.hosts[0], sshd.ssh_config)]
+    findings = [finding.text for finding in await diagnose_host(profile, profile.hosts[0], sshd.ssh_config)]
     assert any(line.startswith("ssh web as ") for line in findings)
     assert "tail: command 'no-such-tool' not found" in findings
     assert f"KeepAlive = On  ({server.other}: KeepAlive)" in findings

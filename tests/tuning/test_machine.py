@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from cockpit.hosts.local import LocalShell
 from cockpit.model.errors import ChangeRefused
-from cockpit.setup.doctor_host import examine_changes
+from cockpit.setup.doctor_host import diagnose_changes
 from cockpit.tuning import scripts
 from cockpit.tuning.applied import ChangeFailed
-from cockpit.tuning.change_options import Patience
+from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.tuner import Tuner
 from tests.tuning.conftest import ORIGINAL, FaultyShell, Server, until
 from tests.tuning.test_pending import interrupted_change, tools
@@ -98,7 +98,7 @@ async def test_guard_runs_in_own_unit_with_login_environment(
 
     knob = server.keep_alive(test=f'printf "%s" "$OF_THE_LOGIN" >"{shown}"')
     with pytest.raises(ChangeFailed):
-        await Tuner(patience=Patience(reach=0.05)).apply(shell, "web1", [(knob, "Off")])
+        await Tuner(patience=Timeouts(reach=0.05)).apply(shell, "web1", [(knob, "Off")])
     (change,) = server.changes()
     guard = int((change / "pid").read_text().partition(":")[0])
     units = (server.root / "units").read_text()
@@ -142,20 +142,20 @@ async def test_undo_data_is_synced_before_files_are_replaced(
 
 
 async def test_doctor_reports_guard_disk_and_unfinished_changes(server: Server, shell: FaultyShell) -> None:
-    findings = [finding async for finding in examine_changes(shell, "web1")]
+    findings = [finding async for finding in diagnose_changes(shell, "web1")]
     assert [finding.level for finding in findings] == ["ok", "ok", "ok"]
     assert "survives a logout" in findings[0].text and "flushed to the disk" in findings[1].text
     change = await interrupted_change(server, shell)
-    *_, unfinished = [finding async for finding in examine_changes(shell, "web1")]
+    *_, unfinished = [finding async for finding in diagnose_changes(shell, "web1")]
     name = change.name.rpartition("-")[2]
     assert unfinished.level == "wrong" and f"change {name} of " in unfinished.text
     assert unfinished.todo == f"cockpit tune PROFILE undo {name} rolls it back"
-    await Tuner().give_up(shell, "web1", (await Tuner().history(shell, "web1"))[0])
+    await Tuner().force_undo(shell, "web1", (await Tuner().history(shell, "web1"))[0])
 
 
 async def test_doctor_warns_if_guard_ends_with_login(
     server: Server, unprivileged: LocalShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"{tools(server, busctl='echo b true')}:{os.environ['PATH']}")
-    first, *_ = [finding async for finding in examine_changes(unprivileged, "web1")]
+    first, *_ = [finding async for finding in diagnose_changes(unprivileged, "web1")]
     assert first.level == "wrong" and "KillUserProcesses=yes" in first.text and "enable-linger" in first.todo

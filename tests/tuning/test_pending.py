@@ -14,11 +14,11 @@ import pytest
 
 from cockpit.hosts.local import LocalShell
 from cockpit.hosts.shell import SH, Completed
-from cockpit.model.errors import ChangeRefused, ChangeUndone
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.events import Stage
 from cockpit.model.hosts import HostConfig
 from cockpit.tuning.applied import ChangeFailed
-from cockpit.tuning.change_options import Approval, Patience, Watch
+from cockpit.tuning.change_options import Approval, Timeouts, ChangeObserver
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import privileged
 from cockpit.tuning.tuner import Tuner
@@ -27,7 +27,7 @@ from tests.tuning.conftest import ENTRIES, ORIGINAL, FaultyShell, Server, until
 OFF = b"KeepAlive Off"
 
 
-class RecordingWatch(Watch):
+class RecordingWatch(ChangeObserver):
     def __init__(self) -> None:
         self.plans: list[Plan] = []
         self.stages: list[tuple[Stage, float | None]] = []
@@ -72,7 +72,7 @@ async def test_user_confirmation_keeps_change(server: Server, shell: FaultyShell
 async def test_unconfirmed_change_is_undone(
     server: Server, shell: FaultyShell, reply: bool | None, message: str
 ) -> None:
-    with pytest.raises(ChangeUndone, match=f"KeepAlive: {message}; rolled back and reloaded"):
+    with pytest.raises(ChangeRolledBack, match=f"KeepAlive: {message}; rolled back and reloaded"):
         await Tuner().apply(
             shell,
             "web1",
@@ -90,7 +90,7 @@ async def test_host_undoes_change_confirmed_too_late(server: Server, shell: Faul
         await until(lambda: not server.locked())
         return True
 
-    with pytest.raises(ChangeUndone, match="the confirmation came too late; rolled back"):
+    with pytest.raises(ChangeRolledBack, match="the confirmation came too late; rolled back"):
         await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")], approval=Approval(60, too_late))
     assert server.bytes() == ORIGINAL and server.reloads == 2
 
@@ -118,7 +118,7 @@ async def interrupted_change(server: Server, shell: FaultyShell) -> Path:
     """A change whose cockpit and guard are gone, like after a restart of the host."""
     shell.cut_before.update(range(7, 1000))
     with pytest.raises(ChangeFailed):
-        await Tuner(patience=Patience(reach=0.05)).apply(shell, "web1", [(server.keep_alive(), "Off")])
+        await Tuner(patience=Timeouts(reach=0.05)).apply(shell, "web1", [(server.keep_alive(), "Off")])
     shell.cut_before.clear()
     (change,) = server.changes()
     guard = int((change / "pid").read_text().partition(":")[0])
@@ -142,11 +142,11 @@ async def test_unfinished_change_is_reported_and_can_be_undone(server: Server, s
         await Tuner().apply(shell, "web1", [(server.knob(), "30")])
     (past,) = await Tuner().history(shell, "web1")
     assert (past.state, past.change) == ("left half done", str(change))
-    await Tuner().give_up(shell, "web1", past)
+    await Tuner().force_undo(shell, "web1", past)
     assert server.bytes() == ORIGINAL and not server.locked()
     assert [past.state for past in await Tuner().history(shell, "web1")] == ["rolled back"]
     with pytest.raises(ChangeRefused, match=r"applied: No such file"):
-        await Tuner().kept(shell, "web1", past)
+        await Tuner().read_record(shell, "web1", past)
 
 
 @pytest.mark.parametrize("state", ["gone", "never armed"])
@@ -197,7 +197,7 @@ async def test_history_has_user_state_and_settings(server: Server, shell: Faulty
     await tuner.apply(shell, "web1", [(server.keep_alive(), "Off")])
     (past,) = await tuner.history(shell, "web1")
     assert (past.about.who, past.state, past.about.settings[0].new) == ("adam@here", "applied", "Off")
-    applied = await tuner.kept(shell, "web1", past)
+    applied = await tuner.read_record(shell, "web1", past)
     await Tuner().undo(shell, applied)
     assert server.bytes() == ORIGINAL
     assert [past.state for past in await tuner.history(shell, "web1")] == ["applied", "undone"]
@@ -279,7 +279,7 @@ async def test_change_works_with_busybox_only(server: Server) -> None:
     assert server.other.read_bytes() == OFF and not server.locked()
     await tuner.undo(shell, applied)
     assert server.bytes() == ORIGINAL
-    with pytest.raises(ChangeUndone, match=r"failed: exit status .*, no message; rolled back"):
+    with pytest.raises(ChangeRolledBack, match=r"failed: exit status .*, no message; rolled back"):
         await tuner.apply(
             shell, "web1", [(server.keep_alive(test="! grep -q Off " + shlex.quote(str(server.other))), "Off")]
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.model.hosts import HostConfig
-from cockpit.setup.profile_draft import Surveyed
+from cockpit.setup.profile_draft import HostSurvey
 from cockpit.tuning.server_discovery import DiscoveredHost
 
 
@@ -18,5 +18,5 @@ from cockpit.tuning.server_discovery import DiscoveredHost
     ],
 )
 def test_container_behind_published_port_is_suggested(listener: str, advice: str) -> None:
-    host = DiscoveredHost("root", (), None, (), (), strangers=(listener,))
-    assert advice in Surveyed(HostConfig(name="web1"), host).words
+    host = DiscoveredHost("root", (), None, (), (), unknown_listeners=(listener,))
+    assert advice in HostSurvey(HostConfig(name="web1"), host).words

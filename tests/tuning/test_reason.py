@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.tuning.effect import gave_up
+from cockpit.tuning.effect import failure_line
 from cockpit.tuning.reason import last_part, useful_line
 
 APACHE = b"""\
@@ -71,4 +71,4 @@ _APACHE = "[Mon Nov 23 11:41:48.636126 2026] [{}:alert] [pid 26178:tid 26178] {}
     ],
 )
 def test_fatal_startup_error_is_found_in_log(log: str, reason: str) -> None:
-    assert gave_up(log) == reason
+    assert failure_line(log) == reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.hosts.shell import SH, Completed
-from cockpit.model.errors import ChangeUndone
+from cockpit.model.errors import ChangeRolledBack
 from cockpit.tuning.applied import ChangeFailed
 from cockpit.tuning.change_options import ChangeOptions, Failure
 from cockpit.tuning.plan import Plan
@@ -56,7 +56,7 @@ class Truncating(FaultyShell):
 async def test_a_change_is_not_confirmed_by_a_truncated_record(server: Server) -> None:
     """Without its record, nobody could undo it."""
     shell = Truncating()
-    with pytest.raises(ChangeUndone, match="its record arrived incomplete"):
+    with pytest.raises(ChangeRolledBack, match="its record arrived incomplete"):
         await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
     await shell.close()
     assert server.bytes() == ORIGINAL
@@ -72,7 +72,7 @@ class Killing(FaultyShell):
 
 async def test_a_file_that_a_killed_commit_replaced_is_rolled_back(server: Server) -> None:
     shell = Killing()
-    with pytest.raises(ChangeUndone, match="rolled back"):
+    with pytest.raises(ChangeRolledBack, match="rolled back"):
         await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
     await shell.close()
     assert server.bytes() == ORIGINAL

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError
 from cockpit.model.knobs import SECRET, Knob
 from cockpit.tuning.tuner import Tuner
 from tests.tuning.conftest import FaultyShell, Server, until
@@ -62,7 +62,7 @@ async def test_secret_value_is_in_no_command_line(server: Server, shell: FaultyS
     applied = await Tuner().apply(shell, "web1", [(knob, NEW)])
     assert (server.state / "token").read_text() == f"{NEW}\n"
     await Tuner().undo(shell, applied)
-    with pytest.raises(ChangeUndone):
+    with pytest.raises(ChangeRolledBack):
         await Tuner().apply(shell, "web1", [(secret(server, test=f"{wait_for_reader(server)}; exit 1"), NEW)])
     assert (server.state / "token").read_text() == f"{OLD}\n"
     enabled.unlink()

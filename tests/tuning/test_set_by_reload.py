@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.model.errors import ChangeUndone
+from cockpit.model.errors import ChangeRolledBack
 from cockpit.model.knobs import Knob, Setting
-from cockpit.tuning.change_options import Patience
+from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.tuner import Tuner
 from tests.tuning.conftest import FaultyShell, Server
 
@@ -61,8 +61,8 @@ async def test_value_may_become_active_after_reload(knob: Knob, server: Server, 
 
 
 async def test_ignored_value_is_rolled_back(knob: Knob, shell: FaultyShell) -> None:
-    with pytest.raises(ChangeUndone, match="workers: it is still 2: the host ignored 8"):
-        await Tuner(patience=Patience(effect=0.5)).apply(shell, "web1", [(with_commands(knob, reload="true"), "8")])
+    with pytest.raises(ChangeRolledBack, match="workers: it is still 2: the host ignored 8"):
+        await Tuner(patience=Timeouts(effect=0.5)).apply(shell, "web1", [(with_commands(knob, reload="true"), "8")])
     assert text_of(knob) == TEXT
 
 

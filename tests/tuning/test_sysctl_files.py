@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.model.errors import ChangeRefused, ChangeUndone
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.knobs import Knob
 from cockpit.tuning.applied import ChangeFailed
 from cockpit.tuning.tuner import Tuner
@@ -83,7 +83,7 @@ async def test_changes_of_created_file_are_undone_in_any_order(file: SysctlFile,
 
 
 async def test_rollback_removes_created_file(file: SysctlFile, shell: FaultyShell) -> None:
-    with pytest.raises(ChangeUndone, match="rolled back"):
+    with pytest.raises(ChangeRolledBack, match="rolled back"):
         await Tuner().apply(shell, "web1", [(file.knob(test="echo 'cannot: no' >&2; exit 1"), "4096")])
     assert file.entries() == []
 

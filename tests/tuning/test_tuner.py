@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cockpit.model.errors import ChangeRefused, ChangeUndone
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.knobs import Knob, Setting
-from cockpit.tuning.applied import Applied, ChangeFailed
-from cockpit.tuning.change_options import Patience
+from cockpit.tuning.applied import AppliedChange, ChangeFailed
+from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.tuner import Tuner
 from tests.tuning.conftest import ENTRIES, ORIGINAL, OTHER, PREFORK, FaultyShell, Server, UnprivilegedShell
 
@@ -39,7 +39,7 @@ async def test_change_modifies_only_value_bytes(server: Server, shell: FaultyShe
     assert server.active.read_bytes() == CHANGED + OTHER and server.reloads == 1
     assert applied.settings == (Setting(knob="MaxSpareServers", old="10", new="30"),)
     assert applied.notes == ()
-    assert msgspec.json.decode(msgspec.json.encode(applied), type=Applied) == applied
+    assert msgspec.json.decode(msgspec.json.encode(applied), type=AppliedChange) == applied
 
 
 async def test_backup_is_complete_and_private(server: Server, shell: FaultyShell) -> None:
@@ -136,12 +136,12 @@ async def test_duplicate_directive_is_noted(server: Server, shell: FaultyShell) 
 
 
 async def test_failed_test_rolls_back_all_files(server: Server, shell: FaultyShell) -> None:
-    with pytest.raises(ChangeUndone) as undone:
+    with pytest.raises(ChangeRolledBack) as undone:
         await Tuner().apply(shell, "web1", [(server.knob(), "30"), (server.keep_alive(test="false"), "Off")])
     assert "false failed: exit status 1, no message; rolled back (false fails without the change too)" in str(
         undone.value
     )
-    with pytest.raises(ChangeUndone) as undone:
+    with pytest.raises(ChangeRolledBack) as undone:
         await Tuner().apply(shell, "web1", [(server.knob(), "30"), (server.keep_alive(), "${banana}")])
     message = str(undone.value)
     assert message.startswith("MaxSpareServers, KeepAlive: cd ")
@@ -162,7 +162,7 @@ async def test_each_command_runs_once(server: Server, shell: FaultyShell) -> Non
 
 async def test_failed_reload_rolls_back_and_reloads_again(server: Server, shell: FaultyShell) -> None:
     reload = f"{server.reload}; ! grep -q Off '{server.other}' || {{ echo cannot: it says no >&2; exit 3; }}"
-    with pytest.raises(ChangeUndone, match="failed: cannot: it says no; rolled back and reloaded"):
+    with pytest.raises(ChangeRolledBack, match="failed: cannot: it says no; rolled back and reloaded"):
         await Tuner().apply(shell, "web1", [(server.keep_alive(reload=reload), "Off")])
     assert server.bytes() == ORIGINAL and server.reloads == 2
     assert server.active.read_bytes() == PREFORK + OTHER
@@ -175,8 +175,8 @@ async def test_reload_failing_after_rollback_is_reported(server: Server, shell: 
 
 
 async def test_hung_command_times_out(server: Server, shell: FaultyShell) -> None:
-    tuner = Tuner(patience=Patience(command=0.2))
-    with pytest.raises(ChangeUndone, match=r"sleep 1000 failed: it did not end within 0\.2 s; rolled back"):
+    tuner = Tuner(patience=Timeouts(command=0.2))
+    with pytest.raises(ChangeRolledBack, match=r"sleep 1000 failed: it did not end within 0\.2 s; rolled back"):
         await tuner.apply(shell, "web1", [(server.keep_alive(test="sleep 1000"), "Off")])
     assert server.bytes() == ORIGINAL
 
@@ -200,11 +200,11 @@ async def test_delayed_effect_is_waited_for(server: Server, shell: FaultyShell) 
             return "http://web1/ answers 503"
         return "http://web1/ answers 503" if reload_counts.count(1) in (1, 2) else ""
 
-    tuner = Tuner(probe, Patience(effect=1.0))
+    tuner = Tuner(probe, Timeouts(effect=1.0))
     await tuner.apply(shell, "web1", [(server.knob(), "30")])
     assert reload_counts[0] == 0 and reload_counts.count(1) == 5  # two failures, then three successes
     with pytest.raises(
-        ChangeUndone, match=r"it did not become active: http://web1/ answers 503; rolled back and reloaded"
+        ChangeRolledBack, match=r"it did not become active: http://web1/ answers 503; rolled back and reloaded"
     ):
         await tuner.apply(shell, "web1", [(server.knob(), "40")])
     assert server.target.read_bytes() == CHANGED and server.active.read_bytes() == CHANGED + OTHER

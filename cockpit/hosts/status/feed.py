@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from httpcore import default_ssl_context
 
-from cockpit.hosts.fault import fault
+from cockpit.hosts.fault import internal_error
 from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.status.fetch import HttpPage, fetch
@@ -17,7 +17,7 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError
 from cockpit.model.events import AnyEvent, StatusRead
 from cockpit.model.hosts import StatusKind, StatusPage
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.servers.registry import STATUS_PAGES
 from cockpit.servers.status import NotThePageError, PageMetrics, bounded
 
@@ -48,7 +48,7 @@ class PageFeed:
             except HostError as error:
                 self._report(began, PageMetrics({}, {}), error.problem)
             except Exception as error:
-                self._report(began, PageMetrics({}, {}), fault(error))
+                self._report(began, PageMetrics({}, {}), internal_error(error))
             await asyncio.sleep(max(0.0, began + interval - self._clock.now()))
 
     def _report(self, began: float, page: PageMetrics, detail: str = "") -> None:
@@ -87,6 +87,6 @@ def _refused(page: StatusPage, fetched: HttpPage) -> str:
         case 404:
             return f"404: {STATUS_PAGES[page.kind].not_found}"
         case status if fetched.location:
-            return f"{status}: redirected to {neutral(fetched.location, 200)}; redirects are not followed"
+            return f"{status}: redirected to {sanitize(fetched.location, 200)}; redirects are not followed"
         case status:
             return f"{status} instead of the page"

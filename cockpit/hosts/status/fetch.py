@@ -14,9 +14,9 @@ from anyio import BrokenResourceError, EndOfStream
 from anyio.abc import ByteStream
 from anyio.streams.tls import TLSStream
 
-from cockpit.hosts.shell import Shell, Wire
+from cockpit.hosts.shell import Shell, HostConnection
 from cockpit.model.errors import HostError
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 
 # Maximum bytes of a status page.
 MOST_BYTES = 1024 * 1024
@@ -60,12 +60,12 @@ async def fetch(
         raise HostError(f"no response within {timeout:g} s") from None
     except ssl.SSLError as error:
         why = getattr(error, "verify_message", "") or error.reason or str(error)
-        raise HostError(f"TLS: {neutral(why, 200)}") from None
+        raise HostError(f"TLS: {sanitize(why, 200)}") from None
     except (BrokenResourceError, EndOfStream, httpcore.ProtocolError, OSError) as error:
-        why = neutral(str(error), 200) or "the connection was closed"
+        why = sanitize(str(error), 200) or "the connection was closed"
         raise HostError(f"no HTTP response: {why}") from None
     except (httpcore.UnsupportedProtocol, TypeError, ValueError) as error:
-        raise HostError(f"cannot be requested: {neutral(str(error), 200)}") from None
+        raise HostError(f"cannot be requested: {sanitize(str(error), 200)}") from None
 
 
 def _url(url: str) -> httpcore.URL:
@@ -93,7 +93,7 @@ class _Backend(httpcore.AsyncNetworkBackend):
 class _WireStream(ByteStream):
     """A connection of the host as a stream of anyio, which adds TLS."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: HostConnection) -> None:
         self._wire = wire
 
     async def receive(self, max_bytes: int = CHUNK) -> bytes:

@@ -6,7 +6,7 @@ import shlex
 
 from cockpit.hosts.shell import Shell
 from cockpit.model.errors import HostError
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 
 # "$1" is the socket, "$2" the request. Servers close the connection after their response. socat gets only plain paths,
 # because other characters may start options or another address such as a command.
@@ -46,5 +46,5 @@ async def ask_socket(
         lines = done.stderr.decode("utf-8", "replace").split("\n")
         why = next((line.strip() for line in lines if line.strip()), "no response")
         hint = "; log in as root or a member of its group" if "denied" in why else ""
-        raise HostError(f"{path}: {neutral(why, 200)}{hint}")
+        raise HostError(f"{path}: {sanitize(why, 200)}{hint}")
     return done.stdout

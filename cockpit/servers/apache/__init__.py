@@ -21,7 +21,7 @@ from cockpit.servers.kind import (
     StatusAddress,
     running,
 )
-from cockpit.servers.startup import Startup, absolute, command, doubt, last, options
+from cockpit.servers.startup import Startup, absolute, command, uncertainty, last, options
 
 MODULES = "/etc/apache2/mods-enabled"
 _MPMS = ("prefork", "worker", "event")
@@ -72,7 +72,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
             command(process.program or process.name, *flags, *words) for words in (("-t",), ("-k", "graceful"))
         )
     certain = process if build is not None else process._replace(is_certain=False)
-    reason = doubt(certain, file, not last(given, "f").startswith("/"))
+    reason = uncertainty(certain, file, not last(given, "f").startswith("/"))
     return Startup("apache", (file,) if file else (), root, test, reload, reason)
 
 

@@ -19,8 +19,8 @@ from cockpit.servers.editing import (
     Insertion,
     Location,
     Statement,
-    checked,
-    deeper,
+    encode_line,
+    nested_indent,
     excerpt,
     last_line,
 )
@@ -54,7 +54,7 @@ class ApacheGrammar(Grammar):
         return found
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
-        raw = checked(value)
+        raw = encode_line(value)
         if raw.endswith(b"\\"):
             raise ConfigError("a value must not end in a backslash: it would join the next line")
         if not all(word.closed for word in words(raw)):
@@ -195,4 +195,4 @@ def _insertion(text: bytes, directive: str, survey: _Survey) -> Insertion:
     opening = survey.block.line
     outer = opening.body[: len(opening.body) - len(opening.body.lstrip(SPACE))]
     ending = b"\r\n" if text[: opening.end].endswith(b"\r\n") else b"\n"
-    return Insertion(survey.close, (survey.indent or deeper(outer)) + name, ending)
+    return Insertion(survey.close, (survey.indent or nested_indent(outer)) + name, ending)

@@ -17,7 +17,7 @@ from cockpit.servers.caddy.status import STATUS
 from cockpit.servers.editing import ConfigError
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress, running
-from cockpit.servers.startup import Startup, absolute, command, doubt
+from cockpit.servers.startup import Startup, absolute, command, uncertainty
 from cockpit.servers.upstreams import socket_path
 
 _CONFIG = "/etc/caddy/Caddyfile"
@@ -63,20 +63,20 @@ def _startup(process: Process, inventory: Inventory) -> Startup | None:
     """Find the file of `caddy run`, by default the Caddyfile in its working directory."""
     verb, given = _parsed(process)
     if verb in _WITHOUT_FILE:
-        return Startup("caddy", (), "", doubt="its options are on its command line, not in a file")
+        return Startup("caddy", (), "", uncertainty="its options are on its command line, not in a file")
     if verb != "run":
         return None
     named = given.get("config", "")
     file = absolute(named or "Caddyfile", process.directory) if named != "-" else ""
     files = (file,) if file else ()
-    why, root = doubt(process, file, not named), posixpath.dirname(file)
+    why, root = uncertainty(process, file, not named), posixpath.dirname(file)
     text = inventory.texts.get(file)
     admin = _DEFAULT_ADMIN if text is None else _admin(text)
     # The file, or a file that it imports, can contain {$NAME}.
     needs_environment = text is None or _VARIABLE in text or "import" in text
     obstacle = _environment_obstacle(process, given) if needs_environment else ""
     if fixed := _fixed(given, file, admin) or ("" if process.unit else obstacle):
-        return Startup("caddy", files, root, doubt=why, fixed=fixed)
+        return Startup("caddy", files, root, uncertainty=why, read_only_reason=fixed)
     adapt, test, reload = _commands(process, file, admin, needs_environment and not obstacle)
     compare = "" if obstacle else comparison(adapt, file)
     return Startup("caddy", files, root, test, reload, why, compare=compare)

@@ -17,7 +17,7 @@ from cockpit.servers.editing import (
     Grammar,
     Insertion,
     Location,
-    checked,
+    encode_line,
     line_ending,
     new_line,
 )
@@ -41,10 +41,10 @@ class CaddyGrammar(Grammar):
         if path in _CREATED and not ends:
             return Location((), lambda: _with_blocks(text, name, path, block_items))
         location = blocks.locate(text, name, path, block_items, _STYLE)
-        if len(location.found) > 1 and name not in self.including:
-            times = len(location.found)
+        if len(location.statements) > 1 and name not in self.including:
+            times = len(location.statements)
             raise ConfigError(
-                f"{name} is set {times} times in this section; change it by hand", location.found[-1].line
+                f"{name} is set {times} times in this section; change it by hand", location.statements[-1].line
             )
         if not path:
             return location._replace(insertion=_no_section)
@@ -60,7 +60,7 @@ class CaddyGrammar(Grammar):
         return [(path.split()[0].strip("\"'`"), line) for path, line in super().includes(text, section) if path]
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
-        raw = checked(value)
+        raw = encode_line(value)
         words = list(tokens(raw))
         if any(word.text in (b"{", b"}") for word in words):
             raise ConfigError("a value must not contain { or }: Caddy reads them as a block, even in quotes")

@@ -17,7 +17,7 @@ _DIRECTIVES = "MinSpareServers MaxSpareServers MaxRequestsPerChild MaxClients"
 def _startup(process: Process, inventory: Inventory) -> Startup:
     """Find the configuration file, the last argument."""
     if len(process.command) < 2:
-        return Startup("apache", (), "", doubt="its command line cannot be read")
+        return Startup("apache", (), "", uncertainty="its command line cannot be read")
     file = process.command[-1]
     test = f"{shlex.quote(process.command[0])} -m cockpit.demo.webserver -t {shlex.quote(file)}"
     # The parent is the oldest process of that name.

@@ -13,7 +13,7 @@ from cockpit.servers.gunicorn.settings import SETTINGS
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StartSetting, running
 from cockpit.servers.settings import Impact, KnownSetting
-from cockpit.servers.startup import Startup, absolute, command, doubt, signal_command
+from cockpit.servers.startup import Startup, absolute, command, uncertainty, signal_command
 
 _NAMES = ("gunicorn", "gunicorn3")
 # The configuration file without -c, in the working directory.
@@ -97,7 +97,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     python = next((word for word in process.command[:1] if word.startswith("/")), process.program)
     test = f"cd {shlex.quote(process.directory or '/')} && {command(python, '-c', _CHECK, file)}"
     root = posixpath.dirname(file) if file else ""
-    why = doubt(process, file, False)
+    why = uncertainty(process, file, False)
     return Startup("gunicorn", (file,) if file else (), root, test, reload, why, overridden=_overridden(process))
 
 

@@ -13,7 +13,7 @@ from cockpit.servers.editing import (
     Location,
     Statement,
     check_text,
-    checked,
+    encode_line,
     line_end,
     new_line,
     whole_lines,
@@ -40,7 +40,7 @@ class GunicornGrammar(Grammar):
         return Location(found, lambda: new_line(text, len(text), name.encode() + b" = "))
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
-        raw = checked(value)
+        raw = encode_line(value)
         if value.lower() in _WORDS:
             return _WORDS[value.lower()]
         if _is_number(value):

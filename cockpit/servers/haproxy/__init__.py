@@ -15,7 +15,7 @@ from cockpit.servers.haproxy.settings import SETTINGS
 from cockpit.servers.haproxy.status import STATUS
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress, running
-from cockpit.servers.startup import Startup, absolute, command, doubt, signal_command
+from cockpit.servers.startup import Startup, absolute, command, uncertainty, signal_command
 
 _CONFIG = "/etc/haproxy/haproxy.cfg"
 # The file to which Debian's rsyslog writes HAProxy's messages.
@@ -52,7 +52,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     program = "haproxy" if program == "/usr/sbin/haproxy" else program
     test = command(program, "-c", *(part for file in chosen for part in ("-f", file)))
     return Startup(
-        "haproxy", chosen, directory, test, _reload(process, chosen, pid_file), doubt(process, *_main_file(files))
+        "haproxy", chosen, directory, test, _reload(process, chosen, pid_file), uncertainty(process, *_main_file(files))
     )
 
 

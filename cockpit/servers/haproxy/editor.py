@@ -19,7 +19,7 @@ from cockpit.servers.editing import (
     Insertion,
     Location,
     check_text,
-    checked,
+    encode_line,
     line_end,
     line_number,
 )
@@ -71,7 +71,7 @@ class HaproxyGrammar(Grammar):
         return found
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
-        raw = checked(value)
+        raw = encode_line(value)
         words = list(_words(raw, 0, len(raw)))
         if not words or words[-1].end != len(raw) or any(not word.closed for word in words):
             raise ConfigError(
@@ -130,8 +130,8 @@ def _as_flag(text: bytes, name: str, location: Location) -> Location:
         return place._replace(before=place.before.removesuffix(name.encode() + _STYLE.assign))
 
     found = (
-        statement._replace(shown="off" if text.startswith(_NO, statement.value[0]) else "on", bare=False)
-        for statement in location.found
+        statement._replace(shown="off" if text.startswith(_NO, statement.value[0]) else "on", has_no_value=False)
+        for statement in location.statements
     )
     return Location(tuple(found), insertion)
 

@@ -20,7 +20,7 @@ from cockpit.servers.editing import (
     Span,
     Statement,
     check_text,
-    checked,
+    encode_line,
     excerpt,
     line_number,
     new_line,
@@ -50,7 +50,7 @@ class KeyValueGrammar(Grammar):
         return Location(statements, lambda: _insertion(text, name, section, parsed))
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
-        raw = checked(value)
+        raw = encode_line(value)
         if raw[:1] in (b"#", b";") or raw.endswith(b"\\"):
             raise ConfigError("a value must not start with # or ;, or end in a backslash")
         return raw
@@ -62,7 +62,7 @@ class KeyValueGrammar(Grammar):
 
 def spell_for_shell(value: str, like: bytes | None = None) -> bytes:
     """Quote the value for a shell. Raises ConfigError if the old value is the output of a command."""
-    raw = checked(value, may_be_empty=True)
+    raw = encode_line(value, may_be_empty=True)
     kept = _variables(like)
     if like and like.startswith(b"'"):
         return b"'" + raw.replace(b"'", b"'\\''") + b"'"
@@ -148,8 +148,8 @@ def _as_shell(text: bytes) -> ShellText | None:
 def _in_shell(text: bytes, assignment: shell_grammar.ShellAssignment) -> _KeyLine:
     start = text.rfind(b"\n", 0, assignment.start) + 1
     feed = text.find(b"\n", assignment.value[1])
-    refused = "its value is an array or the output of a command" if assignment.made_up else ""
-    if assignment.one_command:
+    refused = "its value is an array or the output of a command" if assignment.is_computed else ""
+    if assignment.is_prefix:
         refused = "it is set for one command only"
     return _KeyLine(start, len(text) if feed < 0 else feed + 1, assignment.value, None, assignment.append, refused)
 
@@ -160,7 +160,7 @@ def _in_plain(text: bytes, key: str, plain: PlainText) -> list[_KeyLine]:
     for line in plain.lines:
         if line.key.decode("utf-8", "replace") in names:
             refused = "it is inside a quoted value, or a quote is never closed" if line.quoted else ""
-            if line.several:
+            if line.is_multiline:
                 refused = "its value spans several lines"
             found.append(_KeyLine(line.start, line.end, line.value, line.section, line.append, refused))
     return found

@@ -35,7 +35,7 @@ class PlainLine(NamedTuple):
     value: tuple[int, int]
     section: str | None
     append: bool
-    several: bool
+    is_multiline: bool
     quoted: bool
 
 

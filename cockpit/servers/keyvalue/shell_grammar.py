@@ -33,8 +33,8 @@ class ShellAssignment(NamedTuple):
     start: int
     value: tuple[int, int]
     append: bool
-    made_up: bool
-    one_command: bool = False
+    is_computed: bool
+    is_prefix: bool = False
 
 
 class ShellText(NamedTuple):
@@ -186,7 +186,7 @@ class _Reader:
         self._command = False
         self._declares = word in _DECLARES
         for number in range(self._statement, len(self._found)):
-            self._found[number] = self._found[number]._replace(one_command=True)
+            self._found[number] = self._found[number]._replace(is_prefix=True)
         labels = self._text[end : end + 1] in (b")", b"(")
         if self._unknown is None and not labels and not self._declares and word not in _COMMANDS:
             self._unknown = at

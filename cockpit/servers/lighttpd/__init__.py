@@ -13,7 +13,7 @@ from cockpit.servers.lighttpd.editor import LighttpdGrammar
 from cockpit.servers.lighttpd.evidence import SHOWN
 from cockpit.servers.lighttpd.settings import SETTINGS
 from cockpit.servers.lighttpd.status import STATUS
-from cockpit.servers.startup import Startup, absolute, command, doubt, last, options, signal_command
+from cockpit.servers.startup import Startup, absolute, command, uncertainty, last, options, signal_command
 
 _CONFIG = "/etc/lighttpd/lighttpd.conf"
 _LOG = "/var/log/lighttpd/error.log"
@@ -38,7 +38,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
         reload = command("systemctl", "reload", process.unit)
     program = process.program if process.program not in ("", "/usr/sbin/lighttpd") else "lighttpd"
     test = command(program, "-tt", "-f", file)
-    reason = doubt(process, file, "f" not in given)
+    reason = uncertainty(process, file, "f" not in given)
     return Startup(
         "lighttpd", (file,) if file else (), posixpath.dirname(file), test, reload, reason, process.directory
     )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from cockpit.servers import blocks
 from cockpit.servers.blocks import BlockItem, BlockPath, BlockStyle
-from cockpit.servers.editing import ConfigError, Grammar, Location, check_text, checked, excerpt, line_number
+from cockpit.servers.editing import ConfigError, Grammar, Location, check_text, encode_line, excerpt, line_number
 
 _TOKEN = re.compile(
     rb'[ \t\r\v\f]+|#[^\n]*|"(?:\\.|[^"\\])*"?|\+=|:=|=>|==|=~|!=|!~|[\n{}()=+]|[^\s#"{}()=+:!]+|.', re.DOTALL
@@ -36,14 +36,14 @@ class LighttpdGrammar(Grammar):
                 raise ConfigError(f"{name} += adds to its value; change it by hand", line_number(text, item.begin))
         location = blocks.locate(text, name, path, items, _STYLE)
         return location._replace(
-            found=tuple(statement._replace(shown=_shown(statement.shown)) for statement in location.found)
+            statements=tuple(statement._replace(shown=_shown(statement.shown)) for statement in location.statements)
         )
 
     def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
         return blocks.sections_of(_items(text), names, _STYLE)
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
-        raw = checked(value)
+        raw = encode_line(value)
         quoted = like is not None and _QUOTED_WORD.fullmatch(like) is not None
         if _BARE.fullmatch(raw) and not quoted:
             return raw

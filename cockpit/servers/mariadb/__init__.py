@@ -12,7 +12,7 @@ from cockpit.servers.kind import CandidateKnob, RunningServer, ServerKind, Statu
 from cockpit.servers.mariadb.editor import MariadbGrammar
 from cockpit.servers.mariadb.settings import SETTINGS
 from cockpit.servers.mariadb.status import STATUS
-from cockpit.servers.startup import Startup, absolute, command, doubt
+from cockpit.servers.startup import Startup, absolute, command, uncertainty
 
 _NAMES = ("mariadbd",)
 # Read in this order unless --defaults-file names one.
@@ -46,7 +46,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     test = _TEST.format(command(process.program or process.name, *flags, "--help", "--verbose"))
     restart = command("systemctl", "restart", process.unit) if process.unit else "service mariadb restart"
     root = posixpath.dirname(files[0]) if files else ""
-    reason = doubt(process, files[0] if files else "", False)
+    reason = uncertainty(process, files[0] if files else "", False)
     return Startup("mariadb", files, root, test, "" if flags and not process.unit else restart, reason)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cockpit.servers.editing import UndecidedValue, check_text, line_number
+from cockpit.servers.editing import AmbiguousValue, check_text, line_number
 from cockpit.servers.ini import IniGrammar
 
 # Groups that all versions of the server read: https://mariadb.com/kb/en/configuring-mariadb-with-option-files/
@@ -21,7 +21,7 @@ class MariadbGrammar(IniGrammar):
 
     def counts(self, section: str, key: str, wanted: str) -> bool:
         if _VERSIONED.fullmatch(section):
-            raise UndecidedValue(f"{key} is in [{section}], which only this version reads; change it by hand")
+            raise AmbiguousValue(f"{key} is in [{section}], which only this version reads; change it by hand")
         return section in GROUPS if wanted in GROUPS else section == wanted
 
     def includes(self, text: bytes, section: str | None) -> list[tuple[str, int]]:

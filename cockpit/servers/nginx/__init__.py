@@ -14,7 +14,7 @@ from cockpit.servers.nginx.evidence import SHOWN
 from cockpit.servers.nginx.logs import parse as parse_access
 from cockpit.servers.nginx.settings import SETTINGS
 from cockpit.servers.nginx.status import STATUS
-from cockpit.servers.startup import Startup, absolute, command, doubt
+from cockpit.servers.startup import Startup, absolute, command, uncertainty
 
 _ZONE = re.compile(r"\bproxy_cache_path\s[^;]{1,400}?\bkeys_zone=([\w.-]{1,100})")
 _LOG = "/var/log/nginx/error.log"
@@ -47,7 +47,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     if set(names).difference(_DAEMON):
         if process.origin == "user":
             why = "another user started it, with directives on its command line: log in as that user"
-            return Startup("nginx", (), "", doubt=why)
+            return Startup("nginx", (), "", uncertainty=why)
         flags += ["-g", directives]
     # Debian's program is always in the PATH.
     program = process.program if process.program not in ("", "/usr/sbin/nginx") else "nginx"
@@ -59,7 +59,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
         root=posixpath.dirname(file),
         test=command(program, "-t", *flags),
         reload=command(program, "-s", "reload", *flags),
-        doubt=doubt(certain, file, needs_build),
+        uncertainty=uncertainty(certain, file, needs_build),
         prefix=prefix,
     )
 

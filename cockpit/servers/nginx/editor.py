@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cockpit.servers import blocks
 from cockpit.servers.blocks import BlockItem, BlockPath, BlockStyle
-from cockpit.servers.editing import ConfigError, Grammar, Location, Span, check_text, checked, excerpt, line_number
+from cockpit.servers.editing import ConfigError, Grammar, Location, Span, check_text, encode_line, excerpt, line_number
 
 _SPACE = b" \t\r\n"
 _SPECIAL = b";{}"
@@ -34,7 +34,7 @@ class NginxGrammar(Grammar):
         return blocks.sections_of(_items(text), names, _STYLE)
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
-        raw = checked(value)
+        raw = encode_line(value)
         tokens = list(_tokens(raw))
         if any(token.special or raw[token.start : token.start + 1] == b"#" for token in tokens):
             raise ConfigError("a value must not contain ;, {, } or a # that starts a comment; put text in quotes")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cockpit.servers.kind import StartSetting, on_command_line
+from cockpit.servers.kind import StartSetting, command_line_kind
 from cockpit.servers.settings import Impact, KnownSetting, integer
 
 # https://docs.libuv.org/en/v1.x/threadpool.html, https://nodejs.org/api/cli.html
@@ -24,4 +24,4 @@ AT_START = (
         ("--max-old-space-size",),
     ),
 )
-KIND = on_command_line("Node.js", "node", "node", "nodejs", at_start=AT_START)
+KIND = command_line_kind("Node.js", "node", "node", "nodejs", at_start=AT_START)

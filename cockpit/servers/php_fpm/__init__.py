@@ -14,7 +14,7 @@ from cockpit.servers.php_fpm.evidence import SHOWN
 from cockpit.servers.php_fpm.logs import PARTIAL_LOG
 from cockpit.servers.php_fpm.settings import SETTINGS
 from cockpit.servers.php_fpm.status import STATUS
-from cockpit.servers.startup import Startup, command, doubt, signal_command
+from cockpit.servers.startup import Startup, command, uncertainty, signal_command
 
 _NAMES = "php-fpm*"
 _DEBIAN = re.compile(r"/etc/php/(\d\.\d{1,2})/fpm/php-fpm\.conf")
@@ -49,7 +49,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
         reload = signal_command("USR2", process) if title else ""
     files = (file, *_ini_files(file, inventory.builds.get(process.program, ""))) if file else ()
     test = command(process.program or process.name, "-t", "-y", file)
-    return Startup("php-fpm", files, posixpath.dirname(file), test, reload, doubt(process, file, False))
+    return Startup("php-fpm", files, posixpath.dirname(file), test, reload, uncertainty(process, file, False))
 
 
 def _ini_files(file: str, build: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cockpit.servers.editing import UndecidedValue
+from cockpit.servers.editing import AmbiguousValue
 from cockpit.servers.ini import IniGrammar
 
 # Sections of php.ini that apply to a single host or directory.
@@ -17,5 +17,5 @@ class PhpFpmGrammar(IniGrammar):
 
     def counts(self, section: str, key: str, wanted: str) -> bool:
         if section.upper().startswith(_SCOPED):
-            raise UndecidedValue(f"{key} is set in [{section[:80]}] for some requests only; change it by hand")
+            raise AmbiguousValue(f"{key} is set in [{section[:80]}] for some requests only; change it by hand")
         return section == wanted

@@ -13,7 +13,7 @@ from cockpit.servers.squid.logs import parse as parse_access
 from cockpit.servers.squid.logs import parse_request
 from cockpit.servers.squid.settings import SETTINGS
 from cockpit.servers.squid.status import COUNTERS, INFO
-from cockpit.servers.startup import Startup, absolute, command, doubt, last, options
+from cockpit.servers.startup import Startup, absolute, command, uncertainty, last, options
 
 _LOG = "/var/log/squid/cache.log"
 _CONFIG = "/etc/squid/squid.conf"
@@ -39,7 +39,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
         root=process.directory,
         test=command(program, *flags, "-k", "parse"),
         reload=command(program, *flags, "-k", "reconfigure"),
-        doubt=doubt(certain, file, not last(given, "f").startswith("/")),
+        uncertainty=uncertainty(certain, file, not last(given, "f").startswith("/")),
     )
 
 

@@ -18,7 +18,7 @@ from cockpit.servers.editing import (
     LogicalLine,
     Statement,
     check_text,
-    checked,
+    encode_line,
     last_line,
     new_line,
 )
@@ -45,7 +45,7 @@ class SquidGrammar(Grammar):
         return Location(tuple(_statement(text, line, name.encode()) for line in found), insert)
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
-        raw = checked(value)
+        raw = encode_line(value)
         if raw.endswith(b"\\"):
             raise ConfigError("a value must not end in a backslash: it would join the next line")
         if any(word.startswith(b"#") for word in raw.split()):

@@ -17,7 +17,7 @@ from cockpit.servers.editing import (
     Span,
     Statement,
     check_text,
-    checked,
+    encode_line,
     line_number,
     new_line,
 )
@@ -54,9 +54,9 @@ class UnitGrammar(IniGrammar):
             return self.spell(value, like)
         if _SPECIAL.intersection(value):
             raise ConfigError("the value of a variable must not contain a quote, a backslash or a percent sign")
-        found = self.locate(text, name, section).found
+        found = self.locate(text, name, section).statements
         quoted = not found or text[found[-1].value[1] : found[-1].value[1] + 1] in (b'"', b"'")
-        return checked(value) if quoted else _plain(value, "without quotes")
+        return encode_line(value) if quoted else _plain(value, "without quotes")
 
     def _property(self, text: bytes, name: str) -> Location:
         try:
@@ -65,13 +65,13 @@ class UnitGrammar(IniGrammar):
             if b"[" in text:
                 raise
             return Location((), lambda: new_line(text, len(text), f"[{_SECTION}]\n{name}=".encode()))
-        return Location(location.found, lambda: _compact(location.insertion(), name))
+        return Location(location.statements, lambda: _compact(location.insertion(), name))
 
     def _variable(self, text: bytes, name: str) -> Location:
         lines = self._property(text, _ASSIGNMENTS)
         # An empty assignment discards the previous ones.
-        last = max((at for at, line in enumerate(lines.found) if line.bare), default=-1)
-        found = tuple(statement for line in lines.found[last + 1 :] for statement in _assignments(text, line, name))
+        last = max((at for at, line in enumerate(lines.statements) if line.has_no_value), default=-1)
+        found = tuple(statement for line in lines.statements[last + 1 :] for statement in _assignments(text, line, name))
 
         def insertion() -> Insertion:
             at, before, after = lines.insertion()
@@ -86,7 +86,7 @@ def _compact(place: Insertion, name: str) -> Insertion:
 
 
 def _plain(value: str, where: str) -> bytes:
-    raw = checked(value)
+    raw = encode_line(value)
     if not PLAIN.fullmatch(raw):
         raise ConfigError(f"a value {where} must not contain a space, a quote or a variable")
     return raw
@@ -104,7 +104,7 @@ def _assignments(text: bytes, line: Statement, name: str) -> Iterator[Statement]
         shown = text[slice(*value)].decode("utf-8", "backslashreplace")
         if _SPECIAL.intersection(shown) or text[last : last + 1].strip():
             raise ConfigError(f"the value of {name} has quotes or escapes; change it by hand", line.line)
-        whole = line.whole if len(every) == 1 else _word_and_space(text, (first, last), (start, end))
+        whole = line.removal_span if len(every) == 1 else _word_and_space(text, (first, last), (start, end))
         yield Statement(shown, value, whole, line.line)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cockpit.servers.editing import ConfigError
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import CandidateKnob, ConfigFile, RunningServer, ServerKind
-from cockpit.servers.startup import Startup, absolute, doubt
+from cockpit.servers.startup import Startup, absolute, uncertainty
 from cockpit.servers.tomcat.editor import OF_EXECUTOR, Element, TomcatGrammar, elements
 from cockpit.servers.tomcat.evidence import SHOWN
 from cockpit.servers.tomcat.settings import KEYS, SETTINGS
@@ -36,7 +36,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup | None:
         root=base,
         test=_TEST.format(version) if version else "",
         reload=f"service tomcat{version} restart" if version else "",
-        doubt=doubt(process, base, False),
+        uncertainty=uncertainty(process, base, False),
         log=f"{base}/logs/catalina.out",
     )
 

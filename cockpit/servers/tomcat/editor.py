@@ -18,7 +18,7 @@ from cockpit.servers.editing import (
     Span,
     Statement,
     check_text,
-    checked,
+    encode_line,
     excerpt,
     line_number,
 )
@@ -56,7 +56,7 @@ class TomcatGrammar(Grammar):
         return Location((), lambda: _insertion(text, name, element, spans))
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
-        return checked(checked(value).decode().translate(_ESCAPES))
+        return encode_line(encode_line(value).decode().translate(_ESCAPES))
 
 
 def elements(text: bytes) -> list[Element]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cockpit.servers.kind import StartSetting, on_command_line
+from cockpit.servers.kind import StartSetting, command_line_kind
 from cockpit.servers.settings import Impact, KnownSetting, ValueForm, choice, integer
 from cockpit.servers.uvicorn.logs import PARTIAL_LOG
 
@@ -38,4 +38,4 @@ AT_START = (
     _setting("loop", "auto", "event loop; uvloop is faster if installed", choice("auto", "asyncio", "uvloop")),
     _setting("http", "auto", "HTTP parser; httptools is faster if installed", choice("auto", "h11", "httptools")),
 )
-KIND = on_command_line("uvicorn", "uvicorn", "uvicorn", at_start=AT_START, partial_log=PARTIAL_LOG)
+KIND = command_line_kind("uvicorn", "uvicorn", "uvicorn", at_start=AT_START, partial_log=PARTIAL_LOG)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from cockpit.servers.editing import ConfigError
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import CandidateKnob, RunningServer, ServerKind, StatusAddress, running
-from cockpit.servers.startup import Startup, absolute, command, doubt, last, options
+from cockpit.servers.startup import Startup, absolute, command, uncertainty, last, options
 from cockpit.servers.varnish.editor import STORAGE, TAKING, VarnishGrammar, given_options
 from cockpit.servers.varnish.settings import SETTINGS
 from cockpit.servers.varnish.status import STATUS
@@ -98,14 +98,14 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     restart = f"{service} stop && {service} start"
     if process.unit:
         restart = f"systemctl daemon-reload && {command('systemctl', 'restart', process.unit)}"
-    why = doubt(process, file or process.directory, False)
-    return Startup("varnish", files, _VCL_PATH, test, "" if fixed else restart, why, fixed=fixed)
+    why = uncertainty(process, file or process.directory, False)
+    return Startup("varnish", files, _VCL_PATH, test, "" if fixed else restart, why, read_only_reason=fixed)
 
 
 def _discover(inventory: Inventory) -> Iterator[RunningServer]:
     for master in inventory.masters(*_NAMES):
         startup = _startup(master, inventory)
-        candidates = (_candidate(name, master, startup) for name in SETTINGS if not startup.fixed)
+        candidates = (_candidate(name, master, startup) for name in SETTINGS if not startup.read_only_reason)
         status = (StatusAddress("varnish", f"unix:{master.directory}"),) if master.directory else ()
         tails = () if "n" in _given(master) else inventory.tails(_LOG)
         yield running("Varnish", "cache-main", inventory, master, startup, candidates, tails, status)

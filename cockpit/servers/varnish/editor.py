@@ -17,7 +17,7 @@ from cockpit.servers.editing import (
     Span,
     Statement,
     check_text,
-    checked,
+    encode_line,
     line_number,
 )
 from cockpit.servers.keyvalue import shell_grammar
@@ -51,7 +51,7 @@ class VarnishGrammar(Grammar):
         return Location(found, lambda: Insertion(end, added, b""))
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
-        raw = checked(value)
+        raw = encode_line(value)
         if not PLAIN.fullmatch(raw):
             raise ConfigError("a value on a command line must not contain a space, a quote or a variable")
         return raw
@@ -81,7 +81,7 @@ def _command_line(text: bytes) -> Span:
             raise ConfigError("ExecStart does not start varnishd directly", line_number(text, line[0]))
         return program[1], line[1]
     found = [assignment for assignment in shell_grammar.parse(text).assignments if assignment.name == _VARIABLE]
-    if not found or found[-1].append or found[-1].made_up or found[-1].one_command:
+    if not found or found[-1].append or found[-1].is_computed or found[-1].is_prefix:
         raise ConfigError("the file has neither ExecStart nor a DAEMON_OPTS with all options")
     start, end = found[-1].value
     quoted = end - start > 1 and text[start] == text[end - 1] and text[start] in b"\"'"

@@ -9,23 +9,23 @@ from textual.binding import BindingType
 from textual.content import Content
 
 from cockpit.autopilot.slices import SearchFit, Slice, search_fit
-from cockpit.autopilot.words import metric_words, plan_lines, shown, trial_line, values_words
+from cockpit.autopilot.words import metric_words, plan_lines, setting_text, trial_line, values_words
 from cockpit.model.autopilot import AutopilotState
 from cockpit.model.state import State
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.tui.charts.braille import bar
 from cockpit.tui.dialogs.live_text import LiveText
-from cockpit.tui.key_names import closing
+from cockpit.tui.key_names import close_binding
 from cockpit.tui.key_table import ViewKey
 
 # Maximum width (cells) of a bar.
 _BAR = 30
 
 
-class BoardScreen(LiveText):
+class EvaluationsScreen(LiveText):
     """The list of evaluations, updated while the search runs."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [closing(ViewKey.BOARD)]
+    BINDINGS: ClassVar[list[BindingType]] = [close_binding(ViewKey.BOARD)]
     heading = "search"
 
     def part(self, state: State) -> object:
@@ -56,19 +56,19 @@ def _slice_lines(fitted: SearchFit, state: AutopilotState) -> Iterator[Content]:
         yield Content.styled("metric per knob: waiting for more evaluations", "$cockpit-dim")
     for one in fitted.slices:
         yield Content("")
-        head = f"{neutral(one.knob)}: relative importance {one.importance:.0%}; other knobs at their best values"
+        head = f"{sanitize(one.knob)}: relative importance {one.importance:.0%}; other knobs at their best values"
         yield Content.styled(head, "$cockpit-strong")
         yield from _bars(one, state.begun.plan.metric, fitted.best or {})
 
 
 def _bars(one: Slice, metric: str, best: dict[str, str]) -> Iterator[Content]:
-    widest = max(len(shown(point.value)) for point in one.points)
+    widest = max(len(setting_text(point.value)) for point in one.points)
     top = max(point.mean for point in one.points)
     for point in one.points:
         interval = f"95% CI {metric_words(metric, point.low)}–{metric_words(metric, point.high)}"
         chosen = "$cockpit-better" if best.get(one.knob) == point.value else "$cockpit-chart"
         yield Content.assemble(
-            f"  {shown(point.value):>{widest}} ",
+            f"  {setting_text(point.value):>{widest}} ",
             (f"{bar(point.mean / top, _BAR):<{_BAR}}", chosen),
             f" {metric_words(metric, point.mean)}",
             (f"  ({interval})", "$cockpit-dim"),

@@ -14,15 +14,15 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from cockpit.autopilot.diagnosis import FoundLimit, proposed
-from cockpit.autopilot.person import Search
+from cockpit.autopilot.diagnosis import Bottleneck, suggested_knobs
+from cockpit.autopilot.person import RunSearch
 from cockpit.autopilot.runner import Autopilot, SearchResult
-from cockpit.autopilot.words import claim, diagnosis_lines, trial_line, values_words
-from cockpit.model.text import counted, elapsed, neutral
+from cockpit.autopilot.words import result_line, diagnosis_lines, trial_line, values_words
+from cockpit.model.text import count_text, elapsed, sanitize
 from cockpit.session.loop import Session
 from cockpit.tui.dialogs.checklist import Checklist, ChecklistItem
 from cockpit.tui.dialogs.prompt import ConfirmScreen, Dialog
-from cockpit.tui.key_names import bindings, closing, key_hints
+from cockpit.tui.key_names import bindings, close_binding, key_hints
 from cockpit.tui.key_table import DialogKey, SearchKey, ViewKey
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.task_app import TaskApp, TaskLine
@@ -42,8 +42,8 @@ class SearchLine(TaskLine):
             diagnosing = self._session.state.runs > 0
             return ["search  diagnosing the server's limit" if diagnosing else "search  connecting"]
         paused = "PAUSED · " if pilot.paused else ""
-        left = f"at most {elapsed(max(0.0, pilot.left))} left"
-        first = f"search  {paused}{counted(len(state.trials), 'evaluation')} · {left}"
+        left = f"at most {elapsed(max(0.0, pilot.remaining_seconds))} left"
+        first = f"search  {paused}{count_text(len(state.trials), 'evaluation')} · {left}"
         *others, board = (f"{key}: {key.label}" for key in (*SearchKey, ViewKey.BOARD))
         keys = f"   {' · '.join([*others, board])}"
         lines = [first + (keys if len(first) + len(keys) <= width else f"   {board}")]
@@ -57,17 +57,17 @@ class KnobsScreen(Dialog[tuple[str, ...]]):
     Ends with the selected knobs; with none if the user quits.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [closing(action="dismiss(())", description="quit")]
+    BINDINGS: ClassVar[list[BindingType]] = [close_binding(action="dismiss(())", description="quit")]
     DEFAULT_CSS = """
     KnobsScreen > Vertical { width: 100; overflow-y: auto; }
     KnobsScreen Checklist { height: auto; max-height: 16; margin: 1 0; background: $surface; }
     """
 
-    def __init__(self, found: Sequence[FoundLimit], knobs: Sequence[str], left_out: Sequence[str] = ()) -> None:
+    def __init__(self, found: Sequence[Bottleneck], knobs: Sequence[str], left_out: Sequence[str] = ()) -> None:
         super().__init__()
         self._found, self._left_out = found, left_out
-        chosen = [name for name in proposed(found) if name in knobs] or knobs
-        self._items = [ChecklistItem(neutral(name), name, name in chosen) for name in knobs]
+        chosen = [name for name in suggested_knobs(found) if name in knobs] or knobs
+        self._items = [ChecklistItem(sanitize(name), name, name in chosen) for name in knobs]
 
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
@@ -127,7 +127,7 @@ class AutopilotApp(TaskApp):
     work = "search"
 
     def __init__(
-        self, session: Session, search: Search, appearance: Appearance | None = None, *, apply: bool = False
+        self, session: Session, search: RunSearch, appearance: Appearance | None = None, *, apply: bool = False
     ) -> None:
         super().__init__(session, appearance=appearance)
         self._apply = apply
@@ -141,7 +141,7 @@ class AutopilotApp(TaskApp):
     async def run_task(self) -> None:
         self.found = await self._search(self)
 
-    async def choose(self, found: Sequence[FoundLimit], knobs: Sequence[str], left_out: Sequence[str]) -> Sequence[str]:
+    async def choose(self, found: Sequence[Bottleneck], knobs: Sequence[str], left_out: Sequence[str]) -> Sequence[str]:
         chosen = await self._answer(KnobsScreen(found, knobs, left_out))
         if not chosen:
             raise asyncio.CancelledError
@@ -158,7 +158,7 @@ class AutopilotApp(TaskApp):
         state = self.session.state.autopilot
         if self._apply or state is None:
             return self._apply
-        words = Content(claim(replace(state, ended=found.ended), found.verdict))
+        words = Content(result_line(replace(state, ended=found.ended), found.verdict))
         confirm = "apply and close" if found.ended.outcome == "better" else "close"
         return await self._answer(ConfirmScreen(words, confirm, "close, with the original values"))
 

@@ -11,9 +11,9 @@ from textual.message import Message
 
 from cockpit.analysis.time_ranges import TimeRange
 from cockpit.model.host_state import HostState
-from cockpit.model.text import clock, milliseconds, neutral, si
+from cockpit.model.text import clock, milliseconds, sanitize, si
 from cockpit.tui.charts.markers import all_markers
-from cockpit.tui.charts.window import AXIS, ChartWindow, closer, wider
+from cockpit.tui.charts.window import AXIS, ChartWindow, finer_scale, coarser_scale
 from cockpit.tui.draw_context import DrawContext, View
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import Line, Piece
@@ -22,7 +22,7 @@ from cockpit.tui.terminal.styled_line import Line, Piece
 class Chart(Lines):
     """Base of the charts over time; `window` is the drawn part of the session, None if nothing is drawn."""
 
-    class Pointed(Message):
+    class Clicked(Message):
         """A click on an instant (session seconds)."""
 
         def __init__(self, t: float) -> None:
@@ -34,25 +34,25 @@ class Chart(Lines):
     def on_click(self, event: Click) -> None:
         cell = event.x - AXIS - 1
         if self.window is not None and 0 <= cell < self.window.cells:
-            self.post_message(self.Pointed(self.window.instant(cell)))
+            self.post_message(self.Clicked(self.window.instant(cell)))
 
 
 # Seconds during which the text of a new marker is shown.
 _READ = 5.0
 
 
-def begun(context: DrawContext, window: ChartWindow) -> View:
+def toggle_cursor(context: DrawContext, window: ChartWindow) -> View:
     """Put the cursor on the newest second, or remove it."""
     if context.view.cursor is not None:
         return replace(context.view, cursor=None)
     newest = context.second
-    return placed_at(context, window, min(context.charted, newest.second if newest else context.charted))
+    return placed_at(context, window, min(context.chart_end, newest.second if newest else context.chart_end))
 
 
 def placed_at(context: DrawContext, window: ChartWindow, t: float) -> View:
     """Put the cursor on an instant (session seconds), limited to the range of the charts."""
-    at = max(0.0, min(t, context.charted)) // window.span * window.span
-    return replace(context.view, cursor=at, entered=False, room="column")
+    at = max(0.0, min(t, context.chart_end)) // window.span * window.span
+    return replace(context.view, cursor=at, list_entered=False, room="column")
 
 
 def moved(context: DrawContext, window: ChartWindow, cells: int) -> View:
@@ -73,12 +73,12 @@ def to_marker(context: DrawContext, window: ChartWindow, step: int) -> View:
 
 def zoomed(context: DrawContext, window: ChartWindow, step: int) -> View:
     """Show more time (1) or less (-1); the cursor stays."""
-    span = wider(window, context.charted) if step > 0 else closer(window)
+    span = coarser_scale(window, context.chart_end) if step > 0 else finer_scale(window)
     cursor = context.cursor(window)
     return replace(context.view, span=span, cursor=None if cursor is None else cursor // span * span)
 
 
-def named(context: DrawContext, window: ChartWindow) -> tuple[float, float]:
+def marker_text_range(context: DrawContext, window: ChartWindow) -> tuple[float, float]:
     """Return the time range (from, to) whose markers show their text: the cursor's cell, or the last seconds."""
     cursor = context.cursor(window)
     if cursor is not None:
@@ -86,7 +86,7 @@ def named(context: DrawContext, window: ChartWindow) -> tuple[float, float]:
     return max(0.0, context.now - _READ), context.now
 
 
-def load_under(context: DrawContext, window: ChartWindow) -> list[Line]:
+def values_under_cursor(context: DrawContext, window: ChartWindow) -> list[Line]:
     """Return the values under the cursor, the most important first; [] without a cursor."""
     cursor = context.cursor(window)
     if cursor is None:
@@ -126,10 +126,10 @@ def _busy(host: HostState, start: float, span: float) -> Iterator[str]:
     low, high = (bisect_left(host.points, t, key=lambda point: point.t) for t in (start, start + max(1.0, span)))
     shares = [100 - point.cpu.idle for point in host.points[low:high] if point.cpu]
     if shares:
-        yield f"{neutral(host.config.name)} cpu {sum(shares) / len(shares):.0f} %"
+        yield f"{sanitize(host.config.name)} cpu {sum(shares) / len(shares):.0f} %"
 
 
-def crossed(line: Line, at: int) -> Line:
+def with_cursor(line: Line, at: int) -> Line:
     """Return the line with the cursor in cell `at`: a vertical line in an empty cell, otherwise a highlight."""
     pieces: list[tuple[str, str]] = []
     start = 0
@@ -156,7 +156,7 @@ def _highlighted(char: str) -> tuple[str, str]:
     return ("│", "strong") if char in " ┊" else (char, "focus")
 
 
-def times(window: ChartWindow, cursor: float | None, *scales: str) -> Line:
+def axis_labels(window: ChartWindow, cursor: float | None, *scales: str) -> Line:
     """Return the labels below the time axis: the cursor's instant, the longest of `scales` that fits at the right end,
     and regular instants; overlapping labels are left out."""
     found: list[tuple[int, str, str]] = []

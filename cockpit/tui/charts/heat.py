@@ -8,8 +8,8 @@ from cockpit.analysis.buckets import edges_filling
 from cockpit.analysis.time_ranges import TimeRange
 from cockpit.model.state import State
 from cockpit.model.text import clock
-from cockpit.tui.charts.cursor import crossed, latency_words
-from cockpit.tui.charts.markers import all_markers, letters, placed
+from cockpit.tui.charts.cursor import with_cursor, latency_words
+from cockpit.tui.charts.markers import all_markers, letters, markers_by_cell
 from cockpit.tui.charts.window import AXIS, ChartWindow
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.role_styles import HEAT
@@ -42,7 +42,7 @@ def heat_map(context: DrawContext, window: ChartWindow, width: int, height: int)
     if rows < 1 or not any(cells):
         return [title, *centred([("no responses in this time range", "dim")], width, height - 1)][:height]
     edges = edges_of(cells, rows)
-    signs = letters(placed(all_markers(context.state), window), window).ljust(window.cells)
+    signs = letters(markers_by_cell(all_markers(context.state), window), window).ljust(window.cells)
     cursor = context.cursor(window)
     columns = [_column(cell, edges) for cell in cells]
     if context.lite:
@@ -53,7 +53,7 @@ def heat_map(context: DrawContext, window: ChartWindow, width: int, height: int)
             column[row] if column and column[row][0] != " " else _empty(signs[at]) for at, column in enumerate(columns)
         )
         if cursor is not None:
-            line = crossed(line, window.cell(cursor))
+            line = with_cursor(line, window.cell(cursor))
         lines.append((*_label(row, edges, cells), *line))
     return [title, *lines, *failing, _legend(width)]
 

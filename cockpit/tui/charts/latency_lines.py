@@ -10,9 +10,9 @@ from cockpit.analysis.time_ranges import TimeRange, between, of_seconds
 from cockpit.model.histogram import Histogram
 from cockpit.model.state import Segment, State
 from cockpit.model.text import milliseconds
-from cockpit.tui.charts.cursor import crossed, percentile_words
+from cockpit.tui.charts.cursor import with_cursor, percentile_words
 from cockpit.tui.charts.heat import latency_title, row_of
-from cockpit.tui.charts.markers import all_markers, letters, placed
+from cockpit.tui.charts.markers import all_markers, letters, markers_by_cell
 from cockpit.tui.charts.threshold_lines import is_latency_line, threshold_cells
 from cockpit.tui.charts.window import AXIS, ChartWindow
 from cockpit.tui.draw_context import DrawContext
@@ -40,7 +40,7 @@ def latency_lines(context: DrawContext, window: ChartWindow, width: int, height:
         return [title, *centred([("no responses in this time range", "dim")], width, height - 1)][:height]
     thresholds = [(result, result.limit or 0.0) for result in context.thresholds if is_latency_line(result)]
     edges = _edges(cells, [limit for _, limit in thresholds if limit > 0], rows)
-    signs = letters(placed(all_markers(context.state), window), window).ljust(window.cells)
+    signs = letters(markers_by_cell(all_markers(context.state), window), window).ljust(window.cells)
     drawn: list[list[Piece]] = [[("┊", "mark") if sign != " " else (" ", "") for sign in signs] for _ in range(rows)]
     for at, column in enumerate(columns):
         for row, piece in _column(column, edges):
@@ -53,7 +53,7 @@ def latency_lines(context: DrawContext, window: ChartWindow, width: int, height:
     lines = []
     for row in reversed(range(rows)):
         line: Line = tuple(drawn[row])
-        lines.append((*_label(edges[row]), *(crossed(line, window.cell(cursor)) if cursor is not None else line)))
+        lines.append((*_label(edges[row]), *(with_cursor(line, window.cell(cursor)) if cursor is not None else line)))
     return [title, numbers(context, width), *lines]
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from cockpit.model.state import Change, Marker, State
-from cockpit.model.text import clock, neutral
+from cockpit.model.text import clock, sanitize
 from cockpit.tui.charts.window import ChartWindow
 from cockpit.tui.terminal.styled_line import Line, fit
 
@@ -19,7 +19,7 @@ ASKED, RELOADING = "░", "▓"
 class Band(NamedTuple):
     """A change in progress: its request, the start of its reload, and its effect or rollback, in session seconds."""
 
-    asked: float
+    requested: float
     reload: float
     effect: float
 
@@ -61,9 +61,9 @@ def _when(change: Change) -> str:
     return "" if not change.outcome or change.ended is None else f" at {clock(change.ended)}"
 
 
-def words_of(marker: Marker) -> str:
+def marker_text(marker: Marker) -> str:
     """Return the marker's text without its letter."""
-    return neutral(marker.text).removeprefix(f"{marker.sign} ")
+    return sanitize(marker.text).removeprefix(f"{marker.sign} ")
 
 
 def shades(bands: Sequence[Band], window: ChartWindow) -> str:
@@ -71,12 +71,12 @@ def shades(bands: Sequence[Band], window: ChartWindow) -> str:
     row = [" "] * window.cells
     for band in bands:
         reload = window.cell(band.reload)
-        for at in range(max(0, window.cell(band.asked)), min(window.cell(band.effect), window.cells - 1) + 1):
+        for at in range(max(0, window.cell(band.requested)), min(window.cell(band.effect), window.cells - 1) + 1):
             row[at] = RELOADING if at >= reload else ASKED
     return "".join(row).rstrip()
 
 
-def placed(markers: Sequence[Marker], window: ChartWindow) -> dict[int, Marker]:
+def markers_by_cell(markers: Sequence[Marker], window: ChartWindow) -> dict[int, Marker]:
     """Return markers by the cell of their letter; a second marker in a cell moves right if there is room."""
     found: dict[int, Marker] = {}
     for marker in markers:
@@ -96,7 +96,7 @@ def letters(markers: dict[int, Marker], window: ChartWindow) -> str:
     return "".join(row).rstrip()
 
 
-def over(shaded: str, signs: str) -> str:
+def letters_over_shades(shaded: str, signs: str) -> str:
     """Return the letters with shades between them."""
     width = max(len(shaded), len(signs))
     return "".join(
@@ -104,7 +104,7 @@ def over(shaded: str, signs: str) -> str:
     )
 
 
-def with_words(row: str, shown: dict[int, Marker], width: int) -> str:
+def with_marker_texts(row: str, shown: dict[int, Marker], width: int) -> str:
     """Return the line of letters with the texts of the markers in `shown`.
 
     A text is put beside its letter where it hides no other letter, otherwise over other letters; it is cut only at
@@ -113,7 +113,7 @@ def with_words(row: str, shown: dict[int, Marker], width: int) -> str:
     row = row.ljust(width)
     for at, marker in shown.items():
         # The shade before a letter stays beside it, so a text on the left ends before the shade.
-        words, left, rest = words_of(marker), row[:at].rstrip(ASKED + RELOADING), row[at + 1 :]
+        words, left, rest = marker_text(marker), row[:at].rstrip(ASKED + RELOADING), row[at + 1 :]
         needed = cell_len(words) + 1
         free = [len(rest) - len(rest.lstrip()) - bool(rest.strip()), len(left) - len(left.rstrip())]
         rooms = free if max(free) >= needed else [len(rest), len(left)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cockpit.analysis.thresholds import Status, ThresholdResult
 from cockpit.model.metrics import is_latency
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.styled_line import Line, Piece
 
@@ -26,7 +26,7 @@ def is_rate_line(result: ThresholdResult) -> bool:
 def other_thresholds(context: DrawContext, *, failed: bool = False) -> list[Line]:
     """Return state and text of the thresholds that no chart draws; `failed`: only failed thresholds."""
     others = [result for result in context.thresholds if not is_latency_line(result) and not is_rate_line(result)]
-    signed = [(state_of(result), neutral(result.threshold.text)) for result in others]
+    signed = [(state_of(result), sanitize(result.threshold.text)) for result in others]
     return [(sign, (f" {text}", sign[1])) for sign, text in signed if sign == _FAILED or not failed]
 
 
@@ -41,7 +41,7 @@ def threshold_cells(result: ThresholdResult, drawn: str) -> dict[int, Piece]:
     """Return the cells of the threshold's line by index in `drawn`: dashes in empty cells, and the text in the last
     gap that is wide enough, otherwise at the left end over other cells."""
     sign, role = state_of(result)
-    text = f" {sign} {neutral(result.threshold.text)} "[: len(drawn)]
+    text = f" {sign} {sanitize(result.threshold.text)} "[: len(drawn)]
     cells: dict[int, Piece] = {at: (_LINE, role) for at, char in enumerate(drawn) if char in _EMPTY}
     blank = "".join(" " if at in cells else "x" for at in range(len(drawn)))
     start = max(0, blank.rfind(" " * len(text)))

@@ -8,26 +8,26 @@ from cockpit.analysis.failures import in_flight
 from cockpit.analysis.time_ranges import TimeRange
 from cockpit.model.load_seconds import LoadSecond
 from cockpit.model.state import Segment
-from cockpit.model.text import age, neutral, share_words, si
+from cockpit.model.text import age, sanitize, share_words, si
 from cockpit.session.controls import PlaybackPhase, PlaybackStatus
 from cockpit.tui.charts import braille
-from cockpit.tui.charts.cursor import Chart, crossed, load_under, named, times, with_cells
+from cockpit.tui.charts.cursor import Chart, with_cursor, values_under_cursor, marker_text_range, axis_labels, with_cells
 from cockpit.tui.charts.markers import (
     ASKED,
     RELOADING,
     all_markers,
     bands_of,
     letters,
-    over,
-    placed,
+    letters_over_shades,
+    markers_by_cell,
     shades,
     with_guides,
-    with_words,
+    with_marker_texts,
 )
 from cockpit.tui.charts.threshold_lines import is_rate_line, other_thresholds, threshold_cells
 from cockpit.tui.charts.window import AXIS, ChartWindow
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.key_names import action_key, how_to_begin
+from cockpit.tui.key_names import action_key, start_hint
 from cockpit.tui.key_table import MainKey, SessionKey, key_names
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, centred, length, packed, right, rule
 
@@ -52,7 +52,7 @@ class Throughput(Chart):
         self.window = window = context.window(width)
         cursor = context.cursor(window)
         if not state.seconds:
-            empty = centred([("No requests sent yet", "text"), *how_to_begin(context)], width, height - 1)
+            empty = centred([("No requests sent yet", "text"), *start_hint(context)], width, height - 1)
             return [rule((("throughput", "strong"),), (), width), *empty]
         columns = columns_of(context, window)
         title = _title(context, columns, window, width)
@@ -64,11 +64,11 @@ class Throughput(Chart):
         limits = [(result, result.limit or 0.0) for result in context.thresholds if is_rate_line(result)]
         # A limit far above the rate is drawn at the top, so that the rate stays readable.
         top = nice_ceiling(max([most, *(limit for _, limit in limits if limit <= 2 * most)]))
-        markers = placed(all_markers(state), window)
+        markers = markers_by_cell(all_markers(state), window)
         signs, shaded = letters(markers, window), shades(bands_of(state), window)
-        start, end = named(context, window)
+        start, end = marker_text_range(context, window)
         shown = {at: marker for at, marker in markers.items() if start <= marker.t <= end and marker.text}
-        lines: list[Line] = [((with_words(over(shaded, signs), shown, window.cells), "mark"),)]
+        lines: list[Line] = [((with_marker_texts(letters_over_shades(shaded, signs), shown, window.cells), "mark"),)]
         rows = braille.area([_height(column) for column in columns], top, plot, _marks(columns))
         signed = failed_cells(columns, top, plot)
         for result, limit in limits:
@@ -78,11 +78,11 @@ class Throughput(Chart):
         lines += [with_cells(with_guides(row, signs, shaded), cells) for row, cells in zip(rows, signed, strict=True)]
         if cursor is not None:
             at = window.cell(cursor)
-            lines[1:] = [crossed(line, at) for line in lines[1:]]
+            lines[1:] = [with_cursor(line, at) for line in lines[1:]]
         axes = [((" " * (AXIS + 1), ""),), *(_label(at, plot, top) for at in range(plot))]
         lines = [(*axis, *line) for axis, line in zip(axes, lines, strict=True)]
         lines.append(((right("0", AXIS - 1) + " ", "dim"), ("└", "rule"), *_axis(state.segments, columns, window)))
-        lines.append(((" " * (AXIS + 1), ""), *times(window, cursor, window.scale, _scale(window))))
+        lines.append(((" " * (AXIS + 1), ""), *axis_labels(window, cursor, window.scale, _scale(window))))
         if len(lines) + 1 < height:
             below: Line = ((" " * (AXIS + 1), ""), *state_line(context, width - AXIS - 1))
             lines += [*[EMPTY] * (height - len(lines) - 2), below]
@@ -132,7 +132,7 @@ def nice_ceiling(value: float) -> float:
 def _title(context: DrawContext, columns: Sequence[TimeRange | None], window: ChartWindow, width: int) -> Line:
     """Return the title with the values under the cursor; without a cursor, a legend and the current rate."""
     name: Line = (("throughput", "strong"),)
-    under = load_under(context, window)
+    under = values_under_cursor(context, window)
     end = packed(under, width - length(name) - 6) if under else _legend(context, columns, window)
     return rule(name, end, width)
 
@@ -140,7 +140,7 @@ def _title(context: DrawContext, columns: Sequence[TimeRange | None], window: Ch
 def _legend(context: DrawContext, columns: Sequence[TimeRange | None], window: ChartWindow) -> Line:
     # If the room is short, the first entries are dropped.
     legend = [("reading …  ", "text")] if context.time_ranges.behind else []
-    if any(window.first <= band.effect and band.asked < window.end for band in bands_of(context.state)):
+    if any(window.first <= band.effect and band.requested < window.end for band in bands_of(context.state)):
         legend.append((f"{ASKED} change {RELOADING} reload  ", "mark"))
     if any(column and column.saturated for column in columns):
         legend.append((f"{_SATURATED} saturated  ", "warn"))
@@ -246,7 +246,7 @@ def _run_summary(segment: Segment, context: DrawContext, width: int) -> Line:
     failures = sum(counts.failed for counts in counted)
     failed = f", {si(failures)} failed" if failures else ""
     planned = segment.reason in ("completed", "stopped")
-    how = segment.reason if planned else f"ended: {neutral(segment.detail or segment.reason)}"
+    how = segment.reason if planned else f"ended: {sanitize(segment.detail or segment.reason)}"
     begin = next((str(action_key(action)) for action in context.actions if action.name == "toggle"), "")
     keys = [(begin, "again")] if begin and context.extent is None else []
     keys += [(str(MainKey.TUNE), MainKey.TUNE.label)] if context.state.knobs and context.extent is None else []

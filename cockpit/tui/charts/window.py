@@ -76,13 +76,13 @@ def window_for(now: float, cells: int, span: float | None = None, cursor: float 
     return ChartWindow(first, span, cells)
 
 
-def wider(window: ChartWindow, now: float) -> float:
+def coarser_scale(window: ChartWindow, now: float) -> float:
     """Return the next wider scale, up to the one that shows the whole session."""
     at = SCALES.index(window.span)
     return SCALES[at] if window.cells * window.span > now else SCALES[min(at + 1, len(SCALES) - 1)]
 
 
-def closer(window: ChartWindow) -> float:
+def finer_scale(window: ChartWindow) -> float:
     return SCALES[max(0, SCALES.index(window.span) - 1)]
 
 

@@ -12,8 +12,8 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
-from cockpit.hosts.prompts import OfferedKey, Question
-from cockpit.model.text import neutral
+from cockpit.hosts.prompts import UnknownHostKey, Question
+from cockpit.model.text import sanitize
 from cockpit.tui.dialogs.prompt import Dialog, one_line_input
 from cockpit.tui.key_names import key_hints
 from cockpit.tui.key_table import DialogKey
@@ -26,10 +26,10 @@ def ask_user(app: App[Any], screen: Screen[Any], pending: Callable[[], Question 
     """Open the dialog for a host's pending prompt, unless another dialog is open."""
     question = pending()
     if question is not None and app.screen is screen:
-        app.push_screen(AskingScreen(pending, question))
+        app.push_screen(HostPromptScreen(pending, question))
 
 
-class AskingScreen(Dialog[None]):
+class HostPromptScreen(Dialog[None]):
     """A host's prompt. Escape declines. The dialog closes when the host no longer waits for an answer."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding(DialogKey.CLOSE.key, "refuse", "no")]
@@ -63,25 +63,25 @@ class AskingScreen(Dialog[None]):
     def action_refuse(self) -> None:
         self._close(None)
 
-    def _words(self, key: OfferedKey | None) -> list[str]:
-        host = neutral(self.question.host)
+    def _words(self, key: UnknownHostKey | None) -> list[str]:
+        host = sanitize(self.question.host)
         if key is None:
-            return [f"{host}: {neutral(self.question.text)}"]
+            return [f"{host}: {sanitize(self.question.text)}"]
         return [
-            f"{host}: the host key of {neutral(key.where)} is unknown.",
+            f"{host}: the host key of {sanitize(key.where)} is unknown.",
             "",
-            f"  {neutral(key.kind)}",
-            f"  {neutral(key.fingerprint)}",
+            f"  {sanitize(key.kind)}",
+            f"  {sanitize(key.fingerprint)}",
             "",
             "Compare it with the output of this command on the server:",
             "  ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub",
-            f"If you trust the key, this line is added to {neutral(str(key.file))}:",
-            f"  {neutral(key.line)}",
+            f"If you trust the key, this line is added to {sanitize(str(key.file))}:",
+            f"  {sanitize(key.line)}",
             "",
             "Trust this key? (yes/no)",
         ]
 
-    def _hint(self, key: OfferedKey | None) -> Content:
+    def _hint(self, key: UnknownHostKey | None) -> Content:
         if key is None:
             return key_hints(("Enter", ": use it (never stored)"), (DialogKey.CLOSE, ": do not connect"))
         return key_hints(("", "yes: store the key and connect"), ("", "no,"), (DialogKey.CLOSE, ": do not connect"))

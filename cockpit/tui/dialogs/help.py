@@ -15,7 +15,7 @@ from textual.content import Content
 from cockpit.session.controls import Action
 from cockpit.tui.dialogs.long_text import LongText
 from cockpit.tui.dialogs.prompt import Dialog
-from cockpit.tui.key_names import action_key, closing, key_hints
+from cockpit.tui.key_names import action_key, close_binding, key_hints
 from cockpit.tui.key_table import HELP, DialogKey, MainKey, SessionKey, ViewKey
 from cockpit.tui.terminal.styled_line import Line, fit
 
@@ -115,7 +115,7 @@ skipped | Lines of a tail that arrived too fast to be stored.
 class HelpScreen(Dialog[None]):
     """A scrollable help page; the keys of the focused pane are first."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [closing(MainKey.HELP, "enter")]
+    BINDINGS: ClassVar[list[BindingType]] = [close_binding(MainKey.HELP, "enter")]
     DEFAULT_CSS = "HelpScreen > LongText { width: 84; }"
 
     def __init__(self, entries: Sequence[Entry], title: str = "keys") -> None:

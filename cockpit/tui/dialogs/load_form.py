@@ -15,7 +15,7 @@ from textual.widgets import Input, Static
 
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan, url_without_password
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.session.controls import LoadControl
 from cockpit.tui.dialogs.prompt import Dialog, one_line_input
 from cockpit.tui.key_names import bindings, click_hint
@@ -32,7 +32,7 @@ from cockpit.tui.load_fields import (
 )
 
 
-class Toggle(Static, can_focus=True):
+class CheckBox(Static, can_focus=True):
     """A check box; space or a click changes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding(DialogKey.SELECT.key, "turn", "on or off")]
@@ -41,7 +41,7 @@ class Toggle(Static, can_focus=True):
     Toggle:focus { background: $cockpit-band; }
     """
 
-    class Turned(Message):
+    class Changed(Message):
         """The value changed."""
 
     def __init__(self, on: bool) -> None:
@@ -55,7 +55,7 @@ class Toggle(Static, can_focus=True):
         """Switch the value on or off."""
         self.on = not self.on
         self.refresh()
-        self.post_message(self.Turned())
+        self.post_message(self.Changed())
 
     def on_click(self) -> None:
         self.focus()
@@ -101,7 +101,7 @@ class LoadForm(Dialog[LoadPlan | None]):
     def _place(self, field: FormField) -> Widget:
         text = self._before[field.name]
         if field.name == "keep-alive":
-            return Toggle(text == KEEPALIVE)
+            return CheckBox(text == KEEPALIVE)
         hint = field.hint
         if field.name == "body" and not text and self.plan.content:
             hint = f"{len(self.plan.content)} bytes, not shown; type to replace them"
@@ -114,7 +114,7 @@ class LoadForm(Dialog[LoadPlan | None]):
     def on_input_changed(self, event: Input.Changed) -> None:
         self._check()
 
-    def on_toggle_turned(self, event: Toggle.Turned) -> None:
+    def on_toggle_turned(self, event: CheckBox.Changed) -> None:
         self._check()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -129,7 +129,7 @@ class LoadForm(Dialog[LoadPlan | None]):
             self._field(found).focus()
 
     def _field(self, name: str) -> Widget:
-        return self.query_one(Toggle) if name == "keep-alive" else self.query_one(f"#{_id(name)}", Input)
+        return self.query_one(CheckBox) if name == "keep-alive" else self.query_one(f"#{_id(name)}", Input)
 
     def _check(self) -> LoadPlan | str:
         """Show the effect of the fields, or the error below its field.
@@ -147,14 +147,14 @@ class LoadForm(Dialog[LoadPlan | None]):
             line = self.query_one(f"#error-{_id(field.name)}", Static)
             line.display = plan is None and field.name == invalid
             if line.display:
-                line.update(Content(neutral(words, 300)))
-        effect = "\n".join(self._effect(plan)) if plan else "" if invalid else neutral(words, 300)
+                line.update(Content(sanitize(words, 300)))
+        effect = "\n".join(self._effect(plan)) if plan else "" if invalid else sanitize(words, 300)
         self.query_one("#effect", Static).update(Content(effect))
         return invalid if plan is None else plan
 
     def _text(self, name: str) -> str:
         field = self._field(name)
-        if isinstance(field, Toggle):
+        if isinstance(field, CheckBox):
             return KEEPALIVE if field.on else NO_KEEPALIVE
         return field.value if isinstance(field, Input) else ""
 
@@ -173,7 +173,7 @@ class LoadForm(Dialog[LoadPlan | None]):
             yield f"now and in the next run: load {self._before['load']} → {after['load']}"
         if next_run:
             yield f"{'next run only' if self._active else 'next run'}: {', '.join(next_run)}"
-        yield neutral(f"{plan.method} {url_without_password(plan.url)}", 76)
+        yield sanitize(f"{plan.method} {url_without_password(plan.url)}", 76)
 
 
 def _id(name: str) -> str:

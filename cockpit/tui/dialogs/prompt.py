@@ -13,8 +13,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 
 from cockpit.model.errors import UsageError
-from cockpit.model.text import neutral
-from cockpit.tui.key_names import closing, key_hints
+from cockpit.model.text import sanitize
+from cockpit.tui.key_names import close_binding, key_hints
 from cockpit.tui.key_table import DialogKey, ViewKey
 
 Result = TypeVar("Result")
@@ -54,7 +54,7 @@ def one_line_input(
     return field
 
 
-class OneLine(Dialog[str | None]):
+class TextDialog(Dialog[str | None]):
     """A field of one line; ends with its text, or None if cancelled."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding(DialogKey.CLOSE.key, "dismiss(None)", "cancel")]
@@ -67,7 +67,7 @@ class OneLine(Dialog[str | None]):
         self.dismiss(self.query_one(Input).value)
 
 
-class PromptScreen(OneLine):
+class PromptScreen(TextDialog):
     """A question with a text answer.
 
     `check` raises UsageError for an invalid answer; the dialog stays open and shows the error.
@@ -95,7 +95,7 @@ class PromptScreen(OneLine):
         try:
             self.check(text)
         except UsageError as problem:
-            error.update(Content(neutral(str(problem), 400)))
+            error.update(Content(sanitize(str(problem), 400)))
             error.display = True
         else:
             self.dismiss(text)
@@ -106,7 +106,7 @@ class ConfirmScreen(Dialog[bool]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(f"{DialogKey.YES.key},enter", "dismiss(True)", "yes"),
-        closing(action="dismiss(False)", description="no"),
+        close_binding(action="dismiss(False)", description="no"),
     ]
     DEFAULT_CSS = """
     ConfirmScreen > VerticalScroll { width: 100; border: solid $cockpit-warn; }
@@ -127,7 +127,7 @@ class ConfirmScreen(Dialog[bool]):
         self.query_one(VerticalScroll).focus()
 
 
-class FilterScreen(OneLine):
+class FilterScreen(TextDialog):
     """A filter line at the bottom; `typed` is called with the text after every edit."""
 
     DEFAULT_CSS = """
@@ -153,10 +153,10 @@ class FilterScreen(OneLine):
         self.typed(event.value)
 
 
-class PickScreen(Dialog[int | None]):
+class ChoiceScreen(Dialog[int | None]):
     """A list to choose from; ends with the index of the chosen line, or None. `at` is selected at first."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [closing(ViewKey.MARKERS)]
+    BINDINGS: ClassVar[list[BindingType]] = [close_binding(ViewKey.MARKERS)]
     DEFAULT_CSS = """
     PickScreen > Vertical { width: 50; }
     PickScreen OptionList { height: auto; max-height: 14; background: $surface; }
@@ -178,7 +178,7 @@ class PickScreen(Dialog[int | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
-            panel.border_title = Content(neutral(self.heading))
+            panel.border_title = Content(sanitize(self.heading))
             yield OptionList(*map(Content, self.lines), compact=True)
             yield Static(self.hint or key_hints(("Enter", ": choose"), (DialogKey.CLOSE, ": cancel")), classes="hint")
 

@@ -8,7 +8,7 @@ from cockpit.model import sar
 from cockpit.model.host_state import HostState
 from cockpit.model.metrics import host_metrics
 from cockpit.model.state import Segment
-from cockpit.model.text import neutral, si, size
+from cockpit.model.text import sanitize, si, size
 from cockpit.tui.key_table import SessionKey
 from cockpit.tui.terminal.styled_line import Line, fit, length, pairs
 
@@ -52,16 +52,16 @@ def averages_rows(host: HostState, segment: Segment | None, width: int) -> tuple
     if segment is None:
         return (("averages", "strong"),), [((f"No runs yet. Press {SessionKey.TOGGLE} to start.", "dim"),)]
     window = segment.hosts.get(host.config.name)
-    head: Line = ((f"averages of segment {segment.number}", "strong"), (f"  {neutral(segment.label)}", "dim"))
+    head: Line = ((f"averages of segment {segment.number}", "strong"), (f"  {sanitize(segment.label)}", "dim"))
     if window is None or window.seconds <= 0:
         return head, [(("fewer than two samples of this host in the segment", "dim"),)]
     metrics = host_metrics(window, segment.seconds)
     rows = _wrapped("over", _span(window.seconds, metrics.get("coverage")), width)
     for group, parts in sorted(_grouped(metrics).items(), key=lambda entry: _place(entry[0])):
-        name = _GROUP_NAMES.get(group, neutral(group))
+        name = _GROUP_NAMES.get(group, sanitize(group))
         rows += _wrapped(name, parts.pop("", []), width) if "" in parts else [((name, "dim"),)] if parts else []
         for part, found in parts.items():
-            rows += _wrapped(f"  {neutral(part)}", found, width)
+            rows += _wrapped(f"  {sanitize(part)}", found, width)
     return head, rows
 
 

@@ -23,12 +23,12 @@ def draw_detail(host: HostState, context: DrawContext, role: str, width: int, he
     detail = context.detail(host)
     if height < 2 or (host.point is None and detail.kind in _SAMPLED):
         return DrawnList([])
-    focused = host is context.host and context.view.inside
+    focused = host is context.host and context.view.list_focused
     scroll = context.view.scroll if focused else 0
     view = context.view
     if detail.kind == "tail":
         tail = host.tails[detail.place]
-        drawn = draw_tail(tail, scroll, view.held if focused else None, width, height)
+        drawn = draw_tail(tail, scroll, view.paused_tail if focused else None, width, height)
     elif detail == SAR:
         head, titles, rows = sar_rows(host, context.segment, role, width)
         drawn = _scrolled(head, rows, scroll, width, height - 1)

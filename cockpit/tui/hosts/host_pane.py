@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from cockpit.analysis.other_load import TAKES
 from cockpit.model.host_state import HostPoint, HostState
-from cockpit.model.text import clock, counted, neutral, si, size
+from cockpit.model.text import clock, count_text, sanitize, si, size
 from cockpit.tui.charts.braille import trend
 from cockpit.tui.draw_context import PROCESSES, SAR, Detail, DrawContext
 from cockpit.tui.hosts.details import draw_detail
@@ -112,8 +112,8 @@ def _strips(host: HostState, context: DrawContext, width: int, room: int) -> lis
 def title(host: HostState, context: DrawContext, width: int) -> Line:
     """Return name and address; on the right age of the sample, CPU time of the probe, and round-trip time."""
     selected = host is context.host and len(context.hosts) > 1
-    name: Line = ((f"{'▸ ' if selected else ''}{neutral(host.config.name)}", "strong"),)
-    place = f"  {neutral(host.config.place)}"
+    name: Line = ((f"{'▸ ' if selected else ''}{sanitize(host.config.name)}", "strong"),)
+    place = f"  {sanitize(host.config.place)}"
     if context.view.frozen is not None:
         return rule((*name, (place, "dim")), ((f" FROZEN at {clock(context.hosts_now)} ", "alarm"),), width)
     point = host.point
@@ -156,7 +156,7 @@ def condition(host: HostState, context: DrawContext, width: int) -> list[Line]:
 
 def condition_words(host: HostState, context: DrawContext) -> tuple[str, str, str]:
     """Return (word, detail, role); the word is empty for a host that is up."""
-    detail = neutral(host.detail)
+    detail = sanitize(host.detail)
     ago = seconds_or_minutes(max(0.0, context.hosts_now - host.since))
     match host.condition:
         case "connecting":
@@ -327,13 +327,13 @@ def processes_line(host: HostState, point: HostPoint, role: str, width: int) -> 
     """
     if not host.config.processes:
         return []
-    name = f"{neutral(host.config.watched)} "
+    name = f"{sanitize(host.config.watched)} "
     reading = host.sample.reading if host.sample else None
     if reading is not None and reading.hidden:
-        seen = f"{counted(point.count, 'proc')}, others " if point.count else ""
+        seen = f"{count_text(point.count, 'proc')}, others " if point.count else ""
         return [packed([((name, role or "strong"), (f"{seen}hidden by hidepid on /proc", "warn"))], width)]
     parts: list[Line] = [
-        ((name, role or "strong"), (counted(point.count, "proc"), role)),
+        ((name, role or "strong"), (count_text(point.count, "proc"), role)),
         (("all servers of that name", "warn"),) if reading is not None and reading.left_out is None else (),
         ((churn(point), role),),
         ((f"Z {point.defunct}", "warn" if point.defunct else "dim"),),

@@ -10,7 +10,7 @@ from textwrap import wrap
 from rich.cells import cell_len
 
 from cockpit.model.host_state import StatusPane
-from cockpit.model.text import neutral, si
+from cockpit.model.text import sanitize, si
 from cockpit.servers.registry import STATUS_PAGES
 from cockpit.tui.terminal.styled_line import Line, Piece, fit, right
 
@@ -22,10 +22,10 @@ _VALUE, _RATE, _NAME = 12, 11, 16
 
 def page_rows(pane: StatusPane, now: float, role: str, width: int) -> tuple[Line, Sequence[Line]]:
     """Return header (kind, URL, age) and rows: texts, then metrics in up to three columns."""
-    head: list[Piece] = [(pane.page.kind, "strong"), (f"  {neutral(pane.page.url)}", "dim")]
+    head: list[Piece] = [(pane.page.kind, "strong"), (f"  {sanitize(pane.page.url)}", "dim")]
     if pane.t is not None:
         head.append((f"  {max(0.0, now - pane.t):.0f} s ago", "dim"))
-    rows: list[Line] = [((line, "warn"),) for line in wrap(neutral(pane.detail), max(12, width))]
+    rows: list[Line] = [((line, "warn"),) for line in wrap(sanitize(pane.detail), max(12, width))]
     if pane.t is None:
         return tuple(head), rows or [(("not read yet", "dim"),)]
     for name, text in pane.text.items():
@@ -41,13 +41,13 @@ def _scoreboard(board: str, states: Mapping[str, str], width: int) -> list[Line]
     lines: list[Line] = []
     for line in wrap("  ".join(number + word.replace(" ", "\u00a0") for number, word in meaning), max(12, width)):
         lines.append(((line.replace("\u00a0", " "), ""),))
-    slots = neutral(board).rstrip(".")
+    slots = sanitize(board).rstrip(".")
     lines += [((slots[at : at + width], "chart"),) for at in range(0, len(slots), max(1, width))]
     return lines
 
 
 def _text(name: str, text: str, width: int) -> list[Line]:
-    lines = wrap(f"{neutral(name)} {neutral(text)}", max(12, width))
+    lines = wrap(f"{sanitize(name)} {sanitize(text)}", max(12, width))
     return [((line, "dim"),) for line in lines]
 
 
@@ -55,7 +55,7 @@ def _metrics(pane: StatusPane, role: str, width: int) -> list[Line]:
     cells = [(name, value, pane.rates.get(name)) for name, value in pane.values.items()]
     if not cells:
         return []
-    longest = max(cell_len(neutral(name)) for name, _, _ in cells)
+    longest = max(cell_len(sanitize(name)) for name, _, _ in cells)
     needed = max(_NAME, longest) + _VALUE + _RATE
     columns = max(1, min(3, (width + 3) // (needed + 3)))
     each = min(needed, (width - 3 * (columns - 1)) // columns)
@@ -75,7 +75,7 @@ def _metric(name: str, value: float, rate: float | None, role: str, width: int) 
     per_second = f"{si(rate)}/s" if rate is not None else ""
     room = width - _VALUE - _RATE
     return (
-        (fit(neutral(name), max(4, room)), "dim"),
+        (fit(sanitize(name), max(4, room)), "dim"),
         (right(_plain(value), _VALUE), role),
         (right(per_second, _RATE), role),
     )

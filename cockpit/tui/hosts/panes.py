@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from cockpit.model.host_state import HostState
-from cockpit.model.text import neutral, si, size
+from cockpit.model.text import sanitize, si, size
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.hosts.host_pane import FIGURES, WHOLE, churn, condition_words, host_pane
 from cockpit.tui.key_table import ViewKey
@@ -121,8 +121,8 @@ def share_out(height: int, hosts: int, selected: int) -> list[int]:
 def host_line(host: HostState, context: DrawContext, width: int) -> Line:
     """Return name, condition and the main metrics that fit, in the same columns for all hosts."""
     selected = host is context.host and len(context.hosts) > 1
-    name_width = min(_NAME, max(cell_len(neutral(other.config.name)) for other in context.hosts))
-    name: Line = ((f"{'▸' if selected else ' '}{fit(neutral(host.config.name), name_width)}", "strong"),)
+    name_width = min(_NAME, max(cell_len(sanitize(other.config.name)) for other in context.hosts))
+    name: Line = ((f"{'▸' if selected else ' '}{fit(sanitize(host.config.name), name_width)}", "strong"),)
     if context.view.frozen is not None:
         name = (*name, (" ", ""), (" FROZEN ", "alarm"))
     word, rest, role = condition_words(host, context)
@@ -155,7 +155,7 @@ def _process_parts(host: HostState, context: DrawContext) -> list[Line]:
     """Return pattern, number, churn and defunct processes; blanks if only other hosts watch processes."""
     point = host.point
     assert point is not None
-    patterns = [neutral(other.config.watched) for other in context.hosts if other.config.processes]
+    patterns = [sanitize(other.config.watched) for other in context.hosts if other.config.processes]
     if not patterns:
         return []
     pattern_width = min(_PATTERN, max(cell_len(pattern) for pattern in patterns))
@@ -163,6 +163,6 @@ def _process_parts(host: HostState, context: DrawContext) -> list[Line]:
         return [((" " * (pattern_width + 4 + 9), ""),), ((" " * 4, ""),)]
     if host.sample is not None and host.sample.reading.hidden:
         return [((fit("hidden (hidepid)", pattern_width + 4 + 9), "warn"),), ((" " * 4, ""),)]
-    count = ((f"{fit(neutral(host.config.watched), pattern_width)}", "dim"), (right(str(point.count), 4), ""))
+    count = ((f"{fit(sanitize(host.config.watched), pattern_width)}", "dim"), (right(str(point.count), 4), ""))
     defunct = ((f"Z{right(str(point.defunct), 3)}", "warn" if point.defunct else "dim"),)
     return [(*count, (" " + fit(churn(point), 8), "")), defunct]

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from cockpit.model.host_state import HostState, ProcessRow
 from cockpit.model.hosts import ProcessCounters
-from cockpit.model.text import neutral, size
+from cockpit.model.text import sanitize, size
 from cockpit.tui.draw_context import ProcessOrder, View
 from cockpit.tui.key_table import ViewKey
 from cockpit.tui.terminal.styled_line import (
@@ -60,7 +60,7 @@ def process_table(host: HostState, view: View, focused: bool, role: str, width: 
     at = place_of(rows, view) if focused else 0
     columns = columns_for(view, width)
     digits = max(5, *(len(str(row.process.pid)) for row in host.processes), 0)
-    below = in_full(rows[at], width) if focused and rows and height >= _TALL else []
+    below = process_details(rows[at], width) if focused and rows and height >= _TALL else []
     room = height - 1 - len(below)
     first = first_visible(at, room, len(rows))
     seen = rows[first : first + room]
@@ -78,9 +78,9 @@ def process_table(host: HostState, view: View, focused: bool, role: str, width: 
 
 def _no_rows(host: HostState, view: View) -> str:
     if host.processes:
-        total, text = len(host.processes), neutral(view.filter, 30)
+        total, text = len(host.processes), sanitize(view.filter, 30)
         return f"none of {total} has “{text}” in PID or command; {ViewKey.FILTER}: change the filter"
-    return f"no process named {neutral(host.config.watched)}"
+    return f"no process named {sanitize(host.config.watched)}"
 
 
 def columns_for(view: View, width: int) -> list[ProcessColumn]:
@@ -121,14 +121,14 @@ def sorted_rows(host: HostState, view: View) -> list[ProcessRow]:
     rows = [row for row in host.processes if text in filterable(row)] if text else list(host.processes)
     key, descending = _ORDERS[view.order]
     rows.sort(key=lambda row: row.process.pid)
-    rows.sort(key=key, reverse=descending is not view.turned)
+    rows.sort(key=key, reverse=descending is not view.reverse_order)
     return rows
 
 
 def place_of(rows: Sequence[Entry], view: View) -> int:
     """Return the index of the line with the selected process; if the process is gone, its last index."""
     for at, entry in enumerate(rows):
-        if any(identity(row) == view.chosen for row in entry):
+        if any(identity(row) == view.process for row in entry):
             return at
     return max(0, min(view.scroll, len(rows) - 1))
 
@@ -142,21 +142,21 @@ def filterable(row: ProcessRow) -> str:
     return f"{row.process.pid} {shown_command(row.process)}".casefold()
 
 
-def in_full(entry: Entry, width: int) -> list[Line]:
+def process_details(entry: Entry, width: int) -> list[Line]:
     """Return the details of the selected line below a rule: facts, then the command."""
     row, process = entry[0], entry[0].process
     unshared = max(0, process.rss - process.shared)
     facts = [
         *(f"PID {process.pid}", f"parent {process.ppid}", f"threads {process.threads}"),
         *(f"rss {size(process.rss)} (rss−shr {size(unshared)})", f"age {age(row.age)}"),
-        f"user {neutral(process.user) or '–'}",
+        f"user {sanitize(process.user) or '–'}",
     ]
     if len(entry) > 1:
         rss = sorted(each.process.rss for each in entry)
         facts = [
             *(f"{len(entry)} identical processes, {ViewKey.FOLD}: show each", f"parent {process.ppid}"),
             f"%CPU {_cpu(entry)}, sum {percent(sum(each.cpu for each in entry))}",
-            *(f"rss {size(rss[0])}–{size(rss[-1])}", f"user {neutral(process.user) or '–'}"),
+            *(f"rss {size(rss[0])}–{size(rss[-1])}", f"user {sanitize(process.user) or '–'}"),
         ]
     command = wrap(shown_command(process), max(12, width), max_lines=_COMMAND, placeholder=" …")
     command += [""] * (_COMMAND - len(command))
@@ -168,7 +168,7 @@ def _range(host: HostState, rows: Sequence[Entry], first: int, seen: int, view: 
     """Return the filter and the visible range, for the right end of the header."""
     parts: list[tuple[str, str]] = []
     if view.filter:
-        parts.append((f"/{neutral(view.filter, 20)} {sum(map(len, rows))} of {len(host.processes)}", "warn"))
+        parts.append((f"/{sanitize(view.filter, 20)} {sum(map(len, rows))} of {len(host.processes)}", "warn"))
     if seen < len(rows):
         span = f"{first + 1}–{first + seen} of " if first else f"{seen}/"
         parts.append((f"{'  ' if parts else ''}{span}{len(rows)}", "dim"))
@@ -194,7 +194,7 @@ def _order_spots(columns: Sequence[ProcessColumn], digits: int, width: int) -> I
 def _head(title: str, order: ProcessOrder | None, view: View) -> str:
     if order != view.order:
         return title
-    descending = _ORDERS[view.order][1] is not view.turned
+    descending = _ORDERS[view.order][1] is not view.reverse_order
     return f"{'▾' if descending else '▴'}{title}"
 
 
@@ -223,7 +223,7 @@ def _cut(command: str, room: int) -> str:
 
 def shown_command(process: ProcessCounters) -> str:
     """Return the command line as ps prints it: the name in brackets if there is none, `<defunct>` if defunct."""
-    text = neutral(process.command or f"[{process.comm}]")
+    text = sanitize(process.command or f"[{process.comm}]")
     return f"{text} <defunct>" if process.stat.startswith("Z") and not text.endswith("<defunct>") else text
 
 
@@ -254,9 +254,9 @@ def percent(share: float) -> str:
 def _states(entry: Entry) -> str:
     """Return STAT; for identical processes the number of running ones."""
     if len(entry) == 1:
-        return neutral(entry[0].process.stat, 4)
+        return sanitize(entry[0].process.stat, 4)
     running = sum(row.process.stat.startswith("R") for row in entry)
-    return f"R×{running}" if running else neutral(entry[0].process.stat[:1])
+    return f"R×{running}" if running else sanitize(entry[0].process.stat[:1])
 
 
 def _cpu(entry: Entry) -> str:
@@ -269,7 +269,7 @@ def _cpu(entry: Entry) -> str:
 
 
 def _user(entry: Entry) -> str:
-    return fit(neutral(entry[0].process.user) or "–", _USER)
+    return fit(sanitize(entry[0].process.user) or "–", _USER)
 
 
 def _mean(entry: Entry, metric: Callable[[ProcessRow], int]) -> str:

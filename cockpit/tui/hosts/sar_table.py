@@ -11,7 +11,7 @@ from cockpit.model.host_state import HostState, HostWindow
 from cockpit.model.host_window import current_metrics, means
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import Segment
-from cockpit.model.text import neutral, si, size
+from cockpit.model.text import sanitize, si, size
 from cockpit.tui.terminal.styled_line import EMPTY, Line, fit, padded, right
 
 # Cells of a name and of a value, and between two columns of metrics.
@@ -107,7 +107,7 @@ def _of_segment(segment: Segment | None, window: HostWindow | None) -> Line:
         return ((f"fewer than two samples of this host in segment {segment.number}", "dim"),)
     return (
         (f"mean and max of segment {segment.number}", ""),
-        (f"  {neutral(segment.label)}  {window.seconds:.0f} s   –: unknown on this host", "dim"),
+        (f"  {sanitize(segment.label)}  {window.seconds:.0f} s   –: unknown on this host", "dim"),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cockpit.model.host_state import CpuShare, DiskRates, HostState, NetRates
-from cockpit.model.text import neutral, si
+from cockpit.model.text import sanitize, si
 from cockpit.tui.charts.braille import bar
 from cockpit.tui.terminal.styled_line import Line, Piece, fit, right
 
@@ -98,7 +98,7 @@ def _devices(
         return head, [_waiting()]
     rows: list[Line] = []
     for device in found:
-        line: list[Piece] = [(fit(neutral(device.name), name), role)]
+        line: list[Piece] = [(fit(sanitize(device.name), name), role)]
         for column in shown:
             value = getattr(device, column.field)
             bad = column.field in ("errors", "drops") and value > 0

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from cockpit.model import access
 from cockpit.model.host_state import TailPane
-from cockpit.model.text import clock, milliseconds, neutral, si
+from cockpit.model.text import clock, milliseconds, sanitize, si
 from cockpit.tui.terminal.styled_line import EMPTY, DrawnList, Line, Piece, centred, clip, length, packed, rule
 
 # SGR escape sequences: colours and font weights.
@@ -34,7 +34,7 @@ def draw_tail(tail: TailPane, back: int, held: TailPane | None, width: int, heig
     if not shown.lines:
         lines = centred([(_nothing(tail), "dim")], width, room)
     state = _state(tail, shown if shown is held else None)
-    head = rule(((short_command(neutral(tail.command), width - length(state) - 6), "strong"),), state, width)
+    head = rule(((short_command(sanitize(tail.command), width - length(state) - 6), "strong"),), state, width)
     return DrawnList([head, *rates, *lines, *[EMPTY] * (room - len(lines))], room, most)
 
 
@@ -75,7 +75,7 @@ def short_command(command: str, room: int) -> str:
 def as_printed(text: str) -> str:
     """Return the line as a terminal shows it, without colours and control characters."""
     text = _COLOUR.sub("", text[:_LONGEST].rstrip("\r\n"))
-    return neutral(text.expandtabs(_TAB), _LONGEST)
+    return sanitize(text.expandtabs(_TAB), _LONGEST)
 
 
 def newer(tail: TailPane, held: TailPane) -> int:
@@ -96,7 +96,7 @@ def _state(tail: TailPane, held: TailPane | None) -> Line:
     if tail.skipped and not access.is_access_log(tail.counts):
         state.append((f"{'  ' if state else ''}skipped {tail.skipped} lines", "warn"))
     if tail.condition == "ended":
-        detail = f": {neutral(tail.detail)}" if tail.detail else ""
+        detail = f": {sanitize(tail.detail)}" if tail.detail else ""
         state.append((f"{'  ' if state else ''}ended{detail}", "warn"))
     return tuple(state)
 

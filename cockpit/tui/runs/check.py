@@ -21,7 +21,7 @@ from cockpit.session.controls import LoadPhase, LoadStatus
 from cockpit.session.loop import Session
 from cockpit.tui.dialogs.prompt import Dialog
 from cockpit.tui.draw_context import BaselineOf
-from cockpit.tui.key_names import closing, key_hints
+from cockpit.tui.key_names import close_binding, key_hints
 from cockpit.tui.key_table import DialogKey, MainKey
 
 # Seconds between updates.
@@ -40,7 +40,7 @@ class CheckScreen(Dialog[None]):
     that this screen started is stopped after the check, or when the screen is closed.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [closing(MainKey.CHECK, action="close")]
+    BINDINGS: ClassVar[list[BindingType]] = [close_binding(MainKey.CHECK, action="close")]
     DEFAULT_CSS = """
     CheckScreen > Vertical { width: 100; }
     """

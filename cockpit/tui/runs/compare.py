@@ -17,13 +17,13 @@ from cockpit.analysis.comparison_words import Row, columns, differences, overlai
 from cockpit.analysis.sides import side_of_segments
 from cockpit.model.errors import UsageError
 from cockpit.model.state import Segment
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.tui.charts.latency import coloured
 from cockpit.tui.dialogs.prompt import Dialog
 from cockpit.tui.draw_context import DrawContext, View, by_number
-from cockpit.tui.key_names import bindings, closing, key_hints
+from cockpit.tui.key_names import bindings, close_binding, key_hints
 from cockpit.tui.key_table import CompareKey, DialogKey, MainKey, key_names
-from cockpit.tui.runs.verdict_lines import judged, verdict_lines
+from cockpit.tui.runs.verdict_lines import verdict_details, verdict_lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, beside, content, length
 
 # Seconds between updates of a growing segment.
@@ -41,7 +41,7 @@ _HINTS = (
 class CompareScreen(Dialog[None]):
     """Compares a segment, initially the selected one, while the session continues; `set_view` sets the baseline."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(CompareKey), closing(MainKey.COMPARE, "enter")]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(CompareKey), close_binding(MainKey.COMPARE, "enter")]
     DEFAULT_CSS = """
     CompareScreen > VerticalScroll { width: 100%; height: 100%; }
     CompareScreen Static { width: 1fr; }
@@ -98,10 +98,10 @@ def comparison_lines(context: DrawContext, segment: Segment, width: int) -> list
         sides = (side_of_segments(context.state, [each], f"segment {each.number}") for each in (before, segment))
         found = compare(*sides)
     except UsageError as error:
-        return [*lines, EMPTY, ((neutral(str(error)), "warn"),)]
+        return [*lines, EMPTY, ((sanitize(str(error)), "warn"),)]
     if found.load:
         lines += [EMPTY, (("Independent of the load:", "strong"),)]
-        lines += [line for verdict in found.verdicts for line in judged(verdict, width)]
+        lines += [line for verdict in found.verdicts for line in verdict_details(verdict, width)]
     lines += [EMPTY, (("before  ", "before"), (_named(before), "")), (("after   ", "after"), (_named(segment), ""))]
     for title, rows in differences(found):
         lines += [EMPTY, *_table(f"{title} that differ", rows)]
@@ -110,7 +110,7 @@ def comparison_lines(context: DrawContext, segment: Segment, width: int) -> list
 
 
 def _named(segment: Segment) -> str:
-    return f"segment {segment.number}: {neutral(segment.label)}, {segment.seconds:.1f} s"
+    return f"segment {segment.number}: {sanitize(segment.label)}, {segment.seconds:.1f} s"
 
 
 def _table(title: str, rows: Sequence[Row]) -> list[Line]:

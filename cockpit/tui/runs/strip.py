@@ -20,7 +20,7 @@ from cockpit.analysis.time_ranges import between
 from cockpit.analysis.verdict_wait import is_open
 from cockpit.analysis.windows import counted_range
 from cockpit.model.state import RoundsState, Segment, State
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_table import MainKey, SessionKey
 
@@ -54,7 +54,7 @@ class VerdictProgress(NamedTuple):
     `at_most`: `left` is a maximum, because the test may conclude before the last round.
     """
 
-    passed: float
+    counted: float
     left: float
     at_most: bool = False
 
@@ -64,7 +64,7 @@ class VerdictProgress(NamedTuple):
         return f"{'at most ' if self.at_most else ''}{amount} more"
 
 
-class Strip(NamedTuple):
+class StripContents(NamedTuple):
     """Contents of the verdict strip. `change` and `compared` are its title.
 
     `effects`: one line each, the headline first. `so_far`: relative change of the rate before there is any effect.
@@ -76,13 +76,13 @@ class Strip(NamedTuple):
     change: str
     compared: str
     effects: tuple[Effect, ...]
-    so_far: float | None = None
+    rate_change: float | None = None
     progress: VerdictProgress | None = None
     next: str = ""
     cap: float | None = None
 
 
-def strip(context: DrawContext) -> Strip | None:
+def strip(context: DrawContext) -> StripContents | None:
     """Return the verdict strip of the selected segment; None without a baseline."""
     segment = context.segment
     if segment is None:
@@ -93,12 +93,12 @@ def strip(context: DrawContext) -> Strip | None:
     base, verdict = context.before(segment), context.verdict(segment)
     if base is None or verdict is None:
         return None
-    return Strip(
+    return StripContents(
         verdict=verdict,
         change=_change(context.state, segment, base),
         compared=f"vs segment {base.number}",
         effects=_plotted(verdict, _host_of(context.state, segment)) or _expected(verdict, segment),
-        so_far=_so_far(context.state, segment, base),
+        rate_change=_so_far(context.state, segment, base),
         progress=_progress(context.state, segment, verdict),
         next="" if context.state.studying else _next(verdict),
         cap=_cap(context.state, segment),
@@ -123,7 +123,7 @@ def _rounds_of(state: State, segment: Segment) -> RoundsState | None:
     return next((rounds for rounds in reversed(state.rounds) if rounds.begun.t <= segment.start), None)
 
 
-def _rounds_strip(context: DrawContext, rounds: RoundsState, segment: Segment) -> Strip:
+def _rounds_strip(context: DrawContext, rounds: RoundsState, segment: Segment) -> StripContents:
     """Return the strip of rounds: their verdict so far, or only their progress."""
     state = context.state
     verdict = context.verdicts.rounds(state, rounds)
@@ -134,7 +134,7 @@ def _rounds_strip(context: DrawContext, rounds: RoundsState, segment: Segment) -
     current = progress(state, now) if rounds.ended is None else None
     pending = current is not None and verdict.outcome is Outcome.INCONCLUSIVE
     compared = f"{len(rounds.complete)} of {rounds.budget} rounds" if current is None else place_words(current)
-    return Strip(
+    return StripContents(
         verdict=verdict,
         change=title_words(rounds.begun),
         compared=compared,
@@ -192,8 +192,8 @@ def _change(state: State, segment: Segment, base: Segment) -> str:
     before, after = (knobs_at(state, each.start) for each in (base, segment))
     differing = [name for name in after if name in before and before[name] != after[name]]
     if segment.changes or not differing:
-        return neutral(segment.label)
-    return neutral(", ".join(f"{name} {before[name] or 'unset'} → {after[name] or 'unset'}" for name in differing))
+        return sanitize(segment.label)
+    return sanitize(", ".join(f"{name} {before[name] or 'unset'} → {after[name] or 'unset'}" for name in differing))
 
 
 def _host_of(state: State, segment: Segment) -> str:

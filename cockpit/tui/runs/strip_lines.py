@@ -21,7 +21,7 @@ from cockpit.analysis.words import (
 )
 from cockpit.tui.charts.forest import axis, forest_row, scale_end
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.runs.strip import Strip, VerdictProgress, strip
+from cockpit.tui.runs.strip import StripContents, VerdictProgress, strip
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Spot, clip, ends, fit, length, rule
 
@@ -48,13 +48,13 @@ _MARK, _NAME, _CHANGE, _PLOT = 3, 16, 24, 11
 _BAR = 12
 
 
-def strip_lines(contents: Strip, width: int, height: int) -> list[Line]:
+def strip_lines(contents: StripContents, width: int, height: int) -> list[Line]:
     """Return the full strip if it fits in `height` lines, else its title and the effects that fit."""
     lines = full_lines(contents, width)
     return lines if len(lines) <= height else _compact_lines(contents, width, height)
 
 
-def full_lines(contents: Strip, width: int) -> list[Line]:
+def full_lines(contents: StripContents, width: int) -> list[Line]:
     """Return title, outcome, next step, one line per effect, and the scale."""
     title = rule((("verdict ", "strong"), (contents.change, "text")), ((contents.compared, "dim"),), width)
     word = _word(contents)
@@ -70,7 +70,7 @@ def full_lines(contents: Strip, width: int) -> list[Line]:
     return [*lines, *rows, (*basis, *axis(scale_end(contents.effects), room))]
 
 
-def _compact_lines(contents: Strip, width: int, height: int) -> list[Line]:
+def _compact_lines(contents: StripContents, width: int, height: int) -> list[Line]:
     """Return the title with outcome and next step, then effects; of an invalid verdict the reason."""
     word = _word(contents, short=True)
     has_next = contents.next and contents.verdict.outcome is not Outcome.INVALID
@@ -81,7 +81,7 @@ def _compact_lines(contents: Strip, width: int, height: int) -> list[Line]:
     return [title, *_rows(contents, _first(contents, height - 1), width)[0]][:height]
 
 
-def _invalid_lines(contents: Strip, width: int, word: str = "") -> list[Line]:
+def _invalid_lines(contents: StripContents, width: int, word: str = "") -> list[Line]:
     """Return `word`, the reason and the next step in two lines."""
     text = f"{f'{word}: ' if word else ''}{_reason(contents.verdict)}; next: {contents.next}"
     first, *rest = wrap(text, max(_MARK, width - _MARK))
@@ -89,21 +89,21 @@ def _invalid_lines(contents: Strip, width: int, word: str = "") -> list[Line]:
     return [((fit(mark, _MARK) + first, "strong"),), clip(((" " * _MARK + " ".join(rest), "strong"),), width)]
 
 
-def strip_words(contents: Strip) -> Line:
+def strip_words(contents: StripContents) -> Line:
     """Return the strip as a single line: mark, outcome, deciding effect, and seconds left."""
     left = f", {contents.progress.words}" if contents.progress else ""
     return (*_word(contents), (left, ""))
 
 
-def full_height(contents: Strip) -> int:
+def full_height(contents: StripContents) -> int:
     return 2 + bool(contents.next) + (len(contents.effects) + 1 if contents.effects else 0)
 
 
-def compact_height(contents: Strip, most: int) -> int:
+def compact_height(contents: StripContents, most: int) -> int:
     return 3 if contents.verdict.outcome is Outcome.INVALID else 1 + min(most, len(contents.effects))
 
 
-def _word(contents: Strip, short: bool = False) -> Line:
+def _word(contents: StripContents, short: bool = False) -> Line:
     """Return mark and outcome, and the deciding effect unless `short`."""
     verdict = contents.verdict
     # A concluded verdict may be decided by another metric than the first.
@@ -121,19 +121,19 @@ def _word(contents: Strip, short: bool = False) -> Line:
     return ((word, role), (f": {detail}" if detail else "", "text"))
 
 
-def _likely(contents: Strip, effect: Effect) -> Outcome | None:
+def _likely(contents: StripContents, effect: Effect) -> Outcome | None:
     """Return the likely outcome of an effect while more load can still conclude it, else None."""
     return effect.likely if contents.verdict.growing and effect.outcome is Outcome.INCONCLUSIVE else None
 
 
-def _detail(contents: Strip) -> str:
+def _detail(contents: StripContents) -> str:
     verdict, effect = contents.verdict, _deciding(contents.verdict)
     if verdict.outcome is Outcome.INVALID:
         return _reason(verdict)
     if effect is None:
         if contents.progress is None:
             return too_few_words(verdict)
-        return "" if contents.so_far is None else f"rate {amount_words(_rate(contents.so_far))}"
+        return "" if contents.rate_change is None else f"rate {amount_words(_rate(contents.rate_change))}"
     name = metric_words(effect.name)
     if verdict.outcome is Outcome.EQUIVALENT:
         return f"{name} {margin_words(effect)}"
@@ -158,7 +158,7 @@ def _reason(verdict: Verdict) -> str:
     return "" if verdict.objection is None else objection_words(verdict.objection)
 
 
-def _rows(contents: Strip, effects: Sequence[Effect], width: int) -> tuple[list[Line], int]:
+def _rows(contents: StripContents, effects: Sequence[Effect], width: int) -> tuple[list[Line], int]:
     """Return one line per effect, and the width of the plot in cells."""
     hosts = {effect.name.partition(".")[0] for effect in effects if "." in effect.name}
     names = [_name(effect, len(hosts) > 1) for effect in effects]
@@ -195,7 +195,7 @@ def _rate(change: float) -> Effect:
     return Effect(name="rate", outcome=Outcome.INCONCLUSIVE, change=change)
 
 
-def _first(contents: Strip, most: int) -> Sequence[Effect]:
+def _first(contents: StripContents, most: int) -> Sequence[Effect]:
     """Return at most `most` effects, including the deciding one."""
     deciding = _deciding(contents.verdict)
     kept = list(contents.effects[:most])
@@ -209,11 +209,11 @@ def _progress_line(progress: VerdictProgress | None, room: int) -> Line:
         return EMPTY
     forms = ((_BAR, f" {progress.words} to be sure"), (_BAR, f" {progress.words}"), (_BAR // 2, f" {progress.words}"))
     cells, words = next(((cells, words) for cells, words in forms if cells + len(words) <= room), (0, progress.words))
-    done = round(cells * progress.passed / (progress.passed + progress.left))
+    done = round(cells * progress.counted / (progress.counted + progress.left))
     return (("━" * done, "chart"), ("·" * (cells - done), "rule"), (words, ""))
 
 
-def _basis(contents: Strip) -> str:
+def _basis(contents: StripContents) -> str:
     """Return the amount of data behind the verdict: seconds of load, rounds or runs."""
     verdict = contents.verdict
     before, after = verdict.values

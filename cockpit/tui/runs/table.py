@@ -15,7 +15,7 @@ from cockpit.analysis.words import brief, connection_words
 from cockpit.model.host_state import HostState
 from cockpit.model.metrics import host_metrics
 from cockpit.model.state import Segment, State
-from cockpit.model.text import milliseconds, neutral, share_words, si, size
+from cockpit.model.text import milliseconds, sanitize, share_words, si, size
 from cockpit.tui.charts.braille import trend
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_table import MainKey, SessionKey
@@ -75,7 +75,7 @@ class Runs(Lines):
         head: list[Piece] = [(right("#", _NUMBER - 2) + "  " + fit("change", label), "dim")]
         head += [(right(column.title, column.width), "dim") for column in columns]
         room = max(0, min(height - 4, height // 2))
-        details = in_full(context.segment, context, width, room) if context.segment else []
+        details = segment_details(context.segment, context, width, room) if context.segment else []
         rows = _visible(segments, context, max(1, height - 2 - len(details)))
         self.spots = [Spot(y, 0, width, "segment", (segment.number,)) for y, segment in enumerate(rows, 2)]
         lines = [title, tuple(head), *(_line(segment, context, columns, label) for segment in rows)]
@@ -117,7 +117,7 @@ def _line(segment: Segment, context: DrawContext, columns: Sequence[RunColumn], 
     chosen = segment is context.segment
     mark = "▸" if chosen else " "
     role = "strong" if chosen else ""
-    line: list[Piece] = [(f"{mark}{segment.number:>2}  {fit(neutral(segment.label), label)}", role)]
+    line: list[Piece] = [(f"{mark}{segment.number:>2}  {fit(sanitize(segment.label), label)}", role)]
     for column in columns:
         text, its_role = column.cell(segment, context)
         line.append((right(text, column.width), its_role or role))
@@ -131,14 +131,14 @@ def _line(segment: Segment, context: DrawContext, columns: Sequence[RunColumn], 
     return tuple(line)
 
 
-def in_full(segment: Segment, context: DrawContext, width: int, room: int) -> list[Line]:
+def segment_details(segment: Segment, context: DrawContext, width: int, room: int) -> list[Line]:
     """Return the segment's label, corrections of its values by the server, and warnings.
 
     For a compared segment, the verdict strip has the label if it fits, and the compare screen has the warnings.
     """
     compared = context.before(segment) is not None or segment.round > 0
-    label = wrap(neutral(segment.label), max(10, width - _NUMBER))
-    if compared and cell_len(neutral(segment.label)) <= width - _TITLE:
+    label = wrap(sanitize(segment.label), max(10, width - _NUMBER))
+    if compared and cell_len(sanitize(segment.label)) <= width - _TITLE:
         label = []
     rest = [(note, "warn") for note in server_notes(segment, context.state)]
     if not compared:
@@ -170,7 +170,7 @@ def ends_with(text: str, end: str, width: int) -> str:
 def server_notes(segment: Segment, state: State) -> list[str]:
     """Return the server's corrections of values that were changed at the start of the segment."""
     return [
-        f"{change.letter}: {neutral(change.detail)}"
+        f"{change.letter}: {sanitize(change.detail)}"
         for change in state.changes
         if change.letter in segment.changes and change.outcome == "applied" and change.detail
     ]
@@ -268,7 +268,7 @@ def _legend(context: DrawContext, columns: Sequence[RunColumn]) -> Line:
     legend = f"times: {context.state.segments[-1].counts.latency_name}, ms"
     hosts = together(context)
     if len(context.hosts) > 1 and any(column.title == _HOST_COLUMNS[0][0] for column in columns):
-        legend = f"{_HOST_COLUMNS[0][0]}: {'/'.join(neutral(host.config.name, 12) for host in hosts)} · {legend}"
+        legend = f"{_HOST_COLUMNS[0][0]}: {'/'.join(sanitize(host.config.name, 12) for host in hosts)} · {legend}"
     return ((legend, "dim"),)
 
 

@@ -23,7 +23,7 @@ from cockpit.analysis.words import (
     verdict_words,
 )
 from cockpit.model.state import Segment
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_table import CompareKey, MainKey, SessionKey, key_names
 from cockpit.tui.runs.strip_lines import MARKS, ROLES
@@ -40,7 +40,7 @@ RULE = (
 
 
 def verdict_lines(context: DrawContext, segment: Segment, width: int) -> list[Line]:
-    lines = _wrapped(f"{segment.number}  {neutral(segment.label)}", width, "strong")
+    lines = _wrapped(f"{segment.number}  {sanitize(segment.label)}", width, "strong")
     base, verdict = context.before(segment), context.verdict(segment)
     if segment.round and (found := _rounds_lines(context, segment, width)):
         return [*lines, *found, EMPTY, *_wrapped(RULE, width, "dim")]
@@ -53,8 +53,8 @@ def verdict_lines(context: DrawContext, segment: Segment, width: int) -> list[Li
     chosen = context.view.baseline == base.number
     default = "just before, same run" if base.run == segment.run else "the baseline"
     relation = "the chosen baseline" if chosen else default
-    lines += _wrapped(f"vs segment {base.number}, {relation}: {neutral(base.label)}", width, "dim")
-    lines += [EMPTY, *judged(verdict, width)]
+    lines += _wrapped(f"vs segment {base.number}, {relation}: {sanitize(base.label)}", width, "dim")
+    lines += [EMPTY, *verdict_details(verdict, width)]
     for warning in segment_warnings(segment):
         lines += _wrapped(f"segment {segment.number}: {warning_words(warning)}", width, "warn")
     for note in server_notes(segment, context.state):
@@ -69,11 +69,11 @@ def _rounds_lines(context: DrawContext, segment: Segment, width: int) -> list[Li
         verdict = context.verdicts.rounds(context.state, rounds)
         if verdict is not None:
             head = f"{verdict.values[0]} rounds of {title_words(rounds.begun)}"
-            lines += [EMPTY, ((fit(head, width).rstrip(), "strong"),), *judged(verdict, width)]
+            lines += [EMPTY, ((fit(head, width).rstrip(), "strong"),), *verdict_details(verdict, width)]
     return lines
 
 
-def judged(verdict: Verdict, width: int) -> list[Line]:
+def verdict_details(verdict: Verdict, width: int) -> list[Line]:
     """Return the verdict in words, a table of its effects, and the method."""
     plain = replace(verdict, label="", effects=verdict.effects)
     lines = _wrapped(f"{MARKS[verdict.outcome]} {verdict_words(plain)}", width, ROLES[verdict.outcome] or "strong")

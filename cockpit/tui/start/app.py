@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cockpit.tui.app import CHECK_INTERVAL, handled
+from cockpit.tui.app import CHECK_INTERVAL, signal_handlers
 from cockpit.tui.start.choices import Choice
 from cockpit.tui.start.screen import StartScreen
 from cockpit.tui.terminal.appearance import Appearance
@@ -27,7 +27,7 @@ class StartApp(CockpitBase[Choice]):
         self.show_startup_notices()
 
     async def run_async(self, **options: Any) -> Choice | None:
-        with handled(lambda: self.action_leave(True), self.lost_terminal):
+        with signal_handlers(lambda: self.action_leave(True), self.lost_terminal):
             return await super().run_async(**{"mouse": self.appearance.mouse, **options})
 
     def action_leave(self, interrupted: bool = False) -> None:

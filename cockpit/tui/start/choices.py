@@ -13,8 +13,8 @@ from rich.cells import cell_len
 from cockpit.model.errors import UsageError
 from cockpit.model.fold_load import load_words
 from cockpit.model.load_checks import Invalid
-from cockpit.model.text import clock, counted, milliseconds, neutral, si
-from cockpit.profiles.catalogue import Listed
+from cockpit.model.text import clock, count_text, milliseconds, sanitize, si
+from cockpit.profiles.catalogue import ProfileEntry
 from cockpit.profiles.plan import checked_url
 from cockpit.recording.library import Recent
 from cockpit.tui.key_table import MainKey, SessionKey, StartKey
@@ -44,7 +44,7 @@ class StartChoice:
 
     choice: Choice
     key: str = ""
-    listed: Listed | None = None
+    listed: ProfileEntry | None = None
     recent: Recent | None = None
     words: str = ""
 
@@ -66,7 +66,7 @@ class ChoiceGroup:
 
 @dataclass(frozen=True)
 class StartChoices:
-    profiles: Sequence[Listed] = ()
+    profiles: Sequence[ProfileEntry] = ()
     recordings: Sequence[Recent] = ()
 
 
@@ -139,7 +139,7 @@ def _recent_recordings(recordings: Sequence[Recent], text: str, most: int | None
     return ChoiceGroup("recent recordings", found[:most], "No recordings yet. Every session is recorded here.", note)
 
 
-def _profiles(profiles: Sequence[Listed], text: str) -> tuple[StartChoice, ...]:
+def _profiles(profiles: Sequence[ProfileEntry], text: str) -> tuple[StartChoice, ...]:
     choices = (StartChoice(Choice("profile", str(one.path)), listed=one, words=_words(one)) for one in profiles)
     return _matching(text, choices)
 
@@ -149,7 +149,7 @@ def _matching(text: str, offers: Iterable[StartChoice]) -> tuple[StartChoice, ..
     return tuple(offer for offer in offers if all(word in offer.words.casefold() for word in words))
 
 
-def _words(one: Listed) -> str:
+def _words(one: ProfileEntry) -> str:
     hosts = [host.name for host in one.profile.hosts] if one.profile else []
     knobs = [knob.name for knob in one.profile.knobs] if one.profile else []
     return " ".join((one.name, one.origin, one.question, one.target, one.problem, *hosts, *knobs))
@@ -189,50 +189,50 @@ def row(offer: StartChoice, columns: Widths, width: int, now: dt.datetime) -> Li
 
 def command_words(offer: StartChoice) -> tuple[str, str]:
     if offer.listed:
-        return f"open {neutral(offer.listed.name)}", neutral(offer.listed.question or offer.listed.target)
+        return f"open {sanitize(offer.listed.name)}", sanitize(offer.listed.question or offer.listed.target)
     if offer.recent:
-        return f"replay {neutral(offer.recent.kept.name)}", neutral(offer.recent.kept.target)
+        return f"replay {sanitize(offer.recent.kept.name)}", sanitize(offer.recent.kept.target)
     title, words, *_ = _FIRST_STEPS[offer.choice.kind]
     return title, f"{offer.key}   {words}"
 
 
 def _name(offer: StartChoice) -> str:
     if offer.listed:
-        return neutral(offer.listed.name)
+        return sanitize(offer.listed.name)
     return "  " + _FIRST_STEPS[offer.choice.kind][0]
 
 
-def _profile_row(one: Listed, columns: Widths, width: int) -> Line:
-    name = (fit(neutral(one.name), columns.name), "")
+def _profile_row(one: ProfileEntry, columns: Widths, width: int) -> Line:
+    name = (fit(sanitize(one.name), columns.name), "")
     if one.profile is None:
-        return clip((name, ("  invalid: ", "warn"), (neutral(one.problem), "dim")), width)
+        return clip((name, ("  invalid: ", "warn"), (sanitize(one.problem), "dim")), width)
     last = f"  {fit(_summary(one), columns.last)}" if width >= _WIDE else ""
-    question = neutral(one.question) or neutral(one.target)
+    question = sanitize(one.question) or sanitize(one.target)
     room = max(0, width - columns.name - 2 - cell_len(last))
     return clip((name, ("  " + fit(question, room), "dim"), (last, "")), width)
 
 
-def _summary(one: Listed) -> str:
+def _summary(one: ProfileEntry) -> str:
     if one.profile is None:
         return ""
     hosts = ", ".join(host.name for host in one.profile.hosts)
-    knobs = counted(len(one.profile.knobs), "knob") if one.profile.knobs else ""
+    knobs = count_text(len(one.profile.knobs), "knob") if one.profile.knobs else ""
     parts = (hosts, knobs, "study" if one.profile.study else "")
-    return fit(neutral(" · ".join(part for part in parts if part)), _MAX_LAST).rstrip()
+    return fit(sanitize(" · ".join(part for part in parts if part)), _MAX_LAST).rstrip()
 
 
 def _recording_row(one: Recent, names: int, width: int, now: dt.datetime) -> Line:
     kept = one.kept
-    title = neutral(kept.session if kept.session and kept.name.startswith(kept.session) else kept.name)
+    title = sanitize(kept.session if kept.session and kept.name.startswith(kept.session) else kept.name)
     if kept.problem:
-        return clip(((fit(title, names), ""), (f"  {neutral(kept.problem)}", "warn")), width)
+        return clip(((fit(title, names), ""), (f"  {sanitize(kept.problem)}", "warn")), width)
     when = f"  {right(when_words(kept.began, now), 12)}"
     duration = f"  {clock(kept.seconds)}" if width >= _WIDE else ""
     cells: list[tuple[str, str]] = [(fit(title, names), ""), (when + duration, "dim")]
-    cells.append((f"  {right(counted(kept.runs, 'run') if kept.runs else 'no run', 7)}", "dim"))
+    cells.append((f"  {right(count_text(kept.runs, 'run') if kept.runs else 'no run', 7)}", "dim"))
     if one.rate is not None and one.p99_ms is not None:
         cells.append((f"  {right(si(one.rate), 5)} req/s  p99 {right(milliseconds(one.p99_ms / 1000), 4)} ms", ""))
-    changes: list[tuple[str, str]] = [(f"  {counted(len(one.changes), 'change')}", "dim")] if one.changes else []
+    changes: list[tuple[str, str]] = [(f"  {count_text(len(one.changes), 'change')}", "dim")] if one.changes else []
     ended = [] if kept.ended else [("  not ended", "warn")]
     for extra in (*ended, *changes):
         if length((*cells, extra)) <= width:
@@ -262,37 +262,37 @@ def about(offer: StartChoice | None, width: int) -> Iterator[tuple[str, str]]:
         yield enter, "dim"
 
 
-def _about_profile(one: Listed, width: int) -> Iterator[tuple[str, str]]:
+def _about_profile(one: ProfileEntry, width: int) -> Iterator[tuple[str, str]]:
     profile = one.profile
     if profile is None:
-        yield f"{neutral(str(one.path))}: {neutral(one.problem)}", "warn"
+        yield f"{sanitize(str(one.path))}: {sanitize(one.problem)}", "warn"
         yield "fix the file; editors complete and check it with: cockpit schema profile", "dim"
         return
     if one.question:
-        yield neutral(one.question), ""
+        yield sanitize(one.question), ""
     hosts = ", ".join(f"{host.name} ({host.place})" for host in profile.hosts) or "no hosts"
     knobs = ", ".join(knob.name for knob in profile.knobs)
-    load = f"{neutral(one.target)} · {load_words(profile.plan)} · {neutral(hosts)}"
-    yield load + (f" · knobs {neutral(knobs)}" if knobs else ""), "dim"
+    load = f"{sanitize(one.target)} · {load_words(profile.plan)} · {sanitize(hosts)}"
+    yield load + (f" · knobs {sanitize(knobs)}" if knobs else ""), "dim"
     more = f"   ·   {_ORIGINS[one.origin]}: {_short(one.path)}" if width >= _WIDE else ""
-    study = f"   ·   cockpit study {neutral(one.name)} --short" if profile.study else ""
+    study = f"   ·   cockpit study {sanitize(one.name)} --short" if profile.study else ""
     yield f"Enter: open it ({SessionKey.TOGGLE} starts the load)   ·   {StartKey.DOCTOR}: doctor{study}{more}", "dim"
 
 
 def _about_recording(one: Recent) -> Iterator[tuple[str, str]]:
     kept = one.kept
     if kept.problem:
-        yield f"{neutral(kept.path)}: {neutral(kept.problem)}", "warn"
+        yield f"{sanitize(kept.path)}: {sanitize(kept.problem)}", "warn"
         return
-    yield f"{neutral(kept.name)}   {neutral(kept.target)}", ""
+    yield f"{sanitize(kept.name)}   {sanitize(kept.target)}", ""
     for change in one.changes[-_MAX_CHANGES:]:
-        yield f"{neutral(change.label)}  {neutral(change.outcome or 'under way')}", "dim"
+        yield f"{sanitize(change.label)}  {sanitize(change.outcome or 'under way')}", "dim"
     ended = "" if kept.ended else "in progress, or interrupted   ·   "
-    yield f"{ended}Enter: replay it   ·   cockpit report {neutral(kept.name)}", "dim"
+    yield f"{ended}Enter: replay it   ·   cockpit report {sanitize(kept.name)}", "dim"
 
 
 def _short(path: Path) -> str:
-    text = neutral(str(path))
+    text = sanitize(str(path))
     home = str(Path.home())
     return "~" + text[len(home) :] if home != "/" and text.startswith(home + "/") else text
 

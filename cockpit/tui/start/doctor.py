@@ -12,13 +12,13 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.profiles.profile import Profile
-from cockpit.setup.doctor import examine
-from cockpit.setup.finding import Finding, Level, summed
+from cockpit.setup.doctor import diagnose
+from cockpit.setup.finding import Finding, Level, summary_line
 from cockpit.tui.background import Background
 from cockpit.tui.dialogs.prompt import Dialog
-from cockpit.tui.key_names import closing, key_hints
+from cockpit.tui.key_names import close_binding, key_hints
 from cockpit.tui.key_table import DialogKey, StartKey
 from cockpit.tui.terminal.styled_line import fit
 
@@ -34,7 +34,7 @@ _WIDTH, _ABOUT = 108, 24
 class DoctorScreen(Dialog[None]):
     """Shows the findings of `cockpit doctor`; closing the screen stops the checks."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [closing(StartKey.DOCTOR, "enter")]
+    BINDINGS: ClassVar[list[BindingType]] = [close_binding(StartKey.DOCTOR, "enter")]
     DEFAULT_CSS = """
     DoctorScreen > VerticalScroll { width: 108; }
     DoctorScreen Static { width: 1fr; height: auto; }
@@ -50,7 +50,7 @@ class DoctorScreen(Dialog[None]):
 
     def compose(self) -> ComposeResult:
         with VerticalScroll() as room:
-            room.border_title = Content(f"doctor: {neutral(self.profile.name)}")
+            room.border_title = Content(f"doctor: {sanitize(self.profile.name)}")
             room.border_subtitle = key_hints(("↑ ↓", " scroll"), (DialogKey.CLOSE, " close"))
             yield Static(id="text")
 
@@ -62,7 +62,7 @@ class DoctorScreen(Dialog[None]):
         await self._background.end()
 
     async def _examine(self) -> None:
-        async for finding in examine(self.profile, self.ssh_config):
+        async for finding in diagnose(self.profile, self.ssh_config):
             self.findings.append(finding)
             self._show()
         self.over = True
@@ -73,17 +73,17 @@ class DoctorScreen(Dialog[None]):
 
     def _show(self) -> None:
         room = min(_WIDTH, self.app.size.width) - 5
-        wide = max((len(neutral(finding.about, _ABOUT)) for finding in self.findings), default=0)
+        wide = max((len(sanitize(finding.about, _ABOUT)) for finding in self.findings), default=0)
         pieces: list[str | tuple[str, str]] = []
         for finding in self.findings:
             word, style = _WORDS[finding.level]
             indent = len(word) + wide + 4
-            about = f"  {fit(neutral(finding.about, _ABOUT), wide)}  "
-            pieces += [(word, style), (about, "$cockpit-dim"), _wrapped(neutral(finding.text, 400), indent, room), "\n"]
+            about = f"  {fit(sanitize(finding.about, _ABOUT), wide)}  "
+            pieces += [(word, style), (about, "$cockpit-dim"), _wrapped(sanitize(finding.text, 400), indent, room), "\n"]
             if finding.todo:
-                todo = _wrapped(f"→ {neutral(finding.todo, 400)}", indent, room)
+                todo = _wrapped(f"→ {sanitize(finding.todo, 400)}", indent, room)
                 pieces += [" " * indent, (todo, "$cockpit-chart"), "\n"]
-        pieces.append((summed(self.findings) if self.over else "checking …", "bold"))
+        pieces.append((summary_line(self.findings) if self.over else "checking …", "bold"))
         # No text is left if a finding arrives while the screen closes.
         for text in self.query("#text").results(Static):
             text.update(Content.assemble(*pieces))

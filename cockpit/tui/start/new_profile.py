@@ -16,14 +16,14 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from cockpit.hosts.prompts import Keyring, Questions
+from cockpit.hosts.prompts import Keyring, PromptQueue
 from cockpit.hosts.ssh_aliases import aliases
 from cockpit.model.errors import CockpitError, UsageError
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.model.units import parse_count, parse_duration
 from cockpit.profiles.trust import accept_written
 from cockpit.profiles.writing import Draft, profile_text, write_profile
-from cockpit.setup.profile_draft import HERE, Surveyed, draft_of, hosts_named, place_for, survey
+from cockpit.setup.profile_draft import HERE, HostSurvey, draft_of, hosts_named, place_for, survey
 from cockpit.tui.background import Background
 from cockpit.tui.dialogs.asking import CHECK_INTERVAL, ask_user
 from cockpit.tui.dialogs.checklist import Checklist, ChecklistItem
@@ -58,7 +58,7 @@ _FIELDS = key_names(DialogKey.ABOVE, DialogKey.BELOW)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ProfileForm:
     url: str
     concurrency: int
     duration: str
@@ -74,7 +74,7 @@ class _Page(Screen[str | None]):
 
     def show_message(self, words: str, bad: bool = False) -> None:
         line = self.query_one("#message", Static)
-        line.update(Content(neutral(words, 400)))
+        line.update(Content(sanitize(words, 400)))
         line.set_class(bad, "-bad")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -98,7 +98,7 @@ class NewProfileScreen(_Page):
     def __init__(self, ssh_config: Path | None = None, url: str = "") -> None:
         super().__init__()
         self.ssh_config = ssh_config
-        self.questions = Questions()
+        self.questions = PromptQueue()
         self._url = url
         self._keyring = Keyring()
         self._inspecting = False
@@ -118,7 +118,7 @@ class NewProfileScreen(_Page):
                 yield Static("", classes="label")
                 yield Checklist([ChecklistItem("keep connections alive", "yes", True)], id="keepalive")
             yield Static(f"servers to watch and tune ({DialogKey.SELECT}: select)", classes="head")
-            yield Checklist([ChecklistItem(neutral(name), name) for name in known], id="hosts")
+            yield Checklist([ChecklistItem(sanitize(name), name) for name in known], id="hosts")
             yield _row("other hosts", one_line_input("", "others", "root@web9, 10.0.0.7:2222"))
             yield Static(
                 "Their processes, ports and configuration are read over SSH, to find settings. "
@@ -152,7 +152,7 @@ class NewProfileScreen(_Page):
     async def on_unmount(self) -> None:
         await self._background.end()
 
-    def _wanted(self) -> Wanted:
+    def _wanted(self) -> ProfileForm:
         """Read the fields. Raises UsageError and focuses the invalid field."""
         url = self._parsed("url", url_of)
         concurrency = self._parsed("concurrency", parse_count)
@@ -160,7 +160,7 @@ class NewProfileScreen(_Page):
         if concurrency < 1:
             raise UsageError("connections: must be at least 1")
         others = self.query_one("#others", Input).value.split(",")
-        return Wanted(
+        return ProfileForm(
             url=url,
             concurrency=concurrency,
             duration=self.query_one("#duration", Input).value.strip(),
@@ -178,7 +178,7 @@ class NewProfileScreen(_Page):
             field.focus()
             raise UsageError(f"{name}: {error}") from None
 
-    async def _inspect(self, wanted: Wanted) -> None:
+    async def _inspect(self, wanted: ProfileForm) -> None:
         try:
             configs = hosts_named(wanted.hosts)
             surveys = (survey(one, wanted.url, self.ssh_config, self.questions, self._keyring) for one in configs)
@@ -187,14 +187,14 @@ class NewProfileScreen(_Page):
             self._inspecting = False
         self.show_message("")
         if self.is_attached:
-            self.app.push_screen(FoundScreen(wanted, surveyed), self._written)
+            self.app.push_screen(FoundServersScreen(wanted, surveyed), self._written)
 
     def _written(self, path: str | None) -> None:
         if path is not None:
             self.dismiss(path)
 
 
-class FoundScreen(_Page):
+class FoundServersScreen(_Page):
     """Page 2: found servers, settings to tune, preview of the file. Ends with the path of the file, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "go", "write it")]
@@ -205,7 +205,7 @@ class FoundScreen(_Page):
     &.-low #knobs {{ max-height: 6; }}
     }}"""
 
-    def __init__(self, wanted: Wanted, surveyed: Sequence[Surveyed]) -> None:
+    def __init__(self, wanted: ProfileForm, surveyed: Sequence[HostSurvey]) -> None:
         super().__init__()
         self.wanted = wanted
         self.surveyed = surveyed
@@ -248,7 +248,7 @@ class FoundScreen(_Page):
         for one in self.surveyed:
             pieces += ["\n"] if pieces else []
             pieces.append((f"{one.config.name:<{wide}}  ", "bold"))
-            words = neutral(one.words, 300)
+            words = sanitize(one.words, 300)
             pieces.append((words, "$cockpit-warn") if one.found is None else words)
         return pieces
 
@@ -260,7 +260,7 @@ class FoundScreen(_Page):
         for one in offered:
             value = "not set" if one.value is None else one.value
             host = f"{one.knob.host}  " if many else ""
-            words = f"{fit(one.knob.name, wide)}  {fit(neutral(value, 60), 14)}  {host}{one.knob.file or one.knob.key}"
+            words = f"{fit(one.knob.name, wide)}  {fit(sanitize(value, 60), 14)}  {host}{one.knob.file or one.knob.key}"
             found.append(ChecklistItem(words, f"{one.knob.host}\n{one.knob.name}", one.usual))
         return found
 

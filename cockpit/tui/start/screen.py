@@ -19,8 +19,8 @@ from textual.widgets.option_list import Option
 
 from cockpit import __version__
 from cockpit.model.errors import UsageError
-from cockpit.model.text import neutral
-from cockpit.profiles.catalogue import Listed
+from cockpit.model.text import sanitize
+from cockpit.profiles.catalogue import ProfileEntry
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.trust import is_trusted
 from cockpit.tui.dialogs.help import HelpScreen
@@ -157,7 +157,7 @@ class StartScreen(Screen[None]):
     def show_message(self, words: str, bad: bool = False) -> None:
         """Show one line above the keys, until the next message."""
         line = self.query_one("#message", Static)
-        line.update(Content(neutral(words)))
+        line.update(Content(sanitize(words)))
         line.set_class(not words, "-none")
         line.set_class(bad, "-bad")
 
@@ -339,10 +339,10 @@ class StartScreen(Screen[None]):
             if sure:
                 self._do_to_file(delete, one.path)
 
-        question = f"Delete the profile {neutral(str(one.path))}? Its recordings stay."
+        question = f"Delete the profile {sanitize(str(one.path))}? Its recordings stay."
         self.app.push_screen(ConfirmScreen(Content(question), "delete it", "keep it"), answered)
 
-    def _selected_profile(self, effect: str) -> Listed | None:
+    def _selected_profile(self, effect: str) -> ProfileEntry | None:
         offer = self.selected
         if offer is None or offer.listed is None:
             self.show_message(f"select a profile first; {effect}")

@@ -11,12 +11,12 @@ from textual.content import Content
 from textual.widgets import Static
 
 from cockpit.model.errors import UsageError
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.trust import accept
 from cockpit.profiles.uses import listing, summary, uses_of
 from cockpit.tui.dialogs.prompt import Dialog
-from cockpit.tui.key_names import closing, key_hints
+from cockpit.tui.key_names import close_binding, key_hints
 from cockpit.tui.key_table import DialogKey
 
 
@@ -25,7 +25,7 @@ class TrustScreen(Dialog[bool]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(DialogKey.YES.key, "accept", "trust it"),
-        closing(action="refuse", description="do not trust it"),
+        close_binding(action="refuse", description="do not trust it"),
     ]
     DEFAULT_CSS = """
     TrustScreen > Vertical { width: 108; height: 90%; border: solid $cockpit-warn; }
@@ -41,14 +41,14 @@ class TrustScreen(Dialog[bool]):
     def compose(self) -> ComposeResult:
         uses = uses_of(self.profile)
         with Vertical() as room:
-            room.border_title = Content(f"{neutral(self.profile.name)}: new or edited since it was trusted")
+            room.border_title = Content(f"{sanitize(self.profile.name)}: new or edited since it was trusted")
             room.border_subtitle = key_hints(
                 ("↑ ↓", " scroll"), (DialogKey.YES, " trust it"), (DialogKey.CLOSE, " do not")
             )
             with VerticalScroll():
                 yield Static(Content("\n".join(listing(uses))), id="uses")
             keys = f"{DialogKey.YES}: trust it, {DialogKey.CLOSE}: do not"
-            yield Static(Content(f"Trust it ({neutral(summary(uses))})? {keys}"), id="question")
+            yield Static(Content(f"Trust it ({sanitize(summary(uses))})? {keys}"), id="question")
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()
@@ -58,7 +58,7 @@ class TrustScreen(Dialog[bool]):
         try:
             accept(self.profile)
         except UsageError as error:
-            self.query_one("#question", Static).update(Content(neutral(str(error), 1000)))
+            self.query_one("#question", Static).update(Content(sanitize(str(error), 1000)))
         else:
             self.dismiss(True)
 

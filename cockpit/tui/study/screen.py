@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len, set_cell_size
 from textual.app import ComposeResult
 
-from cockpit.model.text import neutral, si
+from cockpit.model.text import sanitize, si
 from cockpit.session.loop import Session
 from cockpit.study.runner import Runner
 from cockpit.study.words import progress_words, state_words
@@ -48,7 +48,7 @@ class StudyLine(TaskLine):
             level = "" if place.level is None else f" {place.level:g}"
             part = f" {place.part}" if place.part else ""
             lines.append(
-                f"  {mark} round {place.round} {neutral(place.variant, 40)}{level}{part}  {si(segment.rate, 4)} req/s"
+                f"  {mark} round {place.round} {sanitize(place.variant, 40)}{level}{part}  {si(segment.rate, 4)} req/s"
             )
         return lines
 

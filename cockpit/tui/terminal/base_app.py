@@ -21,7 +21,7 @@ from textual.notifications import Notification, SeverityLevel
 from textual.screen import Screen
 
 from cockpit.model.errors import UsageError
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.tui.key_names import bindings
 from cockpit.tui.key_table import AppKey
 from cockpit.tui.keys import show_help
@@ -30,8 +30,8 @@ from cockpit.tui.terminal import theme
 from cockpit.tui.terminal.appearance import Appearance, save_settings
 from cockpit.tui.terminal.driver import Terminal
 from cockpit.tui.terminal.glyphs import Ascii
-from cockpit.tui.terminal.key_order import KeyOrder
-from cockpit.tui.terminal.screen_diff import Picture, Sent
+from cockpit.tui.terminal.key_order import KeyQueue
+from cockpit.tui.terminal.screen_diff import ShownCells, RenderedUpdate
 
 Returned = TypeVar("Returned")
 
@@ -70,9 +70,9 @@ class CockpitBase(App[Returned]):
         self.lite = self.appearance.lite
         self.hung_up = False
         self._missed = 0
-        self._picture = Picture()
+        self._picture = ShownCells()
         self._matters: dict[str, Notification] = {}
-        self._key_order = KeyOrder(self, super().on_event)
+        self._key_order = KeyQueue(self, super().on_event)
         self.animation_level = "none"
         self._filters = [NoColor() if isinstance(each, Monochrome) else each for each in self._filters]
         if self.appearance.ascii:
@@ -145,7 +145,7 @@ class CockpitBase(App[Returned]):
 
         The notice replaces the previous one about the same `matter`; without a matter, the one with the same words.
         """
-        words = neutral(words)
+        words = sanitize(words)
         known = self._matters.pop(matter or words, None)
         if known is not None:
             del self._notifications[known]
@@ -221,5 +221,5 @@ class CockpitBase(App[Returned]):
         if self.terminal is None or self._batch_count or not self.is_running or self._closed:
             return update
         if isinstance(update, LayoutUpdate):
-            return Sent(self._picture.whole(update, self.console, self.size))
-        return Sent(self._picture.parts(update, self.console)) if isinstance(update, ChopsUpdate) else update
+            return RenderedUpdate(self._picture.whole(update, self.console, self.size))
+        return RenderedUpdate(self._picture.parts(update, self.console)) if isinstance(update, ChopsUpdate) else update

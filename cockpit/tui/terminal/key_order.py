@@ -29,7 +29,7 @@ _TIMEOUT, _CHECK_INTERVAL = 1.0, 0.05
 _INTERRUPT = AppKey.INTERRUPT.key
 
 
-class KeyOrder:
+class KeyQueue:
     """Passes keys to `handle` one by one."""
 
     def __init__(self, app: App[Any], handle: Callable[[Key | Paste], Awaitable[None]]) -> None:

@@ -27,7 +27,7 @@ _VISIBLE = frozenset(["4", "7", "9", "21", "53"])
 _GAP = 6
 
 
-class Sent(CompositorUpdate):
+class RenderedUpdate(CompositorUpdate):
     """A Textual update whose output is already rendered."""
 
     def __init__(self, sequence: str) -> None:
@@ -37,7 +37,7 @@ class Sent(CompositorUpdate):
         return self.sequence
 
 
-class Picture:
+class ShownCells:
     """The cells that the terminal shows, as far as known."""
 
     def __init__(self) -> None:

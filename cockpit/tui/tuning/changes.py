@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from cockpit.model.knobs import Knob, ServerAction, not_yet_active
 from cockpit.model.state import Change, KnobState, State
-from cockpit.model.text import clock, neutral
+from cockpit.model.text import clock, sanitize
 from cockpit.session.controls import Preview
 from cockpit.tui.key_table import DialogKey, SessionKey, TuningKey
 from cockpit.tui.terminal.styled_line import Line
@@ -25,7 +25,7 @@ def panel_title(past: float | None) -> str:
 def active_value(state: KnobState) -> str:
     if not state.known:
         return "unreadable" if state.detail else "not read yet"
-    value = "unset" if state.value is None else neutral(state.value)
+    value = "unset" if state.value is None else sanitize(state.value)
     return value if state.active else f"{value} (not yet active)"
 
 
@@ -33,28 +33,28 @@ def hint(state: KnobState) -> str:
     """Return the placeholder of an empty field: the reason for a missing value, or the allowed values."""
     knob = state.knob
     if state.detail:
-        return neutral(state.detail)
+        return sanitize(state.detail)
     if knob.choices:
         return f"{DialogKey.SELECT}: choose from {len(knob.choices)}"
-    return neutral(knob.allowed)
+    return sanitize(knob.allowed)
 
 
 def details(state: KnobState) -> str:
     """Return the knob's help if any, its file and name, the allowed values, and the commands for a new value."""
     knob = state.knob
-    section = f" in <{neutral(knob.section)}>" if knob.section else ""
-    allowed = neutral(knob.allowed.replace(", ", " ")) or ("one word" if knob.in_file else "one line")
-    where = f":{neutral(knob.file)}" if knob.file else ""
-    name = neutral(knob.directive or knob.key or knob.mount or knob.get or knob.kind)
+    section = f" in <{sanitize(knob.section)}>" if knob.section else ""
+    allowed = sanitize(knob.allowed.replace(", ", " ")) or ("one word" if knob.in_file else "one line")
+    where = f":{sanitize(knob.file)}" if knob.file else ""
+    name = sanitize(knob.directive or knob.key or knob.mount or knob.get or knob.kind)
     commands = " · ".join(
-        f"{step}: {neutral(command)}" for step, command in (("test", knob.test), ("reload", knob.reload)) if command
+        f"{step}: {sanitize(command)}" for step, command in (("test", knob.test), ("reload", knob.reload)) if command
     )
-    price = f"a change is only written: {knob.activation}" if knob.written_only else f"{knob.price}, no reload"
+    price = f"a change is only written: {knob.activation}" if knob.written_only else f"{knob.effective_cost}, no reload"
     if commands and knob.needs_restart:
         commands += f" · {knob.activation}"
-    last = f"could not be read: {neutral(state.detail)}" if state.detail else commands or price
+    last = f"could not be read: {sanitize(state.detail)}" if state.detail else commands or price
     help_line = f"{knob.help}\n" if knob.help else ""
-    return f"{help_line}{neutral(knob.host)}{where}\n{name}{section} · allowed: {allowed}\n{last}"
+    return f"{help_line}{sanitize(knob.host)}{where}\n{name}{section} · allowed: {allowed}\n{last}"
 
 
 def plan_words(state: State, values: Mapping[str, str]) -> str:
@@ -64,9 +64,9 @@ def plan_words(state: State, values: Mapping[str, str]) -> str:
         knob = state.knobs.get(name)
         if knob is None or not knob.known:
             return "?"
-        return "unset" if knob.value is None else neutral(knob.value)
+        return "unset" if knob.value is None else sanitize(knob.value)
 
-    return ", ".join(f"{neutral(name)} {old(name)} → {neutral(value)}" for name, value in values.items())
+    return ", ".join(f"{sanitize(name)} {old(name)} → {sanitize(value)}" for name, value in values.items())
 
 
 def preview_lines(previews: Sequence[Preview]) -> list[Line]:
@@ -74,24 +74,24 @@ def preview_lines(previews: Sequence[Preview]) -> list[Line]:
     lines: list[Line] = []
     for preview in previews:
         if preview.diff:
-            lines.append(((f"{neutral(preview.host)}, cost: {neutral(preview.cost)}", "strong"),))
-            lines += [((f"! {neutral(note)}", "warn"),) for note in preview.notes]
+            lines.append(((f"{sanitize(preview.host)}, cost: {sanitize(preview.cost)}", "strong"),))
+            lines += [((f"! {sanitize(note)}", "warn"),) for note in preview.notes]
             lines += diff_lines(preview.diff)
         else:
-            lines.append(((f"{neutral(preview.host)}: nothing to change, the host has these values already", "dim"),))
+            lines.append(((f"{sanitize(preview.host)}: nothing to change, the host has these values already", "dim"),))
     return lines
 
 
 def diff_lines(diff: str) -> list[Line]:
-    return [((neutral(line), _DIFF_ROLES.get(line[:1], "")),) for line in diff.splitlines()]
+    return [((sanitize(line), _DIFF_ROLES.get(line[:1], "")),) for line in diff.splitlines()]
 
 
 def action_line(action: ServerAction) -> str:
     times = f", {action.times} times" if action.times > 1 else ""
-    return f"{neutral(action.name)} on {neutral(action.host)}: {neutral(action.command, 200)}{times}"
+    return f"{sanitize(action.name)} on {sanitize(action.host)}: {sanitize(action.command, 200)}{times}"
 
 
-def fate(change: Change, state: State) -> str:
+def change_status_words(change: Change, state: State) -> str:
     """Return a change's outcome, or its stage while it is under way."""
     if not change.outcome:
         stage = next(reversed(tuple(change.stages)), "requested")
@@ -99,16 +99,16 @@ def fate(change: Change, state: State) -> str:
             return f"{stage}, rolled back in {max(0.0, change.confirm_by - state.t):.0f} s unless kept"
         return f"{stage}, under way for {max(0.0, state.t - change.begun):.0f} s"
     if change.outcome == "rolled back":
-        return f"rolled back: {neutral(change.detail)}"
+        return f"rolled back: {sanitize(change.detail)}"
     if change.outcome == "failed":
-        return f"FAILED, check the host: {neutral(change.detail)}"
+        return f"FAILED, check the host: {sanitize(change.detail)}"
     undoes = (each for each in state.changes if each.undoes == change.letter)
     undo = next((each for each in undoes if each.outcome in ("applied", "written")), None)
     if undo is not None:
         return f"undone by {undo.letter}"
     parts = [f"active since {clock(change.active_since or change.begun)}"] if change.outcome == "applied" else []
     parts += [pending] if (pending := not_yet_active(inactive_knobs(change, state))) else []
-    parts += [f"server: {neutral(change.detail)}"] if change.detail else []
+    parts += [f"server: {sanitize(change.detail)}"] if change.detail else []
     return "; ".join(parts)
 
 
@@ -119,26 +119,26 @@ def inactive_knobs(change: Change, state: State) -> list[Knob]:
 
 def ending_words(state: State) -> str:
     """Return the work that delays the end of a session."""
-    under_way = [f"change {change.letter} ({fate(change, state)})" for change in state.changes if not change.outcome]
+    under_way = [f"change {change.letter} ({change_status_words(change, state)})" for change in state.changes if not change.outcome]
     load = ["the end of the load"] if state.running is not None else []
     work = " and ".join((*load, *under_way))
     return f"ending: waiting for {work}" if work else "ending: reading the last samples"
 
 
 def history_line(change: Change, state: State) -> str:
-    return f"{clock(change.begun)}  {neutral(change.label)}: {fate(change, state)}"
+    return f"{clock(change.begun)}  {sanitize(change.label)}: {change_status_words(change, state)}"
 
 
 def who_words(who: str) -> str:
-    return f"uid {neutral(who)}" if who.partition("@")[0].isdigit() else neutral(who)
+    return f"uid {sanitize(who)}" if who.partition("@")[0].isdigit() else sanitize(who)
 
 
 def change_lines(change: Change, state: State) -> list[Line]:
     """Return all facts about a change: outcome, time, user, cost, stages, diff."""
-    lines: list[Line] = [((neutral(change.label), "strong"),), ((fate(change, state), ""),)]
+    lines: list[Line] = [((sanitize(change.label), "strong"),), ((change_status_words(change, state), ""),)]
     who = f", by {who_words(change.who)}" if change.who else ""
-    cost = f", cost: {neutral(change.cost)}" if change.cost else ""
-    lines.append(((f"requested at {clock(change.begun)} on {neutral(change.host)}{who}{cost}", "dim"),))
+    cost = f", cost: {sanitize(change.cost)}" if change.cost else ""
+    lines.append(((f"requested at {clock(change.begun)} on {sanitize(change.host)}{who}{cost}", "dim"),))
     stages = [f"{name} +{at - change.begun:.1f} s" for name, at in change.stages.items()]
     if change.outcome in ("rolled back", "failed") and change.ended is not None:
         stages.append(f"{change.outcome} +{change.ended - change.begun:.1f} s")

@@ -12,8 +12,8 @@ from cockpit.analysis.rounds import RoundsPlan, announcement, rounds_verdict
 from cockpit.analysis.rounds_words import ended_words, offer_words
 from cockpit.model.errors import CockpitError, UsageError
 from cockpit.model.state import Change, State
-from cockpit.model.text import neutral
-from cockpit.session.controls import Tuning, rounds_plan
+from cockpit.model.text import sanitize
+from cockpit.session.controls import Tuning, parse_rounds
 from cockpit.session.loop import EndOfSession, Session
 from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.key_table import MainKey
@@ -49,9 +49,9 @@ def ask(
     if not values and change is None:
         report(NOTHING, False)
         return
-    title = plan_words(state, values) if values else neutral(change.label if change else "", 100)
+    title = plan_words(state, values) if values else sanitize(change.label if change else "", 100)
     plan = RoundsPlan(seed=random.SystemRandom().randrange(1, 10_000))
-    announced = announcement(state, plan.first, plan.seconds)
+    announced = announcement(state, plan.first_sides, plan.seconds)
     question = (
         f"Measure old and new values in rounds: {title}\n{offer_words(plan, announced)}.\n"
         "Enter: start; or type rounds x seconds, e.g. 8 x 20s"
@@ -61,7 +61,7 @@ def ask(
         if answer is None:
             return
         try:
-            chosen = rounds_plan(answer, plan.seed)
+            chosen = parse_rounds(answer, plan.seed)
         except UsageError as error:
             report(str(error), True)
             return

@@ -18,10 +18,10 @@ from cockpit.analysis.rounds_words import progress_words
 from cockpit.model.errors import CockpitError
 from cockpit.model.knobs import ServerAction, not_yet_active
 from cockpit.model.state import Change, State
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.session.controls import Preview, Tuning
 from cockpit.session.loop import EndOfSession, Session
-from cockpit.tui.dialogs.prompt import Dialog, PickScreen
+from cockpit.tui.dialogs.prompt import Dialog, ChoiceScreen
 from cockpit.tui.key_names import bindings
 from cockpit.tui.key_table import MainKey, SessionKey, TuningKey
 from cockpit.tui.terminal.styled_line import Line, content
@@ -30,7 +30,7 @@ from cockpit.tui.tuning.changes import (
     action_line,
     change_lines,
     details,
-    fate,
+    change_status_words,
     inactive_knobs,
     panel_title,
     plan_words,
@@ -38,7 +38,7 @@ from cockpit.tui.tuning.changes import (
 )
 from cockpit.tui.tuning.rounds import ask
 from cockpit.tui.tuning.undo import ask_to_undo
-from cockpit.tui.tuning.widgets import KEYS, READ_ONLY, STYLE, ActionStatus, Field, History, KnobRow
+from cockpit.tui.tuning.widgets import KEYS, READ_ONLY, STYLE, ActionStatus, ValueInput, History, KnobRow
 
 _REFRESH = 0.5
 # Seconds after which a guarded change is rolled back unless it is kept.
@@ -127,7 +127,7 @@ class TuningScreen(Dialog[None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.action_apply()
 
-    def on_field_picking(self, event: Field.Picking) -> None:
+    def on_field_picking(self, event: ValueInput.Picking) -> None:
         field, known = event.field, self.session.shown.knobs.get(event.field.knob.name)
         choices, active = field.knob.choices, known.value if known else None
 
@@ -135,9 +135,9 @@ class TuningScreen(Dialog[None]):
             if at is not None and field.is_attached:
                 field.value = choices[at]
 
-        lines = [f"{neutral(value)}{'  active' if value == active else ''}" for value in choices]
+        lines = [f"{sanitize(value)}{'  active' if value == active else ''}" for value in choices]
         at = choices.index(active) if active in choices else None
-        self.app.push_screen(PickScreen(field.knob.name, lines, at), picked)
+        self.app.push_screen(ChoiceScreen(field.knob.name, lines, at), picked)
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         self._show_plan()
@@ -157,10 +157,10 @@ class TuningScreen(Dialog[None]):
             self._ask_to_undo(tuning, change.letter)
 
     def _act(self, tuning: Tuning, action: ServerAction) -> None:
-        name = neutral(action.name)
+        name = sanitize(action.name)
         if self._asked != action.name:
             self._asked = action.name
-            self._status.show_text(f"Enter again: run {name} on {neutral(action.host)}")
+            self._status.show_text(f"Enter again: run {name} on {sanitize(action.host)}")
         else:
             self._start(f"running {name} …", tuning.act(action.name), f"{name} done")
 
@@ -341,7 +341,7 @@ class TuningScreen(Dialog[None]):
         tuning, awaited = self._tuning, self._awaited()
         if awaited is not None:
             keys = f"{TuningKey.KEEP}: keep, {TuningKey.UNDO}: undo"
-            self._status.show_text(f"{awaited.letter} is {fate(awaited, self.session.shown)}. {keys}")
+            self._status.show_text(f"{awaited.letter} is {change_status_words(awaited, self.session.shown)}. {keys}")
         elif tuning is not None and self._waiting is not None:
             self._count_down(tuning, self._waiting)
         elif (rounds := progress(self.session.state, self.session.state.t)) is not None:

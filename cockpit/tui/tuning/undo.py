@@ -7,7 +7,7 @@ from typing import Any
 
 from textual.app import App
 
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.session.controls import Tuning
 from cockpit.tui.dialogs.prompt import ConfirmScreen
 from cockpit.tui.terminal.styled_line import content
@@ -26,5 +26,5 @@ async def ask_to_undo(app: App[Any], tuning: Tuning, letter: str, undo: Callable
         if sure:
             undo(change)
 
-    title = f"undo {change} on {neutral(effect.host)}?"
+    title = f"undo {change} on {sanitize(effect.host)}?"
     app.push_screen(ConfirmScreen(content(preview_lines([effect])), "undo", "leave it active", title), answered)

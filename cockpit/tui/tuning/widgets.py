@@ -17,7 +17,7 @@ from textual.widgets import Input, OptionList, Static
 from cockpit.model.errors import CockpitError
 from cockpit.model.knobs import Knob
 from cockpit.model.state import Change, KnobState, State
-from cockpit.model.text import neutral
+from cockpit.model.text import sanitize
 from cockpit.tui.key_names import click_hint
 from cockpit.tui.key_table import DialogKey, TuningKey
 from cockpit.tui.terminal.styled_line import fit
@@ -72,13 +72,13 @@ _UP_AND_DOWN: list[BindingType] = [
 ]
 
 
-class Value(Static, can_focus=True):
+class ReadOnlyValue(Static, can_focus=True):
     """A read-only value; focus shows its details."""
 
     BINDINGS: ClassVar[list[BindingType]] = _UP_AND_DOWN
 
 
-class Field(Input):
+class ValueInput(Input):
     """The input of a new value; space opens the list of choices, if any."""
 
     BINDINGS: ClassVar[list[BindingType]] = _UP_AND_DOWN
@@ -86,7 +86,7 @@ class Field(Input):
     class Picking(Message):
         """The user opens the list of choices."""
 
-        def __init__(self, field: Field) -> None:
+        def __init__(self, field: ValueInput) -> None:
             super().__init__()
             self.field = field
 
@@ -111,12 +111,12 @@ class KnobRow(Horizontal):
         self.known = state
 
     def compose(self) -> ComposeResult:
-        yield Static(Content(neutral(self.knob.name)), classes="name")
-        value = Static if self.editable else Value
+        yield Static(Content(sanitize(self.knob.name)), classes="name")
+        value = Static if self.editable else ReadOnlyValue
         yield value(Content(active_value(self.known)), classes="value")
-        yield Static(Content(neutral(self.knob.price)), classes="cost")
+        yield Static(Content(sanitize(self.knob.effective_cost)), classes="cost")
         if self.editable:
-            field = Field(self.knob)
+            field = ValueInput(self.knob)
             field.placeholder = hint(self.known)
             yield field
 
@@ -127,20 +127,20 @@ class KnobRow(Horizontal):
         self.known = state
         self.query_one(".value", Static).update(Content(active_value(state)))
         if self.editable:
-            self.query_one(Field).placeholder = hint(state)
+            self.query_one(ValueInput).placeholder = hint(state)
         return True
 
     @property
-    def place(self) -> Field | Value:
-        return self.query_one(Field) if self.editable else self.query_one(Value)
+    def place(self) -> ValueInput | ReadOnlyValue:
+        return self.query_one(ValueInput) if self.editable else self.query_one(ReadOnlyValue)
 
     def typed(self) -> str:
         """Return the typed value; "" if the field is empty or has the active value."""
-        value = self.query_one(Field).value.strip() if self.editable else ""
+        value = self.query_one(ValueInput).value.strip() if self.editable else ""
         return "" if self.known.known and value == self.known.value else value
 
     def clear(self) -> None:
-        self.query_one(Field).value = ""
+        self.query_one(ValueInput).value = ""
 
 
 class History(OptionList):
@@ -171,7 +171,7 @@ class ActionStatus(Static):
     def show_text(self, words: str, bad: bool = False) -> None:
         self.shown = words
         self.set_class(bad, "-bad")
-        self.update(Content(neutral(words)))
+        self.update(Content(sanitize(words)))
 
     def waits(self) -> bool:
         """Return whether an action runs, and show that."""
