@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from cockpit.demo.world import DemoServers
+from cockpit.demo.servers import DemoServers
 from cockpit.model.events import AnyEvent, decode, encode
 from cockpit.recording.reader import Recording
 from tests.bench.crowded import recorded

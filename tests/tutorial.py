@@ -26,7 +26,7 @@ from textual.widgets import Static
 from cockpit.analysis.outcome import Cause, Outcome, Verdict
 from cockpit.analysis.verdict_wait import is_open
 from cockpit.analysis.words import verdict_line
-from cockpit.demo.world import DemoServers
+from cockpit.demo.servers import DemoServers
 from cockpit.model.clock import Clock
 from cockpit.profiles.reader import parse_profile
 from cockpit.session.live import LiveSource

@@ -15,7 +15,7 @@ from cockpit.analysis.thresholds import parse_threshold
 from cockpit.analysis.windows import GUARD
 from cockpit.autopilot.diagnosis import Bottleneck, find_bottlenecks, suggested_knobs
 from cockpit.autopilot.knobs import searched_knob
-from cockpit.autopilot.person import SearchDecisions, RunSearch
+from cockpit.autopilot.decisions import SearchDecisions, RunSearch
 from cockpit.autopilot.runner import Autopilot, SearchResult
 from cockpit.autopilot.words import result_line, diagnosis_lines, plan_lines, trial_line, values_words
 from cockpit.cli.appearance_options import appearance_of
@@ -23,7 +23,7 @@ from cockpit.cli.crew import crew_of
 from cockpit.cli.live import RecordingTarget, no_progress, report_gaps, report_recording, run_headless
 from cockpit.cli.profile_argument import at_address, named_profile
 from cockpit.cli.terminal import can_ask, confirmed, emit, on_terminal
-from cockpit.cli.trusting import require_trust
+from cockpit.cli.trust_prompt import require_trust
 from cockpit.hosts.prompts import PromptQueue
 from cockpit.model.autopilot import SearchedKnob, SearchPlan
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, ChangeRefused, ProfileError, TargetError, UsageError

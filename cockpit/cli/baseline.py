@@ -11,7 +11,7 @@ from statistics import stdev
 from cockpit.analysis.baseline import Baseline, BaselineRun, baseline_of, baseline_run
 from cockpit.analysis.plans import differences
 from cockpit.analysis.threshold_words import metric_text
-from cockpit.cli.opening import recording_at
+from cockpit.cli.open_recording import recording_at
 from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.load import LoadPlan

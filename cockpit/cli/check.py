@@ -25,7 +25,7 @@ from cockpit.analysis.thresholds import (
 from cockpit.cli.baseline import add_runs, save_runs, baseline_runs
 from cockpit.cli.live import RecordingTarget, headless, hlog_into
 from cockpit.cli.load_arguments import given_flags
-from cockpit.cli.opening import recording_at
+from cockpit.cli.open_recording import recording_at
 from cockpit.cli.profile_argument import chosen_profile, thresholds_for, thresholds_of
 from cockpit.cli.terminal import emit, put
 from cockpit.model.errors import EXIT_INTERRUPTED, CockpitError, TargetError, UsageError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from cockpit.analysis.comparison import compare as compare_sides
-from cockpit.cli.opening import recording_at
+from cockpit.cli.open_recording import recording_at
 from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.report.comparison import comparison_json, comparison_text

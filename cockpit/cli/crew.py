@@ -32,7 +32,7 @@ async def crew_of(profile: Profile, ssh_config: Path | None) -> AsyncIterator[Wo
         return
     if find_spec("distributed") is None:
         raise UsageError("load from other machines: Dask is not installed; pip install 'cockpit[cluster]'")
-    from cockpit.cluster.crew import DaskLauncher
+    from cockpit.cluster.dask_launcher import DaskLauncher
 
     if profile.cluster:
         print(f"joining {profile.cluster}", file=sys.stderr)

@@ -12,7 +12,7 @@ from cockpit.analysis.words import verdict_line
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.live import RecordingTarget, SessionEnd, on_screen, report_recording
 from cockpit.cli.terminal import on_terminal
-from cockpit.demo.world import DemoServers
+from cockpit.demo.servers import DemoServers
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
 from cockpit.profiles.reader import parse_profile
 

@@ -10,7 +10,7 @@ import msgspec
 
 from cockpit.cli.profile_argument import named_profile, thresholds_of
 from cockpit.cli.terminal import emit
-from cockpit.cli.trusting import NotTrusted, doctor_command, require_trust
+from cockpit.cli.trust_prompt import NotTrusted, doctor_command, require_trust
 from cockpit.model.errors import EXIT_GOOD, CockpitError, UnknownProfile
 from cockpit.model.text import sanitize
 from cockpit.profiles.catalogue import own_folder

@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 
 from cockpit.cli.export_formats import EXPORT_FORMATS, ExportFormat, formats_with
-from cockpit.cli.opening import recording_at
+from cockpit.cli.open_recording import recording_at
 from cockpit.cli.terminal import put, put_bytes
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.events import encode

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cockpit.cli.appearance_options import appearance_of
-from cockpit.cli.opening import recording_at
+from cockpit.cli.open_recording import recording_at
 from cockpit.cli.terminal import on_terminal
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
 from cockpit.session.loop import Session

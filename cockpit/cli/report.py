@@ -6,7 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from cockpit.analysis.segment_verdicts import verdicts
-from cockpit.cli.opening import recording_at
+from cockpit.cli.open_recording import recording_at
 from cockpit.cli.study_folder import result_in
 from cockpit.cli.terminal import put
 from cockpit.model.errors import EXIT_GOOD, UsageError

@@ -20,7 +20,7 @@ from cockpit.cli.report import study_as
 from cockpit.cli.study_folder import PAGE, RESULTS, StudyFolder, locked, open_folder, result_in, sessions_of
 from cockpit.cli.study_progress import schedule_lines, plan_text, show_study
 from cockpit.cli.terminal import emit, on_terminal
-from cockpit.cli.trusting import require_trust
+from cockpit.cli.trust_prompt import require_trust
 from cockpit.files import write_private
 from cockpit.hosts.prompts import PromptQueue
 from cockpit.model.errors import (
@@ -40,7 +40,7 @@ from cockpit.study.collecting import collect
 from cockpit.study.controls import StudyControls
 from cockpit.study.history import keep_spread
 from cockpit.study.journal import Journal, read_journal, write_journal
-from cockpit.study.keeper import restore_settings, restore_recording
+from cockpit.study.restorer import restore_settings, restore_recording
 from cockpit.study.runner import Runner
 
 if TYPE_CHECKING:

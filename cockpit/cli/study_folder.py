@@ -8,7 +8,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import NamedTuple
 
-from cockpit.cli.opening import recording_at
+from cockpit.cli.open_recording import recording_at
 from cockpit.model.errors import RecordingError, UsageError
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State

@@ -20,7 +20,7 @@ from cockpit.cli.live import RecordingTarget, discard, report_gaps, report_recor
 from cockpit.cli.load_plan import errors_name_flags
 from cockpit.cli.profile_argument import at_address, named_profile
 from cockpit.cli.terminal import emit
-from cockpit.cli.trusting import require_trust
+from cockpit.cli.trust_prompt import require_trust
 from cockpit.cli.tune_output import (
     ChangeProgress,
     await_change,

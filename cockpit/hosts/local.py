@@ -11,7 +11,7 @@ from contextlib import suppress
 from cockpit.hosts import program as program_in_sh
 from cockpit.hosts.program import ProgramChannel, took_too_long
 from cockpit.hosts.shell import CHUNK, SH, Completed
-from cockpit.hosts.wire import StreamConnection
+from cockpit.hosts.stream_connection import StreamConnection
 from cockpit.model.errors import HostError
 
 

@@ -18,7 +18,7 @@ from cockpit.hosts.shell import SH, Completed
 from cockpit.hosts.ssh_errors import reason
 from cockpit.hosts.ssh_login import Login
 from cockpit.hosts.ssh_settings import Destination, read_settings
-from cockpit.hosts.wire import StreamConnection
+from cockpit.hosts.stream_connection import StreamConnection
 from cockpit.model.errors import HostError, UsageError
 from cockpit.model.hosts import HostConfig
 from cockpit.model.text import sanitize

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cockpit.hosts.carried import CommandShell
+from cockpit.hosts.command_shell import CommandShell
 from cockpit.hosts.local import LocalShell
 from cockpit.hosts.prompts import Prompter, Keyring
 from cockpit.hosts.shell import Shell

@@ -33,7 +33,7 @@ from cockpit.session.live_session import LiveSession
 from cockpit.study.collecting import collect
 from cockpit.study.journal import Journal, write_journal
 from cockpit.study.judging import next_round
-from cockpit.study.keeper import StudyGuard, changes_ended
+from cockpit.study.restorer import StudyGuard, changes_ended
 from cockpit.study.plan import (
     DurationRange,
     StudyStep,

@@ -20,7 +20,7 @@ from cockpit.tui import navigation
 from cockpit.tui.banner import Banner, banner
 from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.throughput import Throughput
-from cockpit.tui.dialogs.asking import ask_user
+from cockpit.tui.dialogs.host_prompt import ask_user
 from cockpit.tui.dialogs.help import HelpScreen
 from cockpit.tui.dialogs.load_form import LoadForm
 from cockpit.tui.dialogs.prompt import PromptScreen
@@ -31,7 +31,7 @@ from cockpit.tui.hints import Hints
 from cockpit.tui.hosts.panes import HostLines, HostPanes
 from cockpit.tui.key_names import action_key, bindings
 from cockpit.tui.key_table import MainKey, SessionKey, ViewKey
-from cockpit.tui.keys import main_help
+from cockpit.tui.key_help import main_help
 from cockpit.tui.palette import Command, main_commands
 from cockpit.tui.runs.check import CheckScreen
 from cockpit.tui.runs.compare import CompareScreen

@@ -15,7 +15,7 @@ from cockpit.model.state import Marker
 from cockpit.model.text import clock
 from cockpit.session.loop import Session
 from cockpit.tui import navigation
-from cockpit.tui.autopilot.board import EvaluationsScreen
+from cockpit.tui.autopilot.evaluations import EvaluationsScreen
 from cockpit.tui.charts import cursor
 from cockpit.tui.charts.markers import all_markers, marker_text
 from cockpit.tui.charts.throughput import Throughput

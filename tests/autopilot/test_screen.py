@@ -8,7 +8,7 @@ import pytest
 from textual.widgets import Static
 
 from cockpit.autopilot.diagnosis import Bottleneck, BottleneckKind
-from cockpit.autopilot.person import SearchDecisions, RunSearch
+from cockpit.autopilot.decisions import SearchDecisions, RunSearch
 from cockpit.autopilot.proof import Proof
 from cockpit.autopilot.runner import Autopilot, SearchResult
 from cockpit.model.autopilot import AutopilotEnded
@@ -16,7 +16,7 @@ from cockpit.model.state import State
 from cockpit.session.controls import Mode
 from cockpit.session.live_session import LiveSession
 from cockpit.study.controls import StudyControls
-from cockpit.tui.autopilot.board import EvaluationsScreen
+from cockpit.tui.autopilot.evaluations import EvaluationsScreen
 from cockpit.tui.autopilot.screen import AutopilotApp, KnobsScreen, SearchLine
 from cockpit.tui.dialogs.prompt import ConfirmScreen
 from tests.autopilot.searches import BEFORE, plan, unstarted

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from statistics import median
 
-from cockpit.cluster.crew import DaskLauncher
+from cockpit.cluster.dask_launcher import DaskLauncher
 from cockpit.cluster.over_ssh import cluster_over_ssh
 from cockpit.load.pool import launch
 from cockpit.load.preflight import preflight

@@ -12,8 +12,8 @@ from time import monotonic
 
 from msgspec.structs import replace
 
-from cockpit.cluster.crew import DaskLauncher
-from cockpit.cluster.machine import RemoteGenerator, RemoteWorker
+from cockpit.cluster.dask_launcher import DaskLauncher
+from cockpit.cluster.remote_generator import RemoteGenerator, RemoteWorker
 from cockpit.cluster.over_ssh import cluster_over_ssh
 from cockpit.load.pool import LoadRun
 from cockpit.load.protocol import Assignment, Done, encode

@@ -17,7 +17,7 @@ from statistics import median
 
 import psutil
 
-from cockpit.demo.world import DemoServers
+from cockpit.demo.servers import DemoServers
 from cockpit.model import events as ev
 from cockpit.recording.reader import Recording
 from tests.bench.servers import missing_nginx, nginx

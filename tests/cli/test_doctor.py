@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.demo.world import DemoServers
+from cockpit.demo.servers import DemoServers
 from cockpit.hosts.shell import Completed
 from cockpit.setup import doctor
 from cockpit.setup.doctor_host import _first_words, _missing, _paths

@@ -25,7 +25,7 @@ from cockpit.cli.help import profile_keys, text, topics
 from cockpit.cli.pages import BASELINE, GROUPS, RECORDINGS, TUNE
 from cockpit.cli.parser import CommandParser, join_time_values
 from cockpit.cli.schema import profile_schema
-from cockpit.demo.world import DemoServers
+from cockpit.demo.servers import DemoServers
 from cockpit.model import errors
 from cockpit.profiles.sections import ProfileFile
 from cockpit.servers.registry import AT_START

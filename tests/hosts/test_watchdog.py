@@ -132,7 +132,7 @@ async def test_program_that_waits_for_its_input_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marker: str
 ) -> None:
     """Its client sends the program, then neither the input nor its end."""
-    monkeypatch.setattr("cockpit.hosts.carried.IDLE", 0.3)
+    monkeypatch.setattr("cockpit.hosts.command_shell.IDLE", 0.3)
     file = tmp_path / "client"
     holder = f"sleep 1000; : {file}"
     file.write_text(f"#!/bin/sh\n(sed -u '/exit; }}$/q'; exec setsid sh -c '{holder}') | setsid \"$@\"\n")

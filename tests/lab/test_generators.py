@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cockpit.cluster.crew import DaskLauncher
+from cockpit.cluster.dask_launcher import DaskLauncher
 from cockpit.cluster.over_ssh import cluster_over_ssh
 from cockpit.load.pool import launch
 from cockpit.load.preflight import preflight

@@ -14,7 +14,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from cockpit.demo.world import DemoServers
+from cockpit.demo.servers import DemoServers
 from cockpit.profiles.reader import read_profile
 from cockpit.session.live_session import LiveSession
 from cockpit.study.journal import Journal, read_journal
@@ -112,7 +112,7 @@ class DemoStudy:
     def keeper(self, study: int) -> psutil.Process:
         """Return the process that rolls settings back if the study is killed."""
         children = psutil.Process(study).children()
-        return next(child for child in children if "cockpit.study.keeper" in child.cmdline())
+        return next(child for child in children if "cockpit.study.restorer" in child.cmdline())
 
 
 async def finished(process: asyncio.subprocess.Process) -> tuple[int, str, str]:

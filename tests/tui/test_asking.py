@@ -23,7 +23,7 @@ from cockpit.recording.writer import RecordingWriter
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.dialogs.asking import HostPromptScreen
+from cockpit.tui.dialogs.host_prompt import HostPromptScreen
 from tests.hosts.sshd import Sshd, locked, public
 from tests.tui.driving import main, running_app, screen_text, until
 

@@ -28,9 +28,9 @@ from cockpit.session.controls import Action, immediate
 from cockpit.session.live import LiveSource
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.autopilot.board import EvaluationsScreen
+from cockpit.tui.autopilot.evaluations import EvaluationsScreen
 from cockpit.tui.autopilot.screen import AutopilotScreen, KnobsScreen
-from cockpit.tui.dialogs.asking import HostPromptScreen
+from cockpit.tui.dialogs.host_prompt import HostPromptScreen
 from cockpit.tui.dialogs.checklist import Checklist
 from cockpit.tui.dialogs.prompt import ConfirmScreen
 from cockpit.tui.generators import GeneratorScreen

@@ -6,7 +6,7 @@ from textual.widgets import Static
 
 from cockpit.model import events as ev
 from cockpit.model.autopilot import AutopilotBegun, AutopilotTrial, SearchedKnob, SearchPlan
-from cockpit.tui.autopilot.board import EvaluationsScreen
+from cockpit.tui.autopilot.evaluations import EvaluationsScreen
 from tests.tui.driving import main, press, running_app
 from tests.tui.scenario import session_started
 

@@ -15,7 +15,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from cockpit.demo.world import DemoServers
+from cockpit.demo.servers import DemoServers
 from cockpit.hosts.target_host import is_on_host
 from cockpit.model.hosts import HostConfig
 from cockpit.profiles.reader import read_profile

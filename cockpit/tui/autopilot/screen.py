@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from cockpit.autopilot.diagnosis import Bottleneck, suggested_knobs
-from cockpit.autopilot.person import RunSearch
+from cockpit.autopilot.decisions import RunSearch
 from cockpit.autopilot.runner import Autopilot, SearchResult
 from cockpit.autopilot.words import result_line, diagnosis_lines, trial_line, values_words
 from cockpit.model.text import count_text, elapsed, sanitize

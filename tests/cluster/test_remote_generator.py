@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cockpit.cluster.clocks import Ping
-from cockpit.cluster.crew import DaskLauncher
-from cockpit.cluster.machine import RemoteGenerator, RemoteWorker, WorkerLine
+from cockpit.cluster.dask_launcher import DaskLauncher
+from cockpit.cluster.remote_generator import RemoteGenerator, RemoteWorker, WorkerLine
 from cockpit.load.pool import LoadRun
 from cockpit.load.protocol import assignments
 from cockpit.model.clock import Clock
@@ -91,7 +91,7 @@ async def test_if_one_generator_starts_no_load_workers_those_of_others_are_ended
 
 @pytest.mark.parametrize("error", ERRORS)
 async def test_a_generator_whose_ping_fails_is_lost(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cockpit.cluster.crew._PING", 0.0)
+    monkeypatch.setattr("cockpit.cluster.dask_launcher._PING", 0.0)
     events: list[AnyEvent] = []
     crew = crew_of(machine_with(Failing(error)), events)
     async with asyncio.timeout(30):

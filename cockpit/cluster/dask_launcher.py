@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit import __version__
-from cockpit.cluster.machine import REASON, RemoteGenerator, RemoteWorker, WorkerLine
+from cockpit.cluster.remote_generator import REASON, RemoteGenerator, RemoteWorker, WorkerLine
 from cockpit.load.limits import Capacity
 from cockpit.load.protocol import Assignment
 from cockpit.load.workers import Assigned, WorkerHandle
@@ -149,7 +149,7 @@ class DaskLauncher:
 
     async def _place(self) -> None:
         """Place a carrier on each machine, and compare versions and clocks."""
-        from cockpit.cluster.carrier import GeneratorActor
+        from cockpit.cluster.generator_actor import GeneratorActor
 
         assert self.client is not None
         client = self.client

@@ -69,7 +69,7 @@ class RemoteGenerator:
 
     async def check(self, version: str) -> None:
         """Read its limits. Raises HostError if it has another version of cockpit."""
-        from cockpit.cluster.carrier import GeneratorFacts
+        from cockpit.cluster.generator_actor import GeneratorFacts
 
         try:
             facts = msgspec.json.decode(await self.actor.facts(), type=GeneratorFacts)

@@ -19,9 +19,9 @@ import pytest
 
 from cockpit import __version__
 from cockpit.cluster.certificates import session_certificate
-from cockpit.cluster.crew import DaskLauncher
+from cockpit.cluster.dask_launcher import DaskLauncher
 from cockpit.cluster.install import install
-from cockpit.cluster.machine import RemoteGenerator, RemoteWorker, WorkerLine
+from cockpit.cluster.remote_generator import RemoteGenerator, RemoteWorker, WorkerLine
 from cockpit.cluster.over_ssh import cluster_over_ssh
 from cockpit.cluster.programs import GeneratorVersions
 from cockpit.load.limits import Capacity, capacity_here
@@ -318,7 +318,7 @@ async def test_sshd_without_forwarding_is_reported(sshd: Sshd) -> None:
 
 
 async def test_unreachable_scheduler_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cockpit.cluster.crew._CONNECT", 1.0)
+    monkeypatch.setattr("cockpit.cluster.dask_launcher._CONNECT", 1.0)
     with pytest.raises(HostError, match=r"cluster tls://127\.0\.0\.1:1"):
         async with DaskLauncher("tls://127.0.0.1:1", session_certificate().security()):
             pass

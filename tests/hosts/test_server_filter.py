@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cockpit.hosts.namesakes import ServerFilter
+from cockpit.hosts.server_filter import ServerFilter
 from cockpit.hosts.probe import Probe
 from cockpit.hosts.script import QUEUE_ROUND
 from cockpit.model.hosts import HostReading, ProcessCounters

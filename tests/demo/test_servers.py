@@ -16,7 +16,7 @@ import asyncssh
 import psutil
 import pytest
 
-from cockpit.demo.world import DemoError, DemoServers
+from cockpit.demo.servers import DemoError, DemoServers
 from cockpit.profiles.reader import parse_profile
 from tests.demo.support import DEADLINE, is_gone, wait_until
 from tests.processes import family, newer_children
@@ -26,7 +26,7 @@ from tests.processes import family, newer_children
 OWNER = """
 import asyncio, json, signal, asyncssh
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from cockpit.demo.world import DemoWorld
+from cockpit.demo.servers import DemoWorld
 
 async def main():
     async with DemoWorld() as world:

@@ -54,7 +54,7 @@ class DemoServers:
         self._keeper = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "cockpit.demo.keeper",
+            "cockpit.demo.supervisor",
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,

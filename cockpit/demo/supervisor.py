@@ -1,4 +1,4 @@
-"""Supervisor of the demo (python -m cockpit.demo.keeper): its directory, both servers, and the clean-up."""
+"""Supervisor of the demo (python -m cockpit.demo.supervisor): its directory, both servers, and the clean-up."""
 
 import contextlib
 import json

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.hosts.carried import CommandShell
+from cockpit.hosts.command_shell import CommandShell
 from cockpit.hosts.probe import Probe
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import HostError, UsageError

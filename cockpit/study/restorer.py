@@ -1,4 +1,4 @@
-"""A process that outlives a killed study: `python -m cockpit.study.keeper FOLDER` restores its settings.
+"""A process that outlives a killed study: `python -m cockpit.study.restorer FOLDER` restores its settings.
 
 The keeper reads its stdin to the end. A study that ends normally writes `done`; a killed study writes nothing. Without
 `done` the keeper locks the study's folder and restores the values in the journal. It retries while hosts are
@@ -70,7 +70,7 @@ class StudyGuard:
 def _started(folder: Path) -> subprocess.Popen[bytes]:
     """Start a process that survives this one; asyncio would kill its children when the loop ends."""
     return subprocess.Popen(
-        [sys.executable, "-m", "cockpit.study.keeper", str(folder.absolute())],
+        [sys.executable, "-m", "cockpit.study.restorer", str(folder.absolute())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -9,7 +9,7 @@ import pytest
 
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob
-from cockpit.study import keeper
+from cockpit.study import restorer
 from cockpit.study.journal import Journal, write_journal
 
 REFUSED = 3
@@ -41,10 +41,10 @@ def test_attempts_share_a_recording_and_log_each_reason_once(tmp_path: Path, mon
         finally:
             files.append(recordings(folder))
 
-    real = keeper.restore_settings
+    real = restorer.restore_settings
     monkeypatch.setattr(keeper, "restore_settings", put_back)
     monkeypatch.setattr(keeper, "PAUSE", 0)
-    assert keeper.attempts(tmp_path, time.monotonic() + 600) == 0
+    assert restorer.attempts(tmp_path, time.monotonic() + 600) == 0
     assert files == [1] * REFUSED
-    [reason] = (tmp_path / keeper.LOG).read_text().splitlines()
+    [reason] = (tmp_path / restorer.LOG).read_text().splitlines()
     assert "gone" in reason
