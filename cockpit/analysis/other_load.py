@@ -98,7 +98,9 @@ def round_objections(rounds: Sequence[tuple[Windows, Windows]]) -> list[Objectio
     def is_unusual(one: MeasuredOtherLoad) -> bool:
         return has_different_load(one) and abs(_difference(one) - usual[one.load.host]) > DIFFERS
 
-    return [next((_objection(one) for one in found if takes_server_cpu(one) or is_unusual(one)), None) for found in measured]
+    return [
+        next((_objection(one) for one in found if takes_server_cpu(one) or is_unusual(one)), None) for found in measured
+    ]
 
 
 def has_different_load(measured: MeasuredOtherLoad) -> bool:

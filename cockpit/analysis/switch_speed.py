@@ -108,7 +108,9 @@ def _interpolated(speeds: Floats) -> Floats:
     return np.asarray(np.interp(places, places[known], speeds[known]))
 
 
-def effect(blocks: SwitchBlocks, alpha: float = ALPHA, between: int = 0, scale: switch.Scale = switch.unscaled) -> Interval:
+def effect(
+    blocks: SwitchBlocks, alpha: float = ALPHA, between: int = 0, scale: switch.Scale = switch.unscaled
+) -> Interval:
     """Return the effect of a switch; see `switch.effect`."""
     *_, (_, found) = effect_over_time(blocks, alpha, between, scale)
     return found

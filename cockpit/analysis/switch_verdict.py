@@ -10,7 +10,7 @@ import numpy as np
 
 from cockpit.analysis import switch, switch_speed
 from cockpit.analysis.blocks import BLOCK, Sample, block_sample
-from cockpit.analysis.effects import MARGIN, MARGINS, MeasuredEffect, MeasuredAdjustment, by_ratio, effects, metrics
+from cockpit.analysis.effects import MARGIN, MARGINS, MeasuredAdjustment, MeasuredEffect, by_ratio, effects, metrics
 from cockpit.analysis.intervals import Floats, Interval
 from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
 from cockpit.analysis.speed import log_speeds, speed_names

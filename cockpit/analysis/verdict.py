@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from cockpit.analysis.baseline import assumed_spread
 from cockpit.analysis.blocks import BLOCK
-from cockpit.analysis.effects import MeasuredEffect, MeasuredAdjustment, by_ratio, effects, metrics
+from cockpit.analysis.effects import MeasuredAdjustment, MeasuredEffect, by_ratio, effects, metrics
 from cockpit.analysis.intervals import (
     FIRST_TEST,
     POWER,
@@ -34,7 +34,7 @@ from cockpit.analysis.intervals import (
     sequential,
 )
 from cockpit.analysis.objections import invalid, lost_hosts, objection, saturated_side, with_objections
-from cockpit.analysis.other_load import MeasuredOtherLoad, other_loads, other_load_objection, taken_cpu_objection
+from cockpit.analysis.other_load import MeasuredOtherLoad, other_load_objection, other_loads, taken_cpu_objection
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Period, Verdict
 from cockpit.analysis.plans import differences
 from cockpit.analysis.switch_verdict import switch_verdict
@@ -81,7 +81,11 @@ ALONE = PlannedComparisons()
 
 
 def judge_rounds(
-    pairs: Pairs, label: str = "", budget: int | None = None, planned: PlannedComparisons = ALONE, others: Sequence[Pairs] = ()
+    pairs: Pairs,
+    label: str = "",
+    budget: int | None = None,
+    planned: PlannedComparisons = ALONE,
+    others: Sequence[Pairs] = (),
 ) -> Verdict:
     """Judge rounds, each with both settings, oldest first. `budget` is the maximum number of rounds; None: no planned
     end. `others` are the rounds of the study's other comparisons under the same load: see `Speeds`."""
@@ -109,7 +113,12 @@ def judge_single_runs(before: Window, after: Window, label: str = "", load_may_d
 
 
 def _judged(
-    visits: Visits, others: Visits, label: str, load_may_differ: bool, judge: _Judge, check: _OtherLoadCheck = other_load_objection
+    visits: Visits,
+    others: Visits,
+    label: str,
+    load_may_differ: bool,
+    judge: _Judge,
+    check: _OtherLoadCheck = other_load_objection,
 ) -> Verdict:
     """Return the verdict of `judge` with warnings and objections. For a saturated generator see `_at_least`."""
     before, after = ([window for visit in side for window in visit] for side in (visits, others))
@@ -168,14 +177,20 @@ def _rounds(
             interval = sequential(values, budget, alpha, speeds)
             reach = minimum_detectable(seen.deviation, max(budget, FIRST_TEST), alpha)
         plain = anytime(values, alpha) if budget is None else sequential(values, budget, alpha)
-        speed = MeasuredAdjustment(plain, float(speeds.own.mean()), float(speeds.own.std(ddof=1))) if seen.adjusted else None
+        speed = (
+            MeasuredAdjustment(plain, float(speeds.own.mean()), float(speeds.own.std(ddof=1)))
+            if seen.adjusted
+            else None
+        )
         means = mean_of(name, one), mean_of(name, two)
         return MeasuredEffect(interval, logarithmic, *means, reach, interval.tentative, speed)
 
     return _verdict(Design.ROUNDS, before, after, sides, compare, planned)
 
 
-def _runs(before: Visits, after: Visits, others: Sequence[Visits], planned: PlannedComparisons, repeated: bool = False) -> Verdict:
+def _runs(
+    before: Visits, after: Visits, others: Sequence[Visits], planned: PlannedComparisons, repeated: bool = False
+) -> Verdict:
     pools = [visit_values(cell, planned.metrics, compare_whole_runs(cell)) for cell in others if len(cell) > 1]
 
     def compare(name: str, one: Floats, two: Floats, alpha: float) -> MeasuredEffect | None:

@@ -108,7 +108,11 @@ def left_out(windows: Iterable[Window]) -> dict[DiscardReason, int]:
     found = Counter[DiscardReason]()
     for window in windows:
         found.update({DiscardReason.GUARD: window.guarded, **window.flawed})
-    return {flaw: found[flaw] for flaw in DiscardReason if found[flaw] and flaw not in (DiscardReason.EDGE, DiscardReason.QUEUED)}
+    return {
+        flaw: found[flaw]
+        for flaw in DiscardReason
+        if found[flaw] and flaw not in (DiscardReason.EDGE, DiscardReason.QUEUED)
+    }
 
 
 def segment_window(state: State, segment: Segment) -> Window:

@@ -154,7 +154,10 @@ def host_bottlenecks(metrics: Mapping[str, float], cores: Sequence[float]) -> It
         quota = f", quota {metrics['cgroup.quota'] / 100:.3g} CPUs" if "cgroup.quota" in metrics else ""
         yield BottleneckKind.QUOTA, f"throttled in {throttled:.0f}% of the periods{quota}"
     if max(metrics.get("pressure.sio", 0.0), metrics.get("cpu.iowait", 0.0)) >= _WAIT:
-        yield BottleneckKind.DISK, f"{max(metrics.get('pressure.sio', 0.0), metrics.get('cpu.iowait', 0.0)):.0f}% of the time"
+        yield (
+            BottleneckKind.DISK,
+            f"{max(metrics.get('pressure.sio', 0.0), metrics.get('cpu.iowait', 0.0)):.0f}% of the time",
+        )
     yield from _of_cpu(metrics, cores)
 
 

@@ -26,9 +26,9 @@ from cockpit.model.autopilot import (
     AutopilotBegun,
     AutopilotEnded,
     AutopilotTrial,
-    TrialPurpose,
     SearchPlan,
     TrialOutcome,
+    TrialPurpose,
 )
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError, TargetError, UsageError
 from cockpit.model.metrics import RunResult, metric_value, run_result

@@ -279,7 +279,12 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         help=f"{formats_with('every')}: session time between frames (default 1s)",
     )
-    add("--size", default="120x40", metavar="COLSxROWS", help=f"{formats_with('size')}: size of the screen (default 120x40)")
+    add(
+        "--size",
+        default="120x40",
+        metavar="COLSxROWS",
+        help=f"{formats_with('size')}: size of the screen (default 120x40)",
+    )
     add(
         "--keys",
         default="",

@@ -13,11 +13,11 @@ from msgspec.structs import asdict, replace
 
 from cockpit.analysis.thresholds import parse_threshold
 from cockpit.analysis.windows import GUARD
+from cockpit.autopilot.decisions import RunSearch, SearchDecisions
 from cockpit.autopilot.diagnosis import Bottleneck, find_bottlenecks, suggested_knobs
 from cockpit.autopilot.knobs import searched_knob
-from cockpit.autopilot.decisions import SearchDecisions, RunSearch
 from cockpit.autopilot.runner import Autopilot, SearchResult
-from cockpit.autopilot.words import result_line, diagnosis_lines, plan_lines, trial_line, values_words
+from cockpit.autopilot.words import diagnosis_lines, plan_lines, result_line, trial_line, values_words
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.crew import crew_of
 from cockpit.cli.live import RecordingTarget, no_progress, report_gaps, report_recording, run_headless
@@ -208,7 +208,7 @@ class _AtTerminal(NamedTuple):
         print(*(f"cockpit: {line}" for line in left_out), sep="\n", end="\n" * bool(left_out), file=sys.stderr)
         return knobs
 
-    def began(self, pilot: Autopilot) -> None:
+    def search_started(self, pilot: Autopilot) -> None:
         """Do nothing: only the screen can pause a search."""
 
     async def approve(self, values: Mapping[str, str]) -> bool:

@@ -18,11 +18,11 @@ from cockpit.analysis.thresholds import (
     Threshold,
     ThresholdResult,
     check_abort,
-    distinct,
     check_thresholds,
+    distinct,
     with_defaults,
 )
-from cockpit.cli.baseline import add_runs, save_runs, baseline_runs
+from cockpit.cli.baseline import add_runs, baseline_runs, save_runs
 from cockpit.cli.live import RecordingTarget, headless, hlog_into
 from cockpit.cli.load_arguments import given_flags
 from cockpit.cli.open_recording import recording_at

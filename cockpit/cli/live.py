@@ -27,7 +27,7 @@ from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.recording import library
 from cockpit.recording.secrets import Secrets
-from cockpit.recording.writer import RecordingWriter, NullRecorder
+from cockpit.recording.writer import NullRecorder, RecordingWriter
 from cockpit.session.live_replay import can_look_back
 from cockpit.session.live_session import LiveSession
 from cockpit.session.loop import Listener, Recorder, Session

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from cockpit.analysis.thresholds import Threshold, distinct, parse_threshold
 from cockpit.cli.load_plan import errors_name_flags, is_there, with_flags
 from cockpit.cli.trust_prompt import require_trust
-from cockpit.model.errors import UnknownProfile, ProfileError, UsageError
+from cockpit.model.errors import ProfileError, UnknownProfile, UsageError
 from cockpit.model.hosts import GeneratorConfig
 from cockpit.model.load import LoadPlan
 from cockpit.model.load_checks import check_plan

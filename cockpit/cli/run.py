@@ -19,9 +19,9 @@ from cockpit.model.errors import (
     EXIT_GOOD,
     EXIT_INTERRUPTED,
     AuthRefused,
+    CredentialsRequired,
     HostError,
     HostKeyChanged,
-    CredentialsRequired,
 )
 from cockpit.model.metrics import all_results
 from cockpit.profiles.profile import Profile

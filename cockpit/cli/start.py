@@ -81,7 +81,9 @@ def _open(choice: Choice, options: Namespace) -> str:
     if not is_trusted(profile):
         raise UsageError(f"{profile.name}: edited since you accepted it; open it again to review its commands")
     thresholds_of(profile, [])
-    outcome = asyncio.run(on_screen(profile, options.ssh_config, RecordingTarget(in_library=True), appearance=appearance))
+    outcome = asyncio.run(
+        on_screen(profile, options.ssh_config, RecordingTarget(in_library=True), appearance=appearance)
+    )
     if outcome.interrupted:
         raise KeyboardInterrupt
     runs = count_text(outcome.state.runs, "run") if outcome.state.runs else "no run"

@@ -18,7 +18,7 @@ from cockpit.cli.live import RecordingTarget, report_gaps, run_headless
 from cockpit.cli.profile_argument import addresses_of, named_profile
 from cockpit.cli.report import study_as
 from cockpit.cli.study_folder import PAGE, RESULTS, StudyFolder, locked, open_folder, result_in, sessions_of
-from cockpit.cli.study_progress import schedule_lines, plan_text, show_study
+from cockpit.cli.study_progress import plan_text, schedule_lines, show_study
 from cockpit.cli.terminal import emit, on_terminal
 from cockpit.cli.trust_prompt import require_trust
 from cockpit.files import write_private
@@ -32,7 +32,7 @@ from cockpit.model.errors import (
 )
 from cockpit.model.load import url_without_password
 from cockpit.model.state import State
-from cockpit.model.study import Study, with_address, host_names
+from cockpit.model.study import Study, host_names, with_address
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.session.live_session import LiveSession
@@ -40,7 +40,7 @@ from cockpit.study.collecting import collect
 from cockpit.study.controls import StudyControls
 from cockpit.study.history import keep_spread
 from cockpit.study.journal import Journal, read_journal, write_journal
-from cockpit.study.restorer import restore_settings, restore_recording
+from cockpit.study.restorer import restore_recording, restore_settings
 from cockpit.study.runner import Runner
 
 if TYPE_CHECKING:
@@ -80,7 +80,9 @@ async def _study(options: Namespace, profile: Profile, chosen: Study, folder: St
         await _restore_replaced(folder.left)
     if folder.journal.touched:
         print(f"cockpit: {folder.path}: restoring the settings of a killed study", file=sys.stderr)
-        folder = folder._replace(journal=await restore_settings(folder.path, folder.journal, restore_recording(folder.path)))
+        folder = folder._replace(
+            journal=await restore_settings(folder.path, folder.journal, restore_recording(folder.path))
+        )
     chosen = replace(chosen, seed=_seed(options, chosen, folder))
     fingerprint = chosen.fingerprint
     earlier = [state for state in sessions_of(folder.path) if state.study and state.study.fingerprint == fingerprint]

@@ -63,7 +63,9 @@ def schedule_lines(profile: Profile, study: Study, known: StudyResult | None = N
 
 
 def _order(study: Study, turn: int) -> str:
-    names = dict.fromkeys(step.variant.name for step in steps_of(study, round_of(study, turn, planned_comparisons(study))))
+    names = dict.fromkeys(
+        step.variant.name for step in steps_of(study, round_of(study, turn, planned_comparisons(study)))
+    )
     return f"  round {turn:<3} {' · '.join(sanitize(name) for name in names)}"
 
 

@@ -20,7 +20,7 @@ import msgspec
 from cockpit import __version__
 from cockpit.cluster.certificates import Certificate, session_certificate
 from cockpit.cluster.programs import GeneratorOrder, GeneratorVersions, SchedulerOrder, Started
-from cockpit.hosts.shell import Channel, Shell, HostConnection
+from cockpit.hosts.shell import Channel, HostConnection, Shell
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import CockpitError, HostError, NotInstalled
 from cockpit.model.hosts import GeneratorConfig, HostConfig

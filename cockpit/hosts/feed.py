@@ -13,7 +13,7 @@ from cockpit.hosts.host_clock import HostClock
 from cockpit.hosts.pauses import PauseDetector
 from cockpit.hosts.poll_interval import PollInterval
 from cockpit.hosts.probe import Probe
-from cockpit.hosts.prompts import Prompter, HostPrompter, Keyring
+from cockpit.hosts.prompts import HostPrompter, Keyring, Prompter
 from cockpit.hosts.shell import SILENCE, Shell
 from cockpit.hosts.target_host import port_here
 from cockpit.hosts.transport import open_shell
@@ -21,10 +21,10 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import (
     AuthRefused,
     CockpitError,
+    CredentialsRequired,
     HostError,
     HostKeyChanged,
     HostKeyUnknown,
-    CredentialsRequired,
     UsageError,
 )
 from cockpit.model.events import AnyEvent, HostChanged, HostCondition, HostSample

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from cockpit.hosts.frames import PID_LIMIT, PROCESSES_LIMIT, Frame
-from cockpit.hosts.server_filter import ServerFilter
 from cockpit.hosts.numbers import INTEGER_LIMIT, NAME_BYTES, TIME_LIMIT, count, decimal, signed
+from cockpit.hosts.server_filter import ServerFilter
 from cockpit.hosts.tree_time import CpuTicks, ProcessTreeTime
 from cockpit.model.hosts import ProcessCounters, identity
 

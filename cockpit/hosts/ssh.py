@@ -13,7 +13,7 @@ import asyncssh
 
 from cockpit.hosts import program as program_in_sh
 from cockpit.hosts.program import ProgramChannel, took_too_long
-from cockpit.hosts.prompts import Prompter, Keyring
+from cockpit.hosts.prompts import Keyring, Prompter
 from cockpit.hosts.shell import SH, Completed
 from cockpit.hosts.ssh_errors import reason
 from cockpit.hosts.ssh_login import Login

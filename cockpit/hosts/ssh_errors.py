@@ -20,10 +20,10 @@ from cockpit.hosts.ssh_settings import SshSettings
 from cockpit.model.errors import (
     AuthRefused,
     CockpitError,
+    CredentialsRequired,
     HostError,
     HostKeyChanged,
     HostKeyUnknown,
-    CredentialsRequired,
     UsageError,
 )
 from cockpit.model.text import count_text, sanitize
@@ -197,7 +197,9 @@ def _accept(settings: SshSettings) -> str:
 
 async def _auth_error(attempt: Attempt) -> AuthRefused:
     settings, keys = attempt.settings, attempt.keys
-    need_passphrase = [str(key.path) for key in keys.locked if key.accepted] or [str(path) for path in keys.without_public_key]
+    need_passphrase = [str(key.path) for key in keys.locked if key.accepted] or [
+        str(path) for path in keys.without_public_key
+    ]
     tried = [*map(str, keys.plain), *(str(key.path) for key in keys.locked if not key.accepted)]
     name = attempt.name
     refusal = f"login as {settings.user} on {settings.where} failed"

@@ -17,8 +17,8 @@ from typing import Any
 
 import asyncssh
 
-from cockpit.hosts.known_hosts import KnownHosts, add_known_host, unknown_host_key, read_revoked
-from cockpit.hosts.prompts import Prompter, Keyring
+from cockpit.hosts.known_hosts import KnownHosts, add_known_host, read_revoked, unknown_host_key
+from cockpit.hosts.prompts import Keyring, Prompter
 from cockpit.hosts.shell import SILENCE
 from cockpit.hosts.ssh_errors import Attempt, LoginClient, explain, was_denied
 from cockpit.hosts.ssh_keys import Keys, sort_keys, unlock

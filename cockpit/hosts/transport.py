@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cockpit.hosts.command_shell import CommandShell
 from cockpit.hosts.local import LocalShell
-from cockpit.hosts.prompts import Prompter, Keyring
+from cockpit.hosts.prompts import Keyring, Prompter
 from cockpit.hosts.shell import Shell
 from cockpit.model.hosts import HostConfig
 from cockpit.model.via import command_of

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from cockpit import __version__
-from cockpit.imports.host_samples import intervals_around, config_of, host_events
+from cockpit.imports.host_samples import config_of, host_events, intervals_around
 from cockpit.imports.runs import ForeignRun, check_span
 from cockpit.imports.sysstat import Statistics, SysstatHost
 from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, SessionStarted

@@ -11,7 +11,7 @@ import msgspec
 
 from cockpit.load.request import request_parts, requests_of
 from cockpit.load.request_order import PlannedRequest
-from cockpit.model.load import LoadPlan, Request, Extraction
+from cockpit.model.load import Extraction, LoadPlan, Request
 
 # Maximum length of a value (bytes).
 _VALUE_LIMIT = 4096

@@ -29,7 +29,7 @@ LINGER = 0.1
 class Connection(LoadSocket):
     """A connection; `counts` are the metrics of its current request.
 
-    `lingers_until` (s of time.monotonic()) is finite while the connection waits for the server to close it first, so
+    `close_deadline` (s of time.monotonic()) is finite while the connection waits for the server to close it first, so
     that TIME_WAIT is on the server's side, as with browsers and ab.
     """
 
@@ -45,8 +45,8 @@ class Connection(LoadSocket):
         "_size",
         "_unsent",
         "_whole",
-        "counts",
         "close_deadline",
+        "counts",
     )
 
     def __init__(self, load: ConnectionOwner, counts: RequestMetrics, request: bytes) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cockpit.model.clock import Clock
 from cockpit.model.events import AnyEvent
-from cockpit.model.generators import GeneratorSample, CpuTimes
+from cockpit.model.generators import CpuTimes, GeneratorSample
 
 # Seconds between readings.
 INTERVAL = 1.0

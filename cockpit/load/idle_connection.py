@@ -27,7 +27,7 @@ class IdleConnection(Connection):
 
     def enter_idle(self) -> bool:
         """Wait for the next request on the open socket. Returns False if the socket is closed."""
-        self.started = self.lingers_until = inf
+        self.started = self.close_deadline = inf
         if self._fd < 0:
             return False
         self._handlers[self._fd] = self._on_idle

@@ -254,7 +254,7 @@ class OpenLoad(Engine):
         timeout = self.assignment.plan.timeout
         while self._busy and (first := next(iter(self._busy))).started + timeout <= now:
             first.expire(now)
-        while self._lingering and (first := next(iter(self._lingering))).lingers_until <= now:
+        while self._lingering and (first := next(iter(self._lingering))).close_deadline <= now:
             first.expire(now)
         if self._waiting and len(self._busy) < self._max_in_flight:
             self._sendable_since = min(self._sendable_since, now)

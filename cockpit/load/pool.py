@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from cockpit.load import limits, preflight, protocol
 from cockpit.load.log_reader import read_log
 from cockpit.load.protocol import Adjust, Assignment, Done, Extend, Redeal, Start, Stop
-from cockpit.load.workers import WorkerLauncher, LocalLauncher, WorkerHandle
+from cockpit.load.workers import LocalLauncher, WorkerHandle, WorkerLauncher
 from cockpit.model import events
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError

@@ -15,7 +15,7 @@ from cockpit.load.load_socket import ConnectionOwner
 from cockpit.load.request import target_of_plan
 from cockpit.load.request_metrics import RequestMetrics
 from cockpit.load.responses import HeadCache, ResponseReader
-from cockpit.model.load import LoadPlan, Extraction
+from cockpit.model.load import Extraction, LoadPlan
 
 
 class VirtualUser:

@@ -190,7 +190,9 @@ async def start_workers(assignments: list[Assignment]) -> list[WorkerProcess]:
         workers: list[Any] = await asyncio.shield(spawning)
     except asyncio.CancelledError:
         # Let all processes start before they are killed: waiting for a process whose start was cancelled never ends.
-        await asyncio.gather(*(worker.kill_and_wait() for worker in await spawning if isinstance(worker, WorkerProcess)))
+        await asyncio.gather(
+            *(worker.kill_and_wait() for worker in await spawning if isinstance(worker, WorkerProcess))
+        )
         raise
     started = [worker for worker in workers if isinstance(worker, WorkerProcess)]
     try:

@@ -9,7 +9,7 @@ from cockpit.model import sar
 from cockpit.model.fold_other_load import claimed_cpu, claims_at, cpu_split
 from cockpit.model.host_rates import ReadingStep, memory_use, step_between
 from cockpit.model.host_state import GroupUse, HostPoint, HostState, HostWindow, ProcessRow
-from cockpit.model.host_window import new_window, idle_metrics, extend_window
+from cockpit.model.host_window import extend_window, idle_metrics, new_window
 from cockpit.model.hosts import HostFacts, HostReading, identity
 from cockpit.model.parents import mark_restarts
 from cockpit.model.series import LazySequence, replaced

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from cockpit.model.events import HostSample
-from cockpit.model.generators import GeneratorMachine, GeneratorSample, CpuTimes
+from cockpit.model.generators import CpuTimes, GeneratorMachine, GeneratorSample
 from cockpit.model.host_rates import ReadingStep
 from cockpit.model.host_state import CpuUsage, HostState
 from cockpit.model.hosts import CpuCounters, HostReading, identity

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from cockpit.model import sar
 from cockpit.model.events import HostSample
 from cockpit.model.host_rates import ReadingStep, io_rates
-from cockpit.model.host_state import DiskRates, HostPoint, HostWindow, IoSnapshot, IoRates, MemoryUse
+from cockpit.model.host_state import DiskRates, HostPoint, HostWindow, IoRates, IoSnapshot, MemoryUse
 from cockpit.model.hosts import HostReading
 from cockpit.model.sums import MeanGroup, Names
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from cockpit.model.errors import UsageError
-from cockpit.model.load import LOAD_OPTIONS, Expect, LoadPlan, Request, Stage, Extraction
+from cockpit.model.load import LOAD_OPTIONS, Expect, Extraction, LoadPlan, Request, Stage
 from cockpit.model.load_options import KINDS, LONGEST, METHOD
 
 # A header name (token of RFC 9110).

@@ -16,12 +16,12 @@ from msgspec.structs import replace
 
 from cockpit.model.autopilot import AutopilotState
 from cockpit.model.counts import Counts
-from cockpit.model.events import ExtensionReason, ChangeOutcome, RoundsBegun, RoundsEnded, SessionStarted, Side
+from cockpit.model.events import ChangeOutcome, ExtensionReason, RoundsBegun, RoundsEnded, SessionStarted, Side
 from cockpit.model.generators import GeneratorMachine, GeneratorState
 from cockpit.model.host_state import HostState, HostWindow
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import LoadPlan, RunTotals
-from cockpit.model.load_seconds import OpenSecond, LoadSecond, load_second
+from cockpit.model.load_seconds import LoadSecond, OpenSecond, load_second
 from cockpit.model.series import replaced
 from cockpit.model.study import Study, StudyObservation, StudyRound, StudyRun, StudyStepEnded, StudyStepLost
 

@@ -12,12 +12,12 @@ from urllib.parse import urljoin, urlsplit
 from cockpit.model.load import (
     LOAD_OPTIONS,
     Expect,
+    Extraction,
     LoadPlan,
     LogReplay,
     PathList,
     Request,
     Stage,
-    Extraction,
     TakeSource,
     ThinkTime,
     Tls,

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.files import read_bounded
-from cockpit.model.errors import UnknownProfile, ProfileError
+from cockpit.model.errors import ProfileError, UnknownProfile
 from cockpit.model.load_checks import Invalid, allowed_values
 from cockpit.profiles.files import MOST_PROFILE, FolderFiles
 from cockpit.profiles.profile import Profile, ProfileSource, to_profile

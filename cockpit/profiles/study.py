@@ -15,7 +15,7 @@ from cockpit.model.load_checks import Invalid, check_plan, check_unique
 from cockpit.model.metrics import is_host_metric, is_metric
 from cockpit.model.study import CONTROL, Observation, Pass, Study, Variant, variant_plan
 from cockpit.profiles.files import NamedFiles
-from cockpit.profiles.plan import checked_url, make_plan, paths_of, errors_for_key, seconds_of, share_of
+from cockpit.profiles.plan import checked_url, errors_for_key, make_plan, paths_of, seconds_of, share_of
 from cockpit.profiles.sections import LoadSection, ProfileFile, ShortSection, StudySection, VariantSection
 
 _Named = TypeVar("_Named", Variant, Pass)

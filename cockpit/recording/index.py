@@ -120,7 +120,9 @@ class Index:
             if after and after[0] == last + 1:
                 continue
             until = f"AND seq < {after[0]}" if after else ""
-            rows = self._rows.select_rows(f"SELECT seq, t, kind FROM events WHERE seq > ? {until} ORDER BY seq", (last,))
+            rows = self._rows.select_rows(
+                f"SELECT seq, t, kind FROM events WHERE seq > ? {until} ORDER BY seq", (last,)
+            )
             if last not in self._skipped_after:
                 self._report_missing(last, latest, [*rows, (*after, "")] if after else rows)
             for at in range(0, len(rows), _ROWS_PER_RANGE):

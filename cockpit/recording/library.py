@@ -15,7 +15,7 @@ import platformdirs
 
 from cockpit.model.errors import RecordingError
 from cockpit.model.events import SessionStarted
-from cockpit.recording.database import in_use, opened, error_line
+from cockpit.recording.database import error_line, in_use, opened
 from cockpit.recording.packing import Damaged
 from cockpit.recording.schema import EVENTS, from_row, last_instant
 from cockpit.recording.writer import RecordingExists, RecordingWriter

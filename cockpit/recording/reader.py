@@ -20,7 +20,7 @@ from cockpit.model.fold import fold, fold_all
 from cockpit.model.state import State, StudyState
 from cockpit.recording.checkpoints import Restorer
 from cockpit.recording.compaction import Numbered
-from cockpit.recording.database import check, has_journal, opened, error_line
+from cockpit.recording.database import check, error_line, has_journal, opened
 from cockpit.recording.index import EventRange, Index, Rows
 from cockpit.recording.packing import Damaged
 from cockpit.recording.page_reader import PageReader, cached

@@ -16,7 +16,6 @@ from cockpit.report.session_summary import (
     SessionSummary,
     change_cells,
     environment_pairs,
-    summarize_session,
     host_means,
     load_time_words,
     marker_words,
@@ -24,6 +23,7 @@ from cockpit.report.session_summary import (
     run_named,
     run_words,
     segment_cells,
+    summarize_session,
     when,
 )
 from cockpit.report.summary import warning_texts

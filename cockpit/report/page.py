@@ -19,13 +19,13 @@ from cockpit.report.session_summary import (
     SessionSummary,
     change_cells,
     environment_pairs,
-    summarize_session,
     load_time_words,
     marker_words,
     question_of,
     run_named,
     run_words,
     segment_cells,
+    summarize_session,
     when,
 )
 from cockpit.report.summary import plan_words, warning_texts

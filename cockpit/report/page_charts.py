@@ -17,7 +17,18 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.load_seconds import LATENCY_EDGES, LoadSecond
 from cockpit.model.state import Segment, State
 from cockpit.model.text import clock, milliseconds
-from cockpit.report.charts import HEIGHT, WIDTH, Axis, ChartSeries, Point, TimelineMark, SvgChart, decades, draw, from_zero
+from cockpit.report.charts import (
+    HEIGHT,
+    WIDTH,
+    Axis,
+    ChartSeries,
+    Point,
+    SvgChart,
+    TimelineMark,
+    decades,
+    draw,
+    from_zero,
+)
 
 # Maximum number of segments in one drawing; more could not be distinguished.
 MOST_SEGMENTS = 8

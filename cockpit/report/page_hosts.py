@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from cockpit.model.host_state import CpuShare, HostPoint, HostState
 from cockpit.model.state import Segment, State
 from cockpit.model.text import count_text, si, size
-from cockpit.report.charts import Axis, ChartSeries, Point, TimelineMark, SvgChart, draw, from_zero, text
+from cockpit.report.charts import Axis, ChartSeries, Point, SvgChart, TimelineMark, draw, from_zero, text
 from cockpit.report.page_charts import lines_over_time, time_axis
 from cockpit.report.page_parts import table
 from cockpit.report.session_summary import host_means

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.rounds import rounds_verdict
 from cockpit.autopilot.slices import search_fit
-from cockpit.autopilot.words import result_line, metric_words, plan_lines, setting_text, trial_cells
+from cockpit.autopilot.words import metric_words, plan_lines, result_line, setting_text, trial_cells
 from cockpit.model.autopilot import AutopilotState
 from cockpit.model.state import State
 

@@ -56,7 +56,9 @@ def _metrics(result: StudyResult, run: StudyRunResult) -> Iterator[tuple[str, fl
     for host, window in run.result.hosts.items():
         if window.seconds > 0:
             yield from ((f"{host}.{name}", value) for name, value in host_metrics(window, run.result.seconds).items())
-    yield from ((f"observed.{one.name}", counter_increase(one, run)) for one in result.study.observations if one.counter)
+    yield from (
+        (f"observed.{one.name}", counter_increase(one, run)) for one in result.study.observations if one.counter
+    )
 
 
 def _verdict(one: StudyVerdict, effect: Effect | None) -> tuple[Value, ...]:

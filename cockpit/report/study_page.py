@@ -23,7 +23,7 @@ from cockpit.analysis.words import (
 from cockpit.model.study import Variant
 from cockpit.report.charts import text
 from cockpit.report.forest import CONTROL_TAG, ForestRow, forest, outcome_words
-from cockpit.report.page_parts import document, details_element, head, items, pairs, table, verdict_block
+from cockpit.report.page_parts import details_element, document, head, items, pairs, table, verdict_block
 from cockpit.report.study import (
     cell_name,
     error_lines,
@@ -33,7 +33,7 @@ from cockpit.report.study import (
     rounds_lines,
     run_lines,
 )
-from cockpit.report.study_page_charts import latency_charts, varying_columns, metric_chart
+from cockpit.report.study_page_charts import latency_charts, metric_chart, varying_columns
 from cockpit.report.study_table import StudyColumn, labels, rows
 from cockpit.study.results import StudyResult, StudyVerdict
 from cockpit.study.words import contradiction_words, needed_words

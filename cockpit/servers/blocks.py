@@ -15,12 +15,12 @@ from cockpit.servers.editing import (
     Location,
     Span,
     Statement,
-    nested_indent,
     excerpt,
     indent_of,
     line_end,
     line_ending,
     line_number,
+    nested_indent,
     new_line,
     whole_lines,
 )

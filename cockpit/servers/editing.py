@@ -166,7 +166,9 @@ def _removed(text: bytes, name: str, location: Location) -> bytes:
     if not location.statements:
         return text
     if len(location.statements) > 1:
-        raise ConfigError(f"{name} is set {len(location.statements)} times: without the last line, an earlier one counts")
+        raise ConfigError(
+            f"{name} is set {len(location.statements)} times: without the last line, an earlier one counts"
+        )
     if location.statements[0].removal_span is None:
         raise ConfigError(f"{name} shares its line with other text; remove {name} by hand")
     start, end = location.statements[0].removal_span

@@ -188,7 +188,9 @@ def command_line_kind(
     def startup(process: Process, inventory: Inventory) -> Startup:
         if process.unit:
             return Startup(name, (), "", read_only_reason=f"its options are set by {process.unit}")
-        return Startup(name, (), "", read_only_reason="its options are on its command line, and no systemd unit starts it")
+        return Startup(
+            name, (), "", read_only_reason="its options are on its command line, and no systemd unit starts it"
+        )
 
     def discover(inventory: Inventory) -> Iterator[RunningServer]:
         for master in inventory.masters(*processes):

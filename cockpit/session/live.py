@@ -12,7 +12,7 @@ from typing import Any
 
 from cockpit import __version__
 from cockpit.hosts.feed import HostFeed
-from cockpit.hosts.prompts import Keyring, Question, PromptQueue
+from cockpit.hosts.prompts import Keyring, PromptQueue, Question
 from cockpit.hosts.tails import pane_feeds
 from cockpit.load.generator import boot_id, watch_machine
 from cockpit.load.workers import WorkerLauncher

@@ -12,7 +12,7 @@ from cockpit.analysis.blocks import BLOCK
 from cockpit.analysis.verdict_wait import awaits_verdict, segment_of_change
 from cockpit.load.pool import LoadRun, launch
 from cockpit.load.preflight import Preflight, preflight
-from cockpit.load.workers import WorkerLauncher, LocalLauncher
+from cockpit.load.workers import LocalLauncher, WorkerLauncher
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
 from cockpit.model.events import AnyEvent, ExtensionReason

@@ -16,7 +16,7 @@ from cockpit.session.changes import Assignments, Changes, Hold
 from cockpit.session.controls import FinalSide, Preview, RoundsResult, UndoPreview
 from cockpit.session.live_load import LiveLoad, RunExtension
 from cockpit.session.loop import LatestState
-from cockpit.session.rounds import Conclusion, Rounds, ComparedSettings
+from cockpit.session.rounds import ComparedSettings, Conclusion, Rounds
 from cockpit.tuning.applied import AppliedChange, HistoryEntry, HistoryState
 from cockpit.tuning.change_options import Approval
 from cockpit.tuning.effect import Probe
@@ -267,7 +267,9 @@ class LiveTuning:
         ((host, assignments),) = by_host.items()
         return ComparedSettings(host, await self._knobs.settings(assignments), "before")
 
-    async def _activate_chosen(self, subject: ComparedSettings, conclusion: Conclusion, afterwards: FinalSide) -> RoundsResult:
+    async def _activate_chosen(
+        self, subject: ComparedSettings, conclusion: Conclusion, afterwards: FinalSide
+    ) -> RoundsResult:
         """Activate the chosen side after the rounds, and report their end."""
         chosen = afterwards.side(subject.active, conclusion.outcome, conclusion.verdict)
         letter, why = "", ""

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from cockpit.model.errors import UsageError
 from cockpit.model.state import State
 from cockpit.model.units import parse_duration
-from cockpit.recording.reader import BEGINNING, ReplayStart, TimedEvent, Recording, last_state
+from cockpit.recording.reader import BEGINNING, Recording, ReplayStart, TimedEvent, last_state
 from cockpit.session.controls import Action, Controls, Mode, PlaybackPhase, PlaybackStatus, immediate
 from cockpit.session.loop import EventBatch
 
@@ -157,7 +157,9 @@ class ReplaySource:
     def _cache(self, known: TimedEvent, state: State) -> None:
         place = bisect_right(self._cached, known.number, key=lambda anchor: anchor.number)
         before = self._cached[place - 1].number if place else 0
-        if known.number - before < CHECKPOINT_EVERY or self.recording.has_checkpoint_near(known.number, CHECKPOINT_EVERY):
+        if known.number - before < CHECKPOINT_EVERY or self.recording.has_checkpoint_near(
+            known.number, CHECKPOINT_EVERY
+        ):
             return
         insort(self._cached, ReplayStart(state, known.number, known.instant), key=lambda anchor: anchor.number)
         if len(self._cached) > CHECKPOINTS:

@@ -43,7 +43,9 @@ class Scope(Enum):
     NO_HOSTS = auto()
 
 
-async def diagnose(profile: Profile, ssh_config: Path | None = None, scope: Scope = Scope.ALL) -> AsyncIterator[Finding]:
+async def diagnose(
+    profile: Profile, ssh_config: Path | None = None, scope: Scope = Scope.ALL
+) -> AsyncIterator[Finding]:
     """Yield the findings, hosts in the order of the profile. Hosts are checked concurrently.
 
     Secrets of the profile are replaced in the findings: the error of a server can quote the request."""

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from cockpit.hosts.prompts import Prompter, Keyring
+from cockpit.hosts.prompts import Keyring, Prompter
 from cockpit.hosts.target_host import bare_host, is_on_host, port_of
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import CockpitError
@@ -50,7 +50,11 @@ class HostSurvey(NamedTuple):
         if self.found is None:
             return self.problem
         strangers = ", ".join(self.found.unknown_listeners)
-        words = [f"the target's port is served by {strangers}, {_stranger(self.found.unknown_listeners)}"] if strangers else []
+        words = (
+            [f"the target's port is served by {strangers}, {_stranger(self.found.unknown_listeners)}"]
+            if strangers
+            else []
+        )
         if not self.found.servers:
             words.append("no known server runs there; the host can still be watched")
         elif self.found.serving is None and not self.found.possible_servers and not strangers:

@@ -21,7 +21,7 @@ from cockpit.analysis.warnings import WarningKind, warning_of
 from cockpit.analysis.windows import Window
 from cockpit.model.study import Study, StudyRound
 from cockpit.study.plan import Comparison, planned_comparisons, round_of, steps_of
-from cockpit.study.results import StudyCell, Contradiction, RoundSpread, StudyResult, StudyVerdict
+from cockpit.study.results import Contradiction, RoundSpread, StudyCell, StudyResult, StudyVerdict
 
 # Outcomes that answer the question of a comparison.
 CONCLUSIVE = (*DIFFERENT, Outcome.EQUIVALENT)
@@ -57,7 +57,9 @@ def open_after(study: Study, verdicts: Sequence[StudyVerdict]) -> tuple[Comparis
     for one in verdicts:
         closed.setdefault((one.first, one.other, one.level), []).append(one.closed)
     whole = len(study.passes)
-    return tuple(one for one in planned_comparisons(study) if not (len(closed.get(one, ())) == whole and all(closed[one])))
+    return tuple(
+        one for one in planned_comparisons(study) if not (len(closed.get(one, ())) == whole and all(closed[one]))
+    )
 
 
 def spread_of(study: Study, cells: Sequence[StudyCell]) -> RoundSpread | None:
@@ -185,7 +187,9 @@ def level_words(study: Study, level: float | None) -> str:
     return f"{level:g}/s" if study.plan.open else f"c={level:g}"
 
 
-def _judged(study: Study, first: StudyCell, other: StudyCell, others: Cells, considered: set[int], label: str) -> _Judged:
+def _judged(
+    study: Study, first: StudyCell, other: StudyCell, others: Cells, considered: set[int], label: str
+) -> _Judged:
     """Judge by rounds if there are at least FIRST_TEST, else by runs, with the pooled spread of the other cells.
 
     Spoiled rounds (saturated generator, other load on the host) are left out, in both variants, with a warning; too

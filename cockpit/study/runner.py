@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError, UnreachableError, TargetError
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError, TargetError, UnreachableError
 from cockpit.model.host_state import HostState
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import RunResult, run_result
@@ -33,7 +33,6 @@ from cockpit.session.live_session import LiveSession
 from cockpit.study.collecting import collect
 from cockpit.study.journal import Journal, write_journal
 from cockpit.study.judging import next_round
-from cockpit.study.restorer import StudyGuard, changes_ended
 from cockpit.study.plan import (
     DurationRange,
     StudyStep,
@@ -43,10 +42,11 @@ from cockpit.study.plan import (
     reloads_left,
     round_of,
     steps_of,
+    study_duration,
     total_duration,
     values_of,
-    study_duration,
 )
+from cockpit.study.restorer import StudyGuard, changes_ended
 from cockpit.study.results import StudyResult
 from cockpit.tuning.effect import GOOD_RESPONSES, PACE, problem_of
 from cockpit.tuning.probing import probe_of

@@ -126,7 +126,9 @@ class Hints:
         """Return the hint that applies now, or ""."""
         if _HIDDEN in self._done or context.mode is not Mode.LIVE:
             return ""
-        return next((hint.text(context) for hint in _HINTS if hint.name not in self._done and hint.applies(context)), "")
+        return next(
+            (hint.text(context) for hint in _HINTS if hint.name not in self._done and hint.applies(context)), ""
+        )
 
     def done(self, name: str) -> None:
         if any(hint.name == name for hint in _HINTS) and not self._done & {name, _HIDDEN}:

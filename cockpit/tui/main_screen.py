@@ -20,8 +20,8 @@ from cockpit.tui import navigation
 from cockpit.tui.banner import Banner, banner
 from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.throughput import Throughput
-from cockpit.tui.dialogs.host_prompt import ask_user
 from cockpit.tui.dialogs.help import HelpScreen
+from cockpit.tui.dialogs.host_prompt import ask_user
 from cockpit.tui.dialogs.load_form import LoadForm
 from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.draw_context import LATENCY_VIEWS
@@ -29,16 +29,16 @@ from cockpit.tui.footer import Footer
 from cockpit.tui.generators import MOST, Generators, GeneratorScreen
 from cockpit.tui.hints import Hints
 from cockpit.tui.hosts.panes import HostLines, HostPanes
+from cockpit.tui.key_help import main_help
 from cockpit.tui.key_names import action_key, bindings
 from cockpit.tui.key_table import MainKey, SessionKey, ViewKey
-from cockpit.tui.key_help import main_help
 from cockpit.tui.palette import Command, main_commands
 from cockpit.tui.runs.check import CheckScreen
 from cockpit.tui.runs.compare import CompareScreen
 from cockpit.tui.runs.strip import StripContents, strip
 from cockpit.tui.runs.strip_lines import VerdictStrip, compact_height, full_height
 from cockpit.tui.runs.table import Runs
-from cockpit.tui.status_lines import HintLine, DamageLines, Position, TopLine, loss_lines
+from cockpit.tui.status_lines import DamageLines, HintLine, Position, TopLine, loss_lines
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.tiny_screen import TinyScreen
 from cockpit.tui.tuning.rounds import ask

@@ -88,7 +88,9 @@ def scrolled(context: DrawContext, lines: int, most: int) -> View:
         return replace(view, scroll=place, process=identity(rows[place][0]))
     if detail.kind == "tail":
         above = max(0, min(min(view.scroll, most) - lines, most))
-        return replace(view, scroll=above, paused_tail=(view.paused_tail or host.tails[detail.place]) if above else None)
+        return replace(
+            view, scroll=above, paused_tail=(view.paused_tail or host.tails[detail.place]) if above else None
+        )
     return replace(view, scroll=max(0, min(min(view.scroll, most) + lines, most)))
 
 

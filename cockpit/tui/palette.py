@@ -18,9 +18,9 @@ from cockpit.model.state import Marker
 from cockpit.model.text import clock, sanitize
 from cockpit.tui.charts.markers import marker_text
 from cockpit.tui.draw_context import LATENCY_VIEWS, Detail, DrawContext, View, details_of
+from cockpit.tui.key_help import bindings_of, name_of, names_of
 from cockpit.tui.key_names import action_key
 from cockpit.tui.key_table import AppKey, CompareKey, MainKey, ViewKey, key_names
-from cockpit.tui.key_help import bindings_of, name_of, names_of
 from cockpit.tui.terminal import theme
 from cockpit.tui.terminal.styled_line import fit
 

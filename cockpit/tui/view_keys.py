@@ -19,7 +19,7 @@ from cockpit.tui.autopilot.evaluations import EvaluationsScreen
 from cockpit.tui.charts import cursor
 from cockpit.tui.charts.markers import all_markers, marker_text
 from cockpit.tui.charts.throughput import Throughput
-from cockpit.tui.dialogs.prompt import FilterScreen, ChoiceScreen
+from cockpit.tui.dialogs.prompt import ChoiceScreen, FilterScreen
 from cockpit.tui.draw_context import PROCESS_ORDERS, DrawContext, ProcessOrder, StoredBaselines, View
 from cockpit.tui.hints import Hints
 from cockpit.tui.hosts.panes import HostPanes
@@ -286,7 +286,11 @@ class ViewKeys(Screen[None]):
         """Show averages of every host over the selected segment instead of the list."""
         if self._has_hosts():
             context = self.context()
-            change = navigation.toggle_averages(context) if self._in_sight() else navigation.on_whole_screen(context, averages=True)
+            change = (
+                navigation.toggle_averages(context)
+                if self._in_sight()
+                else navigation.on_whole_screen(context, averages=True)
+            )
             self.set_view(change)
 
     def action_metrics(self) -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob
-from cockpit.servers.editing import ConfigError, ConfigValue, AmbiguousValue
+from cockpit.servers.editing import AmbiguousValue, ConfigError, ConfigValue
 from cockpit.servers.kind import CandidateKnob, RunningServer
 from cockpit.servers.registry import GRAMMARS
 from cockpit.servers.startup import absolute

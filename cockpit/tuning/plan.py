@@ -217,7 +217,9 @@ def backward(applied: AppliedChange, found: CurrentValues, originals: Mapping[st
     return Plan(applied.host, kept, tuple(edits), tuple(switches), replacements, tuple(notes), applied.change)
 
 
-def _whole_files(applied: AppliedChange, found: CurrentValues, originals: Mapping[str, bytes], edited: dict[str, bytes]) -> list[str]:
+def _whole_files(
+    applied: AppliedChange, found: CurrentValues, originals: Mapping[str, bytes], edited: dict[str, bytes]
+) -> list[str]:
     """Replace the edited text by the original bytes if nobody else wrote the file since; return notes about others."""
     now = {file.real: file for file in found.files.values()}
     notes = []

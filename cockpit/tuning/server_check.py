@@ -55,7 +55,7 @@ class _Answering(NamedTuple):
     """The servers of the host that take part in responses of the target.
 
     `port` is the target's, None if the target is on another host. `every` are all servers of the host, `target` the
-    servers on the port, `behind` the servers to which they pass requests; `doubt` is the reason why `behind` may be
+    servers on the port, `behind` the servers to which they pass requests; `uncertainty` is the reason why `behind` may be
     incomplete. `stranger` is the name of an unknown program that listens on the port.
     """
 
@@ -64,7 +64,7 @@ class _Answering(NamedTuple):
     target: Sequence[Instance]
     stranger: str
     behind: Sequence[Instance] = ()
-    doubt: str = ""
+    uncertainty: str = ""
 
     def able(self, kind: str) -> tuple[Instance, ...]:
         """Return the servers of a kind that take part in responses, () if none is known."""
@@ -275,7 +275,9 @@ def _reader(
         others = "; ".join(sanitize(instance.words, 300) for instance in able)
         if unknown:
             why = read[unknown[0].process.pid].gaps[0]
-            return FileReader(knobs, file, None, uncertainty=f"whether {others} reads it is unknown: {sanitize(why, 200)}")
+            return FileReader(
+                knobs, file, None, uncertainty=f"whether {others} reads it is unknown: {sanitize(why, 200)}"
+            )
         if answering.stranger:
             return FileReader(
                 knobs, file, None, uncertainty=f"{sanitize(answering.stranger, 80)} listens on port {answering.port}"
@@ -356,7 +358,9 @@ def _reloads_another(command: str, instance: Instance, others: Iterable[Instance
     if command != instance.startup.reload:
         return f"{sanitize(command, 200)!r} reloads {words}{_better(instance)}"
     # pkill selects by age, a service script by its PID file.
-    return f"{sanitize(command, 200)!r} may reload {words} instead of {sanitize(instance.words, 300)}; set another reload"
+    return (
+        f"{sanitize(command, 200)!r} may reload {words} instead of {sanitize(instance.words, 300)}; set another reload"
+    )
 
 
 def _shares(other: Instance, instance: Instance) -> bool:

@@ -24,8 +24,8 @@ from cockpit.tuning.configuration import place as place_in_file
 from cockpit.tuning.files import HostFile
 from cockpit.tuning.host_inventory import Configuration, configuration, environment_files, take_inventory, untrusted
 from cockpit.tuning.included import follow_includes
-from cockpit.tuning.server_log import with_own_log
 from cockpit.tuning.remote import Remote
+from cockpit.tuning.server_log import with_own_log
 from cockpit.tuning.tuner import Tuner
 
 

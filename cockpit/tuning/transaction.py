@@ -23,7 +23,7 @@ from cockpit.model.events import Stage
 from cockpit.model.text import sanitize
 from cockpit.servers import systemd
 from cockpit.tuning import evidence, files, live, pending, reload_log, undo_program
-from cockpit.tuning.applied import ChangeFacts, AppliedChange, FileChange, LiveChange
+from cockpit.tuning.applied import AppliedChange, ChangeFacts, FileChange, LiveChange
 from cockpit.tuning.change_options import ChangeOptions, Failure, whoami
 from cockpit.tuning.effect import PACE, EffectWatch, require_good_response
 from cockpit.tuning.generation import generations_of

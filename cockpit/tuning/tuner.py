@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.tuning import files, history, live, pending, plan, server_check
-from cockpit.tuning.applied import ChangeFacts, AppliedChange, HistoryEntry, HistoryState
-from cockpit.tuning.change_options import PATIENCE, Approval, ChangeOptions, Timeouts, ChangeObserver
+from cockpit.tuning.applied import AppliedChange, ChangeFacts, HistoryEntry, HistoryState
+from cockpit.tuning.change_options import PATIENCE, Approval, ChangeObserver, ChangeOptions, Timeouts
 from cockpit.tuning.effect import Probe
 from cockpit.tuning.plan import CurrentValues, Plan
 from cockpit.tuning.remote import Remote
@@ -124,7 +124,9 @@ class Tuner:
             if ran.why:
                 raise ChangeRefused(f"{action.name}: {action.host}: {ran.why}")
 
-    async def _carry_out(self, shell: Remote, plan: Plan, watch: ChangeObserver | None, approval: Approval | None) -> AppliedChange:
+    async def _carry_out(
+        self, shell: Remote, plan: Plan, watch: ChangeObserver | None, approval: Approval | None
+    ) -> AppliedChange:
         async def identify(others: frozenset[int]) -> Mapping[str, int]:
             try:
                 if restarted := await server_check.successors(shell, plan.host, plan.mains, others):
@@ -184,6 +186,8 @@ async def _originals(shell: Remote, applied: AppliedChange) -> dict[str, bytes]:
 def _past(change: str, state: str, about: str) -> HistoryEntry | None:
     """Parse a row of the history; None if it is invalid."""
     try:
-        return HistoryEntry(change=change, about=msgspec.json.decode(about, type=ChangeFacts), state=HistoryState(state))
+        return HistoryEntry(
+            change=change, about=msgspec.json.decode(about, type=ChangeFacts), state=HistoryState(state)
+        )
     except (msgspec.MsgspecError, ValueError):
         return None

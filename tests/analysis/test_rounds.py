@@ -102,7 +102,9 @@ def test_each_side_is_first_twice_in_four_rounds(seed: int) -> None:
 def test_order_depends_on_seed_and_mirrored_is_abba() -> None:
     assert len({balanced(12, seed) for seed in range(20)}) > 10
     assert sequence(mirrored(2)) == ("before", "after", "after", "before")
-    assert RoundsPlan(4, 15.0, Order.MIRRORED).first_sides == mirrored(4) and RoundsPlan(seed=3).first_sides == balanced(12, 3)
+    assert RoundsPlan(4, 15.0, Order.MIRRORED).first_sides == mirrored(4) and RoundsPlan(
+        seed=3
+    ).first_sides == balanced(12, 3)
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,9 @@ def test_adjustment_costs_little_at_constant_speed() -> None:
     assert plain - adjusted <= 0.12
 
 
-def blocks(values: tuple[Floats, Floats], speeds: tuple[Floats, Floats], error: float = 0.0) -> switch_speed.SwitchBlocks:
+def blocks(
+    values: tuple[Floats, Floats], speeds: tuple[Floats, Floats], error: float = 0.0
+) -> switch_speed.SwitchBlocks:
     return switch_speed.with_speeds(*values, speeds, error, 1)
 
 

@@ -48,7 +48,9 @@ def runs(count: int, seed: int, **truth: float) -> list[list[Window]]:
 def saturated(of: Window) -> Window:
     """The window with every fourth second saturated."""
     bound, kept = of.seconds[::4], [second for at, second in enumerate(of.seconds) if at % 4]
-    return msgspec.structs.replace(of, seconds=tuple(kept), saturated=bound, flawed={DiscardReason.SATURATED: len(bound)})
+    return msgspec.structs.replace(
+        of, seconds=tuple(kept), saturated=bound, flawed={DiscardReason.SATURATED: len(bound)}
+    )
 
 
 def test_switch_with_higher_rate_is_better() -> None:

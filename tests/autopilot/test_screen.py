@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from textual.widgets import Static
 
+from cockpit.autopilot.decisions import RunSearch, SearchDecisions
 from cockpit.autopilot.diagnosis import Bottleneck, BottleneckKind
-from cockpit.autopilot.decisions import SearchDecisions, RunSearch
 from cockpit.autopilot.proof import Proof
 from cockpit.autopilot.runner import Autopilot, SearchResult
 from cockpit.model.autopilot import AutopilotEnded

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
-from cockpit.autopilot.words import result_line, plan_lines
+from cockpit.autopilot.words import plan_lines, result_line
 from cockpit.model.autopilot import AutopilotBegun, AutopilotEnded, AutopilotState, SearchedKnob, SearchPlan
 
 KNOBS = (SearchedKnob("KeepAlive", ("On", "Off")),)

@@ -10,7 +10,7 @@ from cockpit.cluster.dask_launcher import DaskLauncher
 from cockpit.cluster.over_ssh import cluster_over_ssh
 from cockpit.load.pool import launch
 from cockpit.load.preflight import preflight
-from cockpit.load.workers import WorkerLauncher, LocalLauncher
+from cockpit.load.workers import LocalLauncher, WorkerLauncher
 from cockpit.model.clock import Clock
 from cockpit.model.events import AnyEvent, Tick
 from cockpit.model.histogram import Histogram

@@ -13,8 +13,8 @@ from time import monotonic
 from msgspec.structs import replace
 
 from cockpit.cluster.dask_launcher import DaskLauncher
-from cockpit.cluster.remote_generator import RemoteGenerator, RemoteWorker
 from cockpit.cluster.over_ssh import cluster_over_ssh
+from cockpit.cluster.remote_generator import RemoteGenerator, RemoteWorker
 from cockpit.load.pool import LoadRun
 from cockpit.load.protocol import Assignment, Done, encode
 from cockpit.model import events
@@ -56,7 +56,10 @@ async def _measured() -> tuple[float, list[float], int]:
     # The Dask workers import `replay` from here.
     os.environ["PYTHONPATH"] = str(TESTS.parent)
     programs = [GeneratorConfig(name=f"program{number}", ssh=".") for number in range(PROGRAMS)]
-    async with cluster_over_ssh(programs, None) as (address, security), DaskLauncher(address, security, PROGRAMS) as crew:
+    async with (
+        cluster_over_ssh(programs, None) as (address, security),
+        DaskLauncher(address, security, PROGRAMS) as crew,
+    ):
         return await _replayed(crew)
 
 

@@ -21,9 +21,9 @@ from cockpit import __version__
 from cockpit.cluster.certificates import session_certificate
 from cockpit.cluster.dask_launcher import DaskLauncher
 from cockpit.cluster.install import install
-from cockpit.cluster.remote_generator import RemoteGenerator, RemoteWorker, WorkerLine
 from cockpit.cluster.over_ssh import cluster_over_ssh
 from cockpit.cluster.programs import GeneratorVersions
+from cockpit.cluster.remote_generator import RemoteGenerator, RemoteWorker, WorkerLine
 from cockpit.load.limits import Capacity, capacity_here
 from cockpit.load.pool import LoadRun, launch
 from cockpit.load.preflight import preflight

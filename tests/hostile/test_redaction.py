@@ -188,9 +188,7 @@ def test_secret_values_in_profile_are_redacted_from_start() -> None:
     secrets = Secrets(profile_with(knobs=(knob,), study=study))
     line = TailText(t=0, host="bench:70000", tail=0, lines=("set Token=from-an-arm", "opensesame"))
     assert secrets.redact(line) == msgspec.structs.replace(line, lines=(f"set Token={REDACTED}", REDACTED))
-    study_begun = secrets.redact(
-        StudyBegun(t=0, study=study.without_secrets(), steps=1, fingerprint=study.fingerprint)
-    )
+    study_begun = secrets.redact(StudyBegun(t=0, study=study.without_secrets(), steps=1, fingerprint=study.fingerprint))
     assert isinstance(study_begun, StudyBegun)
     assert study_begun.study.variants[0].set == (("Token", REDACTED), ("Plain", "shown"))
     assert study_begun.fingerprint == study.fingerprint

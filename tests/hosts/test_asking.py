@@ -12,7 +12,7 @@ import pytest
 
 from cockpit.hosts.prompts import Keyring, UnknownHostKey
 from cockpit.hosts.ssh import connect
-from cockpit.model.errors import AuthRefused, HostError, HostKeyChanged, HostKeyUnknown, CredentialsRequired
+from cockpit.model.errors import AuthRefused, CredentialsRequired, HostError, HostKeyChanged, HostKeyUnknown
 from cockpit.model.hosts import HostConfig
 from tests.hosts.sshd import Sshd, locked, public
 

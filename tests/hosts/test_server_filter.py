@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cockpit.hosts.server_filter import ServerFilter
 from cockpit.hosts.probe import Probe
 from cockpit.hosts.script import QUEUE_ROUND
+from cockpit.hosts.server_filter import ServerFilter
 from cockpit.model.hosts import HostReading, ProcessCounters
 from tests.hosts.conftest import TAG, prepend_to_path, running
 from tests.model.test_fold_hosts import process

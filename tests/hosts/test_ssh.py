@@ -14,7 +14,7 @@ import pytest
 from cockpit.hosts.feed import check_host
 from cockpit.hosts.ssh import connect
 from cockpit.hosts.ssh_settings import Destination, read_settings
-from cockpit.model.errors import AuthRefused, HostError, HostKeyChanged, HostKeyUnknown, CredentialsRequired, UsageError
+from cockpit.model.errors import AuthRefused, CredentialsRequired, HostError, HostKeyChanged, HostKeyUnknown, UsageError
 from cockpit.model.hosts import HostConfig
 from tests.hosts.sshd import Sshd, public
 

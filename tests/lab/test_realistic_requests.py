@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cockpit.model.load import LoadPlan, Request, Extraction, ThinkTime
+from cockpit.model.load import Extraction, LoadPlan, Request, ThinkTime
 from cockpit.model.study import with_address
 from cockpit.profiles.reader import read_profile
 from tests.lab.cpus import generator_cpu

@@ -19,7 +19,7 @@ from cockpit.hosts.local import LocalShell
 from cockpit.model.errors import ChangeRolledBack
 from cockpit.model.events import Stage
 from cockpit.model.knobs import Knob
-from cockpit.tuning.change_options import Timeouts, ChangeObserver
+from cockpit.tuning.change_options import ChangeObserver, Timeouts
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.tuner import Tuner
 from tests.lab.test_two_masters import CHANGES, Master, running_server
@@ -87,7 +87,9 @@ async def test_reload_of_neighbour_does_not_confirm_change(
     before, workers = master.file.read_bytes(), master.workers
     # Its reload succeeds and has no effect.
     lost = knob(kind, master, "true")
-    with pytest.raises(ChangeRolledBack, match=rf"another server .PID {other.pid}. got new workers, not PID {master.pid}"):
+    with pytest.raises(
+        ChangeRolledBack, match=rf"another server .PID {other.pid}. got new workers, not PID {master.pid}"
+    ):
         await master.tuner(effect=2.0).apply(
             shell, "here", [(lost, CHANGES[kind][2])], Meanwhile(lambda: reload_now(kind, other))
         )

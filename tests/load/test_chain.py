@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cockpit.load.chain import RequestTemplate, extract_value
-from cockpit.model.load import Expect, Request, Extraction, ThinkTime
+from cockpit.model.load import Expect, Extraction, Request, ThinkTime
 from tests.load.servers import POLLERS, ClientConnection, engine_load, load, plan, serving
 
 HEAD = b'HTTP/1.1 200 OK\r\nETag:  "v7" \r\nX-Empty:\r\nContent-Length: 5\r\n\r\n'

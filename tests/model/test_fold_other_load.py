@@ -9,7 +9,7 @@ from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import run_warnings
 from cockpit.model.events import AnyEvent, HostChanged, HostSample, RunEnded, RunStarted, SessionStarted
 from cockpit.model.fold import fold_all
-from cockpit.model.generators import GeneratorSample, CpuTimes
+from cockpit.model.generators import CpuTimes, GeneratorSample
 from cockpit.model.hosts import CpuCounters, HostConfig, HostFacts, ProcessCounters
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import metric_value, run_result

@@ -61,7 +61,10 @@ def test_a_name_means_the_shipped_profile_then_the_users_own_and_never_a_local_f
     for path in (elsewhere / "profiles" / "mpm.toml", elsewhere / "mpm.toml", elsewhere / "mpm", own / "mpm.toml"):
         path.write_text(GOOD)
     assert catalogue.find("mpm") == shipped
-    assert catalogue.shadowed_profiles("mpm") == [own / "mpm.toml", *map(Path, ("mpm", "mpm.toml", "profiles/mpm.toml"))]
+    assert catalogue.shadowed_profiles("mpm") == [
+        own / "mpm.toml",
+        *map(Path, ("mpm", "mpm.toml", "profiles/mpm.toml")),
+    ]
     (own / "team.toml").write_text(GOOD)
     assert catalogue.find("team") == own / "team.toml"
     assert catalogue.find("../work/profiles/mpm") is None

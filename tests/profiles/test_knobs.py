@@ -23,7 +23,10 @@ def test_every_kind() -> None:
     several = HEAD.replace('"apache2"', '"php-fpm*", "nginx"') + DIRECTIVE + 'kind = "nginx"'
     assert parse_profile(several, "x", "x.toml").knobs[0].workers == "nginx"
     assert knob(DIRECTIVE + 'kind = "squid"').effective_cost == "graceful"
-    assert knob(KNOB + 'kind = "keyvalue"\nfile = "/f"\nkey = "K"\nreload = "service x restart"').effective_cost == "restart"
+    assert (
+        knob(KNOB + 'kind = "keyvalue"\nfile = "/f"\nkey = "K"\nreload = "service x restart"').effective_cost
+        == "restart"
+    )
     assert knob(KNOB + 'kind = "sysctl"\nkey = "vm.swappiness"\nmin = 0\nmax = 100').allowed == "0 to 100"
     assert knob(KNOB + 'kind = "mount"\nmount = "/srv"').choices == ("strictatime", "relatime", "noatime")
     assert knob(KNOB + 'kind = "command"\nget = "g"\nset = "s"\ncost = "restart"').effective_cost == "restart"

@@ -75,7 +75,9 @@ def test_pages_reproduce_events_and_states(name: str, tmp_path: Path, monkeypatc
         found = list(recording.events())
         assert same_events(found, events)
         assert recording.damage == "" and last_state(recording) == states[-1]
-        anchors = {recording.latest_checkpoint(t).number: recording.latest_checkpoint(t) for t in range(int(recording.end))}
+        anchors = {
+            recording.latest_checkpoint(t).number: recording.latest_checkpoint(t) for t in range(int(recording.end))
+        }
         assert len(anchors) > recording.end / PAGE / 2
         for number, anchor in anchors.items():
             assert anchor.state == states[number], number

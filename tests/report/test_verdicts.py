@@ -35,7 +35,10 @@ def spoil(source: Window, flaw: str) -> Window:
         case "saturated":
             kept = tuple(second for at, second in enumerate(source.seconds) if at % 4)
             return replace(
-                source, seconds=kept, saturated=source.seconds[::4], flawed={DiscardReason.SATURATED: len(source.seconds[::4])}
+                source,
+                seconds=kept,
+                saturated=source.seconds[::4],
+                flawed={DiscardReason.SATURATED: len(source.seconds[::4])},
             )
         case "lost":
             return replace(source, unread={"web1": len(source.seconds)})

@@ -59,7 +59,9 @@ def test_servers_with_and_without_file_are_discovered() -> None:
 def test_environment_of_other_user_is_not_used() -> None:
     own = "/srv/shop\tyes\t\thost"
     startup = discover(HOST.replace(own, "/srv/shop\tyes\t\tuser"))[1].startup
-    assert startup and startup.read_only_reason.startswith("another user started it") and not startup.test + startup.reload
+    assert (
+        startup and startup.read_only_reason.startswith("another user started it") and not startup.test + startup.reload
+    )
     in_unit = discover(HOST.replace(own, "/srv/shop\tyes\tshop.service\tuser"))[1].startup
     assert in_unit and in_unit.reload == "systemctl reload shop.service" and not in_unit.read_only_reason
     assert in_unit.test == "caddy validate --config /srv/shop/Caddyfile --adapter caddyfile"
@@ -143,7 +145,9 @@ def test_file_is_found_in_command_line(command: str, file: str, fixed: str) -> N
         'listen\t*:80\tusers:(("caddy",pid=7,fd=6))\n'
     )
     assert server.startup and server.startup.file == file and fixed in server.startup.read_only_reason
-    assert bool(server.startup.read_only_reason) == bool(fixed) == (not server.startup.reload) == (not server.candidates)
+    assert (
+        bool(server.startup.read_only_reason) == bool(fixed) == (not server.startup.reload) == (not server.candidates)
+    )
 
 
 def test_candidates_in_sections_are_offered() -> None:

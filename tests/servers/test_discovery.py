@@ -9,7 +9,7 @@ from cockpit.servers.apache import MODULES
 from cockpit.servers.inventory import Inventory, Listener, Process, parse_inventory
 from cockpit.servers.kind import RunningServer
 from cockpit.servers.registry import instances, running_servers
-from cockpit.tuning.server_discovery import servers_on_port, server_on_port
+from cockpit.tuning.server_discovery import server_on_port, servers_on_port
 
 DEBIAN = f"""\
 user\troot

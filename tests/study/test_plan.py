@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.model.load import LoadPlan, PathList, Request
-from cockpit.model.study import Study, Variant, at_target, variant_plan, with_address, host_names
+from cockpit.model.study import Study, Variant, at_target, host_names, variant_plan, with_address
 from cockpit.profiles.study import with_control
 from cockpit.study.plan import (
     all_steps,
@@ -19,9 +19,9 @@ from cockpit.study.plan import (
     reloads_left,
     round_of,
     steps_of,
+    study_duration,
     total_duration,
     values_of,
-    study_duration,
 )
 
 PLAN = LoadPlan(url="http://web1/hello.html", concurrency=20, duration=10.0)

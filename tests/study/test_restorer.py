@@ -42,8 +42,8 @@ def test_attempts_share_a_recording_and_log_each_reason_once(tmp_path: Path, mon
             files.append(recordings(folder))
 
     real = restorer.restore_settings
-    monkeypatch.setattr(keeper, "restore_settings", put_back)
-    monkeypatch.setattr(keeper, "PAUSE", 0)
+    monkeypatch.setattr(restorer, "restore_settings", put_back)
+    monkeypatch.setattr(restorer, "PAUSE", 0)
     assert restorer.attempts(tmp_path, time.monotonic() + 600) == 0
     assert files == [1] * REFUSED
     [reason] = (tmp_path / restorer.LOG).read_text().splitlines()

@@ -12,7 +12,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from cockpit.hosts.prompts import UnknownHostKey, Question, PromptQueue
+from cockpit.hosts.prompts import PromptQueue, Question, UnknownHostKey
 from cockpit.model.clock import Clock
 from cockpit.model.events import HostSample, encode
 from cockpit.model.hosts import HostConfig

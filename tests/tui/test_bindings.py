@@ -30,8 +30,8 @@ from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.autopilot.evaluations import EvaluationsScreen
 from cockpit.tui.autopilot.screen import AutopilotScreen, KnobsScreen
-from cockpit.tui.dialogs.host_prompt import HostPromptScreen
 from cockpit.tui.dialogs.checklist import Checklist
+from cockpit.tui.dialogs.host_prompt import HostPromptScreen
 from cockpit.tui.dialogs.prompt import ConfirmScreen
 from cockpit.tui.generators import GeneratorScreen
 from cockpit.tui.key_names import action_key

@@ -10,10 +10,10 @@ import pytest
 from cockpit.model import events as ev
 from cockpit.model.fold import fold_all
 from cockpit.model.knobs import Knob, Setting
-from cockpit.recording.library import ChangeSummary, RecordingInfo, Recent
+from cockpit.recording.library import ChangeSummary, Recent, RecordingInfo
 from cockpit.tui.charts.markers import all_markers
 from cockpit.tui.start.choices import Choice, StartChoice, about
-from cockpit.tui.tuning.changes import active_value, change_lines, details, change_status_words
+from cockpit.tui.tuning.changes import active_value, change_lines, change_status_words, details
 from cockpit.tuning.change_options import whoami
 from tests.tui.driving import plain
 

@@ -8,7 +8,7 @@ from textual.widget import Widget
 
 from cockpit.session.controls import Action
 from cockpit.tui.dialogs.help import HelpScreen
-from cockpit.tui.dialogs.prompt import FilterScreen, ChoiceScreen
+from cockpit.tui.dialogs.prompt import ChoiceScreen, FilterScreen
 from cockpit.tui.footer import Footer
 from cockpit.tui.hosts.panes import HostLines, HostPanes
 from cockpit.tui.key_names import key_hints, key_named

@@ -11,7 +11,7 @@ from cockpit.analysis.buckets import edges_filling, edges_for
 from cockpit.model.histogram import Histogram
 from cockpit.tui.charts import braille
 from cockpit.tui.charts.throughput import nice_ceiling
-from cockpit.tui.charts.window import SCALES, ChartWindow, finer_scale, coarser_scale, window_for
+from cockpit.tui.charts.window import SCALES, ChartWindow, coarser_scale, finer_scale, window_for
 from cockpit.tui.terminal.styled_line import clip, ends, fit, length, packed, right, rule
 
 TEXTS = st.text(alphabet="ab 日本語é", max_size=30)

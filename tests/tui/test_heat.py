@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cockpit.model import events as ev
 from cockpit.model.histogram import Histogram
 from cockpit.model.state import Marker
-from cockpit.tui.charts.cursor import with_cursor, axis_labels
+from cockpit.tui.charts.cursor import axis_labels, with_cursor
 from cockpit.tui.charts.heat import edges_of, shares
 from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.markers import markers_by_cell, with_marker_texts

@@ -15,7 +15,7 @@ from textual.widgets import Input, OptionList, Static
 
 from cockpit.cli.typed_load import profile_of
 from cockpit.profiles import catalogue
-from cockpit.recording.library import ChangeSummary, RecordingInfo, Recent
+from cockpit.recording.library import ChangeSummary, Recent, RecordingInfo
 from cockpit.tui.dialogs.prompt import FilterScreen, PromptScreen
 from cockpit.tui.start.app import StartApp
 from cockpit.tui.start.choices import Choice, StartChoices
@@ -34,7 +34,9 @@ def start_choices(*, recordings: bool = True, broken: bool = True) -> StartChoic
     profiles = [catalogue._read(PROFILES / f"{name}.toml", "shipped") for name in ("mpm", "spare-servers")]
     if broken:
         problem = "target.url: found 'ftp://x/'; allowed: http://host[:port]/path"
-        profiles.insert(0, catalogue.ProfileEntry(name="broken", path=Path("broken.toml"), origin="here", problem=problem))
+        profiles.insert(
+            0, catalogue.ProfileEntry(name="broken", path=Path("broken.toml"), origin="here", problem=problem)
+        )
     kept = RecordingInfo(
         name="spare-servers-20261121-140500",
         path="/state/one.cockpit",
@@ -48,7 +50,9 @@ def start_choices(*, recordings: bool = True, broken: bool = True) -> StartChoic
     )
     change = ChangeSummary(letter="A", label="A MaxSpareServers 10 → 40", outcome="applied")
     newest = Recent(kept=kept, rate=13_934.0, p99_ms=4.2, changes=(change,))
-    unended = Recent(kept=RecordingInfo(name="before", path="/state/two.cockpit", size=1, began=WALL - 86_400, session="x"))
+    unended = Recent(
+        kept=RecordingInfo(name="before", path="/state/two.cockpit", size=1, began=WALL - 86_400, session="x")
+    )
     unreadable = Recent(
         kept=RecordingInfo(name="junk", path="/state/junk.cockpit", size=1, problem="does not read: not a database")
     )
@@ -185,7 +189,9 @@ async def test_filter_without_match_is_reported() -> None:
 def many_choices(recordings: int = 30) -> StartChoices:
     """Return all shipped profiles, three of the user and many recordings."""
     own = [
-        catalogue.ProfileEntry(name=f"mine-{number}", path=Path(f"mine-{number}.toml"), origin="yours", problem="invalid")
+        catalogue.ProfileEntry(
+            name=f"mine-{number}", path=Path(f"mine-{number}.toml"), origin="yours", problem="invalid"
+        )
         for number in range(3)
     ]
     shipped = [catalogue._read(path, "shipped") for path in sorted(PROFILES.glob("*.toml"))]

@@ -13,7 +13,7 @@ from textual.widgets import Input, OptionList, Static
 
 from cockpit.model import events as ev
 from cockpit.model.knobs import ServerAction, Setting
-from cockpit.tui.dialogs.prompt import ConfirmScreen, ChoiceScreen, PromptScreen
+from cockpit.tui.dialogs.prompt import ChoiceScreen, ConfirmScreen, PromptScreen
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.tuning.screen import TuningScreen
 from cockpit.tui.tuning.widgets import History, KnobRow

@@ -187,7 +187,10 @@ def test_top_line_shows_mode_clock_recording_and_generator() -> None:
 
 def test_recording_failure_is_shown_at_any_width() -> None:
     context = DrawContext(
-        state=context_of(Scenario().events(61.5)).state, mode=Mode.LIVE, recording="s.cockpit", recording_error="disk full"
+        state=context_of(Scenario().events(61.5)).state,
+        mode=Mode.LIVE,
+        recording="s.cockpit",
+        recording_error="disk full",
     )
     assert "NOT RECORDING: disk full" in pane_text(TopLine(), context, 118, 1)
     assert "NOT RECORDING: disk full" in pane_text(TopLine(), context, 40, 1)

@@ -18,7 +18,7 @@ from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.events import Stage
 from cockpit.model.hosts import HostConfig
 from cockpit.tuning.applied import ChangeFailed
-from cockpit.tuning.change_options import Approval, Timeouts, ChangeObserver
+from cockpit.tuning.change_options import Approval, ChangeObserver, Timeouts
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import privileged
 from cockpit.tuning.tuner import Tuner

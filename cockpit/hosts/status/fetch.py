@@ -14,7 +14,7 @@ from anyio import BrokenResourceError, EndOfStream
 from anyio.abc import ByteStream
 from anyio.streams.tls import TLSStream
 
-from cockpit.hosts.shell import Shell, HostConnection
+from cockpit.hosts.shell import HostConnection, Shell
 from cockpit.model.errors import HostError
 from cockpit.model.text import sanitize
 

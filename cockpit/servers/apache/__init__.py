@@ -21,7 +21,7 @@ from cockpit.servers.kind import (
     StatusAddress,
     running,
 )
-from cockpit.servers.startup import Startup, absolute, command, uncertainty, last, options
+from cockpit.servers.startup import Startup, absolute, command, last, options, uncertainty
 
 MODULES = "/etc/apache2/mods-enabled"
 _MPMS = ("prefork", "worker", "event")

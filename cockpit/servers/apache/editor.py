@@ -20,9 +20,9 @@ from cockpit.servers.editing import (
     Location,
     Statement,
     encode_line,
-    nested_indent,
     excerpt,
     last_line,
+    nested_indent,
 )
 
 # Sections whose content belongs to the enclosing section if their condition is true.

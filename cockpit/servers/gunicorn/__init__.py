@@ -13,7 +13,7 @@ from cockpit.servers.gunicorn.settings import SETTINGS
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StartSetting, running
 from cockpit.servers.settings import Impact, KnownSetting
-from cockpit.servers.startup import Startup, absolute, command, uncertainty, signal_command
+from cockpit.servers.startup import Startup, absolute, command, signal_command, uncertainty
 
 _NAMES = ("gunicorn", "gunicorn3")
 # The configuration file without -c, in the working directory.

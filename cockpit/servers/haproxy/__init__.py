@@ -15,7 +15,7 @@ from cockpit.servers.haproxy.settings import SETTINGS
 from cockpit.servers.haproxy.status import STATUS
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress, running
-from cockpit.servers.startup import Startup, absolute, command, uncertainty, signal_command
+from cockpit.servers.startup import Startup, absolute, command, signal_command, uncertainty
 
 _CONFIG = "/etc/haproxy/haproxy.cfg"
 # The file to which Debian's rsyslog writes HAProxy's messages.

@@ -13,7 +13,7 @@ from cockpit.servers.lighttpd.editor import LighttpdGrammar
 from cockpit.servers.lighttpd.evidence import SHOWN
 from cockpit.servers.lighttpd.settings import SETTINGS
 from cockpit.servers.lighttpd.status import STATUS
-from cockpit.servers.startup import Startup, absolute, command, uncertainty, last, options, signal_command
+from cockpit.servers.startup import Startup, absolute, command, last, options, signal_command, uncertainty
 
 _CONFIG = "/etc/lighttpd/lighttpd.conf"
 _LOG = "/var/log/lighttpd/error.log"

@@ -14,7 +14,7 @@ from cockpit.servers.php_fpm.evidence import SHOWN
 from cockpit.servers.php_fpm.logs import PARTIAL_LOG
 from cockpit.servers.php_fpm.settings import SETTINGS
 from cockpit.servers.php_fpm.status import STATUS
-from cockpit.servers.startup import Startup, command, uncertainty, signal_command
+from cockpit.servers.startup import Startup, command, signal_command, uncertainty
 
 _NAMES = "php-fpm*"
 _DEBIAN = re.compile(r"/etc/php/(\d\.\d{1,2})/fpm/php-fpm\.conf")

@@ -13,7 +13,7 @@ from cockpit.servers.squid.logs import parse as parse_access
 from cockpit.servers.squid.logs import parse_request
 from cockpit.servers.squid.settings import SETTINGS
 from cockpit.servers.squid.status import COUNTERS, INFO
-from cockpit.servers.startup import Startup, absolute, command, uncertainty, last, options
+from cockpit.servers.startup import Startup, absolute, command, last, options, uncertainty
 
 _LOG = "/var/log/squid/cache.log"
 _CONFIG = "/etc/squid/squid.conf"

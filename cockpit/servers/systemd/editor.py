@@ -71,7 +71,9 @@ class UnitGrammar(IniGrammar):
         lines = self._property(text, _ASSIGNMENTS)
         # An empty assignment discards the previous ones.
         last = max((at for at, line in enumerate(lines.statements) if line.has_no_value), default=-1)
-        found = tuple(statement for line in lines.statements[last + 1 :] for statement in _assignments(text, line, name))
+        found = tuple(
+            statement for line in lines.statements[last + 1 :] for statement in _assignments(text, line, name)
+        )
 
         def insertion() -> Insertion:
             at, before, after = lines.insertion()

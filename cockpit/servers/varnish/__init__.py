@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from cockpit.servers.editing import ConfigError
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import CandidateKnob, RunningServer, ServerKind, StatusAddress, running
-from cockpit.servers.startup import Startup, absolute, command, uncertainty, last, options
+from cockpit.servers.startup import Startup, absolute, command, last, options, uncertainty
 from cockpit.servers.varnish.editor import STORAGE, TAKING, VarnishGrammar, given_options
 from cockpit.servers.varnish.settings import SETTINGS
 from cockpit.servers.varnish.status import STATUS

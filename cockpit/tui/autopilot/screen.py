@@ -14,10 +14,10 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from cockpit.autopilot.diagnosis import Bottleneck, suggested_knobs
 from cockpit.autopilot.decisions import RunSearch
+from cockpit.autopilot.diagnosis import Bottleneck, suggested_knobs
 from cockpit.autopilot.runner import Autopilot, SearchResult
-from cockpit.autopilot.words import result_line, diagnosis_lines, trial_line, values_words
+from cockpit.autopilot.words import diagnosis_lines, result_line, trial_line, values_words
 from cockpit.model.text import count_text, elapsed, sanitize
 from cockpit.session.loop import Session
 from cockpit.tui.dialogs.checklist import Checklist, ChecklistItem
@@ -147,7 +147,7 @@ class AutopilotApp(TaskApp):
             raise asyncio.CancelledError
         return chosen
 
-    def began(self, pilot: Autopilot) -> None:
+    def search_started(self, pilot: Autopilot) -> None:
         self._pilot = pilot
 
     async def approve(self, values: Mapping[str, str]) -> bool:

@@ -13,7 +13,7 @@ from cockpit.analysis.time_ranges import TimeRange
 from cockpit.model.host_state import HostState
 from cockpit.model.text import clock, milliseconds, sanitize, si
 from cockpit.tui.charts.markers import all_markers
-from cockpit.tui.charts.window import AXIS, ChartWindow, finer_scale, coarser_scale
+from cockpit.tui.charts.window import AXIS, ChartWindow, coarser_scale, finer_scale
 from cockpit.tui.draw_context import DrawContext, View
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import Line, Piece

@@ -8,7 +8,7 @@ from cockpit.analysis.buckets import edges_filling
 from cockpit.analysis.time_ranges import TimeRange
 from cockpit.model.state import State
 from cockpit.model.text import clock
-from cockpit.tui.charts.cursor import with_cursor, latency_words
+from cockpit.tui.charts.cursor import latency_words, with_cursor
 from cockpit.tui.charts.markers import all_markers, letters, markers_by_cell
 from cockpit.tui.charts.window import AXIS, ChartWindow
 from cockpit.tui.draw_context import DrawContext

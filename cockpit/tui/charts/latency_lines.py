@@ -10,7 +10,7 @@ from cockpit.analysis.time_ranges import TimeRange, between, of_seconds
 from cockpit.model.histogram import Histogram
 from cockpit.model.state import Segment, State
 from cockpit.model.text import milliseconds
-from cockpit.tui.charts.cursor import with_cursor, percentile_words
+from cockpit.tui.charts.cursor import percentile_words, with_cursor
 from cockpit.tui.charts.heat import latency_title, row_of
 from cockpit.tui.charts.markers import all_markers, letters, markers_by_cell
 from cockpit.tui.charts.threshold_lines import is_latency_line, threshold_cells

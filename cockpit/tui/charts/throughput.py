@@ -11,7 +11,14 @@ from cockpit.model.state import Segment
 from cockpit.model.text import age, sanitize, share_words, si
 from cockpit.session.controls import PlaybackPhase, PlaybackStatus
 from cockpit.tui.charts import braille
-from cockpit.tui.charts.cursor import Chart, with_cursor, values_under_cursor, marker_text_range, axis_labels, with_cells
+from cockpit.tui.charts.cursor import (
+    Chart,
+    axis_labels,
+    marker_text_range,
+    values_under_cursor,
+    with_cells,
+    with_cursor,
+)
 from cockpit.tui.charts.markers import (
     ASKED,
     RELOADING,

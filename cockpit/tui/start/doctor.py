@@ -79,7 +79,12 @@ class DoctorScreen(Dialog[None]):
             word, style = _WORDS[finding.level]
             indent = len(word) + wide + 4
             about = f"  {fit(sanitize(finding.about, _ABOUT), wide)}  "
-            pieces += [(word, style), (about, "$cockpit-dim"), _wrapped(sanitize(finding.text, 400), indent, room), "\n"]
+            pieces += [
+                (word, style),
+                (about, "$cockpit-dim"),
+                _wrapped(sanitize(finding.text, 400), indent, room),
+                "\n",
+            ]
             if finding.todo:
                 todo = _wrapped(f"→ {sanitize(finding.todo, 400)}", indent, room)
                 pieces += [" " * indent, (todo, "$cockpit-chart"), "\n"]

@@ -25,8 +25,8 @@ from cockpit.profiles.trust import accept_written
 from cockpit.profiles.writing import Draft, profile_text, write_profile
 from cockpit.setup.profile_draft import HERE, HostSurvey, draft_of, hosts_named, place_for, survey
 from cockpit.tui.background import Background
-from cockpit.tui.dialogs.host_prompt import CHECK_INTERVAL, ask_user
 from cockpit.tui.dialogs.checklist import Checklist, ChecklistItem
+from cockpit.tui.dialogs.host_prompt import CHECK_INTERVAL, ask_user
 from cockpit.tui.dialogs.prompt import one_line_input
 from cockpit.tui.key_names import bindings, key_hints
 from cockpit.tui.key_table import AppKey, DialogKey, key_names

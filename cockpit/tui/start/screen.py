@@ -25,9 +25,9 @@ from cockpit.profiles.profile import Profile
 from cockpit.profiles.trust import is_trusted
 from cockpit.tui.dialogs.help import HelpScreen
 from cockpit.tui.dialogs.prompt import ConfirmScreen, FilterScreen, PromptScreen
+from cockpit.tui.key_help import keys_of
 from cockpit.tui.key_names import bindings, footer_entries, key_entry, spots_of, with_spots
 from cockpit.tui.key_table import FOOTER_START, FOOTER_START_ALWAYS, AppKey, StartKey
-from cockpit.tui.key_help import keys_of
 from cockpit.tui.palette import Command
 from cockpit.tui.start.choices import (
     BEGIN,

@@ -22,16 +22,16 @@ from textual.screen import Screen
 
 from cockpit.model.errors import UsageError
 from cockpit.model.text import sanitize
+from cockpit.tui.key_help import show_help
 from cockpit.tui.key_names import bindings
 from cockpit.tui.key_table import AppKey
-from cockpit.tui.key_help import show_help
 from cockpit.tui.palette import STYLE, CommandProvider
 from cockpit.tui.terminal import theme
 from cockpit.tui.terminal.appearance import Appearance, save_settings
 from cockpit.tui.terminal.driver import Terminal
 from cockpit.tui.terminal.glyphs import Ascii
 from cockpit.tui.terminal.key_queue import KeyQueue
-from cockpit.tui.terminal.screen_diff import ShownCells, RenderedUpdate
+from cockpit.tui.terminal.screen_diff import RenderedUpdate, ShownCells
 
 Returned = TypeVar("Returned")
 

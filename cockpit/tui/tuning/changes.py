@@ -119,7 +119,11 @@ def inactive_knobs(change: Change, state: State) -> list[Knob]:
 
 def ending_words(state: State) -> str:
     """Return the work that delays the end of a session."""
-    under_way = [f"change {change.letter} ({change_status_words(change, state)})" for change in state.changes if not change.outcome]
+    under_way = [
+        f"change {change.letter} ({change_status_words(change, state)})"
+        for change in state.changes
+        if not change.outcome
+    ]
     load = ["the end of the load"] if state.running is not None else []
     work = " and ".join((*load, *under_way))
     return f"ending: waiting for {work}" if work else "ending: reading the last samples"

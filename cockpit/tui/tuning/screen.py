@@ -21,7 +21,7 @@ from cockpit.model.state import Change, State
 from cockpit.model.text import sanitize
 from cockpit.session.controls import Preview, Tuning
 from cockpit.session.loop import EndOfSession, Session
-from cockpit.tui.dialogs.prompt import Dialog, ChoiceScreen
+from cockpit.tui.dialogs.prompt import ChoiceScreen, Dialog
 from cockpit.tui.key_names import bindings
 from cockpit.tui.key_table import MainKey, SessionKey, TuningKey
 from cockpit.tui.terminal.styled_line import Line, content
@@ -29,8 +29,8 @@ from cockpit.tui.tuning.baseline import BaselineWait, offer, power_words
 from cockpit.tui.tuning.changes import (
     action_line,
     change_lines,
-    details,
     change_status_words,
+    details,
     inactive_knobs,
     panel_title,
     plan_words,
@@ -38,7 +38,7 @@ from cockpit.tui.tuning.changes import (
 )
 from cockpit.tui.tuning.rounds import ask
 from cockpit.tui.tuning.undo import ask_to_undo
-from cockpit.tui.tuning.widgets import KEYS, READ_ONLY, STYLE, ActionStatus, ValueInput, History, KnobRow
+from cockpit.tui.tuning.widgets import KEYS, READ_ONLY, STYLE, ActionStatus, History, KnobRow, ValueInput
 
 _REFRESH = 0.5
 # Seconds after which a guarded change is rolled back unless it is kept.
