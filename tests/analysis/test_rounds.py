@@ -154,7 +154,7 @@ def test_announcement_is_based_on_rounds_load_or_assumption() -> None:
     # Noise of 10% has a larger detectable effect than noise of 1%.
     assert announcement(noisy(0.1), plan.first_sides, 15.0).detectable > 2 * announced[1].detectable
     text = offer_words(plan, announced[0])
-    assert text.startswith("12 rounds of 2 × 15 s: at most 11 min") and "by an assumed spread of 3%" in text
+    assert text.startswith("12 rounds of 2 × 15 s: at most 11 min") and "based on an assumed spread of 3%" in text
 
 
 def test_a_window_that_an_action_shortens_does_not_count_the_set_ups_of_all() -> None:

@@ -121,5 +121,7 @@ def test_one_run_each_warns_if_the_cpu_became_slower() -> None:
     before, after = with_speed(window(1, 40), 1.0), with_speed(window(2, 40, rate=800, start=40), 0.8)
     verdict = judge_single_runs(before, after)
     (warning,) = [one for one in verdict.warnings if one.kind is WarningKind.SPEED_DIFFERS]
-    assert warning.subject == "web1" and warning_words(warning).startswith("after the change the CPU of web1 had 80%")
+    assert warning.subject == "web1" and warning_words(warning).startswith(
+        "after the change the CPU of web1 ran at 80%"
+    )
     assert not judge_single_runs(before, with_speed(window(2, 40, start=40), 0.95)).warnings
