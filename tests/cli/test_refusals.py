@@ -69,7 +69,7 @@ def url() -> Iterator[str]:
         (("replay", RECORDING, "--", "--at", "-3"), "unrecognized arguments: --at"),
         (("run", NOWHERE, "-D", LONG), "File name too long"),
         (("run", "https://127.0.0.1:1/", "--cacert", LONG), "aaa: no such file"),
-        (("run", NOWHERE, "-H", os.fsdecode(b"X: \xff")), "is not text"),
+        (("run", NOWHERE, "-H", os.fsdecode(b"X: \xff")), "not valid in this terminal's encoding"),
     ],
 )
 def test_usage_error_is_one_line_with_exit_code_2(arguments: tuple[str, ...], message: str) -> None:
