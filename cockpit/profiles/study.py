@@ -99,10 +99,7 @@ def _variants(
     variants = _grid(section) if section.factor else _listed(section, file, files)
     check_unique("study.variant.name", [variant.name for variant in variants])
     if any(variant.name == CONTROL for variant in variants):
-        raise Invalid(
-            "study.variant.name",
-            f"found {CONTROL!r}, the name of the control that every study adds; allowed: any other name",
-        )
+        raise Invalid("study.variant.name", f"found {CONTROL!r}; allowed: any other name, every study adds a control")
     return _selected("study.short.variants", variants, overrides.variants)
 
 

@@ -107,7 +107,7 @@ def test_log_is_replayed_and_skipped_lines_are_counted(url: str, tmp_path: Path)
     done = cockpit("run", url, "--replay-log", log, "--speed", "10", "--no-tui")
     assert done.returncode == 0, done.stderr
     first, second, *_ = done.stderr.splitlines()
-    assert first.endswith("access.log: 30 requests of 3.9 s, replayed at speed 10 in 0.39 s")
+    assert first.endswith("access.log: 30 requests over 3.9 s, replayed at speed 10 in 0.39 s")
     assert second.endswith("10 of 40 lines are not replayed (methods other than GET and HEAD: 10)")
     assert "open access.log ×10 n=30" in done.stdout
     assert "200 OK 20, 404 Not Found 10" in done.stdout
