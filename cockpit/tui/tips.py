@@ -46,7 +46,7 @@ _MORE = {
     "connect": "Time to establish a connection (with TLS: including the handshake).",
     "response": "Time from the intended send time to the last byte: a user's wait, including queues.",
     "load": "Tasks that run or wait for a disk, averaged over 1, 5 and 15 minutes.",
-    "procs": "Processes whose name matches `processes` of the host. +, -: spawned/s, exited/s; Z: defunct.",
+    "procs": "Processes whose name matches `processes` of the host. + and - are spawned/s and exited/s, Z is defunct.",
     "Z": "Defunct: exited, but not yet reaped by the parent.",
     "STAT": "As ps prints it: R running, S sleeping, D waiting for a disk, Z defunct; N low priority.",
     "VSZ": "Address space of the process; most of it need not be in memory.",
