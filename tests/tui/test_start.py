@@ -160,7 +160,7 @@ async def test_unreadable_choice_is_not_opened(choice: Choice) -> None:
     async with running_start_app(start_choices(), at=choice) as (pilot, app):
         assert start_screen(pilot).selected.choice == choice
         await pilot.press("enter")
-        await until(pilot, lambda: "invalid profile" in widget_text(pilot, "#message"))
+        await until(pilot, lambda: "invalid file" in widget_text(pilot, "#message"))
         assert app.is_running
 
 
