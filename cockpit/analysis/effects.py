@@ -38,7 +38,7 @@ class MeasuredAdjustment(NamedTuple):
 class MeasuredEffect(NamedTuple):
     """The measured effect on one metric. `before` and `after` are the values over each whole side.
 
-    `interval`, `detectable` (the minimum detectable effect) and `hunch` (a narrower interval that shows a likely
+    `interval`, `detectable` (the minimum detectable effect) and `tentative` (a narrower interval that shows a likely
     direction) are on the scale of the comparison: `logarithmic`, or the metric's own unit. None: unknown. `speed` is as
     in Effect.
     """

@@ -111,7 +111,7 @@ class TimeRanges:
     """Cache of the time ranges of one session: a finished range is summed once.
 
     For a screen that draws the same ranges repeatedly, also after a seek. At most `most` seconds are summed between two
-    calls of `again`; further ranges are then None, and `behind` is set.
+    calls of `reset_budget`; further ranges are then None, and `behind` is set.
     """
 
     def __init__(self, most: float = inf, kept: int = _KEPT) -> None:

@@ -52,8 +52,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     """The time range from `start` to `end` (session seconds) under one load.
 
     `seconds` are the counted ones, oldest first. `guarded` counts those after a start or a change, `flawed` all other
-    discarded ones by flaw, and QUEUED ones. `bound` are the saturated seconds since the first counted one. `segments`
-    are the segments covered; `growing`: the window still grows.
+    discarded ones by flaw, and QUEUED ones. `saturated` are the saturated seconds since the first counted one.
+    `segments` are the segments covered; `growing`: the window still grows.
 
     By host: `hosts` are readings, `unread` counts seconds without a reading, `cpus` is the number of CPUs, `boots`
     names the machine (`generator_boot` that of the generator). `unloaded` is the CPU that other programs took while no

@@ -22,7 +22,7 @@ _UNORDERED = 1.0
 
 
 class Dimension(NamedTuple):
-    """A knob and its values. `places`: positions of the values from the smallest (0) to the largest (1); None for an
+    """A knob and its values. `positions`: positions of the values from the smallest (0) to the largest (1); None for an
     unordered value: a choice, or a special value such as 0 for unlimited."""
 
     knob: str

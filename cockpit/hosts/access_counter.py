@@ -20,7 +20,7 @@ _UNKNOWN_LIMIT, _SAMPLE_EVERY = 100, 50
 
 class AccessCounter:
     """Counter of one tail. `take` gets all output, `counts` returns a result once per INTERVAL. A tail starts with
-    older lines, which are not counted. The reader adds the time (s) for which it waited to `rested`."""
+    older lines, which are not counted. The reader adds the time (s) for which it waited to `waited`."""
 
     def __init__(self, host: str, tail: int, now: float) -> None:
         self.is_access_log = False
@@ -56,7 +56,7 @@ class AccessCounter:
             lookups=self._lookups,
             hits=self._hits,
             latency=Histogram.of(self._durations),
-            late=self.rested < _IDLE_SHARE * seconds,
+            late=self.waited < _IDLE_SHARE * seconds,
         )
         shown = self.is_access_log or self._lines > least * seconds
         self._reset(now)
@@ -64,7 +64,7 @@ class AccessCounter:
 
     def _reset(self, now: float) -> None:
         self._since = now
-        self.rested = 0.0
+        self.waited = 0.0
         self._lines = self._lookups = self._hits = 0
         self._statuses: Counter[int] = Counter()
         self._durations: list[int] = []

@@ -40,7 +40,7 @@ PID_LIMIT = 2**22 + 1
 class Frame(NamedTuple):
     """One reading of the probe: files by path, names of disks and of devices on disks (`layered`).
 
-    `longest` is the length of the longest line. `there` are the PIDs of all watched processes in a frame of changes,
+    `longest` is the length of the longest line. `pids` are the PIDs of all watched processes in a frame of changes,
     which has files only of changed processes; None: a full frame. `hidden`: other users' processes are not visible.
     """
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Keyring:
     """Unlocked private keys of a session by file, as in an ssh agent; passphrases are not stored.
 
-    `turn` has a lock per file, so that two hosts do not prompt for the same passphrase at once.
+    `prompt_locks` has a lock per file, so that two hosts do not prompt for the same passphrase at once.
     """
 
     def __init__(self) -> None:

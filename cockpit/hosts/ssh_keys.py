@@ -22,8 +22,8 @@ _MAGIC = b"openssh-key-v1\0"
 class Keys:
     """Keys to offer to a server, in order: unencrypted files (`plain`), then encrypted keys (`locked`).
 
-    `blind` are encrypted files with an unknown public key, which cannot be offered before they are decrypted. `broken`
-    files are invalid.
+    `without_public_key` are encrypted files with an unknown public key, which cannot be offered before they are
+    decrypted. `broken` files are invalid.
     """
 
     plain: list[Path] = field(default_factory=list)
@@ -33,7 +33,7 @@ class Keys:
 
 
 class LockedKey(asyncssh.SSHKeyPair):
-    """An encrypted key, offered by its public key; `wanted`: the server accepts it. It can sign when the keyring has
+    """An encrypted key, offered by its public key; `accepted`: the server accepts it. It can sign when the keyring has
     the decrypted key."""
 
     def __init__(self, path: Path, public: asyncssh.SSHKey, keyring: Keyring) -> None:

@@ -148,7 +148,7 @@ class HostTail:
             # A busy log is read without a pause, or its counts would lag more and more.
             busy = counter.is_access_log and len(data) >= BUSY_BYTES
             pause = 0 if busy else PACE
-            counter.rested += pause
+            counter.waited += pause
             await asyncio.sleep(pause)
         self._emit_text(self._clock.now(), output.rest())
 
@@ -170,7 +170,7 @@ class HostTail:
             except TimeoutError:
                 continue
             finally:
-                counter.rested += self._clock.now() - since
+                counter.waited += self._clock.now() - since
 
     def _emit_text(self, now: float, printed: CommandOutput) -> None:
         if not printed.lines and not printed.skipped:

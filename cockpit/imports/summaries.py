@@ -42,7 +42,7 @@ class Summary(NamedTuple):
 
     `points` are percentiles (per cent: seconds) of `counted` latencies; 0 is the minimum, 100 the maximum. `mean` in
     seconds; None: unknown. `intended`: latencies start at the intended time of sending. `received` and `body` in bytes;
-    0: unknown. `lacks` are names of unknown metrics, `warnings` are sentences.
+    0: unknown. `missing` are names of unknown metrics, `warnings` are sentences.
     """
 
     tool: str

@@ -22,8 +22,8 @@ from cockpit.report.summary import errors_words, plan_words, threshold_table, wa
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a check of `target`, named as requested. `aborted` is the threshold, `capped` the cap (s), that
-    ended the run early. `held` are the threshold results. `stability` is None if it was not checked, `baseline` None
-    without one."""
+    ended the run early. `thresholds` are the threshold results. `stability` is None if it was not checked, `baseline`
+    None without one."""
 
     target: str
     result: RunResult

@@ -32,7 +32,7 @@ _FEW_SEGMENTS = 4
 
 
 class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A session for reports. `segments` are without warm-ups; `held` are threshold results, each with its run."""
+    """A session for reports. `segments` are without warm-ups; `thresholds` are threshold results, each with its run."""
 
     state: State
     segments: tuple[Segment, ...]

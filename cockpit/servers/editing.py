@@ -49,10 +49,10 @@ NOT_SET = ConfigValue(None, None, 0, 0)
 
 
 class Statement(NamedTuple):
-    """One statement of a setting: its value as text, the span of the value, and its line. `whole` is the span to delete
-    when the setting is removed; None: other text shares the line.
+    """One statement of a setting: its value as text, the span of the value, and its line. `removal_span` is the span to
+    delete when the setting is removed; None: other text shares the line.
 
-    `bare`: a directive without arguments, whose value cannot be replaced.
+    `has_no_value`: a directive without arguments, whose value cannot be replaced.
     """
 
     shown: str

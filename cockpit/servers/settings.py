@@ -26,7 +26,7 @@ class Impact(StrEnum):
 
 
 class ValueForm(NamedTuple):
-    """The form of a value. `words` describes it for the user, e.g. `a time such as 65s`; `takes` checks a value;
+    """The form of a value. `words` describes it for the user, e.g. `a time such as 65s`; `matches` checks a value;
     `choices` are all values, () if they cannot be listed."""
 
     words: str
@@ -41,7 +41,7 @@ class ValueForm(NamedTuple):
 class KnownSetting(NamedTuple):
     """A known setting. `help` is one line: the effect of the setting, and when it matters.
 
-    `printed` converts a value to the form that the running server prints, e.g. `256M` to `268435456`.
+    `as_printed` converts a value to the form that the running server prints, e.g. `256M` to `268435456`.
     """
 
     help: str

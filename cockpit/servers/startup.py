@@ -18,10 +18,11 @@ class Startup(NamedTuple):
     Relative includes are resolved from `root`, relative logs from `prefix` ("": also from `root`). `log` is the error
     log if the command line names it.
 
-    `test` and `reload` are commands that affect this server only, "" if unknown. `doubt` is the reason why `files` are
-    only assumed, "" if they are certain. `fixed` is the reason why their settings cannot be changed, "" if they can.
-    `compare` is a command that prints `no` if the running configuration differs from the files, "" if there is none.
-    `overridden` are pairs of a setting and a place (command line or environment) that overrides its value in the files.
+    `test` and `reload` are commands that affect this server only, "" if unknown. `uncertainty` is the reason why
+    `files` are only assumed, "" if they are certain. `read_only_reason` is the reason why their settings cannot be
+    changed, "" if they can. `compare` is a command that prints `no` if the running configuration differs from the
+    files, "" if there is none. `overridden` are pairs of a setting and a place (command line or environment) that
+    overrides its value in the files.
     """
 
     kind: str

@@ -66,12 +66,12 @@ class View:
     `segment`, `baseline`: segment numbers; None: the last segment, the default baseline.
     `details`: the chosen list by host name. `averages`: averages of the selected segment replace the lists.
     `metrics`: all metrics of the selected host, on the whole screen.
-    `entered`: the arrows scroll the list of the selected host instead of selecting segments.
+    `list_entered`: the arrows scroll the list of the selected host instead of selecting segments.
     `scroll`: hidden lines above the list; of a tail, hidden lines below it.
-    `order`, `turned`: sort column of the processes, and whether the order is reversed.
-    `chosen`: the selected process as (pid, start). `folded`: identical processes share a line.
+    `order`, `reverse_order`: sort column of the processes, and whether the order is reversed.
+    `process`: the selected process as (pid, start). `folded`: identical processes share a line.
     `frozen`: the state whose hosts are shown; None: the current state.
-    `held`: the paused tail as it was when the user scrolled back; None: the current tail.
+    `paused_tail`: the paused tail as it was when the user scrolled back; None: the current tail.
     `cursor`: position of the chart cursor in session seconds; None: no cursor.
     `span`: seconds per cell of the charts over time; None: automatic, see `window_for`.
     """
@@ -108,8 +108,8 @@ class DrawContext:
 
     `position`: the shown instant of a replay (session seconds); None: the time of `state`.
     `extent`: first and last instant of a replay; None: not a replay.
-    `recording`: path of the recording. `trouble`: the error that stopped recording, or "".
-    `gaps`: time ranges missing in the recording. `lost`: damaged parts of a replayed recording.
+    `recording`: path of the recording. `recording_error`: the error that stopped recording, or "".
+    `gaps`: time ranges missing in the recording. `damaged`: damaged parts of a replayed recording.
     `verdicts`, `time_ranges`, `baselines`: caches that are reused from frame to frame.
     `lite`: charts without decoration, for slow terminals.
     """

@@ -33,7 +33,7 @@ _MAX_BYTES = 1 << 20  # of the file
 
 
 class Hint(NamedTuple):
-    """A hint, shown while `fits`; the action `name` ends it."""
+    """A hint, shown while `applies`; the action `name` ends it."""
 
     name: str
     words: str | Callable[[DrawContext], str]

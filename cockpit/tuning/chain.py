@@ -18,7 +18,7 @@ _MAX_HOPS = 50
 class Chain(NamedTuple):
     """The steps from the target's server to the servers behind it, nearest first.
 
-    `doubt` is the reason why the chain may be incomplete, "" if it is complete.
+    `uncertainty` is the reason why the chain may be incomplete, "" if it is complete.
     """
 
     hops: tuple[Hop, ...] = ()

@@ -46,7 +46,7 @@ class _Log(NamedTuple):
 class EffectWatch:
     """Watches the effect of one change.
 
-    `notes` are messages of the server about its values. `lingers`: old workers are still finishing requests.
+    `notes` are messages of the server about its values. `has_old_workers`: old workers are still finishing requests.
     `generations` are the servers whose workers the change replaces. `identify` finds the PIDs of these servers after a
     restart, by knob name.
     """

@@ -27,7 +27,7 @@ class Generation:
     """Compares the workers of one server, the descendants of its master, with the workers before a reload.
 
     `pattern` matches the names of its processes, `knob` is a setting in its files. `master` is the PID of its first
-    process, from discovery, "" if unknown. `is_fresh`: it has new workers; `lingering` is the number of old ones.
+    process, from discovery, "" if unknown. `is_fresh`: it has new workers; `old_workers` is the number of old ones.
     `is_lost`: the master has exited; call `adopt` with its successor. If discovery found no master, the only server
     with processes of that name is used; of several servers all workers count, and `namesakes` is the number of servers.
     """

@@ -37,9 +37,9 @@ _KEYVALUE = "keyvalue"
 class FileReader(NamedTuple):
     """The server that reads the file of some knobs.
 
-    `instance` is None if no such server was found. `doubt` is the reason for uncertainty, "" if certain. `wrong` is the
-    reason why a change would not have an effect, such as another answering server. `namesakes` are other servers whose
-    processes have the same name. `unit` is the systemd unit, if the file is its EnvironmentFile.
+    `instance` is None if no such server was found. `uncertainty` is the reason for uncertainty, "" if certain. `wrong`
+    is the reason why a change would not have an effect, such as another answering server. `namesakes` are other servers
+    whose processes have the same name. `unit` is the systemd unit, if the file is its EnvironmentFile.
     """
 
     knobs: tuple[Knob, ...]
@@ -55,8 +55,8 @@ class _Answering(NamedTuple):
     """The servers of the host that take part in responses of the target.
 
     `port` is the target's, None if the target is on another host. `every` are all servers of the host, `target` the
-    servers on the port, `behind` the servers to which they pass requests; `uncertainty` is the reason why `behind` may be
-    incomplete. `stranger` is the name of an unknown program that listens on the port.
+    servers on the port, `behind` the servers to which they pass requests; `uncertainty` is the reason why `behind` may
+    be incomplete. `stranger` is the name of an unknown program that listens on the port.
     """
 
     port: int | None
@@ -230,8 +230,8 @@ def _of_unit(answering: _Answering, knobs: tuple[Knob, ...], file: str, unit: st
         return FileReader(knobs, file, instance)
     others = "; ".join(sanitize(one.words, 300) for one in rivals)
     wrong = f"{sanitize(unit, 200)} is not the unit of the server that answers {_where(answering, rivals)}: {others}"
-    if answering.doubt and not any(one in answering.target for one in rivals):
-        return FileReader(knobs, file, instance, uncertainty=f"{wrong}; {sanitize(answering.doubt, 200)}")
+    if answering.uncertainty and not any(one in answering.target for one in rivals):
+        return FileReader(knobs, file, instance, uncertainty=f"{wrong}; {sanitize(answering.uncertainty, 200)}")
     return FileReader(knobs, file, instance, wrong=wrong)
 
 
@@ -284,8 +284,8 @@ def _reader(
             )
         where = _where(answering, answer) if answer else "on this host"
         wrong = f"{sanitize(file, 200)} is not read by the {kind} {where}: {others}"
-        if answering.doubt and answer and not any(one in answering.target for one in answer):
-            return FileReader(knobs, file, None, uncertainty=f"{wrong}; {sanitize(answering.doubt, 200)}")
+        if answering.uncertainty and answer and not any(one in answering.target for one in answer):
+            return FileReader(knobs, file, None, uncertainty=f"{wrong}; {sanitize(answering.uncertainty, 200)}")
         return FileReader(knobs, file, None, wrong=wrong)
     instance = reading[0]
     if file in read[instance.process.pid].foreign:

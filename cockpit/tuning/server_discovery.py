@@ -42,9 +42,9 @@ class OfferedKnob(NamedTuple):
 class DiscoveredHost(NamedTuple):
     """The servers of a host.
 
-    `serving` is the server on the requested port, if known; `able` are the possible ones; if there is none, `strangers`
-    are the names of the processes that listen on the port instead. `chain` are the steps from the serving server to the
-    servers behind it.
+    `serving` is the server on the requested port, if known; `possible_servers` are the possible ones; if there is none,
+    `unknown_listeners` are the names of the processes that listen on the port instead. `chain` are the steps from the
+    serving server to the servers behind it.
     """
 
     user: str

@@ -27,7 +27,8 @@ from cockpit.tuning.transaction import carry_out
 
 
 class Tuner:
-    """Runs one change at a time on each host, over a Shell, or over `Following`, which survives a lost connection.
+    """Runs one change at a time on each host, over a Shell, or over `ReconnectingRemote`, which survives a lost
+    connection.
 
     `probe` requests the target before and after a change; `who` is recorded on the host. `port_on` returns the target's
     port on a host, None if the target is elsewhere. A change is refused if the server on that port does not read its

@@ -32,11 +32,11 @@ def test_requests_are_counted_by_status_with_hits_and_durations() -> None:
 def test_counts_are_late_if_reader_never_waits() -> None:
     counter = started_counter()
     counter.take(HIT * 1000)
-    counter.rested += 0.3
+    counter.waited += 0.3
     counts = counter.counts(1.0, MIN_LINES)
     assert counts is not None and not counts.late
     counter.take(HIT * 1000)
-    counter.rested += 0.01
+    counter.waited += 0.01
     counts = counter.counts(2.0, MIN_LINES)
     assert counts is not None and counts.late
 

@@ -26,7 +26,8 @@ class PlainLine(NamedTuple):
     """The line of a key from `start` to `end` (line end included), the span of its value, and its section (None: before
     the first one).
 
-    `append`: `key += value`; `several`: the value spans several lines; `quoted`: the line is inside a quoted value.
+    `append`: `key += value`; `is_multiline`: the value spans several lines; `quoted`: the line is inside a quoted
+    value.
     """
 
     start: int

@@ -26,8 +26,8 @@ _COMMANDS = frozenset(
 
 
 class ShellAssignment(NamedTuple):
-    """An assignment `NAME=value` and the span of its value. `append`: `NAME+=`; `one_command`: it applies only to the
-    command that follows it; `made_up`: the value is an array or the output of a command."""
+    """An assignment `NAME=value` and the span of its value. `append`: `NAME+=`; `is_prefix`: it applies only to the
+    command that follows it; `is_computed`: the value is an array or the output of a command."""
 
     name: bytes
     start: int

@@ -67,7 +67,7 @@ class VerdictProgress(NamedTuple):
 class StripContents(NamedTuple):
     """Contents of the verdict strip. `change` and `compared` are its title.
 
-    `effects`: one line each, the headline first. `so_far`: relative change of the rate before there is any effect.
+    `effects`: one line each, the headline first. `rate_change`: relative change of the rate before there is any effect.
     `progress`: None if no verdict is pending. `next`: the suggested next step, or "". `cap`: seconds after the change
     at which the run ends even without a verdict; None: the run is not extended.
     """
