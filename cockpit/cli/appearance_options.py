@@ -104,19 +104,19 @@ def colours(environment: Mapping[str, str]) -> Colours:
     return "truecolor" if system in ("truecolor", "windows") else "256" if system == "256" else "16"
 
 
-def round_trip(patience: float = _TIMEOUT) -> float | None:
-    """Return the round trip to the terminal (s), at most `patience`; None without a terminal."""
+def round_trip(timeout: float = _TIMEOUT) -> float | None:
+    """Return the round trip to the terminal (s), at most `timeout`; None without a terminal."""
     try:
         with _raw(sys.stdin.fileno()) as keys:
             begun = time.monotonic()
             os.write(sys.stderr.fileno(), _REQUEST)
             received = b""
-            while (left := begun + patience - time.monotonic()) > 0:
+            while (left := begun + timeout - time.monotonic()) > 0:
                 if select.select([keys], [], [], left)[0]:
                     received += os.read(keys, 1024)
                     if _RESPONSE.search(received):
                         return time.monotonic() - begun
-            return patience
+            return timeout
     except (OSError, termios.error, ValueError):
         return None
 

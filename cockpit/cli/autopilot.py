@@ -19,7 +19,7 @@ from cockpit.autopilot.knobs import searched_knob
 from cockpit.autopilot.runner import Autopilot, SearchResult
 from cockpit.autopilot.words import diagnosis_lines, plan_lines, result_line, trial_line, values_words
 from cockpit.cli.appearance_options import appearance_of
-from cockpit.cli.crew import crew_of
+from cockpit.cli.launcher import launcher_of
 from cockpit.cli.live import RecordingTarget, no_progress, report_gaps, report_recording, run_headless
 from cockpit.cli.profile_argument import at_address, named_profile
 from cockpit.cli.terminal import can_ask, confirmed, emit, on_terminal
@@ -120,8 +120,8 @@ def _plan(options: Namespace, profile: Profile, knobs: Iterable[SearchedKnob]) -
 
 async def _diagnose(options: Namespace, profile: Profile, knobs: Mapping[str, str]) -> int:
     """Measure the current settings; print the bottlenecks and the knobs that affect them."""
-    async with crew_of(profile, options.ssh_config) as crew:
-        live = LiveSession(profile, ssh_config=options.ssh_config, crew=crew)
+    async with launcher_of(profile, options.ssh_config) as launcher:
+        live = LiveSession(profile, ssh_config=options.ssh_config, launcher=launcher)
         found = await run_headless(live, lambda: _find_bottlenecks(live, options.seconds, knobs), no_progress())
     if found is None:
         return EXIT_INTERRUPTED
@@ -148,11 +148,11 @@ async def _find_bottlenecks(live: LiveSession, seconds: float, knobs: Container[
 
 
 async def _search(options: Namespace, profile: Profile, requested: Mapping[str, str]) -> int:
-    async with crew_of(profile, options.ssh_config) as crew:
+    async with launcher_of(profile, options.ssh_config) as launcher:
         recorder = RecordingTarget(options.record, in_library=True).recorder(profile.name)
         screen = not options.no_tui and not options.json and on_terminal()
         questions = PromptQueue() if screen else None
-        live = LiveSession(profile, recorder, ssh_config=options.ssh_config, crew=crew, questions=questions)
+        live = LiveSession(profile, recorder, ssh_config=options.ssh_config, launcher=launcher, questions=questions)
 
         async def search(person: SearchDecisions) -> SearchResult:
             await live.hosts_read()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cockpit.analysis.baseline import Baseline
 from cockpit.analysis.plans import differences
-from cockpit.cli.crew import crew_of
+from cockpit.cli.launcher import launcher_of
 from cockpit.cli.progress import show_progress
 from cockpit.cli.signals import cancelled_by_signals
 from cockpit.cli.streams import report_streams
@@ -104,9 +104,9 @@ def headless(
         return True
 
     async def session() -> SessionEnd:
-        async with crew_of(profile, ssh_config) as crew:
+        async with launcher_of(profile, ssh_config) as launcher:
             recorder = record_to.recorder(profile.name)
-            live = LiveSession(profile, recorder, ssh_config=ssh_config, listen=listen, crew=crew)
+            live = LiveSession(profile, recorder, ssh_config=ssh_config, listen=listen, launcher=launcher)
             progress = no_progress() if quiet else show_progress(live.session, profile)
             try:
                 async with streaming(live.session, streams):
@@ -163,10 +163,10 @@ async def on_screen(
 ) -> SessionEnd:
     """Show the session on the screen until it is closed."""
     with Secrets(profile).redact_errors():
-        async with crew_of(profile, ssh_config) as crew:
+        async with launcher_of(profile, ssh_config) as launcher:
             recorder = record_to.recorder(profile.name)
             live = LiveSession(
-                profile, recorder, ssh_config=ssh_config, questions=PromptQueue(), listen=listen, crew=crew
+                profile, recorder, ssh_config=ssh_config, questions=PromptQueue(), listen=listen, launcher=launcher
             )
             session = can_look_back(live.session)
             app = _app(session, profile, autostart, appearance)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.cli.appearance_options import appearance_of
-from cockpit.cli.crew import crew_of
+from cockpit.cli.launcher import launcher_of
 from cockpit.cli.live import RecordingTarget, report_gaps, run_headless
 from cockpit.cli.profile_argument import addresses_of, named_profile
 from cockpit.cli.report import study_as
@@ -138,9 +138,9 @@ async def _run(
     """Run the remaining rounds, with the screen on a terminal; return whether they were interrupted."""
     screen = not options.no_tui and not options.json and on_terminal()
     questions = PromptQueue() if screen else None
-    async with crew_of(profile, options.ssh_config) as crew:
+    async with launcher_of(profile, options.ssh_config) as launcher:
         recorder = RecordingTarget(folder.recording).recorder(profile.name)
-        live = LiveSession(profile, recorder, ssh_config=options.ssh_config, questions=questions, crew=crew)
+        live = LiveSession(profile, recorder, ssh_config=options.ssh_config, questions=questions, launcher=launcher)
         journal = _journal(options, profile, chosen, folder.journal)
         runner = Runner(live, chosen, folder.path, journal, earlier)
         try:

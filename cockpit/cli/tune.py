@@ -15,7 +15,7 @@ from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.rounds import Order, RoundsPlan, rounds_verdict
 from cockpit.analysis.rounds_words import announcement_words, ended_words, window_words
 from cockpit.analysis.words import verdict_line
-from cockpit.cli.crew import crew_of
+from cockpit.cli.launcher import launcher_of
 from cockpit.cli.live import RecordingTarget, discard, report_gaps, report_recording, run_headless
 from cockpit.cli.load_plan import errors_name_flags
 from cockpit.cli.profile_argument import at_address, named_profile
@@ -240,9 +240,9 @@ async def measure_rounds(options: Namespace, profile: Profile) -> int:
     values = _assignments(options, profile)
     order = Order.MIRRORED if options.mirrored else Order.RANDOM
     plan = RoundsPlan(options.rounds, options.seconds, order, options.seed)
-    async with crew_of(profile, options.ssh_config) as crew:
+    async with launcher_of(profile, options.ssh_config) as launcher:
         recorder = RecordingTarget(options.record, in_library=True).recorder(profile.name)
-        live = LiveSession(profile, recorder, ssh_config=options.ssh_config, crew=crew)
+        live = LiveSession(profile, recorder, ssh_config=options.ssh_config, launcher=launcher)
         try:
             return await _rounds(options, live, values, plan)
         finally:

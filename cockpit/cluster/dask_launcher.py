@@ -197,10 +197,10 @@ class DaskLauncher:
         while not machine.lost:
             await asyncio.sleep(_PING)
             try:
-                async with asyncio.timeout(machine.patience):
+                async with asyncio.timeout(machine.timeout):
                     await machine.ping()
             except TimeoutError:
-                if machine.silence > machine.patience:
+                if machine.silence > machine.timeout:
                     self._lose(machine, f"no answer for {machine.silence:.1f} s")
             except Exception as error:  # an error of Dask, or any exception of the generator
                 self._lose(machine, _reason(error))

@@ -20,7 +20,7 @@ from cockpit.model.text import sanitize
 from cockpit.recording.validity import is_valid
 
 # A machine is lost after this time (s) without a message; load workers send ten ticks per second.
-_PATIENCE = 1.0
+_TIMEOUT = 1.0
 # Maximum bytes of unread lines, and bytes that each line counts beside its text.
 _BACKLOG, _LINE_COST = 64 * 1024 * 1024, 200
 # Maximum characters of an error of a generator.
@@ -45,7 +45,7 @@ class WorkerLine(msgspec.Struct, frozen=True):
 class RemoteGenerator:
     """A Dask worker with its carrier (proxy of the actor). `lost` is the reason of its loss, "" while connected."""
 
-    patience = _PATIENCE
+    timeout = _TIMEOUT
 
     def __init__(self, name: str, address: str) -> None:
         self.name = name

@@ -35,7 +35,7 @@ from cockpit.model.load import LoadPlan
 OVERDUE = 1.5
 # A silent probe on a live connection is given up after this time (s), or three intervals if that is longer. Keepalives
 # end a dead connection sooner.
-PATIENCE = 15.0
+TIMEOUT = 15.0
 # Delays (s) before reconnecting to a lost host: first, maximum.
 FIRST_RETRY, LAST_RETRY = 1.0, 2.5
 # Delays (s) before retrying a refused host: short after a key error, which the user may fix; long after a failed login,
@@ -210,15 +210,15 @@ class HostFeed:
 
     async def _wait_for_answer(self, answer: asyncio.Future[HostReading]) -> bool:
         """Wait for the answer, and report if it is overdue; return whether cockpit itself was paused."""
-        overdue, patience = max(OVERDUE, self._interval.interval), max(PATIENCE, 3 * self._interval.interval)
+        overdue, timeout = max(OVERDUE, self._interval.interval), max(TIMEOUT, 3 * self._interval.interval)
         since, paused = self._clock.now(), False
         while not answer.done():
             waited = self._clock.now() - since
             if waited >= overdue:
                 self._report("slow", _slow(waited))
-            if waited >= patience:
-                raise HostError(f"connected, but no answer for {patience:g} s", subject=self.config.name)
-            next_report = min(at for at in (overdue, SILENCE + CHECK_INTERVAL, patience) if at > waited)
+            if waited >= timeout:
+                raise HostError(f"connected, but no answer for {timeout:g} s", subject=self.config.name)
+            next_report = min(at for at in (overdue, SILENCE + CHECK_INTERVAL, timeout) if at > waited)
             if await self._wait(answer, since + next_report):
                 since, paused = self._clock.now(), True
         return paused
@@ -292,7 +292,7 @@ async def check_host(config: HostConfig, ssh_config: Path | None = None) -> Host
     try:
         probe = await Probe.start(shell, config)
         try:
-            async with asyncio.timeout(max(PATIENCE, 3 * config.interval)):
+            async with asyncio.timeout(max(TIMEOUT, 3 * config.interval)):
                 await probe.read()
         except TimeoutError:
             raise HostError("the probe started but does not answer", subject=config.name) from None

@@ -45,7 +45,7 @@ class ProcessTable:
         self._page = page
         self._files: dict[int, _ProcessFiles] = {}
         self._counted: tuple[ProcessCounters, ...] = ()
-        self._namesakes = ServerFilter() if has_port else None
+        self._server_filter = ServerFilter() if has_port else None
         self._listeners: tuple[int, ...] = ()
         self._time = ProcessTreeTime(hz)
 
@@ -70,16 +70,16 @@ class ProcessTable:
         return self._counted
 
     def _of_target(self, frame: Frame, processes: list[ProcessCounters]) -> tuple[ProcessCounters, ...]:
-        if self._namesakes is None:
+        if self._server_filter is None:
             return tuple(processes)
         if (listeners := frame.files.get("/proc/net/listeners")) is not None:
             self._listeners = tuple(count(pid, PID_LIMIT) for pid in listeners.split())
-        return tuple(self._namesakes.take(processes, self._listeners))
+        return tuple(self._server_filter.take(processes, self._listeners))
 
     @property
     def left_out(self) -> int | None:
         """See HostReading."""
-        return self._namesakes.left_out if self._namesakes else 0
+        return self._server_filter.left_out if self._server_filter else 0
 
     @property
     def pss(self) -> int | None:

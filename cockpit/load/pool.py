@@ -228,15 +228,15 @@ async def launch(
     clock: Clock,
     emit: Emit,
     found: preflight.Preflight | None = None,
-    crew: WorkerLauncher | None = None,
+    launcher: WorkerLauncher | None = None,
 ) -> LoadRun:
-    """Start the workers of the crew (default: on this machine), and the run when all are ready. Emits RunStarted.
+    """Start the workers of the launcher (default: on this machine), and the run when all are ready. Emits RunStarted.
 
     `found` is the result of a preflight; None: only resolve the name, without contacting the target.
     Raises UsageError, TargetError, or CockpitError if a worker does not start.
     """
-    crew = crew or LocalLauncher()
-    capacity = crew.capacity
+    launcher = launcher or LocalLauncher()
+    capacity = launcher.capacity
     limits.check(plan, capacity)
     log = await asyncio.to_thread(read_log, plan) if plan.replay is not None else None
     if log is not None:
@@ -254,16 +254,16 @@ async def launch(
         shares = protocol.assignments(replace(plan, workers=plan.workers * machines), run, address)
         return shares if log is None else [replace(one, log=log.share(one.worker, one.workers)) for one in shares]
 
-    workers = await crew.workers(assigned)
-    now = clock.now() + crew.lead
+    workers = await launcher.workers(assigned)
+    now = clock.now() + launcher.lead
     for worker in workers:
         worker.send(Start(clock.origin + now))
-    if crew.lead:
-        await asyncio.sleep(crew.lead)
+    if launcher.lead:
+        await asyncio.sleep(launcher.lead)
     shown = plan.without_secrets()
     emit(
         RunStarted(
-            t=now, run=run, plan=shown, addresses=found.addresses, warnings=found.warnings, machines=crew.machines
+            t=now, run=run, plan=shown, addresses=found.addresses, warnings=found.warnings, machines=launcher.machines
         )
     )
     return LoadRun(plan, run, clock, emit, workers, now, capacity.files)

@@ -30,7 +30,7 @@ PAGE_SECONDS = 25.0
 PAGE_WEIGHT = 40_000
 # Duration (s) of a commit after which the disk is reported as not responding; timeout (s) of the last commit.
 STALLED = 5.0
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 class RecordingExists(RecordingError):
@@ -98,7 +98,7 @@ class RecordingWriter:
                 self._backlog.offer_page(self._latest_page)
             self._backlog.end()
             # A hanging file system must not block the session forever.
-            self._thread.join(PATIENCE)
+            self._thread.join(TIMEOUT)
 
     def _run(self) -> None:
         """Write until the backlog ends. An unexpected exception loses the current rows and is reported."""

@@ -35,7 +35,7 @@ class LiveSource:
     """Source of the events of a live session. `batches()` starts to watch the hosts; load starts on request.
 
     `questions` passes questions of hosts to the user; None: no user, questions are refused. `check_target`: changes
-    require a good response of the target before and after. `crew` starts the load workers; None: on this machine.
+    require a good response of the target before and after. `launcher` starts the load workers; None: on this machine.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class LiveSource:
         ssh_config: Path | None = None,
         questions: PromptQueue | None = None,
         check_target: bool = True,
-        crew: WorkerLauncher | None = None,
+        launcher: WorkerLauncher | None = None,
     ) -> None:
         self.profile = profile
         self._clock = clock
@@ -70,7 +70,7 @@ class LiveSource:
             )
             for config in profile.hosts
         }
-        self.load = LiveLoad(profile.plan, clock, self.emit, crew)
+        self.load = LiveLoad(profile.plan, clock, self.emit, launcher)
         self._latest = LatestState()
         probe = probe_of(profile.plan) if check_target else None
         self.tuning = LiveTuning(profile, self.feeds, clock, self.emit, self.load, self._latest, self._spawn, probe)

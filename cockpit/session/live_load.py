@@ -26,15 +26,15 @@ class LiveLoad:
     """Runs of `plan`, one at a time; the load of the active run can be changed."""
 
     def __init__(
-        self, plan: LoadPlan, clock: Clock, emit: Callable[[AnyEvent], None], crew: WorkerLauncher | None = None
+        self, plan: LoadPlan, clock: Clock, emit: Callable[[AnyEvent], None], launcher: WorkerLauncher | None = None
     ) -> None:
-        """`crew` starts the load workers; None: on this machine."""
+        """`launcher` starts the load workers; None: on this machine."""
         self.plan = plan
         self.runs = 0
         self._clock = clock
         self._emit = emit
-        self._crew = crew or LocalLauncher()
-        self._crew.attach(clock, emit)
+        self._launcher = launcher or LocalLauncher()
+        self._launcher.attach(clock, emit)
         self._run: LoadRun | None = None
         self._start_lock = asyncio.Lock()
         self._preflight: asyncio.Task[Preflight] | None = None
@@ -65,13 +65,13 @@ class LiveLoad:
         if self._run is not None or self._preflight is not None:
             return
         async with self._start_lock:
-            self._preflight = asyncio.get_running_loop().create_task(preflight(plan, self._crew.capacity))
+            self._preflight = asyncio.get_running_loop().create_task(preflight(plan, self._launcher.capacity))
             try:
                 await asyncio.wait([self._preflight])
                 if self._preflight.cancelled():
                     return
                 checked = self._preflight.result()
-                self._run = await launch(plan, self.runs + 1, self._clock, self._emit, checked, self._crew)
+                self._run = await launch(plan, self.runs + 1, self._clock, self._emit, checked, self._launcher)
             finally:
                 self._preflight.cancel()
                 self._preflight = None

@@ -38,11 +38,11 @@ class LiveSession:
         questions: PromptQueue | None = None,
         listen: Listener | None = None,
         check_target: bool = True,
-        crew: WorkerLauncher | None = None,
+        launcher: WorkerLauncher | None = None,
     ) -> None:
         self.profile = profile
         self.source = LiveSource(
-            profile, Clock(), ssh_config=ssh_config, questions=questions, check_target=check_target, crew=crew
+            profile, Clock(), ssh_config=ssh_config, questions=questions, check_target=check_target, launcher=launcher
         )
         self.session = Session(self.source, recorder, listen)
         self.load = self.source.load

@@ -23,13 +23,13 @@ async def diagnose_servers(remote: Remote, name: str, port: int | None, knobs: S
         return [problem(name, error.problem, "changes are refused: fix the file of this knob")]
     # On the target's host, the probe excludes processes of other servers.
     included = found if port is None else []
-    namesakes = {other.process.pid: sanitize(other.words, 300) for read in included for other in read.namesakes}
-    text = f"processes of other servers have the same name: {'; '.join(namesakes.values())}"
+    same_named = {other.process.pid: sanitize(other.words, 300) for read in included for other in read.same_named}
+    text = f"processes of other servers have the same name: {'; '.join(same_named.values())}"
     todo = "process metrics include these servers"
     return [
         *[finding for read in found for finding in await _of_file(remote, name, read, port)],
         *[finding for read in found if read.unit and (finding := await _writable(remote, name, read))],
-        *([note(name, text, todo)] if namesakes else []),
+        *([note(name, text, todo)] if same_named else []),
     ]
 
 

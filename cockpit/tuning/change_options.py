@@ -28,7 +28,7 @@ class Timeouts(NamedTuple):
     lease: int = 30
 
 
-PATIENCE = Timeouts()
+TIMEOUTS = Timeouts()
 
 
 class ChangeObserver(Protocol):
@@ -59,7 +59,7 @@ class ChangeOptions(NamedTuple):
     knobs (None: not checked). `port` is the target's port if the target is on this host.
     """
 
-    patience: Timeouts = PATIENCE
+    timeouts: Timeouts = TIMEOUTS
     probe: Probe | None = None
     approval: Approval | None = None
     watch: ChangeObserver | None = None

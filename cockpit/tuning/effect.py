@@ -169,9 +169,9 @@ class EffectWatch:
 
     def _note_names(self) -> None:
         for one in self._generations:
-            if one.namesakes:
+            if one.same_named:
                 self.notes.append(
-                    f"{one.namesakes} servers have processes named {one.pattern}; new workers were recognized by this "
+                    f"{one.same_named} servers have processes named {one.pattern}; new workers were recognized by this "
                     "name alone, so the changed server is not certain"
                 )
 

@@ -90,7 +90,7 @@ async def after_change(
     for name, instance in instances.items():
         setting = settings[name]
         # A value that needs a restart may limit this one until then, like Apache's ServerLimit.
-        seconds = 0.0 if lingers or planned.inactive else options.patience.effect
+        seconds = 0.0 if lingers or planned.inactive else options.timeouts.effect
         found = await _settled(shell, change, instance, knobs[name], setting, options, seconds)
         if found is None or found.agrees is None or (lingers and not found.agrees):
             unseen.append(name)
@@ -118,7 +118,7 @@ async def _instances(
         if set(found) >= set(names) & set(planned.masters):
             break
         await asyncio.sleep(PACE)
-        await pending.poll(shell, change, options.patience.lease)
+        await pending.poll(shell, change, options.timeouts.lease)
         found = _certain(await options.readers(), names)
     return found
 
@@ -151,7 +151,7 @@ async def _settled(
         if loop.time() >= deadline:
             break
         await asyncio.sleep(PACE)
-        await pending.poll(shell, change, options.patience.lease)
+        await pending.poll(shell, change, options.timeouts.lease)
     before = await shown_by(shell, instance, knob, setting.old, options.port)
     if seconds and before and before.agrees:
         raise Failure(f"it did not become active: {found.words}, the old value")

@@ -29,7 +29,8 @@ class Generation:
     `pattern` matches the names of its processes, `knob` is a setting in its files. `master` is the PID of its first
     process, from discovery, "" if unknown. `is_fresh`: it has new workers; `old_workers` is the number of old ones.
     `is_lost`: the master has exited; call `adopt` with its successor. If discovery found no master, the only server
-    with processes of that name is used; of several servers all workers count, and `namesakes` is the number of servers.
+    with processes of that name is used; of several servers all workers count, and `same_named` is the number of
+    servers.
     """
 
     def __init__(self, pattern: str, knob: str, master: str) -> None:
@@ -39,7 +40,7 @@ class Generation:
         self.is_lost = False
         self.is_fresh = False
         self.old_workers = 0
-        self.namesakes = 0
+        self.same_named = 0
         self._is_known = bool(master)
         # Identity of the master, or of the only server with that name; None: not seen yet.
         self._identity: Identity | None = None
@@ -99,7 +100,7 @@ class Generation:
         roots = _masters(processes)
         roots = [one for one in roots if one.identity == self._identity] or roots
         if len(roots) > 1:
-            self.namesakes = max(self.namesakes, len(roots))
+            self.same_named = max(self.same_named, len(roots))
         return _descendants({one.pid for one in roots}, processes)
 
 

@@ -46,5 +46,5 @@ async def confirm(shell: Remote, plan: Plan, options: ChangeOptions, effect: Eff
     if not log or log != effect.log:
         return "its reload is not confirmed, because its log cannot be read; set `log` of its knobs"
     if not await effect.logs(RELOADED[kind]):
-        raise Failure(f"no reload in {log} within {options.patience.effect:g} s")
+        raise Failure(f"no reload in {log} within {options.timeouts.effect:g} s")
     return f"its reload is in {log}"

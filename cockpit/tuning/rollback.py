@@ -31,14 +31,14 @@ async def undo(
     return the change.
     """
     why = _reason(plan, error)
-    patience = options.patience
+    timeouts = options.timeouts
     try:
         if isinstance(error, files.CommitRefused) and not error.replaced:
             with suppress(HostError):
                 await pending.discard(shell, change)
             return ChangeRefused(f"{why}; nothing was changed")
-        seconds = math.ceil(patience.command) * (1 + len(plan.tests) + len(plan.reloads) + len(plan.switches))
-        outcome = await _persistently(lambda: pending.request_undo(shell, change, seconds, why), patience.reach)
+        seconds = math.ceil(timeouts.command) * (1 + len(plan.tests) + len(plan.reloads) + len(plan.switches))
+        outcome = await _persistently(lambda: pending.request_undo(shell, change, seconds, why), timeouts.reach)
         if outcome.ended == "confirmed":
             return await _confirmed(shell, change)
         replaced = error.replaced if isinstance(error, files.CommitRefused) else plan.replacements
@@ -46,7 +46,7 @@ async def undo(
             return ChangeFailed(f"{why}; and {lost}")
         problem, note = await _after_rollback(plan, options, outcome)
     except HostError as gone:
-        longest = math.ceil(patience.command) + patience.lease
+        longest = math.ceil(timeouts.command) + timeouts.lease
         by_hand = f"sh {shlex.quote(f'{change}/undo')}"
         return ChangeFailed(
             f"{why}; and {plan.host} is unreachable ({gone}). It rolls the change back by itself, within {longest} s "
@@ -76,7 +76,7 @@ async def _after_rollback(plan: Plan, options: ChangeOptions, outcome: pending.U
             command = _command(plan.reloads, number, "the reload")
             return plan.redacted(f"{command} fails with the original files too: {why}"), ""
     if outcome.reloaded:
-        if wrong := await wait_for_good_response(options.probe, options.patience.effect):
+        if wrong := await wait_for_good_response(options.probe, options.timeouts.effect):
             return f"the server is not serving: {wrong}", ""
         return "", " and reloaded"
     for _, number, _ in outcome.failed:

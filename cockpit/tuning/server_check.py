@@ -38,8 +38,8 @@ class FileReader(NamedTuple):
     """The server that reads the file of some knobs.
 
     `instance` is None if no such server was found. `uncertainty` is the reason for uncertainty, "" if certain. `wrong`
-    is the reason why a change would not have an effect, such as another answering server. `namesakes` are other servers
-    whose processes have the same name. `unit` is the systemd unit, if the file is its EnvironmentFile.
+    is the reason why a change would not have an effect, such as another answering server. `same_named` are other
+    servers whose processes have the same name. `unit` is the systemd unit, if the file is its EnvironmentFile.
     """
 
     knobs: tuple[Knob, ...]
@@ -47,7 +47,7 @@ class FileReader(NamedTuple):
     instance: Instance | None
     uncertainty: str = ""
     wrong: str = ""
-    namesakes: tuple[Instance, ...] = ()
+    same_named: tuple[Instance, ...] = ()
     unit: str = ""
 
 
@@ -300,8 +300,8 @@ def _reader(
         verb = "is behind" if answering.target else "answers on"
         doubt = doubt or f"which of {len(able)} running {kind} servers {verb} port {answering.port} is unknown"
     name = instance.process.name
-    namesakes = tuple(one for one in answering.every if one is not instance and one.process.name == name)
-    return FileReader(knobs, file, instance, uncertainty=doubt, namesakes=namesakes)
+    same_named = tuple(one for one in answering.every if one is not instance and one.process.name == name)
+    return FileReader(knobs, file, instance, uncertainty=doubt, same_named=same_named)
 
 
 def _where(answering: _Answering, able: Sequence[Instance]) -> str:

@@ -45,7 +45,7 @@ async def carry_out(shell: Remote, plan: Plan, options: ChangeOptions) -> Applie
     options.report("armed")
     try:
         if plan.replacements:
-            await uninterrupted(files.commit(shell, change, options.patience.lease, plan.replacements))
+            await uninterrupted(files.commit(shell, change, options.timeouts.lease, plan.replacements))
         return await _activated(shell, plan, change, options)
     except (Exception, asyncio.CancelledError) as error:
         options.report("undoing")
@@ -81,7 +81,7 @@ async def _armed(shell: Remote, plan: Plan, options: ChangeOptions) -> str:
             await files.stage(shell, change, replacement)
         owner = sanitize(f"{who} ({plan.names})", 200).replace(": ", " ")
         program = _undo_program(change, plan, options)
-        await pending.arm(shell, change, options.patience.lease, program, owner, msgspec.json.encode(about))
+        await pending.arm(shell, change, options.timeouts.lease, program, owner, msgspec.json.encode(about))
     except (CockpitError, asyncio.CancelledError) as error:
         with suppress(CockpitError):
             await pending.discard(shell, change)
@@ -102,7 +102,7 @@ def _undo_program(change: str, plan: Plan, options: ChangeOptions) -> str:
         for number, s in enumerate(plan.switches)
     ]
     jobs = files.rollback_jobs(change, plan.replacements)
-    seconds = math.ceil(options.patience.command)
+    seconds = math.ceil(options.timeouts.command)
     return undo_program.undo(change, jobs, values, plan.tests, plan.reloads, seconds)
 
 
@@ -111,8 +111,8 @@ async def _activated(shell: Remote, plan: Plan, change: str, options: ChangeOpti
 
     Live values that are also in a file are set after the file has passed its test.
     """
-    patience = options.patience
-    watched = shell, plan.knobs, change, patience.lease, patience.effect, options.probe
+    timeouts = options.timeouts
+    watched = shell, plan.knobs, change, timeouts.lease, timeouts.effect, options.probe
     effect = EffectWatch(*watched, generations_of(plan.knobs, plan.masters), options.identify)
     await effect.begin()
     is_set = {n: await _set(shell, plan, change, n, options) for n, s in enumerate(plan.switches) if not s.knob.in_file}
@@ -157,7 +157,7 @@ async def _set(shell: Remote, plan: Plan, change: str, number: int, options: Cha
             raise Failure(
                 f"somebody else set it to {switch.knob.shown(is_now)} after cockpit read it; repeat the change"
             )
-        lease, seconds = options.patience.lease, options.patience.command
+        lease, seconds = options.timeouts.lease, options.timeouts.command
         ran = await pending.run(
             shell, change, lease, live.setter(switch.knob, switch.new), seconds, switch.new, f"begun-{number}"
         )
@@ -173,8 +173,8 @@ async def _set(shell: Remote, plan: Plan, change: str, number: int, options: Cha
 
 async def _reloaded(shell: Remote, switch: LiveChange, change: str, options: ChangeOptions) -> LiveChange:
     """Wait until a value that a reload sets has changed; return the switch with the value that the host reports."""
-    knob, patience = switch.knob, options.patience
-    deadline = asyncio.get_running_loop().time() + patience.effect
+    knob, timeouts = switch.knob, options.timeouts
+    deadline = asyncio.get_running_loop().time() + timeouts.effect
     while True:
         try:
             got = await pending.get(shell, live.getter(knob))
@@ -185,7 +185,7 @@ async def _reloaded(shell: Remote, switch: LiveChange, change: str, options: Cha
         if asyncio.get_running_loop().time() >= deadline:
             raise Failure(f"{knob.name}: {_ignored(switch, got)}")
         await asyncio.sleep(PACE)
-        await pending.poll(shell, change, patience.lease)
+        await pending.poll(shell, change, timeouts.lease)
 
 
 def _ignored(switch: LiveChange, got: str) -> str:
@@ -198,7 +198,7 @@ def _ignored(switch: LiveChange, got: str) -> str:
 async def _run(
     shell: Remote, change: str, command: str, options: ChangeOptions, effect: EffectWatch, mark: str = ""
 ) -> None:
-    ran = await pending.run(shell, change, options.patience.lease, command, options.patience.command, mark=mark)
+    ran = await pending.run(shell, change, options.timeouts.lease, command, options.timeouts.command, mark=mark)
     if ran.why:
         raise Failure(f"{sanitize(command, 200)} failed: {ran.why}")
     effect.note_corrections(ran.output)

@@ -17,7 +17,7 @@ from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.tuning import files, history, live, pending, plan, server_check
 from cockpit.tuning.applied import AppliedChange, ChangeFacts, HistoryEntry, HistoryState
-from cockpit.tuning.change_options import PATIENCE, Approval, ChangeObserver, ChangeOptions, Timeouts
+from cockpit.tuning.change_options import TIMEOUTS, Approval, ChangeObserver, ChangeOptions, Timeouts
 from cockpit.tuning.effect import Probe
 from cockpit.tuning.plan import CurrentValues, Plan
 from cockpit.tuning.remote import Remote
@@ -40,12 +40,12 @@ class Tuner:
     def __init__(
         self,
         probe: Probe | None = None,
-        patience: Timeouts = PATIENCE,
+        timeouts: Timeouts = TIMEOUTS,
         who: str = "",
         port_on: Callable[[str], int | None] | None = None,
     ) -> None:
         self._port_on = port_on
-        self._options = ChangeOptions(patience=patience, probe=probe, who=who)
+        self._options = ChangeOptions(timeouts=timeouts, probe=probe, who=who)
         self._turns: dict[str, asyncio.Lock] = {}
 
     async def read(self, shell: Remote, knob: Knob) -> str | None:
@@ -118,8 +118,8 @@ class Tuner:
         async with self._turn(action.host):
             change = await files.open_change(shell, action.host)
             try:
-                patience = self._options.patience
-                ran = await pending.run(shell, change, patience.lease, action.command, patience.command)
+                timeouts = self._options.timeouts
+                ran = await pending.run(shell, change, timeouts.lease, action.command, timeouts.command)
             finally:
                 await pending.discard(shell, change)
             if ran.why:

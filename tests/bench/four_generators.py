@@ -102,25 +102,25 @@ async def _measured(lab: Lab, url: str) -> tuple[float, list[Measured], list[Mea
     local, remote = [], []
     async with (
         cluster_over_ssh(machines, lab.ssh_config) as (address, security),
-        DaskLauncher(address, security, len(NAMES)) as crew,
+        DaskLauncher(address, security, len(NAMES)) as launcher,
     ):
         for _ in range(ROUNDS):
             local.append(await _run(plan, len(NAMES), LocalLauncher()))
-            remote.append(await _run(plan, 1, crew))
+            remote.append(await _run(plan, 1, launcher))
         # The hosts share this machine's clock: the true offset is 0.
-        errors = [abs(machine.clock.best.offset) for machine in crew.generators]
+        errors = [abs(machine.clock.best.offset) for machine in launcher.generators]
     # Half of the requests of the first tick start within that delay.
     first = [tick for run in remote for tick in run.ticks if tick.start < run.ticks[0].start + 0.05]
     late = max(tick.lag.percentile(50) for tick in first)
     return max(errors) + late, local, remote
 
 
-async def _run(plan: LoadPlan, workers: int, crew: WorkerLauncher) -> Measured:
+async def _run(plan: LoadPlan, workers: int, launcher: WorkerLauncher) -> Measured:
     clock = Clock()
     measured = Measured(clock)
-    crew.attach(clock, measured.emit)
+    launcher.attach(clock, measured.emit)
     plan = LoadPlan(url=plan.url, rate=plan.rate, duration=plan.duration, cpus=plan.cpus, workers=workers)
-    run = await launch(plan, 1, clock, measured.emit, await preflight(plan, crew.capacity), crew)
+    run = await launch(plan, 1, clock, measured.emit, await preflight(plan, launcher.capacity), launcher)
     await run.wait()
     return measured
 

@@ -58,17 +58,17 @@ async def _measured() -> tuple[float, list[float], int]:
     programs = [GeneratorConfig(name=f"program{number}", ssh=".") for number in range(PROGRAMS)]
     async with (
         cluster_over_ssh(programs, None) as (address, security),
-        DaskLauncher(address, security, PROGRAMS) as crew,
+        DaskLauncher(address, security, PROGRAMS) as launcher,
     ):
-        return await _replayed(crew)
+        return await _replayed(launcher)
 
 
-async def _replayed(crew: DaskLauncher) -> tuple[float, list[float], int]:
+async def _replayed(launcher: DaskLauncher) -> tuple[float, list[float], int]:
     clock, state = Clock(), State()
     delays: list[float] = []
-    real = crew.generators[0]
-    addresses = [machine.address for machine in crew.generators]
-    client = crew.client
+    real = launcher.generators[0]
+    addresses = [machine.address for machine in launcher.generators]
+    client = launcher.client
     assert client is not None
 
     def emit(event: AnyEvent) -> None:
@@ -78,15 +78,17 @@ async def _replayed(crew: DaskLauncher) -> tuple[float, list[float], int]:
         state = fold(state, event)
 
     plan = LoadPlan(url="http://127.0.0.1/", rate=1000.0, duration=3600.0)
-    crew.generators = [RemoteGenerator(f"gen{number}", addresses[number % PROGRAMS]) for number in range(GENERATORS)]
-    workers = [RemoteWorker(_assignment(plan, number), machine) for number, machine in enumerate(crew.generators)]
-    for machine, worker in zip(crew.generators, workers, strict=True):
+    launcher.generators = [
+        RemoteGenerator(f"gen{number}", addresses[number % PROGRAMS]) for number in range(GENERATORS)
+    ]
+    workers = [RemoteWorker(_assignment(plan, number), machine) for number, machine in enumerate(launcher.generators)]
+    for machine, worker in zip(launcher.generators, workers, strict=True):
         machine.expect([worker])
         machine.clock = real.clock
-    emit(RunStarted(t=clock.now(), run=1, plan=plan, machines=tuple(machine.name for machine in crew.generators)))
+    emit(RunStarted(t=clock.now(), run=1, plan=plan, machines=tuple(machine.name for machine in launcher.generators)))
     run = LoadRun(plan, 1, clock, emit, workers, clock.now())
     sending = [
-        client.submit(replay, crew.topic, range(at, GENERATORS, PROGRAMS), _recorded(), workers=[address])
+        client.submit(replay, launcher.topic, range(at, GENERATORS, PROGRAMS), _recorded(), workers=[address])
         for at, address in enumerate(addresses)
     ]
     await asyncio.sleep(START)

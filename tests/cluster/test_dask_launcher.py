@@ -55,13 +55,13 @@ def generators(**values: str) -> list[GeneratorConfig]:
 
 @asynccontextmanager
 async def crew_over(sshd: Sshd) -> AsyncIterator[DaskLauncher]:
-    """Run a crew of all generators; assert that none of its processes remain."""
+    """Run a launcher of all generators; assert that none of its processes remain."""
     sshd.environment["COCKPIT_TEST_CLUSTER"] = str(sshd.directory)
     async with (
         cluster_over_ssh(generators(), sshd.ssh_config) as (address, security),
-        DaskLauncher(address, security, len(NAMES)) as crew,
+        DaskLauncher(address, security, len(NAMES)) as launcher,
     ):
-        yield crew
+        yield launcher
     _, alive = await asyncio.to_thread(psutil.wait_procs, programs(sshd), DEADLINE)
     assert not alive
 
@@ -82,10 +82,10 @@ def generator_process(sshd: Sshd) -> psutil.Process:
     )
 
 
-async def start_load(crew: DaskLauncher, load: LoadPlan, outcome: Outcome) -> LoadRun:
+async def start_load(launcher: DaskLauncher, load: LoadPlan, outcome: Outcome) -> LoadRun:
     clock = Clock()
-    crew.attach(clock, outcome.emit)
-    return await launch(load, 1, clock, outcome.emit, await preflight(load, crew.capacity), crew)
+    launcher.attach(clock, outcome.emit)
+    return await launch(load, 1, clock, outcome.emit, await preflight(load, launcher.capacity), launcher)
 
 
 def lost(outcome: Outcome) -> list[GeneratorLost]:
@@ -94,9 +94,9 @@ def lost(outcome: Outcome) -> list[GeneratorLost]:
 
 async def test_open_schedule_is_split_exactly_and_starts_in_sync(sshd: Sshd) -> None:
     outcome = Outcome()
-    async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
-        assert crew.names == NAMES
-        run = await start_load(crew, plan(server.url, rate=400.0, requests=800), outcome)
+    async with serving(always(SMALL)) as server, crew_over(sshd) as launcher:
+        assert launcher.names == NAMES
+        run = await start_load(launcher, plan(server.url, rate=400.0, requests=800), outcome)
         await outcome.until(lambda seen: any(isinstance(event, GeneratorClock) for event in seen.events))
         async with asyncio.timeout(DEADLINE):
             await run.wait()
@@ -115,8 +115,8 @@ async def test_replayed_log_is_split_across_generators(sshd: Sshd, tmp_path: Pat
     log, outcome = tmp_path / "access.log", Outcome()
     lines = (f'10.0.0.9 - - [23/Nov/2026:01:00:01.{n:02d} +0000] "GET /{n} HTTP/1.1" 200 5' for n in range(41))
     await asyncio.to_thread(log.write_text, "\n".join(lines))
-    async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
-        run = await start_load(crew, plan(server.url, replay=LogReplay(file=str(log))), outcome)
+    async with serving(always(SMALL)) as server, crew_over(sshd) as launcher:
+        run = await start_load(launcher, plan(server.url, replay=LogReplay(file=str(log))), outcome)
         async with asyncio.timeout(DEADLINE):
             await run.wait()
     completed = {worker: sum(tick.completed for tick in outcome.ticks if tick.worker == worker) for worker in (0, 1)}
@@ -125,8 +125,8 @@ async def test_replayed_log_is_split_across_generators(sshd: Sshd, tmp_path: Pat
 
 async def test_load_of_dead_generator_moves_to_other(sshd: Sshd) -> None:
     outcome = Outcome()
-    async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
-        run = await start_load(crew, plan(server.url, rate=100.0, duration=600.0), outcome)
+    async with serving(always(SMALL)) as server, crew_over(sshd) as launcher:
+        run = await start_load(launcher, plan(server.url, rate=100.0, duration=600.0), outcome)
         await outcome.until(lambda seen: {tick.worker for tick in seen.ticks} == {0, 1})
         generator_process(sshd).kill()
         await outcome.until(lambda seen: bool(lost(seen)) and bool(seen.lost))
@@ -146,8 +146,8 @@ async def test_load_of_dead_generator_moves_to_other(sshd: Sshd) -> None:
 
 async def test_request_count_of_dead_generator_moves_to_other(sshd: Sshd) -> None:
     outcome = Outcome()
-    async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
-        run = await start_load(crew, plan(server.url, rate=100.0, requests=1000), outcome)
+    async with serving(always(SMALL)) as server, crew_over(sshd) as launcher:
+        run = await start_load(launcher, plan(server.url, rate=100.0, requests=1000), outcome)
         await outcome.until(lambda seen: {tick.worker for tick in seen.ticks} == {0, 1})
         generator_process(sshd).kill()
         async with asyncio.timeout(DEADLINE):
@@ -158,8 +158,8 @@ async def test_request_count_of_dead_generator_moves_to_other(sshd: Sshd) -> Non
 
 async def test_hung_generator_is_lost_after_1_second(sshd: Sshd) -> None:
     outcome = Outcome()
-    async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
-        run = await start_load(crew, plan(server.url, duration=600.0, concurrency=4), outcome)
+    async with serving(always(SMALL)) as server, crew_over(sshd) as launcher:
+        run = await start_load(launcher, plan(server.url, duration=600.0, concurrency=4), outcome)
         await outcome.until(lambda seen: {tick.worker for tick in seen.ticks} == {0, 1})
         hanging = generator_process(sshd)
         hanging.suspend()
@@ -176,15 +176,15 @@ async def test_generator_cannot_forge_messages_of_another(sshd: Sshd, monkeypatc
     # The scheduler and the Dask workers import `forge` from this path.
     monkeypatch.setenv("PYTHONPATH", str(TESTS.parent))
     outcome = Outcome()
-    async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
-        run = await start_load(crew, plan(server.url, rate=100.0, duration=600.0), outcome)
+    async with serving(always(SMALL)) as server, crew_over(sshd) as launcher:
+        run = await start_load(launcher, plan(server.url, rate=100.0, duration=600.0), outcome)
         await outcome.until(lambda seen: {tick.worker for tick in seen.ticks} == {0, 1})
-        assert crew.client is not None
-        second = crew.generators[1]
+        assert launcher.client is not None
+        second = launcher.generators[1]
         # Only the last message is about its own load worker, and ends that worker.
         for place, number in ((0, 0), (-2, 0), (9, 0), (1, 7), (1, 1)):
-            arguments = (crew.topic, place, number, b'{"event":"session_ended","t":0}', "")
-            await crew.client.submit(forge, *arguments, workers=[second.address], pure=False)
+            arguments = (launcher.topic, place, number, b'{"event":"session_ended","t":0}', "")
+            await launcher.client.submit(forge, *arguments, workers=[second.address], pure=False)
         await outcome.until(lambda seen: bool(seen.lost))
         assert [(loss.worker, loss.detail) for loss in outcome.lost] == [(1, f"{second.name}: sent an invalid message")]
         since = outcome.lost[0].t
@@ -196,8 +196,8 @@ async def test_generator_cannot_forge_messages_of_another(sshd: Sshd, monkeypatc
 
 async def test_run_stops_on_generator_loss_if_configured(sshd: Sshd) -> None:
     outcome = Outcome()
-    async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
-        run = await start_load(crew, plan(server.url, rate=100.0, duration=600.0, on_loss="stop"), outcome)
+    async with serving(always(SMALL)) as server, crew_over(sshd) as launcher:
+        run = await start_load(launcher, plan(server.url, rate=100.0, duration=600.0, on_loss="stop"), outcome)
         await outcome.until(lambda seen: {tick.worker for tick in seen.ticks} == {0, 1})
         generator_process(sshd).kill()
         async with asyncio.timeout(DEADLINE):
@@ -215,14 +215,14 @@ async def test_unread_lines_are_bounded() -> None:
 
 
 async def test_capacity_comes_from_generators(sshd: Sshd) -> None:
-    async with crew_over(sshd) as crew:
+    async with crew_over(sshd) as launcher:
         here = capacity_here()
-        assert crew.capacity == Capacity(here.files, len(NAMES) * here.ports, len(NAMES))
-        crew.generators[0].files = 40
+        assert launcher.capacity == Capacity(here.files, len(NAMES) * here.ports, len(NAMES))
+        launcher.generators[0].files = 40
         with pytest.raises(
             UsageError, match="100 connections: each load worker needs 82 open files, its machine allows 72"
         ):
-            await start_load(crew, plan("http://127.0.0.1:9/", concurrency=100, workers=1), Outcome())
+            await start_load(launcher, plan("http://127.0.0.1:9/", concurrency=100, workers=1), Outcome())
 
 
 async def test_times_of_other_clock_are_converted(sshd: Sshd, tmp_path: Path) -> None:
@@ -235,9 +235,9 @@ async def test_times_of_other_clock_are_converted(sshd: Sshd, tmp_path: Path) ->
     async with (
         serving(always(SMALL)) as server,
         cluster_over_ssh([generator], sshd.ssh_config) as (address, security),
-        DaskLauncher(address, security) as crew,
+        DaskLauncher(address, security) as launcher,
     ):
-        run = await start_load(crew, plan(server.url, rate=100.0, requests=50), outcome)
+        run = await start_load(launcher, plan(server.url, rate=100.0, requests=50), outcome)
         await outcome.until(lambda seen: any(isinstance(event, GeneratorClock) for event in seen.events))
         async with asyncio.timeout(DEADLINE):
             await run.wait()
@@ -261,15 +261,15 @@ async def test_missing_cockpit_is_installed(sshd: Sshd, tmp_path: Path) -> None:
     assert (tmp_path / "state" / "cockpit" / "venv" / "bin" / "cockpit").exists()
     async with (
         cluster_over_ssh([generator], sshd.ssh_config) as (address, security),
-        DaskLauncher(address, security) as crew,
+        DaskLauncher(address, security) as launcher,
     ):
-        assert crew.names == ("gen1",)
+        assert launcher.names == ("gen1",)
 
 
 async def test_closed_load_is_adjusted_on_all_generators(sshd: Sshd) -> None:
     outcome = Outcome()
-    async with serving(always(SMALL)) as server, crew_over(sshd) as crew:
-        run = await start_load(crew, plan(server.url, duration=600.0, concurrency=4), outcome)
+    async with serving(always(SMALL)) as server, crew_over(sshd) as launcher:
+        run = await start_load(launcher, plan(server.url, duration=600.0, concurrency=4), outcome)
         await outcome.until(lambda seen: connections(seen) == 4)
         run.adjust(concurrency=10)
         await outcome.until(lambda seen: connections(seen) == 10)

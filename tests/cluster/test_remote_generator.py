@@ -57,18 +57,18 @@ def machine_with(carrier: Failing) -> RemoteGenerator:
     return machine
 
 
-def crew_of(machine: RemoteGenerator, events: list[AnyEvent]) -> DaskLauncher:
-    crew = DaskLauncher("tls://127.0.0.1:1")
-    crew.generators = [machine]
-    crew.attach(Clock(), events.append)
-    return crew
+def launcher_of(machine: RemoteGenerator, events: list[AnyEvent]) -> DaskLauncher:
+    launcher = DaskLauncher("tls://127.0.0.1:1")
+    launcher.generators = [machine]
+    launcher.attach(Clock(), events.append)
+    return launcher
 
 
 @pytest.mark.parametrize("error", ERRORS)
 async def test_load_workers_that_cannot_be_started_are_one_line(error: Exception) -> None:
-    crew = crew_of(machine_with(Failing(error)), [])
+    launcher = launcher_of(machine_with(Failing(error)), [])
     with pytest.raises(CockpitError, match="gen1: "):
-        await crew.workers(lambda machines: assignments(plan("http://127.0.0.1/"), 1, ()))
+        await launcher.workers(lambda machines: assignments(plan("http://127.0.0.1/"), 1, ()))
 
 
 async def test_if_one_generator_starts_no_load_workers_those_of_others_are_ended() -> None:
@@ -81,11 +81,11 @@ async def test_if_one_generator_starts_no_load_workers_those_of_others_are_ended
         async def send(self, messages: Any) -> None:
             told.extend(messages)
 
-    crew = crew_of(machine_with(Failing(ERRORS[0])), [])
-    crew.generators.append(machine_with(Willing(1.0)))
+    launcher = launcher_of(machine_with(Failing(ERRORS[0])), [])
+    launcher.generators.append(machine_with(Willing(1.0)))
     with pytest.raises(CockpitError, match="gen1: Unable to contact"):
-        await crew.workers(lambda machines: assignments(plan("http://127.0.0.1/", workers=2, concurrency=2), 1, ()))
-    await _idle(crew.generators[1])
+        await launcher.workers(lambda machines: assignments(plan("http://127.0.0.1/", workers=2, concurrency=2), 1, ()))
+    await _idle(launcher.generators[1])
     assert told == [(1, b"")]
 
 
@@ -93,9 +93,9 @@ async def test_if_one_generator_starts_no_load_workers_those_of_others_are_ended
 async def test_a_generator_whose_ping_fails_is_lost(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cockpit.cluster.dask_launcher._PING", 0.0)
     events: list[AnyEvent] = []
-    crew = crew_of(machine_with(Failing(error)), events)
+    launcher = launcher_of(machine_with(Failing(error)), events)
     async with asyncio.timeout(30):
-        await crew._watch(crew.generators[0])
+        await launcher._watch(launcher.generators[0])
     assert isinstance(events[0], GeneratorLost) and events[0].machine == "gen1"
 
 
@@ -127,7 +127,7 @@ async def test_commands_are_sent_after_one_that_failed(error: Exception) -> None
 @pytest.mark.parametrize("message", ["text", None, [1], {"action": 5}])
 def test_any_message_to_all_is_no_error(message: Any) -> None:
     events: list[AnyEvent] = []
-    crew_of(machine_with(Telling(1.0)), events)._take_scheduler_event((0.0, message))
+    launcher_of(machine_with(Telling(1.0)), events)._take_scheduler_event((0.0, message))
     assert not events
 
 
@@ -181,7 +181,7 @@ class _Scheduler:
 
 @pytest.mark.parametrize("error", [TypeError("__init__() takes 2 positional arguments"), AttributeError("Carrier")])
 async def test_another_cockpit_on_a_worker_of_a_cluster_is_named(error: Exception) -> None:
-    crew = DaskLauncher("tls://127.0.0.1:1")
-    crew.client = _Scheduler(error)  # type: ignore[assignment]
+    launcher = DaskLauncher("tls://127.0.0.1:1")
+    launcher.client = _Scheduler(error)  # type: ignore[assignment]
     with pytest.raises(HostError, match=f"gen1: {error.args[0].split('(')[0]}"):
-        await crew._place()
+        await launcher._place()

@@ -216,7 +216,7 @@ async def interrupt_at(stage: Stage, server: Server, host: Host, reached: Path, 
         (server.keep_alive(test=stage.test, reload=stage.reload), "Off"),
     ]
     change = asyncio.ensure_future(
-        Tuner(patience=Timeouts(reach=0.05)).apply(shell, "web1", assignments)  # type: ignore[arg-type]
+        Tuner(timeouts=Timeouts(reach=0.05)).apply(shell, "web1", assignments)  # type: ignore[arg-type]
     )
     await until(lambda: reached.exists() or change.done())
     assert not change.done(), change.exception()

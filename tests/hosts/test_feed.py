@@ -129,7 +129,7 @@ async def test_lost_host_reconnects_automatically(sshd: Sshd) -> None:
 async def test_hung_host_is_slow_then_lost_then_reconnected(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
     async with watching(web(), sshd.ssh_config) as watch:
         await watch.sampled(2)
-        for name, seconds in (("OVERDUE", 0.5), ("SILENCE", 0.2), ("CHECK_INTERVAL", 0.5), ("PATIENCE", 2.0)):
+        for name, seconds in (("OVERDUE", 0.5), ("SILENCE", 0.2), ("CHECK_INTERVAL", 0.5), ("TIMEOUT", 2.0)):
             monkeypatch.setattr(f"cockpit.hosts.feed.{name}", seconds)
         await watch.sampled(2)  # the pending request has the old limits
         hung = sshd.commands[-1].pid
@@ -137,7 +137,7 @@ async def test_hung_host_is_slow_then_lost_then_reconnected(sshd: Sshd, monkeypa
         await until(lambda: "slow" in watch.conditions)
         assert watch.host().condition == "slow"
         await until(lambda: "lost" in watch.conditions)
-        monkeypatch.setattr("cockpit.hosts.feed.PATIENCE", 30.0)
+        monkeypatch.setattr("cockpit.hosts.feed.TIMEOUT", 30.0)
         await until(lambda: watch.conditions[-1] == "up")
         await watch.sampled(2)
         os.killpg(hung, signal.SIGCONT)
@@ -149,7 +149,7 @@ async def test_hung_host_is_slow_then_lost_then_reconnected(sshd: Sshd, monkeypa
 
 
 async def test_slow_host_is_up_after_its_response(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cockpit.hosts.feed.PATIENCE", 600.0)
+    monkeypatch.setattr("cockpit.hosts.feed.TIMEOUT", 600.0)
     async with watching(web(), sshd.ssh_config) as watch:
         monkeypatch.setattr("cockpit.hosts.feed.OVERDUE", 0.3)
         await watch.sampled(2)

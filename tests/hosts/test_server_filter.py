@@ -136,36 +136,36 @@ def pids(known: list[ProcessCounters]) -> list[int]:
 
 
 def test_other_servers_stay_excluded_during_restart() -> None:
-    namesakes = ServerFilter()
+    same_named = ServerFilter()
     other = tree(20, 21)
-    assert pids(namesakes.take(tree(10, 11) + other, [11])) == [10, 11]
-    assert (pids(namesakes.take(other, [11])), namesakes.left_out) == ([], 2)
-    assert pids(namesakes.take(other + tree(30), [11])) == [30], "the new process counts before its port is known"
-    assert (pids(namesakes.take(other + tree(30, 31), [31])), namesakes.left_out) == ([30, 31], 2)
+    assert pids(same_named.take(tree(10, 11) + other, [11])) == [10, 11]
+    assert (pids(same_named.take(other, [11])), same_named.left_out) == ([], 2)
+    assert pids(same_named.take(other + tree(30), [11])) == [30], "the new process counts before its port is known"
+    assert (pids(same_named.take(other + tree(30, 31), [31])), same_named.left_out) == ([30, 31], 2)
 
 
 def test_servers_with_other_names_are_watched() -> None:
     known = tree(10) + tree(20) + tree(40, 41, comm="php-fpm8.2")
-    namesakes = ServerFilter()
-    assert pids(namesakes.take(known, [10])) == [10, 40, 41]
-    assert namesakes.left_out == 1
+    same_named = ServerFilter()
+    assert pids(same_named.take(known, [10])) == [10, 40, 41]
+    assert same_named.left_out == 1
 
 
 def test_all_backends_count_until_their_port_is_known() -> None:
-    namesakes = ServerFilter()
+    same_named = ServerFilter()
     proxy, backend, stranger = tree(10, 11), tree(20, comm="java"), tree(30, comm="java")
-    assert pids(namesakes.take(proxy + backend, [10])) == [10, 11, 20]
-    assert namesakes.left_out == 0, "no other server has that name"
-    assert pids(namesakes.take(proxy + backend + stranger, [10])) == [10, 11, 20, 30]
-    assert namesakes.left_out is None
-    assert pids(namesakes.take(proxy + backend + stranger, [10, 20])) == [10, 11, 20]
-    assert namesakes.left_out == 1
+    assert pids(same_named.take(proxy + backend, [10])) == [10, 11, 20]
+    assert same_named.left_out == 0, "no other server has that name"
+    assert pids(same_named.take(proxy + backend + stranger, [10])) == [10, 11, 20, 30]
+    assert same_named.left_out is None
+    assert pids(same_named.take(proxy + backend + stranger, [10, 20])) == [10, 11, 20]
+    assert same_named.left_out == 1
 
 
 def test_server_counts_until_exit_after_port_handover() -> None:
-    namesakes = ServerFilter()
-    namesakes.take(tree(10), [10])
-    assert pids(namesakes.take(tree(10) + tree(30), [30])) == [10, 30]
+    same_named = ServerFilter()
+    same_named.take(tree(10), [10])
+    assert pids(same_named.take(tree(10) + tree(30), [30])) == [10, 30]
 
 
 def test_cyclic_parents_terminate() -> None:

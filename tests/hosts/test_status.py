@@ -38,7 +38,7 @@ PARSERS: list[Callable[[str], PageMetrics]] = [page.parse for page in STATUS_PAG
 @pytest.fixture(autouse=True)
 def long_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """Allow a busy machine more time to respond."""
-    monkeypatch.setattr(status_feed, "PATIENCE", 60.0)
+    monkeypatch.setattr(status_feed, "TIMEOUT", 60.0)
 
 
 def test_apache_page_is_parsed() -> None:
@@ -204,7 +204,7 @@ async def test_closed_port_is_unreachable(shell: Shell) -> None:
 
 
 async def test_silent_server_times_out(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_feed, "PATIENCE", 0.2)
+    monkeypatch.setattr(status_feed, "TIMEOUT", 0.2)
 
     async def never_respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()

@@ -59,7 +59,7 @@ async def test_change_is_rolled_back_if_client_is_killed_at_any_step(
 
     await check_every_kill(
         shell,
-        Tuner(patience=Timeouts(reach=0.05, lease=30)),
+        Tuner(timeouts=Timeouts(reach=0.05, lease=30)),
         KINDS["directive"],
         state=lambda: fresh_web1.run(STATE).stdout,
         rolled_back=rolled_back,

@@ -96,7 +96,7 @@ async def test_change_inside_is_rolled_back_if_client_is_killed(
     # A command that outlives its client renews the lease at its end.
     await check_every_kill(
         shell,
-        Tuner(patience=Timeouts(reach=0.05, lease=30)),
+        Tuner(timeouts=Timeouts(reach=0.05, lease=30)),
         (connections(nginx), "128"),
         state=lambda: nginx.run(STATE),
         rolled_back=lambda: not nginx.run(f"{TIME_PASSED}; ls {LOCK} 2>/dev/null", check=False),

@@ -70,10 +70,10 @@ async def test_load_of_lost_generator_moves_to_others(generators: Lab) -> None:
     machines = [GeneratorConfig(name=name, ssh=name, python=PYTHON) for name in GENERATORS[:3]]
     async with (
         cluster_over_ssh(machines, generators.ssh_config) as (address, security),
-        DaskLauncher(address, security, len(machines)) as crew,
+        DaskLauncher(address, security, len(machines)) as launcher,
     ):
-        crew.attach(clock, outcome.emit)
-        run = await launch(plan, 1, clock, outcome.emit, await preflight(plan), crew)
+        launcher.attach(clock, outcome.emit)
+        run = await launch(plan, 1, clock, outcome.emit, await preflight(plan), launcher)
         await outcome.until(lambda outcome: {tick.worker for tick in outcome.ticks} == {0, 1, 2})
         with generators.hosts["origin1"].unplugged():
             cut = clock.now()

@@ -136,7 +136,7 @@ def first_loss(events: list[object]) -> float:
 async def test_hanging_shell_makes_host_slow(
     lab: Lab, web1: Host, monkeypatch: pytest.MonkeyPatch, short_overdue: None
 ) -> None:
-    monkeypatch.setattr("cockpit.hosts.feed.PATIENCE", 600.0)
+    monkeypatch.setattr("cockpit.hosts.feed.TIMEOUT", 600.0)
     async with two_watched(lab) as (watch, here):
         probe = "pgrep -f '^sh -s'; pgrep -P $(pgrep -d , -f '^sh -s')"
         web1.run(f"kill -STOP $({probe})")

@@ -76,7 +76,7 @@ async def test_change_is_rolled_back_if_client_is_killed(
     machine.run(f"echo 5 >{LEVEL_FILE}; rm -rf /root/.local/state/cockpit")
     await check_every_kill(
         shell,
-        Tuner(patience=Timeouts(reach=0.05, lease=30)),
+        Tuner(timeouts=Timeouts(reach=0.05, lease=30)),
         KINDS["command"],
         state=lambda: machine.run(STATE),
         rolled_back=lambda: not machine.run(f"{TIME_PASSED}; ls {LOCK} 2>/dev/null || :"),

@@ -20,7 +20,7 @@ from cockpit.model.errors import ChangeRolledBack
 from cockpit.model.knobs import Knob
 from cockpit.setup.doctor_servers import diagnose_servers
 from cockpit.setup.finding import Finding
-from cockpit.tuning.change_options import PATIENCE, Timeouts
+from cockpit.tuning.change_options import TIMEOUTS, Timeouts
 from cockpit.tuning.server_discovery import discover
 from cockpit.tuning.tuner import Tuner
 from tests.lab.test_two_masters import free_port
@@ -86,8 +86,8 @@ class Running(NamedTuple):
     async def findings(self, shell: LocalShell, knob: Knob) -> list[Finding]:
         return await diagnose_servers(shell, "here", self.port, [knob])
 
-    def tuner(self, patience: Timeouts = PATIENCE) -> Tuner:
-        return Tuner(port_on=lambda _: self.port, patience=patience)
+    def tuner(self, timeouts: Timeouts = TIMEOUTS) -> Tuner:
+        return Tuner(port_on=lambda _: self.port, timeouts=timeouts)
 
     def edit(self, old: str, new: str) -> None:
         """Edit the file by hand, as long after the start that the times tell."""

@@ -102,7 +102,7 @@ async def test_change_is_rolled_back_if_connection_is_cut_at_any_step(
         shell = await connect(HostConfig(name="web1", ssh="web1"), fresh_web1.ssh_config)
         cut = CutConnection(shell, step)
         try:
-            applied = await Tuner(patience=Timeouts(reach=0.05, lease=30)).apply(cut, "web1", [(knob, value)])
+            applied = await Tuner(timeouts=Timeouts(reach=0.05, lease=30)).apply(cut, "web1", [(knob, value)])
         except CockpitError:
             await shell.close()
         else:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.profiles import catalogue
-from cockpit.tuning.change_options import PATIENCE
+from cockpit.tuning.change_options import TIMEOUTS
 from tests.lab.keeper import REPOSITORY
 
 GOOD = 'question = """\nIs it\nfast?"""\n[target]\nurl = "http://me:sesame@web1/"\n'
@@ -75,4 +75,4 @@ def test_a_name_means_the_shipped_profile_then_the_users_own_and_never_a_local_f
 @pytest.mark.parametrize("path", sorted((REPOSITORY / "profiles").glob("*.toml")), ids=lambda path: path.stem)
 def test_no_command_of_a_shipped_profile_waits_longer_than_a_command_may_take(path: Path) -> None:
     waits = [int(seconds) for seconds in re.findall(r"\btimeout (\d+)\b", path.read_text())]
-    assert all(seconds < PATIENCE.command for seconds in waits)
+    assert all(seconds < TIMEOUTS.command for seconds in waits)

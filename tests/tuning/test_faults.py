@@ -74,7 +74,7 @@ async def test_host_undoes_change_after_lost_connection(
     shell.cut_before.update(range(step + (when == "after"), 1000))
     shell.cut_after.update({step} if when == "after" else ())
     with pytest.raises(HostError if step < COMMIT else ChangeFailed) as failed:
-        await Tuner(patience=SHORT_PATIENCE).apply(shell, "web1", [(server.keep_alive(), "Off")])
+        await Tuner(timeouts=SHORT_PATIENCE).apply(shell, "web1", [(server.keep_alive(), "Off")])
     if step >= COMMIT:
         assert "web1 is unreachable" in str(failed.value) and "It rolls the change back by itself" in str(failed.value)
     server.expire()
@@ -100,16 +100,16 @@ async def test_lease_has_configured_length(server: Server, shell: FaultyShell) -
         deadlines.append(seconds_left(server.changes()[0] / "deadline"))
 
     shell.before[TEST] = shell.before[RELOAD] = record_deadline
-    patience = Timeouts(command=500, lease=300)
+    timeouts = Timeouts(command=500, lease=300)
     knob = server.keep_alive(test=f"cp '{server.state}'/cockpit/changes/*/*/deadline '{server.state}/during'")
-    await Tuner(patience=patience).apply(shell, "web1", [(knob, "Off")])
+    await Tuner(timeouts=timeouts).apply(shell, "web1", [(knob, "Off")])
     assert all(100 < seconds <= 300 for seconds in deadlines) and 300 < seconds_left(server.state / "during") <= 800
 
 
 async def test_undo_by_hand_is_idempotent(server: Server, shell: FaultyShell) -> None:
     shell.cut_before.update(range(TEST, 1000))
     with pytest.raises(ChangeFailed) as failed:
-        await Tuner(patience=Timeouts(reach=0.05)).apply(shell, "web1", [(server.keep_alive(), "Off")])
+        await Tuner(timeouts=Timeouts(reach=0.05)).apply(shell, "web1", [(server.keep_alive(), "Off")])
     assert server.other.read_bytes() == b"KeepAlive Off" and server.locked()
     for _ in range(2):
         run_by_hand(str(failed.value).partition("to roll back by hand: ")[2])

@@ -30,7 +30,7 @@ def test_only_new_workers_of_the_master_are_fresh() -> None:
     assert compared(generation, MASTER, OLD, NEW, OTHER, THEIRS) == (True, 1)
     # Old workers of the other server do not delay it.
     assert compared(generation, MASTER, NEW, OTHER, THEIRS, THEIR_NEW) == (True, 0)
-    assert generation.namesakes == 0
+    assert generation.same_named == 0
 
 
 def test_descendants_of_workers_belong_to_their_master() -> None:
@@ -76,13 +76,13 @@ def test_without_a_master_the_only_server_of_the_name_is_taken() -> None:
     generation.begin([MASTER, OLD])
     assert compared(generation, MASTER, OLD, OTHER, THEIRS) == (False, 1)
     assert compared(generation, MASTER, NEW, OTHER, THEIRS) == (True, 0)
-    assert generation.namesakes == 0
+    assert generation.same_named == 0
     assert compared(generation, ServerProcess("30", "8", "1"), ServerProcess("31", "8", "30")) == (True, 0)
 
 
 def test_without_a_master_the_workers_of_all_servers_count_and_that_is_recorded() -> None:
     for generation in (begun(""), begun("99")):
-        assert generation.namesakes == 2
+        assert generation.same_named == 2
         assert compared(generation, MASTER, NEW, OTHER, THEIRS) == (True, 1)
         assert compared(generation, MASTER, NEW, OTHER, THEIR_NEW) == (True, 0)
 

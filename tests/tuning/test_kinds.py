@@ -204,7 +204,7 @@ async def test_change_is_rolled_back_after_disconnection(
     shell.count = 0
     shell.cut_before.update(range(step + (when == "after"), 1000))
     with pytest.raises(HostError if step <= ARM else ChangeFailed):
-        await Tuner(patience=Timeouts(reach=0.05)).apply(shell, "web1", [assignment])
+        await Tuner(timeouts=Timeouts(reach=0.05)).apply(shell, "web1", [assignment])
     server.expire()
     await until(lambda: not server.locked())
     assert host_values.current() == BEFORE and server.entries() == ENTRIES

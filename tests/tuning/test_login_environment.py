@@ -133,7 +133,7 @@ async def test_rollback_by_host_has_login_environment(
 ) -> None:
     knob = live_knob(recorder, server, reload=recorder.record("reload", first_time_only(server, "exec sleep 1000")))
     expected = await recorder.expected()
-    applying = asyncio.ensure_future(Tuner(patience=Timeouts(reach=0.05)).apply(shell, "web1", [(knob, "2")]))
+    applying = asyncio.ensure_future(Tuner(timeouts=Timeouts(reach=0.05)).apply(shell, "web1", [(knob, "2")]))
     await until((server.state / "tried").exists)
     sshd.cut()
     with suppress(Exception):

@@ -122,7 +122,7 @@ async def test_changes_and_actions_work(server: Server, shell: Shell) -> None:
 async def test_host_undoes_unconfirmed_change(server: Server, shell: Shell, sshd: Sshd) -> None:
     test = "[ -e once ] || { : >once; exec sleep 1000; }"
     knob = server.keep_alive(test=f"cd {shlex.quote(str(server.state))}; {test}")
-    applying = asyncio.ensure_future(Tuner(patience=Timeouts(reach=0.05)).apply(shell, "web1", [(knob, "Off")]))
+    applying = asyncio.ensure_future(Tuner(timeouts=Timeouts(reach=0.05)).apply(shell, "web1", [(knob, "Off")]))
     await until((server.state / "once").exists)
     sshd.cut()
     with suppress(Exception):

@@ -98,7 +98,7 @@ async def test_guard_runs_in_own_unit_with_login_environment(
 
     knob = server.keep_alive(test=f'printf "%s" "$OF_THE_LOGIN" >"{shown}"')
     with pytest.raises(ChangeFailed):
-        await Tuner(patience=Timeouts(reach=0.05)).apply(shell, "web1", [(knob, "Off")])
+        await Tuner(timeouts=Timeouts(reach=0.05)).apply(shell, "web1", [(knob, "Off")])
     (change,) = server.changes()
     guard = int((change / "pid").read_text().partition(":")[0])
     units = (server.root / "units").read_text()

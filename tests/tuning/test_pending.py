@@ -118,7 +118,7 @@ async def interrupted_change(server: Server, shell: FaultyShell) -> Path:
     """A change whose cockpit and guard are gone, like after a restart of the host."""
     shell.cut_before.update(range(7, 1000))
     with pytest.raises(ChangeFailed):
-        await Tuner(patience=Timeouts(reach=0.05)).apply(shell, "web1", [(server.keep_alive(), "Off")])
+        await Tuner(timeouts=Timeouts(reach=0.05)).apply(shell, "web1", [(server.keep_alive(), "Off")])
     shell.cut_before.clear()
     (change,) = server.changes()
     guard = int((change / "pid").read_text().partition(":")[0])

@@ -62,7 +62,7 @@ async def test_value_may_become_active_after_reload(knob: Knob, server: Server, 
 
 async def test_ignored_value_is_rolled_back(knob: Knob, shell: FaultyShell) -> None:
     with pytest.raises(ChangeRolledBack, match="workers: it is still 2: the host ignored 8"):
-        await Tuner(patience=Timeouts(effect=0.5)).apply(shell, "web1", [(with_commands(knob, reload="true"), "8")])
+        await Tuner(timeouts=Timeouts(effect=0.5)).apply(shell, "web1", [(with_commands(knob, reload="true"), "8")])
     assert text_of(knob) == TEXT
 
 

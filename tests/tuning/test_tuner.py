@@ -175,7 +175,7 @@ async def test_reload_failing_after_rollback_is_reported(server: Server, shell: 
 
 
 async def test_hung_command_times_out(server: Server, shell: FaultyShell) -> None:
-    tuner = Tuner(patience=Timeouts(command=0.2))
+    tuner = Tuner(timeouts=Timeouts(command=0.2))
     with pytest.raises(ChangeRolledBack, match=r"sleep 1000 failed: it did not end within 0\.2 s; rolled back"):
         await tuner.apply(shell, "web1", [(server.keep_alive(test="sleep 1000"), "Off")])
     assert server.bytes() == ORIGINAL

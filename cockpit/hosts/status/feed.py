@@ -23,7 +23,7 @@ from cockpit.servers.status import NotThePageError, PageMetrics, bounded
 
 # Minimum interval (s) between two requests, and timeout (s) of a response.
 PACE = 1.0
-PATIENCE = 5.0
+TIMEOUT = 5.0
 
 
 class PageFeed:
@@ -61,8 +61,8 @@ async def read_page(shell: Shell, page: StatusPage, tls: ssl.SSLContext | None =
     """Request a page and return its metrics. Raises HostError with the cause and the fix."""
     if page.url.startswith("unix:"):
         path, kind = page.url.removeprefix("unix:"), STATUS_PAGES[page.kind]
-        return parse_page(page.kind, await ask_socket(shell, path, kind.command, PATIENCE, kind.program))
-    fetched = await fetch(shell, page.url, page.auth, PATIENCE, tls)
+        return parse_page(page.kind, await ask_socket(shell, path, kind.command, TIMEOUT, kind.program))
+    fetched = await fetch(shell, page.url, page.auth, TIMEOUT, tls)
     if fetched.status != 200:
         raise HostError(_refused(page, fetched))
     return parse_page(page.kind, fetched.body)

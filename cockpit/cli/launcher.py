@@ -1,4 +1,4 @@
-"""Crew of a session: its load workers on the profile's generators or in a cluster."""
+"""Launcher of a session: its load workers on the profile's generators or in a cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def crew_of(profile: Profile, ssh_config: Path | None) -> AsyncIterator[WorkerLauncher | None]:
+async def launcher_of(profile: Profile, ssh_config: Path | None) -> AsyncIterator[WorkerLauncher | None]:
     """Start the generators of a profile, or join its cluster; yield None for a profile without them.
 
     Everything started is stopped at the end of the block. Raises UsageError, HostError.
@@ -36,9 +36,9 @@ async def crew_of(profile: Profile, ssh_config: Path | None) -> AsyncIterator[Wo
 
     if profile.cluster:
         print(f"joining {profile.cluster}", file=sys.stderr)
-        async with DaskLauncher(profile.cluster) as crew:
-            print(f"generators: {', '.join(crew.names)}", file=sys.stderr)
-            yield crew
+        async with DaskLauncher(profile.cluster) as launcher:
+            print(f"generators: {', '.join(launcher.names)}", file=sys.stderr)
+            yield launcher
         return
     async with AsyncExitStack() as stack:
         cluster = await _start(stack, profile.generators, ssh_config)
