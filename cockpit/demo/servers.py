@@ -19,7 +19,7 @@ from cockpit.demo.webconfig import SERVER_LIMIT
 from cockpit.model.errors import UnreachableError
 
 _START_WITHIN = 30.0  # seconds
-_END_WITHIN = 15.0  # seconds; the keeper itself gives the servers less
+_END_WITHIN = 15.0  # seconds; the supervisor itself gives the servers less
 
 # Minimum and maximum of each knob.
 _KNOBS: dict[str, tuple[int, int | None]] = {
@@ -35,9 +35,9 @@ class DemoError(UnreachableError):
 
 
 class DemoServers:
-    """Both servers, running inside of `async with DemoWorld() as world:`; nothing remains afterwards.
+    """Both servers, running inside of `async with DemoServers() as world:`; nothing remains afterwards.
 
-    A separate process (keeper.py) runs them and cleans up however this process ends. Entering raises DemoError. The
+    A separate process (supervisor.py) runs them and cleans up however this process ends. Entering raises DemoError. The
     attributes are set on entry.
     """
 
@@ -48,10 +48,10 @@ class DemoServers:
     error_log: Path
 
     def __init__(self) -> None:
-        self._keeper: Process | None = None
+        self._supervisor: Process | None = None
 
     async def __aenter__(self) -> Self:
-        self._keeper = await asyncio.create_subprocess_exec(
+        self._supervisor = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "cockpit.demo.supervisor",
@@ -63,7 +63,7 @@ class DemoServers:
             start_new_session=True,  # Ctrl-C is handled by cockpit, which then ends the demo
         )
         try:
-            started = await self._first_line(self._keeper)
+            started = await self._first_line(self._supervisor)
         except BaseException:
             await self._end()
             raise
@@ -93,36 +93,36 @@ class DemoServers:
             parts.append(block if most is None else f"{block}max = {most}\n")
         return "\n".join([*parts, _CHECK])
 
-    async def _first_line(self, keeper: Process) -> dict[str, str]:
-        assert keeper.stdout and keeper.stderr
+    async def _first_line(self, supervisor: Process) -> dict[str, str]:
+        assert supervisor.stdout and supervisor.stderr
         try:
             async with asyncio.timeout(_START_WITHIN):
-                line = await keeper.stdout.readline()
+                line = await supervisor.stdout.readline()
         except TimeoutError:
             raise DemoError(f"the demo's servers were not ready within {_START_WITHIN:.0f} s; try again") from None
         if not line:
-            lines = (await keeper.stderr.read()).decode(errors="replace").strip().splitlines()
-            raise DemoError(f"the demo could not be started: {lines[-1] if lines else 'its keeper exited at once'}")
+            lines = (await supervisor.stderr.read()).decode(errors="replace").strip().splitlines()
+            raise DemoError(f"the demo could not be started: {lines[-1] if lines else 'its supervisor exited at once'}")
         started: dict[str, str] = json.loads(line)
         if "error" in started:
             raise DemoError(f"the demo could not be started: {started['error']}")
         return started
 
     async def _end(self) -> None:
-        """Close the keeper's input and wait until it has cleaned up."""
-        keeper, self._keeper = self._keeper, None
-        if keeper is None:
+        """Close the supervisor's input and wait until it has cleaned up."""
+        supervisor, self._supervisor = self._supervisor, None
+        if supervisor is None:
             return
-        assert keeper.stdin and keeper.stdout
-        keeper.stdin.close()
+        assert supervisor.stdin and supervisor.stdout
+        supervisor.stdin.close()
         try:
             async with asyncio.timeout(_END_WITHIN):
-                await keeper.wait()
+                await supervisor.wait()
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
-                keeper.kill()  # both servers exit with their parent
-            await keeper.wait()
-        if hasattr(self, "directory"):  # in case the keeper was killed
+                supervisor.kill()  # both servers exit with their parent
+            await supervisor.wait()
+        if hasattr(self, "directory"):  # in case the supervisor was killed
             shutil.rmtree(self.directory, ignore_errors=True)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from cockpit.demo import kernel
 from cockpit.demo.layout import DemoFiles
 
-NAME = "demo-keeper"
+NAME = "demo-supervisor"
 
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _PATIENCE = 5.0  # seconds for the servers to exit
@@ -129,18 +129,18 @@ def main() -> int:
     kernel.set_name(NAME)
     kernel.adopt_orphans()
     layout = DemoFiles(Path(tempfile.mkdtemp(prefix="cockpit-demo-")).resolve())
-    keeper = DemoSupervisor(layout)
+    supervisor = DemoSupervisor(layout)
     try:
-        url = keeper.start()
+        url = supervisor.start()
         _print({"directory": str(layout.directory), "url": url})
-        keeper.watch()
+        supervisor.watch()
         return 0
     except (_CannotStart, OSError) as error:
         _print({"error": str(error)})
         return 1
     finally:
         try:
-            keeper.end()
+            supervisor.end()
         finally:
             shutil.rmtree(layout.directory, ignore_errors=True)
 

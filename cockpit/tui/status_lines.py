@@ -186,7 +186,7 @@ _MAX_LOSSES = 3  # lines
 
 
 class DamageLines(Lines):
-    DEFAULT_CSS = "Losses { height: 0; padding: 0 1; }"
+    DEFAULT_CSS = "DamageLines { height: 0; padding: 0 1; }"
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         return loss_lines(context.damaged)

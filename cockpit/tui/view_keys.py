@@ -170,7 +170,7 @@ class ViewKeys(Screen[None]):
         else:
             self._over_time(cursor.placed_at, t)
 
-    def on_chart_pointed(self, event: cursor.Chart.Clicked) -> None:
+    def on_chart_clicked(self, event: cursor.Chart.Clicked) -> None:
         self._over_time(cursor.placed_at, event.t)
 
     def _over_time(self, change: Callable[..., View], *more: float) -> None:
@@ -261,7 +261,7 @@ class ViewKeys(Screen[None]):
         """Press a key, as a click on its name does."""
         self.app.simulate_key(key)
 
-    def on_position_sought(self, event: Position.Clicked) -> None:
+    def on_position_clicked(self, event: Position.Clicked) -> None:
         self._jump(event.t)
 
     def action_room(self) -> None:

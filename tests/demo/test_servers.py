@@ -26,10 +26,10 @@ from tests.processes import family, newer_children
 OWNER = """
 import asyncio, json, signal, asyncssh
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from cockpit.demo.servers import DemoWorld
+from cockpit.demo.servers import DemoServers
 
 async def main():
-    async with DemoWorld() as world:
+    async with DemoServers() as world:
         async with asyncssh.connect("demo", config=[str(world.ssh_config)]) as connection:
             background = await connection.run("setsid nohup sleep 600 >/dev/null 2>&1 </dev/null & echo $!")
             foreground = await connection.create_process("echo $$; exec sleep 600")
@@ -48,21 +48,21 @@ def fetch(url: str) -> bytes:
 
 
 @asynccontextmanager
-async def world_with_keeper() -> AsyncIterator[tuple[DemoServers, psutil.Process]]:
-    """Enter a world; yield it with its keeper process."""
+async def servers_with_supervisor() -> AsyncIterator[tuple[DemoServers, psutil.Process]]:
+    """Enter a world; yield it with its supervisor process."""
     started = newer_children()
     async with DemoServers() as world:
-        [keeper] = started()
-        yield world, keeper
+        [supervisor] = started()
+        yield world, supervisor
 
 
 async def test_world_contains_server_and_is_removed() -> None:
-    async with world_with_keeper() as (world, keeper):
+    async with servers_with_supervisor() as (world, supervisor):
         assert len(fetch(world.url)) == 92
         assert world.directory.stat().st_mode & 0o777 == 0o700
         for file in (world.config_file, world.ssh_config, world.error_log):
             assert file.parent == world.directory and file.is_file()
-        pids = [process.pid for process in family(keeper)]
+        pids = [process.pid for process in family(supervisor)]
         assert len(pids) >= 3 + 5
     assert not world.directory.exists()
     assert all(is_gone(pid) for pid in pids)
@@ -123,19 +123,19 @@ def test_nothing_remains_after_signal_to_owner(name: str) -> None:
 
 
 async def test_world_is_removed_after_servers_are_killed() -> None:
-    async with world_with_keeper() as (world, keeper):
-        pids = [child.pid for child in keeper.children(recursive=True)]
-        for server in keeper.children():
+    async with servers_with_supervisor() as (world, supervisor):
+        pids = [child.pid for child in supervisor.children(recursive=True)]
+        for server in supervisor.children():
             server.kill()
         wait_until(lambda: all(is_gone(pid) for pid in pids), "the end of both servers and their children")
     assert not world.directory.exists()
-    assert is_gone(keeper.pid)
+    assert is_gone(supervisor.pid)
 
 
 async def test_killed_keeper_ends_servers() -> None:
-    async with world_with_keeper() as (world, keeper):
-        pids = [child.pid for child in keeper.children(recursive=True)]
-        keeper.kill()
+    async with servers_with_supervisor() as (world, supervisor):
+        pids = [child.pid for child in supervisor.children(recursive=True)]
+        supervisor.kill()
         wait_until(lambda: all(is_gone(pid) for pid in pids), "the end of both servers and their children")
     assert not world.directory.exists()
 

@@ -133,7 +133,7 @@ ROWS = (
     Row("CockpitBase", "f1 question_mark T ctrl+z ctrl+q ctrl+c", app="start"),
     Row("ViewKeys", "e i l A"),
     Row("ViewKeys", "o", before="i"),
-    Row("PickScreen", "escape l q", before="l"),
+    Row("ChoiceScreen", "escape l q", before="l"),
     Row("MainScreen", "T t v c r x L ctrl+u equals_sign up question_mark q"),
     Row("MainScreen", "b down escape", before="up"),
     Row("ViewKeys", "tab shift+tab p d D enter w a f slash s S z"),
@@ -142,20 +142,20 @@ ROWS = (
     Row("TuningScreen", "escape up down tab shift+tab ctrl+g ctrl+y ctrl+r ctrl+u", prepare=open_tuning_panel),
     Row("TuningScreen", "ctrl+f ctrl+s", prepare=type_value),
     Row("CheckScreen", "escape q x", before="x"),
-    Row("BoardScreen", "escape q A", prepare=push_board),
+    Row("EvaluationsScreen", "escape q A", prepare=push_board),
     Row("KnobsScreen", "escape q", prepare=push_knobs),
     Row("Checklist", "space enter", prepare=push_knobs),
     Row("ConfirmScreen", "y enter escape q", prepare=push_question),
     Row("AutopilotScreen", "P K F", prepare=push_search),
     Row("GeneratorScreen", "escape q L", prepare=push_generators),
     Row("LoadForm", "escape enter up down", before="equals_sign"),
-    Row("Toggle", "space", before="equals_sign down down down down"),
+    Row("CheckBox", "space", before="equals_sign down down down down"),
     Row("ConfirmScreen", "enter escape", before="ctrl+u"),
     Row("CompareScreen", "left b escape c q enter", before="c"),
     Row("CompareScreen", "right", before="c left"),
     Row("HelpScreen", "escape question_mark q enter", before="question_mark"),
-    Row("OneLine", "escape", before="m"),
-    Row("AskingScreen", "escape", prepare=push_asking),
+    Row("TextDialog", "escape", before="m"),
+    Row("HostPromptScreen", "escape", prepare=push_asking),
     Row("TrustScreen", "y escape q", prepare=push_trust),
     Row("StartScreen", "slash n u j h E delete tab R question_mark q", app="start"),
     Row("DoctorScreen", "escape q h enter", before="end h", app="start"),
@@ -163,7 +163,7 @@ ROWS = (
     Row("NewProfileScreen", "enter", prepare=open_profile_form, app="start"),
     Row("_Page", "escape down", prepare=open_profile_form, app="start"),
     Row("_Page", "up", prepare=focus_second_field, app="start"),
-    Row("FoundScreen", "enter", prepare=focus_file_field, app="start"),
+    Row("FoundServersScreen", "enter", prepare=focus_file_field, app="start"),
     Row("Checklist", "space enter", prepare=focus_checklist, app="start"),
 )
 # Keys that a screen handles without a binding, so that keys in quick succession keep their order.
@@ -193,7 +193,7 @@ def bound_keys() -> dict[str, set[str]]:
 
 
 # Widgets that repeat bindings of their screen.
-REPEATED = {"Field", "Value"}
+REPEATED = {"ValueInput", "ReadOnlyValue"}
 # Bindings that do not change the screen; test_screen_diff tests that ctrl+l redraws it.
 INVISIBLE = {"CockpitBase": {"ctrl+l"}}
 

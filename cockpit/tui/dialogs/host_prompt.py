@@ -33,7 +33,7 @@ class HostPromptScreen(Dialog[None]):
     """A host's prompt. Escape declines. The dialog closes when the host no longer waits for an answer."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding(DialogKey.CLOSE.key, "refuse", "no")]
-    DEFAULT_CSS = "AskingScreen > Vertical { width: 76; border: solid $cockpit-warn; }"
+    DEFAULT_CSS = "HostPromptScreen > Vertical { width: 76; border: solid $cockpit-warn; }"
 
     def __init__(self, pending: Callable[[], Question | None], question: Question) -> None:
         super().__init__()

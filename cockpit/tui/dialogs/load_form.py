@@ -37,8 +37,8 @@ class CheckBox(Static, can_focus=True):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding(DialogKey.SELECT.key, "turn", "on or off")]
     DEFAULT_CSS = """
-    Toggle { height: 1; width: 1fr; }
-    Toggle:focus { background: $cockpit-band; }
+    CheckBox { height: 1; width: 1fr; }
+    CheckBox:focus { background: $cockpit-band; }
     """
 
     class Changed(Message):
@@ -114,7 +114,7 @@ class LoadForm(Dialog[LoadPlan | None]):
     def on_input_changed(self, event: Input.Changed) -> None:
         self._check()
 
-    def on_toggle_turned(self, event: CheckBox.Changed) -> None:
+    def on_check_box_changed(self, event: CheckBox.Changed) -> None:
         self._check()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

@@ -158,10 +158,10 @@ class ChoiceScreen(Dialog[int | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [close_binding(ViewKey.MARKERS)]
     DEFAULT_CSS = """
-    PickScreen > Vertical { width: 50; }
-    PickScreen OptionList { height: auto; max-height: 14; background: $surface; }
-    PickScreen.-wide > Vertical { width: 100; }
-    PickScreen.-wide OptionList { max-height: 20; }
+    ChoiceScreen > Vertical { width: 50; }
+    ChoiceScreen OptionList { height: auto; max-height: 14; background: $surface; }
+    ChoiceScreen.-wide > Vertical { width: 100; }
+    ChoiceScreen.-wide OptionList { max-height: 20; }
     """
 
     def __init__(

@@ -198,7 +198,7 @@ class FoundServersScreen(_Page):
     """Page 2: found servers, settings to tune, preview of the file. Ends with the path of the file, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "go", "write it")]
-    DEFAULT_CSS = f"""FoundScreen {{ background: $background; {_STYLE}
+    DEFAULT_CSS = f"""FoundServersScreen {{ background: $background; {_STYLE}
     #found {{ height: auto; max-height: 6; }}
     #knobs {{ height: auto; max-height: 12; }}
     #preview {{ height: 1fr; min-height: 3; border-left: solid $cockpit-rule; padding: 0 1; margin-top: 1; }}

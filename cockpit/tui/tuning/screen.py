@@ -127,7 +127,7 @@ class TuningScreen(Dialog[None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.action_apply()
 
-    def on_field_picking(self, event: ValueInput.Picking) -> None:
+    def on_value_input_picking(self, event: ValueInput.Picking) -> None:
         field, known = event.field, self.session.shown.knobs.get(event.field.knob.name)
         choices, active = field.knob.choices, known.value if known else None
 

@@ -40,7 +40,7 @@ TuningScreen KnobRow { height: 1; }
 TuningScreen .name { width: 3fr; height: 1; text-overflow: ellipsis; text-wrap: nowrap; }
 TuningScreen .value { width: 2fr; height: 1; text-overflow: ellipsis; text-wrap: nowrap; padding: 0 1; }
 TuningScreen .cost { width: 10; height: 1; color: $cockpit-dim; }
-TuningScreen Value:focus { text-style: reverse; }
+TuningScreen ReadOnlyValue:focus { text-style: reverse; }
 TuningScreen Input, TuningScreen .entry { width: 3fr; }
 TuningScreen Input:focus { background: $cockpit-band; }
 TuningScreen #details { height: 4; color: $cockpit-dim; text-wrap: nowrap; text-overflow: ellipsis; }
