@@ -170,7 +170,7 @@ class ViewKeys(Screen[None]):
         else:
             self._over_time(cursor.placed_at, t)
 
-    def on_chart_clicked(self, event: cursor.Chart.Clicked) -> None:
+    def on_chart_time_selected(self, event: cursor.Chart.TimeSelected) -> None:
         self._over_time(cursor.placed_at, event.t)
 
     def _over_time(self, change: Callable[..., View], *more: float) -> None:

@@ -72,7 +72,7 @@ async def read_events(process: asyncio.subprocess.Process, is_last: Callable[[An
 async def test_suspend_is_reported_as_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     """During suspend the session's clock stops; only the boot clock continues."""
     asleep = 0.0
-    monkeypatch.setattr("cockpit.hosts.pauses.slept", lambda: asleep)
+    monkeypatch.setattr("cockpit.hosts.pauses.suspended_seconds", lambda: asleep)
     monkeypatch.setattr("cockpit.hosts.feed.OVERDUE", 30.0)
     monkeypatch.setattr("cockpit.hosts.pauses.WORTH_SAYING", 600.0)
     async with watching(HostConfig(name="here", interval=0.05)) as watch:
@@ -88,7 +88,7 @@ async def test_suspend_is_reported_as_gap(monkeypatch: pytest.MonkeyPatch) -> No
 def test_short_pauses_are_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr("cockpit.hosts.pauses.time.monotonic", lambda: now)
-    monkeypatch.setattr("cockpit.hosts.pauses.slept", lambda: 0.0)
+    monkeypatch.setattr("cockpit.hosts.pauses.suspended_seconds", lambda: 0.0)
     detector = PauseDetector(1.0)
     now += 3.9
     assert detector.paused_seconds() == 0.0

@@ -22,7 +22,7 @@ from cockpit.tui.terminal.styled_line import Line, Piece
 class Chart(Lines):
     """Base of the charts over time; `window` is the drawn part of the session, None if nothing is drawn."""
 
-    class Clicked(Message):
+    class TimeSelected(Message):
         """A click on an instant (session seconds)."""
 
         def __init__(self, t: float) -> None:
@@ -34,7 +34,7 @@ class Chart(Lines):
     def on_click(self, event: Click) -> None:
         cell = event.x - AXIS - 1
         if self.window is not None and 0 <= cell < self.window.cells:
-            self.post_message(self.Clicked(self.window.instant(cell)))
+            self.post_message(self.TimeSelected(self.window.instant(cell)))
 
 
 # Seconds during which the text of a new marker is shown.
