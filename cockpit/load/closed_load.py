@@ -62,9 +62,9 @@ class ClosedLoad(Engine):
             self._set_concurrency(concurrency, monotonic())
             self._due = 0.0
 
-    def redeal(self, place: int, workers: int, more: int) -> None:
+    def reassign(self, place: int, workers: int, more: int) -> None:
         # A worker that is already sending its last requests takes no more.
-        super().redeal(place, workers, 0 if self.exhausted else more)
+        super().reassign(place, workers, 0 if self.exhausted else more)
 
     def _set_load(self, phase: Phase) -> None:
         self._set_concurrency(self.own(phase.concurrency), phase.start)

@@ -109,7 +109,7 @@ class Engine:
         """Change the load: the connections of this worker, or the rate of all workers together (arrivals/s)."""
         raise NotImplementedError
 
-    def redeal(self, place: int, workers: int, more: int) -> None:
+    def reassign(self, place: int, workers: int, more: int) -> None:
         """Take the share of worker `place` of `workers` from now on, and `more` further requests."""
         self._place, self._workers = place, workers
         if more and self.reason != "stopped":

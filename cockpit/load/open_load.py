@@ -96,11 +96,11 @@ class OpenLoad(Engine):
             self._arrivals.set_rate(now, rate)
             self._due = 0.0
 
-    def redeal(self, place: int, workers: int, more: int) -> None:
+    def reassign(self, place: int, workers: int, more: int) -> None:
         self._catch_up(min(monotonic(), self._end_time, self._next_phase))
         if isinstance(self._arrivals, Arrivals):
             self._arrivals.share(workers)
-        super().redeal(place, workers, more)
+        super().reassign(place, workers, more)
         self._max_in_flight = self.own(self.assignment.plan.max_in_flight)
 
     def _set_load(self, phase: Phase) -> None:

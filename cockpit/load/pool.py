@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from cockpit.load import limits, preflight, protocol
 from cockpit.load.log_reader import read_log
-from cockpit.load.protocol import Adjust, Assignment, Done, Extend, Redeal, Start, Stop
+from cockpit.load.protocol import Adjust, Assignment, Done, Extend, Reassign, Start, Stop
 from cockpit.load.workers import LocalLauncher, WorkerHandle, WorkerLauncher
 from cockpit.model import events
 from cockpit.model.clock import Clock
@@ -142,7 +142,7 @@ class LoadRun:
         self._assigned[lost] -= rest
         for place, (worker, more) in enumerate(zip(remaining, protocol.share(rest, [1] * len(remaining)), strict=True)):
             self._assigned[worker.assignment.worker] += more
-            worker.send(Redeal(place, len(remaining), more))
+            worker.send(Reassign(place, len(remaining), more))
         if not self.plan.stages:
             self._distribute()
 

@@ -53,7 +53,7 @@ class Adjust(msgspec.Struct, frozen=True, tag_field="command", tag="adjust"):
     rate: float | None = None
 
 
-class Redeal(msgspec.Struct, frozen=True, tag_field="command", tag="redeal"):
+class Reassign(msgspec.Struct, frozen=True, tag_field="command", tag="reassign"):
     """Take over from lost workers: run the share of worker `place` of `workers`, and `more` further requests."""
 
     place: int
@@ -71,7 +71,7 @@ class Stop(msgspec.Struct, frozen=True, tag_field="command", tag="stop"):
     """End the run: abandon the requests in flight."""
 
 
-Command = Start | Adjust | Redeal | Extend | Stop
+Command = Start | Adjust | Reassign | Extend | Stop
 
 
 class Ready(msgspec.Struct, frozen=True, tag_field="say", tag="ready"):

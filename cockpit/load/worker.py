@@ -27,7 +27,7 @@ from cockpit.load.protocol import (
     Done,
     Extend,
     Ready,
-    Redeal,
+    Reassign,
     Start,
     Stop,
     connections_of,
@@ -115,9 +115,9 @@ class LoadWorker:
             elif isinstance(command, Adjust):
                 raise_file_limit(command.concurrency or 0)
                 self._engine.adjust(command.concurrency, command.rate)
-            elif isinstance(command, Redeal):
+            elif isinstance(command, Reassign):
                 raise_file_limit(most_connections(self._engine.assignment.plan))
-                self._engine.redeal(command.place, command.workers, command.more)
+                self._engine.reassign(command.place, command.workers, command.more)
             elif isinstance(command, Extend):
                 self._engine.extend(command.until)
 

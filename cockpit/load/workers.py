@@ -13,14 +13,14 @@ from typing import Any, Protocol
 
 from cockpit.load import protocol
 from cockpit.load.limits import Capacity, capacity_here
-from cockpit.load.protocol import Adjust, Assignment, Done, Extend, Ready, Redeal, Start, Stop
+from cockpit.load.protocol import Adjust, Assignment, Done, Extend, Ready, Reassign, Start, Stop
 from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError
 from cockpit.model.events import AnyEvent, Tick
 
 # Returns the assignments of a run for a number of machines; each machine has the plan's number of workers.
 Assigned = Callable[[int], list[Assignment]]
-Message = Assignment | Start | Adjust | Redeal | Extend | Stop
+Message = Assignment | Start | Adjust | Reassign | Extend | Stop
 
 # Maximum length of a line (bytes), far above a tick with all histogram buckets in use.
 LINE_LIMIT = 32 * 1024 * 1024

@@ -3,17 +3,17 @@
 CockpitError
 ├── UsageError (2)            an invalid flag, expression or value
 │   ├── ProfileError          an invalid profile
-│   │   └── NoProfile         an unknown profile
+│   │   └── UnknownProfile    an unknown profile
 │   └── RecordingError        a recording that cannot be written or read
-├── OutOfReach (3)            target or host unreachable
+├── UnreachableError (3)      target or host unreachable
 │   ├── TargetError           the load's target
 │   └── HostError             a host or generator
 │       ├── NotInstalled      no cockpit on a generator, or another version
 │       ├── HostKeyUnknown    host key not in known_hosts
 │       ├── HostKeyChanged    host key differs from known_hosts
 │       └── AuthRefused       all keys refused
-│           └── Unanswered    a passphrase or password may be accepted
-├── ChangeUndone (5)          a change that was rolled back, with the reason
+│           └── CredentialsRequired  a passphrase or password may be accepted
+├── ChangeRolledBack (5)      a change that was rolled back, with the reason
 └── ChangeRefused (5)         a change that was not started
 """
 

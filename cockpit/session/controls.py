@@ -176,7 +176,7 @@ class Tuning(Protocol):
         """Return the effects of `apply`, one per host, without a change. Raises ChangeRefused, HostError."""
 
     async def apply(self, values: Mapping[str, str], confirm_within: float | None = None) -> object:
-        """Apply values (knob name -> value), one change per host. Raises ChangeUndone, ChangeRefused, HostError.
+        """Apply values (knob name -> value), one change per host. Raises ChangeRolledBack, ChangeRefused, HostError.
 
         With `confirm_within` (s), a change is rolled back unless `confirm` is called within that time after it becomes
         active.
@@ -206,7 +206,7 @@ class Tuning(Protocol):
         """Compare the active values with `values` in rounds; without values, the two sides of the last active change.
 
         The current run continues, or a new run starts. If the rounds are interrupted, the values from their start are
-        activated again. Raises ChangeUndone, ChangeRefused, HostError, TargetError.
+        activated again. Raises ChangeRolledBack, ChangeRefused, HostError, TargetError.
         """
 
     def stop_rounds(self) -> None:

@@ -196,7 +196,7 @@ class LiveTuning:
             await self._changes.undo(change)
 
     async def undo_past(self, host: str, past: HistoryEntry) -> AppliedChange:
-        """Undo an applied change of the host's history. Raises ChangeUndone, ChangeRefused, HostError."""
+        """Undo an applied change of the host's history. Raises ChangeRolledBack, ChangeRefused, HostError."""
         async with self._turn():
             return await self._changes.undo_past(host, past)
 

@@ -129,7 +129,7 @@ _UNDER_WAY = (HistoryState.UNDER_WAY, HistoryState.ROLLING_BACK)
 async def restore_settings(folder: Path, journal: Journal, recording: Path) -> Journal:
     """Restore every knob's original value, run the actions for the end of the study, and update the journal.
 
-    Raises HostError, ChangeRefused, ChangeUndone; the journal is then unchanged.
+    Raises HostError, ChangeRefused, ChangeRolledBack; the journal is then unchanged.
     """
     if not journal.touched:
         return journal

@@ -151,7 +151,7 @@ class Runner:
     async def run(self) -> None:
         """Run all remaining steps; restore the knobs in any case before returning or raising.
 
-        Raises TargetError, HostError, ChangeRefused, ChangeUndone; completed steps stay done.
+        Raises TargetError, HostError, ChangeRefused, ChangeRolledBack; completed steps stay done.
         """
         await self._live.hosts_read()
         self._write(self.journal)

@@ -35,7 +35,7 @@ from cockpit.tuning.rollback import undo
 async def carry_out(shell: Remote, plan: Plan, options: ChangeOptions) -> AppliedChange:
     """Make the plan active.
 
-    Raises ChangeRefused (nothing touched), ChangeUndone (rolled back), ChangeFailed (not rolled back completely),
+    Raises ChangeRefused (nothing touched), ChangeRolledBack (rolled back), ChangeFailed (not rolled back completely),
     HostError (connection lost before anything was touched).
     """
     if not plan.replacements and not plan.switches and not plan.undoes:

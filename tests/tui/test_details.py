@@ -52,11 +52,11 @@ def test_core_table_has_sar_columns_and_total_first() -> None:
 
 
 def test_core_table_scrolls_and_shows_visible_range() -> None:
-    context = with_host(detail_context("cores", entered=True, scroll=40), "web1", cores=(HALF,) * 64)
+    context = with_host(detail_context("cores", list_entered=True, scroll=40), "web1", cores=(HALF,) * 64)
     lines = detail(context, height=11)
     assert "41–50 of 65" in lines[0]
     assert lines[1].split()[0] == "39", "the first row is the total"
-    beyond = with_host(detail_context("cores", entered=True, scroll=400), "web1", cores=(HALF,) * 64)
+    beyond = with_host(detail_context("cores", list_entered=True, scroll=400), "web1", cores=(HALF,) * 64)
     assert detail(beyond, height=11)[-1].split()[0] == "63"
 
 

@@ -22,7 +22,7 @@ TRIAL = """
 import asyncio
 from cockpit.tui.dialogs.help import HelpScreen, help_entries
 from cockpit.tui.footer import Footer
-from cockpit.tui.hints import _HINTS, of_change
+from cockpit.tui.hints import _HINTS, change_hint
 from cockpit.tui.palette import commands_of
 from cockpit.tui.runs.compare import CompareScreen
 from cockpit.tui.runs.table import Runs
@@ -48,7 +48,7 @@ async def trial():
         await press(pilot, "Q")
         await until(pilot, lambda: len(pilot.app.screen_stack) == 1)
     context = context_of(changed_under_load())
-    print("HINTS", of_change(context), [hint.words for hint in _HINTS])
+    print("HINTS", change_hint(context), [hint.words for hint in _HINTS])
     print("TIPS", _PANES)
 
 

@@ -31,9 +31,9 @@ def test_sort_order_is_marked_in_column_and_reversible() -> None:
         for width in (49, 110):
             head = detail(context_of(Scenario().events(30.6), order=order), width)[0]
             assert sign in head, "the sorted column is shown at any width"
-        turned = detail(context_of(Scenario().events(30.6), order=order, turned=True))[0]
+        turned = detail(context_of(Scenario().events(30.6), order=order, reverse_order=True))[0]
         assert {"▴": "▾", "▾": "▴"}[sign[0]] + sign[1:] in turned
-    assert processes(turned=True) == processes()[::-1]
+    assert processes(reverse_order=True) == processes()[::-1]
     assert processes(order="age")[0] == processes()[0], "the parent is the oldest"
 
 

@@ -41,7 +41,7 @@ class CheckBox(Static, can_focus=True):
     CheckBox:focus { background: $cockpit-band; }
     """
 
-    class Changed(Message):
+    class Toggled(Message):
         """The value changed."""
 
     def __init__(self, on: bool) -> None:
@@ -55,7 +55,7 @@ class CheckBox(Static, can_focus=True):
         """Switch the value on or off."""
         self.on = not self.on
         self.refresh()
-        self.post_message(self.Changed())
+        self.post_message(self.Toggled())
 
     def on_click(self) -> None:
         self.focus()
@@ -114,7 +114,7 @@ class LoadForm(Dialog[LoadPlan | None]):
     def on_input_changed(self, event: Input.Changed) -> None:
         self._check()
 
-    def on_check_box_changed(self, event: CheckBox.Changed) -> None:
+    def on_check_box_toggled(self, event: CheckBox.Toggled) -> None:
         self._check()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
