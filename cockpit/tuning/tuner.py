@@ -33,8 +33,8 @@ class Tuner:
     `probe` requests the target before and after a change; `who` is recorded on the host. `port_on` returns the target's
     port on a host, None if the target is elsewhere. A change is refused if the server on that port does not read its
     files, or if its reload acts on another server; without `port_on` this is not checked. ChangeRefused and HostError:
-    nothing was touched. ChangeRolledBack: rolled back. ChangeFailed: not rolled back completely; the message has the host's
-    state and the commands to restore it.
+    nothing was touched. ChangeRolledBack: rolled back. ChangeFailed: not rolled back completely; the message has the
+    host's state and the commands to restore it.
     """
 
     def __init__(
