@@ -300,7 +300,7 @@ async def test_h_runs_doctor_on_selected_profile(tmp_path: Path) -> None:
         await pilot.press("h")
         await until(pilot, lambda: isinstance(app.screen, DoctorScreen) and app.screen.over)
         report = str(app.screen.query_one("#text", Static).render())
-        assert "mine reads: " in report
+        assert "mine is valid: " in report
         assert "no such host" in report and "→ is the server up" in report
         # A busy machine adds a note.
         assert report.splitlines()[-1] in ("1 to fix", "1 to fix, 1 note")
