@@ -23,7 +23,7 @@ class Slow:
         self.accepted = 0
         self.closed = False
 
-    async def take(self, state: State) -> None:
+    async def send_new(self, state: State) -> None:
         self.begun.set()
         await asyncio.sleep(0.05)
         self.accepted += 1
