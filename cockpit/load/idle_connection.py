@@ -77,7 +77,7 @@ class RequestLimit(IdleConnection):
         """Return the bytes of the next request."""
         return self._planned_request.replace(LINE_END, _CLOSING, 1) if self._is_last() else self._planned_request
 
-    def rest(self) -> bool:
+    def enter_idle(self) -> bool:
         if self._limit_reached():
             self.close()
         return super().enter_idle()
