@@ -229,4 +229,4 @@ async def test_more_tails_than_the_server_has_channels_for(lab: Lab) -> None:
 
         await session.until(lambda: conditions() == ["ended"] + 9 * ["running"])
         (refused,) = (tail for tail in session.host.tails if tail.condition == "ended")
-    assert refused.detail.endswith("fewer tails, or raise its MaxSessions")
+    assert refused.detail.endswith("use fewer tails or raise MaxSessions")
