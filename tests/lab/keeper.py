@@ -223,11 +223,12 @@ def _pipe(stream: IO[str] | None) -> IO[str]:
 
 def child_of(parent: int) -> int:
     """Return the PID of the only child of a process."""
-    for path in Path("/proc").glob("[0-9]*/stat"):
+    # Not a glob of files in them, which fails if a process ends.
+    for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             # After the command's name, which may contain spaces and brackets: state, parent.
-            if int(path.read_text().rpartition(")")[2].split()[1]) == parent:
-                return int(path.parts[2])
+            if int((process / "stat").read_text().rpartition(")")[2].split()[1]) == parent:
+                return int(process.name)
     raise LabError(f"process {parent} has no child")
 
 

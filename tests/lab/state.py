@@ -152,9 +152,10 @@ def wait_for(condition: Callable[[], bool], seconds: float = DEADLINE) -> bool:
 def _labelled_processes() -> dict[int, set[int]]:
     """Return the processes that see mounts of a lab, with the numbers of these labs."""
     found = {}
-    for path in Path("/proc").glob("[0-9]*/mountinfo"):
+    # Not a glob of files in them, which fails if a process ends.
+    for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # the process has ended
-            numbers = {int(number) for number in LABEL.findall(path.read_text())}
+            numbers = {int(number) for number in LABEL.findall((process / "mountinfo").read_text())}
             if numbers:
-                found[int(path.parts[2])] = numbers
+                found[int(process.name)] = numbers
     return found

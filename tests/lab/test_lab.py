@@ -63,9 +63,9 @@ def is_of_lab(device: str, number: int) -> bool:
 def used_networks() -> set[str]:
     """Return the network namespaces with processes."""
     found = set()
-    for path in Path("/proc").glob("[0-9]*/ns/net"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            found.add(str(path.readlink()))
+            found.add(str((process / "ns/net").readlink()))
         except OSError:
             continue
     return found
