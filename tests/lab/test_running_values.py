@@ -151,7 +151,7 @@ async def test_without_a_log_the_reload_is_not_confirmed(running: Running, shell
     knob = replace((await running.knobs(shell))["server.max-keep-alive-requests"], log="/srv/no-such.log")
     applied = await running.tuner().apply(shell, "here", [(knob, "7")])
     (words,) = applied.notes
-    assert "its reload is not confirmed, because no log of it can be read" in words
+    assert "its reload is not confirmed, because its log cannot be read" in words
 
 
 @kind_of("lighttpd")
