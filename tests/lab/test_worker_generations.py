@@ -109,7 +109,9 @@ async def test_new_neighbour_is_not_successor_of_ended_server(
 
     # The target is on another host: no response shows that the server is gone.
     tuner = Tuner(None, Timeouts(effect=2.0), port_on=lambda host: None)
-    with pytest.raises(ChangeRolledBack, match="the server exited, and no server with the same main configuration file"):
+    with pytest.raises(
+        ChangeRolledBack, match="the server exited, and no server with the same main configuration file"
+    ):
         await tuner.apply(shell, "here", [(knob("nginx", master, "true"), "33")], Meanwhile(replaced_by_third))
     assert master.file.read_bytes() == before
 
