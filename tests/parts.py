@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -73,11 +74,10 @@ def run(*stages: Sequence[Part]) -> int:
 
 
 def _failed_tests() -> list[str]:
-    """Return the tests that failed in the last run of pytest, without the group that each has where tests run in
-    parallel."""
-    return (
-        sorted(name.rpartition("@")[0] for name in json.loads(LAST_FAILED.read_text())) if LAST_FAILED.exists() else []
-    )
+    """Return the tests and files that failed in the last run of pytest, without the `@GROUP` that xdist appends to
+    tests."""
+    names = json.loads(LAST_FAILED.read_text()) if LAST_FAILED.exists() else ()
+    return sorted(re.sub(r"@[^@\]]*$", "", name) for name in names)
 
 
 def _exit_codes(parts: Sequence[Part]) -> Iterator[int]:

@@ -70,6 +70,17 @@ def test_only_failed_tests_run_once_more_and_are_listed(
     assert parts.run((part._replace(command=("false",)),)) == 1
 
 
+def test_file_that_cannot_be_collected_is_named_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = tmp_path / "lastfailed"
+    failed.write_text('{"tests/a.py": true, "tests/b.py::test[x@y]": true, "tests/c.py::test[x@y]@a group/c.py": true}')
+    monkeypatch.setattr(parts, "LAST_FAILED", failed)
+    assert parts.run((parts.Part("tests", ("false",), again=("true",)),)) == 0
+    names = capsys.readouterr().out.splitlines()[-3:]
+    assert names == ["tests/a.py", "tests/b.py::test[x@y]", "tests/c.py::test[x@y]"]
+
+
 def test_failed_round_fails_run_and_lists_tests(capsys: pytest.CaptureFixture[str]) -> None:
     assert busy.run(("sh", "-c", "echo FAILED tests/a.py::test_b - because; exit 1"), 2) == 1
     assert "round 2: FAILED tests/a.py::test_b - because" in capsys.readouterr().out

@@ -34,7 +34,7 @@ TAKES = 0.1
 _STANDARD_ERRORS = 2.0
 # Minimum readings per side.
 _LEAST = 5
-# Host name that stands for the generator's machine.
+# Name of the generator's machine beside the names of hosts.
 GENERATOR = ""
 
 

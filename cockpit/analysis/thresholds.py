@@ -224,7 +224,7 @@ def _is_share(name: str) -> bool:
 
 
 def known_metrics() -> tuple[str, ...]:
-    """Return the names; HOST and NN stand for any host and any percentile."""
+    """Return the names, with HOST for any host and NN for any percentile."""
     latencies = ("pNN", "mean", "max", *(f"{name}.pNN" for name in LATENCIES))
     single = ("disk.DISK.util", "disk.DISK.await", "net.INTERFACE.rxkb")
     return (*_COUNTS, *_TIMES, *latencies, *(f"HOST.{name}" for name in (*HOST_METRICS, *single)))

@@ -134,7 +134,7 @@ class SshShell:
     async def _start(self, interpreter: str) -> _Pipes:
         """Start a process in a new channel.
 
-        dropbear closes a new channel if another process ends before this one has started, so the start is retried.
+        dropbear closes a new channel if another process exits before the program starts; retry the start.
         """
         deadline = monotonic() + _RETRY_TIME
         while True:

@@ -107,7 +107,7 @@ class Attempt:
     settings: SshSettings
     known: KnownHosts
     keys: Keys
-    witness: LoginClient
+    client: LoginClient
     wrong: int = 0
 
 
@@ -115,11 +115,11 @@ async def explain(attempt: Attempt, error: Exception) -> CockpitError:
     """Return the CockpitError for an error of asyncssh during the connect."""
     name, settings = attempt.name, attempt.settings
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
-        return _key_error(name, settings, attempt.known, attempt.witness, error)
+        return _key_error(name, settings, attempt.known, attempt.client, error)
     if was_denied(error):
         return await _auth_error(attempt)
     if isinstance(error, TimeoutError):
-        silence = f"no answer from {settings.where} within {attempt.witness.seconds:.3g} s"
+        silence = f"no answer from {settings.where} within {attempt.client.seconds:.3g} s"
         return HostError(f"{silence}; is it up, and does a firewall allow ssh?", subject=name)
     if isinstance(error, socket.gaierror | UnicodeError):
         why = sanitize((isinstance(error, OSError) and error.strerror) or "invalid name")
@@ -147,16 +147,16 @@ def reason(error: BaseException) -> str:
 
 
 def _key_error(
-    name: str, settings: SshSettings, known: KnownHosts, witness: LoginClient, error: asyncssh.HostKeyNotVerifiable
+    name: str, settings: SshSettings, known: KnownHosts, client: LoginClient, error: asyncssh.HostKeyNotVerifiable
 ) -> HostError:
     files = ", ".join(str(file) for file in known.files if file.is_file()) or "any known_hosts file"
-    if witness.authority:
+    if client.authority:
         return HostKeyUnknown(
-            f"the host certificate of {settings.where} is signed by {_named(witness.authority)}, which is not a"
+            f"the host certificate of {settings.where} is signed by {_named(client.authority)}, which is not a"
             f" @cert-authority in {files}",
             subject=name,
         )
-    shown = witness.shown
+    shown = client.shown
     if shown is None:
         # A revoked key, or a certificate that is expired or for another host.
         return HostKeyChanged(f"the host key of {settings.where} was refused: {reason(error)}", subject=name)
@@ -211,7 +211,7 @@ async def _auth_error(attempt: Attempt) -> AuthRefused:
     refusal += f"; tried {', '.join([*tried, await _agent_keys(settings)])}"
     if keys.broken:
         refusal += f"; invalid key: {', '.join(map(str, keys.broken))}"
-    if attempt.witness.wants_password:
+    if attempt.client.wants_password:
         way_out = "enter it on the screen or install a public key with ssh-copy-id"
         return CredentialsRequired(f"{refusal}. It also accepts a password{wrong}; {way_out}", subject=name)
     way_out = f"Add the public key to {settings.user}'s authorized_keys there, or load another key"

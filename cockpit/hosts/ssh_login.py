@@ -72,22 +72,22 @@ class Login:
             known = await asyncio.to_thread(_known_hosts, self._name, settings)
             keys = await asyncio.to_thread(sort_keys, settings.identities, self._keyring)
             password, self._password = self._password, None
-            witness = LoginClient(CONNECT_TIMEOUT, password, self._prompt_live if self._asker else None)
+            client = LoginClient(CONNECT_TIMEOUT, password, self._prompt_live if self._asker else None)
             try:
-                return await self._try(known, keys, witness)
+                return await self._try(known, keys, client)
             except (asyncssh.Error, asyncssh.KeyImportError, OSError, ValueError) as error:
-                attempt = Attempt(self._name, settings, known, keys, witness)
+                attempt = Attempt(self._name, settings, known, keys, client)
                 if self._asker is None or not await self._prompt(self._asker, attempt, error):
                     raise await explain(replace(attempt, wrong=self._wrong), error) from None
 
-    async def _try(self, known: KnownHosts, keys: Keys, witness: LoginClient) -> asyncssh.SSHClientConnection:
-        witness.seconds = await self._connect_timeout()
+    async def _try(self, known: KnownHosts, keys: Keys, client: LoginClient) -> asyncssh.SSHClientConnection:
+        client.seconds = await self._connect_timeout()
         with NamedTemporaryFile("w", encoding="utf-8", prefix="cockpit-ssh-") as config:
             config.write(self._settings.options.text)
             config.flush()
-            options = _options(self._settings, known, keys, witness, self._tunnel)
+            options = _options(self._settings, known, keys, client, self._tunnel)
             try:
-                async with asyncio.timeout(witness.seconds) as witness.limit:
+                async with asyncio.timeout(client.seconds) as client.limit:
                     return await asyncssh.connect(config=[config.name], **options)
             except UnicodeError:
                 raise
@@ -107,22 +107,22 @@ class Login:
     async def _prompt(self, asker: Prompter, attempt: Attempt, error: Exception) -> bool:
         """Prompt for the missing key or secret; return whether to retry."""
         if isinstance(error, asyncssh.HostKeyNotVerifiable):
-            return await self._prompt_host_key(asker, attempt.known, attempt.witness)
+            return await self._prompt_host_key(asker, attempt.known, attempt.client)
         if not was_denied(error):
             return False
         encrypted = [key.path for key in attempt.keys.locked if key.accepted] or attempt.keys.without_public_key
         for path in encrypted:
             if path not in self._prompted:
                 return await self._prompt_passphrase(asker, path)
-        return attempt.witness.wants_password and await self._prompt_password(asker)
+        return attempt.client.wants_password and await self._prompt_password(asker)
 
-    async def _prompt_host_key(self, asker: Prompter, known: KnownHosts, witness: LoginClient) -> bool:
+    async def _prompt_host_key(self, asker: Prompter, known: KnownHosts, client: LoginClient) -> bool:
         """Prompt for an unknown key. A key that differs from the known one is always refused."""
         file = self._settings.accept_into
-        if file is None or witness.shown is None or known.expected or "host key" in self._prompted:
+        if file is None or client.shown is None or known.expected or "host key" in self._prompted:
             return False
         key = unknown_host_key(
-            self._settings.where, known.lookup, witness.shown, file, self._settings.options.is_on("hashknownhosts")
+            self._settings.where, known.lookup, client.shown, file, self._settings.options.is_on("hashknownhosts")
         )
         if not await asker.trust(self._name, key):
             return False
@@ -178,7 +178,7 @@ def _options(
     settings: SshSettings,
     known: KnownHosts,
     keys: Keys,
-    witness: LoginClient,
+    client: LoginClient,
     tunnel: asyncssh.SSHClientConnection | None,
 ) -> dict[str, Any]:
     """Return the options of asyncssh.connect that take precedence over ssh_config."""
@@ -187,7 +187,7 @@ def _options(
     options: dict[str, Any] = {
         "host": destination.host,
         "tunnel": tunnel,
-        "client_factory": lambda: witness,
+        "client_factory": lambda: client,
         "known_hosts": known.entries,
         "x509_trusted_certs": None,
         "client_keys": [*(str(path) for path in keys.plain), *keys.locked],

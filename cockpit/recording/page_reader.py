@@ -114,7 +114,7 @@ class LazyChunk:
 
 
 def _empty_series(page: EventRange, grown: PageGrowth) -> PageSeries:
-    """Return empty seconds and points in place of those of a damaged page."""
+    """Return empty seconds and points that replace the data of a damaged page."""
     none = MemoryUse(0, 0, 0, 0, 0, 0)
     seconds = tuple(
         LoadSecond(second=int(page.begin) + at, start=page.begin + at, end=page.begin + at)

@@ -228,7 +228,7 @@ def new_line(text: bytes, at: int, before: bytes, after: bytes = b"") -> Inserti
 
 
 def whole_lines(text: bytes, start: int, end: int) -> Span:
-    """Return the span that removes these lines. If the last one has no line end, the preceding one goes with it."""
+    """Return the span that removes these lines, with the line end before them if the last line has none."""
     if end == len(text) and not text.endswith(b"\n"):
         start = len(text[:start].removesuffix(b"\n").removesuffix(b"\r"))
     return start, end

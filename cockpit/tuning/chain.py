@@ -42,7 +42,7 @@ async def follow(
     Raises HostError.
     """
     found: list[Hop] = []
-    doubts: list[str] = []
+    gaps: list[str] = []
     fronts = [(target, f"{target.title} :{port}")]
     for server, front in fronts:
         pattern = UPSTREAMS.get(server.startup.kind) if server.startup else None
@@ -50,22 +50,22 @@ async def follow(
             continue
         if server.startup.uncertainty:
             # The paths of its files are only assumed.
-            doubts.append(f"{server.title}: {server.startup.uncertainty}")
+            gaps.append(f"{server.title}: {server.startup.uncertainty}")
             continue
         read = await configuration(server)
-        doubts += [f"{server.title}: {gap}" for gap in read.read.gaps[:1]]
+        gaps += [f"{server.title}: {gap}" for gap in read.read.gaps[:1]]
         if variable := with_variable(read.text, pattern):
-            doubts.append(f"{server.title} passes requests to {variable}")
+            gaps.append(f"{server.title} passes requests to {variable}")
         for hop in hops(front, upstreams(read.text, pattern), inventory, servers):
             if hop.server is server:
                 continue
             if len(found) >= _MAX_HOPS:
-                doubts.append(f"only the first {_MAX_HOPS} steps were followed")
+                gaps.append(f"only the first {_MAX_HOPS} steps were followed")
                 break
             found.append(hop)
             if hop.server and all(hop.server is not known for known, _ in fronts):
                 fronts.append((hop.server, f"{hop.server.title} {hop.upstream.words}"))
-    return Chain(tuple(found), next(iter(doubts), ""))
+    return Chain(tuple(found), next(iter(gaps), ""))
 
 
 def server_on_port(servers: Sequence[RunningServer], port: int) -> RunningServer | None:

@@ -292,16 +292,18 @@ def _reader(
         return FileReader(
             knobs, file, instance, wrong=f"{sanitize(instance.words, 300)} runs in a container with another {file}"
         )
-    doubt = instance.startup.uncertainty
+    uncertainty = instance.startup.uncertainty
     if len(reading) > 1:
         words = "; ".join(sanitize(each.words, 300) for each in reading)
-        doubt = doubt or f"{len(reading)} running {kind} servers read it: {words}"
+        uncertainty = uncertainty or f"{len(reading)} running {kind} servers read it: {words}"
     if answering.port is not None and not answer and len(able) > 1:
         verb = "is behind" if answering.target else "answers on"
-        doubt = doubt or f"which of {len(able)} running {kind} servers {verb} port {answering.port} is unknown"
+        uncertainty = (
+            uncertainty or f"which of {len(able)} running {kind} servers {verb} port {answering.port} is unknown"
+        )
     name = instance.process.name
     same_named = tuple(one for one in answering.every if one is not instance and one.process.name == name)
-    return FileReader(knobs, file, instance, uncertainty=doubt, same_named=same_named)
+    return FileReader(knobs, file, instance, uncertainty=uncertainty, same_named=same_named)
 
 
 def _where(answering: _Answering, able: Sequence[Instance]) -> str:

@@ -156,8 +156,8 @@ async def without_untrusted(remote: Remote, server: RunningServer) -> RunningSer
     paths = [path for path in dict.fromkeys(named) if path.startswith("/")]
     if not (foreign := await untrusted(remote, paths)):
         return server
-    doubt = f"another user started it and can replace {foreign[0]}: log in as that user"
-    return server._replace(candidates=(), startup=startup._replace(uncertainty=doubt))
+    uncertainty = f"another user started it and can replace {foreign[0]}: log in as that user"
+    return server._replace(candidates=(), startup=startup._replace(uncertainty=uncertainty))
 
 
 def servers_on_port(inventory: Inventory, servers: Sequence[RunningServer], port: int) -> list[RunningServer]:

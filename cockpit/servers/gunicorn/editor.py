@@ -75,7 +75,7 @@ def _assigns(node: ast.AST, name: str) -> bool:
 
 
 def _assignments(module: ast.Module, name: str) -> Iterator[ast.Assign | ast.AnnAssign]:
-    """Yield the assignments at the top level. Raises ConfigError if one has several targets or no value."""
+    """Yield the assignments at the top level. Raises ConfigError for several targets, or if a value is missing."""
     for node in module.body:
         if not _assigns(node, name):
             continue
