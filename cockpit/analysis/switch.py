@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cockpit.analysis.cache import cached_by_value
 from cockpit.analysis.intervals import ALPHA, Floats, Interval, student_quantile
 
 # Blocks in the longest batch (30 s), and minimum blocks per side (25 s).
@@ -142,8 +143,7 @@ def effect_over_time(
     before: Floats, after: Floats, alpha: float = ALPHA, between: int = 0, scale: Scale = unscaled
 ) -> Iterator[tuple[int, Interval]]:
     """Yield, for each test so far, the number of blocks after the switch and the effect."""
-    views = WinsorizedSides.of(scale(before))
-    return over_time(lambda number: test_of(views, after[:number], alpha, between, scale), len(after))
+    return over_time(lambda number: single_test(before, after[:number], alpha, between, scale), len(after))
 
 
 def over_time(test: Callable[[int], Interval], blocks: int) -> Iterator[tuple[int, Interval]]:
@@ -190,22 +190,23 @@ def tentative_effect(before: Floats, after: Floats, scale: Scale = unscaled) -> 
     return Interval.around(float(after.mean() - before.mean()), reach * error)
 
 
+@cached_by_value
 def single_test(
     before: Floats, after: Floats, alpha: float = ALPHA, between: int = 0, scale: Scale = unscaled
 ) -> Interval:
     """Return the interval of a single test; see effect."""
-    return test_of(WinsorizedSides.of(scale(before)), after, alpha, between, scale)
-
-
-def test_of(before: WinsorizedSides, after: Floats, alpha: float, between: int, scale: Scale) -> Interval:
-    """Return the interval of a single test. `before` is scaled already."""
-    whole, up, down = _contrasts(before, WinsorizedSides.of(scale(after)), between)
+    whole, up, down = _contrasts(_scaled_sides(before, scale), WinsorizedSides.of(scale(after)), between)
     if math.isnan(whole.difference):
         return Interval(0.0, -math.inf, math.inf)
     if min(whole.before, whole.after) < LEAST:
         return Interval(whole.difference, -math.inf, math.inf)
     low, high = whole.interval(alpha)[1:]
     return Interval(whole.difference, max(low, up.interval(alpha).low), min(high, down.interval(alpha).high))
+
+
+@cached_by_value
+def _scaled_sides(values: Floats, scale: Scale) -> WinsorizedSides:
+    return WinsorizedSides.of(scale(values))
 
 
 def _contrasts(before: WinsorizedSides, after: WinsorizedSides, between: int) -> tuple[_Contrast, _Contrast, _Contrast]:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cockpit.analysis import switch
+from cockpit.analysis.cache import cached_by_value
 from cockpit.analysis.intervals import ALPHA, Floats, Interval, student_quantile
 
 # Alpha of the confidence set of slopes, and the largest difference of mean speeds (standard errors) that is chance.
@@ -26,6 +27,8 @@ _SLOPE_ALPHA = 0.05
 _MAX_STANDARD_ERRORS = 4.0
 # Slopes are rounded to 1 / _STEPS.
 _STEPS = 50
+# Standard errors of speeds are rounded up to 1 / _ERROR_STEPS.
+_ERROR_STEPS = 1000
 # Blocks in the longest batch of scores (30 s), and minimum batches for a variance.
 _LONGEST = 6
 _LEAST_BATCHES = 3
@@ -95,9 +98,12 @@ def with_speeds(before: Floats, after: Floats, speeds: tuple[Floats, Floats], er
 
 def reading_error(sides: Sequence[Floats], per_block: float) -> float:
     """Return the standard error of the mean of `per_block` consecutive readings (logarithms). It is an upper bound,
-    because the speed itself also differs between consecutive readings. Infinite for fewer than two readings."""
+    because the speed itself also differs between consecutive readings. Infinite for fewer than two readings. It is
+    rounded up, so that a few more readings rarely change it and the results of earlier tests stay valid."""
     steps = np.concatenate([np.diff(side) for side in sides])
-    return math.sqrt(float((steps**2).mean()) / 2 / per_block) if len(steps) else math.inf
+    if not len(steps):
+        return math.inf
+    return math.ceil(_ERROR_STEPS * math.sqrt(float((steps**2).mean()) / 2 / per_block)) / _ERROR_STEPS
 
 
 def _interpolated(speeds: Floats) -> Floats:
@@ -122,23 +128,31 @@ def effect_over_time(
     """Yield the effect at each test; see `switch.effect_over_time`."""
     if not blocks.is_adjusted:
         return switch.effect_over_time(blocks.before, blocks.after, alpha, between, scale)
-    sides: dict[float, switch.WinsorizedSides] = {}
-
-    def before(slope: float) -> switch.WinsorizedSides:
-        if slope not in sides:
-            sides[slope] = switch.WinsorizedSides.of(scale(blocks.at(slope).before))
-        return sides[slope]
 
     def test(number: int) -> Interval:
-        """Return the union of the intervals over the set of slopes."""
-        part = blocks.first(number)
-        found = slopes(part, scale)
-        tests = [switch.test_of(before(slope), part.at(slope).after, alpha, between, scale) for slope in found.ends]
-        middle = _change(part, found.likely, scale)
-        low, high = min(test.low for test in tests), max(test.high for test in tests)
-        return Interval(middle, min(low, middle), max(high, middle))
+        return _single_test(*blocks.first(number), alpha, between, scale)
 
     return switch.over_time(test, len(blocks.after))
+
+
+@cached_by_value
+def _single_test(
+    before: Floats,
+    after: Floats,
+    before_speeds: Floats,
+    after_speeds: Floats,
+    error: float,
+    alpha: float,
+    between: int,
+    scale: switch.Scale,
+) -> Interval:
+    """Return the union of the intervals over the set of slopes."""
+    blocks = SwitchBlocks(before, after, before_speeds, after_speeds, error)
+    found = slopes(blocks, scale)
+    tests = [switch.single_test(*blocks.at(slope)[:2], alpha, between, scale) for slope in found.ends]
+    middle = _change(blocks, found.likely, scale)
+    low, high = min(test.low for test in tests), max(test.high for test in tests)
+    return Interval(middle, min(low, middle), max(high, middle))
 
 
 def _change(blocks: SwitchBlocks, slope: float, scale: switch.Scale) -> float:
