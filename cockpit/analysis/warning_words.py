@@ -23,8 +23,8 @@ _TEXTS = {
     WarningKind.PARTIAL: "metrics are incomplete: {subject}",
     WarningKind.STOPPED: "the run was stopped before its planned end",
     WarningKind.DROPPED: "{count} arrivals were dropped: the queue was full; lower the rate or raise --max-in-flight",
-    WarningKind.UNSENT: "{count} due requests were never sent: the cap of {limit} in flight was reached",
-    WarningKind.QUEUED: "{count} arrivals were queued: the cap of {limit} in flight was reached; response time "
+    WarningKind.UNSENT: "{count} due requests were never sent: the limit of {limit} in flight was reached",
+    WarningKind.QUEUED: "{count} arrivals were queued: the limit of {limit} in flight was reached; response time "
     "includes the wait, service time does not",
     WarningKind.UNCLOSED: "the server announced Connection: close {count} times and kept the connection open; cockpit "
     "closed it, so local ports stay in TIME_WAIT here",

@@ -40,13 +40,13 @@ from cockpit.report.check_result import CheckResult, check_json, check_text, jun
 from cockpit.report.selectors import is_recording, parse_source, runs_of
 
 # Time limit (s) of a run without a duration, and of a quick check.
-DEFAULT_CAP = QUICK
+DEFAULT_MAX_DURATION = QUICK
 # Flags of a run, besides those of its load plan, that do not apply to recordings.
-_RUN_FLAGS = ("--ssh-config", "--record", "--hlog", "--abort-on", "--cap")
+_RUN_FLAGS = ("--ssh-config", "--record", "--hlog", "--abort-on", "--max-duration")
 
 
 def check(options: Namespace) -> int:
-    """Check runs. Exit 0: all thresholds hold; 99: one failed or lacks data; 4: inconclusive or unstable (--steady)."""
+    """Check runs. Exit 0: all thresholds hold; 99: one failed or lacks data; 4: inconclusive or unstable (--stable)."""
     try:
         # Profile names take precedence over files.
         recorded = find(options.target) is None and is_recording(options.target)
@@ -67,20 +67,22 @@ def _run(options: Namespace) -> CheckResult | None:
     """Check new runs; return None if interrupted before any load. Raises TargetError, HostError."""
     profile = chosen_profile(options)
     if options.quick and not profile.plan.stages:
-        profile = replace(profile, plan=replace(profile.plan, duration=QUICK), cap=None)
+        profile = replace(profile, plan=replace(profile.plan, duration=QUICK), max_duration=None)
     base = _baseline(options, profile.baseline, profile.plan)
     if options.quick and base is None:
         base = latest(profile.plan)
     thresholds = _with_defaults(thresholds_of(profile, options.threshold), base, profile.plan)
     abort_on = _abort_on(profile, options)
     breaker = AbortCheck(abort_on, base)
-    cap = options.cap or (QUICK if options.quick and profile.plan.stages else default_cap(profile))
+    max_duration = options.max_duration
+    if max_duration is None:
+        max_duration = QUICK if options.quick and profile.plan.stages else default_max_duration(profile)
     with hlog_into(options.hlog) as listen:
         outcome = headless(
             profile,
             options.ssh_config,
             RecordingTarget(options.record),
-            limit=cap,
+            limit=max_duration,
             listen=listen,
             stop_when=breaker,
             runs=options.runs or (1 if options.quick else profile.check_runs),
@@ -97,8 +99,8 @@ def _run(options: Namespace) -> CheckResult | None:
         result=result,
         thresholds=_threshold_results(thresholds, abort_on, runs, breaker),
         aborted=breaker.failed,
-        capped=cap if stopped else None,
-        stability=run_stability(outcome.state, result.segments) if options.steady or profile.steady else None,
+        stopped_after=max_duration if stopped else None,
+        stability=run_stability(outcome.state, result.segments) if options.stable or profile.stable else None,
         baseline=base,
         interrupted=outcome.interrupted,
     )
@@ -106,11 +108,11 @@ def _run(options: Namespace) -> CheckResult | None:
     return found
 
 
-def default_cap(profile: Profile) -> float | None:
+def default_max_duration(profile: Profile) -> float | None:
     """Return the time limit (s) of the profile, else the default for a load without an end (a replayed log has one)."""
     plan = profile.plan
     endless = plan.duration is None and not plan.stages and plan.replay is None
-    return DEFAULT_CAP if profile.cap is None and endless else profile.cap
+    return DEFAULT_MAX_DURATION if profile.max_duration is None and endless else profile.max_duration
 
 
 def _threshold_results(
@@ -179,7 +181,7 @@ def _check_sides(options: Namespace, sides: Sequence[Side]) -> CheckResult:
         target=options.target,
         result=result,
         thresholds=check_thresholds(_with_defaults(thresholds, base, result.plan), result, base, runs),
-        stability=run_stability(state, sum((side.segments for side in sides), ())) if options.steady else None,
+        stability=run_stability(state, sum((side.segments for side in sides), ())) if options.stable else None,
         baseline=base,
     )
     _save(options, found, state, runs)

@@ -21,14 +21,14 @@ from cockpit.profiles.plan import NAMED, NO_BODY, body_of, checked_url, headers_
 
 # Flags by profile key, for errors.
 FLAGS = {
-    "load": "-n, -z and --ladder",
+    "load": "-n, -z and --levels",
     "load.auth": "-a",
     "load.body_file": "-D",
     "load.headers": "-H",
     "load.method": "-m",
     "load.replay_log": "--replay-log",
     "load.replay_speed": "--speed",
-    "load.stages": "--ladder",
+    "load.stages": "--levels",
     "load.think_time": "--think-time",
     "load.workers": "-w",
     "target.expect.status": "--expect-status",
@@ -77,14 +77,14 @@ def _amount(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
         changes |= _replay(plan, options)
     if options.think_time is not None:
         changes["think_time"] = think_time_of(options.think_time)
-    if options.ladder:
-        changes |= {"stages": _ladder(options), "requests": None, "duration": None, "rate": None}
+    if options.levels:
+        changes |= {"stages": _levels(options), "requests": None, "duration": None, "rate": None}
     if options.requests is not None or options.duration is not None:
         changes |= {"requests": options.requests, "duration": options.duration, "stages": ()}
-    if options.ladder and (options.requests or options.duration):
-        raise UsageError("--ladder: sets the duration of each load level; leave out -n and -z")
-    if options.ladder and options.rate:
-        raise UsageError("--ladder: sets the rate of each load level; leave out -q")
+    if options.levels and (options.requests or options.duration):
+        raise UsageError("--levels: sets the duration of each load level; leave out -n and -z")
+    if options.levels and options.rate:
+        raise UsageError("--levels: sets the rate of each load level; leave out -q")
     return changes
 
 
@@ -104,8 +104,8 @@ def _worker_per_cpu(plan: LoadPlan) -> int:
     return max(1, min(cpus, most))
 
 
-def _ladder(options: Namespace) -> tuple[Stage, ...]:
-    levels, colon, duration = options.ladder.rpartition(":")
+def _levels(options: Namespace) -> tuple[Stage, ...]:
+    levels, colon, duration = options.levels.rpartition(":")
     try:
         if not colon:
             raise ValueError("has no duration")
@@ -113,7 +113,7 @@ def _ladder(options: Namespace) -> tuple[Stage, ...]:
         return tuple(_load_level(level, seconds) for level in levels.split(","))
     except ValueError as error:
         raise UsageError(
-            f"{options.ladder!r}: {error}; write it as 1,2,4:30s or 500/s,1k/s:30s", subject="--ladder"
+            f"{options.levels!r}: {error}; write it as 1,2,4:30s or 500/s,1k/s:30s", subject="--levels"
         ) from None
 
 

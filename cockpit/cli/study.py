@@ -26,7 +26,7 @@ from cockpit.hosts.prompts import PromptQueue
 from cockpit.model.errors import (
     EXIT_GOOD,
     EXIT_INTERRUPTED,
-    EXIT_UNSTEADY,
+    EXIT_UNSTABLE,
     ProfileError,
     UsageError,
 )
@@ -104,7 +104,7 @@ async def _study(options: Namespace, profile: Profile, chosen: Study, folder: St
         return EXIT_INTERRUPTED
     if result.ended and result.spread is not None:
         keep_spread(result.name, result.study.form, result.spread)
-    return EXIT_UNSTEADY if result.control_differs else EXIT_GOOD
+    return EXIT_UNSTABLE if result.control_differs else EXIT_GOOD
 
 
 def _seed(options: Namespace, chosen: Study, folder: StudyFolder) -> int:

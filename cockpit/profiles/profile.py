@@ -32,7 +32,7 @@ class ProfileSource(msgspec.Struct, frozen=True):
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """A profile. `name` is the file name without suffix. `thresholds` and `abort_on` are expressions, not parsed yet;
-    the other keys of [check] are as in the file, `cap` in seconds.
+    the other keys of [check] are as in the file, `max_duration` in seconds.
 
     `short_study` is the study with the values of [study.short], if there are any. Both are None without [study]. The
     load generators are the `generators`, or the workers of the Dask scheduler at `cluster`, or this machine.
@@ -49,8 +49,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     abort_on: tuple[str, ...] = ()
     baseline: str = ""
     check_runs: int = 1
-    steady: bool = False
-    cap: float | None = None
+    stable: bool = False
+    max_duration: float | None = None
     generators: tuple[GeneratorConfig, ...] = ()
     cluster: str = ""
     study: Study | None = None
@@ -90,8 +90,8 @@ def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profi
         abort_on=file.check.abort_on,
         baseline=file.check.baseline,
         check_runs=file.check.runs,
-        steady=file.check.steady,
-        cap=seconds_of("check.cap", file.check.cap),
+        stable=file.check.stable,
+        max_duration=seconds_of("check.max_duration", file.check.max_duration),
         generators=generators,
         study=study,
         short_study=to_study(file, knobs, files, short=True) if file.study else None,

@@ -168,15 +168,15 @@ class ActionSection(ServerAction, frozen=True, kw_only=True, forbid_unknown_fiel
 
 class Check(Section, frozen=True, kw_only=True):
     """Thresholds of `cockpit check`. A run is aborted as soon as one of `abort_on` fails. `baseline` is the baseline's
-    name for expressions such as `95% of baseline`, `runs` the number of runs, `cap` the maximum duration of a run.
-    `steady`: its rate must be stable."""
+    name for expressions such as `95% of baseline`, `runs` the number of runs, `max_duration` the duration
+    after which a run is ended. `stable`: the rate must be stable."""
 
     thresholds: tuple[str, ...] = ()
     abort_on: tuple[str, ...] = ()
     baseline: str = ""
     runs: Annotated[int, Meta(ge=1, le=1000)] = 1
-    steady: bool = False
-    cap: Duration | None = None
+    stable: bool = False
+    max_duration: Duration | None = None
 
 
 class VariantSection(Section, frozen=True, kw_only=True):

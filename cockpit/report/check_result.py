@@ -12,7 +12,7 @@ from cockpit.analysis.stability import Stability
 from cockpit.analysis.threshold_words import found_words
 from cockpit.analysis.thresholds import Status, ThresholdResult
 from cockpit.analysis.words import stability_words
-from cockpit.model.errors import EXIT_BUG, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_THRESHOLD, EXIT_UNSTEADY
+from cockpit.model.errors import EXIT_BUG, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_THRESHOLD, EXIT_UNSTABLE
 from cockpit.model.metrics import RunResult
 from cockpit.model.text import milliseconds, sanitize
 from cockpit.report.encoding import struct_from, to_json
@@ -21,15 +21,15 @@ from cockpit.report.summary import errors_words, plan_words, threshold_table, wa
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a check of `target`, named as requested. `aborted` is the threshold, `capped` the cap (s), that
-    ended the run early. `thresholds` are the threshold results. `stability` is None if it was not checked, `baseline`
-    None without one."""
+    """The result of a check of `target`, named as requested. `aborted` is the threshold, `stopped_after` the
+    maximum duration (s), that ended the run early. `thresholds` are the threshold results. `stability` is None if it
+    was not checked, `baseline` None without one."""
 
     target: str
     result: RunResult
     thresholds: tuple[ThresholdResult, ...]
     aborted: ThresholdResult | None = None
-    capped: float | None = None
+    stopped_after: float | None = None
     stability: Stability | None = None
     baseline: Baseline | None = None
     interrupted: bool = False
@@ -57,7 +57,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
             return EXIT_BUG
         if self.failed or self.aborted:
             return EXIT_THRESHOLD
-        return EXIT_UNSTEADY if self.unstable or self.inconclusive else EXIT_GOOD
+        return EXIT_UNSTABLE if self.unstable or self.inconclusive else EXIT_GOOD
 
     @property
     def words(self) -> str:
@@ -65,7 +65,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
             EXIT_INTERRUPTED: "interrupted",
             EXIT_BUG: f"the run failed: {sanitize(self.result.detail)}",
             EXIT_THRESHOLD: f"{len(self.failed)} of {len(self.thresholds)} thresholds failed",
-            EXIT_UNSTEADY: "unstable"
+            EXIT_UNSTABLE: "unstable"
             if self.unstable
             else f"{len(self.inconclusive)} of {len(self.thresholds)} thresholds inconclusive",
             EXIT_GOOD: "good",
@@ -93,13 +93,14 @@ class BaselineJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckPart(msgspec.Struct, frozen=True, kw_only=True):
-    """`exit` is the exit code, `result` its meaning as text. `aborted` is the threshold, `capped` the cap (s), that
-    ended the run early; null: none. `stability` is null if it was not checked, `baseline` null without one."""
+    """`exit` is the exit code, `result` its meaning as text. `aborted` is the threshold, `stopped_after` the maximum
+    duration (s), that ended the run early; null: none. `stability` is null if it was not checked, `baseline` null
+    without one."""
 
     exit: int
     result: str
     aborted: str | None
-    capped: float | None
+    stopped_after: float | None
     stability: StabilityJson | None
     baseline: BaselineJson | None
 
@@ -122,8 +123,8 @@ def check_text(check: CheckResult) -> str:
         lines.append(f"  baseline {check.baseline.name}: {sanitize(', '.join(sources), 200)}")
     if check.stability is not None:
         lines.append(f"  {'UNSTABLE' if check.unstable else 'ok    '}  {stability_words(check.stability)}")
-    if check.capped is not None:
-        lines.append(f"  ended by the cap of {check.capped:g} s")
+    if check.stopped_after is not None:
+        lines.append(f"  ended at the maximum duration of {check.stopped_after:g} s")
     return "\n".join((*lines, *(f"  ! {warning}" for warning in warning_texts(check.result)), f"check: {check.words}"))
 
 
@@ -201,7 +202,7 @@ def _part(check: CheckResult) -> CheckPart:
         exit=check.exit_code,
         result=check.words,
         aborted=check.aborted.threshold.text if check.aborted else None,
-        capped=check.capped,
+        stopped_after=check.stopped_after,
         stability=stability_json(check.stability) if check.stability else None,
         baseline=baseline_json(base) if base else None,
     )

@@ -39,7 +39,7 @@ FIELDS = (
     FormField("load", ("-c", "-q"), "20 connections, or open load of 2000/s"),
     FormField("duration", ("-z",), "60s, 5m20s"),
     FormField("requests", ("-n",), "no limit"),
-    FormField("load steps", ("--ladder",), "1,2,4:30s or 500/s,1k/s:30s instead of load and duration"),
+    FormField("load steps", ("--levels",), "1,2,4:30s or 500/s,1k/s:30s instead of load and duration"),
     FormField("think time", ("--think-time",), "none; 0.5s, 0.2s to 2s or 1s exponential"),
     FormField("keep-alive", ("--disable-keepalive",)),
 )
@@ -49,7 +49,7 @@ _LONG = {
     "body": "--data",
     "duration": "--duration",
     "requests": "--requests",
-    "load steps": "--ladder",
+    "load steps": "--levels",
     "think time": "--think-time",
 }
 
@@ -140,7 +140,7 @@ def _unredacted(header: str, plan: LoadPlan) -> str:
 
 
 def _steps(plan: LoadPlan) -> str:
-    """Return load steps in the syntax of --ladder; "" if their durations differ."""
+    """Return load steps in the syntax of --levels; "" if their durations differ."""
     if not plan.stages or len({stage.duration for stage in plan.stages}) > 1:
         return ""
     levels = (f"{stage.rate:.10g}/s" if stage.concurrency is None else str(stage.concurrency) for stage in plan.stages)

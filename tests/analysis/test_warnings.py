@@ -68,8 +68,8 @@ def test_good_run_has_no_warnings() -> None:
 def test_queued_and_unsent_requests_are_separate_warnings() -> None:
     state = state_of(queued=3, unsent=1)
     unsent, queued = texts(result_of(state))
-    assert unsent == "10 due requests were never sent: the cap of 20 in flight was reached"
-    assert queued.startswith("30 arrivals were queued: the cap of 20 in flight was reached; response time")
+    assert unsent == "10 due requests were never sent: the limit of 20 in flight was reached"
+    assert queued.startswith("30 arrivals were queued: the limit of 20 in flight was reached; response time")
     assert labelled(segment_of(state)) == [("unsent", unsent), ("queued", queued)]
 
 

@@ -39,11 +39,11 @@ EXITS = {
     "other-load": 2,
     "no-baseline": 2,
     "aborted": 99,
-    "capped": 0,
+    "max-duration": 0,
     "unknown": 2,
     "refused": 3,
     "host-aborted": 99,
-    "unsteady": 4,
+    "unstable": 4,
     "too-short": 4,
     "recorded": 0,
     "recording": 0,
@@ -62,10 +62,10 @@ CALLS = {
     "other-load": ("URL/", "-n", "100", "-c", "2", "--baseline", "before"),
     "no-baseline": ("URL/", "-n", "100", "--baseline", "gone"),
     "aborted": ("URL/status/503", "-z", "60s", "--abort-on", "failed < 10", "--json", "--save-baseline", "cut"),
-    "capped": ("URL/", "-n", "100m", "--cap", "1s", "--json"),
+    "max-duration": ("URL/", "-n", "100m", "--max-duration", "1s", "--json"),
     "unknown": ("URL/", "--threshold", "speed > 3"),
     "host-aborted": ("./hosts.toml", "--trust", "--json"),
-    "too-short": ("URL/", "-n", "10", "--steady"),
+    "too-short": ("URL/", "-n", "10", "--stable"),
     "recorded": ("URL/", "-n", "100", "--record", "run.cockpit"),
     "one-run": (
         *("run.cockpit", "--baseline", "same", "--threshold", "rate >= 100% of baseline"),
@@ -73,7 +73,7 @@ CALLS = {
     ),
     "recording": ("run.cockpit", "--threshold", "completed == 100"),
     "recording-broken": ("run.cockpit#1", "--threshold", "completed == 101"),
-    "unsteady": ("slower.cockpit", "--steady", "--json"),
+    "unstable": ("slower.cockpit", "--stable", "--json"),
 }
 HOSTS = """\
 [target]
@@ -202,10 +202,10 @@ def test_table_is_compact(ended: tuple[Path, dict[str, int]]) -> None:
 
 def test_json_has_reason(ended: tuple[Path, dict[str, int]]) -> None:
     folder, _ = ended
-    names = ("against", "aborted", "capped", "with-spread")
+    names = ("against", "aborted", "max-duration", "with-spread")
     found = {name: json.loads((folder / f"{name}.out").read_text()) for name in names}
     found |= {
-        name: json.loads((folder / f"{name}.out").read_text()) for name in ("unsteady", "interrupted", "host-aborted")
+        name: json.loads((folder / f"{name}.out").read_text()) for name in ("unstable", "interrupted", "host-aborted")
     }
     for name, result in found.items():
         msgspec.convert(result, CheckJson)
@@ -220,8 +220,8 @@ def test_json_has_reason(ended: tuple[Path, dict[str, int]]) -> None:
     assert found["aborted"]["ended"] == "stopped"
     assert found["host-aborted"]["check"]["aborted"] == "here.cpu.idle > 100"
     assert 0 <= found["host-aborted"]["thresholds"][1]["found"] <= 100
-    assert found["capped"]["check"]["capped"] == 1.0
-    assert found["unsteady"]["check"]["stability"]["kind"] == "rate"
+    assert found["max-duration"]["check"]["stopped_after"] == 1.0
+    assert found["unstable"]["check"]["stability"]["kind"] == "rate"
     assert "check" in msgspec.json.schema(CheckJson)["$defs"]["CheckJson"]["required"]
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from cockpit.analysis.baseline import Baseline, BaselineRun
 from cockpit.analysis.thresholds import AbortCheck
 from cockpit.cli import main
-from cockpit.cli.check import DEFAULT_CAP, default_cap
+from cockpit.cli.check import DEFAULT_MAX_DURATION, default_max_duration
 from cockpit.model.errors import TargetError
 from cockpit.model.histogram import EMPTY
 from cockpit.model.load import LoadPlan, LogReplay
@@ -68,9 +68,9 @@ def test_equal_thresholds_are_checked_once(file: str, capsys: pytest.CaptureFixt
 
 
 def test_recording_is_checked_for_stability(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", file, "--steady"]) == 0
+    assert main(["check", file, "--stable"]) == 0
     assert "ok      stable" in capsys.readouterr().out
-    assert main(["check", f"{file}@5s..9s", "--steady"]) == 4
+    assert main(["check", f"{file}@5s..9s", "--stable"]) == 4
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_recording_is_checked_for_stability(file: str, capsys: pytest.CaptureFix
     [
         ('abort_on = ["completed > 3"]', "completed is known only at the end of a run"),
         ('abort_on = ["speed > 3"]', "check.abort_on: 'speed > 3': unknown metric"),
-        ('cap = "soon"', "check.cap: 'soon' is not a duration"),
-        ('steady = "yes"', "check.steady: found 'yes'; allowed: true or false"),
+        ('max_duration = "soon"', "check.max_duration: 'soon' is not a duration"),
+        ('stable = "yes"', "check.stable: found 'yes'; allowed: true or false"),
         ('baseline = "none"', "none: no such baseline"),
     ],
 )
@@ -118,17 +118,17 @@ def test_quick_is_one_run_of_15_s_with_latest_baseline(monkeypatch: pytest.Monke
     monkeypatch.setattr("cockpit.cli.check.headless", headless)
     assert main(["check", plan.url, "-z", "10m", "--quick"]) == 3
     assert called == {"seconds": 15.0, "limit": None, "runs": 1, "baseline": "new"}
-    assert main(["check", plan.url, "-z", "10m", "--quick", "--cap", "5s", "--runs", "2"]) == 3
+    assert main(["check", plan.url, "-z", "10m", "--quick", "--max-duration", "5s", "--runs", "2"]) == 3
     assert called == {"seconds": 15.0, "limit": 5.0, "runs": 2, "baseline": "new"}
-    stepped = ["check", plan.url, "--ladder", "1,2:10m", "--quick"]
+    stepped = ["check", plan.url, "--levels", "1,2:10m", "--quick"]
     assert main(stepped) == 3
     assert called == {"seconds": None, "limit": 15.0, "runs": 1, "baseline": None}
 
 
-def test_only_unlimited_load_has_default_cap() -> None:
+def test_only_unlimited_load_has_default_max_duration() -> None:
     url = "http://localhost/"
     endless = Profile(name="x", plan=LoadPlan(url=url))
-    assert default_cap(endless) == DEFAULT_CAP
-    assert default_cap(replace(endless, cap=3.0)) == 3.0
-    assert default_cap(replace(endless, plan=LoadPlan(url=url, duration=60.0))) is None
-    assert default_cap(replace(endless, plan=LoadPlan(url=url, replay=LogReplay(file="access.log")))) is None
+    assert default_max_duration(endless) == DEFAULT_MAX_DURATION
+    assert default_max_duration(replace(endless, max_duration=3.0)) == 3.0
+    assert default_max_duration(replace(endless, plan=LoadPlan(url=url, duration=60.0))) is None
+    assert default_max_duration(replace(endless, plan=LoadPlan(url=url, replay=LogReplay(file="access.log")))) is None

@@ -51,7 +51,7 @@ def test_summary_has_response_and_service_time(url: str) -> None:
 
 
 def test_each_load_level_is_a_segment_without_warm_up(url: str) -> None:
-    result = run_json(url, "--ladder", "1,2,4:600ms", "--warmup", "300ms")
+    result = run_json(url, "--levels", "1,2,4:600ms", "--warmup", "300ms")
     assert [row.label for row in result.rows] == ["baseline · c=1", "baseline · c=2", "baseline · c=4"]
     assert [row.concurrency for row in result.rows] == [1, 2, 4]
     assert sum(row.completed for row in result.rows) == result.completed

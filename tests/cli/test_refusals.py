@@ -41,7 +41,7 @@ def url() -> Iterator[str]:
         (("run", NOWHERE, "--order", "shufle"), "invalid choice: 'shufle'; did you mean shuffle?; see cockpit run"),
         (("run", NOWHERE, "-m", "G T"), "-m: found 'G T'"),
         (("run", NOWHERE, "--urls", "/a{1.."), "--urls: found '/a{1..'"),
-        (("run", NOWHERE, "--ladder", "1,2:1s", "-q", "5"), "leave out -q"),
+        (("run", NOWHERE, "--levels", "1,2:1s", "-q", "5"), "leave out -q"),
         (("run", NOWHERE, "--think-time", "1s", "-q", "5"), "--think-time: cannot be combined with a rate or a log"),
         (("run", NOWHERE, "--replay-log", "none"), "--replay-log: none: no such file"),
         (("run", NOWHERE, "--replay-log", "/etc/passwd"), "formats are common or combined"),
@@ -152,7 +152,7 @@ def test_headline_counts_failed_responses(url: str) -> None:
 def test_connection_levels_make_open_profile_closed(url: str, tmp_path: Path) -> None:
     profile = tmp_path / "p.toml"
     profile.write_text(f'[target]\nurl = "{url}"\n[load]\nrate = 50\n')
-    done = cockpit("run", profile, "--ladder", "1,2:300ms", "--no-tui")
+    done = cockpit("run", profile, "--levels", "1,2:300ms", "--no-tui")
     assert done.returncode == 0, done.stderr
     assert "closed load levels 1, 2 of 0.3 s" in done.stderr
 

@@ -316,8 +316,8 @@ def test_the_commands(tmp_path: Path) -> None:
     flags = ["--threshold", "p95 < 17ms", "--threshold", "p99 < 25ms"]
     checked = cockpit("check", "before.txt.cockpit", *flags, cwd=tmp_path)
     assert checked.returncode == 4 and "interpolated between reported percentiles" in checked.stdout
-    steady = cockpit("check", "before.txt.cockpit", "--threshold", "p99 < 25ms", "--steady", cwd=tmp_path)
-    assert steady.returncode == 4 and "UNSTABLE  no data per second" in steady.stdout
+    unstable = cockpit("check", "before.txt.cockpit", "--threshold", "p99 < 25ms", "--stable", cwd=tmp_path)
+    assert unstable.returncode == 4 and "UNSTABLE  no data per second" in unstable.stdout
     part = cockpit("compare", "before.txt.cockpit@2s..8s", "after.txt.cockpit", cwd=tmp_path)
     assert part.returncode == 2 and "no counted load; choose a run" in part.stderr
 

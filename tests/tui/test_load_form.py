@@ -94,7 +94,7 @@ def test_secret_header_is_hidden_and_kept() -> None:
         ({"headers": "nothing"}, "-H", "write it as"),
         ({"requests": "3"}, "-n", "at least the concurrency"),
         ({"duration": "soon"}, "-z", "is not a duration"),
-        ({"load_steps": "1,2"}, "--ladder", "has no duration"),
+        ({"load_steps": "1,2"}, "--levels", "has no duration"),
     ],
 )
 def test_invalid_field_is_named_by_flag(texts: dict[str, str], subject: str, problem: str) -> None:
