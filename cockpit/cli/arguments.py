@@ -125,7 +125,7 @@ _FLAGS: dict[str, FlagTable] = {
     "compare": (
         Flag("before", str, _SIDE),
         Flag("after", str, "likewise; FILE alone: all its runs, if they are repeats of one load"),
-        Flag("--anyway", True, "compare even if the loads differ"),
+        Flag("--force", True, "compare even if the loads differ"),
         Flag("--json", True, "print the comparison as JSON"),
     ),
     **dict.fromkeys(
@@ -195,7 +195,7 @@ _CHECK: FlagTable = (
     Flag("--threshold", str, "e.g. 'p99 < 50ms' or 'rate >= 95%% of baseline'; may be repeated", "EXPR", many=True),
     Flag("--abort-on", str, "a threshold that also ends the run as soon as it fails", "EXPR", many=True),
     Flag("--baseline", str, "baseline to compare with; see cockpit baseline", "NAME"),
-    Flag("--anyway", True, "compare with a baseline of another load"),
+    Flag("--force", True, "compare with a baseline of another load"),
     Flag("--stable", True, "exit 4 if the rate is unstable"),
     Flag("--max-duration", seconds, "end the load after T (default 15s if it has no duration)"),
     Flag("--quick", True, "one run of 15s, compared with the last baseline of the same load"),

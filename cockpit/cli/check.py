@@ -195,8 +195,8 @@ def _baseline(options: Namespace, named: str, plan: LoadPlan) -> Baseline | None
         return None
     base = load(name)
     unlike = differences(base.plan, plan)
-    if unlike and not options.anyway:
-        raise UsageError(f"baseline {name}: different load ({', '.join(unlike)}); compare with --anyway")
+    if unlike and not options.force:
+        raise UsageError(f"baseline {name}: different load ({', '.join(unlike)}); compare with --force")
     return base
 
 

@@ -178,7 +178,7 @@ def test_exit_codes(ended: tuple[Path, dict[str, int]]) -> None:
 def test_problem_is_one_error_line(ended: tuple[Path, dict[str, int]]) -> None:
     folder, _ = ended
     for name, message in (
-        ("other-load", "baseline before: different load (concurrency 1 → 2); compare with --anyway"),
+        ("other-load", "baseline before: different load (concurrency 1 → 2); compare with --force"),
         ("no-baseline", "gone: no such baseline; saved: before"),
         ("unknown", "unknown metric 'speed'"),
         ("refused", "127.0.0.1 port 1"),

@@ -212,11 +212,11 @@ def test_different_loads_are_refused(file: Path, doubled_load: Path, capsys: pyt
     assert main(["compare", *sides]) == 2
     refused = capsys.readouterr()
     assert refused.out == ""
-    assert "different load (concurrency 20 → 40); compare with --anyway" in refused.err
-    assert main(["compare", *sides, "--anyway", "--json"]) == 0
+    assert "different load (concurrency 20 → 40); compare with --force" in refused.err
+    assert main(["compare", *sides, "--force", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["load"] == ["concurrency 20 → 40"]
-    assert main(["compare", *sides, "--anyway"]) == 0
+    assert main(["compare", *sides, "--force"]) == 0
     assert "! the load differs: concurrency 20 → 40" in capsys.readouterr().out
 
 

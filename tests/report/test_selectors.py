@@ -91,7 +91,7 @@ def test_study_progress_is_read_from_last_page(tmp_path: Path, monkeypatch: pyte
     "arguments",
     [
         ("report", "{file}"),
-        ("compare", "{file}#1", "{file}#2", "--anyway"),
+        ("compare", "{file}#1", "{file}#2", "--force"),
         ("check", "{file}", "--threshold", "rate > 1"),
         ("export", "{file}", "--format", "jsonl"),
         ("export", "{file}", "--format", "csv"),
