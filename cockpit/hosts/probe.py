@@ -68,11 +68,11 @@ class Probe:
     async def start(cls, shell: Shell, config: HostConfig, port: int | None = None) -> Probe:
         """Start a probe and wait until it is ready. `port` is the target's, if the target is on this host. Raises
         HostError."""
-        channel = await shell.open(script(config.processes, port, config.behind, idle_seconds(config.interval)))
+        channel = await shell.open(script(config.processes, port, config.upstreams, idle_seconds(config.interval)))
         try:
             async with asyncio.timeout(START_TIMEOUT):
                 facts = await _read_facts(config.name, channel)
-                probe = cls(config.name, channel, facts, port is not None or bool(config.behind))
+                probe = cls(config.name, channel, facts, port is not None or bool(config.upstreams))
                 await probe.compare_clocks()
                 return probe
         except TimeoutError:

@@ -31,11 +31,11 @@ GROUPS = "/sys/fs/cgroup"
 
 @lru_cache(maxsize=16)
 def script(
-    processes: tuple[str, ...], port: int | None = None, behind: tuple[str, ...] = (), idle: float = IDLE
+    processes: tuple[str, ...], port: int | None = None, upstreams: tuple[str, ...] = (), idle: float = IDLE
 ) -> str:
     """Return the probe for processes of these names or patterns. Patterns are user text: they are quoted, never run.
 
-    The probe also lists the watched processes that listen on the target's `port` or on its upstream addresses `behind`.
+    The probe also lists the watched processes that listen on the target's `port` or on an address of its `upstreams`.
     It ends after `idle` seconds without a tick."""
     patterns = [_as_comm(line) for pattern in processes for line in pattern.split("\n") if line]
     settings = {
@@ -43,8 +43,8 @@ def script(
         "patterns": "\n".join(patterns),
         "regex": "|".join(regular(pattern) for pattern in patterns if is_pattern(pattern)),
         "port": "" if port is None else f"{port:04X}",
-        "ports": "".join(f" {number:04X} " for number in _ports(behind)),
-        "sockets": "\n".join(_sockets(behind)),
+        "ports": "".join(f" {number:04X} " for number in _ports(upstreams)),
+        "sockets": "\n".join(_sockets(upstreams)),
         "line_bytes": str(LINE_BYTES),
         "round": str(ROUND),
         "slow_round": str(SLOW_ROUND),

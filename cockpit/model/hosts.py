@@ -44,14 +44,14 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
     `processes`: names of the watched processes, exact comm or shell patterns (`php-fpm*`). `interval` in seconds.
     `tail`: commands whose output is followed. `sudo`: changes are made with `sudo -n`. `changes_outside`: changes are
     made on the machine from which `via` reaches the host; files and commands of the host's knobs are there.
-    `behind`: addresses on the host to which the target's server passes requests: `127.0.0.1:9000` or a socket's path.
+    `upstreams`: addresses on the host to which the target's server passes requests: `127.0.0.1:9000` or a socket path.
     """
 
     name: str
     ssh: str | None = None
     via: str = ""
     processes: tuple[str, ...] = ()
-    behind: tuple[str, ...] = ()
+    upstreams: tuple[str, ...] = ()
     interval: float = 1.0
     tail: tuple[str, ...] = ()
     status: tuple[StatusPage, ...] = ()

@@ -131,7 +131,7 @@ ADDRESS = r"^(/[^\n]+|([^/\n]*:)?[0-9]{1,5})$"
 class Host(HostConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Name
     processes: tuple[Annotated[str, Meta(min_length=1)], ...] = ()
-    behind: tuple[Annotated[str, Meta(pattern=ADDRESS)], ...] = ()
+    upstreams: tuple[Annotated[str, Meta(pattern=ADDRESS)], ...] = ()
     interval: Annotated[float, Meta(ge=0.1, le=60)] = 1.0
     status: tuple[StatusSection, ...] = ()
 

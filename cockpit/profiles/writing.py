@@ -74,7 +74,7 @@ def _write_new(path: Path, text: str) -> None:
             raise
 
 
-_HOST = ("name", "ssh", "via", "processes", "behind", "tail", "status", "sudo", "changes_outside")
+_HOST = ("name", "ssh", "via", "processes", "upstreams", "tail", "status", "sudo", "changes_outside")
 _KNOB = (
     *("name", "host", "kind", "file", "section", "directive", "key", "mount", "get", "set", "test", "reload"),
     *("values", "min", "max", "unit", "cost", "workers", "log", "action", "option"),

@@ -182,7 +182,7 @@ def _processes(config: HostConfig, reading: HostReading) -> Iterable[Finding]:
         yield note(
             config.name,
             "several servers have this name, and the target's server is unknown",
-            "process metrics include all of them; log in as root, or list the addresses behind the proxy in `behind`",
+            "process metrics include all of them; log in as root, or set `upstreams` to the addresses behind the proxy",
         )
 
 

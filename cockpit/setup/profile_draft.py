@@ -74,7 +74,7 @@ class HostSurvey(NamedTuple):
         return replace(
             self.config,
             processes=tuple(dict.fromkeys([*(server.pattern for server in servers), *names])),
-            behind=tuple(dict.fromkeys(hop.upstream.words for hop in chain if hop.is_here)),
+            upstreams=tuple(dict.fromkeys(hop.upstream.words for hop in chain if hop.is_here)),
             tail=tuple(dict.fromkeys(tail for server in servers for tail in server.tail)),
             status=tuple(dict.fromkeys(pages)),
         )

@@ -55,20 +55,20 @@ class _Answering(NamedTuple):
     """The servers of the host that take part in responses of the target.
 
     `port` is the target's, None if the target is on another host. `every` are all servers of the host, `target` the
-    servers on the port, `behind` the servers to which they pass requests; `uncertainty` is the reason why `behind` may
-    be incomplete. `stranger` is the name of an unknown program that listens on the port.
+    servers on the port, `upstream` the servers to which they pass requests; `uncertainty` is the reason why `upstream`
+    may be incomplete. `stranger` is the name of an unknown program that listens on the port.
     """
 
     port: int | None
     every: Sequence[Instance]
     target: Sequence[Instance]
     stranger: str
-    behind: Sequence[Instance] = ()
+    upstream: Sequence[Instance] = ()
     uncertainty: str = ""
 
     def able(self, kind: str) -> tuple[Instance, ...]:
         """Return the servers of a kind that take part in responses, () if none is known."""
-        return tuple(one for one in (*self.target, *self.behind) if one.startup.kind == kind)
+        return tuple(one for one in (*self.target, *self.upstream) if one.startup.kind == kind)
 
 
 async def read_by(
@@ -200,8 +200,8 @@ async def _with_chain(
         return answering
     chain = await follow(partial(configuration, remote), inventory, servers, front, port)
     masters = {server.master for server in chain.servers}
-    behind = [one for one in others if one.process in masters]
-    return answering._replace(behind=behind, uncertainty=chain.uncertainty)
+    upstream = [one for one in others if one.process in masters]
+    return answering._replace(upstream=upstream, uncertainty=chain.uncertainty)
 
 
 async def _of_environment(remote: Remote, answering: _Answering, knobs: Sequence[Knob], file: str) -> list[FileReader]:
@@ -223,7 +223,7 @@ def _of_unit(answering: _Answering, knobs: tuple[Knob, ...], file: str, unit: st
     every = [instance for instance in answering.every if instance.process.unit == unit]
     if not every:
         return FileReader(knobs, file, None, uncertainty=f"no known server runs in {sanitize(unit, 200)}")
-    able = (*answering.target, *answering.behind)
+    able = (*answering.target, *answering.upstream)
     instance = next((one for one in every if one in able), every[0])
     rivals = answering.able(instance.startup.kind)
     if not rivals or instance in rivals:

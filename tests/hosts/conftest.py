@@ -128,10 +128,10 @@ def host_shell(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pyte
 
 
 @asynccontextmanager
-async def running(*processes: str, port: int | None = None, behind: tuple[str, ...] = ()) -> AsyncIterator[Probe]:
+async def running(*processes: str, port: int | None = None, upstreams: tuple[str, ...] = ()) -> AsyncIterator[Probe]:
     """Run a probe for these processes on this machine."""
     shell = LocalShell()
     try:
-        yield await Probe.start(shell, HostConfig(name="here", processes=processes, behind=behind), port)
+        yield await Probe.start(shell, HostConfig(name="here", processes=processes, upstreams=upstreams), port)
     finally:
         await shell.close()

@@ -102,15 +102,15 @@ async def test_servers_behind_the_target_are_watched(is_socket: bool, tmp_path: 
     port, second = free_ports()
     at = tmp_path / "own.sock" if is_socket else second
     with serving(port) as proxy, serving(at) as own, serving(free_ports()[0]) as other:
-        behind = str(at) if is_socket else f"127.0.0.1:{at}"
-        async with running(NAME, port=port, behind=(behind,)) as probe:
+        address = str(at) if is_socket else f"127.0.0.1:{at}"
+        async with running(NAME, port=port, upstreams=(address,)) as probe:
             watched, reading = await read(probe, 1)
         if host_shell == "no awk":
             assert watched == proxy | own | other
             return
         assert (watched, reading.left_out) == (proxy | own, len(other))
         # The target is on another host.
-        async with running(NAME, behind=(behind,)) as probe:
+        async with running(NAME, upstreams=(address,)) as probe:
             watched, reading = await read(probe, 1)
         assert (watched, reading.left_out) == (own, len(proxy | other))
 

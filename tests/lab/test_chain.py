@@ -134,7 +134,7 @@ async def test_of_several_servers_behind_a_proxy_only_those_of_its_chain_are_cha
         assert chain <= usual and not outside & usual and files.keys() >= chain | outside
 
         config = draft_of(f"http://127.0.0.1:{front}/", [HostSurvey(HostConfig(name="here"), found)]).hosts[0]
-        assert config.behind == (f"127.0.0.1:{port}", f"{own}/php.sock")
+        assert config.upstreams == (f"127.0.0.1:{port}", f"{own}/php.sock")
         probe = await Probe.start(shell, config, front)
         reading = await probe.read()
         probe.close()
