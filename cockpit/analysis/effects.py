@@ -61,18 +61,20 @@ def metric_of(name: str) -> str:
     return name.partition(".")[2] or name
 
 
-def metrics(sides: Sequence[Sequence[Mapping[str, Floats]]], open_load: bool, judged: Sequence[str] = ()) -> list[str]:
+def metrics(
+    sides: Sequence[Sequence[Mapping[str, Floats]]], open_load: bool, requested: Sequence[str] = ()
+) -> list[str]:
     """Return the names of the metrics to compare: those that every sample of both sides has, the headline first.
 
-    With `judged`, only these and errors; the first one is the headline, even if no sample has it. By default rate,
+    With `requested`, only these and errors; the first one is the headline, even if no sample has it. By default rate,
     percentiles and errors, and of each host CPU (open load) or CPU per request (closed load), spawned processes and
     memory.
     """
     samples = [sample for side in sides for sample in side]
     known = set.intersection(*(set(sample) for sample in samples)) if samples else set()
-    if judged:
-        chosen = dict.fromkeys((*judged, "errors"))
-        return [name for name in chosen if name == judged[0] or (name in known and not _has_no_data(samples, name))]
+    if requested:
+        chosen = dict.fromkeys((*requested, "errors"))
+        return [name for name in chosen if name == requested[0] or (name in known and not _has_no_data(samples, name))]
     hosts = sorted({name.partition(".")[0] for name in known if "." in name})
     cost = "cpu.busy" if open_load else "cpu.per_request"
     first = ["p99", "rate"] if open_load else ["rate", "p99"]

@@ -96,7 +96,7 @@ def _rules(study: Study) -> list[tuple[str, str]]:
         rules.append(("passes", ", ".join(sanitize(each.name) for each in study.passes)))
     if study.compare:
         rules.append(("verdicts", ", ".join(f"{sanitize(b)} vs {sanitize(a)}" for a, b in study.compare)))
-        rules.append(("metrics", ", ".join(study.judge) or f"{headline_of(study)} and the other default metrics"))
+        rules.append(("metrics", ", ".join(study.metrics) or f"{headline_of(study)} and the other default metrics"))
         if study.margin is not None:
             rules.append(("equivalent", f"a change within {100 * study.margin:g}%"))
         rules.append(("alpha", _error_rate(study)))

@@ -63,7 +63,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
     A step is a variant at a load level in a round: `discard` runs that are not counted, then `runs` counted runs; each
     run consists of all `passes` in sequence. `levels`: connections, or arrivals/s under open load; (): the plan's load.
-    `compare`: pairs of variants to judge, by the metrics `judge`, headline first ((): default metrics). `margin`:
+    `compare`: pairs of variants to compare, by `metrics`, the headline first ((): the default ones). `margin`:
     equivalence margin (share), unless a metric's own margin is larger; None: the metric's own. `after`: actions at the
     end; `watch`: metrics for the table. `run_time`: approximate length of a run (s), if the plan has none. `warm_up`:
     seconds of load at the highest level after each set-up, never counted. `addresses`: addresses of the names in URLs.
@@ -83,7 +83,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     after: tuple[str, ...] = ()
     observations: tuple[Observation, ...] = ()
     watch: tuple[str, ...] = ()
-    judge: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
     compare: tuple[tuple[str, str], ...] = ()
     margin: float | None = None
     run_time: float | None = None

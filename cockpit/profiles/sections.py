@@ -231,7 +231,7 @@ class ShortSection(Section, frozen=True, kw_only=True):
     levels: tuple[AboveZero, ...] | None = None
     variants: tuple[str, ...] | None = None
     passes: tuple[str, ...] | None = None
-    judge: tuple[str, ...] | None = None
+    metrics: tuple[str, ...] | None = None
     compare: tuple[tuple[str, str], ...] | None = None
     margin: str | None = None
     run_time: Duration | None = None
@@ -256,7 +256,7 @@ class StudySection(Section, frozen=True, kw_only=True):
     after: tuple[str, ...] = ()
     observe: tuple[ObserveSection, ...] = ()
     watch: tuple[str, ...] = ()
-    judge: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
     compare: tuple[tuple[str, str], ...] = ()
     margin: str | None = None
     run_time: Duration | None = None

@@ -45,7 +45,7 @@ def to_study(file: ProfileFile, knobs: Sequence[Knob], files: NamedFiles, *, sho
         after=section.after,
         observations=tuple(msgspec.convert(one, Observation, from_attributes=True) for one in section.observe),
         watch=section.watch,
-        judge=merged["judge"],
+        metrics=merged["metrics"],
         compare=merged["compare"],
         margin=share_of("study.margin", merged["margin"]),
         run_time=seconds_of("study.run_time", merged["run_time"]),
@@ -81,7 +81,7 @@ def _merged(section: StudySection, overrides: ShortSection) -> dict[str, Any]:
         "runs",
         "discard",
         "discard_rounds",
-        "judge",
+        "metrics",
         "compare",
         "margin",
         "run_time",
@@ -217,7 +217,7 @@ def _check_names(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None
     hosts = [host.name for host in file.host]
     for observation in study.observations:
         _check_known(f"study.observe {observation.name}.host", observation.host, hosts, "hosts")
-    for key in ("watch", "judge"):
+    for key in ("watch", "metrics"):
         for name in getattr(study, key):
             _check_metric(f"study.{key}", name, hosts)
     if file.study and file.study.compare:
@@ -241,7 +241,7 @@ def _check_active(study: Study, known: Mapping[str, Knob]) -> None:
 
 def _check_metric(key: str, name: str, hosts: Sequence[str]) -> None:
     host, _, rest = name.partition(".")
-    derived = key == "study.judge" and rest in _DERIVED
+    derived = key == "study.metrics" and rest in _DERIVED
     if not (is_metric(name) or derived) or ((is_host_metric(rest) or derived) and host not in hosts):
         raise Invalid(key, f"found {name!r}; allowed: metrics as in thresholds, of hosts of this file")
 

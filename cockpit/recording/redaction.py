@@ -51,7 +51,7 @@ NAMES: Mapping[type, frozenset[str]] = {
         (Variant, "name", "before", "mix"),
         (Pass, "name", "before"),
         (Observation, "name", "host"),
-        (Study, "after", "compare", "watch", "judge", "addresses", "secret"),
+        (Study, "after", "compare", "watch", "metrics", "addresses", "secret"),
         (ev.SessionStarted, "thresholds"),
         (ev.HostChanged, "host"),
         (ev.HostSample, "host"),

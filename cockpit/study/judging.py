@@ -87,8 +87,8 @@ def spread_of(study: Study, cells: Sequence[StudyCell]) -> RoundSpread | None:
 
 
 def headline_of(study: Study) -> str:
-    """Return the decisive metric: the first one in `judge`, else the rate, or p99 if the plan fixes the rate."""
-    return study.judge[0] if study.judge else "p99" if study.plan.open else "rate"
+    """Return the decisive metric: the first one in `metrics`, else the rate, or p99 if the plan fixes the rate."""
+    return study.metrics[0] if study.metrics else "p99" if study.plan.open else "rate"
 
 
 def detectable(study: Study, deviation: float) -> float:
@@ -108,8 +108,8 @@ def _share(logarithm: float) -> float:
 
 
 def closed(study: Study, verdict: Verdict) -> bool:
-    """Return whether a verdict is conclusive, for its headline and for every metric that the study judges."""
-    decisive = [one for one in verdict.effects if one.headline or one.name in study.judge]
+    """Return whether a verdict is conclusive, for its headline and for every metric that the study compares."""
+    decisive = [one for one in verdict.effects if one.headline or one.name in study.metrics]
     return verdict.outcome in CONCLUSIVE and all(one.outcome is not Outcome.INCONCLUSIVE for one in decisive)
 
 
@@ -195,7 +195,7 @@ def _judged(
     Spoiled rounds (saturated generator, other load on the host) are left out, in both variants, with a warning; too
     many of them make the verdict invalid.
     """
-    family = PlannedComparisons(max(1, study.comparisons), study.judge, study.margin)
+    family = PlannedComparisons(max(1, study.comparisons), study.metrics, study.margin)
     pairs = _pairs(study, first, other, considered)
     if len(pairs) < FIRST_TEST:
         before, after = (list(_by_round(study, cell).values()) for cell in (first, other))

@@ -73,7 +73,7 @@ def test_a_whole_one() -> None:
     assert study.passes == (Pass(name="cold", before=("empty",)), Pass(name="warm"))
     assert (study.runs, study.discard, study.seed) == (2, 1, 7)
     assert (study.levels, study.rounds, study.run_time) == ((1.0, 8.0), 2, 5.0)
-    assert study.judge == ("web1.cpu.per_request", "rate")
+    assert study.metrics == ("web1.cpu.per_request", "rate")
     assert (study.compare, study.knobs, study.form) == ((("a", "b"),), ("K",), "full")
     assert study.comparisons == 4, "two levels in two passes; the A/A control is not one of them"
 
@@ -102,7 +102,7 @@ def test_the_short_form() -> None:
         ["a", CONTROL, "b"],
         (("b", "a"),),
     )
-    assert (full.judge, short.judge) == ((), ("rate",))
+    assert (full.metrics, short.metrics) == ((), ("rate",))
     assert (full.margin, short.margin) == (0.05, 0.2)
     assert ([one.name for one in full.passes], [one.name for one in short.passes]) == (["cold", "warm"], ["warm"])
 
@@ -158,7 +158,10 @@ def test_a_grid() -> None:
         ("[study]\nsettle = {}", "study: unknown key 'settle'"),
         ("[study]\nrounds = 0", "study.rounds: found 0; allowed: a whole number >= 1"),
         ("[study]\nrounds = 51", "study.rounds: found 51; allowed: a whole number <= 50"),
-        ('[study]\njudge = ["web9.cpu.busy"]', "study.judge: found 'web9.cpu.busy'; allowed: metrics as in thresholds"),
+        (
+            '[study]\nmetrics = ["web9.cpu.busy"]',
+            "study.metrics: found 'web9.cpu.busy'; allowed: metrics as in thresholds",
+        ),
         ("[study]\nlevels = [8, 8]", "study.levels: found '8' twice"),
         ('[[study.variant]]\nname = "A/A control"', "study.variant.name: found 'A/A control'; allowed: any other"),
         ('[[study.variant]]\nname = "a"\nrate = 5', "study.variant a.rate: found without load.rate"),

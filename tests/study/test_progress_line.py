@@ -18,7 +18,7 @@ url = "{url}"
 duration = "1s"
 [study]
 rounds = 1
-judge = ["rate"]
+metrics = ["rate"]
 [[study.variant]]
 name = "a new connection for each of the requests"
 keepalive = false

@@ -236,7 +236,7 @@ def test_progress_lists_closed_and_open_comparisons(done: StudyResult) -> None:
 
 
 def test_all_judged_metrics_must_be_conclusive() -> None:
-    study = replace(STUDY, variants=STUDY.variants[:3], compare=(("base", "fast"),), rounds=5, judge=("p99", "rate"))
+    study = replace(STUDY, variants=STUDY.variants[:3], compare=(("base", "fast"),), rounds=5, metrics=("p99", "rate"))
 
     def rate(step: StudyStep) -> float:
         return 4000.0 * (1 + random.Random(f"{step.variant.name} {step.round}").gauss(0, 0.05))
