@@ -201,7 +201,7 @@ class Engine:
         self._catch_up(phase.start)
         counting_begins = self._phase.warmup and not phase.warmup
         if counting_begins:
-            self._end_warm_up()
+            self._end_warmup()
         self.tally.close_interval()
         self._on_cut()
         if counting_begins:
@@ -245,7 +245,7 @@ class Engine:
         """Return the start times of the requests in flight."""
         raise NotImplementedError
 
-    def _end_warm_up(self) -> None:
+    def _end_warmup(self) -> None:
         """Count the requests in flight as abandoned: their results are not counted."""
         self.tally.abandoned += len(self._started_in_flight())
 

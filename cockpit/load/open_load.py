@@ -240,8 +240,8 @@ class OpenLoad(Engine):
     def _started_in_flight(self) -> list[float]:
         return [connection.started for connection in self._busy if connection.started < inf]
 
-    def _end_warm_up(self) -> None:
-        super()._end_warm_up()
+    def _end_warmup(self) -> None:
+        super()._end_warmup()
         self.tally.unsent += len(self._waiting)
 
     def _start_counting(self) -> None:

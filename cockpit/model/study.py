@@ -65,9 +65,9 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     run consists of all `passes` in sequence. `levels`: connections, or arrivals/s under open load; (): the plan's load.
     `compare`: pairs of variants to compare, by `metrics`, the headline first ((): the default ones). `margin`:
     equivalence margin (share), unless a metric's own margin is larger; None: the metric's own. `after`: actions at the
-    end; `watch`: metrics for the table. `run_time`: approximate length of a run (s), if the plan has none. `warm_up`:
-    seconds of load at the highest level after each set-up, never counted. `addresses`: addresses of the names in URLs.
-    `secret`: knobs whose values must not be recorded.
+    end; `watch`: metrics for the table. `run_time`: approximate length of a run (s), if the plan has none.
+    `setup_warmup`: seconds of load at the highest level after each set-up, never counted. `addresses`: addresses of the
+    names in URLs. `secret`: knobs whose values must not be recorded.
     """
 
     plan: LoadPlan
@@ -87,7 +87,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     compare: tuple[tuple[str, str], ...] = ()
     margin: float | None = None
     run_time: float | None = None
-    warm_up: float = 0.0
+    setup_warmup: float = 0.0
     addresses: tuple[tuple[str, str], ...] = ()
     secret: tuple[str, ...] = ()
 
@@ -145,10 +145,10 @@ def variant_plan(study: Study, variant: Variant, level: float | None) -> LoadPla
     return with_address(replace(plan, **given), dict(study.addresses))
 
 
-def warm_up_plan(study: Study, variant: Variant) -> LoadPlan:
+def setup_warmup_plan(study: Study, variant: Variant) -> LoadPlan:
     """Return the load that follows a set-up: the variant's highest level, for the study's warm-up."""
     plan = variant_plan(study, variant, max(study.levels, default=None))
-    return replace(plan, requests=None, warmup=0.0, duration=study.warm_up)
+    return replace(plan, requests=None, warmup=0.0, duration=study.setup_warmup)
 
 
 def at_target(plan: LoadPlan, url: str) -> LoadPlan:

@@ -235,7 +235,7 @@ class ShortSection(Section, frozen=True, kw_only=True):
     compare: tuple[tuple[str, str], ...] | None = None
     margin: str | None = None
     run_time: Duration | None = None
-    warm_up: Duration | None = None
+    setup_warmup: Duration | None = None
 
 
 class StudySection(Section, frozen=True, kw_only=True):
@@ -260,7 +260,7 @@ class StudySection(Section, frozen=True, kw_only=True):
     compare: tuple[tuple[str, str], ...] = ()
     margin: str | None = None
     run_time: Duration | None = None
-    warm_up: Duration = 0.0
+    setup_warmup: Duration = 0.0
     short: ShortSection | None = None
 
 

@@ -49,7 +49,7 @@ def to_study(file: ProfileFile, knobs: Sequence[Knob], files: NamedFiles, *, sho
         compare=merged["compare"],
         margin=share_of("study.margin", merged["margin"]),
         run_time=seconds_of("study.run_time", merged["run_time"]),
-        warm_up=seconds_of("study.warm_up", merged["warm_up"], least=0.0) or 0.0,
+        setup_warmup=seconds_of("study.setup_warmup", merged["setup_warmup"], least=0.0) or 0.0,
         secret=tuple(knob.name for knob in knobs if knob.secret),
     )
     study = with_control(replace(study, compare=_pairs(study)))
@@ -85,7 +85,7 @@ def _merged(section: StudySection, overrides: ShortSection) -> dict[str, Any]:
         "compare",
         "margin",
         "run_time",
-        "warm_up",
+        "setup_warmup",
     )
     given = {name: getattr(overrides, name) for name in names if getattr(overrides, name) is not None}
     return {name: getattr(section, name) for name in names} | given

@@ -83,7 +83,7 @@ def _setup(result: StudyResult) -> str:
         ("runs", f"{study.runs} after each set-up, {study.discard} discarded before"),
     ]
     plan += [("discarded rounds", f"the first {study.discard_rounds}")] if study.discard_rounds else []
-    plan += [("warm-up", f"{study.warm_up:g} s of load after each set-up")] if study.warm_up else []
+    plan += [("warm-up", f"{study.setup_warmup:g} s of load after each set-up")] if study.setup_warmup else []
     hosts = [
         (f"host {name}", f"{facts.hostname}, kernel {facts.kernel}, {facts.cpus} CPUs")
         for name, facts in result.hosts.items()

@@ -139,7 +139,7 @@ def total_duration(
         around = sum(_actions_take(part.before, actions) for part in study.passes)
         if step.visit != visit:
             setting = _set_up_takes(study, knobs) + _actions_take(step.variant.before, actions)
-            setting += study.warm_up + RUN_ADDS if study.warm_up else 0.0
+            setting += study.setup_warmup + RUN_ADDS if study.setup_warmup else 0.0
             least, most = least + setting, most + setting
         least += turns * (passes * one.least + around)
         most += turns * (passes * one.most + around)

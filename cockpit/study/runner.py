@@ -25,8 +25,8 @@ from cockpit.model.study import (
     StudyRun,
     StudyStepEnded,
     StudyStepLost,
+    setup_warmup_plan,
     variant_plan,
-    warm_up_plan,
 )
 from cockpit.model.text import sanitize
 from cockpit.session.live_session import LiveSession
@@ -275,8 +275,8 @@ class Runner:
         await tuning.apply(changed)
         await tuning.reload(reloads_left(self.study, self._source.profile.knobs, changed))
         await self._act(step.variant.before)
-        if self.study.warm_up:
-            await self._run(step, Pass(name=WARM_UP), warm_up_plan(self.study, step.variant), 0)
+        if self.study.setup_warmup:
+            await self._run(step, Pass(name=WARM_UP), setup_warmup_plan(self.study, step.variant), 0)
 
     async def _act(self, names: Sequence[str]) -> None:
         for name in names:

@@ -64,7 +64,8 @@ def test_a_whole_one() -> None:
     study = parsed(
         "[study]\nrounds = 2\nlevels = [1, 8]\nseed = 7\nruns = 2\ndiscard = 1\n"
         'passes = [{ name = "cold", before = ["empty"] }, { name = "warm" }]\nafter = ["empty"]\n'
-        'watch = ["web1.cpu.idle", "p99.9"]\njudge = ["web1.cpu.per_request", "rate"]\nrun_time = "5s"\n' + VARIANTS
+        'watch = ["web1.cpu.idle", "p99.9"]\nmetrics = ["web1.cpu.per_request", "rate"]\nrun_time = "5s"\n'
+        'setup_warmup = "30s"\n' + VARIANTS
     ).study
     assert study is not None
     first, _, other = study.variants
@@ -72,7 +73,7 @@ def test_a_whole_one() -> None:
     assert other == Variant(name="b", url="http://web2/", before=("empty",))
     assert study.passes == (Pass(name="cold", before=("empty",)), Pass(name="warm"))
     assert (study.runs, study.discard, study.seed) == (2, 1, 7)
-    assert (study.levels, study.rounds, study.run_time) == ((1.0, 8.0), 2, 5.0)
+    assert (study.levels, study.rounds, study.run_time, study.setup_warmup) == ((1.0, 8.0), 2, 5.0, 30.0)
     assert study.metrics == ("web1.cpu.per_request", "rate")
     assert (study.compare, study.knobs, study.form) == ((("a", "b"),), ("K",), "full")
     assert study.comparisons == 4, "two levels in two passes; the A/A control is not one of them"
@@ -91,7 +92,7 @@ def test_the_short_form() -> None:
         '[study]\nrounds = 5\nruns = 3\nmargin = "5%"\npasses = [{ name = "cold" }, { name = "warm" }]\n'
         + VARIANTS
         + '[study.short]\nduration = "4s"\nrounds = 2\nruns = 1\nvariants = ["a", "b"]\nmargin = "20 %"\n'
-        + 'passes = ["warm"]\njudge = ["rate"]\ncompare = [["b", "a"]]\n'
+        + 'passes = ["warm"]\nwarmup = "1s"\nmetrics = ["rate"]\ncompare = [["b", "a"]]\n'
     )
     full, short = profile.study, profile.short_study
     assert full is not None and short is not None
@@ -104,6 +105,7 @@ def test_the_short_form() -> None:
     )
     assert (full.metrics, short.metrics) == ((), ("rate",))
     assert (full.margin, short.margin) == (0.05, 0.2)
+    assert (short.plan.warmup, short.setup_warmup) == (1.0, 0.0)
     assert ([one.name for one in full.passes], [one.name for one in short.passes]) == (["cold", "warm"], ["warm"])
 
 
