@@ -1,4 +1,4 @@
-"""Chained requests: values taken from a response are inserted into the following requests of the same user."""
+"""Chained requests: values extracted from a response are inserted into the following requests of the same user."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _VALUE = re.compile(rb"[ -~\x80-\xff]+")
 _LENGTH = re.compile(rb"(?i)(\r\nContent-Length:)[ \t]*\d+")
 
 
-def extract_value(take: Extraction, head: bytes, body: bytes) -> bytes | None:
+def extract_value(extraction: Extraction, head: bytes, body: bytes) -> bytes | None:
     """Return the value in a response; None if it is missing, too long, or not a single line."""
-    if take.source == "header":
-        value = _from_header(take.expression.lower().encode(), head)
-    elif take.source == "json":
-        value = _from_json(take.expression, body)
+    if extraction.source == "header":
+        value = _from_header(extraction.expression.lower().encode(), head)
+    elif extraction.source == "json":
+        value = _from_json(extraction.expression, body)
     else:
-        found = re.compile(take.expression.encode()).search(body)
+        found = re.compile(extraction.expression.encode()).search(body)
         value = (found[1] if found.re.groups else found[0]) if found else None
     return value if value and len(value) <= _VALUE_LIMIT and _VALUE.fullmatch(value) else None
 
@@ -80,12 +80,12 @@ class ChainOrder:
 
     def __init__(self, plan: LoadPlan) -> None:
         requests = requests_of(plan)
-        self._takes = [request.take for request in requests]
+        self._extractions = [request.extract for request in requests]
         self._templates = []
         names: tuple[str, ...] = ()
         for request in requests:
             self._templates.append(RequestTemplate(request, names, keepalive=plan.keepalive))
-            names += tuple(take.name for take in request.take)
+            names += tuple(extraction.name for extraction in request.extract)
         self.largest = max(len(template.whole) for template in self._templates)
 
     def next_request(self, connection: Any) -> PlannedRequest:
@@ -94,5 +94,5 @@ class ChainOrder:
         step = user.step + 1 if user.succeeded and user.step + 1 < len(self._templates) else 0
         if step == 0:
             user.values = {}
-        user.step, user.takes, user.succeeded = step, self._takes[step], False
+        user.step, user.extractions, user.succeeded = step, self._extractions[step], False
         return PlannedRequest(step, self._templates[step].filled(user.values))

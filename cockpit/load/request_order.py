@@ -14,7 +14,7 @@ from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan
 
 # Maximum size (bytes) of the start of a body in which values are searched.
-TAKE_LIMIT = 64 * 1024
+EXTRACT_LIMIT = 64 * 1024
 # Maximum length of the rotation of weighted requests.
 _ROTATION_LIMIT = 100_000
 
@@ -49,7 +49,7 @@ def request_metrics_of(plan: LoadPlan) -> list[RequestMetrics]:
             HeadCache(
                 bodiless=request.method == "HEAD",
                 keepalive=plan.keepalive,
-                expectation=Expectation(request.expect, keep=TAKE_LIMIT if request.take else 0),
+                expectation=Expectation(request.expect, keep=EXTRACT_LIMIT if request.extract else 0),
                 private=plan.cookies or plan.chained,
                 one_length=plan.paths is None and plan.replay is None,
             ),

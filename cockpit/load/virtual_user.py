@@ -1,4 +1,4 @@
-"""Virtual users: connections that keep cookies, and values taken from responses.
+"""Virtual users: connections that keep cookies, and values extracted from responses.
 
 Their responses are parsed without the fast path, because the head and the start of the body are needed.
 """
@@ -20,24 +20,24 @@ from cockpit.model.load import Extraction, LoadPlan
 
 class VirtualUser:
     """The state of one user. `jar` is None without cookies. In a chain: the index of the last request (`step`), the
-    values that it `takes`, whether it `succeeded`, and the `values` so far by name."""
+    values that it extracts (`extractions`), whether it `succeeded`, and the `values` so far by name."""
 
-    __slots__ = ("jar", "step", "succeeded", "takes", "values")
+    __slots__ = ("extractions", "jar", "step", "succeeded", "values")
 
     def __init__(self, jar: CookieJar | None) -> None:
         self.jar = jar
         self.step = -1
         self.succeeded = True
-        self.takes: tuple[Extraction, ...] = ()
+        self.extractions: tuple[Extraction, ...] = ()
         self.values: dict[bytes, bytes] = {}
 
-    def take_values(self, head: bytes, body: bytes) -> bool:
-        """Take the values of the last request from its response; return False if one is missing."""
-        for take in self.takes:
-            value = extract_value(take, head, body)
+    def extract_values(self, head: bytes, body: bytes) -> bool:
+        """Extract the values of the last request from its response; return False if one is missing."""
+        for extraction in self.extractions:
+            value = extract_value(extraction, head, body)
             if value is None:
                 return False
-            self.values[take.name.encode()] = value
+            self.values[extraction.name.encode()] = value
         return True
 
 
@@ -53,7 +53,7 @@ class UserResponse(ResponseReader):
 
     def verdict(self) -> str:
         """Store cookies and values of the complete response; return the first kind that differs from the expectation,
-        or "take" if a value is missing."""
+        or "extract" if a value is missing."""
         assert self.head is not None
         user, status = self._user, self.head.status
         if user.jar is not None:
@@ -62,8 +62,8 @@ class UserResponse(ResponseReader):
         if verdict or (status >= 400 and not self.expects(status)):
             # The user starts over. Without an expectation, an error status counts as failed anyway.
             return verdict
-        user.succeeded = user.take_values(self.lines, self.start)
-        return "" if user.succeeded else "take"
+        user.succeeded = user.extract_values(self.lines, self.start)
+        return "" if user.succeeded else "extract"
 
 
 class UserConnection(RequestLimit):

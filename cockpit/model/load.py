@@ -26,7 +26,7 @@ ErrorKind = Literal[
     "no_local_ports",
     "no_file_descriptors",
 ]
-TakeSource = Literal["header", "json", "regex"]
+ExtractionSource = Literal["header", "json", "regex"]
 
 # Headers whose values may be recorded; any other header may contain a secret.
 OPEN_HEADERS = frozenset(
@@ -59,14 +59,14 @@ class Extraction(msgspec.Struct, frozen=True, kw_only=True):
     regular expression: its first group, or the whole match if it has no group."""
 
     name: str
-    source: TakeSource
+    source: ExtractionSource
     expression: str
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One of several requests of a plan. `url` is absolute; `name`: group of its metrics; `binary` replaces a `body`
-    that is not text. If any request has `take`, the requests are a chain: each user sends them in order, with `{name}`
-    in path, headers and body replaced by the extracted values."""
+    that is not text. If any request has `extract`, the requests are a chain: each user sends them in order, with
+    `{name}` in path, headers and body replaced by the extracted values."""
 
     name: str
     url: str
@@ -76,7 +76,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     weight: int = 1
     expect: Expect | None = None
     binary: bytes | None = None
-    take: tuple[Extraction, ...] = ()
+    extract: tuple[Extraction, ...] = ()
 
     @property
     def content(self) -> bytes:
@@ -227,7 +227,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def chained(self) -> bool:
         """Return whether requests depend on the responses to others."""
-        return any(request.take for request in self.mix)
+        return any(request.extract for request in self.mix)
 
     @property
     def seconds(self) -> float | None:

@@ -73,8 +73,8 @@ def check_plan(plan: LoadPlan) -> None:
         _check_value(f"{key}.weight", request.weight, KINDS["positive"].limits)
         _check_headers(f"{key}.headers", request.headers)
         _check_expect(f"{key}.expect", request.expect)
-        for take in request.take:
-            _check_take(f"{key}.take", take)
+        for extraction in request.extract:
+            _check_extraction(f"{key}.extract", extraction)
     for key, problem in _conflicts(plan):
         raise Invalid(key, problem)
 
@@ -112,11 +112,11 @@ def _check_expect(key: str, expect: Expect | None) -> None:
             raise Invalid(f"{key}.status", f"found {status}; allowed: a final status such as 200 or 404")
 
 
-def _check_take(key: str, take: Extraction) -> None:
-    if not _IDENTIFIER.fullmatch(take.name):
-        raise Invalid(key, f"found the name {take.name!r}; allowed: letters, digits and _")
-    if take.source == "regex":
-        _check_pattern(key, take.expression)
+def _check_extraction(key: str, extraction: Extraction) -> None:
+    if not _IDENTIFIER.fullmatch(extraction.name):
+        raise Invalid(key, f"found the name {extraction.name!r}; allowed: letters, digits and _")
+    if extraction.source == "regex":
+        _check_pattern(key, extraction.expression)
 
 
 def _check_pattern(key: str, pattern: str) -> None:
@@ -164,7 +164,7 @@ def _conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
     if plan.replay is not None:
         yield from _log_conflicts(plan)
     if plan.open:
-        closed = {"load.think_time": plan.think_time, "load.cookies": plan.cookies, "request.take": plan.chained}
+        closed = {"load.think_time": plan.think_time, "load.cookies": plan.cookies, "request.extract": plan.chained}
         yield from ((key, _CLOSED) for key, given in closed.items() if given)
     yield from _user_conflicts(plan)
 
@@ -189,20 +189,20 @@ def _user_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
     if plan.cookies and any(name.lower() == "cookie" for name, _ in headers):
         yield "load.cookies", "cannot be combined with a Cookie header; use one of the two"
     if plan.sockets_per_user > 1 and (plan.chained or not plan.cookies):
-        yield "load.sockets_per_user", "requires cookies, and requests without take; enable cookies, or remove it"
+        yield "load.sockets_per_user", "requires cookies, and requests without extract; enable cookies, or remove it"
     if plan.chained:
         yield from _chain_conflicts(plan.mix)
 
 
 def _chain_conflicts(chain: tuple[Request, ...]) -> Iterator[tuple[str, str]]:
-    missing = {take.name for request in chain for take in request.take}
+    missing = {extraction.name for request in chain for extraction in request.extract}
     for request in chain:
         if request.weight != 1:
             yield f"request {request.name}.weight", "not possible in a chain, which is sent in order; remove it"
         for name in sorted(missing):
             if _uses(request, f"{{{name}}}"):
                 yield f"request {request.name}", f"{{{name}}} is used before it is taken; reorder the requests"
-        missing -= {take.name for take in request.take}
+        missing -= {extraction.name for extraction in request.extract}
 
 
 def _uses(request: Request, text: str) -> bool:

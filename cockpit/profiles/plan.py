@@ -13,12 +13,12 @@ from cockpit.model.load import (
     LOAD_OPTIONS,
     Expect,
     Extraction,
+    ExtractionSource,
     LoadPlan,
     LogReplay,
     PathList,
     Request,
     Stage,
-    TakeSource,
     ThinkTime,
     Tls,
 )
@@ -183,15 +183,15 @@ def _request(url: str, one: RequestSection, files: NamedFiles) -> Request:
         **body,
         weight=one.weight,
         expect=_expect(one.expect),
-        take=tuple(_take(f"{key}.take", name, text) for name, text in one.take.items()),
+        extract=tuple(_extraction(f"{key}.extract", name, text) for name, text in one.extract.items()),
     )
 
 
-def _take(key: str, name: str, text: str) -> Extraction:
+def _extraction(key: str, name: str, text: str) -> Extraction:
     source, _, expression = (part.strip() for part in text.partition(":"))
-    if source not in get_args(TakeSource) or not expression:
+    if source not in get_args(ExtractionSource) or not expression:
         raise Invalid(key, f"found {text!r}; allowed: header:NAME, json:items.0.id or regex:PATTERN")
-    return Extraction(name=name, source=cast(TakeSource, source), expression=expression)
+    return Extraction(name=name, source=cast(ExtractionSource, source), expression=expression)
 
 
 def _expect(expect: ExpectSection | None) -> Expect | None:

@@ -69,7 +69,7 @@ class RequestSection(Section, frozen=True, kw_only=True):
     auth: str | None = None
     weight: Positive = 1
     expect: ExpectSection | None = None
-    take: dict[str, str] = field(default_factory=dict)
+    extract: dict[str, str] = field(default_factory=dict)
 
 
 class LoadLevel(Section, frozen=True, kw_only=True):

@@ -71,8 +71,8 @@ def by_connection(found: list[Visit]) -> dict[int, list[Visit]]:
 def chain(site: Host) -> tuple[Request, ...]:
     base = f"http://{site.address}:{PORT}"
     return (
-        Request(name="form", url=f"{base}/form", take=(TOKEN,)),
-        Request(name="order", url=f"{base}/order", method="POST", headers=FORM, body="csrf={token}", take=(ORDER,)),
+        Request(name="form", url=f"{base}/form", extract=(TOKEN,)),
+        Request(name="order", url=f"{base}/order", method="POST", headers=FORM, body="csrf={token}", extract=(ORDER,)),
         Request(name="show", url=f"{base}/orders/{{id}}"),
     )
 

@@ -1,4 +1,4 @@
-"""Chains: values taken from a response and sent in the next requests of the same user."""
+"""Chains: values extracted from a response and sent in the next requests of the same user."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def test_values_are_taken_from_header_json_and_text(source: Any, expression: str
 
 
 def test_values_that_cannot_be_sent_are_not_taken() -> None:
-    take = Extraction(name="x", source="regex", expression="(?s).+")
-    assert extract_value(take, HEAD, b"x" * 4096) == b"x" * 4096
+    extraction = Extraction(name="x", source="regex", expression="(?s).+")
+    assert extract_value(extraction, HEAD, b"x" * 4096) == b"x" * 4096
     for body in (b"x" * 4097, b"a\r\nInjected: 1", b"a\0", b""):
-        assert extract_value(take, HEAD, body) is None
+        assert extract_value(extraction, HEAD, body) is None
     assert extract_value(Extraction(name="x", source="json", expression="a"), HEAD, b"{" * 60_000) is None
     assert extract_value(Extraction(name="x", source="json", expression="0"), HEAD, b"[" * 60_000) is None
 
@@ -119,8 +119,8 @@ def chain(url: str) -> tuple[Request, ...]:
     token = (Extraction(name="token", source="json", expression="token"),)
     order = (Extraction(name="order", source="header", expression="Location"),)
     return (
-        Request(name="login", url=f"{base}/login", take=token),
-        Request(name="order", url=f"{base}/order", method="POST", body="token={token}", take=order),
+        Request(name="login", url=f"{base}/login", extract=token),
+        Request(name="order", url=f"{base}/order", method="POST", body="token={token}", extract=order),
         Request(
             name="show", url=f"{base}/orders/{{token}}/o", headers=(("X-Token", "{token}"), ("X-Order", "{order}"))
         ),
@@ -157,8 +157,8 @@ async def test_missing_value_is_counted_and_restarts_chain() -> None:
         outcome = await load(plan(server.url, mix=chain(server.url), requests=70, concurrency=1))
     # Two complete chains of three requests, then a login without a token.
     assert shop.seen == {"login": 30, "order": 20, "show": 20}
-    assert outcome.unexpected == {"take": 10}
-    assert sum(group.unexpected.get("take", 0) for group in outcome.groups["login"]) == 10
+    assert outcome.unexpected == {"extract": 10}
+    assert sum(group.unexpected.get("extract", 0) for group in outcome.groups["login"]) == 10
     assert outcome.total("completed") == 70
     assert "secret" not in repr(outcome.events)
 
@@ -181,7 +181,7 @@ async def test_failed_request_restarts_chain() -> None:
 
 async def test_unexpected_response_takes_precedence_over_missing_value() -> None:
     expect = Expect(contains="welcome")
-    take = (Extraction(name="token", source="regex", expression="token=(.)"),)
+    extractions = (Extraction(name="token", source="regex", expression="token=(.)"),)
 
     async def behave(client: ClientConnection) -> None:
         for body in ("welcome", "token=1", "welcome token=1", "welcome token=2"):
@@ -189,9 +189,9 @@ async def test_unexpected_response_takes_precedence_over_missing_value() -> None
             await client.send(_page(body))
 
     async with serving(behave) as server:
-        mix = (Request(name="a", url=server.url, take=take, expect=expect), Request(name="b", url=server.url))
+        mix = (Request(name="a", url=server.url, extract=extractions, expect=expect), Request(name="b", url=server.url))
         outcome = await engine_load(plan(server.url, mix=mix, requests=4, concurrency=1))
-    assert outcome.unexpected == {"take": 1, "contains": 1}
+    assert outcome.unexpected == {"extract": 1, "contains": 1}
     assert {name: sum(group.sent for group in found) for name, found in outcome.groups.items()} == {"a": 3, "b": 1}
 
 
@@ -202,8 +202,8 @@ async def test_value_is_searched_in_first_64_kib_of_body() -> None:
             await client.send(_page("." * filler + "token=7"))
 
     async with serving(behave) as server:
-        take = (Extraction(name="token", source="regex", expression=r"token=(\d)"),)
-        mix = (Request(name="a", url=server.url, take=take),)
+        extractions = (Extraction(name="token", source="regex", expression=r"token=(\d)"),)
+        mix = (Request(name="a", url=server.url, extract=extractions),)
         outcome = await engine_load(plan(server.url, mix=mix, requests=2, concurrency=1))
     assert outcome.total("completed") == 2
-    assert outcome.unexpected == {"take": 1}
+    assert outcome.unexpected == {"extract": 1}

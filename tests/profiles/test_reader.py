@@ -12,7 +12,9 @@ from cockpit.model.errors import ProfileError
 from cockpit.model.load import Extraction, ThinkTime
 from cockpit.profiles.reader import parse_profile, read_profile
 
-CHAIN = '[target]\nurl = "http://web1/"\n[[request]]\nname = "a"\ntake = {id = "json:a.0"}\n[[request]]\nname = "b"\n'
+CHAIN = (
+    '[target]\nurl = "http://web1/"\n[[request]]\nname = "a"\nextract = {id = "json:a.0"}\n[[request]]\nname = "b"\n'
+)
 TARGET = '[target]\nurl = "http://web1/"\n'
 KNOB = '[[knob]]\nname = "K"\nhost = "web1"\nfile = "/f"\ndirective = "D"\ntest = "t"\nreload = "r"\n'
 HOST = '[[host]]\nname = "web1"\nssh = "root@web1"\nprocesses = ["apache2"]\n'
@@ -108,12 +110,12 @@ def test_everything_a_load_can_be(tmp_path: Path) -> None:
 
 
 def test_a_chain_of_a_user_with_cookies() -> None:
-    text = 'path = "/{id}/b"\nheaders = {X-Id = "{id}"}\ntake = {t = "regex: t=(.) ", h = "header:ETag"}\n'
+    text = 'path = "/{id}/b"\nheaders = {X-Id = "{id}"}\nextract = {t = "regex: t=(.) ", h = "header:ETag"}\n'
     plan = parse_profile(CHAIN + text + "[load]\ncookies = true", "x", "x").plan
     assert plan.chained and plan.cookies and plan.sockets_per_user == 1
     first, second = plan.mix
-    assert first.take == (Extraction(name="id", source="json", expression="a.0"),)
-    assert [take.expression for take in second.take] == ["t=(.)", "ETag"]
+    assert first.extract == (Extraction(name="id", source="json", expression="a.0"),)
+    assert [one.expression for one in second.extract] == ["t=(.)", "ETag"]
     assert second.url == "http://web1/{id}/b"
 
 
@@ -167,14 +169,20 @@ def test_open_load_and_paths(tmp_path: Path) -> None:
         (TARGET + '[load]\ncookies = true\nheaders = {cookie = "a=b"}', "load.cookies: cannot be combined"),
         (TARGET + "[load]\nsockets_per_user = 2", "load.sockets_per_user: requires cookies"),
         (CHAIN + "[load]\nsockets_per_user = 2\ncookies = true", "load.sockets_per_user: requires cookies, and"),
-        (CHAIN + "[load]\nrate = 2", "request.take: cannot be combined with a rate or a log"),
+        (CHAIN + "[load]\nrate = 2", "request.extract: cannot be combined with a rate or a log"),
         (CHAIN + "weight = 2", "request b.weight: not possible in a chain"),
-        (CHAIN + 'take = {"a b" = "json:x"}', "request b.take: found the name 'a b'; allowed: letters, digits and _"),
-        (CHAIN + 'take = {a = "xpath:x"}', "found 'xpath:x'; allowed: header:NAME, json:items.0.id or regex:PATTERN"),
-        (CHAIN + 'take = {a = "header:"}', "request b.take: found 'header:'; allowed: header:NAME"),
-        (CHAIN + 'take = {a = "regex:("}', "request b.take: found '(' (missing )"),
         (
-            CHAIN + 'path = "/{later}"\n[[request]]\nname = "c"\ntake = {later = "json:x"}',
+            CHAIN + 'extract = {"a b" = "json:x"}',
+            "request b.extract: found the name 'a b'; allowed: letters",
+        ),
+        (
+            CHAIN + 'extract = {a = "xpath:x"}',
+            "found 'xpath:x'; allowed: header:NAME, json:items.0.id or regex:",
+        ),
+        (CHAIN + 'extract = {a = "header:"}', "request b.extract: found 'header:'; allowed: header:NAME"),
+        (CHAIN + 'extract = {a = "regex:("}', "request b.extract: found '(' (missing )"),
+        (
+            CHAIN + 'path = "/{later}"\n[[request]]\nname = "c"\nextract = {later = "json:x"}',
             "request b: {later} is used before",
         ),
         (TARGET + "[load]\nrequests_per_connection = 0", "requests_per_connection: found 0; allowed: a whole number"),
