@@ -29,7 +29,7 @@ _COMPARED = {
     "requests_per_connection": "requests per connection",
     "think_time": "think time",
     "cookies": "cookies",
-    "sockets_per_user": "connections per user",
+    "connections_per_user": "connections per user",
     "timeout": "timeout",
     "tls": "TLS",
     "connect_to": "connect to",

@@ -96,7 +96,7 @@ class UserConnection(RequestLimit):
 
 
 class UserConnections:
-    """Creates the connections of users, `sockets_per_user` for each."""
+    """Creates the connections of users, `connections_per_user` for each."""
 
     def __init__(self, plan: LoadPlan) -> None:
         self._plan = plan
@@ -104,7 +104,7 @@ class UserConnections:
         self._created = 0
 
     def __call__(self, load: ConnectionOwner, counts: RequestMetrics, request: bytes) -> UserConnection:
-        if self._created % self._plan.sockets_per_user == 0:
+        if self._created % self._plan.connections_per_user == 0:
             jar = CookieJar(self._target.host, secure=self._target.secure) if self._plan.cookies else None
             self._user = VirtualUser(jar)
         self._created += 1

@@ -175,7 +175,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     path. `replay`: requests and their times are those of a log.
     A connection closes after `requests_per_connection` requests; None: no limit. Under closed load each connection
     pauses for its `think_time` between a response and its next request.
-    `cookies`: each virtual user keeps the cookies of its responses, and has `sockets_per_user` connections.
+    `cookies`: each virtual user keeps the cookies of its responses, and has `connections_per_user` connections.
     `connect_to` (host:port) and `unix` (path of a socket) replace the address; `local_addresses`: source addresses.
     """
 
@@ -201,7 +201,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     requests_per_connection: int | None = None
     think_time: ThinkTime | None = None
     cookies: bool = False
-    sockets_per_user: int = 1
+    connections_per_user: int = 1
     timeout: float = 30.0
     tls: Tls = Tls()
     connect_to: str = ""
@@ -308,7 +308,7 @@ open a new connection after this number of requests
 # cookies: switch --cookies
 true: each connection of closed load is a user that keeps the cookies of its responses (default false)
 each connection of closed load keeps the cookies of its responses
-# sockets_per_user: positive --sockets-per-user N
+# connections_per_user: positive --connections-per-user N
 connections that share the cookies of a user (default 1)
 # timeout: seconds --timeout T
 timeout of a request, connect to last byte (default 30 s)

@@ -188,8 +188,11 @@ def _user_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
     headers = (*plan.headers, *(header for request in plan.mix for header in request.headers))
     if plan.cookies and any(name.lower() == "cookie" for name, _ in headers):
         yield "load.cookies", "cannot be combined with a Cookie header; use one of the two"
-    if plan.sockets_per_user > 1 and (plan.chained or not plan.cookies):
-        yield "load.sockets_per_user", "requires cookies, and requests without extract; enable cookies, or remove it"
+    if plan.connections_per_user > 1 and (plan.chained or not plan.cookies):
+        yield (
+            "load.connections_per_user",
+            "requires cookies, and requests without extract; enable cookies, or remove it",
+        )
     if plan.chained:
         yield from _chain_conflicts(plan.mix)
 

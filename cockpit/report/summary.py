@@ -48,8 +48,8 @@ def plan_words(plan: LoadPlan) -> str:
         connections = f"{plan.requests_per_connection} requests per connection"
     if plan.cookies:
         connections += " · cookies"
-    if plan.sockets_per_user > 1:
-        connections += f" per {plan.sockets_per_user} connections"
+    if plan.connections_per_user > 1:
+        connections += f" per {plan.connections_per_user} connections"
     if plan.think_time:
         connections += f" · think time {plan.think_time.words}"
     model = "open" if plan.open else "closed"

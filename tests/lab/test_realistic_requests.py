@@ -120,7 +120,7 @@ async def test_each_user_has_a_session_over_all_its_connections(site: Host) -> N
 
 async def test_sockets_of_a_user_share_its_cookies_and_pause_between_requests(site: Host) -> None:
     think = ThinkTime(distribution="uniform", seconds=0.1, most=0.3)
-    _, found = await visited(site, concurrency=6, requests=120, cookies=True, sockets_per_user=3, think_time=think)
+    _, found = await visited(site, concurrency=6, requests=120, cookies=True, connections_per_user=3, think_time=think)
     connections = by_connection(found)
     assert len(connections) == 6
     # All begin without a cookie. The session of the last of a user's first responses remains.

@@ -164,7 +164,7 @@ async def test_connections_of_user_share_session() -> None:
     """Each socket may send its first request before the response to another request sets the session."""
     sessions = Sessions()
     async with serving(sessions) as server:
-        await engine_load(plan(server.url, requests=200, concurrency=6, cookies=True, sockets_per_user=3))
+        await engine_load(plan(server.url, requests=200, concurrency=6, cookies=True, connections_per_user=3))
     active = [sid for sid, count in sessions.requests.items() if count > 1]
     assert 2 <= len(sessions.requests) <= 6
     assert any(len(sessions.connections[sid]) > 1 for sid in active)

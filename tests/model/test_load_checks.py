@@ -23,7 +23,7 @@ PLAN = LoadPlan(url=URL, duration=1.0)
         ("requests_per_connection", "0", "", "found 0; allowed: a whole number >= 1"),
         ("timeout", f"{LONGEST + 1}", "--timeout", f"found {LONGEST + 1}; allowed: "),
         ("workers", "5", "-w", "found 5; allowed: at most the concurrency, 1"),
-        ("sockets_per_user", "2", "--sockets-per-user", "requires cookies"),
+        ("connections_per_user", "2", "--connections-per-user", "requires cookies"),
         ("method", "'get'", "-m", "found 'get'; allowed: a word in capitals"),
     ],
 )

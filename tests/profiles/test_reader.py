@@ -112,7 +112,7 @@ def test_everything_a_load_can_be(tmp_path: Path) -> None:
 def test_a_chain_of_a_user_with_cookies() -> None:
     text = 'path = "/{id}/b"\nheaders = {X-Id = "{id}"}\nextract = {t = "regex: t=(.) ", h = "header:ETag"}\n'
     plan = parse_profile(CHAIN + text + "[load]\ncookies = true", "x", "x").plan
-    assert plan.chained and plan.cookies and plan.sockets_per_user == 1
+    assert plan.chained and plan.cookies and plan.connections_per_user == 1
     first, second = plan.mix
     assert first.extract == (Extraction(name="id", source="json", expression="a.0"),)
     assert [one.expression for one in second.extract] == ["t=(.)", "ETag"]
@@ -167,8 +167,11 @@ def test_open_load_and_paths(tmp_path: Path) -> None:
             "load.cookies: cannot be combined with a rate or a log; use closed load",
         ),
         (TARGET + '[load]\ncookies = true\nheaders = {cookie = "a=b"}', "load.cookies: cannot be combined"),
-        (TARGET + "[load]\nsockets_per_user = 2", "load.sockets_per_user: requires cookies"),
-        (CHAIN + "[load]\nsockets_per_user = 2\ncookies = true", "load.sockets_per_user: requires cookies, and"),
+        (TARGET + "[load]\nconnections_per_user = 2", "load.connections_per_user: requires cookies"),
+        (
+            CHAIN + "[load]\nconnections_per_user = 2\ncookies = true",
+            "load.connections_per_user: requires cookies, and",
+        ),
         (CHAIN + "[load]\nrate = 2", "request.extract: cannot be combined with a rate or a log"),
         (CHAIN + "weight = 2", "request b.weight: not possible in a chain"),
         (
