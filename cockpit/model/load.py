@@ -167,8 +167,8 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     or `duration` seconds, whichever comes first if both are set, or with the last of `stages`. Arrivals that are still
     queued at the end are counted, but never sent. The first `warmup` seconds of load are not counted.
     `timeout` (s): for a whole request from its send, connect included. `workers` processes share the load exactly;
-    worker i is pinned to `cpus[i % len(cpus)]` unless `cpus` is empty. `on_loss`: what to do if a worker is lost, deal
-    its load to the others (where possible) or stop the run.
+    worker i is pinned to `cpus[i % len(cpus)]` unless `cpus` is empty. `on_loss`: if a worker is lost, redistribute its
+    load to the others (where possible) or stop the run.
     `extend`: maximum extension (s) of a run after a change under load, for the verdict; 0: none.
     `binary` replaces a `body` that is not text.
     `mix`, in rotation by weight, replaces `url`, `method`, `headers`, `body` and `expect`; `paths` replaces the URL's
@@ -209,7 +209,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     local_addresses: tuple[str, ...] = ()
     workers: int = 1
     cpus: tuple[int, ...] = ()
-    on_loss: Literal["deal", "stop"] = "deal"
+    on_loss: Literal["redistribute", "stop"] = "redistribute"
     tick: float = 0.1
     binary: bytes | None = None
 
@@ -319,7 +319,7 @@ load processes (default 1)
 # cpus: cpus --cpus LIST
 CPU numbers to pin the load processes to, e.g. 1,2
 # on_loss
-if a load process or generator is lost: `deal` its load to the others (default), or `stop` the run
+if a load process or generator is lost: `redistribute` its load to the others (default), or `stop` the run
 """,
 )
 
