@@ -56,15 +56,15 @@ class ForeignRequest(NamedTuple):
 
 
 class ForeignFormat(NamedTuple):
-    """A file format. `since_epoch`: times are epoch seconds. `granular`: times are whole seconds. `failures`: it also
-    has requests without a response."""
+    """A file format. `since_epoch`: times are epoch seconds. `granular`: times are whole seconds. `unlisted`: failures
+    that the tool does not write; "": it writes all."""
 
     tool: str
     matches: Callable[[str], bool]
     read: Callable[[Iterator[str]], Iterator[ForeignRequest]]
     since_epoch: bool = True
     granular: bool = False
-    failures: bool = True
+    unlisted: str = ""
 
 
 def format_of(first: str) -> ForeignFormat:
@@ -290,18 +290,33 @@ def _starts_with(*texts: str) -> Callable[[str], bool]:
     return lambda first: first.startswith(texts)
 
 
+_WITHOUT_RESPONSE = "requests without a response"
 FORMATS: Iterable[ForeignFormat] = (
-    ForeignFormat("ab -g", _starts_with("starttime\tseconds\tctime"), _table(_ab, "\t"), granular=True),
-    ForeignFormat("hey -o csv", _starts_with("response-time,"), _table(_hey), since_epoch=False),
     ForeignFormat(
-        "oha --output-format csv", _starts_with("request-start,"), _table(_oha), since_epoch=False, failures=False
+        "ab -g",
+        _starts_with("starttime\tseconds\tctime"),
+        _table(_ab, "\t"),
+        granular=True,
+        unlisted="failures (their rows count as completed)",
+    ),
+    ForeignFormat(
+        "hey -o csv", _starts_with("response-time,"), _table(_hey), since_epoch=False, unlisted=_WITHOUT_RESPONSE
+    ),
+    ForeignFormat(
+        "oha --output-format csv",
+        _starts_with("request-start,"),
+        _table(_oha),
+        since_epoch=False,
+        unlisted=_WITHOUT_RESPONSE,
     ),
     ForeignFormat("JMeter JTL (CSV)", _starts_with("timeStamp,elapsed,"), _jmeter),
     ForeignFormat("k6 --out csv", _starts_with("metric_name,timestamp,"), _table(_k6), granular=True),
     ForeignFormat("k6 --out json", _starts_with('{"type":"Metric"', '{"metric":', '{"type":"Point"'), _lines(_k6_json)),
     ForeignFormat("vegeta encode --to json", _starts_with('{"attack":'), _lines(_vegeta_json)),
     ForeignFormat("vegeta encode --to csv", _is_vegeta_csv, _lines(_vegeta_csv)),
-    ForeignFormat("h2load --log-file", _is_h2load, _lines(_h2load)),
+    ForeignFormat(
+        "h2load --log-file", _is_h2load, _lines(_h2load), unlisted="requests that were lost with their connection"
+    ),
 )
 # Start of sar's text, and of its binary file as UTF-8: the magic numbers 0xd596 and 0x2175 (or another, by version).
 _SYSSTAT = re.compile(r"Linux .*CPU\)|\ufffd\ufffd[a-z]!")

@@ -111,7 +111,7 @@ def _warnings(form: ForeignFormat, found: Sequence[ForeignRequest]) -> tuple[str
     missing = ["CPU and lag of the generator"]
     missing += [] if any(request.size for request in found) else ["bytes"]
     missing += [] if any(request.status for request in found) else ["statuses"]
-    missing += [] if form.failures else ["requests without a response"]
+    missing += [form.unlisted] if form.unlisted else []
     warnings = [f"imported from {form.tool}; not in the file, shown as 0 or none: {', '.join(missing)}"]
     if form.granular:
         warnings.append(f"{form.tool} records whole seconds only; counts per second and the rate are inexact")

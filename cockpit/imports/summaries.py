@@ -114,7 +114,7 @@ def run_of_summary(summary: Summary, url: str = "", concurrency: int | None = No
 
 # wrk
 
-_RUNNING = re.compile(r"Running [\d.]{1,12}[smh] test @ (\S{1,2000})\s*$")
+_RUNNING = re.compile(r"Running ([\d.]{1,12}[smh]) test @ (\S{1,2000})\s*$")
 _UNCORRECTED = "(HdrHistogram - Uncorrected"
 
 
@@ -134,10 +134,13 @@ class _WrkNumbers:
                 read(self, *match.groups())
                 return
 
-    def running(self, url: str) -> None:
+    def running(self, length: str, url: str) -> None:
         if self.url:
             raise ValueError("several results; save each in its own file")
         self.url = url
+        # wrk rounds minutes and hours, e.g. 90 s to 2m; then the run's own duration is closer to -d.
+        if length.endswith("s"):
+            self.numbers["planned"] = duration(length[:-1])
 
     def latency(self, mean: str, unit: str, most: str, most_unit: str) -> None:
         self.numbers["mean"], self.numbers["max"] = duration(mean, _TIMES[unit]), duration(most, _TIMES[most_unit])
@@ -245,7 +248,9 @@ def _wrk_summary(found: _WrkNumbers) -> Summary:
     if points and 100.0 not in points and "max" in numbers:
         points[100.0] = numbers["max"]
     warnings = [_TIMEOUTS.format(late)] if late else []
-    if not points and "mean" in numbers:
+    if requests and numbers.get("counted") == 0:
+        warnings.append(_CALIBRATION)
+    elif not points and "mean" in numbers:
         warnings.append(_NO_PERCENTILES.format(1000 * numbers["mean"], 1000 * numbers["max"]))
     return Summary(
         tool=version,
@@ -256,8 +261,7 @@ def _wrk_summary(found: _WrkNumbers) -> Summary:
         mean=mean,
         url=found.url,
         concurrency=int(numbers.get("connections", 0)) or None,
-        # The first line of wrk has its -d rounded, e.g. 90 s to 2m; the run stops within 0.1 s of -d.
-        duration=float(round(seconds)) or None,
+        duration=numbers.get("planned") or float(round(seconds)) or None,
         errors=errors,
         # A response with both problems counts once.
         unexpected={"status": bad, "timeout": min(late, requests - bad)},
@@ -268,6 +272,7 @@ def _wrk_summary(found: _WrkNumbers) -> Summary:
     )
 
 
+_CALIBRATION = "no latencies; wrk2 discards those of its first 10 s (calibration)"
 _TIMEOUTS = "{} responses took longer than wrk's --timeout and are not in the percentiles"
 _NO_PERCENTILES = (
     "no percentiles, only mean {:.4g} ms and maximum {:.4g} ms; latencies are not recorded; rerun with wrk --latency"

@@ -29,7 +29,7 @@ _RESPONSE = "response time: from the scheduled send to the last byte read"
 def summary(result: RunResult, verdicts: tuple[Verdict, ...] = ()) -> str:
     """Return the lines without a trailing newline; `verdicts` are those of the session."""
     lines = [f"run {result.run}  {plan_words(result.plan)}", "", *_totals(result), "", *_percentiles(result)]
-    lines += ["", *_parts(result)] if result.counts.service.count else []
+    lines += ["", *_parts(result)] if result.counts.latency.count else []
     lines += _segments(result.segments) + _groups(result.counts.groups) + _hosts(result)
     lines += verdict_lines(completed_by(result, verdicts))
     if warnings := warning_texts(result):
@@ -146,17 +146,16 @@ def _phrase(status: int) -> str:
 
 
 def _percentiles(result: RunResult) -> list[str]:
-    """Return both latencies under open load, else service time."""
+    """Return the percentiles of response time under open load, and of service time, if they are known."""
     counts = result.counts
-    if not counts.service.count:
-        return ["  no complete response"]
-    if not counts.response.count:
-        head = [f"  {_SERVICE}", "      ms    service"]
-        return head + [f"   {p:>6g}%{milliseconds(counts.service.percentile(p)):>10}" for p in PERCENTILES]
-    head = [f"  {_RESPONSE}", f"  {_SERVICE}", "      ms   response   service"]
-    both = (counts.response, counts.service)
+    latencies = (("response", _RESPONSE, counts.response), ("service", _SERVICE, counts.service))
+    known = [latency for latency in latencies if latency[2].count]
+    if not known:
+        return ["  latencies unknown" if counts.completed else "  no complete response"]
+    titles = "".join(f"{name:>{11 if number == 0 else 10}}" for number, (name, _, _) in enumerate(known))
+    head = [*(f"  {definition}" for _, definition, _ in known), f"      ms{titles}"]
     return head + [
-        f"   {p:>6g}%" + "".join(f"{milliseconds(histogram.percentile(p)):>10}" for histogram in both)
+        f"   {p:>6g}%" + "".join(f"{milliseconds(histogram.percentile(p)):>10}" for _, _, histogram in known)
         for p in PERCENTILES
     ]
 

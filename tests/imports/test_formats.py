@@ -1,4 +1,5 @@
-"""Lines of other load generators: those of JMeter 5.6.3 and k6 1.8.1 are theirs, others follow their documentation."""
+"""Lines that other load generators wrote, with another URL: ab 2.3, hey 0.1.4, oha 1.16.0, JMeter 5.6.3, k6 1.8.1,
+vegeta 12.13.0 and h2load 1.52.0."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ URL = "http://web1/a"
 FILES: dict[str, tuple[str, list[ForeignRequest]]] = {
     "ab -g": (
         "starttime\tseconds\tctime\tdtime\tttime\twait\n"
-        "Mon Nov 23 21:39:26 2026\t1795469966\t0\t12\t13\t11\n",
-        [ForeignRequest(1795469966.0, 0.013)],
+        "Thu Nov 26 06:15:08 2026\t1795673708\t0\t5\t6\t5\n",
+        [ForeignRequest(1795673708.0, 0.006)],
     ),
     "hey -o csv": (
         "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset\n"
-        "0.0012,0.0002,0.0000,0.0000,0.0008,0.0001,503,0.25\n",
-        [ForeignRequest(0.25, 0.0012, 503)],
+        "0.0326,0.0003,0.0000,0.0003,0.0320,0.0000,503,0.0451",
+        [ForeignRequest(0.0451, 0.0326, 503)],
     ),
     "oha --output-format csv": (
         "request-start,DNS,DNS+dialup,Response-delay,request-duration,bytes,status\n"
@@ -78,26 +79,30 @@ FILES: dict[str, tuple[str, list[ForeignRequest]]] = {
         ],
     ),
     "vegeta encode --to json": (
-        '{"attack":"","seq":0,"code":200,"timestamp":"2026-11-23T22:39:26.500000001+01:00","latency":2000000,'
-        f'"bytes_out":0,"bytes_in":612,"error":"","body":null,"method":"GET","url":"{URL}","headers":null' "}\n"
-        '{"attack":"","seq":1,"code":0,"timestamp":"2026-11-23T21:39:26.5Z","latency":30000000000,"bytes_out":0,'
-        f'"bytes_in":0,"error":"context deadline exceeded","body":null,"method":"GET","url":"{URL}"' "}\n",
+        '{"attack":"","seq":2,"code":503,"timestamp":"2026-11-26T06:15:05.890554788Z","latency":23703247,"bytes_out":0,'
+        '"bytes_in":22,"error":"503 Service Unavailable","body":"eHh4eHh4eHh4eHh4eHh4eHh4eHh4eA==","method":"GET",'
+        f'"url":"{URL}","headers":{{"Content-Length":["22"],"Content-Type":["text/plain"]}}}}\n'
+        '{"attack":"","seq":36,"code":0,"timestamp":"2026-11-26T06:15:06.740804259Z","latency":1001325257,"bytes_out":0,'
+        f'"bytes_in":0,"error":"Get \\"{URL}\\": context deadline exceeded (Client.Timeout exceeded while awaiting '
+        f'headers)","body":null,"method":"GET","url":"{URL}","headers":null}}\n',
         [
-            ForeignRequest(1795469966.500000001, 0.002, 200, 612, "", URL),
-            ForeignRequest(1795469966.5, 30.0, 0, 0, "timeout", URL),
+            ForeignRequest(1795673705.890554788, 0.023703247, 503, 22, "", URL),
+            ForeignRequest(1795673706.740804259, 1.001325257, 0, 0, "timeout", URL),
         ],
     ),
     "vegeta encode --to csv": (
-        f"1795469966500000000,200,2000000,0,612,,aGk=,,0,GET,{URL},\n"
-        f'1795469966600000000,0,1000,0,0,"read: connection reset by peer",,,1,GET,{URL},\n',
+        "1795673705890554788,503,23703247,0,22,503 Service Unavailable,eHh4eHh4eHh4eHh4eHh4eHh4eHh4eA==,,2,GET,"
+        f"{URL},Q29udGVudC1MZW5ndGg6IDIyDQpDb250ZW50LVR5cGU6IHRleHQvcGxhaW4NCg0K\n"
+        f'1795673706740804259,0,1001325257,0,0,"Get ""{URL}"": context deadline exceeded (Client.Timeout exceeded '
+        f'while awaiting headers)",,,36,GET,{URL},\n',
         [
-            ForeignRequest(1795469966.5, 0.002, 200, 612, "", URL),
-            ForeignRequest(1795469966.6, 1e-6, 0, 0, "reset", URL),
+            ForeignRequest(1795673705.890554788, 0.023703247, 503, 22, "", URL),
+            ForeignRequest(1795673706.740804259, 1.001325257, 0, 0, "timeout", URL),
         ],
     ),
     "h2load --log-file": (
-        "1795469966500000\t200\t595\n1795469966600000\t-1\t156\n",
-        [ForeignRequest(1795469966.5, 595e-6, 200), ForeignRequest(1795469966.6, 156e-6, 0, 0, "other")],
+        "1795673693971529\t200\t11641\n1795673694066768\t-1\t28443\n",
+        [ForeignRequest(1795673693.971529, 0.011641, 200), ForeignRequest(1795673694.066768, 0.028443, 0, 0, "other")],
     ),
 }  # fmt: skip
 
@@ -134,7 +139,7 @@ def test_a_line_that_does_not_fit_is_named(tool: str) -> None:
         '"\n',
         "[" * 5000 + "\n",
     ):
-        rest = lines(text + broken)
+        rest = lines(f"{text.rstrip()}\n{broken}")
         # A metric of another name is no request.
         try:
             assert len(list(form.read(rest))) == len(FILES[tool][1]), broken

@@ -1,7 +1,8 @@
 """Whole results of real programs have the counts, errors and percentiles that the program itself printed.
 
-`results/` has runs of JMeter 5.6.3 and k6 1.8.1 (rows of other metrics removed) against a server on the loopback
-interface that redirects, fails, closes connections and is late, and against a closed port.
+`results/` has runs of JMeter 5.6.3, k6 1.8.1 (rows of other metrics removed), vegeta 12.13.0, h2load 1.52.0 (HTTP/2, by
+a proxy), hey 0.1.4 and ab 2.3 against a server on the loopback interface that redirects, fails, closes connections and
+is late; those of JMeter, k6 and vegeta also against a closed port.
 """
 
 from __future__ import annotations
@@ -55,6 +56,18 @@ K6 = Printed(
     errors={"closed_early": 3, "name_not_found": 3, "refused": 3, "timeout": 1},
     unexpected={"status": 5},
 )
+# The result of `vegeta report -type json`.
+VEGETA = Printed(
+    requests=60,
+    failed=16,
+    mean=33.073155,
+    least=0.322775,
+    most=1001.325257,
+    percentiles={50: 17.223832, 90: 30.402684, 95: 40.200837, 99: 906.897841},
+    errors={"refused": 10, "closed_early": 1, "timeout": 1},
+    unexpected={},
+)
+UNLISTED = "not in the file, shown as 0 or none: CPU and lag of the generator, "
 
 
 def imported(name: str) -> tuple[RunResult, list[float]]:
@@ -67,7 +80,16 @@ def imported(name: str) -> tuple[RunResult, list[float]]:
     return result, sorted(1000 * request.seconds for request in requests)
 
 
-@pytest.mark.parametrize(("name", "printed"), [("jmeter.jtl", JMETER), ("k6.csv", K6), ("k6.json", K6)])
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [
+        ("jmeter.jtl", JMETER),
+        ("k6.csv", K6),
+        ("k6.json", K6),
+        ("vegeta.json", VEGETA),
+        ("vegeta.csv", VEGETA),
+    ],
+)
 def test_imported_metrics_are_those_of_the_program(name: str, printed: Printed) -> None:
     result, latencies = imported(name)
     counts = result.counts
@@ -86,3 +108,33 @@ def test_imported_metrics_are_those_of_the_program(name: str, printed: Printed) 
         # Theirs is interpolated between the neighbours of that rank.
         below, above = latencies[rank - 2], latencies[min(rank, len(latencies) - 1)]
         assert below - 0.01 <= theirs <= above + 0.01
+
+
+def test_the_log_of_h2load_has_failed_streams() -> None:
+    """h2load printed: 60 done, 8 failed, 1 errored; 52 2xx (one of them ended early), 1 3xx, 1 4xx, 6 5xx."""
+    result, latencies = imported("h2load.log")
+    counts = result.counts
+    assert (counts.ended, counts.failed, counts.errors) == (60, 8, {"other": 1})
+    assert counts.statuses == {200: 51, 302: 1, 404: 1, 500: 1, 502: 3, 503: 2}
+    # h2load's mean is 45.90 ms, without the failed stream of 28.443 ms.
+    assert 1000 * counts.service.mean == pytest.approx((59 * 45.90 + 28.443) / 60, abs=0.01)
+    assert latencies[0] == pytest.approx(5.24, abs=0.01) and latencies[-1] == pytest.approx(1530, abs=5)
+    assert f"{UNLISTED}bytes, requests that were lost with their connection" in result.warnings[0]
+
+
+def test_the_rows_of_hey_are_complete_responses() -> None:
+    """Of 60 requests, one had a timeout; hey writes no row for it."""
+    result, _ = imported("hey.csv")
+    counts = result.counts
+    assert counts.completed == counts.ended == 59 and counts.statuses == {200: 55, 404: 1, 500: 1, 503: 2}
+    assert result.warnings[0].endswith(f"{UNLISTED}bytes, requests without a response")
+
+
+def test_the_rows_of_ab_are_complete_and_failed_requests() -> None:
+    """ab printed: 60 complete requests, two of them failed in receiving; its rows do not show which."""
+    result, latencies = imported("ab.tsv")
+    assert result.counts.completed == 60 and not result.counts.failed
+    assert result.warnings[0].endswith(f"{UNLISTED}bytes, statuses, failures (their rows count as completed)")
+    # ab's percentile is the next value of the same list.
+    for percent, theirs in {50: 21, 66: 25, 75: 28, 80: 30, 90: 35, 95: 37, 98: 42, 99: 1523}.items():
+        assert latencies[len(latencies) * percent // 100] == pytest.approx(theirs)

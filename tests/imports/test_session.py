@@ -58,7 +58,7 @@ def test_what_a_file_lacks_is_said() -> None:
     assert (
         result is not None and result.plan.url == UNKNOWN_URL and result.seconds == 1 and result.plan.concurrency == 4
     )
-    assert result.warnings[0].endswith("CPU and lag of the generator, bytes, statuses")
+    assert result.warnings[0].endswith("bytes, statuses, failures (their rows count as completed)")
     assert "records whole seconds only" in result.warnings[1]
     result = run_result(state_of([ForeignRequest(0.5, 0.5, 200, 9)], "oha"), 1)
     assert result is not None and result.warnings[0].endswith("lag of the generator, requests without a response")

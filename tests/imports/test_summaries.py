@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import shutil
 import subprocess
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hdrh.histogram import HdrHistogram
 
 from cockpit.analysis.outcome import Design, Outcome
 from cockpit.analysis.stability import StabilityKind, run_stability
@@ -27,9 +24,11 @@ from cockpit.imports.summaries import Summary, is_oha, is_wrk, parse_oha, parse_
 from cockpit.model.fold import fold_all
 from cockpit.model.metrics import RunResult, metric_value, run_result
 from cockpit.model.state import State
+from cockpit.report.summary import summary
 from tests.commands import cockpit
 from tests.servers import http_server
 
+RESULTS = Path(__file__).parent / "results"
 # As wrk 4.1.0 prints it with --latency.
 WRK = """\
 Running 30s test @ http://web1/a?token=s3cret
@@ -78,26 +77,8 @@ OHA: dict[str, Any] = {
 }  # fmt: skip
 
 
-@cache
-def wrk2() -> str:
-    """As wrk2 prints it with --latency; the spectrum is that of the HdrHistogram library, with the end of the C one."""
-    histogram = HdrHistogram(1, 10_000_000, 3)
-    for value in range(1000, 41_000):
-        histogram.record_value(value)
-    spectrum = io.BytesIO()
-    histogram.output_percentile_distribution(spectrum, 1000)
-    lines = re.sub(r"TotalCount +=.*", "Total count    =        40000]", spectrum.getvalue().decode())
-    lines = re.sub(r"(1\.0{12} +40000)\n", r"\1          inf\n", lines)
-    return (
-        "Running 30s test @ http://web1/\n  2 threads and 100 connections\n"
-        "  Thread calibration: mean lat.: 1.201ms, rate sampling interval: 10ms\n"
-        "  Thread Stats   Avg      Stdev     Max   +/- Stdev\n"
-        "    Latency    20.99ms   11.60ms  40.99ms   57.74%\n    Req/Sec     1.00k    50.00     1.10k    90.00%\n"
-        "  Latency Distribution (HdrHistogram - Recorded Latency)\n 50.000%   21.00ms\n100.000%   41.02ms\n\n"
-        f"  Detailed Percentile spectrum:\n{lines}"
-        "----------------------------------------------------------\n"
-        "  60000 requests in 30.00s, 10.50MB read\nRequests/sec:   2000.00  \nTransfer/sec:    358.40KB\n"
-    )
+# wrk2 (commit 44a94c1) with --latency -U, against a server that answers some requests after 1.5 s.
+WRK2 = (RESULTS / "wrk2.txt").read_text()
 
 
 def read(text: str) -> Summary:
@@ -139,15 +120,34 @@ def test_a_summary_of_wrk_without_percentiles_has_no_latencies() -> None:
 
 
 def test_the_spectrum_of_wrk2_is_response_time() -> None:
-    result = result_of(read(wrk2()))
+    result = result_of(read(WRK2))
     counts = result.counts
-    assert counts.completed == 60_000 and not counts.service and counts.response.count == 40_000
-    for percent in (10, 50, 90, 99, 99.9):
-        assert counts.response.percentile(percent) == pytest.approx(0.001 + 0.0004 * percent, rel=3e-3), percent
-    assert counts.response.max == pytest.approx(0.041, rel=1e-3) and counts.response.mean == pytest.approx(0.021, 1e-3)
-    assert result.totals is not None and result.totals.tool == "wrk2" and len(result.totals.percentiles) > 20
+    assert counts.completed == 690 and counts.unexpected == {"status": 42} and result.rate == pytest.approx(53.05)
+    # wrk2 discards the latencies of its first 10 s.
+    assert not counts.service and counts.response.count == 150
+    recorded = WRK2[: WRK2.index("HdrHistogram - Uncorrected")]
+    spectrum = re.findall(r"^ +([\d.]+) +([\d.]+) +\d+ +[\d.inf]+$", recorded, re.MULTILINE)
+    assert len(spectrum) == 39
+    for milliseconds, share in spectrum:
+        ours = 1000 * counts.response.percentile(100 * float(share))
+        assert ours == pytest.approx(float(milliseconds), rel=2e-3), share
+    assert counts.response.mean == pytest.approx(1.063272) and counts.response.max == pytest.approx(3.57376, rel=1e-3)
+    assert result.plan.duration == 13 and result.plan.concurrency == 4
+    assert result.totals is not None and result.totals.tool == "wrk2" and len(result.totals.percentiles) == 39
     [found] = [one for one in run_warnings(result) if one.kind is WarningKind.INTERPOLATED]
     assert found.subject == "" and found.values["count"] == len(result.totals.percentiles)
+    text = summary(result)
+    assert "response time: from the scheduled send" in text and "service" not in text
+    assert re.search(r"^ +99% +3530$", text, re.MULTILINE)
+
+
+def test_a_run_of_wrk2_without_a_recorded_latency_says_so() -> None:
+    """The server closed each of its connections within the first 10 s; wrk2 does not open them again."""
+    result = result_of(read((RESULTS / "wrk2_stalled.txt").read_text()))
+    assert result.counts.completed == 147 and result.counts.errors == {"read": 6, "timeout": 16}
+    assert not result.counts.latency
+    assert result.warnings[-1] == "no latencies; wrk2 discards those of its first 10 s (calibration)"
+    assert "latencies unknown" in summary(result)
 
 
 def test_the_json_of_oha_has_its_counts_and_percentiles() -> None:
@@ -252,12 +252,10 @@ def test_a_summary_of_wrk_that_does_not_fit_is_refused(change: Callable[[str], s
 
 
 def test_the_second_distribution_of_wrk2_is_not_read() -> None:
-    text = wrk2()
-    at = text.index("  Latency Distribution")
-    recorded = text[at : text.index("-----")]
-    uncorrected = recorded.replace("Recorded Latency", "Uncorrected Latency").replace("21.00ms", " 1.00ms")
-    both = text.replace("-----\n", f"-----\n{uncorrected}-----\n", 1)
-    assert read(both) == read(text)
+    rule = "-" * 58
+    recorded, uncorrected, rest = WRK2.split(rule)
+    assert "HdrHistogram - Uncorrected" in uncorrected
+    assert read(WRK2) == read(recorded + rule + rest)
 
 
 @pytest.mark.parametrize(
