@@ -32,7 +32,9 @@ _KINDS = {
     "tls": "tls",
     "ssl": "tls",
     "eof": "closed_early",
-    "closed before message completed": "closed_early",
+    # hyper (oha): the connection ended before the head of a response, or in its body.
+    "closed before message completed": "closed_before_response",
+    "error reading a body": "closed_early",
 }
 OTHER_ERROR = "other"
 # Start of the message in JMeter's rows of transactions.

@@ -24,8 +24,8 @@ FILES: dict[str, tuple[str, list[ForeignRequest]]] = {
     ),
     "oha --output-format csv": (
         "request-start,DNS,DNS+dialup,Response-delay,request-duration,bytes,status\n"
-        "0.5,0,0.0001,0.002,0.0025,612,200\n",
-        [ForeignRequest(0.5, 0.0025, 200, 612)],
+        "0.037003036,0.000255709,0.000583944,0.010344397,0.010350007,22,503\n",
+        [ForeignRequest(0.037003036, 0.010350007, 503, 22)],
     ),
     "JMeter JTL (CSV)": (
         "timeStamp,elapsed,label,responseCode,responseMessage,threadName,dataType,success,failureMessage,bytes,"

@@ -1,8 +1,8 @@
 """Whole results of real programs have the counts, errors and percentiles that the program itself printed.
 
 `results/` has runs of JMeter 5.6.3, k6 1.8.1 (rows of other metrics removed), vegeta 12.13.0, h2load 1.52.0 (HTTP/2, by
-a proxy), hey 0.1.4 and ab 2.3 against a server on the loopback interface that redirects, fails, closes connections and
-is late; those of JMeter, k6 and vegeta also against a closed port.
+a proxy), hey 0.1.4, oha 1.16.0 and ab 2.3 against a server on the loopback interface that redirects, fails, closes
+connections and is late; those of JMeter, k6 and vegeta also against a closed port.
 """
 
 from __future__ import annotations
@@ -128,6 +128,16 @@ def test_the_rows_of_hey_are_complete_responses() -> None:
     counts = result.counts
     assert counts.completed == counts.ended == 59 and counts.statuses == {200: 55, 404: 1, 500: 1, 503: 2}
     assert result.warnings[0].endswith(f"{UNLISTED}bytes, requests without a response")
+
+
+def test_the_csv_of_oha_has_complete_responses() -> None:
+    """The server sent these statuses. It broke four of the 60 requests, and one had a timeout."""
+    result, latencies = imported("oha.csv")
+    counts = result.counts
+    assert counts.completed == counts.ended == 55
+    assert counts.statuses == {200: 50, 302: 1, 404: 1, 500: 1, 503: 2} and counts.failed == 4
+    assert latencies[-1] < 1000 and counts.body_bytes == 1414
+    assert result.warnings[0].endswith(f"{UNLISTED}requests without a response")
 
 
 def test_the_rows_of_ab_are_complete_and_failed_requests() -> None:

@@ -47,36 +47,10 @@ Running 30s test @ http://web1/a?token=s3cret
 Requests/sec:   5844.55
 Transfer/sec:      1.05MB
 """
-# As oha 1.x writes it by the schema of its repository, shortened; keys that are not read are left out.
-OHA: dict[str, Any] = {
-    "summary": {
-        "successRate": 1.0,
-        "total": 10.0017,
-        "slowest": 0.0707,
-        "fastest": 0.0009,
-        "average": 0.0071,
-        "requestsPerSec": 2768.0,
-        "totalData": 276_530,
-        "sizePerRequest": 10,
-        "sizePerSec": 27_650.0,
-    },
-    "responseTimeHistogram": {"0.0009": 1, "0.0079": 20_000},
-    "latencyPercentiles": {
-        "p10": 0.0031, "p25": 0.0044, "p50": 0.0058, "p75": 0.0079, "p90": 0.0151, "p95": 0.0277, "p99": 0.0411,
-        "p99.9": 0.0507, "p99.99": 0.0701,
-    },
-    "rps": {"mean": 2768.0, "stddev": 100.0, "max": 3000.0, "min": 2000.0, "percentiles": {"p10": 2500.0}},
-    "details": {"DNSDialup": {"average": 0.005, "fastest": 0.003, "slowest": 0.008}},
-    "statusCodeDistribution": {"200": 27_603, "503": 50},
-    "errorDistribution": {
-        "aborted due to deadline": 20,
-        "operation timed out": 1,
-        "connection error: Connection refused (os error 111)": 3,
-        "deadline exceeded": 2,
-    },
-}  # fmt: skip
-
-
+# oha 1.16.0: -z 2s -q 60 -c 6 -t 1s --output-format json, against a server that also fails, closes connections and is
+# late; and -n 20 against a closed port.
+OHA: dict[str, Any] = json.loads((RESULTS / "oha.json").read_text())
+OHA_REFUSED = (RESULTS / "oha_refused.json").read_text()
 # wrk2 (commit 44a94c1) with --latency -U, against a server that answers some requests after 1.5 s.
 WRK2 = (RESULTS / "wrk2.txt").read_text()
 
@@ -151,18 +125,31 @@ def test_a_run_of_wrk2_without_a_recorded_latency_says_so() -> None:
 
 
 def test_the_json_of_oha_has_its_counts_and_percentiles() -> None:
-    text = json.dumps(OHA, indent=2)
+    text = (RESULTS / "oha.json").read_text()
     assert is_oha("".join(text.splitlines()[:2])) and is_oha(json.dumps(OHA)) and not is_oha('{"metrics":{')
     result = result_of(parse_oha([text]))
-    counts = result.counts
-    assert counts.statuses == {200: 27_603, 503: 50} and counts.completed == 27_653 and counts.abandoned == 20
-    assert counts.errors == {"timeout": 3, "refused": 3} and counts.failed == 56 and counts.body_bytes == 276_530
-    assert result.seconds == 10.0017 and result.plan.url == "http://unknown.invalid/"
-    # By Little's law: 2765 responses/s of 7.1 ms each.
-    assert result.plan.concurrency == 20
+    counts, printed, latencies = result.counts, OHA["summary"], OHA["metrics"]["latency_ms"]
+    assert counts.statuses == {200: 100, 302: 2, 404: 3, 500: 2, 503: 3} and counts.completed == 110
+    assert counts.errors == {"closed_before_response": 3, "closed_early": 2, "timeout": 1, "other": 3}
+    assert counts.abandoned == 2 and counts.failed == 17
+    # oha's rate also counts requests without a response, its success rate none that were in flight at the end.
+    assert result.seconds == printed["total"] and counts.sent / result.seconds == pytest.approx(
+        printed["requestsPerSec"]
+    )
+    assert counts.completed / counts.ended == pytest.approx(printed["successRate"])
+    assert (
+        counts.body_bytes == printed["totalData"] and counts.body_bytes // counts.completed == printed["sizePerRequest"]
+    )
+    assert result.plan.url == "http://unknown.invalid/"
+    # By Little's law: 55 responses/s of 19 ms each.
+    assert result.plan.concurrency == 1
     for name, seconds in OHA["latencyPercentiles"].items():
         assert metric_value(result, name) == pytest.approx(seconds, rel=1e-3), name
-    assert counts.service.max == pytest.approx(0.0707) and counts.service.min == pytest.approx(0.0009)
+    for name in ("p50", "p95", "p99", "max"):
+        assert 1000 * (metric_value(result, name) or 0) == pytest.approx(latencies[name], rel=1e-3), name
+    assert 1000 * counts.service.mean == pytest.approx(latencies["mean"], abs=0.001)
+    assert 1000 * counts.service.min == pytest.approx(latencies["min"], rel=1e-3)
+    assert counts.service.count == sum(OHA["responseTimeHistogram"].values())
 
 
 def test_warnings_name_the_metrics_that_they_are_about() -> None:
@@ -291,9 +278,11 @@ def changed(place: str, value: object) -> dict[str, Any]:
 
 def test_a_summary_of_oha_without_a_response_has_its_errors() -> None:
     """Its percentiles are NaN, which oha writes as null."""
-    empty = changed("statusCodeDistribution", {}) | {"latencyPercentiles": dict.fromkeys(OHA["latencyPercentiles"])}
-    result = result_of(parse_oha([json.dumps(empty)]))
-    assert result.counts.completed == 0 and result.counts.errors == {"timeout": 3, "refused": 3}
+    assert json.loads(OHA_REFUSED)["latencyPercentiles"]["p50"] is None
+    result = result_of(parse_oha([OHA_REFUSED]))
+    assert result.counts.completed == 0 and result.counts.errors == {"refused": 20} and not result.counts.latency
+    assert result.seconds == json.loads(OHA_REFUSED)["summary"]["total"] and result.rate == 0
+    assert "no complete response" in summary(result)
 
 
 def test_the_commands(tmp_path: Path) -> None:
@@ -308,7 +297,7 @@ def test_the_commands(tmp_path: Path) -> None:
     assert "! latencies are interpolated from 5 percentiles: p50, p75, p90, p99, max" in compared
     assert "simultaneous 95% intervals" not in compared
     [found] = json.loads(cockpit("report", "oha.json.cockpit", "--json", cwd=tmp_path).stdout)
-    assert found["completed"] == 27_653 and found["service"]["p99"] == pytest.approx(0.0411, rel=1e-3)
+    assert found["completed"] == 110 and found["service"]["p99"] == pytest.approx(0.033777, rel=1e-3)
     kept = cockpit("baseline", "set", "x", "before.txt.cockpit", cwd=tmp_path)
     assert kept.returncode == 2 and "imported totals of wrk; a baseline needs data per second" in kept.stderr
     flags = ["--threshold", "p95 < 17ms", "--threshold", "p99 < 25ms"]
