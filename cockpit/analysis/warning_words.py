@@ -31,6 +31,9 @@ _TEXTS = {
     WarningKind.LOAD_ALTERED: "the load was altered during the run: compare segments under the same load",
     WarningKind.ERRORS: "{count} of {total} requests got no complete response: rate and latency exclude them, but "
     "latency includes timeouts",
+    WarningKind.UNTIMED_ERRORS: "{count} of {total} requests got no complete response: rate and latency exclude them",
+    WarningKind.TIMED_ERRORS: "{count} of {total} requests got no complete response: the rate excludes them, latency "
+    "includes them",
     WarningKind.FEW_SAMPLES: "few samples ({count} responses): percentiles above p90 are uncertain",
     WarningKind.IN_FLIGHT: "{count} requests were in flight at the end and are not counted",
     WarningKind.SHORT: "short: {seconds:.1f} s; metrics are unreliable below {limit:g} s",
@@ -58,6 +61,8 @@ _LABELS = {
     WarningKind.STOPPED: "stop",
     WarningKind.LOAD_ALTERED: "load±",
     WarningKind.TOTALS_ONLY: "totals",
+    WarningKind.UNTIMED_ERRORS: "errors",
+    WarningKind.TIMED_ERRORS: "errors",
 }
 # Maximum number of subjects that are named for one warning.
 _MAX_NAMED = 3

@@ -77,6 +77,8 @@ class WarningKind(StrEnum):
     UNCLOSED = "unclosed"  # count
     LOAD_ALTERED = "load altered"
     ERRORS = "errors"  # count, total
+    UNTIMED_ERRORS = "untimed errors"  # count, total
+    TIMED_ERRORS = "timed errors"  # count, total
     FEW_SAMPLES = "few samples"  # count
     IN_FLIGHT = "in flight"  # count
     SHORT = "short"  # seconds, limit
@@ -98,6 +100,8 @@ _AFFECTED = {
     WarningKind.UNSENT: Affected.RATE,
     WarningKind.QUEUED: Affected.LATENCY,
     WarningKind.ERRORS: Affected.TIMED,
+    WarningKind.UNTIMED_ERRORS: Affected.TIMED,
+    WarningKind.TIMED_ERRORS: Affected.TIMED,
     WarningKind.FEW_SAMPLES: Affected.TAIL,
     WarningKind.TOTALS_ONLY: Affected.TIMED,
     WarningKind.INTERPOLATED: Affected.LATENCY,
@@ -148,12 +152,23 @@ def run_warnings(result: RunResult) -> list[RunWarning]:
     if result.altered:
         found.append(warning_of(WarningKind.LOAD_ALTERED))
     if errors:
-        found.append(warning_of(WarningKind.ERRORS, count=errors, total=counts.sent))
+        found.append(warning_of(_errors_kind(result), count=errors, total=counts.sent))
     if counts.completed < ENOUGH_FOR_P99:
         found.append(warning_of(WarningKind.FEW_SAMPLES, count=counts.completed))
     if counts.abandoned > UNFINISHED * counts.sent:
         found.append(warning_of(WarningKind.IN_FLIGHT, count=counts.abandoned))
     return [*found, *(warning_of(WarningKind.PREFLIGHT, text) for text in result.warnings)]
+
+
+def _errors_kind(result: RunResult) -> WarningKind:
+    """Return how latencies treat errors: cockpit times timeouts only, summaries of other tools no errors, their lists
+    of requests all errors."""
+    counts = result.counts
+    if result.totals is not None:
+        return WarningKind.UNTIMED_ERRORS
+    errors = sum(counts.errors.values())
+    all_timed = counts.latency.count >= counts.completed + errors > counts.completed + counts.errors.get("timeout", 0)
+    return WarningKind.TIMED_ERRORS if all_timed else WarningKind.ERRORS
 
 
 def segment_warnings(segment: Segment) -> list[RunWarning]:

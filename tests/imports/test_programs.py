@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+from cockpit.analysis.warnings import WarningKind, run_warnings
 from cockpit.imports.formats import format_of
 from cockpit.imports.runs import run_of
 from cockpit.imports.session import session_of
@@ -101,6 +102,8 @@ def test_imported_metrics_are_those_of_the_program(name: str, printed: Printed) 
         (counts.service.max, printed.most),
     ):
         assert 1000 * ours == pytest.approx(theirs, abs=0.01)
+    [errors] = [one for one in run_warnings(result) if one.kind is WarningKind.TIMED_ERRORS]
+    assert errors.values == {"count": sum(printed.errors.values()), "total": printed.requests}
     for percent, theirs in printed.percentiles.items():
         rank = math.ceil(len(latencies) * percent / 100)
         ours = 1000 * counts.service.percentile(percent)

@@ -154,6 +154,7 @@ def test_the_json_of_oha_has_its_counts_and_percentiles() -> None:
 
 def test_warnings_name_the_metrics_that_they_are_about() -> None:
     found = {one.kind: one for one in run_warnings(result_of(read(WRK)))}
+    assert WarningKind.UNTIMED_ERRORS in found and WarningKind.ERRORS not in found
     totals, interpolated = found[WarningKind.TOTALS_ONLY], found[WarningKind.INTERPOLATED]
     assert totals.affected is Affected.TIMED and totals.is_about("rate") and totals.subject == "wrk"
     assert interpolated.is_about("p99") and not interpolated.is_about("rate")
