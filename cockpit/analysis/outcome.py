@@ -123,7 +123,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict on a comparison. `effects` begin with the headline. `before` and `after` are the numbers of the
     segments compared.
 
-    `values` counts independent values per side: runs, or rounds; of a switch, blocks of `block` seconds. `left_out`
+    `values` counts independent values per side: runs, or rounds; of a switch, blocks of `block` seconds. `discarded`
     counts discarded seconds per side, by reason. `growing`: more seconds after the change will follow; `needs` is how
     many are needed for a conclusion (infinite: the baseline is too short; None: unknown or none). `at_least`: the
     generator was saturated on the faster side, which may be faster than measured. `other_loads` has each machine on
@@ -139,7 +139,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     effects: tuple[Effect, ...] = ()
     values: tuple[int, int] = (0, 0)
     block: int = 0
-    left_out: tuple[dict[DiscardReason, int], dict[DiscardReason, int]] = ({}, {})
+    discarded: tuple[dict[DiscardReason, int], dict[DiscardReason, int]] = ({}, {})
     warnings: tuple[RunWarning, ...] = ()
     growing: bool = False
     needs: float | None = None

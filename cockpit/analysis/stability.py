@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from cockpit.analysis.intervals import Floats
-from cockpit.analysis.windows import DiscardReason, Window, left_out, segment_window
+from cockpit.analysis.windows import DiscardReason, Window, discarded_seconds, segment_window
 from cockpit.model.load_seconds import LoadSecond
 from cockpit.model.state import Segment, State
 
@@ -42,14 +42,14 @@ class StabilityKind(StrEnum):
 
 class Stability(msgspec.Struct, frozen=True, kw_only=True):
     """The stability of a run. `segment` is the number of the unstable segment; None: there is only one. Too short:
-    `seconds` were counted, `needed` are required, `left_out` were discarded. Unstable rate: `rates` in the last parts
-    of `seconds` each. Trend of p99: `change` is its relative change from the first second to the last."""
+    `seconds` were counted, `needed` are required, `discarded` do not count, by reason. Unstable rate: `rates` in the
+    last parts of `seconds` each. Trend of p99: `change` is its relative change from the first second to the last."""
 
     kind: StabilityKind = StabilityKind.STABLE
     segment: int | None = None
     seconds: int = 0
     needed: int = 0
-    left_out: dict[DiscardReason, int] = {}
+    discarded: dict[DiscardReason, int] = {}
     rates: tuple[float, ...] = ()
     change: float = 0.0
 
@@ -82,8 +82,8 @@ def window_stability(window: Window) -> Stability:
     if any(segment.totals for segment in window.segments):
         return Stability(kind=StabilityKind.TOTALS_ONLY)
     if not long_enough(window):
-        counted, needed = len(seconds), _PARTS * _SHORTEST
-        return Stability(kind=StabilityKind.TOO_SHORT, seconds=counted, needed=needed, left_out=left_out([window]))
+        discarded, needed = discarded_seconds([window]), _PARTS * _SHORTEST
+        return Stability(kind=StabilityKind.TOO_SHORT, seconds=len(seconds), needed=needed, discarded=discarded)
     length = max(_SHORTEST, min(_LONGEST, len(seconds) // _PARTS))
     parts = [seconds[at : at + length] for at in range(len(seconds) % length, len(seconds), length)][-_PARTS:]
     rates = tuple(map(_rate, parts))

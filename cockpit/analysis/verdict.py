@@ -50,7 +50,7 @@ from cockpit.analysis.visits import (
     visit_values,
 )
 from cockpit.analysis.warnings import comparison_warnings, speed_warnings
-from cockpit.analysis.windows import Window, left_out
+from cockpit.analysis.windows import Window, discarded_seconds
 
 Windows = Sequence[Window]
 _NORMAL = NormalDist()
@@ -135,7 +135,7 @@ def _judged(
         label=label,
         before=_numbers(before),
         after=_numbers(after),
-        left_out=(left_out(before), left_out(after)),
+        discarded=(discarded_seconds(before), discarded_seconds(after)),
         warnings=(
             *comparison_warnings((*before, *after), unlike if load_may_differ else ()),
             *(() if found.adjusted else speed_warnings(before, after)),

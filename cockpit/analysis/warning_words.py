@@ -46,7 +46,7 @@ _TEXTS = {
     WarningKind.INTERPOLATED: "latencies are interpolated from {count} percentiles",
     WarningKind.SPEED_DIFFERS: "after the change the CPU of {subject} ran at {share:.0%} of its speed before (clock "
     "rate, or other guests on its hardware), which shifts rate, latency and CPU time; rounds are adjusted for it",
-    WarningKind.ROUNDS_LEFT_OUT: "{count} of {total} rounds left out: {subject}",
+    WarningKind.ROUNDS_EXCLUDED: "{count} of {total} rounds excluded: {subject}",
 }
 # At most eight characters for a table.
 _LABELS = {

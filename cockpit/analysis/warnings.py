@@ -89,7 +89,7 @@ class WarningKind(StrEnum):
     TOTALS_ONLY = "totals only"  # tool
     INTERPOLATED = "interpolated"  # percentiles as text; count
     SPEED_DIFFERS = "CPU speed differs"  # host; share
-    ROUNDS_LEFT_OUT = "rounds left out"  # the cause of the first; count, total
+    ROUNDS_EXCLUDED = "rounds excluded"  # the cause of the first; count, total
 
 
 _AFFECTED = {

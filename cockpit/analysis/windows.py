@@ -103,7 +103,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
         return sum(waits) / len(waits) if waits else 0.0
 
 
-def left_out(windows: Iterable[Window]) -> dict[DiscardReason, int]:
+def discarded_seconds(windows: Iterable[Window]) -> dict[DiscardReason, int]:
     """Return the seconds of the windows that do not count, by reason."""
     found = Counter[DiscardReason]()
     for window in windows:

@@ -216,9 +216,9 @@ def basis_lines(verdict: Verdict) -> list[str]:
     lines = []
     if verdict.effects:
         lines.append(_METHOD[verdict.design])
-        for side, seconds in zip(("before", "after"), verdict.left_out, strict=True):
+        for side, seconds in zip(("before", "after"), verdict.discarded, strict=True):
             if seconds:
-                lines.append(f"discarded {side}: {left_out_words(seconds)}")
+                lines.append(f"discarded {side}: {discarded_words(seconds)}")
         lines += [f"other load on {other_load_words(one)}" for one in verdict.other_loads]
     lines += [words] if (words := speed_words(verdict)) else []
     if verdict.effects and verdict.design is not Design.TOTALS:
@@ -265,8 +265,8 @@ def stability_words(found: Stability) -> str:
 def _instability_words(found: Stability) -> str:
     match found.kind:
         case StabilityKind.TOO_SHORT:
-            left_out = f" ({left_out_words(found.left_out)} left out)" if found.left_out else ""
-            return f"too short: {found.seconds} s counted{left_out}, needs {found.needed} s"
+            discarded = f" ({discarded_words(found.discarded)} discarded)" if found.discarded else ""
+            return f"too short: {found.seconds} s counted{discarded}, needs {found.needed} s"
         case StabilityKind.RATE:
             rates = ", ".join(map(si, found.rates))
             return f"rate was {rates} req/s in the last {len(found.rates)} parts of {found.seconds} s each"
@@ -276,7 +276,7 @@ def _instability_words(found: Stability) -> str:
             return str(found.kind)
 
 
-def left_out_words(seconds: Mapping[DiscardReason, int]) -> str:
+def discarded_words(seconds: Mapping[DiscardReason, int]) -> str:
     """Return `3 s after a start, 1 s covered only in part`."""
     return ", ".join(f"{number} s {_FLAWS[flaw]}" for flaw, number in seconds.items())
 

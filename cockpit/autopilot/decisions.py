@@ -10,8 +10,8 @@ from cockpit.autopilot.runner import Autopilot, SearchResult
 
 
 class SearchDecisions(Protocol):
-    async def choose(self, found: Sequence[Bottleneck], knobs: Sequence[str], left_out: Sequence[str]) -> Sequence[str]:
-        """Return the knobs to search, at least one. `found`: bottlenecks of the server; `left_out`: a line per knob
+    async def choose(self, found: Sequence[Bottleneck], knobs: Sequence[str], excluded: Sequence[str]) -> Sequence[str]:
+        """Return the knobs to search, at least one. `found`: bottlenecks of the server; `excluded`: a line per knob
         that cannot be searched."""
 
     def search_started(self, pilot: Autopilot) -> None:

@@ -49,7 +49,7 @@ class Proof(NamedTuple):
         for guarded in self._guarded(verdict):
             if not self._is_harmless(guarded):
                 return _words(guarded)
-        return next(self._broken(verdict, state), "")
+        return next(self._failed_constraints(verdict, state), "")
 
     def _guarded(self, verdict: Verdict) -> Sequence[Effect]:
         limited = {constraint.name for constraint in self.constraints if is_latency(constraint.name)}
@@ -67,7 +67,7 @@ class Proof(NamedTuple):
         ]
         return highest is not None and bool(limits) and highest < min(limits)
 
-    def _broken(self, verdict: Verdict, state: State) -> Iterator[str]:
+    def _failed_constraints(self, verdict: Verdict, state: State) -> Iterator[str]:
         """Yield the constraints that fail over all windows with the new values."""
         segments = [segment for segment in state.segments if segment.number in verdict.after]
         if not segments:

@@ -290,14 +290,14 @@ class Autopilot:
         purpose: TrialPurpose,
         number: int,
         result: RunResult | None,
-        broken: ThresholdResult | None,
+        failed_constraint: ThresholdResult | None,
         detail: str,
     ) -> TrialOutcome:
         value = None if result is None else metric_value(result, self.plan.metric)
         margins = _margins(self._constraints, result)
         outcome: TrialOutcome = "measured"
-        if broken is not None:
-            outcome, detail = "broken", broken.threshold.text
+        if failed_constraint is not None:
+            outcome, detail = "infeasible", failed_constraint.threshold.text
         elif detail or result is None or result.reason != "completed" or not value:
             outcome = "failed"
             detail = detail or (result.detail if result else "") or f"no {self.plan.metric}"

@@ -39,7 +39,7 @@ def trial_cells(trial: AutopilotTrial, state: AutopilotState) -> tuple[str, str,
     changed = {name: value for name, value in trial.values.items() if value != original.get(name)}
     settings = values_words(changed) if changed else "the original values"
     if trial.outcome != "measured":
-        outcome = "constraint failed" if trial.outcome == "broken" else trial.outcome
+        outcome = "constraint failed" if trial.outcome == "infeasible" else trial.outcome
         return settings, "", f"{outcome}: {sanitize(trial.detail, 200)}"
     failed = [text for text, margin in zip(plan.constraints, trial.margins, strict=False) if margin < 0]
     problem = f"constraint failed: {sanitize(', '.join(failed))}" if failed else ""

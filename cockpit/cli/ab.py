@@ -105,8 +105,8 @@ def _write_files(options: Namespace, outcome: SessionEnd, result: RunResult, tic
 
 
 def _print_warnings(result: RunResult, options: Namespace) -> None:
-    if result.counts.varied and not options.any_length:
-        words = f"{result.counts.varied} responses differ in length from the first; ab counts them as failed"
+    if result.counts.length_mismatches and not options.any_length:
+        words = f"{result.counts.length_mismatches} responses differ in length from the first; ab counts them as failed"
         print(f"cockpit: {words}", file=sys.stderr)
     for warning in warning_texts(result):
         print(f"cockpit: {warning}", file=sys.stderr)

@@ -158,12 +158,12 @@ async def _search(options: Namespace, profile: Profile, requested: Mapping[str, 
             await live.hosts_read()
             read = await live.source.tuning.read(list(requested))
             original = {name: value or "" for name, value in read.items()}
-            knobs, left_out = _searchable(options, profile, requested, original)
+            knobs, excluded = _searchable(options, profile, requested, original)
             begun = live.source.now()
             # Knobs that the user names need no diagnosis.
             found = [] if options.knob else await _find_bottlenecks(live, options.seconds, knobs)
             spent = 0.0 if options.knob else live.source.now() - begun
-            chosen = await person.choose(found, list(knobs), left_out) if found else knobs
+            chosen = await person.choose(found, list(knobs), excluded) if found else knobs
             plan = _plan(options, profile, (knobs[name] for name in chosen))
             approve = person.approve if options.ask else None
             values = {name: original[name] for name in chosen}
@@ -204,8 +204,8 @@ class _AtTerminal(NamedTuple):
 
     apply: bool
 
-    async def choose(self, found: Sequence[Bottleneck], knobs: Sequence[str], left_out: Sequence[str]) -> Sequence[str]:
-        print(*(f"cockpit: {line}" for line in left_out), sep="\n", end="\n" * bool(left_out), file=sys.stderr)
+    async def choose(self, found: Sequence[Bottleneck], knobs: Sequence[str], excluded: Sequence[str]) -> Sequence[str]:
+        print(*(f"cockpit: {line}" for line in excluded), sep="\n", end="\n" * bool(excluded), file=sys.stderr)
         return knobs
 
     def search_started(self, pilot: Autopilot) -> None:

@@ -21,7 +21,7 @@ from cockpit.report.encoding import to_json
 from cockpit.setup.doctor import Scope, diagnose
 from cockpit.setup.finding import Finding, failed, note, summary_line
 
-_WORDS = {"ok": "ok", "note": "note", "wrong": "WRONG"}
+_WORDS = {"ok": "ok", "note": "note", "error": "ERROR"}
 _MAX_TEXT = 2000
 
 
@@ -55,8 +55,8 @@ async def _findings(options: Namespace, show: Callable[[Finding], None]) -> tupl
     if uses and not options.json:
         emit("\n".join(listing(uses)))
     if not is_trusted(profile):
-        todo = f"read the list, then accept it: {doctor_command(options.profile, '--trust')}"
-        found.append(note("profile", "not trusted yet; no host was contacted", todo))
+        fix = f"read the list, then accept it: {doctor_command(options.profile, '--trust')}"
+        found.append(note("profile", "not trusted yet; no host was contacted", fix))
         show(found[0])
     async for finding in diagnose(profile, options.ssh_config, _scope(options, profile)):
         found.append(finding)
@@ -83,6 +83,6 @@ def _profile(name: str) -> Profile:
 
 
 def _show(finding: Finding) -> None:
-    emit(f"{_WORDS[finding.level]:<5}  {finding.about:<14}  {sanitize(finding.text, _MAX_TEXT)}")
-    if finding.todo:
-        emit(f"{'':23}-> {sanitize(finding.todo, _MAX_TEXT)}")
+    emit(f"{_WORDS[finding.level]:<5}  {finding.subject:<14}  {sanitize(finding.text, _MAX_TEXT)}")
+    if finding.fix:
+        emit(f"{'':23}-> {sanitize(finding.fix, _MAX_TEXT)}")

@@ -47,7 +47,7 @@ def schedule_lines(profile: Profile, study: Study, known: StudyResult | None = N
         rounds = f"{FIRST_TEST} to {rounds}"
     rounds += f" after {study.discard_rounds} discarded" if study.discard_rounds else ""
     length = extent_words(study_duration(study, profile.knobs, profile.actions))
-    done = f", of which {known.whole_rounds} are done" if known and known.whole_rounds else ""
+    done = f", of which {known.complete_rounds} are done" if known and known.complete_rounds else ""
     lines = [f"{rounds}, {len(study.variants)} variants, {seed}: {length}{done}"]
     if not study.compare:
         return lines
@@ -122,8 +122,8 @@ async def show_study(session: Session, runner: Runner) -> None:
         while True:
             progress = runner.progress
             result = progress.result
-            if result is not None and result.whole_rounds > rounds:
-                rounds = result.whole_rounds
+            if result is not None and result.complete_rounds > rounds:
+                rounds = result.complete_rounds
                 print(clear + "\n".join(round_lines(result, progress.left)), file=sys.stderr, flush=True)
             line = progress_words(progress)
             if terminal:

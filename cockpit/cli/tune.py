@@ -185,7 +185,7 @@ def _next_to_undo(histories: Mapping[str, Sequence[HistoryEntry]]) -> tuple[str,
     if not found:
         hosts = ", ".join(histories)
         raise ChangeRefused(f"nothing to undo: this user has no applied change on {hosts or 'a host with knobs'}")
-    return max(found, key=lambda each: (each[1].state == HistoryState.INTERRUPTED, each[1].about.when))
+    return max(found, key=lambda each: (each[1].state == HistoryState.INTERRUPTED, each[1].facts.when))
 
 
 async def _histories(live: LiveSession, profile: Profile) -> dict[str, list[HistoryEntry]]:
@@ -195,7 +195,7 @@ async def _histories(live: LiveSession, profile: Profile) -> dict[str, list[Hist
 
 def _newest_first(histories: Mapping[str, Sequence[HistoryEntry]]) -> list[tuple[str, HistoryEntry]]:
     found = [(host, past) for host, each in histories.items() for past in each]
-    return sorted(found, key=lambda each: each[1].about.when, reverse=True)
+    return sorted(found, key=lambda each: each[1].facts.when, reverse=True)
 
 
 async def _history(options: Namespace, profile: Profile) -> None:

@@ -60,24 +60,24 @@ def past_row(host: str, past: HistoryEntry) -> dict[str, Any]:
         "host": host,
         "state": past.state,
         "undone_by": past.undone_by or None,
-        "undoes": name_of(past.about.undoes) or None,
-        "who": past.about.who,
-        "when": past.about.when,
-        "settings": [msgspec.to_builtins(setting) for setting in past.about.settings],
-        "inactive": list(past.about.inactive),
+        "undoes": name_of(past.facts.undoes) or None,
+        "who": past.facts.who,
+        "when": past.facts.when,
+        "settings": [msgspec.to_builtins(setting) for setting in past.facts.settings],
+        "inactive": list(past.facts.inactive),
         "directory": past.change,
     }
 
 
 def past_line(host: str, past: HistoryEntry) -> str:
-    when = datetime.fromtimestamp(past.about.when).strftime("%Y-%m-%d %H:%M:%S")
-    settings = [f"{s.knob} {s.old or 'unset'} → {s.new or 'unset'}" for s in past.about.settings]
+    when = datetime.fromtimestamp(past.facts.when).strftime("%Y-%m-%d %H:%M:%S")
+    settings = [f"{s.knob} {s.old or 'unset'} → {s.new or 'unset'}" for s in past.facts.settings]
     values = ", ".join(settings) or "nothing to change"
-    undo = f"undo {name_of(past.about.undoes)}: " if past.about.undoes else ""
+    undo = f"undo {name_of(past.facts.undoes)}: " if past.facts.undoes else ""
     state = f"undone by {past.undone_by}" if past.undone_by else past.state
-    if past.state == HistoryState.APPLIED and past.about.inactive:
-        state = f"written without a reload: {', '.join(past.about.inactive)}"
-    return sanitize(f"{past.name}  {when}  {host}  {past.about.who}  {undo}{values}  {state}")
+    if past.state == HistoryState.APPLIED and past.facts.inactive:
+        state = f"written without a reload: {', '.join(past.facts.inactive)}"
+    return sanitize(f"{past.name}  {when}  {host}  {past.facts.who}  {undo}{values}  {state}")
 
 
 class ChangeProgress:

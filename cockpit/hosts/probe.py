@@ -106,8 +106,8 @@ class Probe:
         except (ValueError, IndexError) as error:
             raise self._invalid(error) from None
         table = self._counters
-        left_out = self._table.left_out
-        return replace(reading, counters=table.counters, accept=table.accept, backlog=table.backlog, left_out=left_out)
+        excluded = self._table.excluded
+        return replace(reading, counters=table.counters, accept=table.accept, backlog=table.backlog, excluded=excluded)
 
     def close(self) -> None:
         self._channel.close()

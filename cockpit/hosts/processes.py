@@ -77,9 +77,9 @@ class ProcessTable:
         return tuple(self._server_filter.take(processes, self._listeners))
 
     @property
-    def left_out(self) -> int | None:
+    def excluded(self) -> int | None:
         """See HostReading."""
-        return self._server_filter.left_out if self._server_filter else 0
+        return self._server_filter.excluded if self._server_filter else 0
 
     @property
     def pss(self) -> int | None:

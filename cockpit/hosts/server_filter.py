@@ -10,7 +10,7 @@ from cockpit.model.hosts import ProcessCounters, identity
 class ServerFilter:
     """Leaves out the process trees of other servers.
 
-    `left_out` is the number of their processes. None: several servers have the same name and the target's server is
+    `excluded` is the number of their processes. None: several servers have the same name and the target's server is
     unknown, so all are counted; this happens behind a proxy with unknown upstream addresses, since only the proxy
     listens on the port.
 
@@ -19,7 +19,7 @@ class ServerFilter:
     """
 
     def __init__(self) -> None:
-        self.left_out: int | None = 0
+        self.excluded: int | None = 0
         # Trees by (PID, start time) of their root.
         self._target_trees: set[tuple[int, int]] = set()
         self._other_trees: set[tuple[int, int]] = set()
@@ -36,8 +36,8 @@ class ServerFilter:
         counted = [process for process in known if identity(roots[process.pid]) not in self._other_trees]
         counted_trees = {identity(roots[process.pid]) for process in counted}
         unclassified = [trees[tree].comm for tree in counted_trees - self._target_trees]
-        left_out = len(known) - len(counted)
-        self.left_out = left_out if left_out or len(set(unclassified)) == len(unclassified) else None
+        excluded = len(known) - len(counted)
+        self.excluded = excluded if excluded or len(set(unclassified)) == len(unclassified) else None
         return counted
 
 

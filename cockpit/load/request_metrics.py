@@ -38,6 +38,7 @@ class RequestMetrics:
         "firsts",
         "heads",
         "idempotent",
+        "length_mismatches",
         "live",
         "name",
         "received",
@@ -49,7 +50,6 @@ class RequestMetrics:
         "service",
         "statuses",
         "unexpected",
-        "varied",
         "whole",
     )
 
@@ -65,7 +65,7 @@ class RequestMetrics:
         self.clear()
 
     def clear(self) -> None:
-        self.sent = self.sent_bytes = self.received = self.body = self.varied = self.retries = 0
+        self.sent = self.sent_bytes = self.received = self.body = self.length_mismatches = self.retries = 0
         self.statuses: dict[int, int] = {}
         self.errors: dict[str, int] = {}
         self.unexpected: dict[str, int] = {}
@@ -74,7 +74,7 @@ class RequestMetrics:
     def count_response(self, status: int, size: int, verdict: str) -> None:
         """Count a response that arrived in several pieces. `size`: of its body; `verdict`: unexpected kind, or ""."""
         self.statuses[status] = self.statuses.get(status, 0) + 1
-        self.varied += self.heads.varies(size)
+        self.length_mismatches += self.heads.length_differs(size)
         if verdict:
             self.unexpected[verdict] = self.unexpected.get(verdict, 0) + 1
 
@@ -92,7 +92,7 @@ class RequestMetrics:
         add_counts(self.unexpected, harvest.unexpected)
         self.received += harvest.received
         self.body += harvest.body
-        self.varied += harvest.varied
+        self.length_mismatches += harvest.length_mismatches
 
     def group(self) -> Group:
         return Group(

@@ -53,10 +53,11 @@ class Head:
 
     `keeps`: the server keeps the connection open. `reuse`: both the server and the plan keep it open. `total` is the
     size of head and body, -1 if it is unknown or the body must be checked. `hits` is the number of responses with
-    this head that arrived in one piece and are not collected yet; each counts with this `varied` and `verdict`.
+    this head that arrived in one piece and are not collected yet; each counts with this `length_differs` and
+    `verdict`.
     """
 
-    __slots__ = ("hits", "keeps", "length", "reuse", "size", "status", "total", "varied", "verdict")
+    __slots__ = ("hits", "keeps", "length", "length_differs", "reuse", "size", "status", "total", "verdict")
 
     def __init__(self, status: int, size: int, length: int, keeps: bool, reuse: bool) -> None:
         self.status = status
@@ -66,18 +67,18 @@ class Head:
         self.reuse = reuse
         self.total = size + length if length >= 0 and status >= 200 else -1
         self.hits = 0
-        self.varied = False
+        self.length_differs = False
         self.verdict = ""
 
 
 class ResponseCounts(NamedTuple):
     """Complete responses: counts by status, bytes received, bytes of bodies, number of bodies whose length differs from
-    the first (`varied`), and counts of unexpected responses by kind."""
+    the first (`length_mismatches`), and counts of unexpected responses by kind."""
 
     statuses: dict[int, int]
     received: int
     body: int
-    varied: int
+    length_mismatches: int
     unexpected: dict[str, int]
 
 
@@ -121,7 +122,7 @@ class HeadCache:
         """`bodiless`: responses have no body, regardless of the head (HEAD). `keepalive`: the plan reuses connections.
 
         `one_length`: all requests are for the same resource, so a body whose length differs from the first is counted
-        as varied. `private`: a Location may contain values of a user, and is not stored.
+        as a mismatch. `private`: a Location may contain values of a user, and is not stored.
         """
         self._bodiless = bodiless
         self._keepalive = keepalive
@@ -188,7 +189,7 @@ class HeadCache:
             self.location = quote(fields.location[:_LOCATION_LIMIT], safe=_URL)
         return head
 
-    def varies(self, length: int) -> bool:
+    def length_differs(self, length: int) -> bool:
         """Return whether the length of a body differs from that of the first body."""
         if self._first_length is None and self._one_length:
             self._first_length = length
@@ -196,7 +197,7 @@ class HeadCache:
 
     def _cache(self, raw: bytes, head: Head) -> None:
         if head.total >= 0:
-            head.varied = self.varies(head.length)
+            head.length_differs = self.length_differs(head.length)
             head.verdict = self.expectation.of_head(head.status, head.length)
         if self.expectation.needs_body and not head.verdict:
             head.total = -1
@@ -225,7 +226,7 @@ class HeadCache:
     def _clear(self) -> None:
         self._statuses: dict[int, int] = {}
         self._unexpected: dict[str, int] = {}
-        self._received = self._body = self._varied = 0
+        self._received = self._body = self._length_mismatches = 0
 
     def _collect(self) -> None:
         for head in self._heads.values():
@@ -235,7 +236,7 @@ class HeadCache:
             self._statuses[head.status] = self._statuses.get(head.status, 0) + hits
             self._received += hits * head.total
             self._body += hits * head.length
-            self._varied += hits * head.varied
+            self._length_mismatches += hits * head.length_differs
             if head.verdict:
                 self._unexpected[head.verdict] = self._unexpected.get(head.verdict, 0) + hits
             head.hits = 0
@@ -243,7 +244,7 @@ class HeadCache:
     def harvest(self) -> ResponseCounts:
         """Return the counts since the last call, and reset them."""
         self._collect()
-        harvest = ResponseCounts(self._statuses, self._received, self._body, self._varied, self._unexpected)
+        harvest = ResponseCounts(self._statuses, self._received, self._body, self._length_mismatches, self._unexpected)
         self._clear()
         return harvest
 

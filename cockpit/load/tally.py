@@ -117,7 +117,7 @@ class Tally:
             reconnects=self.reconnects,
             unclosed=self.unclosed,
             redirect=next((counts.heads.location for counts in per_request if counts.heads.location), ""),
-            varied=sum(counts.varied for counts in per_request),
+            length_mismatches=sum(counts.length_mismatches for counts in per_request),
             unexpected=unexpected,
             groups={counts.name: counts.group() for counts in per_request} if self._grouped else {},
             stage=stage,

@@ -48,9 +48,9 @@ class AutopilotBegun(Event, frozen=True, tag="autopilot_begun"):
 # original: initial values, measured again; spread: space-filling initial point; search: most promising point; race: one
 # of the best points, measured again.
 TrialPurpose = Literal["original", "spread", "search", "race"]
-# measured: complete run; broken: stopped early because it clearly failed a constraint; failed: values not active, or no
-# result.
-TrialOutcome = Literal["measured", "broken", "failed"]
+# measured: complete run; infeasible: stopped early because it clearly failed a constraint; failed: values not active,
+# or no result.
+TrialOutcome = Literal["measured", "infeasible", "failed"]
 
 
 class AutopilotTrial(Event, frozen=True, tag="autopilot_trial"):

@@ -29,8 +29,8 @@ class LoadCounts(Group, frozen=True, kw_only=True, omit_defaults=True):
 
     `sent`: requests started; `completed`: complete responses; `errors`: failed requests by kind, timeouts included;
     `abandoned`: requests in flight at the end of the run, neither completed nor errors. `unexpected`: complete
-    responses that differ from the expectation, by kind; `varied`: responses of another length than the first response
-    from the same resource, which is no failure. `body_bytes` excludes heads and framing.
+    responses that differ from the expectation, by kind; `length_mismatches`: responses of another length than the first
+    response from the same resource, which is no failure. `body_bytes` excludes heads and framing.
 
     `queued`: arrivals that were due while `max_in_flight` requests were in flight; they count as `sent` once sent.
     `unsent`: arrivals still queued at the end of the run, or of the warm-up (then they are sent and not counted
@@ -56,7 +56,7 @@ class LoadCounts(Group, frozen=True, kw_only=True, omit_defaults=True):
     queued: int = 0
     unsent: int = 0
     dropped: int = 0
-    varied: int = 0
+    length_mismatches: int = 0
     retries: int = 0
     reconnects: int = 0
     unclosed: int = 0

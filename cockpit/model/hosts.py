@@ -215,7 +215,7 @@ class HostReading(msgspec.Struct, frozen=True, kw_only=True):
     (`pgfault`, `Tcp.InSegs`, memory in KiB, `cpu.some` of /proc/pressure in microseconds); counters that the host lacks
     are absent. `accept`: connections in the accept queue of each listening TCP port; `backlog`: the limit of each.
     A `memory.total` of 0, an `io` of None: not read.
-    `left_out`: number of processes of other servers with the same name, which are not counted; None: the target's
+    `excluded`: number of processes of other servers with the same name, which are not counted; None: the target's
     server could not be identified, so that all are counted.
     """
 
@@ -239,4 +239,4 @@ class HostReading(msgspec.Struct, frozen=True, kw_only=True):
     counters: dict[str, int] = {}
     accept: dict[int, int] = {}
     backlog: dict[int, int] = {}
-    left_out: int | None = 0
+    excluded: int | None = 0

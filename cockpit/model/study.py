@@ -198,14 +198,14 @@ class StudyRound(Event, frozen=True, tag="study_round"):
 
 class StudyRun(Event, frozen=True, tag="study_run"):
     """The next run, number `run` of the session, belongs to `step` (from 0) of the study: `variant` in `round` (from 1)
-    at load `level`, in pass `part`. `turn`: number of the run in the step and pass, from 1; 0: warm-up."""
+    at load `level`, in pass `pass_name`. `turn`: number of the run in the step and pass, from 1; 0: warm-up."""
 
     run: int
     step: int
     round: int
     variant: str
     level: float | None = None
-    part: str = ""
+    pass_name: str = ""
     turn: int = 1
 
 

@@ -70,7 +70,7 @@ NAMES: Mapping[type, frozenset[str]] = {
         (ge.GeneratorLost, "machine"),
         (ev.RoundsBegun, "host", "change"),
         (st.StudyBegun, "fingerprint"),
-        (st.StudyRun, "variant", "part"),
+        (st.StudyRun, "variant", "pass_name"),
         (st.StudyRound, "steps", "open"),
         (st.StudyObservation, "name", "host"),
     )

@@ -117,11 +117,11 @@ def _processes(window: HostWindow, found: Mapping[str, float]) -> list[str]:
             f"    {'proc. memory':<{_NAME}}{size(found['processes.rss'])} RSS summed, "
             f"{size(found['processes.unshared'])} rss−shr{pss}"
         )
-    left_out = window.last.reading.left_out
-    if left_out is None:
+    excluded = window.last.reading.excluded
+    if excluded is None:
         lines.append(f"    {'':<{_NAME}}includes all servers of that name: the server of the target is unknown")
-    elif left_out:
-        lines.append(f"    {'':<{_NAME}}excludes {left_out} processes of other servers of that name")
+    elif excluded:
+        lines.append(f"    {'':<{_NAME}}excludes {excluded} processes of other servers of that name")
     return lines
 
 

@@ -16,7 +16,7 @@ from cockpit.report.gauges import Gauge, gauge_of
 from cockpit.report.series import Cell, SeriesColumn, series_columns, series_rows, wall_of
 
 # Columns that are not metrics, but the time and place of a sample.
-_PLACES = ("t_s", "utc", "run", "row")
+_PLACES = ("t_s", "utc", "run", "segment")
 
 
 def openmetrics(state: State) -> Iterator[str]:
@@ -40,13 +40,13 @@ def openmetrics(state: State) -> Iterator[str]:
 def _samples(
     gauge: Gauge, column: SeriesColumn, cells: Iterable[tuple[list[Cell], Cell]], session: str, wall: float
 ) -> Iterator[str]:
-    """Yield the samples of a column. Samples of load have the run and the row of the runs table as labels."""
+    """Yield the samples of a column. Samples of load have the run and the segment of the runs table as labels."""
     for row, value in cells:
         if not isinstance(value, int | float) or not math.isfinite(value):
             continue
         t, _, run, number = row[: len(_PLACES)]
         labels = {"session": session}
-        labels |= {"host": sanitize(column.host)} if column.host else {"run": str(run), "row": str(number)}
+        labels |= {"host": sanitize(column.host)} if column.host else {"run": str(run), "segment": str(number)}
         text = ",".join(f'{name}="{_escaped(label)}"' for name, label in labels.items())
         yield f"{gauge.name}{{{text}}} {gauge.value(value)!r} {wall + float(t or 0) + 1:.3f}\n"
 

@@ -136,10 +136,10 @@ def _runs(found: SessionSummary) -> str:
 
 def _latency(found: SessionSummary) -> str:
     segments = drawn_segments(found.state)
-    left_out = ""
+    truncated = ""
     if len([segment for segment in found.segments if segment.counts.latency.count]) > MOST_SEGMENTS:
-        left_out = f"<p class=soft>Shown: segment {segments[0].number} and the last {MOST_SEGMENTS - 1}.</p>"
-    return distributions(segments) + left_out if found.segments else ""
+        truncated = f"<p class=soft>Shown: segment {segments[0].number} and the last {MOST_SEGMENTS - 1}.</p>"
+    return distributions(segments) + truncated if found.segments else ""
 
 
 def _markers(state: State) -> str:

@@ -17,7 +17,7 @@ from cockpit.report.charts import text
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 # Columns of text, aligned left; the others hold numbers.
 _WORDS = (
-    *("row", "load", "change", "host", "outcome", "warnings", "threshold", "found", "text", "metric", "verdict"),
+    *("segment", "load", "change", "host", "outcome", "warnings", "threshold", "found", "text", "metric", "verdict"),
     *("comparison", "variant", "pass", "settings", "target", "actions"),
 )
 

@@ -86,7 +86,7 @@ class RequestJson(msgspec.Struct, frozen=True, kw_only=True):
     response: LatencyJson
 
 
-class RowJson(msgspec.Struct, frozen=True, kw_only=True):
+class SegmentJson(msgspec.Struct, frozen=True, kw_only=True):
     """A part of the run with unchanged load and settings: a load level, or the time between two changes.
 
     `hosts` and `missing` are as in the run.
@@ -112,10 +112,11 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     `service` is measured from the connect (or, kept alive, the first byte sent) to the last byte read, `response` from
     the intended send, which under closed load is the same instant. `queued` arrivals were queued at the limit of
     requests in flight, `unsent` of them until the end; `dropped` arrivals found the queue full and were never sent.
-    `varied` responses had another length than the first, which is no failure. `unexpected` counts responses that the
-    expectation rejected, by kind. `retries` counts idempotent requests that were repeated, because the server closed
-    one of the `reconnects` keep-alive connections before it responded. `unclosed` connections were closed by the
-    client, because the server announced the close and did not close them. `redirect` is the first unexpected Location.
+    `length_mismatches` responses had another length than the first, which is no failure. `unexpected` counts responses
+    that the expectation rejected, by kind. `retries` counts idempotent requests that were repeated, because the
+    server closed one of the `reconnects` keep-alive connections before it responded. `unclosed` connections were closed
+    by the client, because the server announced the close and did not close them. `redirect` is the first unexpected
+    Location.
 
     `hosts` are means over the run, named as in thresholds; for null values `missing` has the reason, by host and group
     of metrics. `verdicts` compare segments under other settings with the baseline; a verdict on several runs is listed
@@ -140,7 +141,7 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     reconnects: int
     unclosed: int
     redirect: str
-    varied: int
+    length_mismatches: int
     unexpected: dict[str, int]
     statuses: dict[str, int]
     errors: dict[str, int]
@@ -150,7 +151,7 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     tls: LatencyJson
     first_byte: LatencyJson
     requests: dict[str, RequestJson]
-    rows: list[RowJson]
+    segments: list[SegmentJson]
     generator: Generator
     hosts: HostsJson
     missing: MissingJson
@@ -184,7 +185,7 @@ def run_json(
             for name in ("response", "service", "connect", "tls", "first_byte")
         },
         requests={name: _request(group) for name, group in counts.groups.items()},
-        rows=[_row(segment) for segment in result.segments],
+        segments=[_segment(segment) for segment in result.segments],
         generator=Generator(
             cpu=result.generator_cpu,
             cpus=result.generator,
@@ -214,9 +215,9 @@ def _request(group: Group) -> RequestJson:
     )
 
 
-def _row(segment: Segment) -> RowJson:
+def _segment(segment: Segment) -> SegmentJson:
     counts = segment.counts
-    return RowJson(
+    return SegmentJson(
         label=segment.label,
         concurrency=None if segment.plan.open else segment.plan.concurrency,
         offered_rate=segment.plan.rate,

@@ -1,7 +1,7 @@
 """A session as a table, and as CSV: one row per second, one column per metric with its unit in the name.
 
-`t_s` is the session second, `utc` the wall clock of cockpit's machine. Load columns: `run`, `row` (number in the runs
-table), and the responses within that second; empty without load. Host columns, named as in thresholds: the newest
+`t_s` is the session second, `utc` the wall clock of cockpit's machine. Load columns: `run`, `segment` (number in the
+runs table), and the responses within that second; empty without load. Host columns, named as in thresholds: the newest
 sample within that second; empty without one.
 """
 
@@ -104,7 +104,7 @@ class SeriesColumn(NamedTuple):
 
 _FLAGS = {"stalled", "generator.saturated"}
 _WHOLE = {
-    *("t_s", "run", "row", "completed", "failed", "errors", "queued", "connections", "in_flight"),
+    *("t_s", "run", "segment", "completed", "failed", "errors", "queued", "connections", "in_flight"),
     *("load.running", "load.blocked", "processes.count", "processes.defunct"),
 }
 
@@ -120,7 +120,7 @@ def _column(name: str, host: str = "") -> SeriesColumn:
 def series_columns(state: State) -> list[SeriesColumn]:
     """Return the columns of the table, in the order of the cells of `series_rows`."""
     of_hosts = [_column(name, host.config.name) for host in state.hosts.values() for name in _HOST]
-    return [*map(_column, ("t_s", "utc", "run", "row", *_LOAD)), *of_hosts]
+    return [*map(_column, ("t_s", "utc", "run", "segment", *_LOAD)), *of_hosts]
 
 
 def series_rows(state: State) -> Iterator[list[Cell]]:

@@ -89,7 +89,7 @@ def rounds_lines(result: StudyResult) -> list[str]:
         lines.append(
             f"the tests begin after round {first_test(study)}; until then the variance is pooled over all cells"
         )
-    return [*lines, sensitivity_words(study, result.spread, done=result.whole_rounds), *repeated]
+    return [*lines, sensitivity_words(study, result.spread, done=result.complete_rounds), *repeated]
 
 
 def _outcome_counts(result: StudyResult) -> str:
@@ -119,7 +119,7 @@ def _legend(result: StudyResult) -> list[str]:
     """Return the legend of the marks beside the number of runs; empty without marks."""
     marks = ["+ discarded"] if any(cell.discarded for cell in result.cells) else []
     marks += ["~ unstable"] if result.unstable else []
-    marks += ["… incomplete"] if not all(cell.whole for cell in result.cells) else []
+    marks += ["… incomplete"] if not all(cell.complete for cell in result.cells) else []
     return [f"  runs: counted {', '.join(marks)}"] if marks else []
 
 
@@ -169,7 +169,7 @@ def _run_metric(result: StudyResult, run: StudyRunResult) -> str:
 
 
 def cell_name(result: StudyResult, cell: StudyCell) -> str:
-    words = (cell.variant, level_words(result.study, cell.level), cell.part)
+    words = (cell.variant, level_words(result.study, cell.level), cell.pass_name)
     return sanitize(" · ".join(filter(None, words)))
 
 
@@ -184,8 +184,8 @@ def error_lines(result: StudyResult) -> list[str]:
         found = {**counts.errors, **{f"unexpected {kind}": many for kind, many in counts.unexpected.items()}, **refused}
         parts = [errors_words(found)] if found else []
         parts += (
-            [f"{counts.varied} of {counts.completed} responses differ in length, not a failure"]
-            if counts.varied
+            [f"{counts.length_mismatches} of {counts.completed} responses differ in length, not a failure"]
+            if counts.length_mismatches
             else []
         )
         parts += [connection_words(counts)] if counts.reconnects else []

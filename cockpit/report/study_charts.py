@@ -127,4 +127,4 @@ def _bar(share: float, room: int) -> str:
 
 
 def _name(cell: StudyCell) -> str:
-    return sanitize(" · ".join(filter(None, (cell.variant, cell.part))), _NAME)
+    return sanitize(" · ".join(filter(None, (cell.variant, cell.pass_name))), _NAME)

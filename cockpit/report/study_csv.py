@@ -47,7 +47,7 @@ def verdicts_csv(result: StudyResult) -> str:
 
 def _place(cell: StudyCell, run: StudyRunResult) -> tuple[Value, ...]:
     place = run.place
-    return (cell.variant, cell.level, cell.part, run.session, place.round, place.run, place.turn, run.counted)
+    return (cell.variant, cell.level, cell.pass_name, run.session, place.round, place.run, place.turn, run.counted)
 
 
 def _metrics(result: StudyResult, run: StudyRunResult) -> Iterator[tuple[str, float | None]]:
@@ -63,7 +63,7 @@ def _metrics(result: StudyResult, run: StudyRunResult) -> Iterator[tuple[str, fl
 
 def _verdict(one: StudyVerdict, effect: Effect | None) -> tuple[Value, ...]:
     verdict = one.verdict
-    place = (one.first, one.other, one.level, one.part)
+    place = (one.first, one.other, one.level, one.pass_name)
     outcomes = (
         (effect.name, effect.headline, verdict.outcome, effect.outcome) if effect else ("", "", verdict.outcome, "")
     )

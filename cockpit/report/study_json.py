@@ -41,7 +41,7 @@ class StudyRunJson(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     errors: dict[str, int]
     statuses: dict[str, int]
-    varied: int
+    length_mismatches: int
     retries: int
     reconnects: int
     bytes: int
@@ -56,15 +56,15 @@ class StudyRunJson(msgspec.Struct, frozen=True, kw_only=True):
 
 class CellJson(msgspec.Struct, frozen=True, kw_only=True):
     """A variant at a load level in a pass. `metrics` cover all counted runs, by the names of the table's columns; null:
-    unknown. `control`: the A/A control. `unstable` counts counted runs that were not stable. `whole`: all its steps so
-    far are done. `last_round` is the last round with this cell. `warnings` are those of all counted runs together."""
+    unknown. `control`: the A/A control. `unstable` counts counted runs that were not stable. `complete`: all its steps
+    so far are done. `last_round` is the last round with this cell. `warnings`: of all counted runs together."""
 
     variant: str
     control: bool
     level: float | None
-    part: str
+    pass_name: str
     unstable: int
-    whole: bool
+    complete: bool
     last_round: int
     metrics: dict[str, float | None]
     response: LatencyJson | None
@@ -110,8 +110,8 @@ class MachineJson(msgspec.Struct, frozen=True, kw_only=True):
 
 class StudyJson(msgspec.Struct, frozen=True, kw_only=True):
     """A study. `wall` is its start (epoch s). `budget` is the maximum number of counted rounds, after `discard_rounds`.
-    `rounds` are all that were started, `whole_rounds` counts the complete ones. `ended`: all comparisons are closed or
-    all rounds are done. `seed` determines the order. `comparisons` is the number of comparisons that share the risk.
+    `rounds` are all that were started, `complete_rounds` counts the complete ones. `ended`: all comparisons are closed
+    or all rounds are done. `seed` determines the order. `comparisons` is the number of comparisons that share the risk.
     `unstable` counts counted runs that were not stable."""
 
     name: str
@@ -123,7 +123,7 @@ class StudyJson(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None
     discard_rounds: int
     budget: int
-    whole_rounds: int
+    complete_rounds: int
     ended: bool
     comparisons: int
     unstable: int

@@ -14,7 +14,7 @@ from cockpit.analysis.warnings import Affected, run_warnings
 from cockpit.analysis.words import (
     basis_words,
     conclusion_words,
-    left_out_words,
+    discarded_words,
     method_lines,
     metric_words,
     objection_words,
@@ -189,10 +189,10 @@ def _cell(is_name: bool, value: str) -> str:
 
 
 def method(result: StudyResult) -> list[str]:
-    plain = [replace(one.verdict, left_out=({}, {}), warnings=()) for one in result.verdicts]
+    plain = [replace(one.verdict, discarded=({}, {}), warnings=()) for one in result.verdicts]
     found = list(dict.fromkeys(line for verdict in plain for line in method_lines(verdict)))
     discarded = dict.fromkeys(
-        left_out_words(one) for verdict in result.verdicts for one in verdict.verdict.left_out if one
+        discarded_words(one) for verdict in result.verdicts for one in verdict.verdict.discarded if one
     )
     found += [f"discarded from the runs: {'; '.join(discarded)}"] if discarded else []
     name = next((cell.total.counts.latency_name for cell in result.cells if cell.total), "service")

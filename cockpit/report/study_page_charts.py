@@ -76,7 +76,7 @@ def _run_words(run: StudyRunResult, shown: str) -> str:
 
 def _by_level(result: StudyResult, column: StudyColumn, levels: Sequence[float], part: str) -> str:
     """Return a chart with a line per variant over the load levels, and a dot per run."""
-    cells = [cell for cell in result.cells if cell.part == part and cell.level is not None]
+    cells = [cell for cell in result.cells if cell.pass_name == part and cell.level is not None]
     values = [one for cell in cells for run in cell.runs if (one := run_value(column, run)) is not None]
     values += [one for cell in cells if (one := value_of(column, cell)) is not None]
     if not values:
@@ -134,7 +134,7 @@ def latency_charts(result: StudyResult) -> str:
     found = []
     for level in _drawn_levels(result):
         for part in _parts(result):
-            cells = [cell for cell in result.cells if (cell.level, cell.part) == (level, part)]
+            cells = [cell for cell in result.cells if (cell.level, cell.pass_name) == (level, part)]
             lines = [
                 (cell.variant, latency, _colours(result)[cell.variant])
                 for cell in cells
@@ -162,4 +162,4 @@ def _drawn_levels(result: StudyResult) -> list[float | None]:
 
 
 def _parts(result: StudyResult) -> list[str]:
-    return list(dict.fromkeys(cell.part for cell in result.cells))
+    return list(dict.fromkeys(cell.pass_name for cell in result.cells))

@@ -120,7 +120,7 @@ def labels(result: StudyResult) -> tuple[str, ...]:
 def place_of(study: Study, cell: StudyCell) -> tuple[str, ...]:
     """Return the cells that identify a row, in the order of `labels`."""
     level = (f"{cell.level:g}",) if cell.level is not None else ()
-    part = (sanitize(cell.part),) if len(study.passes) > 1 else ()
+    part = (sanitize(cell.pass_name),) if len(study.passes) > 1 else ()
     return (sanitize(cell.variant), *level, *part)
 
 
@@ -136,5 +136,5 @@ def rows(result: StudyResult) -> list[list[str]]:
 
 def _runs(cell: StudyCell) -> str:
     discarded = len(cell.discarded)
-    marks = (" ~" if cell.unstable else "") + ("" if cell.whole else " …")
+    marks = (" ~" if cell.unstable else "") + ("" if cell.complete else " …")
     return f"{len(cell.counted)}{f'+{discarded}' if discarded else ''}{marks}"

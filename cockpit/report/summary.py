@@ -107,8 +107,10 @@ def _totals(result: RunResult) -> list[str]:
         lines.append(f"  unexpected {errors_words(counts.unexpected)}")
     if words := connection_words(counts):
         lines.append(f"  reconnects {words}")
-    if counts.varied:
-        lines.append(f"  varied     {counts.varied} responses differ in length from the first, not a failure")
+    if counts.length_mismatches:
+        lines.append(
+            f"  length     {counts.length_mismatches} responses differ in length from the first, not a failure"
+        )
     if result.plan.open:
         lines.append(f"  queued     {_queued(result)}")
     lines.append(

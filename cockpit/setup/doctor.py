@@ -52,7 +52,7 @@ async def diagnose(
     secrets = Secrets(profile)
     async with aclosing(_findings(profile, ssh_config, scope)) as findings:
         async for finding in findings:
-            yield replace(finding, text=secrets.text(finding.text), todo=secrets.text(finding.todo))
+            yield replace(finding, text=secrets.text(finding.text), fix=secrets.text(finding.fix))
 
 
 async def _findings(profile: Profile, ssh_config: Path | None, scope: Scope) -> AsyncGenerator[Finding, None]:

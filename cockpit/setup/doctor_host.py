@@ -80,7 +80,7 @@ def _ssh_notes(config: HostConfig, ssh_config: Path | None) -> list[Finding]:
     if config.ssh is None:
         return []
     settings = read_settings(Destination.parse(config.ssh), ssh_config)
-    return [note(config.name, f"ssh_config: {option}", todo) for option, todo in settings.unsupported]
+    return [note(config.name, f"ssh_config: {option}", fix) for option, fix in settings.unsupported]
 
 
 def _login_fix(error: CockpitError, config: HostConfig) -> str:
@@ -176,9 +176,9 @@ def _processes(config: HostConfig, reading: HostReading) -> Iterable[Finding]:
             "is the server up? the name must match /proc/PID/comm (ps -o comm); patterns such as php-fpm* are allowed",
         )
     elif count:
-        others = f", excluding {reading.left_out} of other servers of that name" if reading.left_out else ""
+        others = f", excluding {reading.excluded} of other servers of that name" if reading.excluded else ""
         yield good(config.name, f"{count} process{'' if count == 1 else 'es'} {config.watched!r}{others}")
-    if reading.left_out is None:
+    if reading.excluded is None:
         yield note(
             config.name,
             "several servers have this name, and the target's server is unknown",
@@ -330,9 +330,9 @@ async def diagnose_changes(remote: Remote, name: str) -> AsyncIterator[Finding]:
         return
     unfinished = [change for change in past if change.state == HistoryState.INTERRUPTED]
     for change in unfinished:
-        knobs = ", ".join(setting.knob for setting in change.about.settings)
-        todo = f"cockpit tune PROFILE undo {change.name} rolls it back"
-        yield problem(name, f"change {change.name} of {change.about.who} ({knobs}) was left half done", todo)
+        knobs = ", ".join(setting.knob for setting in change.facts.settings)
+        text = f"change {change.name} of {change.facts.who} ({knobs}) is incomplete: its new values may be active"
+        yield problem(name, text, f"cockpit tune PROFILE undo {change.name} rolls it back")
     if not unfinished:
         yield good(name, "no unfinished changes")
 

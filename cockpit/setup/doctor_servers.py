@@ -25,11 +25,11 @@ async def diagnose_servers(remote: Remote, name: str, port: int | None, knobs: S
     included = found if port is None else []
     same_named = {other.process.pid: sanitize(other.words, 300) for read in included for other in read.same_named}
     text = f"processes of other servers have the same name: {'; '.join(same_named.values())}"
-    todo = "process metrics include these servers"
+    fix = "process metrics include these servers"
     return [
         *[finding for read in found for finding in await _of_file(remote, name, read, port)],
         *[finding for read in found if read.unit and (finding := await _writable(remote, name, read))],
-        *([note(name, text, todo)] if same_named else []),
+        *([note(name, text, fix)] if same_named else []),
     ]
 
 
@@ -41,8 +41,8 @@ async def _writable(remote: Remote, name: str, read: FileReader) -> Finding | No
             file, unit = sanitize(read.file, 200), sanitize(read.unit, 200)
             facts = f"owner {sanitize(owner, 80)}, mode {sanitize(mode, 8)}"
             text = f"{file} ({facts}) or its folder is writable by users other than root and {user}, the user of {unit}"
-            todo = "a restart passes its variables to the unit: chown root and chmod go-w the file and its folders"
-            return problem(name, sanitize(text, 600), todo)
+            fix = "a restart passes its variables to the unit: chown root and chmod go-w the file and its folders"
+            return problem(name, sanitize(text, 600), fix)
     return None
 
 
@@ -89,10 +89,10 @@ def _confirmation(state: FileState) -> str:
 def _finding(name: str, read: FileReader, port: int | None, state: FileState) -> Finding:
     file, knobs = sanitize(read.file, 200), ", ".join(knob.name for knob in read.knobs)
     if read.wrong:
-        todo = "changes are refused: fix the knobs, or write a new profile: cockpit new URL HOST"
-        return problem(name, f"{knobs}: {read.wrong}", todo)
+        fix = "changes are refused: fix the knobs, or write a new profile: cockpit new URL HOST"
+        return problem(name, f"{knobs}: {read.wrong}", fix)
     if read.uncertainty or read.instance is None:
-        todo = "check the server's configuration by hand"
-        return note(name, f"the target's server may not read {file}: {read.uncertainty}", todo)
+        fix = "check the server's configuration by hand"
+        return note(name, f"the target's server may not read {file}: {read.uncertainty}", fix)
     answers = f", which answers on port {port}" if port in read.instance.ports else ""
     return good(name, f"{file} is read by {sanitize(read.instance.words, 300)}{answers}{_confirmation(state)}")

@@ -36,11 +36,11 @@ class SessionLine(Line, frozen=True, kw_only=True, tag="session"):
 
 
 class SecondLine(Line, frozen=True, kw_only=True, tag="second"):
-    """Metrics of the second that starts at `t`. `row`: number of the segment in the runs table. `load` is empty if no
+    """Metrics of the second that starts at `t`. `segment`: its number in the runs table. `load` is empty if no
     load ran; a host's metrics are empty if the host was not sampled."""
 
     run: int | None
-    row: int | None
+    segment: int | None
     warmup: bool
     load: dict[str, float]
     hosts: dict[str, dict[str, float]]
@@ -126,7 +126,7 @@ class SessionLines:
                 t=float(t),
                 utc=at(t),
                 run=segment.run if segment else None,
-                row=segment.number if segment else None,
+                segment=segment.number if segment else None,
                 warmup=bool(segment and segment.warmup),
                 load=load,
                 hosts={name: host_metrics_at(host, t) for name, host in state.hosts.items()},

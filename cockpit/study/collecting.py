@@ -100,10 +100,10 @@ def _cells(
                     StudyCell(
                         variant=variant.name,
                         level=level,
-                        part=part.name,
+                        pass_name=part.name,
                         runs=cell_runs,
                         total=runs_result(counted) if counted else None,
-                        whole=all(step.number in done for step in own),
+                        complete=all(step.number in done for step in own),
                         last_round=max((step.round for step in own), default=0),
                         control=variant.control,
                     )
@@ -112,4 +112,4 @@ def _cells(
 
 
 def _place(run: StudyRun) -> tuple[str, float | None, str]:
-    return (run.variant, run.level, run.part)
+    return (run.variant, run.level, run.pass_name)

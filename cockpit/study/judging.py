@@ -40,7 +40,7 @@ Cells = Mapping[tuple[str, float | None, str], StudyCell]
 
 def verdicts_of(study: Study, cells: Sequence[StudyCell], rounds: Sequence[StudyRound]) -> tuple[StudyVerdict, ...]:
     """Return a verdict for the A/A control and each planned comparison, if both cells have counted runs."""
-    by_place = {(cell.variant, cell.level, cell.part): cell for cell in cells}
+    by_place = {(cell.variant, cell.level, cell.pass_name): cell for cell in cells}
     found = []
     for level in study.levels or (None,):
         for part in study.passes:
@@ -66,7 +66,7 @@ def spread_of(study: Study, cells: Sequence[StudyCell]) -> RoundSpread | None:
     """Return the spread between rounds of the headline's difference, pooled over the A/A comparisons; None: unknown."""
     if study.control is None:
         return None
-    by_place = {(cell.variant, cell.level, cell.part): cell for cell in cells}
+    by_place = {(cell.variant, cell.level, cell.pass_name): cell for cell in cells}
     squares, freedom = 0.0, 0
     for level in study.levels or (None,):
         for part in study.passes:
@@ -169,7 +169,7 @@ def _verdict(
         first=first,
         other=other,
         level=level,
-        part=part,
+        pass_name=part,
         verdict=found.verdict,
         control=two.control,
         closed=over and not two.control,
@@ -213,7 +213,7 @@ def _judged(
             verdict = with_invalid_effects(verdict, loads[0])
         return _Judged(verdict, len(pairs), len(against), len(pairs))
     verdict = judge_rounds(valid, label, study.rounds, family, alike)
-    warning = warning_of(WarningKind.ROUNDS_LEFT_OUT, against[0].cause, count=len(against), total=len(pairs))
+    warning = warning_of(WarningKind.ROUNDS_EXCLUDED, against[0].cause, count=len(against), total=len(pairs))
     verdict = replace(verdict, warnings=(warning, *verdict.warnings))
     return _Judged(verdict, len(valid), len(against), len(pairs))
 
@@ -222,7 +222,7 @@ def _compared_alike(study: Study, first: StudyCell, others: Cells, considered: s
     """Return the rounds of `first` paired with each other variant at the same load level and in the same pass."""
     found: list[Pairs] = []
     for (_, level, part), cell in others.items():
-        if level == first.level and part == first.part:
+        if level == first.level and part == first.pass_name:
             pairs = _pairs(study, first, cell, considered)
             found += [pairs] if len(pairs) > 1 else []
     return found

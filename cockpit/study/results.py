@@ -42,16 +42,16 @@ class StudyRunResult(msgspec.Struct, frozen=True, kw_only=True):
 class StudyCell(msgspec.Struct, frozen=True, kw_only=True):
     """All runs of a variant at a load level in a pass, over all rounds.
 
-    `total` merges the counted runs, None without any. `whole`: the cell's steps in all rounds so far are done;
+    `total` merges the counted runs, None without any. `complete`: the cell's steps in all rounds so far are done;
     `last_round` is the last round with such a step. `control`: the variant is the A/A control.
     """
 
     variant: str
     level: float | None
-    part: str
+    pass_name: str
     runs: tuple[StudyRunResult, ...]
     total: RunResult | None
-    whole: bool
+    complete: bool
     last_round: int = 0
     control: bool = False
 
@@ -79,7 +79,7 @@ class StudyVerdict(msgspec.Struct, frozen=True, kw_only=True):
     first: str
     other: str
     level: float | None
-    part: str
+    pass_name: str
     verdict: Verdict
     control: bool = False
     closed: bool = False
@@ -127,10 +127,10 @@ class StudyResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def counted_rounds(self) -> int:
-        return max(0, self.whole_rounds - self.study.discard_rounds)
+        return max(0, self.complete_rounds - self.study.discard_rounds)
 
     @property
-    def whole_rounds(self) -> int:
+    def complete_rounds(self) -> int:
         return sum(all(step.number in self.done for step in steps_of(self.study, turn)) for turn in self.rounds)
 
     @property

@@ -299,7 +299,7 @@ class Runner:
                 round=step.round,
                 variant=step.variant.name,
                 level=step.level,
-                part=part.name,
+                pass_name=part.name,
                 turn=turn,
             )
         )

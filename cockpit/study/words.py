@@ -23,7 +23,7 @@ def progress_words(progress: StudyProgress) -> str:
 
 def round_lines(result: StudyResult, left: DurationRange) -> list[str]:
     """Return lines about a study after a round: its comparisons with their verdicts, and the maximum time left."""
-    study, done = result.study, result.whole_rounds
+    study, done = result.study, result.complete_rounds
     head = f"round {done} of {study.all_rounds} done"
     if not study.compare:
         return [head]
@@ -48,11 +48,11 @@ def state_words(result: StudyResult) -> str:
         words[0] += f": {', '.join(f'{_place(study, one)} {one.verdict.outcome}' for one in closed)}"
     still_open = [one for one in result.verdicts if not one.closed and not one.control]
     words += [f"open: {', '.join(_place(study, one) for one in still_open)}"] if still_open else []
-    return sanitize(" · ".join([*words, sensitivity_words(study, result.spread, done=result.whole_rounds)]))
+    return sanitize(" · ".join([*words, sensitivity_words(study, result.spread, done=result.complete_rounds)]))
 
 
 def _place(study: Study, one: StudyVerdict) -> str:
-    return " ".join(filter(None, (one.other, level_words(study, one.level), one.part)))
+    return " ".join(filter(None, (one.other, level_words(study, one.level), one.pass_name)))
 
 
 def _at_most(left: DurationRange) -> str:

@@ -97,14 +97,14 @@ class HistoryState(StrEnum):
     ROLLED_BACK = "rolled back"
     ROLLING_BACK = "being rolled back"
     UNDER_WAY = "under way"
-    INTERRUPTED = "left half done"
+    INTERRUPTED = "incomplete"
 
 
 class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A change in a host's history. `change` is its directory there, `undone_by` the name of the undo."""
 
     change: str
-    about: ChangeFacts
+    facts: ChangeFacts
     state: HistoryState
     undone_by: str = ""
 

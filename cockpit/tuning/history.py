@@ -18,11 +18,11 @@ def ordered(found: Iterable[HistoryEntry]) -> list[HistoryEntry]:
     """Return the changes of one host, newest first; `undone_by` of an undone change is the name of the undo."""
     undone: dict[str, str] = {}
     history = []
-    for past in sorted(found, key=lambda past: (past.begun, past.about.when), reverse=True):
+    for past in sorted(found, key=lambda past: (past.begun, past.facts.when), reverse=True):
         if past.state == HistoryState.APPLIED and past.change in undone:
             past = replace(past, state=HistoryState.UNDONE, undone_by=undone[past.change])
-        elif past.state == HistoryState.APPLIED and past.about.undoes:
-            undone.setdefault(past.about.undoes, past.name)
+        elif past.state == HistoryState.APPLIED and past.facts.undoes:
+            undone.setdefault(past.facts.undoes, past.name)
         history.append(past)
     return history
 
@@ -33,7 +33,7 @@ def next_to_undo(history: Sequence[HistoryEntry]) -> HistoryEntry | None:
     That is an interrupted change, else the newest applied change that is not an undo.
     """
     interrupted = (past for past in history if past.state == HistoryState.INTERRUPTED)
-    applied = (past for past in history if past.state == HistoryState.APPLIED and not past.about.undoes)
+    applied = (past for past in history if past.state == HistoryState.APPLIED and not past.facts.undoes)
     return next(interrupted, None) or next(applied, None)
 
 
@@ -61,7 +61,7 @@ def check_newer(history: Sequence[HistoryEntry], past: HistoryEntry) -> None:
     newer = history[: history.index(past)]
     names = {each.change for each in newer}
     for each in newer:
-        counts = each.state == HistoryState.APPLIED and each.about.undoes not in names
-        if counts and set(each.about.places) & set(past.about.places):
-            knobs = ", ".join(setting.knob for setting in each.about.settings)
+        counts = each.state == HistoryState.APPLIED and each.facts.undoes not in names
+        if counts and set(each.facts.places) & set(past.facts.places):
+            knobs = ", ".join(setting.knob for setting in each.facts.settings)
             raise ChangeRefused(f"{past.name}: {each.name} changed {knobs} since; undo {each.name} first")

@@ -43,14 +43,14 @@ class UndoOutcome(NamedTuple):
     reloaded: bool
 
 
-async def arm(shell: Remote, change: str, lease: int, undo: str, owner: str, about: bytes) -> None:
-    """Lock the host for this change and start its guard with the undo program; `about` is one line.
+async def arm(shell: Remote, change: str, lease: int, undo: str, owner: str, facts: bytes) -> None:
+    """Lock the host for this change and start its guard with the undo program; `facts` is one line.
 
     Raises ChangeRefused if another change is under way there or was interrupted.
     """
     data = undo.encode("utf-8", "surrogateescape")
     done = await files.run(
-        shell, undo_program.ARM, change, str(lease), sha256(data), owner, undo_program.GUARD, input=about + b"\n" + data
+        shell, undo_program.ARM, change, str(lease), sha256(data), owner, undo_program.GUARD, input=facts + b"\n" + data
     )
     if done.exit_status != 0:
         raise ChangeRefused(files.error_reason(done))

@@ -66,7 +66,7 @@ async def _armed(shell: Remote, plan: Plan, options: ChangeOptions) -> str:
     """
     change = await files.open_change(shell, plan.host)
     who = options.who or whoami()
-    about = ChangeFacts(
+    facts = ChangeFacts(
         who=who,
         when=time.time(),
         settings=plan.shown_settings,
@@ -81,7 +81,7 @@ async def _armed(shell: Remote, plan: Plan, options: ChangeOptions) -> str:
             await files.stage(shell, change, replacement)
         owner = sanitize(f"{who} ({plan.names})", 200).replace(": ", " ")
         program = _undo_program(change, plan, options)
-        await pending.arm(shell, change, options.timeouts.lease, program, owner, msgspec.json.encode(about))
+        await pending.arm(shell, change, options.timeouts.lease, program, owner, msgspec.json.encode(facts))
     except (CockpitError, asyncio.CancelledError) as error:
         with suppress(CockpitError):
             await pending.discard(shell, change)

@@ -184,11 +184,11 @@ async def _originals(shell: Remote, applied: AppliedChange) -> dict[str, bytes]:
     return kept
 
 
-def _past(change: str, state: str, about: str) -> HistoryEntry | None:
+def _past(change: str, state: str, facts: str) -> HistoryEntry | None:
     """Parse a row of the history; None if it is invalid."""
     try:
         return HistoryEntry(
-            change=change, about=msgspec.json.decode(about, type=ChangeFacts), state=HistoryState(state)
+            change=change, facts=msgspec.json.decode(facts, type=ChangeFacts), state=HistoryState(state)
         )
     except (msgspec.MsgspecError, ValueError):
         return None

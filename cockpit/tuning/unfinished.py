@@ -12,15 +12,15 @@ from cockpit.tuning.tuner import Tuner
 
 
 def described(host: str, past: HistoryEntry) -> str:
-    settings = ", ".join(f"{s.knob} {s.old or 'unset'} → {s.new or 'unset'}" for s in past.about.settings)
-    return f"{host}: change {past.name} of {past.about.who} ({settings}) was left half done"
+    settings = ", ".join(f"{s.knob} {s.old or 'unset'} → {s.new or 'unset'}" for s in past.facts.settings)
+    return f"{host}: change {past.name} of {past.facts.who} ({settings}) is incomplete: its new values may be active"
 
 
 async def finish(tuner: Tuner, remote: Remote, host: str, past: HistoryEntry, knobs: Iterable[Knob]) -> AppliedChange:
     """Roll the change back, then apply it again. Raises ChangeRefused before that if its values are unknown."""
     known = {knob.name: knob for knob in knobs if knob.host == host}
-    for setting in past.about.settings:
+    for setting in past.facts.settings:
         if setting.knob not in known or setting.new == SECRET:
             raise ChangeRefused(f"{host}: {past.name}: {setting.knob} cannot be set again from here; undo the change")
     await tuner.force_undo(remote, host, past)
-    return await tuner.apply(remote, host, [(known[s.knob], s.new) for s in past.about.settings])
+    return await tuner.apply(remote, host, [(known[s.knob], s.new) for s in past.facts.settings])

@@ -95,7 +95,7 @@ def test_recorded_change_under_load_lowers_spawned_and_p99() -> None:
     assert tail is not None and tail.outcome is Outcome.BETTER
     line = verdict_line(verdict)
     assert "web1 spawned/s −" in line and "p99 ≤ −" in line
-    assert verdict.left_out[0][DiscardReason.CHANGING] in (2, 3)
+    assert verdict.discarded[0][DiscardReason.CHANGING] in (2, 3)
 
 
 def test_single_runs_are_conclusive_only_if_difference_is_large(recorded: State) -> None:
@@ -115,7 +115,7 @@ def test_single_change() -> None:
     (verdict,) = verdicts(fold_all(toggled((1000.0, 1300.0))))
     assert (verdict.outcome, verdict.before, verdict.after) == (Outcome.BETTER, (1,), (2,))
     # The segment before ends when the change is requested, not when it is active.
-    assert verdict.left_out[0][DiscardReason.CHANGING] == 1
+    assert verdict.discarded[0][DiscardReason.CHANGING] == 1
 
 
 def test_toggled_setting_is_judged_as_rounds() -> None:

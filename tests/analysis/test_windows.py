@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.analysis.blocks import LatencyBlocks, block_sample, run_values
-from cockpit.analysis.windows import DiscardReason, Window, counted_range, left_out, segment_window, window_between
+from cockpit.analysis.windows import (
+    DiscardReason,
+    Window,
+    counted_range,
+    discarded_seconds,
+    segment_window,
+    window_between,
+)
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.host_state import HostState
@@ -40,7 +47,7 @@ def test_window_has_whole_seconds_after_guard() -> None:
     # The first whole second is 11, the guard takes three, and second 30 is partial.
     assert counted(found) == list(range(14, 30))
     assert found.guarded == 3
-    assert left_out([found]) == {DiscardReason.GUARD: 3}
+    assert discarded_seconds([found]) == {DiscardReason.GUARD: 3}
 
 
 def test_partial_and_saturated_seconds_are_excluded() -> None:
@@ -48,7 +55,7 @@ def test_partial_and_saturated_seconds_are_excluded() -> None:
     found = window_between(State(t=40.0, closed_seconds=odd), 0.0, 40.0, PLAN)
     assert counted(found) == [*range(3, 20), *range(24, 40)]
     assert found.flawed == {DiscardReason.SATURATED: 3, DiscardReason.PARTIAL: 1, DiscardReason.QUEUED: 16}
-    assert left_out([found]) == {DiscardReason.GUARD: 3, DiscardReason.PARTIAL: 1, DiscardReason.SATURATED: 3}
+    assert discarded_seconds([found]) == {DiscardReason.GUARD: 3, DiscardReason.PARTIAL: 1, DiscardReason.SATURATED: 3}
 
 
 def test_change_within_window_is_excluded() -> None:
@@ -67,7 +74,7 @@ def test_action_and_rollback_are_excluded() -> None:
     state = State(t=40.0, closed_seconds=seconds(0, 40), changes=(change,), actions=(action,))
     found = window_between(state, 1.0, 40.0, PLAN)
     assert counted(found) == [*range(4, 10), *range(15, 30), *range(34, 40)]
-    assert left_out([found, found]) == {DiscardReason.GUARD: 6, DiscardReason.CHANGING: 18}
+    assert discarded_seconds([found, found]) == {DiscardReason.GUARD: 6, DiscardReason.CHANGING: 18}
 
 
 def test_an_action_that_began_before_the_window_is_cut_out() -> None:

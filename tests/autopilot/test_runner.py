@@ -63,8 +63,8 @@ async def test_proved_settings_stay_active_if_user_keeps_them(tmp_path: Path, mo
 async def test_constraint_excludes_settings_and_aborts_violations(tmp_path: Path) -> None:
     async with live(tmp_path) as session:
         _, state = await run_search(session, plan(tmp_path, "p50 < 1ms"))
-    assert {trial.outcome for trial in state.trials} <= {"broken", "failed", "measured"}
-    assert any(trial.outcome == "broken" for trial in state.trials)
+    assert {trial.outcome for trial in state.trials} <= {"infeasible", "failed", "measured"}
+    assert any(trial.outcome == "infeasible" for trial in state.trials)
     assert all(max(trial.margins) < 0 for trial in state.trials)
     assert state.ended is not None and state.ended.values == {}
 
@@ -72,7 +72,7 @@ async def test_constraint_excludes_settings_and_aborts_violations(tmp_path: Path
 async def test_settings_that_all_break_a_constraint_badly_end_no_search(tmp_path: Path) -> None:
     async with live(tmp_path) as session:
         found, state = await run_search(session, plan(tmp_path, "p50 < 0.01ms"))
-    assert len(state.trials) > 5 and {trial.outcome for trial in state.trials} <= {"broken", "failed"}
+    assert len(state.trials) > 5 and {trial.outcome for trial in state.trials} <= {"infeasible", "failed"}
     assert (found.ended.outcome, found.ended.values) == ("nothing", {})
 
 

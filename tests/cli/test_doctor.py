@@ -58,7 +58,7 @@ def test_busy_machine_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("text", "code", "message"),
     [
-        ('[target]\nurl = "ftp://x/"\n', 2, "WRONG  profile"),
+        ('[target]\nurl = "ftp://x/"\n', 2, "ERROR  profile"),
         ('[target]\nurl = "http://127.0.0.1:1/"\n[check]\nthresholds = ["speed > 3"]\n', 2, "unknown metric 'speed'"),
         ('[target]\nurl = "http://127.0.0.1:1/"\n', 3, "127.0.0.1 port 1 is unreachable"),
         ('[target]\nurl = "http://no-such-host.invalid/"\n', 3, "no such host"),
@@ -79,7 +79,7 @@ def test_too_many_connections_are_a_problem(url: str, tmp_path: Path) -> None:
     profile.write_text(f'[target]\nurl = "{url}"\n[load]\nconcurrency = 50000000\n')
     done = cockpit("doctor", "--trust", profile)
     assert done.returncode == 2
-    assert "WRONG  this machine    50000000 connections: each load worker needs" in done.stdout
+    assert "ERROR  this machine    50000000 connections: each load worker needs" in done.stdout
 
 
 def test_ephemeral_port_exhaustion_is_a_note(url: str, tmp_path: Path) -> None:
@@ -138,10 +138,10 @@ def test_all_problems_of_host_are_listed_without_changes(url: str, tmp_path: Pat
         f"note   here            tail: {tmp_path}/none.log cannot be read",
         "note   here            tail: command 'no-such-tool' not found",
         "ok     here            Good = On",
-        f"WRONG  here            Gone: {tmp_path}/none.conf: No such file or directory",
+        f"ERROR  here            Gone: {tmp_path}/none.conf: No such file or directory",
         "ok     here            Dark (secret)",
-        "WRONG  here            command 'no-such-reload' not found in the login's PATH",
-        f"WRONG  here            `{tmp_path}/test` fails: Syntax error on line 3",
+        "ERROR  here            command 'no-such-reload' not found in the login's PATH",
+        f"ERROR  here            `{tmp_path}/test` fails: Syntax error on line 3",
     ):
         assert message in done.stdout
     assert "sesame" not in done.stdout
@@ -182,7 +182,7 @@ def test_json_findings(url: str, tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     assert (done.returncode, found["exit"]) == (0, 0)
     findings = [finding for finding in found["findings"] if "% busy" not in finding["text"]]
-    assert [finding["about"] for finding in findings] == ["profile", "this machine", "target"]
+    assert [finding["subject"] for finding in findings] == ["profile", "this machine", "target"]
     assert {finding["level"] for finding in findings} == {"ok"}
 
 

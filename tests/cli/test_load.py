@@ -52,10 +52,10 @@ def test_summary_has_response_and_service_time(url: str) -> None:
 
 def test_each_load_level_is_a_segment_without_warm_up(url: str) -> None:
     result = run_json(url, "--levels", "1,2,4:600ms", "--warmup", "300ms")
-    assert [row.label for row in result.rows] == ["baseline · c=1", "baseline · c=2", "baseline · c=4"]
-    assert [row.concurrency for row in result.rows] == [1, 2, 4]
-    assert sum(row.completed for row in result.rows) == result.completed
-    assert sum(row.duration for row in result.rows) == pytest.approx(result.duration)
+    assert [segment.label for segment in result.segments] == ["baseline · c=1", "baseline · c=2", "baseline · c=4"]
+    assert [segment.concurrency for segment in result.segments] == [1, 2, 4]
+    assert sum(segment.completed for segment in result.segments) == result.completed
+    assert sum(segment.duration for segment in result.segments) == pytest.approx(result.duration)
 
 
 def test_mix_is_reported_by_request_name(url: str, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_profile_replays_log_of_its_folder(url: str, tmp_path: Path) -> None:
     profile.write_text(f'[target]\nurl = "{url}"\n[load]\nreplay_log = "day.log"\nreplay_speed = 5\n')
     result = run_json(profile, "--trust")
     assert (result.sent, result.failed) == (10, 0)
-    assert [row.concurrency for row in result.rows] == [None]
+    assert [segment.concurrency for segment in result.segments] == [None]
     faster = run_json(profile, "--trust", "--speed", "50", "-n", "4")
     assert faster.sent == 4
 

@@ -62,7 +62,7 @@ for pid in pids:
             null = os.open(os.devnull, os.O_RDWR)
             for each in range(3):
                 os.dup2(null, each)
-            os.execvp("tail", ["tail", "-n0", "-F", change + "/about"])
+            os.execvp("tail", ["tail", "-n0", "-F", change + "/facts"])
         if child == pid:
             taken.append(pid)
             break
@@ -250,9 +250,9 @@ async def test_change_interrupted_at_any_stage_is_resolved(
     elif name == "confirmed":
         assert states == ["applied"]
     else:
-        assert states == ["left half done"]
+        assert states == ["incomplete"]
         if name != "undone":  # the host is unlocked again
-            with pytest.raises(ChangeRefused, match="was left half done"):
+            with pytest.raises(ChangeRefused, match="is incomplete"):
                 await Tuner().apply(shell, "web1", [(server.knob("MinSpareServers", test="", reload=""), "9")])
         await give_up(shell, past[0])
         assert [entry.state for entry in await Tuner().history(shell, "web1")] == ["rolled back"]

@@ -55,7 +55,7 @@ def result_of(events: list[AnyEvent]) -> RunResult:
 
 async def test_hidden_processes_are_null_with_reason_in_json(events: list[AnyEvent]) -> None:
     data = json.loads(to_json(run_json(result_of(events))))
-    for part in (data, *data["rows"]):
+    for part in (data, *data["segments"]):
         assert part["missing"] == {"web1": {"processes": "hidepid"}}
         metrics = {name: value for name, value in part["hosts"]["web1"].items() if name.startswith("processes.")}
         assert {"processes.count", "processes.spawned", "processes.rss", "processes.defunct"} < set(metrics)

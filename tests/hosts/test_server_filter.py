@@ -69,18 +69,18 @@ async def test_only_server_on_target_port_is_watched(host_shell: str) -> None:
             with serving(port) as target_pids:
                 watched, reading = await read(probe, 1)
                 if host_shell == "no awk":
-                    assert (watched, reading.left_out) == (target_pids | other_pids, None), (
+                    assert (watched, reading.excluded) == (target_pids | other_pids, None), (
                         "without awk, listeners are not read"
                     )
                     return
-                assert (watched, reading.left_out) == (target_pids, 2)
+                assert (watched, reading.excluded) == (target_pids, 2)
             assert (await read(probe, 1))[0] == set()
             with serving(port) as restarted:
                 watched, reading = await read(probe, QUEUE_ROUND)
-                assert (watched, reading.left_out) == (restarted, 2)
+                assert (watched, reading.excluded) == (restarted, 2)
                 with serving(free_ports()[0]) as third:
                     watched, reading = await read(probe, 1)
-                    assert (watched, reading.left_out) == (restarted, len(other_pids | third))
+                    assert (watched, reading.excluded) == (restarted, len(other_pids | third))
 
 
 async def test_port_without_watched_listener_is_reported() -> None:
@@ -88,13 +88,13 @@ async def test_port_without_watched_listener_is_reported() -> None:
     with serving(other_port) as first:
         async with running(NAME, port=port) as probe:
             watched, reading = await read(probe, 1)
-            assert (watched, reading.left_out) == (first, 0), "no other server has that name"
+            assert (watched, reading.excluded) == (first, 0), "no other server has that name"
         with serving(free_ports()[0]) as other:
             async with running(NAME, port=port) as probe:
                 watched, reading = await read(probe, 1)
-            assert (watched, reading.left_out) == (first | other, None)
+            assert (watched, reading.excluded) == (first | other, None)
             async with running(NAME) as probe:
-                assert (await read(probe, 1))[1].left_out == 0, "the target is on another host"
+                assert (await read(probe, 1))[1].excluded == 0, "the target is on another host"
 
 
 @pytest.mark.parametrize("is_socket", [False, True])
@@ -108,11 +108,11 @@ async def test_servers_behind_the_target_are_watched(is_socket: bool, tmp_path: 
         if host_shell == "no awk":
             assert watched == proxy | own | other
             return
-        assert (watched, reading.left_out) == (proxy | own, len(other))
+        assert (watched, reading.excluded) == (proxy | own, len(other))
         # The target is on another host.
         async with running(NAME, upstreams=(address,)) as probe:
             watched, reading = await read(probe, 1)
-        assert (watched, reading.left_out) == (own, len(proxy | other))
+        assert (watched, reading.excluded) == (own, len(proxy | other))
 
 
 async def test_unreadable_listeners_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,7 @@ async def test_unreadable_listeners_are_reported(tmp_path: Path, monkeypatch: py
     with serving(port) as first, serving(other_port) as other:
         async with running(NAME, port=port) as probe:
             watched, reading = await read(probe, 1)
-            assert (watched, reading.left_out) == (first | other, None)
+            assert (watched, reading.excluded) == (first | other, None)
 
 
 def tree(root: int, *workers: int, comm: str = "nginx") -> list[ProcessCounters]:
@@ -139,27 +139,27 @@ def test_other_servers_stay_excluded_during_restart() -> None:
     same_named = ServerFilter()
     other = tree(20, 21)
     assert pids(same_named.take(tree(10, 11) + other, [11])) == [10, 11]
-    assert (pids(same_named.take(other, [11])), same_named.left_out) == ([], 2)
+    assert (pids(same_named.take(other, [11])), same_named.excluded) == ([], 2)
     assert pids(same_named.take(other + tree(30), [11])) == [30], "the new process counts before its port is known"
-    assert (pids(same_named.take(other + tree(30, 31), [31])), same_named.left_out) == ([30, 31], 2)
+    assert (pids(same_named.take(other + tree(30, 31), [31])), same_named.excluded) == ([30, 31], 2)
 
 
 def test_servers_with_other_names_are_watched() -> None:
     known = tree(10) + tree(20) + tree(40, 41, comm="php-fpm8.2")
     same_named = ServerFilter()
     assert pids(same_named.take(known, [10])) == [10, 40, 41]
-    assert same_named.left_out == 1
+    assert same_named.excluded == 1
 
 
 def test_all_backends_count_until_their_port_is_known() -> None:
     same_named = ServerFilter()
     proxy, backend, stranger = tree(10, 11), tree(20, comm="java"), tree(30, comm="java")
     assert pids(same_named.take(proxy + backend, [10])) == [10, 11, 20]
-    assert same_named.left_out == 0, "no other server has that name"
+    assert same_named.excluded == 0, "no other server has that name"
     assert pids(same_named.take(proxy + backend + stranger, [10])) == [10, 11, 20, 30]
-    assert same_named.left_out is None
+    assert same_named.excluded is None
     assert pids(same_named.take(proxy + backend + stranger, [10, 20])) == [10, 11, 20]
-    assert same_named.left_out == 1
+    assert same_named.excluded == 1
 
 
 def test_server_counts_until_exit_after_port_handover() -> None:

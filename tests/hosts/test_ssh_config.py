@@ -244,7 +244,7 @@ async def test_doctor_warns_about_ignored_options(sshd: Sshd) -> None:
         '[target]\nurl = "http://127.0.0.1/"\n[[host]]\nname = "web1"\nssh = "web"\n', "p", "p.toml"
     )
     findings = await diagnose_host(profile, profile.hosts[0], sshd.ssh_config)
-    notes = [f"{finding.text}; {finding.todo}" for finding in findings if finding.level == "note"]
+    notes = [f"{finding.text}; {finding.fix}" for finding in findings if finding.level == "note"]
     assert notes == [
         "ssh_config: KnownHostsCommand /usr/bin/keys; not run by cockpit; put the host's key into known_hosts",
         "ssh_config: RequiredRSASize 3072; not checked by cockpit; remove shorter RSA keys from known_hosts and"

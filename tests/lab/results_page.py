@@ -127,7 +127,7 @@ def disagreements(earlier: Path, later: Path) -> list[str]:
     """Return the comparisons that are better or worse in one of two results of a study, but not in the other."""
     first, second = (
         {
-            (each["other"], each["first"], each["level"], each["part"]): each["verdict"]["outcome"]
+            (each["other"], each["first"], each["level"], each["pass_name"]): each["verdict"]["outcome"]
             for each in _verdicts(folder)
         }
         for folder in (earlier, later)
@@ -137,7 +137,7 @@ def disagreements(earlier: Path, later: Path) -> list[str]:
         outcomes = (first[key], second[key])
         if outcomes[0] != outcomes[1] and set(outcomes) & set(DIFFERENT):
             other, base, level, part = key
-            comparison = _compared({"other": other, "first": base, "level": level, "part": part})
+            comparison = _compared({"other": other, "first": base, "level": level, "pass_name": part})
             found.append(f"{comparison}: {outcomes[0]}, then {outcomes[1]}")
     return sorted(found)
 
@@ -145,7 +145,7 @@ def disagreements(earlier: Path, later: Path) -> list[str]:
 def _compared(one: Mapping[str, Any]) -> str:
     """Return the variants of a comparison, with load level and pass if there are several."""
     level = f" at {one['level']:g}" if one["level"] is not None else ""
-    return f"{one['other']} vs {one['first']}{level}{' ' if one['part'] else ''}{one['part']}"
+    return f"{one['other']} vs {one['first']}{level}{' ' if one['pass_name'] else ''}{one['pass_name']}"
 
 
 def _verdicts(folder: Path) -> list[dict[str, Any]]:

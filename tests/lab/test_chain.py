@@ -141,13 +141,13 @@ async def test_of_several_servers_behind_a_proxy_only_those_of_its_chain_are_cha
         watched = {process.pid for process in reading.processes}
         masters = [int((root / "php.pid").read_text()) for root in (own, other)]
         assert watched >= {master.pid, back.pid, masters[0]} | master.workers | back.workers
-        assert not watched & ({third.pid, masters[1]} | third.workers) and reading.left_out
+        assert not watched & ({third.pid, masters[1]} | third.workers) and reading.excluded
 
         async def level(file: str, port: int | None = front) -> str:
             return (await diagnose_servers(shell, "here", port, [files[file]]))[0].level
 
         assert {file: await level(file) for file in sorted(chain)} == dict.fromkeys(sorted(chain), "ok")
-        assert {file: await level(file) for file in sorted(outside)} == dict.fromkeys(sorted(outside), "wrong")
+        assert {file: await level(file) for file in sorted(outside)} == dict.fromkeys(sorted(outside), "error")
         # The target is on another host: each may serve it.
         assert [await level(file, None) for file in sorted(outside)] == ["ok", "ok"]
         tuner = Tuner(port_on=lambda host: front)

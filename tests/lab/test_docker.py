@@ -94,7 +94,7 @@ async def test_container_behind_ssh_is_tuned_from_the_wizard_to_the_undo(
     (host,) = drafted.hosts
     assert (host.ssh, host.via, host.processes) == ("root@web", f"docker:{nginx.name}", ("nginx",))
     assert {knob.file for knob in drafted.knobs} == {nginx.inside}
-    assert "WRONG" not in await run("doctor", profile)
+    assert "ERROR" not in await run("doctor", profile)
     assert await run("tune", profile, "show", "worker_connections") == "256\n"
     await run("tune", profile, "set", "worker_connections=128")
     assert "worker_connections 128;" in nginx.file.read_text()

@@ -100,7 +100,7 @@ async def test_both_instances_are_found_and_the_doctor_is_content(instances: tup
         assert all(f"# {line}\n[[knob]]" in text for line in helped)
         profile = parse_profile(text, "new", "new")
         findings = await diagnose_host(profile, profile.hosts[0], kind.host.ssh_config)
-        assert [finding for finding in findings if finding.level == "wrong"] == []
+        assert [finding for finding in findings if finding.level == "error"] == []
 
 
 async def test_each_knob_is_set_active_and_undone_byte_for_byte(instances: tuple[KindCase, Host]) -> None:

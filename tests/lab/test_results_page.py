@@ -31,7 +31,7 @@ def write_study(folder: Path, *verdicts: tuple[str, bool, str | None]) -> Path:
     (folder / "result.md").write_text(RESULT)
     entries = [
         {"verdict": {"outcome": outcome, "text": "rate +8%"}, "control": control, "contradiction": contradiction}
-        | {"first": "a", "other": f"b{number}", "level": 8, "part": "warm"}
+        | {"first": "a", "other": f"b{number}", "level": 8, "pass_name": "warm"}
         for number, (outcome, control, contradiction) in enumerate(verdicts)
     ]
     (folder / "result.json").write_text(json.dumps({"verdicts": entries}))

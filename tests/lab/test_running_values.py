@@ -165,7 +165,7 @@ async def test_doctor_compares_a_file_with_the_running_lighttpd(running: Running
     running.edit("max-fds = 512", "max-fds = 600")
     _, differs, stale = await running.findings(shell, limit)
     assert differs.text.startswith("the running server shows server.max-fds 512 (the limits of its process)")
-    assert (differs.level, differs.todo) == ("note", "restart the server")
+    assert (differs.level, differs.fix) == ("note", "restart the server")
     assert "was edited after the last reload" in stale.text
     # A reload that is newer than the file.
     os.utime(running.file, (time.time() - 60,) * 2)

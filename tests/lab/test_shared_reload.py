@@ -44,7 +44,7 @@ async def test_only_the_server_of_the_pid_file_is_changed(two: Host) -> None:
     name = "server.max-connections"
     knob = next(one.knob for one in found.offered if one.knob.name == name)
     assert knob.reload == "service lighttpd reload"
-    for port, level in ((FIRST, "ok"), (SECOND, "wrong")):
+    for port, level in ((FIRST, "ok"), (SECOND, "error")):
         assert [each.level for each in await diagnose_servers(shell, "web1", port, [knob])] == [level]
     with pytest.raises(ChangeRefused, match=rf"'service lighttpd reload' signals lighttpd \(PID {pids.split()[0]}\b"):
         await Tuner(port_on=lambda host: SECOND).apply(shell, "web1", [(knob, "99")])

@@ -239,7 +239,7 @@ async def test_doctor_compares_the_unit_with_that_of_the_answering_server(progra
     good = await diagnose_servers(shell, "web1", programs.ports["given.service"], knob)
     assert [one.level for one in good] == ["ok"]
     other = await diagnose_servers(shell, "web1", programs.ports["plain.service"], knob)
-    assert [one.level for one in other] == ["wrong"]
+    assert [one.level for one in other] == ["error"]
     assert "given.service is not the unit of the server that answers on port" in other[0].text
 
 

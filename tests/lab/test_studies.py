@@ -29,7 +29,7 @@ def study(lab: Lab, folder: Path, name: str, short: str) -> dict[str, Any]:
     )
     assert done.returncode in (0, 4), done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
-    assert result["ended"] and result["whole_rounds"] > 0
+    assert result["ended"] and result["complete_rounds"] > 0
     return result
 
 

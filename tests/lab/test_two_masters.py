@@ -243,7 +243,7 @@ async def test_file_of_other_server_is_refused(
     with pytest.raises(ChangeRefused, match=rf"is not read by the {kind} on port {master.port}: .*{master.file}"):
         await master.tuner().apply(shell, "here", [(knob, new)])
     (finding,) = await diagnose_servers(shell, "here", master.port, [knob])
-    assert finding.level == "wrong" and str(master.file) in finding.text
+    assert finding.level == "error" and str(master.file) in finding.text
     assert ((master.file.read_bytes(), other.file.read_bytes()), (master.workers, other.workers)) == (files, workers)
 
 
@@ -257,7 +257,7 @@ async def test_only_processes_of_target_server_are_watched(
         reading = await probe.read()
         probe.close()
         assert {process.pid for process in reading.processes} == {master.pid} | master.workers
-        assert reading.left_out is not None and reading.left_out >= len({other.pid} | other.workers)
+        assert reading.excluded is not None and reading.excluded >= len({other.pid} | other.workers)
     probe = await Probe.start(shell, config)
     reading = await probe.read()
     probe.close()
@@ -318,7 +318,7 @@ async def test_signal_to_other_server_is_refused(start_two: Callable[[str], list
         with pytest.raises(ChangeRefused, match=rf"signals nginx .*PID {other.pid}\b.*set reload = 'nginx -s reload"):
             await master.tuner().apply(shell, "here", [(knob, "33")])
     (finding,) = await diagnose_servers(shell, "here", master.port, [knob])
-    assert finding.level == "wrong" and f"PID {other.pid}" in finding.text
+    assert finding.level == "error" and f"PID {other.pid}" in finding.text
     assert (master.file.read_bytes(), master.workers, other.workers) == before
     own = replace(knob, reload=f"kill -HUP $(cat {master.root}/server.pid)")
     await master.tuner().apply(shell, "here", [(own, "33")])

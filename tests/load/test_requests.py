@@ -138,7 +138,7 @@ async def test_paths_are_used_at_most_once_over_all_workers() -> None:
         outcome = await load(plan(server.url, paths=listed, duration=600.0, workers=2))
     assert outcome.total("completed") == 41
     assert outcome.ended.reason == "completed"
-    assert outcome.total("varied") == 0
+    assert outcome.total("length_mismatches") == 0
 
 
 async def test_paths_in_sequence_wrap_around() -> None:
@@ -227,7 +227,7 @@ async def test_varying_length_is_counted_without_failure() -> None:
 
     async with serving(behave) as server:
         outcome = await engine_load(plan(server.url, requests=30, concurrency=1))
-    assert outcome.total("varied") == 20
+    assert outcome.total("length_mismatches") == 20
     assert outcome.statuses == {200: 30}
     assert outcome.errors == outcome.unexpected == {}
     assert outcome.total("body_bytes") == 30 * 6

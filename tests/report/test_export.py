@@ -55,12 +55,12 @@ def test_csv_has_a_row_per_second(file: Path, tmp_path: Path) -> None:
     assert [int(row["t_s"]) for row in rows] == list(range(61))
     assert rows[10]["utc"] == "2023-11-14T22:13:30Z"
     loaded = rows[10]
-    assert (loaded["run"], loaded["row"]) == ("1", "1")
+    assert (loaded["run"], loaded["segment"]) == ("1", "1")
     assert float(loaded["rate_per_s"]) == pytest.approx(200, rel=0.01)
     assert float(loaded["web1.cpu.idle_percent"]) == pytest.approx(50, abs=1)
     assert loaded["web1.processes.count"] == "5"
-    assert (rows[20]["run"], rows[20]["row"]) == ("1", "2")
-    assert (rows[40]["run"], rows[40]["row"]) == ("2", "3")
+    assert (rows[20]["run"], rows[20]["segment"]) == ("1", "2")
+    assert (rows[40]["run"], rows[40]["segment"]) == ("2", "3")
     assert rows[30]["run"] == rows[30]["completed"] == rows[30]["web1.cpu.idle_percent"] == ""
     assert sum(int(row["completed"] or 0) for row in rows) == 8000
 
@@ -156,7 +156,11 @@ def test_openmetrics_have_csv_values_at_end_of_each_second(file: Path, tmp_path:
         samples = family.samples
         expected = [(wall + int(row["t_s"]) + 1, gauge.value(float(row[title]))) for row in rows if row[title]]
         assert [(float(sample.timestamp), sample.value) for sample in samples] == expected and len(expected) > 30
-        labels = [{"host": "web1"} if of_host else {"run": row["run"], "row": row["row"]} for row in rows if row[title]]
+        labels = [
+            {"host": "web1"} if of_host else {"run": row["run"], "segment": row["segment"]}
+            for row in rows
+            if row[title]
+        ]
         session = next(small_session())
         assert isinstance(session, SessionStarted)
         assert [sample.labels for sample in samples] == [{"session": session.name, **others} for others in labels]

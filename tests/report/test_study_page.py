@@ -290,7 +290,7 @@ def results(draw: st.DrawFn) -> StudyResult:
             first="few",
             other=label,
             level=None,
-            part="",
+            pass_name="",
             verdict=draw(random_verdict(label)),
             control=draw(st.booleans()),
             rounds=draw(st.integers(0, 50)),

@@ -51,7 +51,7 @@ async def test_interrupted_change_is_resolved_on_screen(
     running = asyncio.create_task(session.run())
     await until(lambda: source.tuning.unfinished)
     name = change.name.rpartition("-")[2]
-    assert any(f"change {name} of " in note and "was left half done" in note for note in notes)
+    assert any(f"change {name} of " in note and "is incomplete: its new values may be active" in note for note in notes)
     (action,) = [action for action in source.controls.actions if action.name == "unfinished"]
     assert "KeepAlive On → Off" in action.prompt and action.prompt.endswith("undo or finish")
     with pytest.raises(UsageError, match="type undo or finish"):
@@ -88,7 +88,9 @@ async def test_interrupted_change_is_resolved_in_terminal(
         os.write(terminal, answer.encode())
         await ask_about_interrupted(server)
     os.close(terminal)
-    assert "was left half done.\nundo, finish, or Enter to leave it: " in capsys.readouterr().err
+    assert (
+        "is incomplete: its new values may be active.\nundo, finish, or Enter to leave it: " in capsys.readouterr().err
+    )
     if expected is None:
         (past,) = await Tuner().history(shell, "web1")
         await Tuner().force_undo(shell, "web1", past)

@@ -15,7 +15,7 @@ from cockpit.stream.lines import AnyLine, ChangeLine, MarkerLine, RunLine, Secon
 from tests.session.events import small_session
 
 # Columns that are not metrics.
-_OTHER = ("t_s", "utc", "run", "row")
+_OTHER = ("t_s", "utc", "run", "segment")
 
 
 def session_lines() -> Iterator[AnyLine]:
@@ -47,7 +47,8 @@ def test_second_lines_equal_csv_rows() -> None:
         if not isinstance(line, SecondLine):
             continue
         row = rows[int(line.t)]
-        assert line.utc == row["utc"] and str(line.run or "") == row["run"] and str(line.row or "") == row["row"]
+        assert (line.utc, str(line.run or "")) == (row["utc"], row["run"])
+        assert str(line.segment or "") == row["segment"]
         cells = dict(line.load)
         for host, metrics in line.hosts.items():
             cells |= {f"{host}.{name}": value for name, value in metrics.items()}

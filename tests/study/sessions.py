@@ -169,7 +169,7 @@ def _run(
             completed=responses,
             statuses={200: responses},
             errors={"timeout": responses // 10} if failing else {},
-            varied=responses // 2,
+            length_mismatches=responses // 2,
             cpu=0.1 if busy else 0.0,
             service=Histogram.of([round(20e9 / rate)] * responses),
         )

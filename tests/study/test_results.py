@@ -37,7 +37,7 @@ def test_first_runs_are_discarded_and_others_merged() -> None:
     assert (few.total.rate, more.total.rate) == (pytest.approx(1000), pytest.approx(1200))
     # Discarded runs have half the rate and twice the latency: the total excludes them.
     assert few.total.counts.service.max == pytest.approx(0.020, rel=0.01)
-    assert (result.done, result.whole_rounds, result.ended) == ({0, 1, 2, 3}, 2, True)
+    assert (result.done, result.complete_rounds, result.ended) == ({0, 1, 2, 3}, 2, True)
 
 
 def test_variants_with_different_targets_are_comparable() -> None:
@@ -63,9 +63,9 @@ def test_interrupted_session_and_continuation_are_merged() -> None:
     assert [run.session for run in late.counted] == [2] * 4
     # The only complete run of the interrupted step is listed, and not counted.
     assert [run.session for run in late.discarded] == [1, 2, 2]
-    assert result.whole_rounds == 2 and all(cell.whole for cell in result.cells)
+    assert result.complete_rounds == 2 and all(cell.complete for cell in result.cells)
     alone = result_of(first)
-    assert alone.whole_rounds == 0 and not alone.ended
+    assert alone.complete_rounds == 0 and not alone.ended
 
 
 def test_sessions_of_other_plans_are_ignored() -> None:
@@ -101,7 +101,7 @@ def test_json_output() -> None:
     first = next(run for cell in data["cells"] for run in cell["runs"] if run["run"] == 2)
     assert first["observations"] == {"hits": ["2", "7"], "atime": ["\x1b[31m10:00", "10:05"]}
     assert data["verdicts"][0]["verdict"]["outcome"] == "better"
-    assert (data["seed"], data["budget"], data["whole_rounds"], data["ended"]) == (1, 2, 2, True)
+    assert (data["seed"], data["budget"], data["complete_rounds"], data["ended"]) == (1, 2, 2, True)
     assert [len(turn["order"]) for turn in data["rounds"]] == [2, 2]
 
 

@@ -70,7 +70,7 @@ def test_closed_variants_drop_out_but_baseline_and_control_stay(done: StudyResul
 def test_discarded_rounds_are_first_and_not_counted() -> None:
     study = replace(STUDY, discard_rounds=2, rounds=5)
     found = whole_study(study, rates())
-    assert len(found.rounds) == found.whole_rounds <= study.all_rounds == 7
+    assert len(found.rounds) == found.complete_rounds <= study.all_rounds == 7
     assert found.counted_rounds == len(found.rounds) - 2
     base = next(cell for cell in found.cells if cell.variant == "base")
     assert [run.place.round for run in base.discarded] == [1, 2]
@@ -211,7 +211,7 @@ def test_control_supplies_spread_and_detectable_effect(done: StudyResult) -> Non
 def test_text_and_json_agree(done: StudyResult) -> None:
     data, text = json.loads(study_json(done)), study_text(done)
     jsonschema.validate(data, msgspec.json.schema(StudyJson))
-    assert (data["seed"], data["budget"], data["whole_rounds"]) == (1, 10, len(done.rounds))
+    assert (data["seed"], data["budget"], data["complete_rounds"]) == (1, 10, len(done.rounds))
     assert [turn["order"] for turn in data["rounds"]] == [[list(step) for step in turn.steps] for turn in done.rounds]
     for verdict in data["verdicts"]:
         assert verdict["verdict"]["text"] in text
@@ -267,7 +267,7 @@ def test_few_spoiled_rounds_are_excluded_and_counted(single_pair: Study) -> None
     comparison = by_name(result)["fast"]
     assert comparison.spoiled == 1 and comparison.rounds == len(result.rounds) - 1
     assert comparison.verdict.outcome is not Outcome.INVALID
-    assert f"1 of {len(result.rounds)} rounds left out: generator saturated" in study_text(result)
+    assert f"1 of {len(result.rounds)} rounds excluded: generator saturated" in study_text(result)
 
 
 def test_comparison_recovers_from_many_spoiled_rounds(single_pair: Study) -> None:

@@ -40,7 +40,7 @@ async def test_study_runs_from_plan_to_verdicts(demo_study: DemoStudy) -> None:
     code, out, err = await demo_study.run("--json", "--seed", "7")
     assert code in (0, 4), err
     result = json.loads(out)
-    assert (result["budget"], result["whole_rounds"], result["ended"], result["form"]) == (2, 2, True, "short")
+    assert (result["budget"], result["complete_rounds"], result["ended"], result["form"]) == (2, 2, True, "short")
     assert result["seed"] == demo_study.journal().seed == 7
     orders = [[step[0] for step in turn["order"]] for turn in result["rounds"]]
     assert orders[0] == orders[1][::-1] and f"  round 1   {' · '.join(orders[0])}" in plan
@@ -106,7 +106,7 @@ async def test_killed_study_is_rolled_back_and_continued(demo_study: DemoStudy) 
     assert code in (0, 4), err
     assert "continuing the unfinished study" in err and demo_study.is_original()
     result = json.loads(out)
-    assert (result["whole_rounds"], result["seed"], len(result["rounds"])) == (1, seed, 1)
+    assert (result["complete_rounds"], result["seed"], len(result["rounds"])) == (1, seed, 1)
     sessions = {run["session"] for cell in result["cells"] for run in cell["runs"] if run["counted"]}
     assert 2 in sessions and sorted(len(cell["runs"]) for cell in result["cells"]) == [1, 1, 1]
     done = [step[0] for step in result["rounds"][0]["order"]]

@@ -35,10 +35,10 @@ def test_available_host_details_have_fixed_order() -> None:
 def test_excluded_processes_of_other_servers_are_counted() -> None:
     web = context_of(topology()).hosts[0]
     assert web.sample is not None and web.point is not None
-    for left_out, text in ((0, ""), (4, "4 of others left out"), (None, "all servers of that name")):
-        sample = replace(web.sample, reading=replace(web.sample.reading, left_out=left_out))
+    for excluded, text in ((0, ""), (4, "4 of others excluded"), (None, "all servers of that name")):
+        sample = replace(web.sample, reading=replace(web.sample.reading, excluded=excluded))
         line = "".join(plain(processes_line(replace(web, sample=sample), web.point, "", 200)))
-        assert text in line and ("of that name" in line) == (left_out is None), line
+        assert text in line and ("of that name" in line) == (excluded is None), line
 
 
 def test_core_table_has_sar_columns_and_total_first() -> None:

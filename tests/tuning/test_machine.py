@@ -135,7 +135,7 @@ async def test_undo_data_is_synced_before_files_are_replaced(
     lines = [line for line in log.read_text().splitlines() if not line.startswith("mv") or " new " in line]
     first = next(number for number, line in enumerate(lines) if line.startswith("mv"))
     before = " ".join(lines[:first]) + " "
-    for path in (change / "0-other.conf", change / "undo", change / "about", change, change.parent):
+    for path in (change / "0-other.conf", change / "undo", change / "facts", change, change.parent):
         assert f"{path} " in before, path
     assert lines[first - 1] == "sync -- new ." and lines[first + 1] == f"sync -- {server.directory}"
     assert lines[-1] == f"sync -- {change}", "the confirmation"
@@ -148,8 +148,8 @@ async def test_doctor_reports_guard_disk_and_unfinished_changes(server: Server, 
     change = await interrupted_change(server, shell)
     *_, unfinished = [finding async for finding in diagnose_changes(shell, "web1")]
     name = change.name.rpartition("-")[2]
-    assert unfinished.level == "wrong" and f"change {name} of " in unfinished.text
-    assert unfinished.todo == f"cockpit tune PROFILE undo {name} rolls it back"
+    assert unfinished.level == "error" and f"change {name} of " in unfinished.text
+    assert unfinished.fix == f"cockpit tune PROFILE undo {name} rolls it back"
     await Tuner().force_undo(shell, "web1", (await Tuner().history(shell, "web1"))[0])
 
 
@@ -158,4 +158,4 @@ async def test_doctor_warns_if_guard_ends_with_login(
 ) -> None:
     monkeypatch.setenv("PATH", f"{tools(server, busctl='echo b true')}:{os.environ['PATH']}")
     first, *_ = [finding async for finding in diagnose_changes(unprivileged, "web1")]
-    assert first.level == "wrong" and "KillUserProcesses=yes" in first.text and "enable-linger" in first.todo
+    assert first.level == "error" and "KillUserProcesses=yes" in first.text and "enable-linger" in first.fix

@@ -137,11 +137,12 @@ def _is_running(pid: int) -> bool:
 async def test_unfinished_change_is_reported_and_can_be_undone(server: Server, shell: FaultyShell) -> None:
     change = await interrupted_change(server, shell)
     with pytest.raises(
-        ChangeRefused, match=r"left half done, and its undo there has ended; roll it back with sh '.*/undo'"
+        ChangeRefused,
+        match=r"incomplete \(its new values may be active\), and its guard has ended; roll it back with sh '.*/undo'",
     ):
         await Tuner().apply(shell, "web1", [(server.knob(), "30")])
     (past,) = await Tuner().history(shell, "web1")
-    assert (past.state, past.change) == ("left half done", str(change))
+    assert (past.state, past.change) == ("incomplete", str(change))
     await Tuner().force_undo(shell, "web1", past)
     assert server.bytes() == ORIGINAL and not server.locked()
     assert [past.state for past in await Tuner().history(shell, "web1")] == ["rolled back"]
@@ -196,7 +197,7 @@ async def test_history_has_user_state_and_settings(server: Server, shell: Faulty
     assert await tuner.history(shell, "web1") == []
     await tuner.apply(shell, "web1", [(server.keep_alive(), "Off")])
     (past,) = await tuner.history(shell, "web1")
-    assert (past.about.who, past.state, past.about.settings[0].new) == ("adam@here", "applied", "Off")
+    assert (past.facts.who, past.state, past.facts.settings[0].new) == ("adam@here", "applied", "Off")
     applied = await tuner.read_record(shell, "web1", past)
     await Tuner().undo(shell, applied)
     assert server.bytes() == ORIGINAL

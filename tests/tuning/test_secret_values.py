@@ -101,7 +101,7 @@ async def test_history_and_diff_hide_secret_value(server: Server, shell: FaultyS
     assert "T0ken" not in plan.diff and SECRET in plan.diff
     applied = await Tuner().apply(shell, "web1", [(secret(server), NEW), (in_file, "${S0me_T0ken}")])
     (past,) = await Tuner().history(shell, "web1")
-    assert {(s.old, s.new) for s in past.about.settings} == {(SECRET, SECRET)}
+    assert {(s.old, s.new) for s in past.facts.settings} == {(SECRET, SECRET)}
     (change,) = server.changes()
-    assert "T0ken" not in (change / "about").read_text() + (change / "owner").read_text()
+    assert "T0ken" not in (change / "facts").read_text() + (change / "owner").read_text()
     assert "T0ken" not in " ".join(map(str, applied.notes))

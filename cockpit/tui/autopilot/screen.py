@@ -63,9 +63,9 @@ class KnobsScreen(Dialog[tuple[str, ...]]):
     KnobsScreen Checklist { height: auto; max-height: 16; margin: 1 0; background: $surface; }
     """
 
-    def __init__(self, found: Sequence[Bottleneck], knobs: Sequence[str], left_out: Sequence[str] = ()) -> None:
+    def __init__(self, found: Sequence[Bottleneck], knobs: Sequence[str], excluded: Sequence[str] = ()) -> None:
         super().__init__()
-        self._found, self._left_out = found, left_out
+        self._found, self._excluded = found, excluded
         chosen = [name for name in suggested_knobs(found) if name in knobs] or knobs
         self._items = [ChecklistItem(sanitize(name), name, name in chosen) for name in knobs]
 
@@ -74,7 +74,7 @@ class KnobsScreen(Dialog[tuple[str, ...]]):
             panel.border_title = "limits of the server, and knobs to search"
             yield Static(Content("\n".join(diagnosis_lines(self._found))))
             yield Checklist(self._items)
-            yield Static(Content("\n".join(self._left_out)), classes="hint")
+            yield Static(Content("\n".join(self._excluded)), classes="hint")
             hints = (DialogKey.SELECT, ": select"), ("Enter", ": start")
             yield Static(key_hints(*hints, (DialogKey.QUIT, ": quit")), classes="hint")
 
@@ -141,8 +141,8 @@ class AutopilotApp(TaskApp):
     async def run_task(self) -> None:
         self.found = await self._search(self)
 
-    async def choose(self, found: Sequence[Bottleneck], knobs: Sequence[str], left_out: Sequence[str]) -> Sequence[str]:
-        chosen = await self._answer(KnobsScreen(found, knobs, left_out))
+    async def choose(self, found: Sequence[Bottleneck], knobs: Sequence[str], excluded: Sequence[str]) -> Sequence[str]:
+        chosen = await self._answer(KnobsScreen(found, knobs, excluded))
         if not chosen:
             raise asyncio.CancelledError
         return chosen

@@ -92,7 +92,7 @@ rss, rss−shr | Memory of all processes shown. rss counts shared pages (librari
     prefer it if it is shown (it needs the same user or root).
 ≤ 4 unseen | At most this many processes were spawned and exited between two samples: the host created more processes
     and threads than the samples show.
-4 of others left out | Processes of servers of the same name that do not listen on the target's port; not counted.
+4 of others excluded | Processes of servers of the same name that do not listen on the target's port; not counted.
 all servers of that name | The server that listens on the target's port could not be determined: all are counted.
 ×32 | 32 identical processes (parent, user, command) in one line: %CPU as minimum–maximum, memory as their mean,
     %MEM, THR and TIME summed, START and AGE of the oldest. R×3: three of them are running.

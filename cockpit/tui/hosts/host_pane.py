@@ -334,7 +334,7 @@ def processes_line(host: HostState, point: HostPoint, role: str, width: int) -> 
         return [packed([((name, role or "strong"), (f"{seen}hidden by hidepid on /proc", "warn"))], width)]
     parts: list[Line] = [
         ((name, role or "strong"), (count_text(point.count, "proc"), role)),
-        (("all servers of that name", "warn"),) if reading is not None and reading.left_out is None else (),
+        (("all servers of that name", "warn"),) if reading is not None and reading.excluded is None else (),
         ((churn(point), role),),
         ((f"Z {point.defunct}", "warn" if point.defunct else "dim"),),
         pairs([("rss ", size(point.rss))], role),
@@ -342,8 +342,8 @@ def processes_line(host: HostState, point: HostPoint, role: str, width: int) -> 
     ]
     if point.pss is not None:
         parts.append(pairs([("pss ", size(point.pss))], role))
-    if reading is not None and reading.left_out:
-        parts.append(((f"{reading.left_out} of others left out", "dim"),))
+    if reading is not None and reading.excluded:
+        parts.append(((f"{reading.excluded} of others excluded", "dim"),))
     if point.unseen:
         parts.append(((f"≤ {point.unseen} unseen", "dim"),))
     parts = [part for part in parts if length(part)]

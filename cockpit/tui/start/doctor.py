@@ -1,4 +1,4 @@
-"""The doctor's findings about a profile, shown as they arrive."""
+"""The doctor's findings subject a profile, shown as they arrive."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from cockpit.tui.terminal.styled_line import fit
 _WORDS: dict[Level, tuple[str, str]] = {
     "ok": ("ok   ", "$cockpit-dim"),
     "note": ("note ", "bold $cockpit-mark"),
-    "wrong": ("WRONG", "bold $cockpit-alarm"),
+    "error": ("ERROR", "bold $cockpit-alarm"),
 }
 # Width (cells) of the panel, and maximum width of a finding's subject.
-_WIDTH, _ABOUT = 108, 24
+_WIDTH, _SUBJECT = 108, 24
 
 
 class DoctorScreen(Dialog[None]):
@@ -73,21 +73,21 @@ class DoctorScreen(Dialog[None]):
 
     def _show(self) -> None:
         room = min(_WIDTH, self.app.size.width) - 5
-        wide = max((len(sanitize(finding.about, _ABOUT)) for finding in self.findings), default=0)
+        wide = max((len(sanitize(finding.subject, _SUBJECT)) for finding in self.findings), default=0)
         pieces: list[str | tuple[str, str]] = []
         for finding in self.findings:
             word, style = _WORDS[finding.level]
             indent = len(word) + wide + 4
-            about = f"  {fit(sanitize(finding.about, _ABOUT), wide)}  "
+            subject = f"  {fit(sanitize(finding.subject, _SUBJECT), wide)}  "
             pieces += [
                 (word, style),
-                (about, "$cockpit-dim"),
+                (subject, "$cockpit-dim"),
                 _wrapped(sanitize(finding.text, 400), indent, room),
                 "\n",
             ]
-            if finding.todo:
-                todo = _wrapped(f"→ {sanitize(finding.todo, 400)}", indent, room)
-                pieces += [" " * indent, (todo, "$cockpit-chart"), "\n"]
+            if finding.fix:
+                fix = _wrapped(f"→ {sanitize(finding.fix, 400)}", indent, room)
+                pieces += [" " * indent, (fix, "$cockpit-chart"), "\n"]
         pieces.append((summary_line(self.findings) if self.over else "checking …", "bold"))
         # No text is left if a finding arrives while the screen closes.
         for text in self.query("#text").results(Static):

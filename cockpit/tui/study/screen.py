@@ -46,7 +46,7 @@ class StudyLine(TaskLine):
                 continue
             mark = "✓" if place.run in counted else "·" if place.step in done_steps else "…"
             level = "" if place.level is None else f" {place.level:g}"
-            part = f" {place.part}" if place.part else ""
+            part = f" {place.pass_name}" if place.pass_name else ""
             lines.append(
                 f"  {mark} round {place.round} {sanitize(place.variant, 40)}{level}{part}  {si(segment.rate, 4)} req/s"
             )

@@ -2,12 +2,12 @@
 # change, then the undo program. Locks the host for this change, syncs everything that the undo needs to disk, and
 # starts the guard. The lock of a change that has ended, or was never armed, is stale.
 change=$1 lock=${1%/*}/lock
-IFS= read -r about
+IFS= read -r facts
 cat >"$change/undo" && holds "$change/undo" "$3" ||
     refuse 'its undo could not be written there; is the disk full?'
 identify "$$"
 printf '%s\n' "$4" >"$change/owner" && printf '%s\n' "$identity" >"$change/arming" &&
-    printf '%s\n' "$about" >"$change/about" && printf '%s\n' "$5" >"$change/guard" &&
+    printf '%s\n' "$facts" >"$change/facts" && printf '%s\n' "$5" >"$change/guard" &&
     head -c 16384 /dev/zero >"$change/reserve" || exit 4
 stale() {
     held=$(readlink "$lock") || return 1
@@ -24,7 +24,7 @@ stale() {
             refuse "a change of $who is under way and undoes itself in $((deadline - now)) s unless it is confirmed" ;;
         arming) refuse "a change of $who is starting" ;;
         abandoned)
-            refuse "the change of $who was left half done, and its undo there has ended; roll it back with sh '$held/undo'"
+            refuse "the change of $who is incomplete (its new values may be active), and its guard has ended; roll it back with sh '$held/undo'"
             ;;
     esac
 }

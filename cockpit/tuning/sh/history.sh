@@ -1,16 +1,16 @@
-# Prints one line per change: directory, state (see PastState) and facts (see About), separated by tabs.
+# Prints one line per change: directory, state (see HistoryState) and facts (see ChangeFacts), separated by tabs.
 for change in "$changes"/*/; do
     change=${change%/}
-    [ -s "$change/about" ] || continue
+    [ -s "$change/facts" ] || continue
     phase "$change"
     case $phase in
         confirmed) state=applied ;;
         undone) state='rolled back' ;;
         undoing) state='being rolled back' ;;
         guarded | arming) state='under way' ;;
-        abandoned) state='left half done' ;;
+        abandoned) state='incomplete' ;;
         *) continue ;;
     esac
     printf '%s\t%s\t' "$change" "$state"
-    head -n 1 -- "$change/about"
+    head -n 1 -- "$change/facts"
 done
