@@ -30,7 +30,7 @@ async def _bar(session: Session) -> None:
 
     columns = (
         BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
+        TextColumn("{task.percentage:>3.0f}%"),
         TimeElapsedColumn(),
         TextColumn("{task.description}"),
     )

@@ -126,7 +126,7 @@ def generator(second: LoadSecond | None, brief: bool = False) -> Line:
     if second is None:
         return ()
     shares = "/".join(f"{100 * share:.0f}" for share in second.workers)
-    text = f"gen {shares:>2} %" + ("" if brief else f" · lag {milliseconds(second.lag_p99)} ms")
+    text = f"gen {shares:>2}%" + ("" if brief else f" · lag {milliseconds(second.lag_p99)} ms")
     if second.pause >= PAUSE:
         text += f" · pause {milliseconds(second.pause)} ms"
     if second.saturated:

@@ -14,7 +14,7 @@ from tests.statistics.noise import NOISES
 from tests.statistics.studies import studies
 
 REPETITIONS = 150
-KINDS = ("white", "AR(1) 0.9", "drift 2 %/min")
+KINDS = ("white", "AR(1) 0.9", "drift 2%/min")
 
 
 def test_study_without_effect_keeps_error_rate() -> None:

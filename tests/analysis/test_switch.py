@@ -126,7 +126,7 @@ def test_no_false_alarms_within_three_minutes() -> None:
 
 
 @pytest.mark.parametrize("before", [25, 60])
-@pytest.mark.parametrize("name", ["white", "AR(1) 0.6", "1/f", "heavy tails", "drift 2 %/min"])
+@pytest.mark.parametrize("name", ["white", "AR(1) 0.6", "1/f", "heavy tails", "drift 2%/min"])
 def test_ten_percent_effect_is_found_within_three_minutes(name: str, before: int) -> None:
     found = watched(NOISES[name], repetitions=15, before=before, after=180, effect=math.log(1.1), seed=9)
     assert significant_share(found) >= 0.8

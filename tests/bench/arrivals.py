@@ -33,7 +33,7 @@ def _open(per_second: int, *, kept: bool) -> bool:
         )
     bars = [
         at_most(
-            "deviation from the requested rate", max(abs(run.total("sent") / due - 1) for run in runs) * 100, 0.1, " %"
+            "deviation from the requested rate", max(abs(run.total("sent") / due - 1) for run in runs) * 100, 0.1, "%"
         ),
         # Other load only adds lag: the round with the least lag is the best estimate.
         at_most("lag p99", min(run.merged("lag").percentile(99) for run in runs) * 1e3, 2.0, " ms"),

@@ -79,7 +79,7 @@ def four_generators() -> bool:
     costs = [there.cost / here.cost for here, there in zip(local, remote, strict=True)]
     lines = [f"{name}: {_words(runs)}" for name, runs in (("one machine", local), ("four hosts", remote))]
     bars = [
-        at_most("deviation from the requested rate", deviation, 0.1, " %"),
+        at_most("deviation from the requested rate", deviation, 0.1, "%"),
         exactly("errors", sum(sum(tick.errors.values()) for run in remote for tick in run.ticks), 0),
         at_most("skew of the start", skew * 1e3, 5.0, " ms"),
         at_most("delay of a tick, p99", arrivals[int(0.99 * len(arrivals))] * 1e3, 100.0, " ms"),

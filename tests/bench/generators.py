@@ -45,7 +45,7 @@ def generators_scale() -> bool:
     p50, p99 = (1000 * delays[int(len(delays) * part)] for part in (0.5, 0.99))
     lines = [f"{ticks} of {GENERATORS * RATE * SECONDS:.0f} ticks; delay p50 {p50:.1f} ms"]
     bars = [
-        at_most("share of a core", share, BAR_SHARE, " %"),
+        at_most("share of a core", share, BAR_SHARE, "%"),
         at_most("delay from the generator to the state, p99", p99, BAR_ARRIVAL, " ms"),
     ]
     return show(title, lines, bars)

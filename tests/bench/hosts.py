@@ -61,7 +61,7 @@ def probe_cost() -> bool:
         costs = {name: cost / TICKS for name, cost in _costs(tools).items()}
     lines = [f"{name:12} {1000 * cost:6.2f} ms" for name, cost in costs.items()]
     lines += [f"{name:12} skipped, not installed" for name in missing]
-    bars = [at_most("share of a core", 100 * costs["probe"], BAR_SHARE, " %")]
+    bars = [at_most("share of a core", 100 * costs["probe"], BAR_SHARE, "%")]
     if "top -b -d 1" in costs:
         bars.append(at_most("probe, x top -b -d 1", costs["probe"] / costs["top -b -d 1"], BAR_VS_TOP))
     return show(title, lines, bars)
@@ -165,9 +165,9 @@ def hosts_scale() -> bool:
     with _idle_processes(FLEET_WATCHED), report_other_load():
         for count in FLEETS:
             fleet = asyncio.run(_watch_fleet(count))
-            lines.append(f"{count:3} hosts {fleet.cpu:6.1f} % of a core, at most {fleet.late:.2f} s late")
+            lines.append(f"{count:3} hosts {fleet.cpu:6.1f}% of a core, at most {fleet.late:.2f} s late")
             if count == max(FLEETS):
-                bars.append(at_most(f"CPU, {count} hosts", fleet.cpu, BAR_COCKPIT, " %"))
+                bars.append(at_most(f"CPU, {count} hosts", fleet.cpu, BAR_COCKPIT, "%"))
             bars += _fleet_bars(fleet)
     return show(title, lines, bars)
 

@@ -39,13 +39,13 @@ def screen() -> bool:
         default = asyncio.run(_with_demo((120, 40), []))
         lite = asyncio.run(_with_demo((80, 24), ["--lite"]))
     lines = [
-        f"{name:14} {sent:5.2f} kB/s to the terminal, {cpu:4.1f} % of a core"
+        f"{name:14} {sent:5.2f} kB/s to the terminal, {cpu:4.1f}% of a core"
         for name, (cpu, sent) in (("120x40", default), ("80x24 --lite", lite))
     ]
     bars = [
         at_most("120x40 to the terminal", default[1], 12, " kB/s"),
         at_most("80x24 --lite to the terminal", lite[1], 3, " kB/s"),
-        at_most("CPU of the screen's process", default[0], 10, " %"),
+        at_most("CPU of the screen's process", default[0], 10, "%"),
     ]
     return show(f"the screen during a run, one host over SSH, {SECONDS - WARM_UP} s each", lines, bars)
 

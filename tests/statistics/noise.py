@@ -125,7 +125,7 @@ NOISES: Mapping[str, Noise] = MappingProxyType(
         "AR(1) 0.95": autoregressive(0.95),
         "1/f": pink,
         "slow wave": wave,
-        "drift 2 %/min": drift,
+        "drift 2%/min": drift,
         "cron": cron,
         "GC stalls": collections,
         "heavy tails": heavy,

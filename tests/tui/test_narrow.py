@@ -86,8 +86,8 @@ def test_selected_segment_and_baseline_are_both_visible() -> None:
 
 
 def test_long_text_is_cut_at_word_boundary() -> None:
-    assert ends_with("rate +5 %, demo spawned -4/s", "… c: all", 30) == "rate +5 %, demo … c: all"
-    assert ends_with("rate +5 %, demo", "… c: all", 20) == "rate +5 % … c: all"
+    assert ends_with("rate +5%, demo spawned -4/s", "… c: all", 30) == "rate +5%, demo … c: all"
+    assert ends_with("rate +5%, demo", "… c: all", 20) == "rate +5% … c: all"
     assert ends_with("short", "… c: all", 30) == "short … c: all"
     assert ends_with("oneverylongwordindeed", "…", 10) == "onevery …"
 

@@ -73,7 +73,7 @@ async def test_both_charts_show_cursor_and_values() -> None:
         await press(pilot, "e", "home", *["right"] * 10)
         above, below = (text_of(main(pilot.app).query_one(kind)).splitlines() for kind in (Throughput, Latency))
         assert "00:00:20  1.19k req/s" in above[0]
-        assert "web1 cpu 78 %" in above[0]
+        assert "web1 cpu 78%" in above[0]
         assert "00:00:20  p50 14 p99 79" in below[0]
         at = next(line for line in above if "▲" in line).index("▲")
         assert above[2][at] == "│"

@@ -181,7 +181,7 @@ def test_top_line_shows_mode_clock_recording_and_generator() -> None:
     assert "REPLAY PAUSED" in text
     assert "00:01:01" in text
     assert "● rec" in text
-    assert "gen 99 %" in text
+    assert "gen 99%" in text
     assert "GENERATOR SATURATED" in text
 
 

@@ -126,7 +126,7 @@ def _busy(host: HostState, start: float, span: float) -> Iterator[str]:
     low, high = (bisect_left(host.points, t, key=lambda point: point.t) for t in (start, start + max(1.0, span)))
     shares = [100 - point.cpu.idle for point in host.points[low:high] if point.cpu]
     if shares:
-        yield f"{sanitize(host.config.name)} cpu {sum(shares) / len(shares):.0f} %"
+        yield f"{sanitize(host.config.name)} cpu {sum(shares) / len(shares):.0f}%"
 
 
 def with_cursor(line: Line, at: int) -> Line:

@@ -124,7 +124,7 @@ def _edge(ns: int) -> str:
 
 def _legend(width: int) -> Line:
     line: list[tuple[str, str]] = [(" " * AXIS, ""), ("└", "rule")]
-    for (_, glyph, role), words in zip(reversed(_SHADES), ("some", "2 %", "10 %", "30 %"), strict=True):
+    for (_, glyph, role), words in zip(reversed(_SHADES), ("some", "2%", "10%", "30%"), strict=True):
         line += [(glyph, role), (f" {words}  ", "dim")]
     line.append(("of a cell's responses ", "dim"))
     return clip((*line, ("─" * (width - length(tuple(line))), "rule")), width)

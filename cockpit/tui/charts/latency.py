@@ -82,7 +82,7 @@ def _histogram(segment: Segment, width: int, height: int) -> list[Line]:
     room = max(4, width - 36)
     lines: list[Line] = []
     for low, high, count in zip(edges, edges[1:], counts, strict=False):
-        share = f"{100 * count / latency.count:5.1f} %" if count else ""
+        share = f"{100 * count / latency.count:5.1f}%" if count else ""
         span = f"{right(milliseconds(low / 1e9), 6)} – {fit(milliseconds(high / 1e9) + ' ms', 9)}"
         texts = f"{right(_count(count), 9)}{right(share, 9)}"
         lines.append(((span, "text"), (fit(bar(count / most, room), room), "chart"), (texts, "text")))

@@ -67,7 +67,7 @@ def averages_rows(host: HostState, segment: Segment | None, width: int) -> tuple
 
 def _span(seconds: float, coverage: float | None) -> list[tuple[str, str]]:
     """Return the length of the window, and the share of it with samples at the configured interval."""
-    share = [] if coverage is None else [("sampled at the set interval: ", f"{coverage:.0f} %")]
+    share = [] if coverage is None else [("sampled at the set interval: ", f"{coverage:.0f}%")]
     return [("", f"{seconds:.1f} s on the host's clock"), *share]
 
 

@@ -139,7 +139,7 @@ def _parts(host: HostState, context: DrawContext) -> list[Line]:
     point = host.point
     assert point is not None
     busy = f"{100 - point.cpu.idle:.0f}" if point.cpu else "–"
-    parts: list[Line] = [pairs([("cpu ", right(busy, 3)), ("", " %")])]
+    parts: list[Line] = [pairs([("cpu ", right(busy, 3)), ("", "%")])]
     parts += _process_parts(host, context)
     parts += [
         pairs([("avail ", right(size(point.memory.available), 5))]),

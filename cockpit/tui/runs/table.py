@@ -161,9 +161,9 @@ def ends_with(text: str, end: str, width: int) -> str:
     """Return the text followed by `end`, cut at a word boundary so that both fit in `width` cells."""
     room = max(0, width - len(end) - 1)
     if cell_len(text) > room:
-        cut = fit(text, room).removesuffix("…")
+        cut = fit(text, room).removesuffix("…").rstrip()
         # Drop the word that was cut, unless it is the only one.
-        text = cut if text.startswith(f"{cut} ") else cut.rstrip().rpartition(" ")[0] or cut
+        text = cut if text.startswith(f"{cut} ") else cut.rpartition(" ")[0] or cut
     return f"{text.rstrip('… ,;:')} {end}"
 
 
