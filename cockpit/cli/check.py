@@ -30,6 +30,7 @@ from cockpit.cli.profile_argument import chosen_profile, thresholds_for, thresho
 from cockpit.cli.terminal import emit, put
 from cockpit.model.errors import EXIT_INTERRUPTED, CockpitError, TargetError, UsageError
 from cockpit.model.load import LoadPlan
+from cockpit.model.load_checks import conflict
 from cockpit.model.metrics import RunResult, all_results, runs_result
 from cockpit.model.state import State
 from cockpit.profiles.catalogue import find
@@ -157,9 +158,9 @@ def _recorded(options: Namespace) -> CheckResult:
     run_flags = [flag for flag in _RUN_FLAGS if getattr(options, flag[2:].replace("-", "_"))]
     given = [*given_flags(options).values(), *run_flags]
     if given:
-        raise UsageError(f"{', '.join(given)}: load flags do not apply to a recording; leave them out")
+        raise UsageError(conflict("a recording", "leave the load flags out"), ", ".join(given))
     if options.quick:
-        raise UsageError("--quick: does not apply to a recording; leave it out")
+        raise UsageError(conflict("a recording", "leave it out"), "--quick")
     source = parse_source(options.target)
     with recording_at(source.path) as recording:
         return _check_sides(options, runs_of(recording, source, options.target, options.runs or 1))

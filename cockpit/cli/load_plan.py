@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from cockpit.cli.load_arguments import given_flags
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LOAD_OPTIONS, Expect, LoadPlan, Stage
-from cockpit.model.load_checks import Invalid
+from cockpit.model.load_checks import Invalid, conflict
 from cockpit.model.units import parse_count, parse_duration, parse_rate
 from cockpit.profiles.plan import NAMED, NO_BODY, body_of, checked_url, headers_of, paths_of, replay_of, think_time_of
 
@@ -66,7 +66,7 @@ def _amount(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     if options.concurrency is not None and (options.rate or options.replay_log or plan.replay):
         if options.max_in_flight is not None:
-            raise UsageError("-c and --max-in-flight: with -q both limit the requests in flight; leave one out")
+            raise UsageError(conflict("--max-in-flight, since both limit the requests in flight with -q"), "-c")
         # As in oha: -q is the rate of all connections together, and -c limits the requests in flight.
         changes |= {"max_in_flight": options.concurrency, "concurrency": plan.concurrency}
     elif options.concurrency is not None:
@@ -82,9 +82,9 @@ def _amount(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
     if options.requests is not None or options.duration is not None:
         changes |= {"requests": options.requests, "duration": options.duration, "stages": ()}
     if options.levels and (options.requests or options.duration):
-        raise UsageError("--levels: sets the duration of each load level; leave out -n and -z")
+        raise UsageError(conflict("-n and -z, since it sets the duration of each load level"), "--levels")
     if options.levels and options.rate:
-        raise UsageError("--levels: sets the rate of each load level; leave out -q")
+        raise UsageError(conflict("-q, since it sets the rate of each load level"), "--levels")
     return changes
 
 
@@ -183,7 +183,7 @@ def is_there(path: Path) -> bool:
 
 def _body(options: Namespace) -> dict[str, Any]:
     if options.data is not None and options.data_file is not None:
-        raise UsageError("-d and -D: leave one out")
+        raise UsageError(conflict("-D"), "-d")
     return body_of("load", options.data, None if options.data_file is None else str(options.data_file), NAMED)
 
 

@@ -18,7 +18,7 @@ from cockpit.cli.trust_prompt import require_trust
 from cockpit.model.errors import ProfileError, UnknownProfile, UsageError
 from cockpit.model.hosts import GeneratorConfig
 from cockpit.model.load import LoadPlan
-from cockpit.model.load_checks import check_plan
+from cockpit.model.load_checks import check_plan, conflict
 from cockpit.model.metrics import is_host_metric
 from cockpit.model.study import with_address
 from cockpit.model.text import sanitize
@@ -97,7 +97,7 @@ def at_address(profile: Profile, ssh_config: Path | None) -> Profile:
 def _from_machines(profile: Profile, options: Namespace) -> Profile:
     """Return the profile with the generators or the cluster of the flags. Raises UsageError if both are given."""
     if options.generators and options.cluster:
-        raise UsageError("--generators and --cluster: load comes from one of them; leave one out")
+        raise UsageError(conflict("--cluster"), "--generators")
     if options.cluster:
         return replace(profile, cluster=options.cluster, generators=())
     if options.generators:

@@ -10,6 +10,7 @@ from cockpit.cli.open_recording import recording_at
 from cockpit.cli.study_folder import result_in
 from cockpit.cli.terminal import put
 from cockpit.model.errors import EXIT_GOOD, UsageError
+from cockpit.model.load_checks import conflict
 from cockpit.model.metrics import all_results
 from cockpit.model.state import State
 from cockpit.recording.reader import last_state
@@ -25,7 +26,7 @@ _OF_STUDIES = ("csv", "verdicts-csv")
 
 def report(options: Namespace) -> int:
     if options.json and options.format not in (None, "json"):
-        raise UsageError(f"--json and --format {options.format}: leave one out")
+        raise UsageError(conflict(f"--format {options.format}"), "--json")
     ending = options.output.suffix.lower() if options.output else ""
     form = options.format or ("json" if options.json else _ENDINGS.get(ending, "text"))
     put((_study(options.file, form) if options.file.is_dir() else _recording(options.file, form),), options.output)

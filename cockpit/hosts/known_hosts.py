@@ -16,7 +16,7 @@ from asyncssh import KeyImportError, SSHKey, SSHKnownHosts, import_public_key
 from cockpit.hosts.prompts import UnknownHostKey
 from cockpit.model.errors import HostError, UsageError
 
-Keys = list[SSHKey]
+HostKeys = list[SSHKey]
 Marker = Literal["", "cert-authority", "revoked"]
 # The first bytes of a binary key revocation list, as `ssh-keygen -k` writes it.
 _KRL = b"SSHKRL\n\0"
@@ -47,17 +47,17 @@ class KnownHosts:
         self.lookup = host if port == 22 or is_alias else f"[{host}]:{port}"
         names = dict.fromkeys((self.lookup, host))
         matches = [(name, entry) for name in names for entry in _entries(files, name)]
-        self.revoked: Keys = [*revoked, *(entry.key for _, entry in matches if entry.marker == "revoked")]
+        self.revoked: HostKeys = [*revoked, *(entry.key for _, entry in matches if entry.marker == "revoked")]
         self.trusted = self._first(matches, "")
         self.authorities = self._first(matches, "cert-authority")
         # An entry without the port may belong to another server on the same host.
         self.expected = [entry for name, entry in matches if name == self.lookup and entry.marker == ""]
 
-    def entries(self, _host: str, _address: str, _port: int | None) -> tuple[Keys, Keys, Keys]:
+    def entries(self, _host: str, _address: str, _port: int | None) -> tuple[HostKeys, HostKeys, HostKeys]:
         """Return trusted keys, trusted authorities and revoked keys, for asyncssh; by name only, as in ssh(1)."""
         return self.trusted, self.authorities, self.revoked
 
-    def _first(self, matches: Sequence[tuple[str, KnownKey]], marker: str) -> Keys:
+    def _first(self, matches: Sequence[tuple[str, KnownKey]], marker: str) -> HostKeys:
         """Return the keys with this marker under the first name that has any."""
         found = [(name, entry.key) for name, entry in matches if entry.marker == marker]
         return [key for name, key in found if name == found[0][0]]
@@ -72,7 +72,7 @@ def _entries(files: Sequence[Path], name: str) -> Iterator[KnownKey]:
                 yield from (KnownKey(file, number, key, marker) for key in keys)
 
 
-def read_revoked(host: str, file: Path) -> Keys:
+def read_revoked(host: str, file: Path) -> HostKeys:
     """Read the public keys of a RevokedHostKeys file, one per line. Raises UsageError."""
     subject = f"{host}: RevokedHostKeys {file}"
     try:
@@ -81,7 +81,7 @@ def read_revoked(host: str, file: Path) -> Keys:
         raise UsageError(f"{subject}: {error.strerror}; ssh refuses every host key without it") from None
     if data.startswith(_KRL):
         raise UsageError(f"{subject}: binary KRLs are not supported; list the public keys, one per line")
-    keys: Keys = []
+    keys: HostKeys = []
     for number, line in enumerate(data.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith(b"#"):
             try:

@@ -209,8 +209,8 @@ async def _auth_error(attempt: Attempt) -> AuthRefused:
         way_out = "enter it on the screen or add the key with ssh-add"
         return CredentialsRequired(f"{refusal}: no passphrase for {files}{wrong}; {way_out}", subject=name)
     refusal += f"; tried {', '.join([*tried, await _agent_keys(settings)])}"
-    if keys.broken:
-        refusal += f"; invalid key: {', '.join(map(str, keys.broken))}"
+    if keys.invalid:
+        refusal += f"; invalid key: {', '.join(map(str, keys.invalid))}"
     if attempt.client.wants_password:
         way_out = "enter it on the screen or install a public key with ssh-copy-id"
         return CredentialsRequired(f"{refusal}. It also accepts a password{wrong}; {way_out}", subject=name)

@@ -23,13 +23,13 @@ class Keys:
     """Keys to offer to a server, in order: unencrypted files (`plain`), then encrypted keys (`locked`).
 
     `without_public_key` are encrypted files with an unknown public key, which cannot be offered before they are
-    decrypted. `broken` files are invalid.
+    decrypted. `invalid` files cannot be read as keys.
     """
 
     plain: list[Path] = field(default_factory=list)
     locked: list[LockedKey] = field(default_factory=list)
     without_public_key: list[Path] = field(default_factory=list)
-    broken: list[Path] = field(default_factory=list)
+    invalid: list[Path] = field(default_factory=list)
 
 
 class LockedKey(asyncssh.SSHKeyPair):
@@ -65,7 +65,7 @@ def sort_keys(identities: Sequence[Path], keyring: Keyring) -> Keys:
             continue
         kind = _kind(path)
         if kind != "locked":
-            (keys.plain if kind == "plain" else keys.broken).append(path)
+            (keys.plain if kind == "plain" else keys.invalid).append(path)
         elif (public := _public_key(path)) is not None:
             keys.locked.append(LockedKey(path, public, keyring))
         else:
@@ -85,7 +85,7 @@ def unlock(path: Path, passphrase: str) -> asyncssh.SSHKey | None:
         raise UsageError(f"{path}: {error}") from None
 
 
-def _kind(path: Path) -> Literal["plain", "locked", "broken"]:
+def _kind(path: Path) -> Literal["plain", "locked", "invalid"]:
     """Return the kind of a key file. A public key without a private one is plain: it selects the agent's key."""
     try:
         asyncssh.import_private_key(path.read_bytes())
@@ -94,9 +94,9 @@ def _kind(path: Path) -> Literal["plain", "locked", "broken"]:
     except asyncssh.KeyImportError as error:
         if "assphrase" in str(error):
             return "locked"
-        return "plain" if path.suffix == ".pub" else "broken"
+        return "plain" if path.suffix == ".pub" else "invalid"
     except OSError:
-        return "broken"
+        return "invalid"
     return "plain"
 
 

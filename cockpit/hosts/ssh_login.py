@@ -207,8 +207,8 @@ def _options(
     if destination.port:
         options["port"] = destination.port
     if identities_only and settings.identities:
-        public = [public_half(path) for path in (*keys.plain, *keys.broken)]
-        files = [str(path) for path in public if path not in keys.broken]
+        public = [public_half(path) for path in (*keys.plain, *keys.invalid)]
+        files = [str(path) for path in public if path not in keys.invalid]
         options["agent_identities"] = [*files, *(key.key_public_data for key in keys.locked)]
     if not settings.options.value("hostkeyalgorithms"):
         options["server_host_key_algs"] = _host_key_kinds(known)

@@ -270,10 +270,10 @@ class Connection(LoadSocket):
             return
         self.started = inf
         self.close_deadline = now + LINGER
-        self._handlers[self._fd] = self.on_lingering
-        load.lingers(self)
+        self._handlers[self._fd] = self.on_awaited_close
+        load.awaiting_close(self)
 
-    def on_lingering(self, mask: int, now: float) -> None:
+    def on_awaited_close(self, mask: int, now: float) -> None:
         """Close the connection once the server has closed it; ignore unexpected data."""
         try:
             if not mask & HANGUP and self._socket.recv(FIRST_READ):

@@ -159,7 +159,7 @@ class Engine:
         """Like `next`, after a failed connect."""
         raise NotImplementedError
 
-    def lingers(self, connection: Connection) -> None:
+    def awaiting_close(self, connection: Connection) -> None:
         """Note that the request is over, and the connection waits for the server to close; `next` follows."""
 
     def lost(self, connection: Connection) -> None:

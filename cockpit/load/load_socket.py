@@ -40,7 +40,7 @@ class ConnectionOwner(Protocol):
     def not_connected(self, connection: Any) -> None:
         """Like `next`, after a failed connect."""
 
-    def lingers(self, connection: Any) -> None:
+    def awaiting_close(self, connection: Any) -> None:
         """Note that the request is over, and the connection waits for the server to close; `next` follows."""
 
     def lost(self, connection: Any) -> None:

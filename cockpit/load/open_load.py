@@ -84,7 +84,7 @@ class OpenLoad(Engine):
         self._sendable_since = inf
         # In order of their start, so that the first request or close is the first to time out.
         self._busy: dict[TimedConnection, None] = {}
-        self._lingering: dict[TimedConnection, None] = {}
+        self._awaiting_close: dict[TimedConnection, None] = {}
         self._idle: dict[TimedConnection, None] = {}
         self._spare: list[TimedConnection] = []
 
@@ -206,7 +206,7 @@ class OpenLoad(Engine):
     def next(self, connection: Connection) -> None:
         assert isinstance(connection, TimedConnection)
         self._busy.pop(connection, None)
-        self._lingering.pop(connection, None)
+        self._awaiting_close.pop(connection, None)
         if connection.enter_idle():
             self._idle[connection] = None
         else:
@@ -216,10 +216,10 @@ class OpenLoad(Engine):
     def not_connected(self, connection: Connection) -> None:
         self.next(connection)
 
-    def lingers(self, connection: Connection) -> None:
+    def awaiting_close(self, connection: Connection) -> None:
         assert isinstance(connection, TimedConnection)
         self._busy.pop(connection, None)
-        self._lingering[connection] = None
+        self._awaiting_close[connection] = None
         self._admit_or_end()
 
     def lost(self, connection: Connection) -> None:
@@ -254,7 +254,7 @@ class OpenLoad(Engine):
         timeout = self.assignment.plan.timeout
         while self._busy and (first := next(iter(self._busy))).started + timeout <= now:
             first.expire(now)
-        while self._lingering and (first := next(iter(self._lingering))).close_deadline <= now:
+        while self._awaiting_close and (first := next(iter(self._awaiting_close))).close_deadline <= now:
             first.expire(now)
         if self._waiting and len(self._busy) < self._max_in_flight:
             self._sendable_since = min(self._sendable_since, now)
@@ -266,5 +266,5 @@ class OpenLoad(Engine):
 
     def _close_all(self) -> None:
         self.tally.unsent += len(self._waiting) - self._uncounted
-        for connection in [*self._busy, *self._lingering, *self._idle]:
+        for connection in [*self._busy, *self._awaiting_close, *self._idle]:
             self._abandon(connection)

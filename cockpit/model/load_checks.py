@@ -27,7 +27,6 @@ _TYPES = {
     "array": "a list",
     "object": "a table",
 }
-_CLOSED = "cannot be combined with a rate or a log; use closed load: concurrency instead of a rate"
 
 
 class Invalid(UsageError):
@@ -39,6 +38,14 @@ class Invalid(UsageError):
     @property
     def key(self) -> str:
         return self.subject
+
+
+def conflict(other: str, fix: str = "use one of the two") -> str:
+    """Return the problem of an option that contradicts `other`."""
+    return f"conflicts with {other}; {fix}"
+
+
+_CLOSED = conflict("a rate or a log", "use closed load: concurrency instead of a rate")
 
 
 def allowed_values(problem: str) -> str:
@@ -59,7 +66,7 @@ def check_unique(key: str, names: Sequence[str]) -> None:
 
 
 def check_plan(plan: LoadPlan) -> None:
-    """Raises Invalid for a value outside its limits, and for options that cannot be combined."""
+    """Raises Invalid for a value outside its limits, and for options that conflict."""
     for option in LOAD_OPTIONS.values():
         _check_value(f"load.{option.name}", getattr(plan, option.name), option.limits)
     for stage in plan.stages:
@@ -137,10 +144,10 @@ def _check_stage(stage: Stage) -> None:
 
 
 def _conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
-    """Yield the key and the problem of each option that cannot be combined with another."""
+    """Yield the key and the problem of each option that conflicts with another."""
     ends = [name for name in ("requests", "duration") if getattr(plan, name) is not None]
     if plan.stages and ends:
-        yield "load", f"stages cannot be combined with {' and '.join(ends)}; use stages alone"
+        yield "load.stages", conflict(" and ".join(ends), "use stages alone")
     if len({stage.rate is None for stage in plan.stages}) > 1:
         yield "load.stages", "found load levels with concurrency and with rate; allowed: all of one kind"
     if plan.requests is not None and not plan.open and plan.requests < plan.concurrency:
@@ -149,18 +156,16 @@ def _conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
     if plan.workers > least and not plan.stages:
         yield "load.workers", f"found {plan.workers}; allowed: at most the concurrency, {least}"
     if plan.mix and plan.paths:
-        yield "target.urls", "cannot be combined with [[request]] blocks; use one of the two"
+        yield "target.urls", conflict("[[request]] blocks")
     if plan.paths is not None and plan.paths.order == "once" and plan.warmup:
-        yield "load.warmup", "cannot be combined with paths that are used once; use one of the two"
+        yield "load.warmup", conflict("paths that are used once")
     if plan.tls.key and not plan.tls.cert:
         yield "tls.key", "requires cert; set both, or a cert file that contains the key"
     if plan.unix and (plan.connect_to or plan.local_addresses):
-        yield (
-            "target.unix",
-            "cannot be combined with connect_to or local_addresses, since a Unix socket has no addresses; remove them",
-        )
+        addresses = "connect_to or local_addresses, since a Unix socket has no addresses"
+        yield "target.unix", conflict(addresses, "remove them")
     if plan.requests_per_connection and not plan.keepalive:
-        yield "load.requests_per_connection", "cannot be combined with disabled keep-alive; use one of the two"
+        yield "load.requests_per_connection", conflict("disabled keep-alive")
     if plan.replay is not None:
         yield from _log_conflicts(plan)
     if plan.open:
@@ -181,13 +186,13 @@ def _log_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
     }
     found = ", ".join(name for name, given in named.items() if given)
     if found:
-        yield "load.replay_log", f"cannot be combined with {found}, since requests and times are in the log; remove it"
+        yield "load.replay_log", conflict(f"{found}, since requests and times are in the log", "remove it")
 
 
 def _user_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
     headers = (*plan.headers, *(header for request in plan.mix for header in request.headers))
     if plan.cookies and any(name.lower() == "cookie" for name, _ in headers):
-        yield "load.cookies", "cannot be combined with a Cookie header; use one of the two"
+        yield "load.cookies", conflict("a Cookie header")
     if plan.connections_per_user > 1 and (plan.chained or not plan.cookies):
         yield (
             "load.connections_per_user",
@@ -201,7 +206,7 @@ def _chain_conflicts(chain: tuple[Request, ...]) -> Iterator[tuple[str, str]]:
     missing = {extraction.name for request in chain for extraction in request.extract}
     for request in chain:
         if request.weight != 1:
-            yield f"request {request.name}.weight", "not possible in a chain, which is sent in order; remove it"
+            yield f"request {request.name}.weight", conflict("a chain, which is sent in order", "remove it")
         for name in sorted(missing):
             if _uses(request, f"{{{name}}}"):
                 yield f"request {request.name}", f"{{{name}}} is used before it is taken; reorder the requests"

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from cockpit.model.knobs import Knob
 from cockpit.model.live_knobs import LIVE_KNOBS
-from cockpit.model.load_checks import Invalid
+from cockpit.model.load_checks import Invalid, conflict
 from cockpit.profiles.sections import AUTO, Host, KnobSection
 from cockpit.servers import systemd
 from cockpit.servers.registry import DIRECTIVES, GRAMMARS, RELOAD_REPLACES
@@ -52,7 +52,7 @@ def to_knob(section: KnobSection, host: Host) -> Knob:
 def _check_values(key: str, section: KnobSection) -> None:
     ranged = section.min is not None or section.max is not None
     if section.values and (ranged or section.option):
-        raise Invalid(f"{key}.values", "conflicts with min, max or option; use one of them to limit the values")
+        raise Invalid(f"{key}.values", conflict("min, max or option", "use one of them to limit the values"))
     if section.min is not None and section.max is not None and section.min > section.max:
         raise Invalid(f"{key}.min", f"found {section.min:g}; allowed: at most max, {section.max:g}")
     allowed_values = LIVE_KNOBS[section.kind].values if section.kind in LIVE_KNOBS else ()
@@ -66,7 +66,7 @@ def _check_options(key: str, section: KnobSection) -> None:
         raise Invalid(f"{key}.option", f"found {', '.join(names)}; allowed: two or more, each name once")
     tests = [option for option in section.option if option.when]
     if section.get and tests:
-        raise Invalid(f"{key}.get", "conflicts with option.when; use one get, or when in each option")
+        raise Invalid(f"{key}.get", conflict("option.when", "use one get, or when in each option"))
     if not section.get and len(tests) < len(names):
         raise Invalid(
             f"{key}.option", "an option has no when, and the knob no get; use one get, or when in each option"

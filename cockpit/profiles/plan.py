@@ -22,7 +22,7 @@ from cockpit.model.load import (
     ThinkTime,
     Tls,
 )
-from cockpit.model.load_checks import Invalid, check_plan
+from cockpit.model.load_checks import Invalid, check_plan, conflict
 from cockpit.model.load_options import LONGEST, LoadOption
 from cockpit.model.units import parse_count, parse_duration
 from cockpit.profiles.files import FileRefused, NamedFiles
@@ -130,7 +130,7 @@ def headers_of(key: str, headers: Iterable[tuple[str, str]], auth: str | None) -
     if auth is None:
         return checked
     if any(name.lower() == "authorization" for name, _ in checked):
-        raise Invalid(f"{key}.auth", "conflicts with the header Authorization; use one of the two")
+        raise Invalid(f"{key}.auth", conflict("the header Authorization"))
     if ":" not in auth:
         raise Invalid(f"{key}.auth", "found no colon; allowed: user:password")
     return (*checked, ("Authorization", "Basic " + base64.b64encode(auth.encode()).decode()))
@@ -141,7 +141,7 @@ def body_of(key: str, body: str | None, file: str | None, files: NamedFiles) -> 
     if file is None:
         return {"body": body, "binary": None}
     if body is not None:
-        raise Invalid(key, "body conflicts with body_file; use one of the two")
+        raise Invalid(f"{key}.body", conflict("body_file"))
     raw = _bytes(f"{key}.body_file", file, files)
     try:
         return {"body": raw.decode("utf-8"), "binary": None}

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from cockpit.model.knobs import Knob
 from cockpit.model.load import LoadPlan
-from cockpit.model.load_checks import Invalid, check_plan, check_unique
+from cockpit.model.load_checks import Invalid, check_plan, check_unique, conflict
 from cockpit.model.metrics import is_host_metric, is_metric
 from cockpit.model.study import CONTROL, Observation, Pass, Study, Variant, variant_plan
 from cockpit.profiles.files import NamedFiles
@@ -95,7 +95,7 @@ def _variants(
     section: StudySection, overrides: ShortSection, file: ProfileFile, files: NamedFiles
 ) -> tuple[Variant, ...]:
     if section.variant and section.factor:
-        raise Invalid("study.factor", "conflicts with [[study.variant]]; use one of the two")
+        raise Invalid("study.factor", conflict("[[study.variant]]"))
     variants = _grid(section) if section.factor else _listed(section, file, files)
     check_unique("study.variant.name", [variant.name for variant in variants])
     if any(variant.name == CONTROL for variant in variants):
@@ -131,7 +131,7 @@ def _variant(one: VariantSection, file: ProfileFile, files: NamedFiles) -> Varia
     with errors_for_key(f"{key}.url"):
         url = checked_url(one.url) if one.url else ""
     if one.mix and paths:
-        raise Invalid(f"{key}.mix", "conflicts with urls; use one of the two")
+        raise Invalid(f"{key}.mix", conflict("urls"))
     for name in one.mix:
         _check_known(f"{key}.mix", name, [request.name for request in file.request], "[[request]] blocks")
     return Variant(
@@ -168,7 +168,7 @@ def _pairs(study: Study) -> tuple[tuple[str, str], ...]:
 def _check(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None:
     """Raise Invalid for parts that contradict each other."""
     if study.plan.stages:
-        raise Invalid("load.stages", "conflicts with a study; use study.levels, one run per level")
+        raise Invalid("load.stages", conflict("a study", "use study.levels, one run per level"))
     if study.levels and not study.plan.open and any(level != int(level) for level in study.levels):
         raise Invalid(
             "study.levels", "found a fraction; allowed: whole numbers of connections (fractions only with load.rate)"
@@ -187,11 +187,11 @@ def _check_load(study: Study, variant: Variant) -> None:
     key = f"study.variant {variant.name}"
     varied = [name for name in ("concurrency", "rate") if getattr(variant, name) is not None]
     if varied and study.levels:
-        raise Invalid(f"{key}.{varied[0]}", "conflicts with study.levels; use one of the two")
+        raise Invalid(f"{key}.{varied[0]}", conflict("study.levels"))
     if variant.rate is not None and not study.plan.open:
         raise Invalid(f"{key}.rate", "found without load.rate; allowed: a rate for all variants or for none")
     if variant.concurrency is not None and study.plan.open:
-        raise Invalid(f"{key}.concurrency", "conflicts with load.rate; use rate")
+        raise Invalid(f"{key}.concurrency", conflict("load.rate", "use rate"))
     try:
         check_plan(variant_plan(study, variant, None))
     except Invalid as error:

@@ -74,12 +74,13 @@ async def shown_by(
 
 
 async def after_change(
-    shell: Remote, change: str, planned: Plan, options: ChangeOptions, sign: str, lingers: bool
+    shell: Remote, change: str, planned: Plan, options: ChangeOptions, sign: str, has_old_workers: bool
 ) -> list[str]:
     """Wait until the running server shows the new values; return a note about each of them.
 
-    A last note lists the values that the server does not show, with the `sign` that it read its files. `lingers`: old
-    workers may still show the old values. Raises Failure if the server keeps showing an old value, HostError.
+    A last note lists the values that the server does not show, with the `sign` that it read its files.
+    `has_old_workers`: they may still show the old values. Raises Failure if the server keeps showing an old value,
+    HostError.
     """
     settings = {setting.knob: setting for setting in planned.settings}
     knobs = {edit.knob.name: edit.knob for edit in planned.edits if edit.new is not None and _is_read(edit.knob)}
@@ -90,9 +91,9 @@ async def after_change(
     for name, instance in instances.items():
         setting = settings[name]
         # A value that needs a restart may limit this one until then, like Apache's ServerLimit.
-        seconds = 0.0 if lingers or planned.inactive else options.timeouts.effect
+        seconds = 0.0 if has_old_workers or planned.inactive else options.timeouts.effect
         found = await _settled(shell, change, instance, knobs[name], setting, options, seconds)
-        if found is None or found.agrees is None or (lingers and not found.agrees):
+        if found is None or found.agrees is None or (has_old_workers and not found.agrees):
             unseen.append(name)
         else:
             notes.append(found.words if found.agrees else f"{found.words}, not {knobs[name].shown(setting.new or '')}")

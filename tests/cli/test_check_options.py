@@ -36,9 +36,12 @@ def file(state_home: Path) -> str:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("-c", "3"), "-c: load flags do not apply to a recording"),
-        (("--seed", "3", "--disable-keepalive"), "--disable-keepalive, --seed: load flags do not apply to a recording"),
-        (("--abort-on", "p99 < 1s"), "--abort-on: load flags do not apply"),
+        (("-c", "3"), "-c: conflicts with a recording; leave the load flags out"),
+        (
+            ("--seed", "3", "--disable-keepalive"),
+            "--disable-keepalive, --seed: conflicts with a recording; leave the load flags out",
+        ),
+        (("--abort-on", "p99 < 1s"), "--abort-on: conflicts with a recording"),
         (("--threshold", "rate > 90% of baseline"), "no baseline is given; add --baseline NAME"),
         (("--threshold", "web9.cpu.idle > 3"), "no host 'web9' is watched"),
     ],

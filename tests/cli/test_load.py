@@ -235,4 +235,4 @@ def slow_server() -> Iterator[tuple[str, Callable[[], int]]]:
 
 def test_connections_and_max_in_flight_are_refused_together(url: str) -> None:
     done = cockpit("run", url, "-q", "10", "-c", "3", "--max-in-flight", "3")
-    assert done.returncode == 2 and "leave one out" in done.stderr
+    assert done.returncode == 2 and "-c: conflicts with --max-in-flight" in done.stderr

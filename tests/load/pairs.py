@@ -57,7 +57,7 @@ class Pairs:
     def next(self, connection: Connection) -> None:
         self.over = True
 
-    not_connected = lingers = next
+    not_connected = awaiting_close = next
 
     def begin(self) -> None:
         """Send a request on the kept connection or on a new connection."""

@@ -291,5 +291,5 @@ async def test_preflight_sends_first_request_and_reports_skipped_lines(write: Wr
     ],
 )
 def test_options_set_by_log_are_refused(values: dict[str, Any], options: str) -> None:
-    with pytest.raises(Invalid, match=f"load.replay_log: cannot be combined with {options}, since"):
+    with pytest.raises(Invalid, match=f"load.replay_log: conflicts with {options}, since"):
         check_plan(LoadPlan(url="http://a/", replay=LogReplay(file="x"), **values))

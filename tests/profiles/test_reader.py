@@ -49,7 +49,7 @@ def test_without_an_end_it_lasts_ten_seconds() -> None:
         (TARGET + "[load]\nconcurrency = 0", "load.concurrency: found 0; allowed: a whole number >= 1"),
         (
             TARGET + "[load]\nrequests = 5\nduration = 3\nstages = [{duration = 1, concurrency = 1}]",
-            "load: stages cannot be combined with requests and duration; use stages alone",
+            "load.stages: conflicts with requests and duration; use stages alone",
         ),
         (
             TARGET + "[load]\nconcurrency = 9\nrequests = 5",
@@ -148,7 +148,7 @@ def test_open_load_and_paths(tmp_path: Path) -> None:
     ("text", "said"),
     [
         (TARGET + '[load]\nbody_file = "none"', "load.body_file: none: no such file"),
-        (TARGET + '[load]\nbody = "a"\nbody_file = "b"', "load: body conflicts with body_file"),
+        (TARGET + '[load]\nbody = "a"\nbody_file = "b"', "load.body: conflicts with body_file"),
         (TARGET + '[load]\nauth = "me:a"\nheaders = {authorization = "b"}', "load.auth: conflicts with the header"),
         (TARGET + '[load]\nauth = "me"', "load.auth: found no colon; allowed: user:password"),
         (TARGET + "[load]\nstages = [{duration = 5}]", "load.stages: found a load level without exactly one of"),
@@ -160,27 +160,27 @@ def test_open_load_and_paths(tmp_path: Path) -> None:
         (TARGET + '[load]\nthink_time = "2s to 1s"', "load.think_time: found '2s to 1s'; allowed: e.g. 0.5s"),
         (
             TARGET + "[load]\nthink_time = 1\nrate = 5",
-            "load.think_time: cannot be combined with a rate or a log; use closed load",
+            "load.think_time: conflicts with a rate or a log; use closed load",
         ),
         (
             TARGET + "[load]\ncookies = true\nrate = 5",
-            "load.cookies: cannot be combined with a rate or a log; use closed load",
+            "load.cookies: conflicts with a rate or a log; use closed load",
         ),
-        (TARGET + '[load]\ncookies = true\nheaders = {cookie = "a=b"}', "load.cookies: cannot be combined"),
+        (TARGET + '[load]\ncookies = true\nheaders = {cookie = "a=b"}', "load.cookies: conflicts with"),
         (TARGET + "[load]\nconnections_per_user = 2", "load.connections_per_user: requires cookies"),
         (
             CHAIN + "[load]\nconnections_per_user = 2\ncookies = true",
             "load.connections_per_user: requires cookies, and",
         ),
-        (CHAIN + "[load]\nrate = 2", "request.extract: cannot be combined with a rate or a log"),
-        (CHAIN + "weight = 2", "request b.weight: not possible in a chain"),
+        (CHAIN + "[load]\nrate = 2", "request.extract: conflicts with a rate or a log"),
+        (CHAIN + "weight = 2", "request b.weight: conflicts with a chain"),
         (
             CHAIN + 'extract = {"a b" = "json:x"}',
-            "request b.extract: found the name 'a b'; allowed: letters",
+            "request b.extract: found the name 'a b'; allowed: letters, digits and _",
         ),
         (
             CHAIN + 'extract = {a = "xpath:x"}',
-            "found 'xpath:x'; allowed: header:NAME, json:items.0.id or regex:",
+            "found 'xpath:x'; allowed: header:NAME, json:items.0.id or regex:PATTERN",
         ),
         (CHAIN + 'extract = {a = "header:"}', "request b.extract: found 'header:'; allowed: header:NAME"),
         (CHAIN + 'extract = {a = "regex:("}', "request b.extract: found '(' (missing )"),
@@ -191,7 +191,7 @@ def test_open_load_and_paths(tmp_path: Path) -> None:
         (TARGET + "[load]\nrequests_per_connection = 0", "requests_per_connection: found 0; allowed: a whole number"),
         (
             TARGET + "[load]\nrequests_per_connection = 2\nkeepalive = false",
-            "cannot be combined with disabled keep-alive; use one of",
+            "conflicts with disabled keep-alive; use one of",
         ),
     ],
 )
