@@ -150,4 +150,4 @@ def _read(path: Path, origin: Origin) -> ProfileEntry:
     try:
         return ProfileEntry(name=path.stem, path=path, origin=origin, profile=read_profile(path))
     except ProfileError as error:
-        return ProfileEntry(name=path.stem, path=path, origin=origin, problem=str(error).removeprefix(f"{path}: "))
+        return ProfileEntry(name=path.stem, path=path, origin=origin, problem=error.problem)

@@ -46,11 +46,11 @@ def read_profile(path: Path) -> Profile:
         content = read_bounded(path, MOST_PROFILE)
         text = content.decode("utf-8")
     except FileNotFoundError:
-        raise UnknownProfile(f"{path}: no such profile") from None
+        raise UnknownProfile("no such profile", str(path)) from None
     except OSError as error:
-        raise ProfileError(f"{path}: cannot be read: {error.strerror}") from None
+        raise ProfileError(f"cannot be read: {error.strerror}", str(path)) from None
     except UnicodeDecodeError:
-        raise ProfileError(f"{path}: is not UTF-8 text; a profile is a TOML file") from None
+        raise ProfileError("is not UTF-8 text; a profile is a TOML file", str(path)) from None
     files = FolderFiles(path.parent)
     profile = _parse(text, path.stem, str(path), files)
     source = ProfileSource(str(path.absolute()), digest_of(content, files.digests), tuple(sorted(files.digests)))
@@ -87,15 +87,15 @@ def _parse(text: str, name: str, file: str, files: FolderFiles) -> Profile:
         data = tomllib.loads(text)
     except ValueError as error:
         # From tomllib, or from int() for a number with thousands of digits.
-        raise ProfileError(f"{file}: invalid TOML: {error}") from None
+        raise ProfileError(f"invalid TOML: {error}", file) from None
     except RecursionError:
-        raise ProfileError(f"{file}: lists or tables are nested too deeply; a profile needs 4 levels") from None
+        raise ProfileError("lists or tables are nested too deeply; a profile needs 4 levels", file) from None
     try:
         return to_profile(name, msgspec.convert(data, ProfileFile), files)
     except msgspec.ValidationError as error:
-        raise ProfileError(f"{file}: {_explain(str(error), data)}") from None
+        raise ProfileError(_explain(str(error), data), file) from None
     except Invalid as error:
-        raise ProfileError(f"{file}: {error}") from None
+        raise ProfileError(str(error), file) from None
 
 
 def _explain(message: str, data: dict[str, Any]) -> str:

@@ -63,11 +63,11 @@ def opened(path: Path, *, timeout: float = 5.0) -> Database:
     """Open a recording for reading. Raises RecordingError if it is missing, unreadable, or not a recording."""
     # os.path returns False for an invalid name (too long, with a NUL); pathlib raises.
     if os.path.isdir(path):  # noqa: PTH112
-        raise RecordingError(f"{path}: is a folder; name a .cockpit file")
+        raise RecordingError("is a folder; name a .cockpit file", str(path))
     if not os.path.exists(path):  # noqa: PTH110
-        raise RecordingError(f"{path}: no such recording; list the library: cockpit recordings list")
+        raise RecordingError("no such recording; list the library: cockpit recordings list", str(path))
     if not os.path.isfile(path):  # noqa: PTH113
-        raise RecordingError(f"{path}: is not a regular file; name a .cockpit file")
+        raise RecordingError("is not a regular file; name a .cockpit file", str(path))
     problem: Exception | None = None
     for mode in _open_modes(path):
         try:
@@ -81,7 +81,7 @@ def opened(path: Path, *, timeout: float = 5.0) -> Database:
             database.close()
             raise
         return database
-    raise RecordingError(f"{path}: cannot be read as a recording: {error_line(problem)}")
+    raise RecordingError(f"cannot be read as a recording: {error_line(problem)}", str(path))
 
 
 def _open_modes(path: Path) -> tuple[str, ...]:
@@ -116,12 +116,12 @@ def check(path: Path, database: sqlite3.Connection) -> None:
     """Raise RecordingError if the file is not a recording, has another format version, or other tables."""
     try:
         if database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-            raise RecordingError(f"{path}: is not a cockpit recording")
+            raise RecordingError("is not a cockpit recording", str(path))
         version = int(database.execute("PRAGMA user_version").fetchone()[0])
         if version != VERSION:
             age = "a newer" if version > VERSION else "an older"
             raise RecordingError(
-                f"{path}: was written by {age} cockpit (format {version}; this version reads {VERSION})"
+                f"was written by {age} cockpit (format {version}; this version reads {VERSION})", str(path)
             )
         problem = _schema_difference(database)
     except UnicodeError:
@@ -130,7 +130,7 @@ def check(path: Path, database: sqlite3.Connection) -> None:
     except (sqlite3.Error, MemoryError) as error:
         problem = error_line(error)
     if problem:
-        raise RecordingError(f"{path}: cannot be read as a recording: {problem}")
+        raise RecordingError(f"cannot be read as a recording: {problem}", str(path))
 
 
 def _schema_difference(database: sqlite3.Connection) -> str:
@@ -169,6 +169,12 @@ def error_line(error: object) -> str:
     return " ".join(str(error).split())[:120]
 
 
+def is_locked(error: sqlite3.Error) -> bool:
+    """Return whether another connection had the database or a table locked."""
+    # The low byte of an extended code is the primary code. Errors of the Python module have no code.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
 def in_use(path: Path) -> bool:
     """Return whether a recording is open, in another process or in this one; False for other files."""
     if has_journal(path):
@@ -186,7 +192,7 @@ def in_use(path: Path) -> bool:
             database.execute("PRAGMA query_only = 0")
             database.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.OperationalError as error:
-        return "locked" in str(error)
+        return is_locked(error)
     except (sqlite3.DatabaseError, UnicodeError, MemoryError):
         return False
     finally:

@@ -153,7 +153,7 @@ def recording_info(path: Path) -> RecordingInfo:
         with closing(opened(path, timeout=1)) as database:
             return _with_summary(database, kept)
     except RecordingError as error:
-        return msgspec.structs.replace(kept, problem=str(error).removeprefix(f"{path}: "))
+        return msgspec.structs.replace(kept, problem=error.problem)
     except (sqlite3.Error, Damaged) as error:
         return msgspec.structs.replace(kept, problem=f"cannot be read: {error_line(error)}")
 

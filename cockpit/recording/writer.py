@@ -18,7 +18,7 @@ from cockpit.model.errors import RecordingError
 from cockpit.model.events import AnyEvent
 from cockpit.model.state import State
 from cockpit.model.text import clock
-from cockpit.recording.database import error_line
+from cockpit.recording.database import error_line, is_locked
 from cockpit.recording.page_builder import PageBuilder
 from cockpit.recording.schema import TABLES, Row, to_row
 from cockpit.recording.write_queue import Page, WriteBatch, WriteQueue
@@ -161,10 +161,11 @@ class RecordingWriter:
                 self._database.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", self._rows)
         except sqlite3.Error as error:
             self._status.waiting = len(self._rows)
-            self._status.problem = str(error)
+            self._status.error = str(error)
             return
         self._status.held = max([self._status.held, *(row[1] for row in self._rows)])
-        self._status.problem = "" if self._status.file_exists else GONE
+        self._status.error = ""
+        self._status.gone = not self._status.file_exists
         self._clear()
 
     def _build_page(self, page: Page) -> None:
@@ -172,7 +173,7 @@ class RecordingWriter:
         try:
             self._builder.build(page.last, page.state)
         except sqlite3.Error as error:
-            self._status.problem = str(error)
+            self._status.error = str(error)
         except Exception as error:
             # No data is lost: events that cannot be packed stay rows.
             self._builder.skip(page.last)
@@ -185,10 +186,9 @@ class RecordingWriter:
             self._database.execute("PRAGMA journal_mode = DELETE")
         except sqlite3.Error as error:
             # Another process has the file open: the last one to close it merges the -wal.
-            if "locked" not in str(error):
-                self._status.problem = self._status.problem or str(error)
-        if not self._status.file_exists:
-            self._status.problem = GONE
+            if not is_locked(error):
+                self._status.error = self._status.error or str(error)
+        self._status.gone = not self._status.file_exists
         self._database.close()
 
 
@@ -231,21 +231,20 @@ def _create(path: Path) -> sqlite3.Connection:
     return database
 
 
-GONE = "the file is gone: moved or deleted, or its file system was unmounted"
-
-
 class RecordingStatus:
     """The status of a recording, set by the thread that writes, read by others. Fields are replaced as a whole.
 
-    `problem` is the current problem, "" if there is none. The file has all events up to `held` (session s), except
-    `lost` ones; `waiting` later events are in memory only. `over`: the recorder has ended. `fault` is the last
-    unexpected error of the recorder; it is kept, because it is a defect to report.
+    `error` is the error of SQLite in the last write, "" without one; `gone`: the file was not at its path after it. The
+    file has all events up to `held` (session s), except `lost` ones; `waiting` later events are in memory only. `over`:
+    the recorder has ended. `fault` is the last unexpected error of the recorder; it is kept, because it is a defect to
+    report.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._identity = _identity(path)
-        self.problem = ""
+        self.error = ""
+        self.gone = False
         self.fault = ""
         self.held = 0.0
         self.waiting = 0
@@ -260,9 +259,11 @@ class RecordingStatus:
     @property
     def words(self) -> str:
         """All problems on one line; "" if the recording is complete."""
-        parts = [self.problem] if self.problem else []
-        if self.problem and self.problem != GONE:
-            parts.append(f"the session is recorded up to {clock(self.held)}")
+        parts = []
+        if self.gone:
+            parts.append("the file is gone: moved or deleted, or its file system was unmounted")
+        elif self.error:
+            parts += [self.error, f"the session is recorded up to {clock(self.held)}"]
         if self.waiting:
             parts.append(f"{self.waiting} later events {'are not recorded' if self.over else 'are waiting in memory'}")
         if self.lost:
