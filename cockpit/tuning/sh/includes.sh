@@ -8,6 +8,9 @@ visible= shared=
 [ "$(readlink "/proc/$server/ns/mnt")" != "$(readlink /proc/self/ns/mnt)" ] || shared=y
 shift 2
 IFS=
+newline='
+'
+including='include|serverroot|jkworkersfile|^[[:space:]]*import[[:space:]]' readable=
 one() {
     if [ -d "$1" ]; then
         for inner in "$1"/*; do [ ! -f "$inner" ] || one "$inner"; done
@@ -28,8 +31,15 @@ one() {
         [ -e "/proc/$server/root$1" ] || [ -z "$shared" ] || same=yes
     fi
     printf 'file\t%s\t%s\t%s\n' "$1" "$real" "$same"
-    head -c 8388608 -- "$1" | grep -iE 'include|serverroot|jkworkersfile|^[[:space:]]*import[[:space:]]' | head -c 65536 |
-        while read -r line || [ "$line" ]; do printf 'line\t%s\n' "$line"; done
+    case $1 in *"$newline"*) ;; *) readable=$readable$1$newline ;; esac
+}
+# One search for all files, because a search for each would take most of the time; but only the start of large files.
+search() {
+    if [ "$(find "$@" -prune -size +16384 2>/dev/null)" ]; then
+        for file; do head -c 8388608 -- "$file" | grep -iE "$including" | head -c 65536; echo; done
+    else
+        grep -hiE "$including" -- "$@" 2>/dev/null | head -c 1048576
+    fi
 }
 for pattern; do
     found=
@@ -40,3 +50,7 @@ for pattern; do
     done
     [ "$found" ] || printf 'missing\t%s\n' "$pattern"
 done
+IFS=$newline
+set -f
+set -- $readable
+[ $# = 0 ] || search "$@" | while read -r line || [ "$line" ]; do printf 'line\t%s\n' "$line"; done
