@@ -15,11 +15,10 @@ from cockpit.tuning import files
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import ENVIRONMENT, INVENTORY, UNTRUSTED
 from cockpit.tuning.scripts import INCLUDES as READ_INCLUDES
+from cockpit.tuning.scripts import TEXTS as READ_TEXTS
 
 # Maximum depth of includes, and number of files of one configuration.
 _MAX_DEPTH, _MAX_FILES = 10, 2000
-# Prints the lines of files, each after the number of its file; at most 64 KiB per file, 1 MiB in total.
-_TEXTS = 'n=0; for file; do head -c 65536 -- "$file" | sed "s/^/$n /"; echo; n=$((n + 1)); done | head -c 1048576'
 
 
 class ConfigurationFiles(NamedTuple):
@@ -113,7 +112,7 @@ async def configuration(remote: Remote, server: RunningServer) -> Configuration:
         return Configuration(ConfigurationFiles({}), {})
     read = await configuration_files(remote, Instance(server.title, server.master, server.ports, server.startup))
     reals = list(dict.fromkeys(read.files.values()))
-    done = await files.run(remote, _TEXTS, *reals)
+    done = await files.run(remote, READ_TEXTS, *reals)
     texts: dict[str, str] = {}
     for row in lines_of(done.stdout.decode("utf-8", "replace")):
         number, _, line = row.partition(" ")

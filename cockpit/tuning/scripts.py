@@ -51,6 +51,7 @@ HISTORY = program("login", "process", "machine", "paths", "state", "phase", "his
 INVENTORY = program("login", "trusted", "inventory")
 UNTRUSTED = program("login", "trusted", "untrusted")
 INCLUDES = program("login", "includes")
+TEXTS = program("texts")
 ENVIRONMENT = program("login", "environment")
 OWNER = program("login", "trusted", "owner")
 SAME_FILE = program("login", "mounted", "same_file")

@@ -35,7 +35,7 @@ one() {
 }
 # One search for all files, because a search for each would take most of the time; but only the start of large files.
 search() {
-    if [ "$(find "$@" -prune -size +16384 2>/dev/null)" ]; then
+    if [ "$(find -L "$@" -prune -size +16384 2>/dev/null)" ]; then
         for file; do head -c 8388608 -- "$file" | grep -iE "$including" | head -c 65536; echo; done
     else
         grep -hiE "$including" -- "$@" 2>/dev/null | head -c 1048576

@@ -68,7 +68,18 @@ ss -xlpH 2>/dev/null | while read -r _ _ _ _ path _ _ _ users; do
 done
 for address in "$(uname -n)" $(hostname -I 2>/dev/null); do printf 'address\t%s\n' "$address"; done
 for file in $files; do [ ! -r "$file" ] || printf 'file\t%s\n' "$file"; done
-for file in $texts; do
-    [ -r "$file" ] || continue
-    head -c 65536 "$file" | while IFS= read -r line || [ "$line" ]; do printf 'text\t%s\t%s\n' "$file" "$line"; done
-done
+set --
+for file in $texts; do [ ! -r "$file" ] || set -- "$@" "$file"; done
+# The shell reads a pipe byte by byte, so one awk reads all files if all are small.
+if [ $# -gt 0 ] && command -v awk >/dev/null && [ -z "$(find -L "$@" -prune -size +128 2>/dev/null)" ]; then
+    awk 'BEGIN {
+        for (n = 1; n < ARGC; n++) {
+            while ((getline line < ARGV[n]) > 0) printf "text\t%s\t%s\n", ARGV[n], line
+            close(ARGV[n])
+        }
+    }' "$@"
+else
+    for file; do
+        head -c 65536 -- "$file" | while IFS= read -r line || [ "$line" ]; do printf 'text\t%s\t%s\n' "$file" "$line"; done
+    done
+fi
