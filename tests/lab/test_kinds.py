@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from itertools import chain
 
 import pytest
+import pytest_asyncio
 from msgspec.structs import replace
 
 from cockpit.hosts.shell import Shell
@@ -75,9 +76,7 @@ def instances(lab: Lab, request: pytest.FixtureRequest) -> Iterator[tuple[KindCa
 
 
 @asynccontextmanager
-async def discovered(
-    instances: tuple[KindCase, Host], reach: Callable[[Host], HostConfig] = by_ssh
-) -> AsyncIterator[KindHost]:
+async def discovered(instances: tuple[KindCase, Host], reach: Callable[[Host], HostConfig]) -> AsyncIterator[KindHost]:
     case, host = instances
     shell = await open_shell(reach(host), host.ssh_config)
     try:
@@ -86,21 +85,27 @@ async def discovered(
         await shell.close()
 
 
-async def test_both_instances_are_found_and_the_doctor_is_content(instances: tuple[KindCase, Host]) -> None:
-    async with discovered(instances) as kind:
-        case, servers = kind.case, [one for one in kind.found.servers if one.title.startswith(kind.case.title)]
-        assert len(servers) == 2 and len({one.startup for one in servers}) == 2
-        offered = {(one.knob.host, one.knob.name) for one in kind.found.offered}
-        changed = [("web1", change.knob) for change in chain(case.changes, *case.later)]
-        assert set(changed) <= offered
-        config = HostConfig(name="web1", ssh="web1")
-        draft = draft_of(f"http://localhost:{case.port}/", [HostSurvey(config, kind.found)], changed)
-        text = profile_text(draft)
-        helped = [kind.knob(name).help for _, name in changed if not kind.knob(name).option]
-        assert all(f"# {line}\n[[knob]]" in text for line in helped)
-        profile = parse_profile(text, "new", "new")
-        findings = await diagnose_host(profile, profile.hosts[0], kind.host.ssh_config)
-        assert [finding for finding in findings if finding.level == "error"] == []
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def kind(instances: tuple[KindCase, Host]) -> AsyncIterator[KindHost]:
+    """Over SSH; discovered once for all tests, which leave everything as it was."""
+    async with discovered(instances, by_ssh) as found:
+        yield found
+
+
+async def test_both_instances_are_found_and_the_doctor_is_content(kind: KindHost) -> None:
+    case, servers = kind.case, [one for one in kind.found.servers if one.title.startswith(kind.case.title)]
+    assert len(servers) == 2 and len({one.startup for one in servers}) == 2
+    offered = {(one.knob.host, one.knob.name) for one in kind.found.offered}
+    changed = [("web1", change.knob) for change in chain(case.changes, *case.later)]
+    assert set(changed) <= offered
+    config = HostConfig(name="web1", ssh="web1")
+    draft = draft_of(f"http://localhost:{case.port}/", [HostSurvey(config, kind.found)], changed)
+    text = profile_text(draft)
+    helped = [kind.knob(name).help for _, name in changed if not kind.knob(name).option]
+    assert all(f"# {line}\n[[knob]]" in text for line in helped)
+    profile = parse_profile(text, "new", "new")
+    findings = await diagnose_host(profile, profile.hosts[0], kind.host.ssh_config)
+    assert [finding for finding in findings if finding.level == "error"] == []
 
 
 async def test_each_knob_is_set_active_and_undone_byte_for_byte(instances: tuple[KindCase, Host]) -> None:
@@ -149,43 +154,40 @@ async def _active(kind: KindHost, change: KindChange) -> None:
         raise AssertionError(f"{change.knob}: {outputs[-1]!r} after {len(outputs) - 1} readings") from None
 
 
-async def test_the_second_instance_is_changed_alone(instances: tuple[KindCase, Host]) -> None:
-    async with discovered(instances) as kind:
-        changes, before = kind.case.apart, config(kind.host, kind.case.places)
-        knobs = [kind.knob(change.knob) for change in changes]
-        inactive = [change._replace(active=kind.output(change.command)) for change in changes]
-        steady = _steady(kind.case.changes)
-        first = {one.knob: kind.output(one.command) for one in steady}
-        assert {knob.file for knob in knobs}.isdisjoint(kind.knob(one.knob).file for one in kind.case.changes)
-        assert [old.knob for old, change in zip(inactive, changes, strict=True) if old.active == change.active] == []
-        values = [change.value for change in changes]
-        applied = await Tuner().apply(kind.shell, "web1", list(zip(knobs, values, strict=True)))
-        for change in changes:
-            await _active(kind, change)
-        assert {one.knob: kind.output(one.command) for one in steady} == first
-        await Tuner().undo(kind.shell, applied)
-        for change in inactive:
-            await _active(kind, change)
-        assert config(kind.host, kind.case.places) == before
+async def test_the_second_instance_is_changed_alone(kind: KindHost) -> None:
+    changes, before = kind.case.apart, config(kind.host, kind.case.places)
+    knobs = [kind.knob(change.knob) for change in changes]
+    inactive = [change._replace(active=kind.output(change.command)) for change in changes]
+    steady = _steady(kind.case.changes)
+    first = {one.knob: kind.output(one.command) for one in steady}
+    assert {knob.file for knob in knobs}.isdisjoint(kind.knob(one.knob).file for one in kind.case.changes)
+    assert [old.knob for old, change in zip(inactive, changes, strict=True) if old.active == change.active] == []
+    values = [change.value for change in changes]
+    applied = await Tuner().apply(kind.shell, "web1", list(zip(knobs, values, strict=True)))
+    for change in changes:
+        await _active(kind, change)
+    assert {one.knob: kind.output(one.command) for one in steady} == first
+    await Tuner().undo(kind.shell, applied)
+    for change in inactive:
+        await _active(kind, change)
+    assert config(kind.host, kind.case.places) == before
 
 
-async def test_an_invalid_value_never_reaches_the_server(instances: tuple[KindCase, Host]) -> None:
-    async with discovered(instances) as kind:
-        name, value, words = kind.case.malformed
-        with pytest.raises(ChangeRefused) as refused:
-            await Tuner().apply(kind.shell, "web1", [(kind.knob(name), value)])
-        assert str(refused.value) == words
+async def test_an_invalid_value_never_reaches_the_server(kind: KindHost) -> None:
+    name, value, words = kind.case.malformed
+    with pytest.raises(ChangeRefused) as refused:
+        await Tuner().apply(kind.shell, "web1", [(kind.knob(name), value)])
+    assert str(refused.value) == words
 
 
-async def test_a_value_that_the_servers_test_refuses_is_rolled_back(instances: tuple[KindCase, Host]) -> None:
-    async with discovered(instances) as kind:
-        before, active = config(kind.host, kind.case.places), kind.output(kind.case.changes[0].command)
-        name, value, words = kind.case.failing
-        knob = kind.knob(name)
-        knob = replace(knob, directive=kind.case.unchecked or knob.directive)
-        with pytest.raises(ChangeRolledBack, match=words):
-            await Tuner().apply(kind.shell, "web1", [(knob, value)])
-        assert config(kind.host, kind.case.places) == before and kind.output(kind.case.changes[0].command) == active
+async def test_a_value_that_the_servers_test_refuses_is_rolled_back(kind: KindHost) -> None:
+    before, active = config(kind.host, kind.case.places), kind.output(kind.case.changes[0].command)
+    name, value, words = kind.case.failing
+    knob = kind.knob(name)
+    knob = replace(knob, directive=kind.case.unchecked or knob.directive)
+    with pytest.raises(ChangeRolledBack, match=words):
+        await Tuner().apply(kind.shell, "web1", [(knob, value)])
+    assert config(kind.host, kind.case.places) == before and kind.output(kind.case.changes[0].command) == active
 
 
 @pytest.mark.parametrize("instances", WITH_PAGE, indirect=True, ids=lambda case: case.name)
