@@ -190,9 +190,12 @@ class UnprivilegedShell(LocalShell):
 
 async def until(condition: Callable[[], object], seconds: float = 60) -> None:
     """Wait for the condition. Raises TimeoutError."""
+    pause = 0.01
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110  (files and processes raise no events)
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(pause)
+            # A condition may start processes on a host: the longer it takes, the more seldom it is checked.
+            pause = min(1.25 * pause, 0.25)
 
 
 @pytest.fixture
