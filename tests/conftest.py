@@ -39,6 +39,7 @@ LONG = (
     "test_fault_matrix.py",
     "test_transaction_faults.py",
     "test_knobs.py",
+    "test_kind_profiles.py",
     "test_studies.py",
     "test_parity.py",
     "test_containers.py",
@@ -57,6 +58,8 @@ LONG = (
     "test_bindings.py",
     "test_screen_diff.py",
 )
+# Files whose cases are shared out to two processes, each with a lab of its own: in one, they would last to the end.
+HALVED = (LAB / "test_kinds.py",)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -123,11 +126,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for path, in_file in itertools.groupby(items, lambda item: item.path):
         found = list(in_file)
         group = _lab(path, found) if LAB in path.parents else "/".join(path.parts[-2:])
+        cases = list(dict.fromkeys(map(_case, found)))
         for item in found:
-            item.add_marker(pytest.mark.xdist_group(group))
+            half = f" {cases.index(_case(item)) % 2}" if path in HALVED else ""
+            item.add_marker(pytest.mark.xdist_group(group + half))
             if LAB in path.parents:
                 item.add_marker("lab")
     items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
+
+
+def _case(item: pytest.Item) -> str:
+    """Return the parameters of a test, as in its name; "" without any."""
+    return item.name.partition("[")[2]
 
 
 def _lab(path: Path, items: list[pytest.Item]) -> str:
