@@ -192,9 +192,9 @@ async def until(condition: Callable[[], object], seconds: float = 60) -> None:
     """Wait for the condition. Raises TimeoutError."""
     pause = 0.01
     async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110  (files and processes raise no events)
+        while not condition():
             await asyncio.sleep(pause)
-            # A condition may start processes on a host: the longer it takes, the more seldom it is checked.
+            # Files and processes raise no events, and a condition may start processes on a host.
             pause = min(1.25 * pause, 0.25)
 
 
