@@ -4,8 +4,8 @@ import os
 import time
 from pathlib import Path
 
-# Pages/s of the demo's server on any machine: at this rate children, which exit after 20 requests, exit several times as
-# fast as a prefork server can spawn them.
+# Pages/s of the demo's server on any machine: children, which exit after 20 requests, would exit several times as fast
+# as a prefork server can spawn them.
 _PAGES_PER_SECOND = 3000
 # The demo's load has 20 connections; more CPUs do not raise the rate.
 _MAX_CPUS = 20
