@@ -22,7 +22,7 @@ from tests.lab import quotas
 # cgroupfs: a test machine may lack systemd. The limits need no right to raise them.
 _PODMAN = ("podman", "--cgroup-manager=cgroupfs", "--runtime=runc")
 _LIMITS = ("--ulimit=nofile=1000:1000", "--ulimit=nproc=1000:1000", f"--cpus={quotas.SHARE}", "--memory=200m")
-_CONFIGURATION = """\
+CONFIGURATION = """\
 worker_processes 1;
 pid /run/nginx.pid;
 error_log /var/log/nginx/error.log notice;
@@ -81,11 +81,9 @@ class Container(NamedTuple):
 @contextmanager
 def container(directory: Path, *, whole: bool = True) -> Iterator[Container]:
     """Run a container; mount the directory of its configuration, or without `whole` the single file."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     file = directory / "nginx.conf"
-    file.write_text(_CONFIGURATION.format(port=port))
+    file.write_text(CONFIGURATION.format(port=port))
     name, inside = f"cockpit-test-{os.getpid()}-{secrets.token_hex(3)}", f"{INSIDE}/nginx.conf"
     volume = f"{directory}:{INSIDE}" if whole else f"{file}:{inside}"
     try:
@@ -126,6 +124,13 @@ def docker_api(directory: Path) -> Iterator[str]:
     finally:
         service.terminate()
         service.wait(timeout=60)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def _accepts(address: Path) -> bool:
