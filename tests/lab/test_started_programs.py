@@ -257,7 +257,7 @@ async def test_doctor_examines_who_can_write_an_environment_file(programs: Progr
     try:
         for change, facts in (("chown nobody", "owner nobody, mode 644"), ("chmod 666", "owner root, mode 666")):
             run(f"chown root {file} && {change} {file}")
-            assert (await findings())[1:] == [f"wrong {file} ({facts}) {why} {unit}"]
+            assert (await findings())[1:] == [f"error {file} ({facts}) {why} {unit}"]
             run(f"chmod 644 {file}")
         # The owner is the user of the unit, who could start the program with other variables anyway.
         run(f"chown nobody {file} && mkdir {drop_in} && printf '[Service]\\nUser=nobody\\n' >{drop_in}/user.conf")
