@@ -54,7 +54,7 @@ async def test_settings_that_the_environment_overrides_are_not_changed_in_the_fi
     assert f"workers set by {NAME} in its environment; timeout set by {NAME} in its environment" in words
     workers = replace(knobs["threads"], name="workers", directive="workers")
     findings = await diagnose_servers(shell, "here", port, [workers, knobs["threads"]])
-    assert sorted(finding.level for finding in findings) == ["ok", "error"]
+    assert sorted(finding.level for finding in findings) == ["error", "ok"]
     (error,) = [finding for finding in findings if finding.level == "error"]
     assert error.text.startswith(f"workers: {NAME} in its environment overrides {file}")
     tuner = Tuner(port_on=lambda host: port)
