@@ -60,13 +60,17 @@ def programs(nginx: Container) -> list[str]:
 
 
 async def check_readings(nginx: Container, shell: Shell, config: HostConfig) -> None:
-    """The probe reads the processes and the status page, and leaves no program."""
+    """The probe reads the processes and the status page."""
     probe = await Probe.start(shell, config)
     reading = await probe.read()
     assert {process.pid for process in reading.processes} == nginx.processes
     page = await read_page(shell, StatusPage(kind="nginx", url=f"http://127.0.0.1:{nginx.port}/status"))
     assert page.values["Active connections"] >= 1
     probe.close()
+
+
+async def check_programs_end(nginx: Container) -> None:
+    """The programs of a probe and of a read page have ended."""
     await until(lambda: not programs(nginx), END)
 
 

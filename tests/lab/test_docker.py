@@ -20,7 +20,7 @@ from cockpit.profiles.reader import read_profile
 from tests.commands import cockpit
 from tests.hosts.sshd import Sshd
 from tests.lab.containers import Container, container, docker_api
-from tests.lab.reached_container import STATE, check_change, check_readings, check_signalled_client
+from tests.lab.reached_container import STATE, check_change, check_programs_end, check_readings, check_signalled_client
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +56,7 @@ async def test_exit_status_is_that_of_the_program(shell: Shell) -> None:
 
 async def test_processes_and_status_pages_are_read(nginx: Container, shell: Shell, web1: HostConfig) -> None:
     await check_readings(nginx, shell, web1)
+    await check_programs_end(nginx)
 
 
 async def test_setting_is_changed_and_undone(nginx: Container, shell: Shell) -> None:

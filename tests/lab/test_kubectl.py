@@ -17,7 +17,13 @@ from cockpit.model.errors import HostError
 from cockpit.model.hosts import HostConfig
 from tests.lab.containers import Container, container
 from tests.lab.kubernetes import CONTAINER, NAMESPACE, POD, KubernetesApi
-from tests.lab.reached_container import check_change, check_readings, check_signalled_client, programs
+from tests.lab.reached_container import (
+    check_change,
+    check_programs_end,
+    check_readings,
+    check_signalled_client,
+    programs,
+)
 from tests.tuning.conftest import until
 
 WEB1 = HostConfig(name="web1", via=f"kubectl:{NAMESPACE}/{POD}/{CONTAINER}", processes=("nginx",))
@@ -66,6 +72,7 @@ async def test_exit_status_is_that_of_the_program(api: KubernetesApi, shell: She
 
 async def test_processes_and_status_pages_are_read(nginx: Container, shell: Shell) -> None:
     await check_readings(nginx, shell, WEB1)
+    await check_programs_end(nginx)
 
 
 @pytest.mark.parametrize("api", ["websocket"], indirect=True)

@@ -47,24 +47,21 @@ async def test_exit_status_is_that_of_the_program(shell: Shell) -> None:
     assert await shell.run("cat; echo no >&2; exit 3", input=binary) == (3, binary, b"no\n")
 
 
-async def test_processes_and_status_pages_are_read(
-    nginx: LxdContainer, shell: Shell, web1: HostConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # With lxc exec the program of the probe ends only by its watchdog.
-    monkeypatch.setattr(watchdog, "IDLE", 2)
-    await check_readings(nginx, shell, web1)
-
-
-async def test_setting_is_changed_and_undone(nginx: LxdContainer, shell: Shell) -> None:
-    await check_change(nginx, shell)
-
-
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGSTOP])
 async def test_program_ends_after_its_client(
     nginx: LxdContainer, shell: Shell, web1: HostConfig, sent: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watchdog, "IDLE", 2)
     await check_signalled_client(nginx, shell, web1, sent)
+
+
+# With lxc exec, programs of a closed probe or page last until their watchdog, so no later test waits for their end.
+async def test_processes_and_status_pages_are_read(nginx: LxdContainer, shell: Shell, web1: HostConfig) -> None:
+    await check_readings(nginx, shell, web1)
+
+
+async def test_setting_is_changed_and_undone(nginx: LxdContainer, shell: Shell) -> None:
+    await check_change(nginx, shell)
 
 
 async def test_container_that_does_not_exist_is_an_error(nginx: LxdContainer) -> None:
