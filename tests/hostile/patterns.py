@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 from hypothesis import HealthCheck, given, settings
@@ -81,16 +82,16 @@ def slow_string(use: Use) -> str:
             return f"{start!r} + {unit!r} * n + {end!r}: exponential"
         if _seconds(use, start + unit * MANY + end) < MIN_SECONDS:
             continue
-        # Three times more, to exclude noise of the machine.
-        if all(_growth(use, start, unit, end, times) > GROWTH for times in (1, 3, 3, 3)):
+        # Again and longer, to exclude noise of the machine.
+        if all(_growth(use, start, unit, end, pairs) > GROWTH for pairs in (5, 15)):
             return f"{start!r} + {unit!r} * n + {end!r}: more than {GROWTH:g} times as long for 4 times the length"
     return ""
 
 
-def _growth(use: Use, start: str, unit: str, end: str, times: int) -> float:
-    """Ratio of CPU times for four times the length, each the shortest of `times`."""
-    short, long = (min(_seconds(use, start + unit * n + end) for _ in range(times)) for n in (MANY, 4 * MANY))
-    return long / short
+def _growth(use: Use, start: str, unit: str, end: str, pairs: int) -> float:
+    """Median ratio of CPU times for four times the length, each pair measured one right after the other."""
+    short, long = (start + unit * n + end for n in (MANY, 4 * MANY))
+    return median(_seconds(use, long) / _seconds(use, short) for _ in range(pairs))
 
 
 def attacks(pattern: re.Pattern[Any]) -> Iterable[tuple[str, str, str]]:

@@ -120,8 +120,8 @@ http {{
 
 class LogWriter(NamedTuple):
     """A server on a host of the lab. `path` is that of a request, with a place for its number; `site` is the Host
-    header, if it is not that of the URL; `resolution` (s) is that of the times in its log. `start` and `stop` are
-    commands; "": it runs."""
+    header, if it is not that of the URL; `resolution` (s) is that of the times in its log, and `delay` (s) is how old a
+    time may be when it is logged. `start` and `stop` are commands; "": it runs."""
 
     host: str
     port: int
@@ -129,6 +129,7 @@ class LogWriter(NamedTuple):
     path: str = "/hello.html?q=a%20b&n={}"
     site: str = ""
     resolution: float = 1.0
+    delay: float = 0.0
     start: str = ""
     stop: str = ""
 
@@ -223,6 +224,8 @@ WRITERS = {
         "web1",
         8072,
         "/srv/logs/lighttpd.log",
+        # It reads the clock once per second of the monotonic clock.
+        delay=1.0,
         start=f"printf %s '{_LIGHTTPD}' >/srv/logs/lighttpd.conf; lighttpd -f /srv/logs/lighttpd.conf",
         stop=_ended_by("lighttpd.pid"),
     ),

@@ -144,13 +144,13 @@ def replay_plan(writer: LogWriter, file: Path, host: Host) -> LoadPlan:
     )
 
 
-def check_offsets(log: LoggedLoad, sent: list[Sent], resolution: float) -> None:
-    """The offsets of the log agree with the instants at which the requests were sent and answered."""
+def check_offsets(log: LoggedLoad, sent: list[Sent], error: float) -> None:
+    """The offsets of the log agree within `error` (s) with the instants of the requests and responses."""
     offsets = (log.offsets * SPEED).tolist()
     assert offsets == sorted(offsets)
     first = sent[0]
     for offset, one in zip(offsets, sent, strict=True):
-        assert one.before - first.after - resolution <= offset <= one.after - first.before + resolution
+        assert one.before - first.after - error <= offset <= one.after - first.before + error
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -163,7 +163,7 @@ async def test_other_server_receives_requests_of_log_in_order_and_at_their_inter
     assert log.lines == len(GAPS) and log.omitted == {Omission.METHOD: 1}
     assert bool(log.spread) == (writer.resolution == 1.0)
     sent = [one for number, one in enumerate(written_log.sent) if number != POSTED]
-    check_offsets(log, sent, writer.resolution)
+    check_offsets(log, sent, writer.resolution + writer.delay)
     before, began = len(lines(own_lab.web1, writer, RECEIVER.log)), time.time()
     outcome = await load(plan)
     replayed = len(GAPS) - 1
