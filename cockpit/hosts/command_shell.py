@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 
 from cockpit.hosts.program import NotStarted
 from cockpit.hosts.shell import SH, Channel, Completed, Shell
-from cockpit.hosts.watchdog import IDLE, watchdog
+from cockpit.hosts.watchdog import IDLE, naps, watchdog
 from cockpit.model.errors import HostError
 from cockpit.model.text import sanitize
 
@@ -105,7 +105,7 @@ class CommandShell:
 
 def _limited(program: str, seconds: float) -> str:
     """Return the program in a subshell that is killed after `seconds` to 2 * `seconds` without input."""
-    start = f"{watchdog()}idle $$ {seconds:g} &\nwatchdog=$!"
+    start = f"{watchdog()}idle $$ {' '.join(naps(seconds))} &\nwatchdog=$!"
     return f"{start}\n(\n{program}\n)\nstatus=$?\nend_idle $watchdog\n(exit $status)"
 
 

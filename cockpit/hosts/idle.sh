@@ -1,6 +1,7 @@
-# idle READER SECONDS: end this shell and its descendants when READER has read no standard input for SECONDS to
-# 2 * SECONDS, because the client was stopped or vanished without closing the input. Run it in the background. READER is
-# this shell or a child of it. A process that waits for input is not scheduled, so its context switches do not change.
+# idle READER NAP NAPS: end this shell and its descendants when READER has read no standard input for NAP * NAPS to
+# 2 * NAP * NAPS seconds, because the client was stopped or vanished without closing the input. Run it in the background.
+# READER is this shell or a child of it. A process that waits for input is not scheduled, so its context switches do not
+# change. The function ends within NAP seconds after READER: `lxc exec` kills it if its client is killed.
 # `end_idle PID` ends the watchdog and waits for it: the first process of a container may not wait for orphans.
 idle() {
   exec </dev/null >/dev/null 2>&1 3>&- 4>&- 5>&-
@@ -8,10 +9,14 @@ idle() {
   # A shell that has not started its command yet may lose SIGTERM.
   trap '[ -z "$sleeper" ] || { kill -KILL "$sleeper"; wait "$sleeper"; }; exit 0' TERM
   while :; do
-    sleep "$2" & sleeper=$!
-    wait "$sleeper"
+    naps=0
+    while [ "$naps" -lt "$3" ]; do
+      sleep "$2" & sleeper=$!
+      wait "$sleeper"
+      reader_runs "$1" || exit 0
+      naps=$((naps + 1))
+    done
     switches=
-    reader_runs "$1" || exit 0
     while read -r key count; do
       case $key in *voluntary_ctxt_switches:) switches=$switches.$count ;; esac
     done < "/proc/$1/status"

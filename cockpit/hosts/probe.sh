@@ -1,7 +1,7 @@
 #!/bin/sh
 # The probe of a host: reads /proc, with awk (probe.awk) if the host's awk is suitable. POSIX sh: dash, bash, busybox ash.
 # Variables set before: watch patterns regex port ports sockets reader line_bytes round slow_round most_shares
-# few_numbers queue_round groups steps idle_seconds, and the functions idle and end_idle.
+# few_numbers queue_round groups steps nap naps, and the functions idle and end_idle.
 # A tick is a line on stdin, `NUMBER EXTENT [BYTES]`. EXTENT is `all` or `changes`; lines are cut after BYTES. The line
 # `clock` requests the wall clock, `loop` runs a loop that measures the CPU's speed. The probe's own processes are read
 # as /proc/./PID, which distinguishes them from watched processes.
@@ -90,7 +90,7 @@ end_loop() {
 pass_ticks() {
   cd /proc
   IFS=' ' read -r me rest < /proc/self/stat
-  idle "$me" "$idle_seconds" &
+  idle "$me" "$nap" "$naps" &
   watchdog=$!
   last=$me ran=
   read_last_pid
@@ -219,7 +219,7 @@ main() {
     exit 0
   fi
   loops=0 spent=0 ran=
-  idle $$ "$idle_seconds" &
+  idle $$ "$nap" "$naps" &
   watchdog=$!
   while read -r number extent bytes; do
     end_loop

@@ -8,7 +8,7 @@ from functools import lru_cache
 from importlib.resources import files
 
 from cockpit.hosts.pattern import is_pattern, regular
-from cockpit.hosts.watchdog import IDLE, watchdog
+from cockpit.hosts.watchdog import IDLE, naps, watchdog
 
 # Ticks within which a changed command line (setproctitle) or name is read. The slow round is for an awk without NUL
 # support, which needs a fork for it, and for each process's share of shared pages (PSS).
@@ -38,6 +38,7 @@ def script(
     The probe also lists the watched processes that listen on the target's `port` or on an address of its `upstreams`.
     It ends after `idle` seconds without a tick."""
     patterns = [_as_comm(line) for pattern in processes for line in pattern.split("\n") if line]
+    nap, count = naps(idle)
     settings = {
         "watch": "y" if patterns else "",
         "patterns": "\n".join(patterns),
@@ -53,7 +54,8 @@ def script(
         "queue_round": str(QUEUE_ROUND),
         "groups": GROUPS,
         "steps": str(LOOP_STEPS),
-        "idle_seconds": f"{idle:g}",
+        "nap": nap,
+        "naps": count,
         "reader": _text("probe.awk"),
     }
     values = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]

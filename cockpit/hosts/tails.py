@@ -63,7 +63,7 @@ main() {
     kill -KILL "-$group"
   ) >/dev/null 2>&1 4>&- &
   reader=$!
-  idle $reader @IDLE@ &
+  idle $reader @NAPS@ &
   watchdog=$!
   # Only now, because a watchdog that starts with SIGTERM ignored could not be ended by it.
   trap '' TERM
@@ -79,9 +79,8 @@ main
 
 def script(command: str) -> str:
     """Return the program for a command. The command is user text, so it is quoted."""
-    filled = (
-        SCRIPT.replace("@ALIVE@", str(ALIVE)).replace("@GRACE@", str(GRACE)).replace("@IDLE@", f"{watchdog.IDLE:g}")
-    )
+    naps = " ".join(watchdog.naps(watchdog.IDLE))
+    filled = SCRIPT.replace("@ALIVE@", str(ALIVE)).replace("@GRACE@", str(GRACE)).replace("@NAPS@", naps)
     return watchdog.watchdog() + filled.replace("@COMMAND@", shlex.quote(command))
 
 

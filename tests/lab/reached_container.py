@@ -21,8 +21,8 @@ from tests.tuning.conftest import until
 
 # Files of a container that a change and its undo touch.
 STATE = "cat /srv/level; cd /etc/nginx-mounted && find . -printf '%p %y %m %u %g %l\\n' | sort; sha256sum *; ls /tmp"
-# Maximum seconds until programs in a container have ended, on a busy machine.
-END = 60
+# Maximum seconds until programs in a container have ended, on a busy machine; less than their idle timeout.
+END = 45
 
 
 def probe_of(nginx: Container) -> Responds:

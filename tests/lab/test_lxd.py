@@ -14,7 +14,7 @@ from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import HostError
 from cockpit.model.hosts import HostConfig
 from tests.lab.lxd import LxdContainer, container, daemon
-from tests.lab.reached_container import check_change, check_readings, check_signalled_client
+from tests.lab.reached_container import check_change, check_programs_end, check_readings, check_signalled_client
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +55,10 @@ async def test_program_ends_after_its_client(
     await check_signalled_client(nginx, shell, web1, sent)
 
 
-# With lxc exec, programs of a closed probe or page last until their watchdog, so no later test waits for their end.
 async def test_processes_and_status_pages_are_read(nginx: LxdContainer, shell: Shell, web1: HostConfig) -> None:
     await check_readings(nginx, shell, web1)
+    # LXD kills sh, so its watchdog is not ended but notices it.
+    await check_programs_end(nginx)
 
 
 async def test_setting_is_changed_and_undone(nginx: LxdContainer, shell: Shell) -> None:
