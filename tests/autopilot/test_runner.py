@@ -24,7 +24,8 @@ async def test_best_settings_are_compared_in_rounds_and_not_kept(
     async with live(tmp_path, step=0.01) as session:
         found, state = await run_search(session, plan(tmp_path))
         assert state.trials[0].purpose == "original" and state.trials[0].values == {"Level": "5"}
-        assert found.ended.values == {"Level": "2"} and found.ended.rounds == 1
+        # On a busy machine the fastest levels are alike.
+        assert (best := found.ended.values["Level"]) in ("1", "2", "3") and found.ended.rounds == 1
         # The server's own test refuses level 8: a failed trial, which is not repeated.
         [refused] = [trial for trial in state.trials if trial.values == {"Level": "8"}] or [None]
         assert refused is None or (refused.outcome == "failed" and refused.run == 0 and refused.metric is None)
@@ -35,9 +36,8 @@ async def test_best_settings_are_compared_in_rounds_and_not_kept(
         rounds = session.state.rounds[-1]
         assert len(rounds.complete) == 2 and session.state.own_changes == ()
         # Two rounds are too few for a verdict.
-        assert found.ended.outcome == "nothing" and "Level 2: not confirmed by the rounds" in result_line(
-            state, found.verdict
-        )
+        line = result_line(state, found.verdict)
+        assert found.ended.outcome == "nothing" and f"Level {best}: not confirmed by the rounds" in line
         assert trial_line(state.trials[0], state).startswith("  1 original  the original values: rate ")
         assert (tmp_path / "conf").read_text() == BEFORE and not locks(tmp_path)
 

@@ -93,7 +93,7 @@ async def test_server_stall_delays_all_arrivals_due_in_it() -> None:
     for wait in (0.25, 0.5, 0.75):
         logged = count_longer(truth.log.replies, wait)
         measured = count_above(truth.outcome.merged("service"), wait)
-        margin = 1 + RATE * (0.002 + busy)
+        margin = 1 + RATE * (0.002 + busy + truth.slack(100))
         assert logged - margin <= measured <= logged + margin
 
 
@@ -104,7 +104,7 @@ def count_longer(replies: list[Reply], seconds: float) -> int:
 
 def count_arrivals_at_limit(truth: Truth, most: int, later: float) -> int:
     """Count the arrivals with `most` requests in flight, by the schedule and the server's log, if responses are read
-    `later` (s) than they are sent."""
+    `later` (s) than they are sent; negative: if arrivals are late by that."""
     left = sorted(reply.leaving / 1e9 + later for reply in truth.log.replies)
     return sum(number - bisect_right(left, due) >= most for number, due in enumerate(truth.due(RATE)))
 
@@ -129,7 +129,7 @@ async def test_stall_at_limit_in_flight_is_not_in_service_time() -> None:
     # At most twenty, unless the server was stopped again for as long.
     assert 1 <= logged <= count_above(outcome.merged("service"), 0.9) <= count_longer(replies, 0.9 - late)
     assert (
-        count_arrivals_at_limit(truth, most, 0.0)
+        count_arrivals_at_limit(truth, most, -late)
         <= outcome.total("queued")
         <= count_arrivals_at_limit(truth, most, 0.001 + late) + 1
     )
