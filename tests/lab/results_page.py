@@ -112,14 +112,15 @@ def tally(folder: Path) -> Tally:
 
 
 def short_rows(name: str, folder: Path) -> list[str]:
-    """Return the table rows of a study's planned comparisons: study, comparison, verdict."""
-    return [f"| [`{name}`](#{name}) | {_compared(each)} | {each['verdict']['text']} |" for each in _verdicts(folder)]
+    """Return the table rows of a study's comparisons, those with the A/A control first: study, verdict."""
+    verdicts = sorted(_all_verdicts(folder), key=lambda each: not each["control"])
+    return [f"| `{name}` | {each['verdict']['text']} |" for each in verdicts]
 
 
 def short_section(rows: Sequence[str], run: str, tally: Tally) -> str:
     """Return the section of a run of all studies in short form. `run`: time, duration and machine."""
     begin, end = _markers(SHORT_FORMS)
-    table = ["| study | comparison | verdict |", "|---|---|---|", *rows]
+    table = ["| study | verdict |", "|---|---|", *rows]
     return begin + "\n\n".join(["## All in short form", run, f"{tally}.", "\n".join(table)]) + f"\n{end}"
 
 
@@ -150,8 +151,12 @@ def _compared(one: Mapping[str, Any]) -> str:
 
 def _verdicts(folder: Path) -> list[dict[str, Any]]:
     """Return the verdicts on the planned comparisons of a study's result."""
-    verdicts = json.loads((folder / "result.json").read_text())["verdicts"]
-    return [verdict for verdict in verdicts if not verdict["control"]]
+    return [verdict for verdict in _all_verdicts(folder) if not verdict["control"]]
+
+
+def _all_verdicts(folder: Path) -> list[dict[str, Any]]:
+    verdicts: list[dict[str, Any]] = json.loads((folder / "result.json").read_text())["verdicts"]
+    return verdicts
 
 
 def run_words(form: str, cpus: str, seconds: float) -> str:

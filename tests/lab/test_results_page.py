@@ -30,7 +30,11 @@ def write_study(folder: Path, *verdicts: tuple[str, bool, str | None]) -> Path:
     folder.mkdir(exist_ok=True)
     (folder / "result.md").write_text(RESULT)
     entries = [
-        {"verdict": {"outcome": outcome, "text": "rate +8%"}, "control": control, "contradiction": contradiction}
+        {
+            "verdict": {"outcome": outcome, "text": f"b{number}: {outcome}"},
+            "control": control,
+            "contradiction": contradiction,
+        }
         | {"first": "a", "other": f"b{number}", "level": 8, "pass_name": "warm"}
         for number, (outcome, control, contradiction) in enumerate(verdicts)
     ]
@@ -98,9 +102,9 @@ def test_results_disagree_if_only_one_is_better_or_worse(tmp_path: Path) -> None
 
 
 def test_short_forms_are_one_section(tmp_path: Path) -> None:
-    folder = write_study(tmp_path / "atime", ("equivalent", True, None), ("better", False, None))
+    folder = write_study(tmp_path / "atime", ("better", False, None), ("equivalent", True, None))
     rows = results_page.short_rows("atime", folder)
-    assert rows == ["| [`atime`](#atime) | b1 vs a at 8 warm | rate +8% |"]
+    assert rows == ["| `atime` | b1: equivalent |", "| `atime` | b0: better |"], "the A/A control is first"
     page = tmp_path / "README.md"
     page.write_text("# Studies\n")
     for run in ("first day", "second day"):
@@ -110,4 +114,4 @@ def test_short_forms_are_one_section(tmp_path: Path) -> None:
     text = page.read_text()
     assert "first day" not in text
     assert "## All in short form\n\nsecond day\n\n1 of 1 comparisons conclusive (1 better)" in text
-    assert "|---|---|---|\n| [`atime`](#atime) | b1 vs a at 8 warm | rate +8% |\n<!-- end of short forms -->" in text
+    assert "|---|---|\n| `atime` | b1: equivalent |\n| `atime` | b0: better |\n<!-- end of short forms -->" in text
