@@ -54,7 +54,8 @@ async def check_every_kill(
             pass
         else:
             break
-        await until(rolled_back)
+        # Its own commands, such as the restart of a container, take long on a busy machine.
+        await until(rolled_back, 180)
         if state() != before:
             # The confirmation arrived and only its response was lost.
             newest = (await tuner.history(shell, "web1"))[0]

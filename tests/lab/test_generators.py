@@ -51,7 +51,7 @@ def run(lab: Lab, file: Path, *options: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "cockpit", "run", "--trust", str(file), "--no-tui", "--json", "--no-record"]
     command += ["--ssh-config", str(lab.ssh_config), *options]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd=REPOSITORY)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stderr + done.stdout
     result: dict[str, Any] = json.loads(done.stdout)
     return result
 
