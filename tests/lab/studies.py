@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.lab import quotas, results_page
+from tests.lab import results_page
 from tests.lab.hosts import NAMES
 from tests.lab.keeper import REPOSITORY
 from tests.lab.lab import Lab
@@ -40,6 +40,7 @@ STUDIES = (
 # Exit codes of a complete study: stable, unstable.
 ENDED = (0, 4)
 LEAST_CONCLUSIVE = 0.9
+SHARE = 0.4  # of CPU 0 for each host: at most two hosts of a study are busy at the same time
 
 
 def run(lab: Lab, name: str, form: str, folder: Path) -> int:
@@ -82,7 +83,7 @@ def main() -> int:
     counted, failed, began = results_page.Tally(Counter(), 0), [], time.monotonic()
     disagreed: list[str] = []
     rows: list[str] = []
-    with folder_for(options.keep) as directory, Lab.start(*NAMES, share=quotas.SHARE) as lab:
+    with folder_for(options.keep) as directory, Lab.start(*NAMES, share=SHARE) as lab:
         print(f"lab: {lab.cpus}", file=sys.stderr)
         for name in options.name or STUDIES:
             folder, begun = directory / name, time.monotonic()

@@ -1,12 +1,16 @@
-"""Two shipped studies on a lab, in less than a minute each: their main effects are measured."""
+"""Shipped studies on a lab: the main effects of two, in less than a minute each, and an action."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.lab import web1
 from tests.lab.cpus import on_generator_cpu
@@ -15,6 +19,7 @@ from tests.lab.lab import Host, Lab
 from tests.lab.services import PREFORK_CONF
 
 TIMEOUT = 300.0  # s; far longer than a study takes
+RESTART_MEMORY = tomllib.loads((REPOSITORY / "profiles/restart-memory.toml").read_text())
 
 
 def study(lab: Lab, folder: Path, name: str, short: str) -> dict[str, Any]:
@@ -57,3 +62,25 @@ def test_atime_study_shows_access_time(lab: Lab, fresh_web1: Host, tmp_path: Pat
     assert updated["strictatime"] and not updated["noatime"]
     assert [verdict["other"] for verdict in result["verdicts"]] == ["A/A control", "noatime"]
     assert fresh_web1.run(rows).stdout == before
+
+
+@pytest.fixture
+def steady_web1(fresh_web1: Host) -> Iterator[Host]:
+    """web1 with the constant number of workers of the profile restart-memory."""
+    workers = next(knob for knob in RESTART_MEMORY["knob"] if knob["name"] == "workers")
+    as_configured, steady = (
+        next(option["set"] for option in workers["option"] if option["name"] == name)
+        for name in ("as-configured", "steady")
+    )
+    fresh_web1.run(f"{steady}\n{workers['reload']}")
+    yield fresh_web1
+    fresh_web1.run(as_configured)
+
+
+@pytest.mark.parametrize("action", RESTART_MEMORY["action"], ids=lambda action: action["name"])
+def test_restart_ends_with_new_workers_only(steady_web1: Host, action: dict[str, Any]) -> None:
+    pids = "pgrep -u www-data -x apache2"
+    before = steady_web1.run(f"until [ $({pids} -c) -ge 20 ]; do sleep 0.1; done; {pids}").stdout.split()
+    steady_web1.run(action["command"])
+    after = steady_web1.run(pids).stdout.split()
+    assert len(before) >= 20 and len(after) >= 20 and not set(before) & set(after)
