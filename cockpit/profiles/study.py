@@ -177,9 +177,18 @@ def _check(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None:
     check_unique("study.passes.name", [one.name for one in study.passes])
     check_unique("study.observe.name", [one.name for one in study.observations])
     _check_names(study, knobs, file)
+    _check_compared(study)
     for variant in study.variants:
         _check_load(study, variant)
     _check_plans(study.plan, study)
+
+
+def _check_compared(study: Study) -> None:
+    """Raise Invalid for variants that would never run: a study with comparisons runs only the compared variants."""
+    compared = set(itertools.chain(*study.compare))
+    left = [variant.name for variant in study.variants[1:] if not variant.control and variant.name not in compared]
+    if study.compare and left:
+        raise Invalid("study.compare", f"has no pair with {', '.join(left)}, which would never run; add one")
 
 
 def _check_load(study: Study, variant: Variant) -> None:

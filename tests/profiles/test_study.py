@@ -196,6 +196,10 @@ def test_a_grid() -> None:
             '[study]\ncompare = [["a", "z"]]\n' + VARIANTS,
             "study.compare: found 'z'; allowed: variants of this file (a, b)",
         ),
+        (
+            '[study]\ncompare = [["a", "b"]]\n' + VARIANTS + '[[study.variant]]\nname = "c"\n',
+            "study.compare: has no pair with c, which would never run; add one",
+        ),
         ('[study]\nwatch = ["web9.cpu.idle"]', "study.watch: found 'web9.cpu.idle'; allowed: metrics as in thresholds"),
         ('[study]\nwatch = ["speed"]', "study.watch: found 'speed'"),
         (
