@@ -70,8 +70,7 @@ JAVA_OPTS = """\
 JAVA_OPTS="-server -Xms128m -Xmx128m -Djava.awt.headless=true -Djava.security.egd=file:/dev/urandom"
 """
 
-# Debian's package has only a systemd unit. The start returns when Tomcat accepts requests; the shop creates its tables
-# before its first one.
+# Debian's package has only a systemd unit. The start returns when the shop accepts requests.
 INIT = """\
 #!/bin/sh
 ### BEGIN INIT INFO

@@ -1,5 +1,7 @@
 package shop;
 
+import jakarta.servlet.ServletContextEvent;
+import jakarta.servlet.ServletContextListener;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
@@ -8,24 +10,26 @@ import javax.naming.InitialContext;
 import javax.naming.NamingException;
 import javax.sql.DataSource;
 
-/** The shop's tables, created with the same rows before the first request after each start of the application. */
-final class Database {
+/** The shop's tables, created with the same rows at every start of the application. */
+public class Database implements ServletContextListener {
     static final int CUSTOMERS = 200;
     static final int ARTICLES = 100;
     static final int SALES = 5000;
 
-    private Database() {}
+    static DataSource source() throws NamingException {
+        return (DataSource) new InitialContext().lookup("java:comp/env/jdbc/shop");
+    }
 
-    /** Create the tables; return the pool of connections to them. */
-    static DataSource create() throws NamingException, SQLException {
-        DataSource source = (DataSource) new InitialContext().lookup("java:comp/env/jdbc/shop");
-        try (Connection connection = source.getConnection()) {
+    @Override
+    public void contextInitialized(ServletContextEvent event) {
+        try (Connection connection = source().getConnection()) {
             makeTables(connection);
             fillCustomers(connection);
             fillArticles(connection);
             fillSales(connection);
+        } catch (NamingException | SQLException error) {
+            throw new IllegalStateException("the shop's tables cannot be made", error);
         }
-        return source;
     }
 
     private static void makeTables(Connection connection) throws SQLException {

@@ -21,9 +21,9 @@ public class QuoteService extends HttpServlet {
     @Override
     public void init() throws ServletException {
         try {
-            source = Database.create();
-        } catch (NamingException | SQLException error) {
-            throw new ServletException("the shop's tables cannot be created", error);
+            source = Database.source();
+        } catch (NamingException error) {
+            throw new ServletException("the shop's database is not configured", error);
         }
     }
 
