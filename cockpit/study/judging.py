@@ -258,18 +258,29 @@ def _checked(one: StudyVerdict | None, control: StudyVerdict | None) -> StudyVer
         return one
     if control.verdict.outcome is Outcome.INVALID:
         return one
-    if control.verdict.outcome in DIFFERENT:
-        return replace(one, contradiction=Contradiction.CONTROL_DIFFERS)
     found = next((effect for effect in one.verdict.effects if effect.outcome is one.verdict.outcome), None)
     same = control.verdict.effect(found.name) if found else None
-    if one.verdict.outcome in DIFFERENT and found and same and _size(found) < _size(same):
+    differs = one.verdict.outcome in DIFFERENT
+    if control.verdict.outcome in DIFFERENT and not (differs and found and same and _exceeds(found, same)):
+        return replace(one, contradiction=Contradiction.CONTROL_DIFFERS)
+    if differs and found and same and _size(found) < _size(same):
         return replace(one, contradiction=Contradiction.SMALLER_THAN_CONTROL)
     return one
 
 
-def _size(effect: Effect) -> float:
-    """Return the absolute size of a change, log scale if it is relative; 0 if unknown."""
-    change = effect.change or 0.0
+def _exceeds(effect: Effect, control: Effect) -> bool:
+    """Return whether the smallest change in the interval of an effect is larger than the largest in the control's."""
+    ends = [end for end in (effect.low, effect.high) if end is not None]
+    if not ends or control.low is None or control.high is None:
+        return False
+    smallest = min(_size(effect, end) for end in ends)
+    return smallest > max(_size(control, control.low), _size(control, control.high))
+
+
+def _size(effect: Effect, end: float | None = None) -> float:
+    """Return the absolute size of an effect's change, or of an `end` of its interval, log scale if it is relative;
+    0 if unknown."""
+    change = (effect.change if end is None else end) or 0.0
     return abs(math.log1p(max(change, -0.999999))) if effect.relative else abs(change)
 
 

@@ -28,6 +28,9 @@ UNTUNED_PREFORK = """\
 </IfModule>
 """
 
+# Debian's init script waits for a stop and a start in steps of 1 s. Steps of 0.1 s make a restart a second shorter.
+SHORT_STEPS = """sed -i -e 's/sleep 1$/sleep 0.1/' -e 's/"20"/"200"/' -e "s/'60'/'600'/" /etc/init.d/apache2"""
+
 # Connects Apache to the Tomcat of app1, over AJP.
 JK_FILES = (
     File(
@@ -72,6 +75,7 @@ def apache(
             f"cd /etc/apache2/mods-enabled && for module in {enabled}; do for part in load conf; do"
             " [ ! -e ../mods-available/$module.$part ] || ln -s ../mods-available/$module.$part .; done; done",
             "install -d -o root -g adm -m 750 /var/log/apache2",
+            SHORT_STEPS,
         ),
         # Wait for the PID file: it appears after the port is open, and reload and stop need it.
         start=f"apachectl start && until [ -s {PID_FILE} ]; do pgrep -x apache2 >/dev/null || exit 1; sleep 0.02; done",
