@@ -121,7 +121,7 @@ def rounds_needed(study: Study, verdict: Verdict) -> int | None:
     effect = verdict.headline
     if verdict.outcome is not Outcome.INCONCLUSIVE or effect is None or not effect.relative or not effect.detectable:
         return None
-    size = _size(effect)
+    size = _size(effect, effect.change)
     distance = max(size, math.log1p(effect.margin) - size)
     basis = study.rounds if verdict.design is Design.ROUNDS else min(verdict.values)
     return max(FIRST_TEST, math.ceil(basis * (math.log1p(effect.detectable) / distance) ** 2)) if distance else None
@@ -263,7 +263,7 @@ def _checked(one: StudyVerdict | None, control: StudyVerdict | None) -> StudyVer
     differs = one.verdict.outcome in DIFFERENT
     if control.verdict.outcome in DIFFERENT and not (differs and found and same and _exceeds(found, same)):
         return replace(one, contradiction=Contradiction.CONTROL_DIFFERS)
-    if differs and found and same and _size(found) < _size(same):
+    if differs and found and same and _size(found, found.change) < _size(same, same.change):
         return replace(one, contradiction=Contradiction.SMALLER_THAN_CONTROL)
     return one
 
@@ -277,10 +277,9 @@ def _exceeds(effect: Effect, control: Effect) -> bool:
     return smallest > max(_size(control, control.low), _size(control, control.high))
 
 
-def _size(effect: Effect, end: float | None = None) -> float:
-    """Return the absolute size of an effect's change, or of an `end` of its interval, log scale if it is relative;
-    0 if unknown."""
-    change = (effect.change if end is None else end) or 0.0
+def _size(effect: Effect, change: float | None) -> float:
+    """Return the absolute size of a change of an effect's metric, log scale if it is relative; 0 if unknown."""
+    change = change or 0.0
     return abs(math.log1p(max(change, -0.999999))) if effect.relative else abs(change)
 
 
