@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from cockpit.model.errors import EXIT_INTERRUPTED
 from tests.lab import results_page
 from tests.lab.hosts import NAMES
 from tests.lab.keeper import REPOSITORY
@@ -44,11 +45,19 @@ SHARE = 0.4  # of CPU 0 for each host: at most two hosts of a study are busy at 
 
 
 def run(lab: Lab, name: str, form: str, folder: Path) -> int:
-    """Run a study into a folder; return its exit code. Progress goes to stderr."""
+    """Run a study into a folder; return its exit code. Progress goes to stderr.
+
+    On Ctrl-C the study, which got the signal too, first restores its hosts.
+    """
     profile = str(results_page.PROFILES / f"{name}.toml")
     command = [sys.executable, "-m", "cockpit", "study", profile, f"--{form}", "--fresh", "--no-tui"]
     command += ["--ssh-config", str(lab.ssh_config), "-o", str(folder)]
-    return subprocess.run(lab.as_generator(command), stdin=subprocess.DEVNULL, cwd=REPOSITORY).returncode
+    with subprocess.Popen(lab.as_generator(command), stdin=subprocess.DEVNULL, cwd=REPOSITORY) as study:
+        while True:
+            try:
+                return study.wait()
+            except KeyboardInterrupt:
+                print("interrupted: waiting until the hosts are restored", file=sys.stderr)
 
 
 @contextmanager
@@ -87,7 +96,10 @@ def main() -> int:
         print(f"lab: {lab.cpus}", file=sys.stderr)
         for name in options.name or STUDIES:
             folder, begun = directory / name, time.monotonic()
-            if run(lab, name, options.form, folder) not in ENDED:
+            code = run(lab, name, options.form, folder)
+            if code == EXIT_INTERRUPTED:
+                return code
+            if code not in ENDED:
                 failed.append(name)
                 continue
             description = results_page.run_words(options.form, lab.cpus, time.monotonic() - begun)
