@@ -55,7 +55,7 @@ async def check_every_kill(
         else:
             break
         # Its own commands, such as the restart of a container, take long on a busy machine.
-        await until(rolled_back, 180)
+        await until(rolled_back, 600)
         if state() != before:
             # The confirmation arrived and only its response was lost.
             newest = (await tuner.history(shell, "web1"))[0]

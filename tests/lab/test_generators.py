@@ -31,6 +31,7 @@ url = "http://{address}/hello.html"
 [load]
 rate = 400
 requests = 2000
+timeout = "60s"
 """
 
 
@@ -58,7 +59,7 @@ def run(lab: Lab, file: Path, *options: str) -> dict[str, Any]:
 
 def test_four_generators_send_an_exact_open_load(generators: Lab, tmp_path: Path) -> None:
     result = run(generators, profile(generators, tmp_path))
-    assert (result["completed"], result["failed"], result["unsent"]) == (2000, 0, 0)
+    assert (result["completed"], result["failed"], result["unsent"]) == (2000, 0, 0), result["errors"]
     # 2000 arrivals at 400/s: the last is due after 4.9975 s; response times count from the due time.
     assert 4.9 < result["duration"] < 5.1 + result["response"]["max"]
     assert result["generator"]["workers"] == len(GENERATORS)
