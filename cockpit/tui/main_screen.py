@@ -96,7 +96,7 @@ class MainScreen(ViewKeys):
     MainScreen.-no-hosts #right { display: none; }
     MainScreen.-narrow #right { display: none; }
     MainScreen.-narrow HostLines { display: block; }
-    MainScreen.-narrow Throughput { height: 5fr; }
+    MainScreen.-narrow Throughput { height: 5fr; min-height: 6; }
     MainScreen.-narrow Latency { height: 4fr; }
     MainScreen.-narrow Runs { height: 4fr; }
     MainScreen.-narrow.-crowded Latency { display: none; }

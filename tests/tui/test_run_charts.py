@@ -70,6 +70,13 @@ def test_failures_are_stacked_and_stalled_seconds_are_zero() -> None:
     assert sum(line.count("x") for line in plot) == 8 * len(plot) // 2, text
 
 
+@pytest.mark.parametrize("height", [5, 6, 7])
+def test_chart_with_little_room_still_shows_rate(height: int) -> None:
+    lines = chart([*started(), *(second(at) for at in range(5))], height=height)
+    assert len(lines) <= height
+    assert [line for line in lines if "⣿" in line], lines
+
+
 def test_few_failures_are_marked_on_top() -> None:
     events = [*started(), *(second(at, 990, statuses={200: 990}, errors={"reset": 10}) for at in range(4))]
     plot = [line for line in chart(events)[1:] if "│" in line or "┤" in line]

@@ -63,9 +63,9 @@ class Throughput(Chart):
             return [rule((("throughput", "strong"),), (), width), *empty]
         columns = columns_of(context, window)
         title = _title(context, columns, window, width)
-        # An even number of lines, so that the label of half the maximum is exact.
-        plot = (height - 4 - (height >= _ROOMY)) // 2 * 2
-        if plot < 2:
+        # An even number of lines, so that the label of half the maximum is exact; only one if there is no more room.
+        plot = (height - 4 - (height >= _ROOMY)) // 2 * 2 or height - 4
+        if plot < 1:
             return [title]
         most = max((max(column.most, column.ended_rate) for column in columns if column), default=0.0)
         limits = [(result, result.limit or 0.0) for result in context.thresholds if is_rate_line(result)]
