@@ -62,7 +62,7 @@ def test_four_generators_send_an_exact_open_load(generators: Lab, tmp_path: Path
     assert (result["completed"], result["failed"], result["unsent"]) == (2000, 0, 0), result["errors"]
     # 2000 arrivals at 400/s: the last is due after 4.9975 s; response times count from the due time.
     assert 4.9 < result["duration"] < 5.1 + result["response"]["max"]
-    assert result["generator"]["workers"] == len(GENERATORS)
+    assert result["generator"]["workers"] == len(GENERATORS), result["warnings"]
 
 
 async def test_load_of_lost_generator_moves_to_others(generators: Lab) -> None:
