@@ -3,12 +3,10 @@ SHELL := /bin/sh
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-# LAB=0 leaves the real servers out of `make test`.
-export LAB ?= 1
 # Modules are compiled once, as where cockpit is installed, and not by every process that a test or a bench starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-busy check lab lab-down studies bench statistics tutorial screenshots clean
+.PHONY: help setup demo test test-lab test-busy check fuzz mutants lab lab-down studies bench statistics tutorial screenshots clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,14 +24,27 @@ $(BIN)/cockpit: pyproject.toml
 demo: setup ## open the cockpit on an embedded web server and SSH host
 	@$(BIN)/cockpit demo
 
-test: setup ## set up, check and run all tests; as root on Debian installs the lab's servers first (not with LAB=0)
-	@$(BIN)/python -m tests.parts
+test: setup ## set up, check, and run all tests that need neither root nor packages of the system
+	@$(BIN)/python -m tests.parts test
 
-test-busy: setup ## run `make test` three times while every CPU is busy (ROUNDS=1 for once)
+test-lab: setup ## run the tests on real servers: as root on Debian; asks before it installs packages (YES=1 answers yes)
+	@sh tests/lab/install
+	@$(BIN)/python -m tests.parts lab
+	@sh tests/lab/install list
+
+test-busy: setup ## run both suites three times while every CPU is busy (ROUNDS=1 for once)
+	@sh tests/lab/install
 	@$(BIN)/python -m tests.busy $(ROUNDS)
 
 check: setup ## lint, types and import contracts
 	@$(BIN)/python -m tests.parts check
+
+fuzz: setup ## feed parsers, recordings and streams far more hostile input than `make test` does
+	@COCKPIT_EXAMPLES=1000 COCKPIT_FUZZ_SEEDS=50 COCKPIT_FUZZ_FILES=1000 \
+		$(BIN)/python -m pytest tests/hostile tests/servers tests/imports tests/profiles tests/model -m "not lab"
+
+mutants: setup ## change COUNT=300 random places of a copy in COPY=/tmp/copy, and count the changes that the tests notice
+	@$(BIN)/python -m tests.mutants $(COPY) $(COUNT)
 
 lab: setup ## bring the lab up to play with; prints the profile and options to use
 	@sh tests/lab/install

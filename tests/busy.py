@@ -1,4 +1,4 @@
-"""`python -m tests.busy [ROUNDS]`: run all parts of `make test` several times while every CPU is busy.
+"""`python -m tests.busy [ROUNDS]`: run `make test` and `make test-lab` several times while every CPU is busy.
 
 One process per CPU computes without a pause. The rounds fail if any test fails in any of them.
 """
@@ -9,35 +9,35 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 ROUNDS = 3
-PARTS = (sys.executable, "-m", "tests.parts")
+SUITES = tuple((sys.executable, "-m", "tests.parts", suite) for suite in ("test", "lab"))
 # Ends when its parent has ended, for any reason.
 _HOG = "import os, sys\nwhile os.getppid() == int(sys.argv[1]):\n    sum(range(100_000))"
 _FAILURE = re.compile(r"^(FAILED|ERROR) ")
 
 
 @contextmanager
-def busy_cpus() -> Iterator[list[int]]:
-    """Keep every CPU busy until the end of the block; yield the PIDs of the processes."""
-    hogs = [subprocess.Popen([sys.executable, "-ISc", _HOG, str(os.getpid())]) for _ in os.sched_getaffinity(0)]
+def busy_cpus() -> Iterator[None]:
+    """Keep every CPU busy until the end of the block."""
+    cpus = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)
+    hogs = [subprocess.Popen([sys.executable, "-ISc", _HOG, str(os.getpid())]) for _ in cpus]
     try:
-        yield [hog.pid for hog in hogs]
+        yield
     finally:
         for hog in hogs:
             hog.kill()
             hog.wait()
 
 
-def run(command: tuple[str, ...], rounds: int) -> int:
-    """Run the command `rounds` times on busy CPUs; return 1 if any round failed."""
+def run(commands: Sequence[tuple[str, ...]], rounds: int) -> int:
+    """Run the commands `rounds` times on busy CPUs; return 1 if any of them failed."""
     failures: list[str] = []
-    with busy_cpus() as pids:
-        print(f"busy: processes {' '.join(map(str, pids))} keep every CPU busy", flush=True)
+    with busy_cpus():
         for number in range(1, rounds + 1):
-            failures += [f"round {number}: {line}" for line in _failures(command)]
+            failures += [f"round {number}: {line}" for command in commands for line in _failures(command)]
     print(f"busy: {rounds} rounds, {len(failures)} failures", *failures, sep="\n  ", flush=True)
     return int(bool(failures))
 
@@ -61,6 +61,6 @@ def _failures(command: tuple[str, ...]) -> list[str]:
 
 if __name__ == "__main__":
     try:
-        sys.exit(run(PARTS, int(sys.argv[1]) if sys.argv[1:] else ROUNDS))
+        sys.exit(run(SUITES, int(sys.argv[1]) if sys.argv[1:] else ROUNDS))
     except KeyboardInterrupt:
         sys.exit(130)

@@ -27,6 +27,8 @@ FORKS.set_forkserver_preload(
         "cockpit.hosts.ssh",
         "cockpit.load.pool",
         "cockpit.load.worker",
+        "cockpit.tui.app",
+        "cockpit.tui.start.screen",
     ]
 )
 

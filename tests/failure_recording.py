@@ -11,12 +11,36 @@ import sys
 from asyncio.subprocess import PIPE
 from pathlib import Path
 
-from tests.tui.test_failing_target import SERVER
-
 TARGET = Path(__file__).parent / "recordings" / "failures.cockpit"
 # Duration (s) of the run, and signals to the server with their times (s).
 SECONDS = 40
 SIGNALS = ((12, signal.SIGSTOP), (17, signal.SIGCONT), (26, signal.SIGUSR1), (34, signal.SIGKILL))
+
+# Responds with 200 after 2 ms, and with 503 after SIGUSR1.
+SERVER = """
+import asyncio, signal
+
+async def main():
+    lines = [b"HTTP/1.1 200 OK"]
+    asyncio.get_running_loop().add_signal_handler(
+        signal.SIGUSR1, lambda: lines.__setitem__(0, b"HTTP/1.1 503 Service Unavailable")
+    )
+
+    async def serve(reader, writer):
+        try:
+            while True:
+                await reader.readuntil(b"\\r\\n\\r\\n")
+                await asyncio.sleep(0.002)
+                writer.write(lines[0] + b"\\r\\nContent-Length: 2\\r\\n\\r\\nok")
+        except (EOFError, ConnectionError):
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+asyncio.run(main())
+"""
 
 
 async def main() -> int:

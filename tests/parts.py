@@ -1,4 +1,4 @@
-"""`python -m tests.parts [check]`: run the parts of `make test`, or those of `make check`.
+"""`python -m tests.parts check|test|lab`: run the parts of `make check`, `make test` or `make test-lab`.
 
 Every part runs, even if an earlier part failed; the parts of a stage run in parallel. A table at the end shows result
 and duration (s) of each part. The exit code is 1 if any part failed, 130 if the parts were interrupted.
@@ -6,9 +6,6 @@ and duration (s) of each part. The exit code is 1 if any part failed, 130 if the
 
 from __future__ import annotations
 
-import json
-import os
-import re
 import signal
 import subprocess
 import sys
@@ -20,39 +17,33 @@ from pathlib import Path
 from typing import NamedTuple
 
 BIN = Path(sys.executable).parent
-PYTEST = (sys.executable, "-m", "pytest")
-# Folders with tests that need the machine to themselves.
-ALONE = ("tests/lab",)
-# Tests wait for servers and processes more than half of the time, so six at a time keep two CPUs busy.
-SIDE_BY_SIDE = ("--numprocesses", "6", "--dist", "loadgroup", "--no-loadscope-reorder")
+PYTEST = (sys.executable, "-m", "pytest", "-p", "tests.durations")
+# Tests wait for servers and processes for a part of the time: more processes than CPUs keep two CPUs busy.
+SIDE_BY_SIDE = ("--dist", "loadgroup", "--numprocesses")
 INTERRUPTED = 130
 
 
 class Part(NamedTuple):
-    """A command that must succeed. `live`: it prints directly, also if other parts run beside it. `again`: the command
-    that runs its few failed tests, which are appended, once more."""
+    """A command that must succeed. `live`: it prints directly, also if other parts run beside it."""
 
     name: str
     command: tuple[str, ...]
     live: bool = False
-    again: tuple[str, ...] = ()
 
 
-TYPES = Part("types", (f"{BIN}/mypy",))
-# Collection also compiles all tests once, for all processes that run them.
 CHECKS = (
     Part("lint", (f"{BIN}/ruff", "check", ".")),
     Part("format", (f"{BIN}/ruff", "format", "--check", ".")),
     Part("imports", (f"{BIN}/lint-imports", "--no-logo")),
-    Part("collect", (*PYTEST, "--collect-only", "-qq")),
+    Part("types", (f"{BIN}/mypy",)),
 )
-INSTALL = Part("lab packages", ("sh", "tests/lab/install"), live=True)
-# Failed tests run once more without others beside them, if they are few: a test that fails twice fails the part.
-AGAIN = (*PYTEST, "-m", "not alone")
-FEW = 20
-LAST_FAILED = Path(".pytest_cache/v/cache/lastfailed")
-TESTS = Part("tests", (*PYTEST, "-m", "not alone", *SIDE_BY_SIDE), live=True, again=AGAIN)
-TESTS_ALONE = Part("tests alone", (*PYTEST, "-m", "alone", *ALONE), live=True)
+TESTS = Part("tests", (*PYTEST, "-m", "not lab", *SIDE_BY_SIDE, "4"), live=True)
+LAB = Part("lab", (*PYTEST, "-m", "lab", *SIDE_BY_SIDE, "6"), live=True)
+STAGES: dict[str, tuple[tuple[Part, ...], ...]] = {
+    "check": (CHECKS,),
+    "test": ((*CHECKS, TESTS),),
+    "lab": ((LAB,),),
+}
 
 
 def run(*stages: Sequence[Part]) -> int:
@@ -62,22 +53,13 @@ def run(*stages: Sequence[Part]) -> int:
     for parts in stages:
         began = time.monotonic()
         for part, code in zip(parts, _exit_codes(parts), strict=True):
-            rows.append(f"{part.name:14} {_result(code):12} {time.monotonic() - began:5.0f} s")
-            if code == 1 and part.again and 0 < len(failed := _failed_tests()) <= FEW:
-                code = subprocess.run((*part.again, *failed)).returncode
-                rows += [f"{'once more':14} {_result(code):12} {time.monotonic() - began:5.0f} s", *failed]
+            result = {0: "passed", INTERRUPTED: "interrupted"}.get(code, "FAILED")
+            rows.append(f"{part.name:14} {result:12} {time.monotonic() - began:5.0f} s")
             codes.append(code)
         if INTERRUPTED in codes:
             break
     print("\n" + "\n".join(rows), flush=True)
     return INTERRUPTED if INTERRUPTED in codes else int(any(codes))
-
-
-def _failed_tests() -> list[str]:
-    """Return the tests and files that failed in the last run of pytest, without the `@GROUP` that xdist appends to
-    tests."""
-    names = json.loads(LAST_FAILED.read_text()) if LAST_FAILED.exists() else ()
-    return sorted(re.sub(r"@[^@\]]*$", "", name) for name in names)
 
 
 def _exit_codes(parts: Sequence[Part]) -> Iterator[int]:
@@ -105,16 +87,5 @@ def _exit_codes(parts: Sequence[Part]) -> Iterator[int]:
             yield INTERRUPTED if interrupted else process.returncode
 
 
-def _result(code: int) -> str:
-    return {0: "passed", INTERRUPTED: "interrupted"}.get(code, "FAILED")
-
-
-def main(names: list[str]) -> int:
-    if names == ["check"]:
-        return run((*CHECKS, TYPES))
-    lab = () if os.environ.get("LAB") == "0" else (INSTALL,)
-    return run((*CHECKS, *lab), (TESTS, TYPES), (TESTS_ALONE,))
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run(*STAGES[sys.argv[1]]))

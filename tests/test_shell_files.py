@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import cockpit
+from tests.waiting import programs
 
 ROOT = Path(cockpit.__file__).parent
 SHELL = sorted(ROOT.rglob("*.sh"))
@@ -24,63 +24,45 @@ IGNORED = (
 )
 # Warnings of gawk about valid programs.
 HARMLESS = ("shadows global variable", "NUL characters", "is empty")
-SETTINGS = dict.fromkeys(
-    (
-        *("patterns", "regex", "port", "nuls", "line_bytes", "round", "slow_round", "most_shares", "queue_round"),
-        *("readable", "groups", "ports", "sockets"),
-    ),
-    "1",
+SETTINGS = (
+    *("patterns", "regex", "port", "nuls", "line_bytes", "round", "slow_round", "most_shares", "queue_round"),
+    *("readable", "groups", "ports", "sockets"),
 )
-SHELLS = (("dash",), ("bash", "--posix"), ("busybox", "sh"), ("mksh",))
-AWKS = (("gawk", "--lint"), ("mawk",), ("busybox", "awk"))
+SHELLS = programs("sh", "bash --posix", "dash", "busybox sh", "mksh")
+AWKS = programs("awk", "gawk --lint", "mawk", "busybox awk")
 
 
 def names(files: list[Path]) -> list[str]:
     return [str(file.relative_to(ROOT)) for file in files]
 
 
-def program_path(program: str) -> str:
-    """Return the path of a program, first beside this Python; empty if it is missing."""
-    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    return shutil.which(program, path=path) or ""
-
-
 @pytest.mark.parametrize("file", SHELL, ids=names(SHELL))
 def test_shellcheck_reports_nothing(file: Path) -> None:
-    checked = subprocess.run(
-        (program_path("shellcheck"), "--shell=sh", f"--exclude={','.join(IGNORED)}", file),
-        capture_output=True,
-        text=True,
-    )
+    shellcheck = Path(sys.executable).with_name("shellcheck")
+    command = (shellcheck, "--shell=sh", f"--exclude={','.join(IGNORED)}", file)
+    checked = subprocess.run(command, capture_output=True, text=True)
     assert checked.returncode == 0, checked.stdout
 
 
-@pytest.mark.parametrize("shell", [shell for shell in SHELLS if program_path(shell[0])], ids=" ".join)
-def test_shells_parse_scripts(shell: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("shell", SHELLS)
+def test_shells_parse_scripts(shell: str) -> None:
     for file in SHELL:
-        read = subprocess.run((*shell, "-n", file), capture_output=True, text=True)
+        read = subprocess.run((*shell.split(), "-n", file), capture_output=True, text=True)
         assert (read.returncode, read.stderr) == (0, ""), file
 
 
-@pytest.mark.parametrize("awk", [awk for awk in AWKS if program_path(awk[0])], ids=" ".join)
-def test_awks_parse_programs(awk: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("awk", AWKS)
+def test_awks_parse_programs(awk: str) -> None:
+    settings = [f"{name}=1" for name in SETTINGS]
     for file in AWK:
-        read = subprocess.run(
-            (*awk, "-f", file),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            cwd="/proc",
-            env={**os.environ, **SETTINGS},
-        )
+        command = ("env", *settings, *awk.split(), "-f", file)
+        read = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd="/proc")
         warnings = [line for line in read.stderr.splitlines() if not any(text in line for text in HARMLESS)]
         assert (read.returncode, warnings) == (0, []), file
 
 
 def test_data_files_are_package_data() -> None:
     """A clone has all files; a wheel contains only package data."""
-    import tomllib
-
     settings = tomllib.loads((ROOT.parent / "pyproject.toml").read_text())
     data = settings["tool"]["setuptools"]["package-data"]
     packaged = {file for package, patterns in data.items() for each in patterns for file in _data(package, each)}

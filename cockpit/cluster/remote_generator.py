@@ -95,6 +95,9 @@ class RemoteGenerator:
 
     async def begin(self, workers: Sequence[RemoteWorker]) -> None:
         """Start the load workers there. Raises CockpitError."""
+        if self._sending is not None:
+            # A late command to a load worker of the last run would reach the new one with its number.
+            await asyncio.wait([self._sending])
         self.expect(workers)
         try:
             problem = await self.actor.begin([protocol.encode(worker.assignment) for worker in workers])

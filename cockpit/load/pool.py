@@ -163,8 +163,10 @@ class LoadRun:
         limits.check_concurrency(concurrency, workers, self._files)
 
     def _kill_stuck(self) -> None:
-        for worker in self._workers:
-            worker.kill()
+        # A generator may already have load workers of the next run, with the same numbers.
+        if self.running:
+            for worker in self._workers:
+                worker.kill()
 
     async def _supervise(self) -> None:
         await asyncio.gather(*(self._follow(worker) for worker in self._workers))

@@ -12,7 +12,6 @@ from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import run_result
-from cockpit.model.state import State
 
 MS = 1_000_000
 CLOSED = LoadPlan(url="http://a/", concurrency=20, duration=20.0)
@@ -50,30 +49,22 @@ def stalled(first: int, last: int, until: int, plan: LoadPlan = CLOSED) -> list[
     return events
 
 
-def after(events: list[AnyEvent]) -> State:
-    return fold_all(events)
-
-
 def test_stall_is_reported_after_half_a_second_until_it_ends() -> None:
-    assert stall(after(stalled(20, 22, 22))) is None, "too short to be reported"
-    found = stall(after(stalled(20, 25, 25)))
-    assert found is not None
+    assert stall(fold_all(stalled(20, 22, 22))) is None, "too short to be reported"
+    found = stall(fold_all(stalled(20, 25, 25)))
     assert (found.seconds, found.in_flight, found.oldest) == (0.5, 20, 0.5)
-    assert stall(after(stalled(20, 25, 30))) is None
-    assert stall(after([*stalled(20, 25, 25), RunEnded(t=2.6, run=1, reason="stopped")])) is None
-
-
-def test_slow_server_is_no_stall() -> None:
+    assert stall(fold_all(stalled(20, 25, 30))) is None
+    assert stall(fold_all([*stalled(20, 25, 25), RunEnded(t=2.6, run=1, reason="stopped")])) is None
     slow = [RunStarted(t=0.0, run=1, plan=CLOSED), *(tick(at, latency=2.0) for at in range(20)), silent(30, 20)]
-    assert stall(after(slow)) is None, "1.1 s of silence, while responses take 2 s"
-    assert stall(after([*slow, silent(65, 20)])) is not None
+    assert stall(fold_all(slow)) is None, "1.1 s of silence, while responses take 2 s"
+    assert stall(fold_all([*slow, silent(65, 20)])) is not None
 
 
 def test_responses_of_one_worker_rule_out_stall() -> None:
     plan = replace(CLOSED, workers=2)
     events = [RunStarted(t=0.0, run=1, plan=plan), tick(0), tick(0, worker=1)]
-    assert stall(after([*events, silent(20, 1), tick(20, worker=1)])) is None
-    both = after([*events, silent(20, 1), silent(20, 5, worker=1)])
+    assert stall(fold_all([*events, silent(20, 1), tick(20, worker=1)])) is None
+    both = fold_all([*events, silent(20, 1), silent(20, 5, worker=1)])
     found = stall(both)
     assert found is not None and found.seconds == 1.6 and found.in_flight == 40
     assert in_flight(both) == (40, 2.0)
@@ -81,7 +72,7 @@ def test_responses_of_one_worker_rule_out_stall() -> None:
 
 
 def test_stall_under_closed_load_warns_about_percentiles() -> None:
-    state = after(stalled(20, 90, 100))
+    state = fold_all(stalled(20, 90, 100))
     segment = state.segments[0]
     assert segment.counts.latency.percentile(99) < 0.02, "p99 hides the stall of 7 s"
     assert segment.counts.latency.max == 7.0
@@ -92,13 +83,10 @@ def test_stall_under_closed_load_warns_about_percentiles() -> None:
         [warning] = [each for each in found if each.kind is WarningKind.STALLED]
         assert warning.values["share"] == pytest.approx(0.7)
         assert warning.is_about("p99") and not warning.is_about("rate")
-
-
-def test_no_stall_warning_for_open_load_or_slow_server() -> None:
-    opened = after(stalled(20, 90, 100, LoadPlan(url="http://a/", rate=1000.0, duration=20.0)))
+    opened = fold_all(stalled(20, 90, 100, LoadPlan(url="http://a/", rate=1000.0, duration=20.0)))
     slow = [RunStarted(t=0.0, run=1, plan=CLOSED)]
     slow += [each for at in range(0, 100, 10) for each in (tick(at, 20, 1.0), silent(at + 9, at + 1))]  # type: ignore[misc]
-    for state in (opened, after(slow), after(stalled(20, 22, 100))):
+    for state in (opened, fold_all(slow), fold_all(stalled(20, 22, 100))):
         assert WarningKind.STALLED not in [each.kind for each in segment_warnings(state.segments[0])]
 
 
@@ -108,15 +96,13 @@ def failed(at: int, **values: object) -> Tick:
 
 def test_failures_have_kinds_share_and_start() -> None:
     good = [tick(at) for at in range(30)]
-    state = after([RunStarted(t=0.0, run=1, plan=CLOSED), *good, *(failed(at) for at in range(30, 50))])
+    state = fold_all([RunStarted(t=0.0, run=1, plan=CLOSED), *good, *(failed(at) for at in range(30, 50))])
     found = failures(state, state.segments[0])
-    assert found is not None
     assert found.kinds == (("refused", 800), ("closed early", 40))
     assert (found.failed, found.ended) == (840, 3840)
-    assert found.failing is not None
     assert (found.failing.since, found.failing.share, found.failing.down) == (3.0, 1.0, True)
     assert found.failing.rate == pytest.approx(420)
-    over = after([RunStarted(t=0.0, run=1, plan=CLOSED), *good, failed(30), *(tick(at) for at in range(31, 60))])
+    over = fold_all([RunStarted(t=0.0, run=1, plan=CLOSED), *good, failed(30), *(tick(at) for at in range(31, 60))])
     past = failures(over, over.segments[0])
     assert past is not None and past.failing is None and past.last == 3
 
@@ -124,22 +110,16 @@ def test_failures_have_kinds_share_and_start() -> None:
 def test_server_is_down_since_its_first_connection_error() -> None:
     bad = [replace(tick(at), statuses={503: 20, 200: 80}) for at in range(20, 55)]
     dead = [failed(at) for at in range(55, 75)]
-    state = after([RunStarted(t=0.0, run=1, plan=CLOSED), *(tick(at) for at in range(20)), *bad])
+    state = fold_all([RunStarted(t=0.0, run=1, plan=CLOSED), *(tick(at) for at in range(20)), *bad])
     found = failures(state, state.segments[0])
-    assert found is not None and found.failing is not None
     assert (found.failing.since, found.failing.down) == (2.0, False)
-    state = after([RunStarted(t=0.0, run=1, plan=CLOSED), *(tick(at) for at in range(20)), *bad, *dead])
+    state = fold_all([RunStarted(t=0.0, run=1, plan=CLOSED), *(tick(at) for at in range(20)), *bad, *dead])
     found = failures(state, state.segments[0])
-    assert found is not None and found.failing is not None
     assert (found.failing.since, found.failing.down) == (5.0, True)
-
-
-def test_error_statuses_are_failures_of_running_server() -> None:
     bad = [replace(tick(at), statuses={503: 60, 200: 40}) for at in range(20)]
-    state = after([RunStarted(t=0.0, run=1, plan=CLOSED), *bad])
+    state = fold_all([RunStarted(t=0.0, run=1, plan=CLOSED), *bad])
     found = failures(state, state.segments[0])
-    assert found is not None and found.kinds == (("503", 1200),)
-    assert found.failing is not None and not found.failing.down
-    assert found.failing.share == pytest.approx(0.6)
-    none = after([RunStarted(t=0.0, run=1, plan=CLOSED), tick(0)])
+    assert found.kinds == (("503", 1200),)
+    assert not found.failing.down and found.failing.share == pytest.approx(0.6)
+    none = fold_all([RunStarted(t=0.0, run=1, plan=CLOSED), tick(0)])
     assert failures(none, none.segments[0]) is None

@@ -30,14 +30,11 @@ def test_students_t_agrees_with_scipy(freedom: float, probability: float) -> Non
     assert student_cdf(t, freedom) == pytest.approx(probability, abs=1e-6)
 
 
-def test_few_runs_without_pool_match_welch() -> None:
+def test_few_runs_match_welch_or_use_pooled_spread() -> None:
     before, after = np.log([100.0, 104, 99, 108]), np.log([120.0, 131, 125])
     found = few_runs(before, after, PooledVariance.of(()))
     welch = stats.ttest_ind(after, before, equal_var=False).confidence_interval(1 - ALPHA)
     assert (found.low, found.high) == pytest.approx((welch.low, welch.high), rel=1e-2)
-
-
-def test_single_runs_use_pooled_spread() -> None:
     before, after = np.log([100.0]), np.log([200.0])
     assert math.isinf(few_runs(before, after, PooledVariance.of(())).high)
     pool = PooledVariance.of([np.log([100.0, 103]), np.log([50.0, 49])] * 5)
@@ -85,25 +82,19 @@ def test_sequential_interval_only_shrinks() -> None:
         assert all(later.low >= early.low and later.high <= early.high for early, later in pairwise(intervals))
         assert all(each.low <= each.estimate <= each.high for each in intervals)
     assert math.isinf(sequential(values[:3], 16).high)
-
-
-def test_contradicting_tests_have_no_narrow_interval() -> None:
-    """The first four rounds exclude what the last ones show."""
+    # The first four rounds exclude what the last ones show.
     values = np.array([-0.1, -0.101, -0.1, -0.101, *[0.1] * 46])
     early, late = sequential(values[:4], 50), sequential(values, 50)
     assert early.high < 0 < late.high
     assert late.low <= early.low and late.low <= late.estimate <= late.high
 
 
-def test_anytime_detectable_effect_has_80_percent_power() -> None:
+def test_detectable_effects_have_80_percent_power() -> None:
     random = np.random.default_rng(8)
     for rounds in (6, 12):
         effect = anytime_detectable(0.03, rounds)
         found = sum(anytime(random.normal(effect, 0.03, rounds)).low > 0 for _ in range(400)) / 400
         assert 0.7 <= found <= 0.9
-
-
-def test_minimum_detectable_effect_has_80_percent_power() -> None:
     random = np.random.default_rng(6)
     for rounds in (8, 16):
         effect = minimum_detectable(0.03, rounds)

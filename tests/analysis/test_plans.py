@@ -1,7 +1,7 @@
 """Differences between load plans, in words."""
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from cockpit.analysis.plans import differences
 from cockpit.model.load import LoadPlan, LogReplay, PathList, Request, Stage, ThinkTime, Tls
@@ -29,38 +29,29 @@ STEPPED = LoadPlan(url="http://a/", stages=(Stage(duration=5.0, concurrency=1), 
     ],
 )
 def test_differences_of_closed_load(changed: dict[str, object], words: tuple[str, ...]) -> None:
-    other = msgspec.structs.replace(PLAN, **changed)
+    other = replace(PLAN, **changed)
     assert differences(PLAN, other) == words
     assert bool(differences(other, PLAN)) == bool(words)
 
 
-def test_differences_of_open_load() -> None:
+def test_differences_of_open_load_replays_levels_and_mixes() -> None:
     assert differences(PLAN, OPEN) == ("c=20 → 2000/s",)
-    assert differences(OPEN, msgspec.structs.replace(OPEN, concurrency=5)) == ()
-    assert differences(OPEN, msgspec.structs.replace(OPEN, rate=1000.0)) == ("rate 2000 → 1000",)
-    assert differences(OPEN, msgspec.structs.replace(OPEN, arrivals="poisson")) == ("arrivals even → poisson",)
-
-
-def test_replays_are_compared_by_file_and_speed() -> None:
+    assert differences(OPEN, replace(OPEN, concurrency=5)) == ()
+    assert differences(OPEN, replace(OPEN, rate=1000.0)) == ("rate 2000 → 1000",)
+    assert differences(OPEN, replace(OPEN, arrivals="poisson")) == ("arrivals even → poisson",)
     log = LogReplay(file="a.log", speed=2.0)
     planned = LoadPlan(url="http://a/", replay=log)
-    read = msgspec.structs.replace(planned, replay=msgspec.structs.replace(log, seconds=60.0), requests=9)
+    read = replace(planned, replay=replace(log, seconds=60.0), requests=9)
     assert differences(planned, read) == ()
-    assert differences(planned, msgspec.structs.replace(planned, replay=LogReplay(file="a.log"))) == ("different log",)
+    assert differences(planned, replace(planned, replay=LogReplay(file="a.log"))) == ("different log",)
     assert differences(PLAN, planned)[0] == "c=20 → a.log ×2"
-
-
-def test_load_levels_are_compared_as_list_and_singly() -> None:
-    other = msgspec.structs.replace(STEPPED, stages=STEPPED.stages[:1])
+    other = replace(STEPPED, stages=STEPPED.stages[:1])
     assert differences(STEPPED, other) == ("different load levels",)
-    level = msgspec.structs.replace(STEPPED, concurrency=2, duration=5.0)
-    assert differences(level, msgspec.structs.replace(PLAN, concurrency=2)) == ()
-    assert differences(level, msgspec.structs.replace(level, concurrency=1)) == ("concurrency 2 → 1",)
-
-
-def test_request_mix_replaces_url() -> None:
-    mixed = msgspec.structs.replace(PLAN, mix=(Request(name="one", url="http://a/1"),))
-    assert differences(mixed, msgspec.structs.replace(mixed, url="http://elsewhere/")) == ()
+    level = replace(STEPPED, concurrency=2, duration=5.0)
+    assert differences(level, replace(PLAN, concurrency=2)) == ()
+    assert differences(level, replace(level, concurrency=1)) == ("concurrency 2 → 1",)
+    mixed = replace(PLAN, mix=(Request(name="one", url="http://a/1"),))
+    assert differences(mixed, replace(mixed, url="http://elsewhere/")) == ()
     assert differences(PLAN, mixed) == ("different requests",)
 
 

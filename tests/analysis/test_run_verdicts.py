@@ -25,7 +25,6 @@ def test_change_is_the_ratio_of_the_shown_values() -> None:
     for verdict in (judge_runs(*sides), judge_rounds([*zip(*sides, strict=True)] * 2, budget=4)):
         for name in ("rate", "p99"):
             effect = effect_on(verdict, name)
-            assert effect.before is not None and effect.after is not None
             assert effect.change == pytest.approx(effect.after / effect.before - 1)
 
 
@@ -38,23 +37,17 @@ def test_rounds_conclude_better_and_equivalent() -> None:
     assert same.outcome is EQUIVALENT
     assert "within 3%" in verdict_line(same)
     assert brief(same) == ("≈", "")
-
-
-def test_wider_margin_makes_small_difference_equivalent() -> None:
     pairs = [([window(at, 20)], [window(50 + at, 20, deviation=0.2)]) for at in range(6)]
     verdict = judge_rounds(pairs, budget=6)
     wider = judge_rounds(pairs, budget=6, planned=PlannedComparisons(margin=0.2))
     assert (verdict.outcome, wider.outcome) == (INCONCLUSIVE, EQUIVALENT)
     assert "within 20%" in verdict_line(wider)
     assert [effect_on(each, "p99").margin for each in (verdict, wider)] == [0.1, 0.2]
-
-
-def test_fewer_than_four_rounds_are_judged_as_runs() -> None:
     verdict = judge_rounds([([window(at, 20)], [window(50 + at, 20, rate=3000)]) for at in range(2)])
     assert (verdict.outcome, verdict.design) == (BETTER, Design.ROUNDS)
 
 
-def test_runs_use_pooled_spread_of_other_settings() -> None:
+def test_runs_of_one_visit_are_one_repetition_and_spread_is_pooled() -> None:
     before, after = runs(2, 1), runs(2, 10, rate=10_000.0)
     others = [runs(2, seed, rate=rate) for seed, rate in ((20, 500.0), (30, 2000.0), (40, 4000.0), (50, 700.0))]
     verdict = judge_runs(before, after, others=others)
@@ -62,10 +55,7 @@ def test_runs_use_pooled_spread_of_other_settings() -> None:
     rate = effect_on(verdict, "rate")
     assert rate.low is not None and rate.low > 8
     assert verdict_line(verdict).endswith("n = 2 vs 2")
-
-
-def test_runs_of_one_visit_are_one_repetition() -> None:
-    """Runs without a set-up between them share a restart: four of them do not make it four repetitions."""
+    # Runs without a set-up between them share a restart: four of them do not make it four repetitions.
     few = judge_runs(runs(2, 1), runs(2, 10, rate=1200.0))
     visits = [[window(seed + at, 20, rate=rate) for at in range(4)] for seed, rate in ((1, 1000.0), (20, 1200.0))]
     many = judge_runs([visits[0]], [visits[1]])
@@ -78,7 +68,6 @@ def test_repeated_runs_have_wider_intervals_than_runs_that_are_judged_once() -> 
     growth = []
     for sides in (few, many):
         once, repeated = (effect_on(judge(*sides), "rate") for judge in (judge_runs, judge_repeated_runs))
-        assert once.low is not None and once.high is not None and repeated.low is not None and repeated.high is not None
         assert repeated.low < once.low and once.high < repeated.high
         assert (repeated.change, repeated.level) == (once.change, once.level)
         growth.append((repeated.high - repeated.low) / (once.high - once.low))

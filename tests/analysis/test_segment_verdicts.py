@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from cockpit.analysis.outcome import Cause, Design, Outcome
 from cockpit.analysis.segment_verdicts import (
@@ -18,15 +18,7 @@ from cockpit.analysis.segment_verdicts import (
 )
 from cockpit.analysis.windows import DiscardReason
 from cockpit.analysis.words import brief, method_lines, verdict_line
-from cockpit.model.events import (
-    AnyEvent,
-    ChangeBegun,
-    ChangeEnded,
-    RunEnded,
-    RunStarted,
-    SessionStarted,
-    Tick,
-)
+from cockpit.model import events as ev
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.host_state import HostPoint, HostState
@@ -48,13 +40,13 @@ def recorded() -> State:
         return fold_all(recording.events())
 
 
-def toggled(levels: tuple[float, ...], seconds: int = 40) -> Iterator[AnyEvent]:
+def toggled(levels: tuple[float, ...], seconds: int = 40) -> Iterator[ev.AnyEvent]:
     """Yield a run in which a setting is toggled before each further rate level; one tick per second."""
     import numpy as np
 
     wander = noise(np.random.default_rng(7), len(levels) * seconds, 0.3, 0.02)
-    yield SessionStarted(t=0, wall=1.7e9, version="0", name="toggled")
-    yield RunStarted(t=0.0, run=1, plan=PLAN)
+    yield ev.SessionStarted(t=0, wall=1.7e9, version="0", name="toggled")
+    yield ev.RunStarted(t=0.0, run=1, plan=PLAN)
     for at in range(len(levels) * seconds):
         window = at // seconds
         if window and at % seconds == 0:
@@ -62,15 +54,15 @@ def toggled(levels: tuple[float, ...], seconds: int = 40) -> Iterator[AnyEvent]:
             letter = "ABCDEFGH"[window - 1]
             setting = Setting(knob="MaxSpareServers", old=values[0], new=values[1])
             undoes = "" if window % 2 else "ABCDEFGH"[window - 2]
-            yield ChangeBegun(t=at - 0.4, change=letter, host="web1", settings=(setting,), undoes=undoes)
-            yield ChangeEnded(t=float(at), change=letter, outcome="applied")
+            yield ev.ChangeBegun(t=at - 0.4, change=letter, host="web1", settings=(setting,), undoes=undoes)
+            yield ev.ChangeEnded(t=float(at), change=letter, outcome="applied")
         done = round(levels[window] * (1 + float(wander[at])))
         times = Histogram.of([1_000_000 + 10_000 * (step * 7 % 100) for step in range(100)])
-        yield Tick(t=at + 1.0, start=float(at), run=1, worker=0, sent=done, completed=done, service=times)
-    yield RunEnded(t=float(len(levels) * seconds), run=1, reason="completed")
+        yield ev.Tick(t=at + 1.0, start=float(at), run=1, worker=0, sent=done, completed=done, service=times)
+    yield ev.RunEnded(t=float(len(levels) * seconds), run=1, reason="completed")
 
 
-def test_recorded_change_is_better(recorded: State) -> None:
+def test_recorded_changes_are_better(recorded: State) -> None:
     (verdict,) = verdicts(recorded)
     assert verdict.outcome is Outcome.BETTER
     assert (verdict.before, verdict.after, verdict.design) == ((1, 2), (3, 4, 5), Design.RUNS)
@@ -80,10 +72,11 @@ def test_recorded_change_is_better(recorded: State) -> None:
     # The published study found the same: only the tail and the total differed.
     assert p50 is not None and p50.outcome is Outcome.INCONCLUSIVE
     assert verdict_line(verdict).endswith("n = 2 vs 3")
-
-
-def test_recorded_change_under_load_lowers_spawned_and_p99() -> None:
-    """Apache's spare servers and requests per child are raised during a run (tests/lab/under_load.py)."""
+    first, second, *_, last = recorded.segments
+    assert segment_verdict(recorded, second, first).outcome is Outcome.INCONCLUSIVE
+    assert segment_verdict(recorded, last, first).outcome is Outcome.BETTER
+    assert segment_verdict(recorded, last, first).design is Design.SINGLE_RUNS
+    # Apache's spare servers and requests per child are raised during a run (tests/lab/under_load.py).
     with Recording(RECORDING.with_name("under-load.cockpit")) as recording:
         state = fold_all(recording.events())
     first, second = state.segments
@@ -98,24 +91,23 @@ def test_recorded_change_under_load_lowers_spawned_and_p99() -> None:
     assert verdict.discarded[0][DiscardReason.CHANGING] in (2, 3)
 
 
-def test_single_runs_are_conclusive_only_if_difference_is_large(recorded: State) -> None:
-    first, second, *_, last = recorded.segments
-    assert segment_verdict(recorded, second, first).outcome is Outcome.INCONCLUSIVE
-    assert segment_verdict(recorded, last, first).outcome is Outcome.BETTER
-    assert segment_verdict(recorded, last, first).design is Design.SINGLE_RUNS
-
-
-def test_short_segments_are_inconclusive() -> None:
-    (verdict,) = verdicts(fold_all(small_session()))
-    assert verdict.label == "A MaxSpareServers 10 → 30"
-    assert brief(verdict) == ("?", "")
-
-
-def test_single_change() -> None:
+def test_single_change_is_compared_with_previous_segment() -> None:
     (verdict,) = verdicts(fold_all(toggled((1000.0, 1300.0))))
     assert (verdict.outcome, verdict.before, verdict.after) == (Outcome.BETTER, (1,), (2,))
     # The segment before ends when the change is requested, not when it is active.
     assert verdict.discarded[0][DiscardReason.CHANGING] == 1
+    state = fold_all(toggled((1000.0, 1100.0, 1000.0)))
+    assert [segment_before(state, segment) for segment in state.segments] == [None, *state.segments[:2]]
+    again = fold_all(small_session())
+    assert [segment_before(again, segment) for segment in again.segments] == [None, again.segments[0], None]
+    state = fold_all(toggled((1000.0, 1000.0, 1000.0)))
+    assert settings_at(state, 10.0) == ()
+    assert settings_at(state, 50.0) == (("MaxSpareServers", "30"),)
+    assert settings_at(state, 90.0) == ()
+    (verdict,) = verdicts(fold_all(small_session()))
+    assert verdict.label == "A MaxSpareServers 10 → 30"
+    assert brief(verdict) == ("?", "")
+    assert verdicts(State()) == ()
 
 
 def test_toggled_setting_is_judged_as_rounds() -> None:
@@ -126,40 +118,22 @@ def test_toggled_setting_is_judged_as_rounds() -> None:
     assert not any("random" in line for line in method_lines(verdict))
     (same,) = verdicts(fold_all(toggled((1000.0,) * 8)))
     assert same.outcome in (Outcome.EQUIVALENT, Outcome.INCONCLUSIVE)
-
-
-def test_drifting_baseline_is_inconclusive() -> None:
     (verdict,) = verdicts(fold_all(toggled((1000.0, 1050.0, 1000.0, 1150.0, 1100.0, 990.0, 1050.0, 1000.0))))
     assert verdict.outcome is Outcome.INCONCLUSIVE
-
-
-def test_parts_of_stable_run_do_not_differ() -> None:
     state = fold_all(toggled((1000.0, 1000.0, 1000.0, 1000.0), 60))
     for before, after in ((0, 1), (0, 2), (1, 3)):
         verdict = segment_verdict(state, state.segments[after], state.segments[before])
         assert verdict.outcome in (Outcome.EQUIVALENT, Outcome.INCONCLUSIVE)
 
 
-def test_undone_settings_are_initial_settings() -> None:
-    state = fold_all(toggled((1000.0, 1000.0, 1000.0)))
-    assert settings_at(state, 10.0) == ()
-    assert settings_at(state, 50.0) == (("MaxSpareServers", "30"),)
-    assert settings_at(state, 90.0) == ()
-
-
 def test_different_load_plan_is_invalid() -> None:
     state = fold_all(toggled((1000.0, 1100.0)))
     first, second = state.segments
-    other = msgspec.structs.replace(second, plan=msgspec.structs.replace(PLAN, concurrency=40))
-    altered = msgspec.structs.replace(state, segments=(first, other))
+    other = replace(second, plan=replace(PLAN, concurrency=40))
+    altered = replace(state, segments=(first, other))
     assert verdicts(altered) == ()
     objection = segment_verdict(altered, other, first).objection
-    assert objection is not None
     assert (objection.cause, objection.detail) == (Cause.LOAD_DIFFERS, "concurrency 20 → 40")
-
-
-def test_no_load_has_no_verdict() -> None:
-    assert verdicts(State()) == ()
 
 
 def test_cached_verdicts_are_updated_while_segment_grows() -> None:
@@ -177,13 +151,6 @@ def test_cached_verdicts_are_updated_while_segment_grows() -> None:
     assert kept.verdict(one_more, one_more.segments[1], one_more.segments[0]) is early
     much_more = fold_all(events[70:76], growing)
     assert kept.verdict(much_more, much_more.segments[1], much_more.segments[0]) is not early
-
-
-def test_change_under_load_is_compared_with_previous_segment() -> None:
-    state = fold_all(toggled((1000.0, 1100.0, 1000.0)))
-    assert [segment_before(state, segment) for segment in state.segments] == [None, *state.segments[:2]]
-    again = fold_all(small_session())
-    assert [segment_before(again, segment) for segment in again.segments] == [None, again.segments[0], None]
 
 
 def test_a_kept_verdict_follows_the_readings_without_load_after_its_run() -> None:

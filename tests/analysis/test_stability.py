@@ -19,9 +19,6 @@ def test_trend() -> None:
     # The rise is significant, but too small to matter.
     assert trend(np.linspace(100, 102, 12)) == 0
     assert trend(np.array([])) == 0
-
-
-def test_the_trend_of_hours_takes_little_memory() -> None:
     hours = np.linspace(1.0, 1.2, 4000) * np.exp(np.random.default_rng(1).normal(0, 0.1, 4000))
     tracemalloc.start()
     try:

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pytest
 
 from cockpit.analysis import switch
 from tests.statistics.noise import NOISES, STALLS
@@ -18,28 +17,25 @@ def significant_share(found: list[Watched]) -> float:
     return sum(math.isfinite(each.called) for each in found) / len(found)
 
 
-def test_short_side_has_no_interval() -> None:
+def test_short_and_silent_sides_have_no_interval() -> None:
     assert math.isinf(switch.effect(blocks(4), blocks(40, 2)).high)
     assert math.isinf(switch.effect(blocks(40), blocks(4, 2)).high)
     assert math.isfinite(switch.effect(blocks(5), blocks(5, 2)).high)
+    before, after = np.exp(blocks(8)), np.concatenate((np.zeros(7), np.exp(blocks(20, 2))))
+    assert math.isinf(switch.effect(before, after[:7], scale=switch.ratio_scale).low)
+    assert switch.effect(before, after, scale=switch.ratio_scale).low < 0
 
 
-def test_effect_is_significant_at_third_observation() -> None:
+def test_effect_is_significant_at_third_observation_and_survives_disturbance() -> None:
     before, after = blocks(12), blocks(20, 2, 0.3)
     significant = [switch.effect(before, after[:number]).low > 0 for number in range(5, 20)]
     assert significant == [False, False, *[True] * 13]
-
-
-def test_significant_effect_survives_disturbance() -> None:
     before, calm = blocks(12), blocks(10, 2, 0.3)
     disturbed = np.concatenate((calm, [-1.0], blocks(3, 3, 0.3)))
     early, later = switch.effect(before, calm), switch.effect(before, disturbed)
     assert switch.single_test(before, disturbed).low < 0
     assert 0 < later.low <= later.estimate < early.estimate
     assert later.high <= early.high
-
-
-def test_ended_effect_is_no_longer_significant() -> None:
     before, after = blocks(12), np.concatenate((blocks(10, 2, 0.3), blocks(30, 3, -0.3)))
     assert switch.effect(before, after[:10]).low > 0
     assert switch.effect(before, after).low < 0 < switch.effect(before, after).high
@@ -52,21 +48,11 @@ def test_after_five_minutes_whole_minutes_are_tested() -> None:
     assert switch.effect(before, after[:83]) == switch.effect(before, after[:72])
 
 
-def test_trend_before_prevents_significance() -> None:
+def test_trend_before_prevents_significance_but_noise_does_not_widen_interval() -> None:
     rising = np.linspace(0, 0.1, 12) + blocks(12)
     after = np.linspace(0.1, 0.25, 18) + blocks(18, 2)
     assert after.mean() - rising.mean() > 0.1
     assert switch.effect(rising, after).low <= 0
-
-
-def test_blocks_needed_shrink_with_effect() -> None:
-    before, after = blocks(12), blocks(8, 2)
-    few, many = (switch.blocks_needed(before, after, effect) for effect in (0.3, 0.02))
-    assert few is not None and (many is None or few < many)
-    assert switch.blocks_needed(before, after, 0.001) is None
-
-
-def test_slope_from_noise_does_not_widen_interval() -> None:
     before = np.array([-0.02, -0.01, 0.0, 0.01, 0.02])
     widths = []
     for number in (12, 24, 36):
@@ -74,79 +60,59 @@ def test_slope_from_noise_does_not_widen_interval() -> None:
         assert interval.low > 0.1
         widths.append(interval.high - interval.low)
     assert widths == sorted(widths, reverse=True)
-
-
-def test_silence_after_switch_has_no_interval_until_responses_return() -> None:
-    before, after = np.exp(blocks(8)), np.concatenate((np.zeros(7), np.exp(blocks(20, 2))))
-    assert math.isinf(switch.effect(before, after[:7], scale=switch.ratio_scale).low)
-    assert switch.effect(before, after, scale=switch.ratio_scale).low < 0
-
-
-def test_calm_side_does_not_narrow_error_of_uneven_one() -> None:
     uneven, calm = np.array([0.0, 0.4] * 4), blocks(60, 2, 1.0)
     interval = switch.single_test(uneven, calm)
     assert interval.high - interval.low > 2 * 2.5 * uneven.std() / math.sqrt(8)
 
 
-@pytest.mark.parametrize("name", sorted(STALLS))
-def test_stalls_are_no_effect(name: str) -> None:
-    for before in (25, 60):
-        found = watched(STALLS[name], repetitions=25, before=before, after=180, effect=0.0, seed=9)
-        assert significant_share(found) <= 0.12
-
-
-def test_end_of_stalls_is_found_in_time() -> None:
-    found = stalls_ended(repetitions=20, before=40, faster=2.2, seed=10)
-    assert np.mean([each.called <= 90 for each in found]) >= 0.8
-    assert np.mean([each.covered for each in found]) >= 0.9
-
-
-def test_bound_is_proportional_to_noise() -> None:
-    little, much = (switch.bound(switch.Variance(deviation**2, 12), 5, 17) for deviation in (0.05, 0.25))
-    assert 4 < much / little < 5.5
-
-
-def test_blocks_needed_predict_significance() -> None:
+def test_blocks_needed_shrink_with_effect_and_predict_significance() -> None:
+    before, after = blocks(12), blocks(8, 2)
+    few, many = (switch.blocks_needed(before, after, effect) for effect in (0.3, 0.02))
+    assert few is not None and (many is None or few < many)
+    assert switch.blocks_needed(before, after, 0.001) is None
     before, after = blocks(12), blocks(60, 2, 0.03)
     found = next(number for number in range(7, 61) if switch.effect(before, after[:number]).low > 0)
     needed = [switch.blocks_needed(before, after[:number], 0.03) for number in range(7, found)]
     assert len(needed) > 3
     assert all(total is None or total > number for number, total in enumerate(needed, 7))
     assert needed[-1] is not None and abs(needed[-1] - found) <= 3
+    little, much = (switch.bound(switch.Variance(deviation**2, 12), 5, 17) for deviation in (0.05, 0.25))
+    assert 4 < much / little < 5.5
 
 
-def test_no_false_alarms_within_three_minutes() -> None:
-    """A short form of `make statistics` with a fixed seed."""
-    wrong = {
-        name: significant_share(watched(noise, repetitions=15, before=60, after=180, effect=0.0, seed=8))
-        for name, noise in NOISES.items()
-    }
-    assert np.mean(list(wrong.values())) <= 0.05, wrong
-    assert max(wrong.values()) <= 0.2, wrong
+# Short forms of `make statistics` with fixed seeds, which have less noise in them than its own sizes.
+def test_stalls_are_no_effect_and_their_end_is_found() -> None:
+    for before in (25, 60):
+        for stalls in STALLS.values():
+            assert significant_share(watched(stalls, 6, before=before, after=180, effect=0.0, seed=9)) == 0
+    found = stalls_ended(repetitions=8, before=40, faster=2.2, seed=10)
+    assert np.mean([each.called <= 90 for each in found]) >= 0.8
+    assert np.mean([each.covered for each in found]) >= 0.9
 
 
-@pytest.mark.parametrize("before", [25, 60])
-@pytest.mark.parametrize("name", ["white", "AR(1) 0.6", "1/f", "heavy tails", "drift 2%/min"])
-def test_ten_percent_effect_is_found_within_three_minutes(name: str, before: int) -> None:
-    found = watched(NOISES[name], repetitions=15, before=before, after=180, effect=math.log(1.1), seed=9)
-    assert significant_share(found) >= 0.8
-    assert np.mean([each.covered for each in found]) >= 0.8
+def test_noise_is_no_effect_within_three_minutes() -> None:
+    found = [each for noise in NOISES.values() for each in watched(noise, 5, before=60, after=180, effect=0.0, seed=8)]
+    assert significant_share(found) <= 0.03
+
+
+def test_ten_percent_effect_is_found_within_three_minutes() -> None:
+    for name in ("white", "AR(1) 0.6", "1/f", "heavy tails", "drift 2%/min"):
+        for before in (25, 60):
+            found = watched(NOISES[name], 4, before=before, after=180, effect=math.log(1.1), seed=9)
+            assert significant_share(found) >= 0.75, name
+            assert all(each.covered for each in found), name
 
 
 def first_signs(noise: str, after: int, effect: float) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the sign of the first impression (-1, 0, 1) after `after` blocks, per repetition."""
-    values = NOISES[noise](np.random.default_rng(3), (100, 60 + 5 * after)).reshape(100, -1, 5).mean(axis=2)
+    values = NOISES[noise](np.random.default_rng(3), (50, 60 + 5 * after)).reshape(50, -1, 5).mean(axis=2)
     found = [switch.tentative_effect(row[:12], row[12:] + effect) for row in values]
     return np.array([(interval.low > 0) - (interval.high < 0) for interval in found])
 
 
-@pytest.mark.parametrize("after", [1, 2, 4])
-@pytest.mark.parametrize("name", sorted(set(NOISES) - {"slow wave"}))
-def test_first_impression_is_rarely_wrong(name: str, after: int) -> None:
-    assert (first_signs(name, after, 0.0) != 0).mean() <= 0.2
-    right = first_signs(name, after, math.log(1.3)) == 1
-    assert right.mean() >= (0.8 if name != "cron" else 0.3)
-
-
-def test_first_impression_of_white_noise_keeps_error_rate() -> None:
-    assert max((first_signs("white", after, 0.0) != 0).mean() for after in (1, 2, 4)) <= 0.05
+def test_first_impression_is_rarely_wrong() -> None:
+    for after in (1, 2, 4):
+        assert (first_signs("white", after, 0.0) != 0).mean() <= 0.05
+        for name in sorted(set(NOISES) - {"slow wave"}):
+            assert (first_signs(name, after, 0.0) != 0).mean() <= 0.2, (name, after)
+            assert (first_signs(name, after, math.log(1.3)) == 1).mean() >= 0.9, (name, after)

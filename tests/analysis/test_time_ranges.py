@@ -58,13 +58,21 @@ def test_cells_of_any_scale_add_up_to_seconds(seconds: list[LoadSecond], scale: 
                 assert cell.least <= cell.rate <= cell.most or cell.rate == pytest.approx(cell.least)
 
 
-def test_partial_second_counts_but_sets_no_extremes() -> None:
+def test_partial_second_sets_no_extremes_and_unfinished_range_is_recomputed() -> None:
     found = of_seconds([second(1, 100), second(2, 100), second(3, 1, end=0.2)])
-    assert found is not None
     assert (found.completed, found.least, found.most) == (201, 100, 100)
     assert found.rate == pytest.approx(201 / 2.2)
     alone = of_seconds([second(3, 1, end=0.2)])
     assert alone is not None and alone.least == pytest.approx(5)
+    kept = TimeRanges()
+    seconds = [second(at, 10) for at in range(12)]
+    assert kept.of(seconds, 10, 2, 12).completed == 20  # type: ignore[union-attr]
+    assert kept.of(seconds, 10, 2, 11).completed == 10, "without the second that has just started"  # type: ignore[union-attr]
+    seconds[11] = second(11, 30)
+    assert kept.of(seconds, 10, 2, 12).completed == 40  # type: ignore[union-attr]
+    later = [*seconds, *(second(at, 10) for at in range(12, 20))]
+    assert kept.of(later, 10, 2, 20) is kept.of(later, 10, 2, 20)
+    assert kept.of(later, 30, 2, 20) is None
 
 
 def test_long_session_is_aggregated_in_steps() -> None:
@@ -84,15 +92,3 @@ def test_long_session_is_aggregated_in_steps() -> None:
             assert actual is None or actual == complete, "only complete ranges are returned"
     assert 8 <= rounds < 50
     assert found == expected
-
-
-def test_unfinished_range_is_recomputed() -> None:
-    kept = TimeRanges()
-    seconds = [second(at, 10) for at in range(12)]
-    assert kept.of(seconds, 10, 2, 12).completed == 20  # type: ignore[union-attr]
-    assert kept.of(seconds, 10, 2, 11).completed == 10, "without the second that has just started"  # type: ignore[union-attr]
-    seconds[11] = second(11, 30)
-    assert kept.of(seconds, 10, 2, 12).completed == 40  # type: ignore[union-attr]
-    later = [*seconds, *(second(at, 10) for at in range(12, 20))]
-    assert kept.of(later, 10, 2, 20) is kept.of(later, 10, 2, 20)
-    assert kept.of(later, 30, 2, 20) is None

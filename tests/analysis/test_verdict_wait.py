@@ -11,7 +11,7 @@ from cockpit.analysis.blocks import block_count
 from cockpit.analysis.switch import LEAST
 from cockpit.analysis.verdict_wait import BASELINE, awaits_verdict, baseline_power, baseline_seconds, baseline_wait
 from cockpit.analysis.windows import segment_window
-from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, LoadAdjusted, RunEnded, RunStarted, Tick
+from cockpit.model import events as ev
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.knobs import Setting
@@ -22,18 +22,20 @@ PLAN = LoadPlan(url="http://web1/", concurrency=20, duration=160.0)
 TIMES = Histogram.of([1_000_000 + 10_000 * (step * 7 % 100) for step in range(100)])
 
 
-def switched(before: int, after: int, factor: float, *, warmup: float = 0.0, noise: float = 0.01) -> Iterator[AnyEvent]:
+def switched(
+    before: int, after: int, factor: float, *, warmup: float = 0.0, noise: float = 0.01
+) -> Iterator[ev.AnyEvent]:
     """Yield a run with `before` and `after` seconds around a change that multiplies the rate by `factor`."""
     wander = np.random.default_rng(3).normal(0, noise, before + after)
-    yield RunStarted(t=0.0, run=1, plan=PLAN if not warmup else LoadPlan(url="http://web1/", warmup=warmup))
+    yield ev.RunStarted(t=0.0, run=1, plan=PLAN if not warmup else LoadPlan(url="http://web1/", warmup=warmup))
     for second in range(before + after):
         if second == before:
             setting = Setting(knob="X", old="1", new="2")
-            yield ChangeBegun(t=second - 0.5, change="A", host="web1", settings=(setting,))
-            yield ChangeEnded(t=float(second), change="A", outcome="applied")
+            yield ev.ChangeBegun(t=second - 0.5, change="A", host="web1", settings=(setting,))
+            yield ev.ChangeEnded(t=float(second), change="A", outcome="applied")
         done = round(1000 * (factor if second >= before else 1.0) * (1 + wander[second]))
         start = float(second)
-        yield Tick(
+        yield ev.Tick(
             t=start + 1, start=start, run=1, worker=0, sent=done, completed=done, service=TIMES, warmup=second < warmup
         )
 
@@ -63,25 +65,26 @@ def test_no_wait_for_ended_run_altered_load_or_unknown_change() -> None:
     state = after(40, 20, 1.0)
     assert awaits_verdict(state, "A")
     assert not awaits_verdict(state, "B")
-    assert not awaits_verdict(fold_all((LoadAdjusted(t=60.5, run=1, concurrency=40),), state), "A")
-    assert not awaits_verdict(fold_all((RunEnded(t=60.5, run=1, reason="completed"),), state), "A")
+    assert not awaits_verdict(fold_all((ev.LoadAdjusted(t=60.5, run=1, concurrency=40),), state), "A")
+    assert not awaits_verdict(fold_all((ev.RunEnded(t=60.5, run=1, reason="completed"),), state), "A")
 
 
-def test_baseline_of_25_s_starts_after_guard() -> None:
+def test_baseline_of_25_s_starts_after_guard_and_warm_up() -> None:
     waits = [
         (baseline_seconds(after(seconds, 0, 1.0)), baseline_wait(after(seconds, 0, 1.0))) for seconds in (1, 8, 27)
     ]
     assert waits == [(0, BASELINE + 2), (5, 20), (24, 1)]
     assert baseline_wait(after(28, 0, 1.0)) == 0
     assert baseline_wait(State()) == 0 and baseline_seconds(State()) == 0
-    assert baseline_wait(fold_all((RunEnded(t=9.0, run=1, reason="stopped"),), after(8, 0, 1.0))) == 0
+    assert baseline_wait(fold_all((ev.RunEnded(t=9.0, run=1, reason="stopped"),), after(8, 0, 1.0))) == 0
+    state = after(4, 0, 1.0, warmup=10.0)
+    assert (baseline_seconds(state), baseline_wait(state)) == (0, BASELINE + 3 + 6)
 
 
 def test_longer_and_calmer_baselines_find_smaller_changes() -> None:
     short, long, uneven = (
         baseline_power(after(seconds, 0, 1.0, noise=noise)) for seconds, noise in ((30, 0.02), (66, 0.02), (30, 0.3))
     )
-    assert short is not None and long is not None and uneven is not None
     assert (short.metric, short.seconds, short.after, long.seconds, long.longer) == ("rate", 25, 180.0, 60, None)
     assert short.longer is not None and short.longer < short.found < uneven.found
     assert long.found < short.found
@@ -89,13 +92,13 @@ def test_longer_and_calmer_baselines_find_smaller_changes() -> None:
     assert baseline_power(State()) is None and baseline_power(after(20, 0, 1.0)) is None
 
 
-def ticked(begun: float) -> Iterator[AnyEvent]:
+def ticked(begun: float) -> Iterator[ev.AnyEvent]:
     """Yield a load that starts at `begun`, ten ticks per second."""
-    yield RunStarted(t=begun, run=1, plan=PLAN)
+    yield ev.RunStarted(t=begun, run=1, plan=PLAN)
     for number in range(600):
         start = round(begun + number / 10, 6)
         end = round(start + 0.1, 6)
-        yield Tick(t=end, start=start, run=1, worker=0, sent=100, completed=100, service=TIMES)
+        yield ev.Tick(t=end, start=start, run=1, worker=0, sent=100, completed=100, service=TIMES)
 
 
 @pytest.mark.parametrize("begun", [0.0, 0.03, 0.396, 0.5, 0.95])
@@ -104,12 +107,7 @@ def test_change_right_after_wait_has_baseline(begun: float) -> None:
     while baseline_wait(state) or not state.seconds:
         state = fold(state, next(ticks))
     t = state.t + 0.001
-    state = fold(state, ChangeBegun(t=t, change="A", host="web1", settings=(Setting(knob="X", old="1", new="2"),)))
+    state = fold(state, ev.ChangeBegun(t=t, change="A", host="web1", settings=(Setting(knob="X", old="1", new="2"),)))
     state = fold_all((next(ticks) for _ in range(20)), state)
-    state = fold(state, ChangeEnded(t=t + 2, change="A", outcome="applied"))
+    state = fold(state, ev.ChangeEnded(t=t + 2, change="A", outcome="applied"))
     assert block_count(segment_window(state, state.segments[0])) >= LEAST
-
-
-def test_baseline_starts_after_warm_up() -> None:
-    state = after(4, 0, 1.0, warmup=10.0)
-    assert (baseline_seconds(state), baseline_wait(state)) == (0, BASELINE + 3 + 6)

@@ -15,6 +15,7 @@ from cockpit.model.load import Expect, LoadPlan, Request
 from cockpit.model.metrics import RunResult, run_result
 from cockpit.model.state import Segment, State
 
+LATENCIES = Histogram.of([1_000_000] * 100)
 PLAN = LoadPlan(url="http://a/", rate=100.0, duration=10.0, max_in_flight=20, workers=2)
 
 
@@ -22,7 +23,7 @@ def state_of(**values: float) -> State:
     """Return ten seconds of two workers; `values` apply to each tick of the second worker."""
     events: list[AnyEvent] = [RunStarted(t=0.0, run=1, plan=PLAN)]
     plain = Tick(
-        t=0.0, run=1, worker=0, start=0.0, sent=100, completed=100, statuses={200: 100}, cpu=0.5, service=_latencies()
+        t=0.0, run=1, worker=0, start=0.0, sent=100, completed=100, statuses={200: 100}, cpu=0.5, service=LATENCIES
     )
     for second in range(10):
         tick = replace(plain, start=float(second), t=second + 1.0)
@@ -30,19 +31,8 @@ def state_of(**values: float) -> State:
     return fold_all(events)
 
 
-def _latencies() -> Histogram:
-    return Histogram.of([1_000_000] * 100)
-
-
 def result_of(state: State) -> RunResult:
-    result = run_result(state, 1)
-    assert result is not None
-    return result
-
-
-def segment_of(state: State) -> Segment:
-    assert state.segment is not None
-    return state.segment
+    return run_result(state, 1)
 
 
 def texts(result: RunResult) -> tuple[str, ...]:
@@ -53,39 +43,31 @@ def labelled(segment: Segment) -> list[tuple[str, str]]:
     return [(warning_label(each), warning_words(each)) for each in segment_warnings(segment)]
 
 
-def test_errors_are_in_no_metric_but_timeouts_in_latency() -> None:
+def test_requests_without_response_and_good_runs() -> None:
     (text,) = texts(result_of(state_of(errors={"timeout": 5})))
     assert text.startswith("50 of 2000 requests got no complete response: ")
     assert text.endswith("rate and latency exclude them, but latency includes timeouts")
-
-
-def test_good_run_has_no_warnings() -> None:
     state = state_of(cpu_wait=0.99 * CPU_WAIT)
     assert texts(result_of(state)) == ()
-    assert labelled(segment_of(state)) == []
-
-
-def test_queued_and_unsent_requests_are_separate_warnings() -> None:
+    assert labelled(state.segment) == []
     state = state_of(queued=3, unsent=1)
     unsent, queued = texts(result_of(state))
     assert unsent == "10 due requests were never sent: the limit of 20 in flight was reached"
     assert queued.startswith("30 arrivals were queued: the limit of 20 in flight was reached; response time")
-    assert labelled(segment_of(state)) == [("unsent", unsent), ("queued", queued)]
+    assert labelled(state.segment) == [("unsent", unsent), ("queued", queued)]
+    state = state_of(dropped=7)
+    assert texts(result_of(state))[0].startswith("70 arrivals were dropped")
 
 
 def test_generator_cpu_wait_is_a_warning() -> None:
     state = state_of(cpu_wait=0.12)
     result = result_of(state)
-    assert result.cpu_wait == segment_of(state).cpu_wait == pytest.approx(0.12)
+    assert result.cpu_wait == state.segment.cpu_wait == pytest.approx(0.12)
     assert [second.cpu_wait for second in state.seconds] == [pytest.approx(0.12)] * 10
     assert texts(result) == ("the generator waited 12% of the time for a CPU: latencies include that wait",)
-    assert labelled(segment_of(state)) == [("cpu-wait", texts(result)[0])]
+    assert labelled(state.segment) == [("cpu-wait", texts(result)[0])]
     assert result.saturated == 0
-
-
-def test_generator_never_idle_is_saturated_despite_cpu_wait() -> None:
-    state = state_of(cpu_wait=0.46)
-    result = result_of(state)
+    result = result_of(state_of(cpu_wait=0.46))
     # Half of the worker-seconds.
     assert result.saturated == pytest.approx(5.0)
     saturated, starved = texts(result)
@@ -104,16 +86,16 @@ def test_generator_never_idle_is_saturated_despite_cpu_wait() -> None:
 )
 def test_all_error_responses_are_first_warning(statuses: dict[int, int], expect: Expect | None, text: str) -> None:
     events: list[AnyEvent] = [RunStarted(t=0.0, run=1, plan=replace(PLAN, expect=expect))]
-    tick = Tick(t=0.0, run=1, worker=0, start=0.0, sent=100, completed=100, service=_latencies())
+    tick = Tick(t=0.0, run=1, worker=0, start=0.0, sent=100, completed=100, service=LATENCIES)
     events += [replace(tick, start=float(at), t=at + 1.0, statuses=statuses) for at in range(20)]
     state = fold_all(events)
     assert "".join(texts(result_of(state))[:1]) == text
-    assert labelled(segment_of(state))[:1] == ([("404!", text)] if text else [])
+    assert labelled(state.segment)[:1] == ([("404!", text)] if text else [])
 
 
 def _responses(plan: LoadPlan, **values: object) -> State:
     """Return a run of 100 responses."""
-    tick = Tick(t=9.0, run=1, worker=0, start=0.0, sent=100, completed=100, service=_latencies())
+    tick = Tick(t=9.0, run=1, worker=0, start=0.0, sent=100, completed=100, service=LATENCIES)
     return fold_all([RunStarted(t=0.0, run=1, plan=plan), replace(tick, **values)])
 
 
@@ -122,44 +104,30 @@ def test_redirects_are_a_warning_with_target_url() -> None:
     state = _responses(plan, statuses={302: 50, 200: 50}, redirect="../new?a=b")
     text = "50 of 100 responses redirect and are not followed: load http://a/new?a=b instead"
     assert texts(result_of(state))[0] == text
-    assert labelled(segment_of(state))[0] == ("302!", text)
+    assert labelled(state.segment)[0] == ("302!", text)
     few = _responses(plan, statuses={302: 49, 200: 51}, redirect="/new")
     assert not any("redirect" in each for each in texts(result_of(few)))
-
-
-def test_redirects_of_one_request_in_mix_are_a_warning() -> None:
     mix = (Request(name="a", url="http://a/1"), Request(name="b", url="http://a/2", expect=Expect(statuses=(301,))))
     groups = {"a": Group(completed=10, statuses={302: 10}), "b": Group(completed=90, statuses={301: 30, 200: 60})}
     plan = LoadPlan(url="", mix=mix, concurrency=1, duration=10.0)
     state = _responses(plan, statuses={200: 60, 301: 30, 302: 10}, groups=groups, redirect="/new")
     assert "10 of 10 responses redirect" in texts(result_of(state))[0]
-
-
-def test_connection_close_without_close_is_a_warning() -> None:
     plan = LoadPlan(url="http://a/", concurrency=1, duration=10.0)
     state = _responses(plan, statuses={200: 100}, unclosed=98)
     assert "announced Connection: close 98 times and kept" in texts(result_of(state))[0]
-    assert [label for label, _ in labelled(segment_of(state))] == ["unclosed"]
-    assert not labelled(segment_of(_responses(plan, statuses={200: 100}, unclosed=1)))
-
-
-def test_dropped_arrivals_are_a_warning() -> None:
-    state = state_of(dropped=7)
-    assert texts(result_of(state))[0].startswith("70 arrivals were dropped")
+    assert [label for label, _ in labelled(state.segment)] == ["unclosed"]
+    assert not labelled(_responses(plan, statuses={200: 100}, unclosed=1).segment)
 
 
 def waited(share: float) -> RunWarning:
     return RunWarning(kind=WarningKind.CPU_WAIT, values={"share": share})
 
 
-def test_same_warning_of_cells_is_one_line_with_range() -> None:
+def test_same_warning_of_cells_is_one_line() -> None:
     found = [(f"c={level}", waited(share)) for level, share in ((1, 0.11), (2, 0.09), (4, 0.25), (8, 0.04))]
     expected = "the generator waited 4–25% of the time for a CPU: latencies include that wait"
     assert grouped(found, 4) == [f"all 4: {expected}"]
     assert grouped(found, 7) == [f"4 of 7: {expected}"]
-
-
-def test_few_cells_are_named_and_warnings_keep_order() -> None:
     few = RunWarning(kind=WarningKind.FEW_SAMPLES, values={"count": 10})
     found = grouped([("a", few), ("a", waited(0.07)), ("b", waited(0.07))], 9)
     assert found == [f"a: {warning_words(few)}", f"a, b: {warning_words(waited(0.07))}"]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cockpit.analysis.blocks import LatencyBlocks, block_sample, run_values
 from cockpit.analysis.windows import (
@@ -29,7 +29,7 @@ from tests.session.events import small_session
 
 def seconds(first: int, last: int, **changed: object) -> tuple[LoadSecond, ...]:
     return tuple(
-        msgspec.structs.replace(
+        replace(
             LoadSecond(second=at, start=float(at), end=float(at + 1), completed=100, latency=Histogram.of([1_000_000])),
             **changed,
         )
@@ -48,9 +48,6 @@ def test_window_has_whole_seconds_after_guard() -> None:
     assert counted(found) == list(range(14, 30))
     assert found.guarded == 3
     assert discarded_seconds([found]) == {DiscardReason.GUARD: 3}
-
-
-def test_partial_and_saturated_seconds_are_excluded() -> None:
     odd = (*seconds(0, 20), *seconds(20, 23, saturated=True), *seconds(23, 24, end=23.4), *seconds(24, 40, queued=3))
     found = window_between(State(t=40.0, closed_seconds=odd), 0.0, 40.0, PLAN)
     assert counted(found) == [*range(3, 20), *range(24, 40)]
@@ -58,16 +55,13 @@ def test_partial_and_saturated_seconds_are_excluded() -> None:
     assert discarded_seconds([found]) == {DiscardReason.GUARD: 3, DiscardReason.PARTIAL: 1, DiscardReason.SATURATED: 3}
 
 
-def test_change_within_window_is_excluded() -> None:
-    """Seconds from the request until the guard after activation or rollback are excluded."""
+def test_changes_and_actions_are_excluded() -> None:
+    # Seconds from the request until the guard after activation or rollback are excluded.
     change = Change(letter="A", host="web1", settings=(), begun=20.5, ended=23.2, outcome="rolled back")
     found = window_between(State(t=40.0, closed_seconds=seconds(0, 40), changes=(change,)), 0.0, 40.0, PLAN)
     assert counted(found) == [*range(3, 20), *range(27, 40)]
     assert found.flawed == {DiscardReason.CHANGING: 7}
-
-
-def test_action_and_rollback_are_excluded() -> None:
-    """The seconds of a running action and of the rollback of an active change are excluded."""
+    # The seconds of a running action and of the rollback of an active change are excluded.
     action = ActionRun(number=1, action="restart", host="web1", times=3, begun=10.5, ended=12.0, done=3)
     stages = {"active": 1.0, "undoing": 30.2}
     change = Change(letter="A", host="web1", settings=(), begun=0.5, stages=stages, ended=31.0, outcome="rolled back")
@@ -75,9 +69,6 @@ def test_action_and_rollback_are_excluded() -> None:
     found = window_between(state, 1.0, 40.0, PLAN)
     assert counted(found) == [*range(4, 10), *range(15, 30), *range(34, 40)]
     assert discarded_seconds([found, found]) == {DiscardReason.GUARD: 6, DiscardReason.CHANGING: 18}
-
-
-def test_an_action_that_began_before_the_window_is_cut_out() -> None:
     action = ActionRun(number=1, action="restart", host="web1", times=1, begun=7.5, ended=15.5, done=1)
     state = State(t=40.0, closed_seconds=seconds(0, 40), actions=(action,))
     found = window_between(state, 10.0, 40.0, PLAN)
@@ -94,6 +85,10 @@ def test_segments_end_when_next_change_is_requested() -> None:
     assert counted(second) == list(range(18, 25))
     assert not second.growing
     assert len(first.hosts["web1"]) == 7
+    values = run_values([segment_window(state, segment) for segment in state.segments])
+    assert values["rate"] == pytest.approx([segment.rate for segment in state.segments])
+    exact = [segment.counts.latency.percentile(99) for segment in state.segments]
+    assert values["p99"] == pytest.approx(exact, rel=0.016)
 
 
 def test_unread_seconds_of_lost_host_are_counted() -> None:
@@ -106,35 +101,24 @@ def test_unread_seconds_of_lost_host_are_counted() -> None:
     assert lost == 8
 
 
-def test_empty_state_has_empty_window() -> None:
-    found = window_between(State(), 0.0, 60.0, PLAN)
-    assert found.seconds == ()
-    assert block_sample(found).size == 0
-    assert block_sample(found).overall == {}
-
-
-def test_blocks_add_up_to_window() -> None:
+def test_blocks_and_coarse_histograms_add_up() -> None:
     found = window(3, 62)
     sample = block_sample(found)
     assert sample.size == 12
     assert sample.blocks["rate"].mean() * 60 == pytest.approx(sum(second.completed for second in found.seconds[:60]))
     assert sample.overall["rate"] == pytest.approx(sample.blocks["rate"].mean())
     assert sample.overall["web1.cpu.per_request"] == pytest.approx(2 * 0.4 / 1000, rel=0.05)
-
-
-def test_block_with_too_few_seconds_is_dropped() -> None:
     found = window(3, 30)
     holes = tuple(second for second in found.seconds if second.second not in (6, 7, 12))
-    sample = block_sample(msgspec.structs.replace(found, seconds=holes))
+    sample = block_sample(replace(found, seconds=holes))
     assert sample.size == 5
-
-
-def test_run_values_match_segments() -> None:
-    state = fold_all(small_session())
-    values = run_values([segment_window(state, segment) for segment in state.segments])
-    assert values["rate"] == pytest.approx([segment.rate for segment in state.segments])
-    exact = [segment.counts.latency.percentile(99) for segment in state.segments]
-    assert values["p99"] == pytest.approx(exact, rel=0.016)
+    found = window_between(State(), 0.0, 60.0, PLAN)
+    assert found.seconds == ()
+    assert block_sample(found).size == 0
+    assert block_sample(found).overall == {}
+    first, second = Histogram.of([1_000_000, 2_000_000]), Histogram.of([1_000_500, 900])
+    assert first.coarse() + second.coarse() == (first + second).coarse()
+    assert Histogram.of([]).coarse().count == 0
 
 
 @given(st.lists(st.integers(1_000, 10**10), min_size=20, max_size=300), st.sampled_from([50.0, 90.0, 99.0]))
@@ -146,9 +130,3 @@ def test_coarse_percentiles_are_within_1_7_percent(values: list[int], percent: f
     ordered = sorted(values)
     at = max(0, int(np.ceil(len(ordered) * percent / 100 - 1e-9)) - 1)
     assert found == pytest.approx(ordered[at] / 1e9, rel=0.017)
-
-
-def test_coarse_histograms_add_up() -> None:
-    first, second = Histogram.of([1_000_000, 2_000_000]), Histogram.of([1_000_500, 900])
-    assert first.coarse() + second.coarse() == (first + second).coarse()
-    assert Histogram.of([]).coarse().count == 0

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from tests.bench.table import Bar, at_most, report_other_load, show
-from tests.lab.agreement import Generators, Result, Results, closed_load, in_rounds, keep_workers, open_load, table
+from tests.bench.table import Bar, Skipped, at_most, report_other_load, show
+from tests.lab.agreement import Generators, Results, closed_load, in_rounds, keep_workers, open_load, table
 from tests.lab.lab import Host, Lab
 from tests.lab.requirements import missing
 
@@ -30,7 +30,7 @@ _METRICS = (("rate", 1.25, 0.0), ("p50", 1.25, RESOLUTION), ("p99", 1.5, RESOLUT
 def agreement() -> bool:
     """Compare under closed load with new and with kept connections, and under open load."""
     if absent := missing():
-        return show(f"agreement: skipped, the lab needs {', '.join(absent)}", [], [])
+        raise Skipped(f"the lab needs {', '.join(absent)}")
     with Lab.start() as lab, tempfile.TemporaryDirectory() as name, report_other_load(lab.web1.pid):
         keep_workers(lab.web1)
         plans = [
@@ -52,7 +52,7 @@ def _row(web1: Host, title: str, generators: Generators) -> bool:
 
 def _agreement(results: Results, name: str, limit: float, resolution: float) -> list[Bar]:
     """Compare one metric, if a peer reports it."""
-    peers = [peer for peer in results if peer != COCKPIT and _known(results[peer][0], name)]
+    peers = [peer for peer in results if peer != COCKPIT and getattr(results[peer][0], name) is not None]
     if not peers:
         return []
     rounds = zip(results[COCKPIT], zip(*(results[peer] for peer in peers), strict=True), strict=True)
@@ -60,10 +60,6 @@ def _agreement(results: Results, name: str, limit: float, resolution: float) -> 
         _factor(getattr(ours, name), [getattr(peer, name) for peer in theirs], resolution) for ours, theirs in rounds
     )
     return [at_most(f"{name}, factor vs {' and '.join(peers)}", factor, limit)]
-
-
-def _known(result: Result, name: str) -> bool:
-    return getattr(result, name) is not None
 
 
 def _factor(ours: float, theirs: Sequence[float], resolution: float) -> float:

@@ -6,15 +6,8 @@ One minute is real (Apache, its workers, the probe, the load engine). The rest r
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
-import signal
-import socket
-import subprocess
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -32,57 +25,21 @@ from cockpit.recording.write_queue import LIMIT
 from cockpit.recording.writer import RecordingWriter
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
+from tests.bench.servers import apache
 
 WORKERS = 200
 CONNECTIONS = 20
 RATE = 2000.0
 SECONDS = 60
 
-_CONFIG = """\
-ServerRoot {folder}
-PidFile {folder}/pid
-ErrorLog {folder}/error.log
-ServerName localhost
-Listen 127.0.0.1:{port}
-DocumentRoot {folder}/docs
-LoadModule mpm_prefork_module {modules}/mod_mpm_prefork.so
-LoadModule authz_core_module {modules}/mod_authz_core.so
-StartServers {workers}
-MinSpareServers {workers}
-MaxSpareServers {workers}
+_CHURN = f"""\
+MinSpareServers {WORKERS}
+MaxSpareServers {WORKERS}
 ServerLimit 256
 MaxRequestWorkers 256
 MaxConnectionsPerChild 1000
 KeepAlive Off
-{user}
 """
-_MODULES = Path("/usr/lib/apache2/modules")
-
-
-@contextmanager
-def apache() -> Iterator[str]:
-    """Run a prefork Apache with WORKERS workers; yield its URL. Raises RuntimeError if Apache is missing."""
-    binary = shutil.which("apache2", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-    if binary is None or not (_MODULES / "mod_mpm_prefork.so").exists():
-        raise RuntimeError("apache2 is missing")
-    with tempfile.TemporaryDirectory() as name, socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-        probe.close()
-        folder = Path(name)
-        folder.chmod(0o755)
-        (folder / "docs").mkdir()
-        (folder / "docs" / "hello.html").write_text("<p>hello</p>\n" * 7)
-        user = "User nobody\nGroup nogroup" if os.geteuid() == 0 else ""
-        config = folder / "apache.conf"
-        config.write_text(_CONFIG.format(folder=folder, port=port, modules=_MODULES, workers=WORKERS, user=user))
-        # Apache signals its whole process group when it ends.
-        server = subprocess.Popen([binary, "-DFOREGROUND", "-f", str(config)], start_new_session=True)
-        try:
-            yield f"http://127.0.0.1:{port}/hello.html"
-        finally:
-            server.send_signal(signal.SIGTERM)
-            server.wait()
 
 
 async def _recorded(url: str, seconds: float) -> list[AnyEvent]:
@@ -107,8 +64,8 @@ async def _recorded(url: str, seconds: float) -> list[AnyEvent]:
 
 def minute() -> list[AnyEvent]:
     """Record the real minute."""
-    with apache() as url:
-        return asyncio.run(_recorded(url, SECONDS))
+    with apache(WORKERS, _CHURN) as site:
+        return asyncio.run(_recorded(site.small, SECONDS))
 
 
 def session(minute: Sequence[AnyEvent], seconds: float) -> Iterator[AnyEvent]:

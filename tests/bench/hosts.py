@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
-import psutil
-
 from cockpit.demo.layout import DemoFiles
 from cockpit.demo.sshhost import HOST
 from cockpit.hosts.feed import HostFeed
@@ -26,7 +24,8 @@ from cockpit.model.events import AnyEvent, HostSample, SessionStarted
 from cockpit.model.fold import fold
 from cockpit.model.hosts import HostConfig
 from cockpit.model.state import State
-from tests.bench.table import Bar, at_least, at_most, report_other_load, show
+from tests.bench.table import at_least, at_most, cpu_of, report_other_load, show
+from tests.waiting import until
 
 # Total processes on the host; the processes started for it are watched.
 PROCESSES = 200
@@ -44,7 +43,6 @@ MEASURED = 15.0  # seconds
 FLEET_WATCHED = 20
 BAR_COCKPIT = 40.0  # % of a core
 BAR_LATE = 1.0  # seconds
-DEADLINE = 120.0
 
 Tool = Callable[[int], float]
 
@@ -122,16 +120,15 @@ def _probe(ticks: int) -> float:
 
 
 def _top(ticks: int) -> float:
-    return _cpu_at_end(_start(["top", "-b", "-d", "1", "-n", str(ticks)]))
+    return _cpu_at_end(_start("top", "-b", "-d", "1", "-n", str(ticks)))
 
 
 def _sar(ticks: int) -> float:
     """Read the CPU time of sar and its sadc while they run: sar does not wait for sadc."""
-    sar = _start(["sar", "1", "3600"])
+    sar = _start("sar", "1", "3600")
     try:
         time.sleep(ticks)
-        family = [sar.pid, *(child.pid for child in psutil.Process(sar.pid).children(recursive=True))]
-        return sum(int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) for pid in family) / 1e9
+        return cpu_of(sar.pid)
     finally:
         sar.terminate()
         sar.wait()
@@ -140,12 +137,12 @@ def _sar(ticks: int) -> float:
 def _ps(ticks: int) -> float:
     used = 0.0
     for _ in range(ticks):
-        used += _cpu_at_end(_start(["ps", "aux"]))
+        used += _cpu_at_end(_start("ps", "aux"))
         time.sleep(1)
     return used
 
 
-def _start(command: list[str]) -> subprocess.Popen[bytes]:
+def _start(*command: str) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "TERM": "dumb", "LC_ALL": "C"}
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment)
 
@@ -168,43 +165,29 @@ def hosts_scale() -> bool:
             lines.append(f"{count:3} hosts {fleet.cpu:6.1f}% of a core, at most {fleet.late:.2f} s late")
             if count == max(FLEETS):
                 bars.append(at_most(f"CPU, {count} hosts", fleet.cpu, BAR_COCKPIT, "%"))
-            bars += _fleet_bars(fleet)
+            bars.append(at_most(f"latest sample, {count} hosts", fleet.late, BAR_LATE, " s"))
+            bars.append(at_least(f"samples per host, {count} hosts", fleet.fewest, MEASURED - 1 - BAR_LATE))
     return show(title, lines, bars)
-
-
-def _fleet_bars(fleet: _Fleet) -> list[Bar]:
-    return [
-        at_most(f"latest sample, {fleet.count} hosts", fleet.late, BAR_LATE, " s"),
-        at_least(f"samples per host, {fleet.count} hosts", fleet.fewest, MEASURED - 1 - BAR_LATE),
-    ]
 
 
 class _Fleet:
     """A session's state from the feeds of all hosts; `cpu` (%) and `late` (s) are set by `measure`."""
 
     def __init__(self, count: int) -> None:
-        self.count = count
         self.cpu = self.late = 0.0
         self.fewest = 0
-        self._ready = asyncio.Event()
-        self.names = [f"web{number}" for number in range(count)]
-        self.configs = [HostConfig(name=name, ssh=HOST, processes=(NAME,)) for name in self.names]
-        self.arrivals: dict[str, list[float]] = {name: [] for name in self.names}
+        self.configs = [HostConfig(name=f"web{n}", ssh=HOST, processes=(NAME,)) for n in range(count)]
+        self.arrivals: dict[str, list[float]] = {config.name: [] for config in self.configs}
         self.state = fold(State(), SessionStarted(t=0, wall=0, version="0", name="x", hosts=tuple(self.configs)))
 
     def take(self, event: AnyEvent) -> None:
         self.state = fold(self.state, event)
         if isinstance(event, HostSample):
             self.arrivals[event.host].append(time.monotonic())
-            if len(self.arrivals[event.host]) == 3 and min(map(len, self.arrivals.values())) >= 3:
-                self._ready.set()
-
-    async def wait_ready(self) -> None:
-        """Wait until every host has three samples."""
-        async with asyncio.timeout(DEADLINE):
-            await self._ready.wait()
 
     async def measure(self) -> None:
+        """Measure from when every host has three samples."""
+        await until(lambda: min(map(len, self.arrivals.values())) >= 3)
         begun, used = time.monotonic(), time.process_time()
         await asyncio.sleep(MEASURED)
         ended = time.monotonic()
@@ -222,7 +205,6 @@ async def _watch_fleet(count: int) -> _Fleet:
         feeds = [HostFeed(config, clock, fleet.take, ssh_config=ssh_config) for config in fleet.configs]
         watching = [asyncio.ensure_future(feed.run()) for feed in feeds]
         try:
-            await fleet.wait_ready()
             await fleet.measure()
         finally:
             for task in watching:

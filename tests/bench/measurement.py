@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from cockpit.load.pool import LoadRun, launch
 from cockpit.model.clock import Clock
 from cockpit.model.events import AnyEvent, RunEnded, Tick
@@ -99,7 +101,7 @@ def run_cockpit(plan: LoadPlan, on_tick: OnTick | None = None) -> CockpitRun:
 
 def plan_on(plan: LoadPlan, *cpus: int) -> LoadPlan:
     """Return the plan with its workers on these CPUs."""
-    return LoadPlan(**{**{name: getattr(plan, name) for name in plan.__struct_fields__}, "cpus": cpus})
+    return replace(plan, cpus=cpus)
 
 
 def _cpu_of_children() -> float:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from tests.bench.measurement import Measurement, run_peer
+from tests.bench.measurement import CommandOutput, Measurement, run_peer
 
 SECONDS = 2
 # httperf hangs with more sockets than select() supports.
@@ -33,39 +33,35 @@ class Peer(NamedTuple):
         return "" if shutil.which(self.needs) else f"{self.name}: skipped, {self.needs} is missing ({self.package})"
 
 
+def _parsed(output: CommandOutput, requests: str, rate: str, errors: str = "") -> Measurement:
+    """Return the measurement; its numbers are the first groups of patterns."""
+    failed = int(output.number(errors)) if errors else 0
+    return Measurement(int(output.number(requests)), output.cpu, output.number(rate), failed)
+
+
 def _wrk(url: str, concurrency: int, requests: int) -> Measurement:
     output = run_peer(["wrk", "-t1", f"-c{concurrency}", f"-d{SECONDS}s", url])
-    return Measurement(int(output.number(r"(\d+) requests in")), output.cpu, output.number(r"Requests/sec:\s+([\d.]+)"))
+    return _parsed(output, r"(\d+) requests in", r"Requests/sec:\s+([\d.]+)")
 
 
-def _ab(*flags: str) -> Callable[[str, int, int], Measurement]:
-    def run(url: str, concurrency: int, requests: int) -> Measurement:
-        output = run_peer(["ab", "-q", *flags, "-c", str(concurrency), "-n", str(requests), url])
-        return Measurement(
-            int(output.number(r"Complete requests:\s+(\d+)")),
-            output.cpu,
-            output.number(r"Requests per second:\s+([\d.]+)"),
-            int(output.number(r"Failed requests:\s+(\d+)")),
-        )
+def _ab(url: str, concurrency: int, requests: int, *flags: str) -> Measurement:
+    output = run_peer(["ab", "-q", *flags, "-c", str(concurrency), "-n", str(requests), url])
+    rate, failed = r"Requests per second:\s+([\d.]+)", r"Failed requests:\s+(\d+)"
+    return _parsed(output, r"Complete requests:\s+(\d+)", rate, failed)
 
-    return run
+
+def _ab_kept(url: str, concurrency: int, requests: int) -> Measurement:
+    return _ab(url, concurrency, requests, "-k")
 
 
 def _hey(url: str, concurrency: int, requests: int) -> Measurement:
     output = run_peer(["hey", "-c", str(concurrency), "-n", str(requests), url])
-    return Measurement(
-        int(output.number(r"\[200\]\s+(\d+) responses")), output.cpu, output.number(r"Requests/sec:\s+([\d.]+)")
-    )
+    return _parsed(output, r"\[200\]\s+(\d+) responses", r"Requests/sec:\s+([\d.]+)")
 
 
 def _h2load(url: str, concurrency: int, requests: int) -> Measurement:
     output = run_peer(["h2load", "--h1", "-t1", "-c", str(concurrency), "-n", str(requests), url])
-    return Measurement(
-        int(output.number(r"(\d+) succeeded")),
-        output.cpu,
-        output.number(r"finished in [\d.]+m?s, ([\d.]+) req/s"),
-        int(output.number(r"(\d+) failed")),
-    )
+    return _parsed(output, r"(\d+) succeeded", r"finished in [\d.]+m?s, ([\d.]+) req/s", r"(\d+) failed")
 
 
 def httperf(url: str, rate: float, connections: int, calls: int = 1) -> Measurement:
@@ -81,17 +77,12 @@ def httperf(url: str, rate: float, connections: int, calls: int = 1) -> Measurem
     except subprocess.TimeoutExpired:
         # httperf may loop forever if it cannot keep up.
         return Measurement(0, 0.0, 0.0)
-    return Measurement(
-        int(output.number(r"replies (\d+)")),
-        output.cpu,
-        output.number(r"Request rate: ([\d.]+) req/s"),
-        int(output.number(r"Errors: total (\d+)")),
-    )
+    return _parsed(output, r"replies (\d+)", r"Request rate: ([\d.]+) req/s", r"Errors: total (\d+)")
 
 
 WRK = Peer("wrk -t1", "wrk", "wrk", _wrk)
-AB = Peer("ab", "ab", "apache2-utils", _ab())
-AB_KEPT = Peer("ab -k", "ab", "apache2-utils", _ab("-k"))
+AB = Peer("ab", "ab", "apache2-utils", _ab)
+AB_KEPT = Peer("ab -k", "ab", "apache2-utils", _ab_kept)
 HEY = Peer("hey", "hey", "hey", _hey)
 H2LOAD = Peer("h2load --h1", "h2load", "nghttp2-client", _h2load)
 HTTPERF = Peer("httperf", "httperf", "httperf", httperf)

@@ -5,13 +5,11 @@ latency of a key under load, and the rate of a generator on its own CPU.
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
@@ -20,7 +18,7 @@ import psutil
 from cockpit.demo.servers import DemoServers
 from cockpit.model import events as ev
 from cockpit.recording.reader import Recording
-from tests.bench.servers import missing_nginx, nginx
+from tests.bench.servers import nginx
 from tests.bench.table import at_least, at_most, report_other_load, show
 from tests.cli.terminals import TerminalProcess, on_terminal
 from tests.lab.cpus import generator_cpu, server_cpu
@@ -52,13 +50,12 @@ def screen() -> bool:
 
 def first_frame() -> bool:
     """Time from the start of the process to the first frame."""
-    with tempfile.TemporaryDirectory(prefix="cockpit-bench-") as name, report_other_load():
-        file = Path(name) / "s.cockpit"
-        with _own_server() as url:
-            commands = {"run": ["run", url, "-q", "50", "-z", "60s", "--no-record"], "replay": ["replay", str(file)]}
-            with on_terminal([*COCKPIT, "run", url, "-n", "200", "--no-tui", "--record", str(file)]) as recorded:
-                recorded.end()
-            took = {name: [_first(options) for _ in range(STARTS)] for name, options in commands.items()}
+    with tempfile.TemporaryDirectory(prefix="cockpit-bench-") as name, nginx() as site, report_other_load(site.pid):
+        file, url = Path(name) / "s.cockpit", site.small
+        commands = {"run": ["run", url, "-q", "50", "-z", "60s", "--no-record"], "replay": ["replay", str(file)]}
+        with on_terminal([*COCKPIT, "run", url, "-n", "200", "--no-tui", "--record", str(file)]) as recorded:
+            recorded.end()
+        took = {name: [_first(options) for _ in range(STARTS)] for name, options in commands.items()}
     lines = [f"{name:8} {_summary(times)}" for name, times in took.items()]
     bars = [at_most(f"first frame of {name}", median(times), 0.8, " s") for name, times in took.items()]
     return show(f"from the start of the process to the first frame, {STARTS} starts each", lines, bars)
@@ -67,8 +64,6 @@ def first_frame() -> bool:
 def key_answered() -> bool:
     """Time from a key to its dialog on the terminal, while the generator runs at full rate."""
     title = "a key during a run at full rate, generator on its own CPU"
-    if absent := missing_nginx():
-        return show(f"{title}: skipped, {absent}", [], [])
     with nginx() as site, report_other_load(site.pid):
         options = ["run", site.small, "-c", "20", "-z", "120s", "--cpus", str(generator_cpu()), "--no-record"]
         with on_terminal([*COCKPIT, *options]) as opened:
@@ -84,8 +79,6 @@ def key_answered() -> bool:
 def beside_screen() -> bool:
     """Rate of a generator on its own CPU, with and without the screen."""
     title = "rate with the screen open, generator on its own CPU"
-    if absent := missing_nginx():
-        return show(f"{title}: skipped, {absent}", [], [])
     rates: dict[str, list[float]] = {"screen": [], "headless": []}
     with nginx() as site, report_other_load(site.pid), tempfile.TemporaryDirectory(prefix="cockpit-bench-") as folder:
         for at in range(ROUNDS):
@@ -118,16 +111,8 @@ async def _with_demo(size: tuple[int, int], options: Sequence[str]) -> tuple[flo
     async with DemoServers() as world:
         profile = Path(world.directory) / "bench.toml"
         profile.write_text(world.profile_toml())
-        command = [
-            *COCKPIT,
-            "run",
-            "--trust",
-            str(profile),
-            "--ssh-config",
-            str(world.ssh_config),
-            "-z",
-            f"{SECONDS + 10}s",
-        ]
+        command = [*COCKPIT, "run", "--trust", str(profile), "--ssh-config", str(world.ssh_config)]
+        command += ["-z", f"{SECONDS + 10}s"]
         with on_terminal([*command, "--no-record", *options], size) as opened:
             found = await asyncio.to_thread(_watched, opened)
             opened.type(b"\x03")
@@ -191,21 +176,6 @@ def _rate(options: Sequence[str], file: Path, on_screen: bool) -> float:
     with Recording(file) as recording:
         ticks = [event for event in recording.events() if isinstance(event, ev.Tick)]
     return sum(tick.completed for tick in ticks) / (max(tick.t for tick in ticks) - min(tick.start for tick in ticks))
-
-
-@contextmanager
-def _own_server() -> Iterator[str]:
-    """Run a web server in another process; yield its URL."""
-    reading, writing = os.pipe()
-    code = "from tests.servers import http_server\nimport os, sys\nwith http_server() as url:\n"
-    code += f"    os.write({writing}, url.encode() + b'\\n')\n    sys.stdin.read()\n"
-    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, pass_fds=(writing,))
-    os.close(writing)
-    try:
-        with os.fdopen(reading) as pipe:
-            yield pipe.readline().strip()
-    finally:
-        process.communicate()
 
 
 def _summary(times: Sequence[float]) -> str:

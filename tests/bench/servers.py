@@ -6,13 +6,15 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.bench.table import Skipped
 from tests.lab.cpus import on_server_cpu
+from tests.lab.requirements import SYSTEM_PATH
+from tests.waiting import free_port, wait_until
 
 SMALL = 92
 MEDIUM = 100_000
@@ -40,10 +42,12 @@ LoadModule authz_core_module {modules}/mod_authz_core.so
 DocumentRoot {directory}/www
 User www-data
 Group www-data
+StartServers {workers}
+"""
+_KEPT = """\
 KeepAlive On
 MaxKeepAliveRequests 0
 KeepAliveTimeout 60
-StartServers 60
 MinSpareServers 1
 MaxSpareServers 200
 MaxRequestWorkers 200
@@ -70,15 +74,6 @@ class Site(NamedTuple):
         return f"{self.base}/large.bin"
 
 
-def missing_nginx() -> str:
-    """Return why nginx cannot run here; empty if it can."""
-    return "" if shutil.which("nginx") else "nginx is missing"
-
-
-def missing_apache() -> str:
-    return "" if shutil.which("apache2") and _MODULES.is_dir() else "apache2 is missing"
-
-
 @contextmanager
 def nginx() -> Iterator[Site]:
     """Run nginx with one worker process, without logs."""
@@ -91,11 +86,14 @@ def nginx() -> Iterator[Site]:
 
 
 @contextmanager
-def apache() -> Iterator[Site]:
-    """Run Apache with prefork: one process per connection."""
+def apache(workers: int = 60, more: str = _KEPT) -> Iterator[Site]:
+    """Run Apache with prefork: one process per connection. `more` are further directives."""
     with _site() as (directory, port):
         config = directory / "apache.conf"
-        config.write_text(_APACHE.format(directory=directory, port=port, modules=_MODULES))
+        if not _MODULES.is_dir():
+            raise Skipped("apache2 is missing")
+        text = _APACHE.format(directory=directory, port=port, modules=_MODULES, workers=workers)
+        config.write_text(text + more)
         with _running(["apache2", "-f", str(config), "-D", "FOREGROUND"], port) as site:
             yield site
 
@@ -109,32 +107,26 @@ def _site() -> Iterator[tuple[Path, int]]:
         (directory / "www" / "hello.html").write_text("x" * SMALL)
         (directory / "www" / "medium.bin").write_bytes(b"x" * MEDIUM)
         (directory / "www" / "large.bin").write_bytes(b"x" * LARGE)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        yield directory, port
+        yield directory, free_port()
 
 
 @contextmanager
 def _running(command: list[str], port: int) -> Iterator[Site]:
+    if not shutil.which(command[0], path=SYSTEM_PATH):
+        raise Skipped(f"{command[0]} is missing")
     quiet = subprocess.DEVNULL
     # A new process group: Apache signals its whole group when it ends.
     server = subprocess.Popen(on_server_cpu(command), stdout=quiet, stderr=quiet, start_new_session=True)
     try:
-        _wait_for(command[0], port, server)
+        wait_until(lambda: _accepts(port, server), _TIMEOUT)
         yield Site(f"http://127.0.0.1:{port}", server.pid)
     finally:
         server.terminate()
         server.wait()
 
 
-def _wait_for(name: str, port: int, server: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + _TIMEOUT
-    while True:
-        try:
-            with socket.create_connection(("127.0.0.1", port), timeout=1):
-                return
-        except OSError:
-            if server.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"{name} does not start") from None
-            time.sleep(0.01)
+def _accepts(port: int, server: subprocess.Popen[bytes]) -> bool:
+    if server.poll() is not None:
+        raise RuntimeError(f"{server.args} does not start")
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0

@@ -22,6 +22,10 @@ Measurements = dict[str, list[Measurement]]
 Result = TypeVar("Result")
 
 
+class Skipped(Exception):
+    """A row cannot be measured on this machine; the message is the reason."""
+
+
 class Bar(NamedTuple):
     """A limit: its text, the measured value, and whether the value is within the limit."""
 

@@ -2,7 +2,14 @@
 
 from distributed import get_worker
 
+from cockpit.cluster import generator_actor
+
 
 def forge(topic: str, place: int, number: int, line: bytes, ending: str) -> None:
     """Log this as a line of a load worker; on a Dask worker."""
     get_worker().log_event(topic, {"place": place, "number": number, "line": line, "ending": ending})
+
+
+def tolerate_silence(seconds: float) -> None:
+    """Let the load continue for longer without a ping, which a busy machine delays."""
+    generator_actor.SILENCE = seconds

@@ -1,5 +1,5 @@
 """Fixtures shared with the tests of SSH hosts."""
 
-from tests.hosts.conftest import isolated_home, sshd
+from tests.hosts.conftest import isolated_home, ssh_client, sshd
 
-__all__ = ["isolated_home", "sshd"]
+__all__ = ["isolated_home", "ssh_client", "sshd"]

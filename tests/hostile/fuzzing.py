@@ -15,7 +15,6 @@ import shutil
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -38,17 +37,8 @@ def commands(file: Path, folder: Path) -> tuple[list[str], ...]:
     )
 
 
-@contextlib.contextmanager
-def within_seconds() -> Iterator[None]:
-    def raise_too_long(_: int, __: FrameType | None) -> None:
-        raise TooLong
-
-    signal.signal(signal.SIGPROF, raise_too_long)
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
+def _raise_too_long(_: int, __: FrameType | None) -> None:
+    raise TooLong
 
 
 def problem(file: Path, folder: Path) -> str:
@@ -59,12 +49,15 @@ def problem(file: Path, folder: Path) -> str:
         (folder / "events.jsonl").unlink(missing_ok=True)
         out, err = io.StringIO(), io.StringIO()
         try:
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), within_seconds():
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                signal.setitimer(signal.ITIMER_PROF, SECONDS)
                 code = main(command)
         except TooLong:
             return f"{command}: over {SECONDS} s: {traceback.format_exc()[-1500:]}"
         except BaseException:
             return f"{command}: {traceback.format_exc()}"
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
         lines = err.getvalue().splitlines()
         if code not in (0, 2, 4, 99) or not all(line.startswith("cockpit: ") for line in lines):
             return f"{command}: exit {code}: {err.getvalue()[:2000]}"
@@ -74,6 +67,7 @@ def problem(file: Path, folder: Path) -> str:
 def run(intact: Path, folder: Path, first: int, count: int) -> None:
     from tests.hostile.recordings import alter
 
+    signal.signal(signal.SIGPROF, _raise_too_long)
     library = folder / "state" / "cockpit" / "recordings"
     library.mkdir(parents=True, exist_ok=True)
     file = library / "altered.cockpit"
@@ -89,8 +83,7 @@ def run(intact: Path, folder: Path, first: int, count: int) -> None:
 
 if __name__ == "__main__":
     # Imported before memory is limited, as by any command.
-    import tests.hostile.recordings
+    import tests.hostile.recordings  # noqa: F401
 
-    tests.hostile.recordings.prepare()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     run(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))

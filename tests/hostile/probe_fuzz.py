@@ -1,17 +1,10 @@
-"""Feed mutated output to the real probe: bytes to readings, state and a recording, which is replayed.
-
-`python -m tests.hostile.probe_fuzz SEED COUNT` prints the results as JSON.
-"""
+"""Feed mutated output to the real probe: bytes to readings, state and a recording, which is replayed."""
 
 from __future__ import annotations
 
-import asyncio
-import json
 import math
 import random
-import sys
 import tempfile
-import time
 from collections import Counter, deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,10 +27,10 @@ from cockpit.recording.writer import RecordingWriter
 from cockpit.report.run_json import run_json
 from cockpit.report.summary import summary
 from cockpit.session.rounding import rounded
-from tests.hostile.measuring import peak_mib
 from tests.hostile.streams import FACTS, frame, mutated, split
 
-# Inputs that share a recording, and the seconds from one to the next: the recorder packs a page every 25 s.
+# Maximum number of inputs that share a recording, and the seconds from one to the next: the recorder packs a page
+# every 25 s.
 BLOCK = 1250
 STEP = 0.1
 HOST = HostConfig(name="web1", processes=("apache2",))
@@ -97,34 +90,11 @@ class Fuzzer:
 
     async def run(self) -> None:
         while self.inputs < self._count:
-            with tempfile.TemporaryDirectory() as folder:
-                await self._block(Path(folder) / "x.cockpit")
-
-    async def _block(self, path: Path) -> None:
-        """Record and replay the samples of BLOCK inputs."""
-        recorder = RecordingWriter(path)
-        state = State()
-        events: list[ev.AnyEvent] = [ev.SessionStarted(t=0, wall=1.7e9, version="0", name="x", hosts=(HOST,)), RUN]
-        end = self.inputs + BLOCK
-        while self.inputs < end:
-            events += await self._probe(end)
-            for event in events:
-                state = fold(state, event)
-            recorder.record(events)
-            recorder.settle(state)
-            events = []
-        last = ev.RunEnded(t=self._t, run=1, reason="completed")
-        state = fold(state, last)
-        recorder.record([last])
-        recorder.settle(state)
-        recorder.close()
-        with Recording(path) as recording:
-            assert fold_all(recording.events()) == state, "the replay differs from the session"
-        result = run_result(state, 1)
-        assert result is not None
-        summary(result)
-        for number in all_numbers(msgspec.to_builtins(run_json(result))):
-            assert math.isfinite(number)
+            events: list[ev.AnyEvent] = [ev.SessionStarted(t=0, wall=1.7e9, version="0", name="x", hosts=(HOST,)), RUN]
+            end = min(self.inputs + BLOCK, self._count)
+            while self.inputs < end:
+                events += await self._probe(end)
+            replay([*events, ev.RunEnded(t=self._t, run=1, reason="completed")])
 
     async def _probe(self, end: int) -> list[ev.AnyEvent]:
         """Events of one probe, from its start to the first error."""
@@ -145,6 +115,25 @@ class Fuzzer:
             self.outcomes[line.removeprefix("web1: ").partition(":")[0]] += 1
             events.append(ev.HostChanged(t=self._t, host="web1", condition="lost", detail=line))
         return events
+
+
+def replay(events: list[ev.AnyEvent]) -> State:
+    """Record events; check that their replay is the same state, and that the numbers of the run are finite."""
+    state = State()
+    with tempfile.TemporaryDirectory() as folder:
+        recorder = RecordingWriter(Path(folder) / "x.cockpit")
+        for event in events:
+            state = fold(state, event)
+            recorder.record((event,))
+            recorder.settle(state)
+        recorder.close()
+        with Recording(Path(recorder.path)) as recording:
+            assert fold_all(recording.events()) == state, "the replay differs from the session"
+    result = run_result(state, 1)
+    assert result is not None
+    summary(result)
+    assert all(map(math.isfinite, all_numbers(msgspec.to_builtins(run_json(result)))))
+    return state
 
 
 def check(reading: HostReading) -> None:
@@ -170,19 +159,3 @@ def all_numbers(value: Any) -> Iterator[float]:
             pending.extend(part.values())
         elif kind is list or kind is tuple:
             pending.extend(part)
-
-
-def main() -> None:
-    seed, count = int(sys.argv[1]), int(sys.argv[2])
-    fuzzer = Fuzzer(seed, count)
-    try:
-        asyncio.run(fuzzer.run())
-    except BaseException:
-        print(f"seed {seed}, input {fuzzer.inputs}", file=sys.stderr)
-        raise
-    result = {"inputs": fuzzer.inputs, "mib": peak_mib(), "cpu": time.process_time(), "outcomes": fuzzer.outcomes}
-    print(json.dumps(result))
-
-
-if __name__ == "__main__":
-    main()

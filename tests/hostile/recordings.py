@@ -125,7 +125,8 @@ def alter_event(path: Path, draw: Draw) -> None:
 def replace_body(path: Path, draw: Draw) -> None:
     """Replace an event's body: decompression bomb, deep nesting, invalid JSON, other types."""
     bodies: list[object] = [
-        *_zlib_bombs(),
+        zlib_bomb(50 << 20, b"", b"["),
+        zlib_bomb(50 << 20, b'{"event":"note","t":1,"text":"', b"x"),
         "[" * 1_000_000,
         '{"event":"note","t":1,"text":"x","odd":' + "[" * 100_000 + "]" * 100_000 + "}",
         '{"event":"run_started","t":1,"run":4611686018427387904,"plan":{"url":"http://a/","concurrency":1}}',
@@ -204,9 +205,10 @@ def _packed_zeros() -> bytes:
 
 
 @cache
-def _zlib_bombs() -> tuple[bytes, bytes]:
-    text = b'{"event":"note","t":1,"text":"' + b"x" * (50 << 20) + b'"}'
-    return zlib.compress(b"[" * (50 << 20), 1), zlib.compress(text, 1)
+def zlib_bomb(size: int, start: bytes, repeated: bytes) -> bytes:
+    packer = zlib.compressobj(1)
+    piece = repeated * (1 << 20)
+    return b"".join([packer.compress(start), *(packer.compress(piece) for _ in range(size >> 20)), packer.flush()])
 
 
 @cache
@@ -215,13 +217,6 @@ def zeros(size: int) -> bytes:
     packer = lzma.LZMACompressor(lzma.FORMAT_RAW, filters=filters)
     piece = b"\0" * (1 << 20)
     return b"".join([*(packer.compress(piece) for _ in range(size >> 20)), packer.flush()])
-
-
-def prepare() -> None:
-    """Create the bombs in advance, which needs much memory."""
-    zeros(80 << 20)
-    _packed_zeros()
-    _zlib_bombs()
 
 
 def alter_grown(path: Path, draw: Draw) -> None:
@@ -249,26 +244,6 @@ def alter_cells(path: Path, draw: Draw) -> None:
         _sql(path, f"UPDATE OR IGNORE {table} SET {draw.choice(columns)} = ? {where}", value)
 
 
-def alter_schema(path: Path, draw: Draw) -> None:
-    """Change the schema in ways that cockpit never does."""
-    statements = draw.choice(
-        (
-            ("ALTER TABLE notes RENAME TO old", "CREATE VIEW notes AS SELECT 1.0 t, 'x' text, 1.0 wall"),
-            ("DROP TABLE notes", "CREATE VIRTUAL TABLE notes USING fts5(t, text, wall)"),
-            ("DROP TABLE runs", f"CREATE VIEW runs AS {_ENDLESS}"),
-            ("DROP TABLE parts", "CREATE TABLE parts (id INTEGER PRIMARY KEY, body AS (zeroblob(1000000000)))"),
-            ("CREATE TRIGGER t AFTER INSERT ON notes BEGIN DELETE FROM events; END",),
-            ("CREATE INDEX i ON events (abs(t))",),
-            ("DROP TABLE events",),
-            ("CREATE TABLE more (x)",),
-        )
-    )
-    for statement in statements:
-        _sql(path, statement)
-
-
-_ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x rate, x p99_ms, x failed FROM n"
-
 ALTERATIONS: tuple[Callable[[Path, Draw], None], ...] = (
     flip_bytes,
     cut,
@@ -285,5 +260,4 @@ ALTERATIONS: tuple[Callable[[Path, Draw], None], ...] = (
     alter_grown,
     alter_cells,
     alter_cells,
-    alter_schema,
 )

@@ -15,70 +15,25 @@ STATUS_LINES = (
     b"HTTP/1.1 999 Odd",
 )
 BROKEN_STATUS_LINES = (
-    b"HTTP/1.1 2x0 OK",
-    b"HTTP/1.1 -200 OK",
-    b"HTTP/1.1 99 Low",
-    b"HTTP/1.1 1000 High",
-    b"HTTP/9.9 200 OK",
-    b"HTTP/2 200",
-    b"http/1.1 200 OK",
-    b"ICY 200 OK",
-    b"SSH-2.0-OpenSSH_9.2",
-    b"",
-    b"HTTP/1.1 204 No Content",
-    b"HTTP/1.1 304 Not Modified",
-    b"HTTP/1.1 101 Switching Protocols",
-    b"HTTP/1.1 200 " + b"x" * 5000,
+    *(b"HTTP/1.1 " + rest for rest in (b"2x0 OK", b"-200 OK", b"99 Low", b"1000 High", b"200 " + b"x" * 5000)),
+    *(b"HTTP/1.1 " + rest for rest in (b"204 No Content", b"304 Not Modified", b"101 Switching Protocols")),
+    *(b"HTTP/9.9 200 OK", b"HTTP/2 200", b"http/1.1 200 OK", b"ICY 200 OK", b"SSH-2.0-OpenSSH_9.2", b""),
 )
 FIELDS = (
-    b"Server: x",
-    b"Date: now",
-    b"Location: /elsewhere",
-    b"Connection: keep-alive",
-    b"Set-Cookie: a=b; c=\xe9",
-    b"X-Empty:",
-    b"X: " + b"y" * 300,
-    b"X-Folded: a\r\n b",
+    *(b"Server: x", b"Date: now", b"Location: /elsewhere", b"Connection: keep-alive", b"Set-Cookie: a=b; c=\xe9"),
+    *(b"X-Empty:", b"X: " + b"y" * 300, b"X-Folded: a\r\n b"),
 )
-BROKEN_FIELDS = (
-    b"Content-Length: 5",
-    b"Content-Length: 6",
-    b"content-length:  7 ",
-    b"Content-Length: -5",
-    b"Content-Length: +5",
-    b"Content-Length: 0x5",
-    b"Content-Length: 5, 6",
-    b"Content-Length: ",
-    b"Content-Length: 999999999999999999",
-    b"Content-Length: " + b"9" * 5000,
-    b"Transfer-Encoding: chunked",
-    b"Transfer-Encoding: gzip",
-    b"Transfer-Encoding: chunked, gzip",
-    b"tRANSFER-eNCODING: CHUNKED",
-    b"Connection: close",
-    b"Connection: upgrade\r\nUpgrade: x",
-    b"X: a\0b",
-    b"X\x07: y",
-    b"X : y",
-    b": y",
-    b"nonsense",
-    b" folded",
-    b"X: a\rb",
-    b"X: a\nContent-Length: 3",
-    b"X: " + b"y" * 140_000,
-)
+_VALUES: dict[bytes, tuple[bytes, ...]] = {
+    b"Content-Length: ": (b"5", b"6", b"-5", b"+5", b"0x5", b"5, 6", b"", b"9" * 18, b"9" * 5000),
+    b"Transfer-Encoding: ": (b"chunked", b"gzip", b"chunked, gzip"),
+    b"Connection: ": (b"close", b"upgrade\r\nUpgrade: x"),
+    b"X": (b": a\0b", b"\x07: y", b" : y", b": a\rb", b": a\nContent-Length: 3", b": " + b"y" * 140_000),
+    b"": (b"content-length:  7 ", b"tRANSFER-eNCODING: CHUNKED", b": y", b"nonsense", b" folded"),
+}
+BROKEN_FIELDS = tuple(name + value for name, values in _VALUES.items() for value in values)
 CHUNK_SIZES = (b"%x", b"%X;a=b", b"0%x", b'%x;a="b;c"')
-BROKEN_CHUNK_SIZES = (
-    b"zz%x",
-    b"-%x",
-    b"0x%x",
-    b"f%xf",
-    b"ffffffffffffffffffff%.0x",
-    b"%.0x",
-    b"%x ",
-    b" %x",
-    b"%x;" + b"e" * 3000,
-)
+_SIZES = (b"zz%x", b"-%x", b"0x%x", b"f%xf", b"f" * 20 + b"%.0x", b"%.0x", b"%x ", b" %x")
+BROKEN_CHUNK_SIZES = (*_SIZES, b"%x;" + b"e" * 3000)
 INTERIM = (b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n")
 EXCESS = (b"\r\n", b"more", b"\0", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 408 Slow\r\n\r\n")
 

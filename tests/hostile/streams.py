@@ -1,8 +1,9 @@
-"""Output of the probe on a real host, and mutations of it from a seeded generator."""
+"""Output of the probe on a real host, and mutations of such text from a seeded generator."""
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 
 FACTS = b"""
@@ -56,51 +57,27 @@ END = b"""\
 #cockpit end @N
 """
 
+_NUMBER = re.compile(rb"\d[\d.]*")
+_TOKEN = re.compile(rb'[A-Za-z]+|[ \t]+|[<>="/:%]')
 NUMBERS = (
-    *(
-        b"",
-        b"0",
-        b"-0",
-        b"-1",
-        b"1",
-        b"+1",
-        b"1_0",
-        b"1.5",
-        b"1e400",
-        b"1e-400",
-        b"nan",
-        b"inf",
-        b"-inf",
-        b"0x10",
-        b"...",
-    ),
+    *(b"", *b"0 -0 -1 1 +1 1_0 1.5 1e400 1e-400 nan inf -inf 0x10 ... 1.2.3 . 1e308 -1e308".split()),
     *(str(2**power + step).encode() for power in (15, 31, 32, 53, 63, 64) for step in (-1, 0, 1)),
     *(b"9" * digits for digits in (18, 19, 20, 30, 400, 5000)),
     *("٣".encode(), "²".encode(), b"\x00", b"\xff", b"\x1b[2J", b"8000000", b"253402300799", b"253402300800"),
 )
 MARKERS = (
-    *(b"#cockpit begin 0", b"#cockpit begin -1", b"#cockpit begin " + b"9" * 5000, b"#cockpit end 0", b"#cockpit"),
-    *(b"#cockpit there -1", b"#cockpit there " + b"7 " * 300, b"#cockpit there " + b"9" * 5000, b"#cockpit again"),
+    *(b"#cockpit begin " + number for number in (b"0", b"-1", b"9" * 5000)),
+    *(b"#cockpit there " + pids for pids in (b"-1", b"7 " * 300, b"9" * 5000)),
+    *(b"#cockpit " + text for text in (b"", b"end 0", b"again", b"hidden", b"clock 1e999", b"ready", b"fact hz 0")),
+    b"#cockpit disks " + b"x" * 3000,
+    *(b"/proc/stat:cpu" + cpu for cpu in (b"8000000 1 2 3 4 5 6 7 8", b"127 1 2 3 4 5 6 7 8", b"-1 1 2 3 4")),
     *(
-        b"#cockpit disks " + b"x" * 3000,
-        b"#cockpit hidden",
-        b"#cockpit clock 1e999",
-        b"#cockpit ready",
-        b"#cockpit fact hz 0",
+        b"/proc/" + text
+        for text in (b":x", b"x" * 3000 + b":y", b"4446/stat:4446 (x) S", b"9" * 16 + b"/stat:1 (x) S 1")
     ),
-    *(b"/proc/stat:cpu8000000 1 2 3 4 5 6 7 8", b"/proc/stat:cpu127 1 2 3 4 5 6 7 8", b"/proc/stat:cpu-1 1 2 3 4"),
-    *(
-        b"/proc/:x",
-        b"/proc/" + b"x" * 3000 + b":y",
-        b"/proc/4446/stat:4446 (x) S",
-        b"/proc/9999999999999999/stat:1 (x) S 1",
-    ),
-    *(
-        b"/proc/4444/cmdline:" + b"x" * 9000,
-        b"/proc/net/dev:" + b"n" * 90 + b": 1 2 3 4 5 6 7 8 9 10 11 12",
-        b"",
-        b"\x00" * 90,
-    ),
+    b"/proc/4444/cmdline:" + b"x" * 9000,
+    b"/proc/net/dev:" + b"n" * 90 + b": 1 2 3 4 5 6 7 8 9 10 11 12",
+    *(b"", b"\x00" * 90),
 )
 # The highest CPU number that is accepted. Rare, since 8192 CPUs take 50 ms to record and to read.
 MAX_CPUS = b"/proc/stat:cpu8191 1 2 3 4 5 6 7 8"
@@ -117,11 +94,11 @@ def frame(number: int) -> bytes:
 
 
 def mutated(data: bytes, rng: random.Random) -> bytes:
-    """`data` with one to three mutations that use the structure of the stream."""
+    """`data` with one to three mutations that use its structure."""
     lines = data.split(b"\n")
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         rng.choice(_MUTATIONS)(lines, rng)
-    return b"\n".join(lines)
+    return (b"\n" if rng.random() < 0.97 else rng.choice((b"\r\n", b"\r", b" "))).join(lines)
 
 
 def split(data: bytes, rng: random.Random) -> list[bytes]:
@@ -131,15 +108,19 @@ def split(data: bytes, rng: random.Random) -> list[bytes]:
 
 
 def _number(lines: list[bytes], rng: random.Random) -> None:
-    """Replace a number."""
+    _replace(_NUMBER, lines, rng, lambda _: rng.choice(NUMBERS))
+
+
+def _token(lines: list[bytes], rng: random.Random) -> None:
+    """Repeat or delete a word, a sign or a blank."""
+    _replace(_TOKEN, lines, rng, lambda token: token * rng.choice((0, 2, 50, 2000)))
+
+
+def _replace(pattern: re.Pattern[bytes], lines: list[bytes], rng: random.Random, new: Callable[[bytes], bytes]) -> None:
     at = rng.randrange(len(lines))
-    words = lines[at].split(b" ")
-    numbers = [position for position, word in enumerate(words) if word[-1:].isdigit()]
-    if numbers:
-        position = rng.choice(numbers)
-        path, colon, _ = words[position].rpartition(b":")
-        words[position] = path + colon + rng.choice(NUMBERS)
-        lines[at] = b" ".join(words)
+    if found := list(pattern.finditer(lines[at])):
+        match = rng.choice(found)
+        lines[at] = lines[at][: match.start()] + new(match[0]) + lines[at][match.end() :]
 
 
 def _marker(lines: list[bytes], rng: random.Random) -> None:
@@ -197,5 +178,5 @@ def _device(lines: list[bytes], rng: random.Random) -> None:
 
 
 _MUTATIONS: tuple[Callable[[list[bytes], random.Random], None], ...] = (
-    *(_number, _number, _number, _marker, _drop, _repeat, _swap, _cut, _join, _byte, _device),
+    *(_number, _number, _number, _token, _marker, _drop, _repeat, _swap, _cut, _join, _byte, _device),
 )

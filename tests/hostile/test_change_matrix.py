@@ -21,17 +21,15 @@ from typing import NamedTuple
 
 import pytest
 
-from cockpit.hosts.local import LocalShell
-from cockpit.hosts.shell import SH, Completed
-from cockpit.model.errors import ChangeRefused, CockpitError, HostError
-from cockpit.tuning.applied import HistoryEntry
+from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.tuner import Tuner
-from tests.tuning.conftest import ENTRIES, ORIGINAL, PREFORK, Server, server, until
+from tests.tuning.conftest import ENTRIES, ORIGINAL, PREFORK, FaultyShell, Server, server
+from tests.waiting import until
 
 __all__ = ["server"]
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
+pytestmark = pytest.mark.lab
 
 NEW = (PREFORK.replace(b'"10"', b'"30"'), b"KeepAlive Off")
 # The first process of the namespace: mounts the boot id and reaps orphaned processes.
@@ -90,43 +88,28 @@ class Host:
     def stop(self) -> None:
         with suppress(ProcessLookupError):
             os.kill(self.init, signal.SIGKILL)
-        self._unshare.wait()
-        assert self._unshare.stdout
-        self._unshare.stdout.close()
+        self._unshare.communicate()
 
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
-    def kill_everything(self) -> None:
-        """Kill all processes except the first."""
-        self.run("sh", "-c", "kill -9 -1")
+    def interrupt(self, restart: bool) -> None:
+        """Kill all processes, or all except the first."""
+        if restart:
+            self.stop()
+            self.start()
+        else:
+            self.run("sh", "-c", "kill -9 -1")
 
     @property
     def enter(self) -> list[str]:
         return ["nsenter", f"--target={self.init}", "--pid", "--mount", "--"]
 
-    def run(self, *command: str, check: bool = True) -> str:
-        return subprocess.run([*self.enter, *command], check=check, capture_output=True, text=True, timeout=120).stdout
+    def shell(self) -> FaultyShell:
+        return FaultyShell(prefix=f"{shlex.join(self.enter)} ")
 
+    def run(self, *command: str) -> str:
+        return subprocess.run([*self.enter, *command], check=True, capture_output=True, text=True, timeout=120).stdout
 
-class NamespaceShell(LocalShell):
-    """A shell on that host; with `lost` set, its connection fails."""
-
-    def __init__(self, host: Host) -> None:
-        super().__init__("web1")
-        self.host = host
-        self.lost = False
-
-    async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
-        if self.lost:
-            raise HostError("web1: the connection is gone")
-        done = await super().run(
-            program, input=input, timeout=timeout, interpreter=f"{shlex.join(self.host.enter)} {interpreter}"
-        )
-        if self.lost:
-            raise HostError("web1: the connection is gone")
-        return done
+    def alive(self, pids: list[str]) -> list[str]:
+        return self.run("sh", "-c", 'for pid; do kill -0 "$pid" && echo "$pid"; done', "sh", *pids).split()
 
 
 @pytest.fixture
@@ -139,7 +122,7 @@ def host(server: Server) -> Iterator[Host]:
 class Stage(NamedTuple):
     """Where a change hangs: before the `nth` call of a tool with matching arguments, or in a command of the profile.
 
-    `ends` are the allowed final states of the files.
+    `ending` is the final state of the files.
     """
 
     tool: str = ""
@@ -147,7 +130,7 @@ class Stage(NamedTuple):
     nth: int = 1
     test: str = "true"
     reload: str = "true"
-    ends: tuple[tuple[bytes, bytes], ...] = (ORIGINAL,)
+    ending: tuple[bytes, bytes] = ORIGINAL
 
 
 # Hangs only once, so that the later rollback does not hang.
@@ -167,106 +150,76 @@ STAGES = {
     "testing": Stage(test=HANG),
     "reloading": Stage(reload=HANG),
     "confirming": Stage("ln", "confirmed"),
-    "confirmed": Stage("rm", "/lock", ends=(NEW,)),
+    "confirmed": Stage("rm", "/lock", ending=NEW),
     "undoing one": Stage("mv", "-- new", 3, test="exit 1"),
     "undoing": Stage("mv", "-- new", 4, test="exit 1"),
     "undone, reloading": Stage(reload=HANG_SECOND_TIME),
     "undone": Stage("mv", "outcome", test="exit 1"),
 }
-TOOL = """#!/bin/sh
+TOOL = """
 PATH=${PATH#*:}
-if printf '%s' "$*" | grep -q -e "$ARGUMENTS" && [ "${0##*/}" = "$TOOL" ]; then
+if printf '%s' "$*" | grep -q -e "$ARGUMENTS"; then
     echo >>"$REACHED.calls"
     if [ "$(wc -l <"$REACHED.calls")" = "$NTH" ]; then : >"$REACHED"; sleep 1000; fi
 fi
 exec "${0##*/}" "$@"
 """
-
-
-def hang_at(stage: Stage, server: Server, monkeypatch: pytest.MonkeyPatch) -> Path:
-    tools = server.root / "tools"
-    tools.mkdir()
-    if stage.tool:
-        (tools / stage.tool).write_text(TOOL)
-        (tools / stage.tool).chmod(0o755)
-    reached = server.state / "reached"
-    values = {"TOOL": stage.tool, "ARGUMENTS": stage.arguments, "NTH": str(stage.nth), "REACHED": str(reached)}
-    for name, value in (values | {"PATH": f"{tools}:{os.environ['PATH']}"}).items():
-        monkeypatch.setenv(name, value)
-    return reached
+# The boot id differs after a restart; the other stages have no other use of it.
+RESTARTED = ("armed", "swapped one", "reloading", "confirmed", "undoing one")
 
 
 def recorded_pids(change: Path) -> list[int]:
     """All PIDs in the directory of the change."""
     texts = [path.name if path.is_symlink() else path.read_text("ascii", "replace") for path in change.iterdir()]
     texts += [str(path.readlink()) for path in change.iterdir() if path.is_symlink()]
-    found = {
-        int(pid)
-        for text in texts
-        for pid in re.findall(r"(?<![\w:-])(?:undo-|after-)?(\d{1,7}):\d+:[0-9a-f]{8}-", text)
-    }
-    return sorted(found - {1})
+    pid = re.compile(r"(?<![\w:-])(?:undo-|after-)?(\d{1,7}):\d+:[0-9a-f]{8}-")
+    return sorted({int(found) for text in texts for found in pid.findall(text)} - {1})
 
 
-async def interrupt_at(stage: Stage, server: Server, host: Host, reached: Path, restarts: bool) -> Path:
+async def interrupt_at(stage: Stage, server: Server, host: Host, restart: bool) -> Path:
     """Interrupt a change at this stage; return its directory."""
-    shell = NamespaceShell(host)
-    assignments = [
-        (server.knob(test=stage.test, reload=stage.reload), "30"),
-        (server.keep_alive(test=stage.test, reload=stage.reload), "Off"),
-    ]
-    change = asyncio.ensure_future(
-        Tuner(timeouts=Timeouts(reach=0.05)).apply(shell, "web1", assignments)  # type: ignore[arg-type]
-    )
+    reached = server.state / "reached"
+    environment = {"ARGUMENTS": stage.arguments, "NTH": stage.nth, "REACHED": reached}
+    server.tools(**({stage.tool: TOOL} if stage.tool else {}), environment=environment)
+    shell, commands = host.shell(), {"test": stage.test, "reload": stage.reload}
+    assignments = [(server.knob(**commands), "30"), (server.keep_alive(**commands), "Off")]
+    change = asyncio.ensure_future(Tuner(timeouts=Timeouts(reach=0.05)).apply(shell, "web1", assignments))
     await until(lambda: reached.exists() or change.done())
     assert not change.done(), change.exception()
-    shell.lost = True
-    host.restart() if restarts else host.kill_everything()
+    shell.lose_connection_at(shell.count, after=True)
+    host.interrupt(restart)
     with suppress(CockpitError):
         await change
     await shell.close()
     return server.changes()[0]
 
 
-@pytest.mark.parametrize("fault", ["killed", "restarted"])
-@pytest.mark.parametrize("name", STAGES)
+@pytest.mark.parametrize(("name", "restart"), [*((n, False) for n in STAGES), *((n, True) for n in RESTARTED)])
 async def test_change_interrupted_at_any_stage_is_resolved(
-    server: Server, host: Host, monkeypatch: pytest.MonkeyPatch, name: str, fault: str
+    server: Server, host: Host, name: str, restart: bool
 ) -> None:
     stage = STAGES[name]
-    reached = hang_at(stage, server, monkeypatch)
-    change = await interrupt_at(stage, server, host, reached, fault == "restarted")
+    change = await interrupt_at(stage, server, host, restart)
     assert server.target.read_bytes() in (ORIGINAL[0], NEW[0]) and server.other.read_bytes() in (ORIGINAL[1], NEW[1])
 
     pids = recorded_pids(change)
     bystanders = host.run(sys.executable, "-c", BYSTANDERS, str(change), *map(str, pids)).split()
     assert list(map(int, bystanders)) == pids and (pids or name == "arming")
 
-    shell = NamespaceShell(host)
-    past = await Tuner().history(shell, "web1")
-    states = [entry.state for entry in past]
-    if name == "arming":
-        assert states == []
-    elif name == "confirmed":
-        assert states == ["applied"]
-    else:
-        assert states == ["incomplete"]
+    shell, tuner, spare = host.shell(), Tuner(), server.knob("MinSpareServers", test="", reload="")
+    past = await tuner.history(shell, "web1")
+    decided: dict[str, list[str]] = {"arming": [], "confirmed": ["applied"]}
+    assert [entry.state for entry in past] == decided.get(name, ["incomplete"])
+    if name not in decided:
         if name != "undone":  # the host is unlocked again
             with pytest.raises(ChangeRefused, match="is incomplete"):
-                await Tuner().apply(shell, "web1", [(server.knob("MinSpareServers", test="", reload=""), "9")])
-        await give_up(shell, past[0])
-        assert [entry.state for entry in await Tuner().history(shell, "web1")] == ["rolled back"]
-    assert server.bytes() in stage.ends and server.entries() == ENTRIES
-    alive = host.run("sh", "-c", 'for pid; do kill -0 "$pid" && echo "$pid"; done', "sh", *bystanders).split()
-    assert alive == bystanders
+                await tuner.apply(shell, "web1", [(spare, "9")])
+        with suppress(ChangeRefused):  # the test or reload fails in some stages by design
+            await tuner.force_undo(shell, "web1", past[0])
+        assert [entry.state for entry in await tuner.history(shell, "web1")] == ["rolled back"]
+    assert server.bytes() == stage.ending and server.entries() == ENTRIES
+    assert host.alive(bystanders) == bystanders
 
-    done = await Tuner().apply(shell, "web1", [(server.knob("MinSpareServers", test="", reload=""), "7")])
-    assert done.files and not server.locked()
-    alive = host.run("sh", "-c", 'for pid; do kill -0 "$pid" && echo "$pid"; done', "sh", *bystanders).split()
-    assert alive == bystanders
+    assert (await tuner.apply(shell, "web1", [(spare, "7")])).files and not server.locked()
+    assert host.alive(bystanders) == bystanders
     await shell.close()
-
-
-async def give_up(shell: LocalShell, past: HistoryEntry) -> None:
-    with suppress(ChangeRefused):  # the test or reload fails in some stages by design
-        await Tuner().force_undo(shell, "web1", past)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import html
 import json
 import shlex
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 import msgspec
-import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from cockpit.model.clock import Clock
 from cockpit.model.events import (
     AnyEvent,
     ChangeBegun,
@@ -35,14 +31,10 @@ from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import REDACTED, LoadPlan
 from cockpit.model.study import Observation, Study, StudyBegun, Variant
 from cockpit.profiles.profile import Profile
-from cockpit.recording.reader import Recording
 from cockpit.recording.redaction import NAMES, SHORTEST_INSIDE, Redactor
 from cockpit.recording.secrets import Secrets
-from cockpit.recording.writer import RecordingWriter
-from cockpit.session.live import LiveSource
-from cockpit.session.loop import Session
 from tests.hostile.events import events
-from tests.servers import http_server
+from tests.hostile.measuring import THOROUGH
 from tests.session.events import reading
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
@@ -53,6 +45,7 @@ SECRET = st.shared(SECRETS, key="secret")
 WITH_SECRET = st.one_of(SECRET, st.builds(lambda a, secret, b: a + secret + b, TEXT, SECRET, TEXT))
 EVENTS = events(st.one_of(TEXT, WITH_SECRET))
 PLAIN_EVENTS = events(TEXT)
+PRINTABLE = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=5, max_size=20)
 
 
 def values(value: object, name: bool = False) -> Iterator[tuple[bool, str]]:
@@ -80,7 +73,7 @@ def emptied(value: Any) -> Any:
     return "" if isinstance(value, str) else value
 
 
-@settings(max_examples=300, suppress_health_check=list(HealthCheck))
+@settings(max_examples=300 if THOROUGH else 100, suppress_health_check=list(HealthCheck))
 @given(SECRET, EVENTS)
 def test_any_secret_in_any_event_is_redacted(secret: str, event: AnyEvent) -> None:
     cleaned = Redactor([secret]).event(event)
@@ -101,7 +94,7 @@ def test_any_secret_in_any_event_is_redacted(secret: str, event: AnyEvent) -> No
             assert new == old
 
 
-@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150 if THOROUGH else 50, suppress_health_check=list(HealthCheck))
 @given(st.from_regex(r"[a-z]{5,9}", fullmatch=True), PLAIN_EVENTS)
 def test_event_without_secret_is_same_object(secret: str, event: AnyEvent) -> None:
     text = encode(event).decode()
@@ -128,18 +121,20 @@ FORMS: list[Callable[[str], str]] = [
 ]
 
 
-@pytest.mark.parametrize("form", range(len(FORMS)))
+@settings(max_examples=100 if THOROUGH else 30)
 @given(secret=st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=5, max_size=20))
-def test_encoded_secret_is_redacted(form: int, secret: str) -> None:
-    encoded = FORMS[form](secret)
-    cleaned = Redactor([secret]).text(f"before {encoded} after")
-    assert encoded.strip("'\"") not in cleaned or encoded.strip("'\"") in "before  after"
+def test_encoded_secret_is_redacted(secret: str) -> None:
+    redactor = Redactor([secret])
+    for form in FORMS:
+        encoded = form(secret)
+        cleaned = redactor.text(f"before {encoded} after")
+        assert encoded.strip("'\"") not in cleaned or encoded.strip("'\"") in "before  after"
 
 
-@given(before=st.binary(max_size=9), secret=st.text(min_size=5, max_size=20), after=st.binary(max_size=9))
+@settings(max_examples=100 if THOROUGH else 50)
+@given(before=st.binary(max_size=9), secret=PRINTABLE, after=st.binary(max_size=9))
 def test_secret_inside_base64_is_redacted(before: bytes, secret: str, after: bytes) -> None:
     """As in `Authorization: Basic`, at any offset."""
-    assume(secret.isprintable())
     coded = base64.b64encode(before + secret.encode() + after).decode()
     cleaned = Redactor([secret]).text(f"Basic {coded}")
     # If the secret is part of the usual replacement text, another text is used; base64 has no parentheses.
@@ -209,52 +204,5 @@ def test_search_is_linear_in_hostile_text() -> None:
     redactor = Redactor(["\\\\\\\\\\", "'\"'\"'\"", "     ", "%41%41%41"])
     for part in ("\\", "'", '"', " ", "+", "%", "\\\\x", "&#0"):
         started = time.process_time()
-        redactor.text(part * (200_000 // len(part)))
-        assert time.process_time() - started < 10
-
-
-async def test_session_with_numeric_secret_works(tmp_path: Path) -> None:
-    (tmp_path / "conf").write_text("Level=70000\n")
-    path = tmp_path / "s.cockpit"
-    with http_server() as base:
-        host = HostConfig(
-            name="here",
-            interval=0.2,
-            processes=("sleep",),
-            tail=("echo level 70000; sleep 1000",),
-            status=(StatusPage(kind="nginx", url=f"{base}/", auth="bench:70000"),),
-        )
-        knob = Knob(
-            name="Level",
-            host="here",
-            kind="keyvalue",
-            file=str(tmp_path / "conf"),
-            key="Level",
-            reload="true",
-            secret=True,
-        )
-        plan = LoadPlan(url=f"{base}/", requests=70_000, concurrency=4)
-        source = LiveSource(Profile(name="x", plan=plan, hosts=(host,), knobs=(knob,)), Clock())
-        session = Session(source, RecordingWriter(path))
-        running = asyncio.create_task(session.run())
-
-        async def wait_until(holds: Callable[[Any], bool]) -> None:
-            await asyncio.wait_for(session.until(holds), 60)
-
-        await wait_until(lambda state: bool(state.knobs) and state.knobs["Level"].known)
-        await wait_until(lambda state: len(state.hosts["here"].tails[0].lines) == 1)
-        await source.load.start()
-        await wait_until(lambda state: state.running == 1 and bool(state.seconds))
-        await source.load.stop()
-        await wait_until(lambda state: state.running is None)
-        await source.tuning.apply({"Level": "80000"})
-        await wait_until(lambda state: bool(state.changes and state.changes[0].outcome))
-        await source.close()
-        await running
-    with Recording(path) as recording:
-        assert recording.ended and not recording.damage
-        recorded = list(recording.events())
-    run_started = next(event for event in recorded if isinstance(event, RunStarted))
-    assert run_started.plan.requests == 70_000
-    lines = [line for event in recorded if isinstance(event, TailText) for line in event.lines]
-    assert lines == [f"level {REDACTED}"]
+        redactor.text(part * (50_000 // len(part)))
+        assert time.process_time() - started < 2.5

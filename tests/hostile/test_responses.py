@@ -11,11 +11,13 @@ import pytest
 
 from cockpit.load.request_metrics import RequestMetrics, add_counts
 from cockpit.model.load import PathList
+from tests.hostile.measuring import THOROUGH
 from tests.hostile.responses import Response, response
 from tests.load.pairs import Pairs
 from tests.load.servers import SMALL, ClientConnection, engine_load, plan, serving
 
-CASES = 40_000
+# Requests of a test. Development machines can test many more.
+CASES = 40_000 if THOROUGH else 6_000
 OK = Response(SMALL, intact=True, status=200, size=5, until_close=False)
 ENDINGS = ("close", "close", "hold", "hold", "keep", "keep")
 
@@ -74,7 +76,9 @@ def test_request_on_fuzzed_connection_is_counted_once(method: str) -> None:
     with closing(CheckedPairs(method)) as pairs:
         for case in range(CASES // 3):
             message = response(rng)
-            chunks, ending = message.split(rng), rng.choice(ENDINGS)
+            # An idle connection that is closed before any response: the request may be retried.
+            chunks = [] if rng.random() < 0.02 else message.split(rng)
+            ending = rng.choice(ENDINGS)
             try:
                 pairs.exchange(message, chunks, ending)
             except Exception as error:
@@ -107,7 +111,7 @@ def test_intact_response_is_complete_in_any_chunks() -> None:
 def test_truncation_at_any_byte_is_one_error(ending: str) -> None:
     rng = Random(11)
     with closing(CheckedPairs("POST")) as pairs:
-        for _ in range(60):
+        for _ in range(60 if THOROUGH else 20):
             message = response(rng)
             if not message.intact or message.until_close or len(message.data) > 1000:
                 continue
@@ -120,14 +124,14 @@ def test_truncation_at_any_byte_is_one_error(ending: str) -> None:
 MODELS: dict[str, dict[str, Any]] = {
     "closed": {"concurrency": 6},
     "closed, new connections": {"concurrency": 6, "keepalive": False},
-    "open": {"rate": 3000.0, "max_in_flight": 6},
+    "open": {"rate": 1000.0, "max_in_flight": 6},
 }
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize("model", MODELS)
 async def test_request_to_fuzzing_server_is_counted_once(model: str, method: str) -> None:
-    requests, received = 600, 0
+    requests, received = 600 if THOROUGH else 200, 0
     rng = Random(f"{model} {method}")
 
     async def serve(client: ClientConnection) -> None:

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from cockpit.hosts import ssh_config
 from cockpit.hosts.local import LocalShell
 from cockpit.hosts.probe import Probe
 from cockpit.model.hosts import HostConfig
+from tests.hosts.connecting import SSH_G
 from tests.hosts.sshd import Sshd
 
-DEADLINE = 60.0
 # Prefix of process names, so that processes of another test run on this machine do not match. At most 8 bytes.
 TAG = f"c{os.getpid()}"
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for the condition; fail after DEADLINE seconds."""
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline, f"the condition did not hold within {DEADLINE:g} s"
-        await asyncio.sleep(0.01)
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +34,19 @@ def isolated_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def sshd(tmp_path: Path) -> AsyncIterator[Sshd]:
+def ssh_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A stand-in for OpenSSH's client, which machines may lack."""
+    program = tmp_path / "ssh-client"
+    program.write_text(SSH_G)
+    program.chmod(0o755)
+    monkeypatch.setattr(ssh_config, "PROGRAM", str(program))
+    ssh_config._defaults.cache_clear()
+    yield
+    ssh_config._defaults.cache_clear()
+
+
+@pytest.fixture
+async def sshd(tmp_path: Path, ssh_client: None) -> AsyncIterator[Sshd]:
     """A running SSH server; its `ssh_config` has it as Host web."""
     directory = tmp_path / "sshd"
     directory.mkdir()
@@ -96,10 +99,8 @@ def spawner(tmp_path: Path) -> Iterator[Spawner]:
     spawner.end_all()
 
 
-# Kinds of hosts: a shell with the machine's own tools, busybox for everything, each awk, no awk.
-KINDS = [name for name in ("dash", "bash", "busybox", "mawk", "gawk", "original-awk") if shutil.which(name)] + [
-    "no awk"
-]
+# Kinds of hosts: a shell with the machine's own tools, no awk, busybox for everything, each awk.
+KINDS = ["sh", "no awk", *(pytest.param(name, marks=pytest.mark.lab) for name in ("bash", "busybox", "mawk", "gawk"))]
 BUSYBOX = ("sh", "awk", "cut", "date", "grep", "head", "ls", "tr", "uname")
 NO_AWK = "#!/bin/sh\nexit 127\n"
 
@@ -121,7 +122,8 @@ def prepend_to_path(directory: Path, monkeypatch: pytest.MonkeyPatch, **programs
 def host_shell(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The kind of host that this machine imitates."""
     kind = str(request.param)
-    program = shutil.which(kind) or NO_AWK
+    program = NO_AWK if kind == "no awk" else shutil.which(kind)
+    assert program
     names = BUSYBOX if kind == "busybox" else ("awk",) if "awk" in kind else ("sh",)
     prepend_to_path(tmp_path / "bin", monkeypatch, **dict.fromkeys(names, program))
     return kind

@@ -37,33 +37,18 @@ EXPECTED = {
 }
 
 
-def delta(**files: bytes) -> Frame:
-    return Frame(number=2, files={f"/proc/{name}": content for name, content in files.items()}, pids=())
-
-
-def test_counters_have_kernel_names() -> None:
+def test_frames_update_counters() -> None:
     table = CounterTable()
     table.take(Frame(number=1, files=PROC))
     assert table.counters == EXPECTED
     assert table.accept == {80: 5, 443: 0}, "sockets of one port are added up"
     assert table.backlog == {80: 511, 443: 128}
-
-
-def test_delta_frame_keeps_other_counters() -> None:
-    table = CounterTable()
-    table.take(Frame(number=1, files=PROC))
-    table.take(delta(vmstat=b"pgfault 14493400\n"))
-    assert table.counters == EXPECTED | {"pgfault": 14493400}
-    assert table.accept == {80: 5, 443: 0}
-
-
-def test_closed_listeners_and_old_counters_are_dropped() -> None:
-    table = CounterTable()
-    table.take(Frame(number=1, files=PROC))
-    table.take(Frame(number=2, files={"/proc/net/tcp": b"01BB 00000001\n"}, pids=()))
-    assert table.accept == {443: 1}
-    table.take(Frame(number=3, files={"/proc/vmstat": b"pgfree 4\n"}))
-    assert (table.counters, table.accept, table.backlog) == ({"pgfree": 4}, {}, {})
+    table.take(Frame(number=2, files={"/proc/vmstat": b"pgfault 14493400\n"}, pids=()))
+    assert (table.counters, table.accept) == (EXPECTED | {"pgfault": 14493400}, {80: 5, 443: 0}), "a delta keeps others"
+    table.take(Frame(number=3, files={"/proc/net/tcp": b"01BB 00000001\n"}, pids=()))
+    assert table.accept == {443: 1}, "closed listeners are dropped"
+    table.take(Frame(number=4, files={"/proc/vmstat": b"pgfree 4\n"}))
+    assert (table.counters, table.accept, table.backlog) == ({"pgfree": 4}, {}, {}), "a full frame drops all others"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from cockpit.hosts.local import LocalShell
 from cockpit.model.errors import HostError
-from tests.hosts.conftest import until
+from tests.waiting import until
 
 
 async def test_run_can_be_cancelled_while_starting() -> None:

@@ -1,7 +1,5 @@
 """Frames and parsers: incomplete input is dropped, hostile input stays text."""
 
-from collections.abc import Iterable
-
 import pytest
 
 from cockpit.hosts import parse
@@ -51,21 +49,22 @@ def stat(pid: int, comm: str, state: str = "S", *, group: int = 1, session: int 
     ).encode()
 
 
-def frame(*more: bytes) -> Frame:
-    parsed = read_frame([b"#cockpit begin 1", b"#cockpit disks sda cciss!c0d0", *SYSTEM.splitlines(), *more])
+def without(start: bytes) -> bytes:
+    """SYSTEM without the lines that start so."""
+    return b"".join(line for line in SYSTEM.splitlines(keepends=True) if not line.startswith(start))
+
+
+def frame(*more: bytes, system: bytes = SYSTEM) -> Frame:
+    reader = FrameReader()
+    for line in (b"#cockpit begin 1", b"#cockpit disks sda cciss!c0d0", *system.splitlines(), *more):
+        assert reader.take(line + b"\n") is None
+    parsed = reader.take(b"#cockpit end 1\n")
     assert parsed is not None
     return parsed
 
 
-def read_frame(lines: Iterable[bytes]) -> Frame | None:
-    reader = FrameReader()
-    assert all(reader.take(line + b"\n") is None for line in lines)
-    return reader.take(b"#cockpit end 1\n")
-
-
-def process(comm: bytes | str, state: str = "S", cmdline: bytes = b"", **fields: int) -> Frame:
-    name = comm if isinstance(comm, str) else comm.decode()
-    lines = [b"/proc/42/stat:" + line for line in stat(42, name, state, **fields).split(b"\n")]
+def process(comm: str, cmdline: bytes = b"") -> Frame:
+    lines = [b"/proc/42/stat:" + line for line in stat(42, comm).split(b"\n")]
     return frame(*lines, b"/proc/42/statm:2048 300 200 1 0 100 0", b"/proc/42/cmdline:" + cmdline)
 
 
@@ -80,24 +79,20 @@ def test_system_counters() -> None:
     assert read.load == (8.37, 3.06, 1.21)
     memory = read.memory
     assert (memory.total, memory.available, memory.reclaimable, memory.swap_free) == (24684084, 24201932, 165812, 5)
-    assert read.processes == ()
-    assert read.probe_cpu == 0.002
-
-
-def test_io_counts_each_whole_disk_once() -> None:
-    assert parse.reading(frame()).io == IoCounters(101, 32, 7, 2010, 420)
+    assert read.processes == () and read.probe_cpu == 0.002
+    old = frame(system=without(b"/proc/meminfo:MemAvailable"))
+    assert parse.reading(old).memory.available == 24131660, "as free, on old kernels"
+    assert parse.probe_seconds(frame(), 100) == pytest.approx(0.53), "with the children of the probe's shell"
 
 
 def test_disks_and_layered_devices_are_separate() -> None:
-    more = read_frame(
-        [b"#cockpit begin 1", b"#cockpit disks sda cciss!c0d0 sdb", b"#cockpit layered dm-0", *SYSTEM.splitlines()]
-    )
-    assert more is not None
-    sda, cciss, layered = parse.reading(more).disks
+    """Each whole disk is counted once."""
+    read = parse.reading(frame(b"#cockpit disks sda cciss!c0d0 sdb", b"#cockpit layered dm-0"))
+    sda, cciss, layered = read.disks
     assert sda == DiskCounters("sda", 100, 30, 7, 2000, 400, 500, 9, 9, 9, 9, 9)
     assert cciss == DiskCounters("cciss/c0d0", 1, 2, 0, 10, 20, 0, 0, 0, 0, 0, 0)
     assert layered.name == "dm-0"
-    assert parse.reading(more).io == IoCounters(101, 32, 7, 2010, 420)
+    assert read.io == parse.reading(frame()).io == IoCounters(101, 32, 7, 2010, 420)
 
 
 def test_cores_interfaces_and_tasks() -> None:
@@ -152,16 +147,6 @@ def test_pss_is_unknown_until_all_processes_are_read() -> None:
     assert table.pss == 300 * 1024
 
 
-def test_available_memory_falls_back_to_free() -> None:
-    old = read_frame([b"#cockpit begin 1", *(line for line in SYSTEM.splitlines() if b"MemAvailable" not in line)])
-    assert old is not None
-    assert parse.reading(old).memory.available == 24131660
-
-
-def test_probe_cpu_time_includes_its_children() -> None:
-    assert parse.probe_seconds(frame(), 100) == pytest.approx(0.53)
-
-
 def test_process_row() -> None:
     [row] = read_all(process("apache2", cmdline=b"/usr/sbin/apache2\0-k\0start\0")).processes
     assert (row.pid, row.ppid, row.start, row.comm, row.threads) == (42, 1, 5000, "apache2", 1)
@@ -172,34 +157,27 @@ def test_process_row() -> None:
 @pytest.mark.parametrize("comm", ["a b", "x) S 1 (y", ")", "(", "new\nline", "42 (apache2) R 9"])
 def test_comm_may_contain_any_text(comm: str) -> None:
     [row] = read_all(process(comm)).processes
-    assert (row.comm, row.stat, row.start) == (comm, "S", 5000)
-    assert row.command == f"[{comm}]"
-
-
-def test_defunct_process_is_shown_as_in_ps() -> None:
-    [row] = read_all(process("apache2", "Z")).processes
-    assert (row.stat, row.command) == ("Z", "[apache2] <defunct>")
+    assert (row.comm, row.stat, row.start, row.command) == (comm, "S", 5000, f"[{comm}]")
 
 
 @pytest.mark.parametrize(
-    ("ids", "flags"),
+    ("state", "ids", "nice", "threads", "flags"),
     [
-        ({}, "S"),
-        ({"session": 42}, "Ss"),
-        ({"group": 7, "foreground": 7}, "S+"),
-        ({"session": 42, "group": 42, "foreground": 42}, "Ss+"),
+        ("S", {}, 0, 1, "S"),
+        ("S", {"session": 42}, 0, 1, "Ss"),
+        ("S", {"group": 7, "foreground": 7}, 0, 1, "S+"),
+        ("S", {"session": 42, "group": 42, "foreground": 42}, 0, 1, "Ss+"),
+        ("S", {}, -5, 1, "S<"),
+        ("S", {}, 5, 1, "SN"),
+        ("S", {}, 0, 3, "Sl"),
+        ("R", {}, 19, 3, "RNl"),
+        ("Z", {}, 0, 1, "Z"),
     ],
 )
-def test_stat_column(ids: dict[str, int], flags: str) -> None:
-    [row] = read_all(process("x", **ids)).processes
-    assert row.stat == flags
-
-
-@pytest.mark.parametrize(("nice", "threads", "flags"), [(-5, 1, "S<"), (5, 1, "SN"), (0, 3, "Sl"), (19, 3, "SNl")])
-def test_stat_column_shows_nice_and_threads(nice: int, threads: int, flags: str) -> None:
-    fields = stat(42, "x").replace(b"20 0 1 0 5000", b"20 %d %d 0 5000" % (nice, threads))
-    read = frame(b"/proc/42/stat:" + fields, b"/proc/42/statm:1 1 1 0 0 0 0")
-    assert read_all(read).processes[0].stat == flags
+def test_stat_column(state: str, ids: dict[str, int], nice: int, threads: int, flags: str) -> None:
+    fields = stat(42, "x", state, **ids).replace(b"20 0 1 0 5000", b"20 %d %d 0 5000" % (nice, threads))
+    [row] = read_all(frame(b"/proc/42/stat:" + fields, b"/proc/42/statm:1 1 1 0 0 0 0")).processes
+    assert (row.stat, row.command) == (flags, "[x] <defunct>" if state == "Z" else "[x]")
 
 
 def test_process_that_exited_while_read_is_skipped() -> None:
@@ -214,24 +192,18 @@ def test_command_line_cannot_forge_counters() -> None:
     assert read.processes[0].command.split("\n")[0] == "x \x1b[31m"
 
 
-def test_long_command_lines_are_cut() -> None:
+def test_long_and_invalid_command_lines() -> None:
     read = process("x", cmdline=b"y" * 1_000_000)
     assert len(read.files["/proc/42/cmdline"]) == FILE_LIMIT
     assert len(read_all(read).processes[0].command) == COMMAND_LIMIT
-
-
-def test_invalid_utf8_is_replaced() -> None:
     [row] = read_all(process("x", cmdline=b"caf\xe9\0\xff\0")).processes
     assert row.command == "caf\N{REPLACEMENT CHARACTER} \N{REPLACEMENT CHARACTER}"
 
 
 @pytest.mark.parametrize("missing", [b"/proc/stat:cpu", b"/proc/stat:btime", b"/proc/uptime", b"/proc/meminfo"])
 def test_incomplete_frame_error_names_file(missing: bytes) -> None:
-    present = (line for line in SYSTEM.splitlines() if not line.startswith(missing))
-    short = read_frame([b"#cockpit begin 1", *present])
-    assert short is not None
     with pytest.raises(ValueError, match=missing.partition(b":")[0].decode()):
-        parse.reading(short)
+        parse.reading(frame(system=without(missing)))
 
 
 def test_incomplete_frames_are_dropped() -> None:
@@ -265,5 +237,4 @@ async def test_overlong_lines_are_truncated() -> None:
         return chunks.pop(0) if chunks else b""
 
     lines = LineReader(read, limit=10)
-    found = [await lines.readline() for _ in range(6)]
-    assert found == [b"one\n", b"two\n", b"thrxxxxxxx\n", b"\n", b"last", b""]
+    assert [await lines.readline() for _ in range(6)] == [b"one\n", b"two\n", b"thrxxxxxxx\n", b"\n", b"last", b""]

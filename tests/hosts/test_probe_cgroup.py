@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from importlib.resources import files
 from pathlib import Path
@@ -12,8 +11,8 @@ import pytest
 
 from cockpit.hosts.counters import CounterTable
 from cockpit.hosts.frames import Frame
+from tests.waiting import programs
 
-AWKS = [name for name in ("awk", "mawk", "gawk", "busybox awk") if shutil.which(name.split()[0])]
 FIRST, SECOND = "40", "7"
 V2 = {
     "cgroup.type": "domain\n",
@@ -44,65 +43,74 @@ V1_COUNTERS = {name: value for name, value in V2_COUNTERS.items() if "waits" not
 UNIT = "/system.slice/nginx.service"
 
 
-def write(folder: Path, files: dict[str, str]) -> None:
+class Host:
+    """A folder with /proc of two processes and control groups, which an awk reads."""
+
+    def __init__(self, awk: str, folder: Path) -> None:
+        self._awk = awk
+        self._folder = folder
+
+    def write(self, group: str, files: dict[str, str]) -> None:
+        """Write the files of a folder in the mounted control groups."""
+        _write(self._folder / f"cgroup{group}", files)
+
+    def counters(self, groups: str, port: str = "") -> dict[str, int]:
+        """Return the counters that the awk program prints for a process with these lines in /proc/PID/cgroup. With a
+        port, the other process listens there."""
+        return self.counters_by_tick(groups, [(FIRST, SECOND)] * 6, port)[-1]
+
+    def counters_by_tick(self, groups: str, there: list[tuple[str, ...]], port: str = "") -> list[dict[str, int]]:
+        """As `counters`, for each tick, in which these processes are there."""
+        proc = self._folder / "proc"
+        for pid, lines in ((FIRST, "0::/another\n"), (SECOND, groups)):
+            known = {"comm": "nginx\n", "stat": f"{pid} (nginx) S 1\n", "statm": "1 1 1\n", "status": "Uid:\t0\t0\n"}
+            _write(proc / pid, known | {"cgroup": lines})
+        (proc / FIRST / "fd").mkdir(exist_ok=True)
+        (proc / FIRST / "fd" / "3").unlink(missing_ok=True)
+        (proc / FIRST / "fd" / "3").symlink_to("socket:[77]")
+        socket = f"0: 00000000:{port or '0050'} 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 77 1\n"
+        _write(proc / "net", {"tcp": f"sl local_address\n{socket}"})
+        _write(proc, {"stat": "cpu 1\n"})
+        _write(proc / "pressure", {"cpu": "some avg10=0.00 avg60=0.00 avg300=0.00 total=1\n"})
+        source = (files("cockpit.hosts") / "probe.awk").read_text()
+        environment = {
+            **os.environ, "patterns": "nginx", "regex": "", "port": port, "nuls": "y", "line_bytes": "100",
+            "round": "10", "slow_round": "30", "most_shares": "1", "queue_round": "5",
+            "readable": " pressure/cpu net/tcp", "groups": str(self._folder / "cgroup"),
+        }  # fmt: skip
+        ticks = "".join(
+            "\n".join(("list", f"{at}", "changes", "1", "0", *pids, "end\n")) for at, pids in enumerate(there, 1)
+        )
+        command = [*self._awk.split(), source]
+        done = subprocess.run(command, cwd=proc, env=environment, input=ticks, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        table, found = CounterTable(), []
+        for frame in done.stdout.split("#cockpit begin ")[1:]:
+            lines = "\n".join(line.partition(":")[2] for line in frame.splitlines() if line.startswith("/proc/cgroup:"))
+            table.take(Frame(1, files={"/proc/cgroup": lines.encode()}, pids=()))
+            found.append({name.removeprefix("cgroup."): value for name, value in table.counters.items()})
+        return found
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (folder / name).write_text(text)
 
 
-def counters(awk: str, folder: Path, groups: str, port: str = "") -> dict[str, int]:
-    """Return the counters that the awk program prints for a process with these lines in /proc/PID/cgroup. With a port,
-    the other process listens there."""
-    return counters_by_tick(awk, folder, groups, [(FIRST, SECOND)] * 6, port)[-1]
+@pytest.fixture(params=programs("awk", "mawk", "gawk", "busybox awk"))
+def host(request: pytest.FixtureRequest, tmp_path: Path) -> Host:
+    return Host(request.param, tmp_path)
 
 
-def counters_by_tick(
-    awk: str, folder: Path, groups: str, there: list[tuple[str, ...]], port: str = ""
-) -> list[dict[str, int]]:
-    """As `counters`, for each tick, in which these processes are there."""
-    proc = folder / "proc"
-    for pid in (FIRST, SECOND):
-        write(
-            proc / pid,
-            {"comm": "nginx\n", "stat": f"{pid} (nginx) S 1\n", "statm": "1 1 1\n", "status": "Uid:\t0\t0\n"},
-        )
-    write(proc / SECOND, {"cgroup": groups})
-    write(proc / FIRST, {"cgroup": "0::/another\n"})
-    (proc / FIRST / "fd").mkdir(exist_ok=True)
-    (proc / FIRST / "fd" / "3").unlink(missing_ok=True)
-    (proc / FIRST / "fd" / "3").symlink_to("socket:[77]")
-    socket = f"0: 00000000:{port or '0050'} 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 77 1\n"
-    write(proc / "net", {"tcp": f"sl local_address\n{socket}"})
-    write(proc, {"stat": "cpu 1\n"})
-    write(proc / "pressure", {"cpu": "some avg10=0.00 avg60=0.00 avg300=0.00 total=1\n"})
-    source = (files("cockpit.hosts") / "probe.awk").read_text()
-    environment = {
-        **os.environ, "patterns": "nginx", "regex": "", "port": port, "nuls": "y", "line_bytes": "100", "round": "10",
-        "slow_round": "30", "most_shares": "1", "queue_round": "5", "readable": " pressure/cpu net/tcp",
-        "groups": str(folder / "cgroup"),
-    }  # fmt: skip
-    ticks = "".join(
-        "\n".join(("list", f"{at}", "changes", "1", "0", *pids, "end\n")) for at, pids in enumerate(there, 1)
-    )
-    done = subprocess.run(
-        [*awk.split(), source], cwd=proc, env=environment, input=ticks, capture_output=True, text=True, check=True
-    )
-    table, found = CounterTable(), []
-    for frame in done.stdout.split("#cockpit begin ")[1:]:
-        lines = [line.partition(":")[2] for line in frame.splitlines() if line.startswith("/proc/cgroup:")]
-        table.take(Frame(1, files={"/proc/cgroup": "\n".join(lines).encode()}, pids=()))
-        found.append({name.removeprefix("cgroup."): value for name, value in table.counters.items()})
-    return found
-
-
-@pytest.mark.parametrize("awk", AWKS)
 @pytest.mark.parametrize("where", [UNIT, ""], ids=["unit", "container"])
-def test_version_2(awk: str, tmp_path: Path, where: str) -> None:
-    write(tmp_path / f"cgroup{where}", V2)
-    assert counters(awk, tmp_path, f"0::{where or '/'}\n") == V2_COUNTERS
+def test_version_2(host: Host, where: str) -> None:
+    host.write(where, V2)
+    assert host.counters(f"0::{where or '/'}\n") == V2_COUNTERS
+    host.write(where, {"cpu.max": "max 100000\n", "memory.max": "max\n"})
+    assert host.counters(f"0::{where or '/'}\n") == V2_COUNTERS | {"quota": 0, "limit": 0}
 
 
-@pytest.mark.parametrize("awk", AWKS)
 @pytest.mark.parametrize(
     ("lines", "cpu", "usage", "memory"),
     [
@@ -113,56 +121,37 @@ def test_version_2(awk: str, tmp_path: Path, where: str) -> None:
     ],
     ids=["unit", "container", "namespace"],
 )
-def test_version_1(awk: str, tmp_path: Path, lines: str, cpu: str, usage: str, memory: str) -> None:
-    write(tmp_path / "cgroup" / cpu, V1_CPU)
-    write(tmp_path / "cgroup" / usage, V1_CPU)
-    write(tmp_path / "cgroup" / memory, V1_MEMORY)
-    assert counters(awk, tmp_path, lines) == V1_COUNTERS
+def test_version_1(host: Host, lines: str, cpu: str, usage: str, memory: str) -> None:
+    for group, values in ((cpu, V1_CPU), (usage, V1_CPU), (memory, V1_MEMORY)):
+        host.write(f"/{group}", values)
+    assert host.counters(lines) == V1_COUNTERS
+    host.write(f"/{cpu}", {"cpu.cfs_quota_us": "-1\n"})
+    host.write(f"/{memory}", {"memory.limit_in_bytes": "9223372036854771712\n"})
+    assert host.counters(lines) == V1_COUNTERS | {"quota": 0, "limit": 0}
 
 
-@pytest.mark.parametrize("awk", AWKS)
-def test_of_two_servers_the_group_of_the_one_on_the_targets_port_is_read(awk: str, tmp_path: Path) -> None:
-    write(tmp_path / f"cgroup{UNIT}", V2)
-    write(tmp_path / "cgroup/another", V2 | {"cpu.max": "30000 100000\n"})
-    assert counters(awk, tmp_path, f"0::{UNIT}\n")["quota"] == 1500
-    assert counters(awk, tmp_path, f"0::{UNIT}\n", port="0050")["quota"] == 300
+def test_group_of_target_port_is_read_and_replaces_the_other(host: Host) -> None:
+    host.write(UNIT, V2)
+    host.write("/another", V2 | {"cpu.max": "30000 100000\n", "cpu.stat": "usage_usec 9000000000\n"})
+    assert host.counters(f"0::{UNIT}\n")["quota"] == 1500
+    assert host.counters(f"0::{UNIT}\n", port="0050")["quota"] == 300
+    found = host.counters_by_tick(f"0::{UNIT}\n", [(SECOND,)] * 5 + [(FIRST,)] * 6)
+    assert [one.get("cpu") for one in found] == [7000001] * 5 + [None] + [9000000000] * 5
+    assert found[-1]["quota"] == 300
 
 
-@pytest.mark.parametrize("awk", AWKS)
-def test_limits_are_told_again_after_a_restart(awk: str, tmp_path: Path) -> None:
-    write(tmp_path / f"cgroup{UNIT}", V2)
-    there = [(SECOND,)] * 5 + [()] * 5 + [(SECOND,)] * 6
-    found = counters_by_tick(awk, tmp_path, f"0::{UNIT}\n", there)
+def test_limits_are_sent_again_after_a_restart(host: Host) -> None:
+    host.write(UNIT, V2)
+    found = host.counters_by_tick(f"0::{UNIT}\n", [(SECOND,)] * 5 + [()] * 5 + [(SECOND,)] * 6)
     assert (found[4], found[9], found[-1]) == (V2_COUNTERS, {}, V2_COUNTERS)
 
 
-@pytest.mark.parametrize("awk", AWKS)
-def test_counters_of_another_group_do_not_continue_those_of_the_one_before(awk: str, tmp_path: Path) -> None:
-    write(tmp_path / f"cgroup{UNIT}", V2)
-    write(tmp_path / "cgroup/another", V2 | {"cpu.stat": "usage_usec 9000000000\n"})
-    found = counters_by_tick(awk, tmp_path, f"0::{UNIT}\n", [(SECOND,)] * 5 + [(FIRST,)] * 6)
-    assert [one.get("cpu") for one in found] == [7000001] * 5 + [None] + [9000000000] * 5
-    assert found[-1]["quota"] == 1500
-
-
-@pytest.mark.parametrize("awk", AWKS)
-def test_no_limits(awk: str, tmp_path: Path) -> None:
-    write(tmp_path / f"cgroup{UNIT}", V2 | {"cpu.max": "max 100000\n", "memory.max": "max\n"})
-    assert counters(awk, tmp_path, f"0::{UNIT}\n") == V2_COUNTERS | {"quota": 0, "limit": 0}
-    shutil.rmtree(tmp_path / "cgroup")
-    write(tmp_path / "cgroup/cpu/x", V1_CPU | {"cpu.cfs_quota_us": "-1\n"})
-    write(tmp_path / "cgroup/memory/x", V1_MEMORY | {"memory.limit_in_bytes": "9223372036854771712\n"})
-    found = counters(awk, tmp_path, "4:memory:/x\n1:cpu:/x\n")
-    assert (found["quota"], found["limit"], found["memory"]) == (0, 0, 40960)
-
-
-@pytest.mark.parametrize("awk", AWKS)
-def test_root_group_has_no_counters(awk: str, tmp_path: Path) -> None:
+def test_root_group_has_no_counters(host: Host) -> None:
     """The root group has no limits, and its memory is the machine's."""
-    write(tmp_path / "cgroup", {"cpu.stat": V2["cpu.stat"]})
-    assert counters(awk, tmp_path, "0::/\n") == {}
-    write(tmp_path / "cgroup/memory", V1_MEMORY)
-    assert counters(awk, tmp_path, "4:memory:/\n1:cpu:/\n") == {}
-    assert counters(awk, tmp_path, f"0::/../..{UNIT}\n") == {}, "group of another namespace"
-    write(tmp_path / "cgroup/cpu/x", V1_CPU)
-    assert "memory" not in counters(awk, tmp_path, "4:memory:/\n1:cpu:/x\n"), "memory of the machine"
+    host.write("", {"cpu.stat": V2["cpu.stat"]})
+    assert host.counters("0::/\n") == {}
+    host.write("/memory", V1_MEMORY)
+    assert host.counters("4:memory:/\n1:cpu:/\n") == {}
+    assert host.counters(f"0::/../..{UNIT}\n") == {}, "group of another namespace"
+    host.write("/cpu/x", V1_CPU)
+    assert "memory" not in host.counters("4:memory:/\n1:cpu:/x\n"), "memory of the machine"

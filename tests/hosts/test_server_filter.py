@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,7 +17,8 @@ from cockpit.hosts.script import QUEUE_ROUND
 from cockpit.hosts.server_filter import ServerFilter
 from cockpit.model.hosts import HostReading, ProcessCounters
 from tests.hosts.conftest import TAG, prepend_to_path, running
-from tests.model.test_fold_hosts import process
+from tests.model.hosts import process
+from tests.waiting import free_port
 
 NAME = f"{TAG}-same"
 # Listens on a port or a Unix socket, forks a worker that shares it, prints both PIDs, exits at the end of its input.
@@ -44,17 +42,12 @@ os.waitpid(worker, 0)
 
 
 @contextmanager
-def serving(port: int | Path) -> Iterator[set[int]]:
+def serving(port: int | Path = 0) -> Iterator[set[int]]:
     command = [sys.executable, "-c", SERVER, NAME, str(port)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin and server.stdout
         yield set(json.loads(server.stdout.readline()))
         server.stdin.close()
-
-
-def free_ports() -> tuple[int, int]:
-    with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
-        return first.getsockname()[1], second.getsockname()[1]
 
 
 async def read(probe: Probe, times: int) -> tuple[set[int], HostReading]:
@@ -63,51 +56,33 @@ async def read(probe: Probe, times: int) -> tuple[set[int], HostReading]:
 
 
 async def test_only_server_on_target_port_is_watched(host_shell: str) -> None:
-    port, other_port = free_ports()
-    with serving(other_port) as other_pids:
+    """Also after its restart; other servers stay excluded."""
+    port = free_port()
+    with serving() as other_pids:
         async with running(NAME, port=port) as probe:
             with serving(port) as target_pids:
                 watched, reading = await read(probe, 1)
                 if host_shell == "no awk":
-                    assert (watched, reading.excluded) == (target_pids | other_pids, None), (
-                        "without awk, listeners are not read"
-                    )
+                    assert (watched, reading.excluded) == (target_pids | other_pids, None), "listeners are not read"
                     return
                 assert (watched, reading.excluded) == (target_pids, 2)
             assert (await read(probe, 1))[0] == set()
             with serving(port) as restarted:
                 watched, reading = await read(probe, QUEUE_ROUND)
                 assert (watched, reading.excluded) == (restarted, 2)
-                with serving(free_ports()[0]) as third:
+                with serving() as third:
                     watched, reading = await read(probe, 1)
                     assert (watched, reading.excluded) == (restarted, len(other_pids | third))
 
 
-async def test_port_without_watched_listener_is_reported() -> None:
-    port, other_port = free_ports()
-    with serving(other_port) as first:
-        async with running(NAME, port=port) as probe:
-            watched, reading = await read(probe, 1)
-            assert (watched, reading.excluded) == (first, 0), "no other server has that name"
-        with serving(free_ports()[0]) as other:
-            async with running(NAME, port=port) as probe:
-                watched, reading = await read(probe, 1)
-            assert (watched, reading.excluded) == (first | other, None)
-            async with running(NAME) as probe:
-                assert (await read(probe, 1))[1].excluded == 0, "the target is on another host"
-
-
 @pytest.mark.parametrize("is_socket", [False, True])
-async def test_servers_behind_the_target_are_watched(is_socket: bool, tmp_path: Path, host_shell: str) -> None:
-    port, second = free_ports()
+async def test_servers_behind_the_target_are_watched(is_socket: bool, tmp_path: Path) -> None:
+    port, second = free_port(), free_port()
     at = tmp_path / "own.sock" if is_socket else second
-    with serving(port) as proxy, serving(at) as own, serving(free_ports()[0]) as other:
-        address = str(at) if is_socket else f"127.0.0.1:{at}"
+    address = str(at) if is_socket else f"127.0.0.1:{at}"
+    with serving(port) as proxy, serving(at) as own, serving() as other:
         async with running(NAME, port=port, upstreams=(address,)) as probe:
             watched, reading = await read(probe, 1)
-        if host_shell == "no awk":
-            assert watched == proxy | own | other
-            return
         assert (watched, reading.excluded) == (proxy | own, len(other))
         # The target is on another host.
         async with running(NAME, upstreams=(address,)) as probe:
@@ -115,13 +90,24 @@ async def test_servers_behind_the_target_are_watched(is_socket: bool, tmp_path: 
         assert (watched, reading.excluded) == (own, len(proxy | other))
 
 
+async def test_port_without_watched_listener_is_reported() -> None:
+    with serving() as first:
+        async with running(NAME, port=free_port()) as probe:
+            watched, reading = await read(probe, 1)
+            assert (watched, reading.excluded) == (first, 0), "no other server has that name"
+            with serving() as other:
+                watched, reading = await read(probe, 1)
+                assert (watched, reading.excluded) == (first | other, None)
+        async with running(NAME) as probe:
+            assert (await read(probe, 1))[1].excluded == 0, "the target is on another host"
+
+
+@pytest.mark.lab
 async def test_unreadable_listeners_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if os.geteuid() != 0 or not shutil.which("setpriv"):
-        pytest.skip("needs root and setpriv, to be another user")
     nobody = "#!/bin/sh\nexec setpriv --reuid 65534 --regid 65534 --clear-groups /bin/sh -s\n"
     prepend_to_path(tmp_path / "bin", monkeypatch, sh=nobody)
-    port, other_port = free_ports()
-    with serving(port) as first, serving(other_port) as other:
+    port = free_port()
+    with serving(port) as first, serving() as other:
         async with running(NAME, port=port) as probe:
             watched, reading = await read(probe, 1)
             assert (watched, reading.excluded) == (first | other, None)
@@ -145,9 +131,8 @@ def test_other_servers_stay_excluded_during_restart() -> None:
 
 
 def test_servers_with_other_names_are_watched() -> None:
-    known = tree(10) + tree(20) + tree(40, 41, comm="php-fpm8.2")
     same_named = ServerFilter()
-    assert pids(same_named.take(known, [10])) == [10, 40, 41]
+    assert pids(same_named.take(tree(10) + tree(20) + tree(40, 41, comm="php-fpm8.2"), [10])) == [10, 40, 41]
     assert same_named.excluded == 1
 
 
@@ -162,12 +147,9 @@ def test_all_backends_count_until_their_port_is_known() -> None:
     assert same_named.excluded == 1
 
 
-def test_server_counts_until_exit_after_port_handover() -> None:
+def test_port_handover_and_cyclic_parents() -> None:
     same_named = ServerFilter()
     same_named.take(tree(10), [10])
-    assert pids(same_named.take(tree(10) + tree(30), [30])) == [10, 30]
-
-
-def test_cyclic_parents_terminate() -> None:
+    assert pids(same_named.take(tree(10) + tree(30), [30])) == [10, 30], "the old server counts until it exits"
     cycle = [replace(process(1), ppid=2), replace(process(2), ppid=1)]
     assert len(ServerFilter().take(cycle, [1])) == 2

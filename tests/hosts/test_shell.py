@@ -11,6 +11,7 @@ from cockpit.hosts.ssh import connect
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import HostError
 from cockpit.model.hosts import HostConfig
+from tests.hosts.connecting import WEB
 from tests.hosts.sshd import Sshd
 
 
@@ -22,18 +23,12 @@ async def shell(request: pytest.FixtureRequest, sshd: Sshd) -> AsyncIterator[She
     await kind.close()
 
 
-def web() -> HostConfig:
-    return HostConfig(name="web1", ssh="web")
-
-
 async def test_run_returns_status_stdout_and_stderr(shell: Shell) -> None:
-    done = await shell.run("cat; echo oops >&2; exit 3", input=b"in\0put\n")
-    assert done == (3, b"in\0put\n", b"oops\n")
-
-
-async def test_run_handles_large_input_and_output(shell: Shell) -> None:
+    assert await shell.run("cat; echo oops >&2; exit 3", input=b"in\0put\n") == (3, b"in\0put\n", b"oops\n")
+    assert (await shell.run("cat")).exit_status == 0, "without input, its standard input is closed"
     data = b"0123456789abcdef" * 65536
     assert (await shell.run("cat", input=data)).stdout == data
+    assert (await shell.run("exit 3", input=b"x" * 10_000_000)).exit_status == 3, "unread input is ignored"
 
 
 async def test_run_times_out(shell: Shell) -> None:
@@ -54,14 +49,6 @@ async def test_run_kills_command_with_too_much_output(shell: Shell, command: str
     assert (await shell.run("echo next")).stdout == b"next\n"
 
 
-async def test_run_without_input_closes_stdin(shell: Shell) -> None:
-    assert (await shell.run("cat", timeout=120)).exit_status == 0
-
-
-async def test_run_ignores_unread_input(shell: Shell) -> None:
-    assert (await shell.run("exit 3", input=b"x" * 10_000_000, timeout=120)).exit_status == 3
-
-
 async def test_commands_of_one_shell_run_concurrently(shell: Shell) -> None:
     first, second = await shell.open("cat"), await shell.open("exec sed -u s/a/b/")
     await first.write(b"a 1\n")
@@ -72,17 +59,14 @@ async def test_commands_of_one_shell_run_concurrently(shell: Shell) -> None:
     assert await second.readline() == b"b 3\n"
 
 
-async def test_channel_truncates_long_lines(shell: Shell) -> None:
+async def test_channel_truncates_long_lines_and_keeps_last_errors(shell: Shell) -> None:
     channel = await shell.open("head -c 3000000 /dev/zero | tr '\\000' x; echo; printf last; echo gone >&2")
     assert await channel.readline() == b"x" * LINE_LIMIT + b"\n"
     assert await channel.readline() == b"last"
     assert await channel.readline() == b""
     assert channel.stderr == b"gone\n"
-
-
-async def test_large_stderr_does_not_block_channel(shell: Shell) -> None:
     channel = await shell.open("head -c 5000000 /dev/zero >&2; echo done")
-    assert await channel.readline() == b"done\n"
+    assert await channel.readline() == b"done\n", "unread errors do not block it"
     assert len(channel.stderr) <= 4096
 
 
@@ -94,7 +78,7 @@ async def test_closed_shell_raises(shell: Shell) -> None:
 
 
 async def test_lost_connection_fails_all_users(sshd: Sshd) -> None:
-    shell = await connect(web(), sshd.ssh_config)
+    shell = await connect(WEB, sshd.ssh_config)
     channel = await shell.open("cat")
     await sshd.stop()
     with pytest.raises(HostError, match="web1: connection lost"):

@@ -6,6 +6,8 @@ import asyncio
 import subprocess
 import sys
 
+import pytest
+
 from cockpit.hosts.tree_time import CpuTicks, ProcessTreeTime
 from tests.hosts.conftest import TAG, running
 
@@ -13,59 +15,50 @@ HZ = 100
 OLD = 5000  # clock ticks after boot
 
 
-def ticks_after(*readings: dict[tuple[int, int], CpuTicks]) -> int:
-    """Ticks after readings one second apart, the first 100 s after boot."""
+P, C, G = (1, OLD), (2, OLD), (3, OLD)  # parent, child, grandchild
+NEW = (2, 10_050)  # started after the first reading
+Reading = dict[tuple[int, int], CpuTicks]
+CASES: dict[str, tuple[list[Reading], int]] = {
+    "time before the first reading": ([{P: CpuTicks(0, 900, 50)}], 0),
+    "time since the first reading": ([{P: CpuTicks(0, 900, 50)}, {P: CpuTicks(0, 930, 50)}], 30),
+    "exited child, of whose 55 ticks 40 were read": (
+        [{P: CpuTicks(0, 10, 100), C: CpuTicks(1, 40, 0)}, {P: CpuTicks(0, 10, 155)}],
+        15,
+    ),
+    "child that was never read": ([{P: CpuTicks(0, 10, 0)}, {P: CpuTicks(0, 12, 70)}], 72),
+    "grandchild exited with parent": (
+        [{P: CpuTicks(0, 0, 0), C: CpuTicks(1, 20, 0), G: CpuTicks(2, 30, 0)}, {P: CpuTicks(0, 0, 60)}],
+        10,
+    ),
+    "defunct process until it is reaped": (
+        [
+            {P: CpuTicks(0, 0, 0), C: CpuTicks(1, 20, 0)},
+            {P: CpuTicks(0, 0, 0), C: CpuTicks(1, 25, 0)},
+            {P: CpuTicks(0, 0, 25)},
+        ],
+        5,
+    ),
+    "parent that ignores SIGCHLD": ([{P: CpuTicks(0, 10, 0), C: CpuTicks(1, 300, 0)}, {P: CpuTicks(0, 17, 0)}], 7),
+    "new process fully, renamed one from now": (
+        [
+            {P: CpuTicks(0, 0, 0)},
+            {P: CpuTicks(0, 0, 0), NEW: CpuTicks(1, 8, 0), (3, 20): CpuTicks(1, 7777, 0)},
+            {P: CpuTicks(0, 0, 0), NEW: CpuTicks(1, 8, 0), (3, 20): CpuTicks(1, 7780, 0)},
+        ],
+        11,
+    ),
+    "reused PID as new process": ([{C: CpuTicks(1, 500, 0)}, {NEW: CpuTicks(1, 3, 0)}], 3),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_ticks_after_readings(case: str) -> None:
+    """Readings are one second apart, the first 100 s after boot."""
+    readings, expected = CASES[case]
     time = ProcessTreeTime(HZ)
     for second, reading in enumerate(readings):
         time.take(reading, 100.0 + second)
-    return time.ticks
-
-
-def test_time_before_first_reading_is_excluded() -> None:
-    assert ticks_after({(1, OLD): CpuTicks(0, 900, 50)}) == 0
-    assert ticks_after({(1, OLD): CpuTicks(0, 900, 50)}, {(1, OLD): CpuTicks(0, 930, 50)}) == 30
-
-
-def test_exited_child_is_counted_once() -> None:
-    parent, child = (1, OLD), (2, OLD)
-    # 40 of its 55 ticks were read before it exited.
-    before = {parent: CpuTicks(0, 10, 100), child: CpuTicks(1, 40, 0)}
-    assert ticks_after(before, {parent: CpuTicks(0, 10, 155)}) == 15
-
-
-def test_child_that_was_never_read_counts_fully() -> None:
-    assert ticks_after({(1, OLD): CpuTicks(0, 10, 0)}, {(1, OLD): CpuTicks(0, 12, 70)}) == 72
-
-
-def test_grandchild_exited_with_parent_is_counted_once() -> None:
-    before = {(1, OLD): CpuTicks(0, 0, 0), (2, OLD): CpuTicks(1, 20, 0), (3, OLD): CpuTicks(2, 30, 0)}
-    assert ticks_after(before, {(1, OLD): CpuTicks(0, 0, 60)}) == 10
-
-
-def test_defunct_process_counts_until_reaped() -> None:
-    readings = [
-        {(1, OLD): CpuTicks(0, 0, 0), (2, OLD): CpuTicks(1, 20, 0)},
-        {(1, OLD): CpuTicks(0, 0, 0), (2, OLD): CpuTicks(1, 25, 0)},
-        {(1, OLD): CpuTicks(0, 0, 25)},
-    ]
-    assert ticks_after(*readings) == 5
-
-
-def test_parent_ignoring_sigchld_keeps_its_own_time() -> None:
-    before = {(1, OLD): CpuTicks(0, 10, 0), (2, OLD): CpuTicks(1, 300, 0)}
-    assert ticks_after(before, {(1, OLD): CpuTicks(0, 17, 0)}) == 7
-
-
-def test_new_process_counts_fully_renamed_from_now() -> None:
-    before = {(1, OLD): CpuTicks(0, 0, 0)}
-    new, renamed = (2, 10_050), (3, 20)
-    after = {(1, OLD): CpuTicks(0, 0, 0), new: CpuTicks(1, 8, 0), renamed: CpuTicks(1, 7777, 0)}
-    assert ticks_after(before, after) == 8
-    assert ticks_after(before, after, after | {renamed: CpuTicks(1, 7780, 0)}) == 11
-
-
-def test_reused_pid_counts_as_new_process() -> None:
-    assert ticks_after({(2, OLD): CpuTicks(1, 500, 0)}, {(2, 10_050): CpuTicks(1, 3, 0)}) == 3
+    assert time.ticks == expected
 
 
 # Runs under another name. Per line of input, four children use 0.08 s of CPU time each, one with a child of its own;
@@ -95,7 +88,7 @@ for line in sys.stdin:
 """
 
 
-async def test_short_lived_children_are_counted(host_shell: str) -> None:
+async def test_short_lived_children_are_counted() -> None:
     name = f"{TAG}tree"
     tree = await asyncio.to_thread(
         subprocess.Popen, [sys.executable, "-ISc", TREE, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE

@@ -16,8 +16,8 @@ from cockpit.hosts.probe import Probe
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import HostError
 from cockpit.model.hosts import HostConfig
-from tests.hosts.conftest import DEADLINE, until
-from tests.hosts.test_tails import SHELLS, Tail, in_session, marker, processes_with
+from tests.hosts.test_tails import SHELLS, in_session, marker, processes_with, started, tailing
+from tests.waiting import until, wait_until
 
 __all__ = ("marker",)
 
@@ -48,57 +48,36 @@ def clients(command: str) -> list[psutil.Process]:
     return [psutil.Process(pid) for pid in processes_with(command.split()[-1])]
 
 
-def started(shell: str, program: str, ready: bytes) -> subprocess.Popen[bytes]:
-    """Start a program under this shell, and wait for a line that starts so."""
-    host = subprocess.Popen(
-        [*shell.split(), "-s"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    assert host.stdin and host.stdout
-    host.stdin.write(program.encode())
-    host.stdin.flush()
-    while not host.stdout.readline().startswith(ready):
-        assert host.poll() is None
-    return host
-
-
-def finish(host: subprocess.Popen[bytes]) -> None:
-    assert host.stdin and host.stdout
-    host.stdin.close()
-    host.stdout.close()
+def host_with(shell: str, program: str, ready: bytes) -> subprocess.Popen[bytes]:
+    return started([*shell.split(), "-s"], program, ready)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize("awk", [True, False])
-async def test_probe_ends_without_input(shell: str, awk: bool) -> None:
+def test_probe_ends_without_input(shell: str) -> None:
+    """With and without awk."""
     program = script.script((), idle=0.2)
-    host = started(shell, program if awk else f"awk() {{ return 1; }}\n{program}", b"#cockpit ready")
-    await until(lambda: host.poll() is not None and not in_session(host.pid))
-    finish(host)
+    hosts = [host_with(shell, text, b"#cockpit ready") for text in (program, f"awk() {{ return 1; }}\n{program}")]
+    for host in hosts:
+        wait_until(lambda host=host: host.poll() is not None and not in_session(host.pid))  # type: ignore[misc]
+        host.communicate()
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-async def test_tail_ends_without_input_with_all_its_processes(
+def test_tail_ends_without_input_with_all_its_processes(
     shell: str, marker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watchdog, "IDLE", 0.3)
-    command = f"trap '' TERM; echo up; sh -c 'sleep 1000; : {marker}' | cat"
-    host = started(shell, tails.script(command), b"up")
-    assert processes_with(marker)
-    await until(lambda: host.poll() is not None and not in_session(host.pid) and not processes_with(marker))
-    finish(host)
+    host = host_with(shell, tails.script(f"trap '' TERM; sh -c 'echo up; sleep 1000; : {marker}' | cat"), b"up")
+    wait_until(lambda: host.poll() is not None and not in_session(host.pid) and not processes_with(marker))
+    host.communicate()
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-async def test_watchdog_ends_with_its_program(shell: str) -> None:
-    host = started(shell, script.script(()), b"#cockpit ready")
-    await until(lambda: "sleep" in in_session(host.pid))
-    finish(host)
-    host.wait(DEADLINE)
-    await until(lambda: not in_session(host.pid))
+def test_watchdog_ends_with_its_program(shell: str) -> None:
+    host = host_with(shell, script.script(()), b"#cockpit ready")
+    wait_until(lambda: "sleep" in in_session(host.pid))
+    host.communicate()
+    wait_until(lambda: not in_session(host.pid))
 
 
 async def test_probe_and_tail_of_a_stopped_client_end(
@@ -151,22 +130,18 @@ async def test_tail_that_prints_nothing_is_kept(client: str, monkeypatch: pytest
     """The client sends a line from time to time."""
     monkeypatch.setattr(watchdog, "IDLE", 2)
     monkeypatch.setattr(watchdog, "BEAT", 0.1)
-    tail = Tail("echo up; sleep 6; echo later; sleep 1000", None, via=client)
-    tasks = [asyncio.ensure_future(tail.feed.run()), asyncio.ensure_future(tail.tail.run())]
-    await until(lambda: tail.lines == ["up", "later"])
-    assert [change.condition for change in tail.changes] == ["running"]
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)
+    async with tailing("echo up; sleep 5; echo later; sleep 1000", None, client) as tail:
+        await until(lambda: tail.lines == ["up", "later"])
+        assert [change.condition for change in tail.tail_changes] == ["running"]
 
 
 async def test_short_program_does_not_wait_for_its_watchdog() -> None:
     """It ends while its watchdog starts: a lost signal would delay it by a minute."""
     shell = await open_shell(HostConfig(name="web1", via="env"))
-    for _ in range(100):
+    for _ in range(30):
         assert (await shell.run("cat; exit 3", input=b"x", timeout=watchdog.IDLE - 5)).exit_status == 3
     tail = tails.script("exit 3")
-    for _ in range(30):
+    for _ in range(10):
         channel = await shell.open(tail)
         async with asyncio.timeout(watchdog.IDLE - 5):
             assert await channel.readline() == b""

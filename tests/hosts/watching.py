@@ -15,7 +15,7 @@ from cockpit.model.fold import fold_all
 from cockpit.model.host_state import HostState
 from cockpit.model.hosts import HostConfig
 from cockpit.model.state import State
-from tests.hosts.conftest import until
+from tests.waiting import until
 
 
 class Watch:
@@ -64,7 +64,7 @@ class Watch:
     async def _until(self, condition: Callable[[], bool]) -> None:
         try:
             await until(condition)
-        except AssertionError:
+        except TimeoutError:
             raise AssertionError(f"timed out; {len(self.samples)} samples, {self.changes[-5:]}") from None
 
 

@@ -70,9 +70,9 @@ def test_any_text_after_the_first_line_gives_a_run_or_one_error(text: str) -> No
 
 
 def test_a_line_takes_linear_time() -> None:
-    """No pattern backtracks: a megabyte of any character is read at once."""
+    """No pattern backtracks."""
     for character in "0.%s ":
-        many = character * (1 << 20)
+        many = character * (1 << 18)
         for line in (many, f"  Latency{many}", f"  50%  1ms{many}", f"  1 requests in 1s, 1{many}B read"):
             assert not is_wrk(line)
             with pytest.raises(ValueError, match="no line"):

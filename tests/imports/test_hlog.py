@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import struct
-import time
+import tracemalloc
 import zlib
 from pathlib import Path
 from random import Random
 
 import pytest
 from hdrh.histogram import HdrHistogram
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.imports.hdr import decode
@@ -24,7 +24,6 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.metrics import run_result
 from cockpit.report.hlog import run_log
 from tests.commands import cockpit
-from tests.report.test_compare import recorded
 from tests.servers import http_server
 from tests.session.events import small_session
 
@@ -67,7 +66,6 @@ def test_a_histogram_of_the_library_has_its_percentiles(lowest: int, digits: int
 
 
 @given(st.lists(st.integers(0, 2**42), min_size=1, max_size=200))
-@settings(max_examples=100, deadline=None)
 def test_buckets_of_three_digits_stay_the_same(values: list[int]) -> None:
     ours = decode(theirs(values).encode().decode(), 1, max(values))
     expected = Histogram.of(values)
@@ -79,7 +77,6 @@ def test_a_log_of_cockpit_comes_back_as_it_was() -> None:
     before = run_result(fold_all(small_session()), 1)
     run = run_of_text("".join(run_log(small_session(), 1)))
     after = run_result(fold_all(session_of("x", 0.0, run)), 1)
-    assert before is not None and after is not None
     assert after.counts.completed == before.counts.latency.count
     mine, other = after.counts.latency, before.counts.latency
     assert mine.indices.tolist() == other.indices.tolist() and mine.counts.tolist() == other.counts.tolist()
@@ -88,7 +85,7 @@ def test_a_log_of_cockpit_comes_back_as_it_was() -> None:
     assert mine.max == pytest.approx(other.max, abs=1e-6) and after.seconds == pytest.approx(before.seconds, abs=0.11)
 
 
-def test_response_time_and_service_time_are_both_read() -> None:
+def test_intervals_have_their_length_place_and_two_times() -> None:
     text = HEAD + line([9_000_000], 0.0) + line([2_000_000], 0.0, "Tag=service,")
     text += line([8_000_000] * 2, 1.0) + line([3_000_000] * 2, 1.0, "Tag=service,")
     state = fold_all(session_of("x", 0.0, run_of_text(text)))
@@ -98,9 +95,6 @@ def test_response_time_and_service_time_are_both_read() -> None:
     assert (result.counts.response.max, result.counts.service.max) == (pytest.approx(0.009), pytest.approx(0.003))
     assert [second.completed for second in state.seconds] == [1, 2]
     assert result.plan.url == UNKNOWN_URL and "not in the file, shown as 0 or none: statuses" in result.warnings[0]
-
-
-def test_intervals_have_their_length_and_place() -> None:
     text = "#[BaseTime: 1795469900.000 (seconds since epoch)]\n" + line([5_000_000] * 50, 20.0, length=10.0)
     text += line([5_000_000] * 30, 10.0, length=10.0)
     run = run_of_text(text)
@@ -161,11 +155,15 @@ def test_a_histogram_that_lies_is_refused(text: str, said: str) -> None:
         decode(text, 1, 0.0)
 
 
-def test_a_bomb_takes_little_memory_and_time() -> None:
-    began = time.process_time()
-    with pytest.raises(ValueError, match="damaged"):
-        decode(packed(bytes(200 << 20)), 1, 0.0)
-    assert time.process_time() - began < 60
+def test_a_bomb_takes_little_memory() -> None:
+    bomb = packed(bytes(64 << 20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="damaged"):
+            decode(bomb, 1, 0.0)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @given(st.binary(max_size=60), st.integers(0, 6), st.integers(0, 2**64 - 1), st.floats())
@@ -212,10 +210,3 @@ def test_a_log_of_a_run_has_the_percentiles_of_its_recording(tmp_path: Path) -> 
     for kind in ("service", "response"):
         for name in ("p50", "p90", "p99", "max"):
             assert after[kind][name] == pytest.approx(before[kind][name], abs=0.0011), (kind, name)
-
-
-def test_log_of_small_session_by_the_command(tmp_path: Path) -> None:
-    file = recorded(tmp_path / "small.cockpit", list(small_session()))
-    assert cockpit("export", f"{file}#2", "-o", tmp_path / "x.hlog").returncode == 0
-    done = cockpit("import", "x.hlog", "-o", "back.cockpit", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr

@@ -17,6 +17,12 @@ def test_reported_percentiles_are_read_back() -> None:
     for percent, seconds in WRK:
         assert found.percentile(percent) == pytest.approx(seconds, rel=1e-3)
     assert found.count == 10_000 and found.max_ns == 131_150_000 and found.mean == pytest.approx(0.00606)
+    found = histogram_of(WRK, 1000)
+    assert found.percentile(1) == found.percentile(50) and found.min_ns == 4_700_000
+    found = histogram_of(WRK, 3)
+    assert found.count == 3 and found.max == pytest.approx(0.13115)
+    assert histogram_of(WRK, 1).percentile(50) == pytest.approx(0.13115)
+    assert histogram_of(WRK, 0) == histogram_of([], 5) == EMPTY
 
 
 def test_ranks_between_two_percentiles_are_spread_evenly_on_a_logarithmic_scale() -> None:
@@ -25,18 +31,6 @@ def test_ranks_between_two_percentiles_are_spread_evenly_on_a_logarithmic_scale(
     for step in range(1, 11):
         assert found.percentile(50 + 5 * step) == pytest.approx(0.001 * 10 ** (step / 5), rel=2e-3)
     assert found.between([0, 999_000, 1_001_000]) == [0, 100]
-
-
-def test_below_the_lowest_percentile_all_values_are_at_it() -> None:
-    found = histogram_of(WRK, 1000)
-    assert found.percentile(1) == found.percentile(50) and found.min_ns == 4_700_000
-
-
-def test_few_values_have_the_percentiles_of_their_ranks() -> None:
-    found = histogram_of(WRK, 3)
-    assert found.count == 3 and found.max == pytest.approx(0.13115)
-    assert histogram_of(WRK, 1).percentile(50) == pytest.approx(0.13115)
-    assert histogram_of(WRK, 0) == histogram_of([], 5) == EMPTY
 
 
 @pytest.mark.parametrize(

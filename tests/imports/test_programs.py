@@ -28,46 +28,30 @@ class Printed(NamedTuple):
 
     requests: int
     failed: int
-    mean: float
-    least: float
-    most: float
+    mean_least_most: tuple[float, float, float]
     percentiles: dict[float, float]
     errors: dict[str, int]
     unexpected: dict[str, int]
 
 
-# The summary of the run, and percentiles of its dashboard for samples without their parts.
-JMETER = Printed(
-    requests=72,
-    failed=53,
-    mean=115.125,
-    least=1,
-    most=1215,
-    percentiles={50: 68, 90: 211, 95: 287.25, 99: 1215},
-    errors={"refused": 24, "timeout": 2, "closed_before_response": 2},
-    unexpected={"assertion": 24, "status": 1},
-)
-K6 = Printed(
-    requests=32,
-    failed=15,
-    mean=62.22,
-    least=0,
-    most=1000.24,
-    percentiles={50: 27.54, 90: 92.4, 95: 133.06, 99: 736.68},
-    errors={"closed_early": 3, "name_not_found": 3, "refused": 3, "timeout": 1},
-    unexpected={"status": 5},
-)
-# The result of `vegeta report -type json`.
-VEGETA = Printed(
-    requests=60,
-    failed=16,
-    mean=33.073155,
-    least=0.322775,
-    most=1001.325257,
-    percentiles={50: 17.223832, 90: 30.402684, 95: 40.200837, 99: 906.897841},
-    errors={"refused": 10, "closed_early": 1, "timeout": 1},
-    unexpected={},
-)
+# JMeter: the summary of the run, and percentiles of its dashboard for samples without their parts.
+# vegeta: `vegeta report -type json`.
+# fmt: off
+PRINTED = {
+    "jmeter": Printed(
+        72, 53, (115.125, 1, 1215), {50: 68, 90: 211, 95: 287.25, 99: 1215},
+        {"refused": 24, "timeout": 2, "closed_before_response": 2}, {"assertion": 24, "status": 1},
+    ),
+    "k6": Printed(
+        32, 15, (62.22, 0, 1000.24), {50: 27.54, 90: 92.4, 95: 133.06, 99: 736.68},
+        {"closed_early": 3, "name_not_found": 3, "refused": 3, "timeout": 1}, {"status": 5},
+    ),
+    "vegeta": Printed(
+        60, 16, (33.073155, 0.322775, 1001.325257), {50: 17.223832, 90: 30.402684, 95: 40.200837, 99: 906.897841},
+        {"refused": 10, "closed_early": 1, "timeout": 1}, {},
+    ),
+}
+# fmt: on
 UNLISTED = "not in the file, shown as 0 or none: CPU and lag of the generator, "
 
 
@@ -77,31 +61,18 @@ def imported(name: str) -> tuple[RunResult, list[float]]:
     form = format_of(lines[0])
     requests = list(form.read(iter(lines)))
     result = run_result(fold_all(session_of("x", 1000.0, run_of(requests, form))), 1)
-    assert result is not None
     return result, sorted(1000 * request.seconds for request in requests)
 
 
-@pytest.mark.parametrize(
-    ("name", "printed"),
-    [
-        ("jmeter.jtl", JMETER),
-        ("k6.csv", K6),
-        ("k6.json", K6),
-        ("vegeta.json", VEGETA),
-        ("vegeta.csv", VEGETA),
-    ],
-)
-def test_imported_metrics_are_those_of_the_program(name: str, printed: Printed) -> None:
+@pytest.mark.parametrize("name", ["jmeter.jtl", "k6.csv", "k6.json", "vegeta.json", "vegeta.csv"])
+def test_imported_metrics_are_those_of_the_program(name: str) -> None:
+    printed = PRINTED[name.partition(".")[0]]
     result, latencies = imported(name)
     counts = result.counts
     assert (counts.ended, counts.failed) == (printed.requests, printed.failed)
     assert counts.errors == printed.errors and counts.unexpected == printed.unexpected
-    for ours, theirs in (
-        (counts.service.mean, printed.mean),
-        (counts.service.min, printed.least),
-        (counts.service.max, printed.most),
-    ):
-        assert 1000 * ours == pytest.approx(theirs, abs=0.01)
+    ours = [1000 * one for one in (counts.service.mean, counts.service.min, counts.service.max)]
+    assert ours == pytest.approx(printed.mean_least_most, abs=0.01)
     [errors] = [one for one in run_warnings(result) if one.kind is WarningKind.TIMED_ERRORS]
     assert errors.values == {"count": sum(printed.errors.values()), "total": printed.requests}
     for percent, theirs in printed.percentiles.items():
@@ -125,26 +96,20 @@ def test_the_log_of_h2load_has_failed_streams() -> None:
     assert f"{UNLISTED}bytes, requests that were lost with their connection" in result.warnings[0]
 
 
-def test_the_rows_of_hey_are_complete_responses() -> None:
-    """Of 60 requests, one had a timeout; hey writes no row for it."""
+def test_rows_of_hey_oha_and_ab_are_complete_responses() -> None:
+    # Of 60 requests, one had a timeout; hey writes no row for it.
     result, _ = imported("hey.csv")
     counts = result.counts
     assert counts.completed == counts.ended == 59 and counts.statuses == {200: 55, 404: 1, 500: 1, 503: 2}
     assert result.warnings[0].endswith(f"{UNLISTED}bytes, requests without a response")
-
-
-def test_the_csv_of_oha_has_complete_responses() -> None:
-    """The server sent these statuses. It broke four of the 60 requests, and one had a timeout."""
+    # The server sent these statuses. It broke four of the 60 requests, and one had a timeout.
     result, latencies = imported("oha.csv")
     counts = result.counts
     assert counts.completed == counts.ended == 55
     assert counts.statuses == {200: 50, 302: 1, 404: 1, 500: 1, 503: 2} and counts.failed == 4
     assert latencies[-1] < 1000 and counts.body_bytes == 1414
     assert result.warnings[0].endswith(f"{UNLISTED}requests without a response")
-
-
-def test_the_rows_of_ab_are_complete_and_failed_requests() -> None:
-    """ab printed: 60 complete requests, two of them failed in receiving; its rows do not show which."""
+    # ab printed: 60 complete requests, two of them failed in receiving; its rows do not show which.
     result, latencies = imported("ab.tsv")
     assert result.counts.completed == 60 and not result.counts.failed
     assert result.warnings[0].endswith(f"{UNLISTED}bytes, statuses, failures (their rows count as completed)")

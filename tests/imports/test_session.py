@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -89,14 +88,11 @@ def test_a_url_of_a_file_is_recorded_without_secrets_and_only_if_it_is_one(url: 
 def test_what_is_no_run_is_refused(requests: list[ForeignRequest], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         run_of(requests, BY_TOOL["ab"])
-
-
-def test_a_target_that_is_no_url_is_refused() -> None:
     with pytest.raises(ValueError, match="--target web1: write it as http://host/path"):
         run_of([ForeignRequest(0, 1)], BY_TOOL["ab"], "web1")
 
 
-@pytest.mark.skipif(shutil.which("ab") is None, reason="needs ab")
+@pytest.mark.lab
 def test_a_result_of_ab_has_its_latencies(tmp_path: Path) -> None:
     file, recorded = tmp_path / "ab.tsv", tmp_path / "ab.cockpit"
     with http_server() as url:

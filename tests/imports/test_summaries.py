@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -29,24 +28,8 @@ from tests.commands import cockpit
 from tests.servers import http_server
 
 RESULTS = Path(__file__).parent / "results"
-# As wrk 4.1.0 prints it with --latency.
-WRK = """\
-Running 30s test @ http://web1/a?token=s3cret
-  2 threads and 100 connections
-  Thread Stats   Avg      Stdev     Max   +/- Stdev
-    Latency     6.06ms    5.46ms 131.15ms   90.69%
-    Req/Sec     2.93k   209.83     3.70k    71.61%
-  Latency Distribution
-     50%    4.70ms
-     75%    7.26ms
-     90%   11.21ms
-     99%   24.70ms
-  175512 requests in 30.03s, 31.52MB read
-  Socket errors: connect 0, read 7, write 1, timeout 12
-  Non-2xx or 3xx responses: 66
-Requests/sec:   5844.55
-Transfer/sec:      1.05MB
-"""
+# wrk 4.1.0 with --latency.
+WRK = (RESULTS / "wrk.txt").read_text()
 # oha 1.16.0: -z 2s -q 60 -c 6 -t 1s --output-format json, against a server that also fails, closes connections and is
 # late; and -n 20 against a closed port.
 OHA: dict[str, Any] = json.loads((RESULTS / "oha.json").read_text())
@@ -64,9 +47,7 @@ def state_of(run: ForeignRun) -> State:
 
 
 def result_of(summary: Summary) -> RunResult:
-    result = run_result(state_of(run_of_summary(summary)), 1)
-    assert result is not None
-    return result
+    return run_result(state_of(run_of_summary(summary)), 1)
 
 
 def test_a_summary_of_wrk_has_its_counts_and_percentiles() -> None:
@@ -91,6 +72,12 @@ def test_a_summary_of_wrk_without_percentiles_has_no_latencies() -> None:
     assert result.rate == pytest.approx(5844.55) and metric_value(result, "p50") is None
     assert any("no percentiles, only mean 6.06 ms and maximum 131.2 ms" in warning for warning in result.warnings)
     assert result.totals is not None and result.totals.percentiles == ()
+    # The server closed each of its connections within the first 10 s; wrk2 does not open them again.
+    result = result_of(read((RESULTS / "wrk2_stalled.txt").read_text()))
+    assert result.counts.completed == 147 and result.counts.errors == {"read": 6, "timeout": 16}
+    assert not result.counts.latency
+    assert result.warnings[-1] == "no latencies; wrk2 discards those of its first 10 s (calibration)"
+    assert "latencies unknown" in summary(result)
 
 
 def test_the_spectrum_of_wrk2_is_response_time() -> None:
@@ -113,15 +100,10 @@ def test_the_spectrum_of_wrk2_is_response_time() -> None:
     text = summary(result)
     assert "response time: from the scheduled send" in text and "service" not in text
     assert re.search(r"^ +99% +3530$", text, re.MULTILINE)
-
-
-def test_a_run_of_wrk2_without_a_recorded_latency_says_so() -> None:
-    """The server closed each of its connections within the first 10 s; wrk2 does not open them again."""
-    result = result_of(read((RESULTS / "wrk2_stalled.txt").read_text()))
-    assert result.counts.completed == 147 and result.counts.errors == {"read": 6, "timeout": 16}
-    assert not result.counts.latency
-    assert result.warnings[-1] == "no latencies; wrk2 discards those of its first 10 s (calibration)"
-    assert "latencies unknown" in summary(result)
+    rule = "-" * 58
+    recorded, uncorrected, rest = WRK2.split(rule)
+    assert "HdrHistogram - Uncorrected" in uncorrected
+    assert read(WRK2) == read(recorded + rule + rest)
 
 
 def test_the_json_of_oha_has_its_counts_and_percentiles() -> None:
@@ -152,13 +134,16 @@ def test_the_json_of_oha_has_its_counts_and_percentiles() -> None:
     assert counts.service.count == sum(OHA["responseTimeHistogram"].values())
 
 
-def test_warnings_name_the_metrics_that_they_are_about() -> None:
+def test_warnings_name_the_metrics_that_they_are_about_and_stability_is_unknown() -> None:
     found = {one.kind: one for one in run_warnings(result_of(read(WRK)))}
     assert WarningKind.UNTIMED_ERRORS in found and WarningKind.ERRORS not in found
     totals, interpolated = found[WarningKind.TOTALS_ONLY], found[WarningKind.INTERPOLATED]
     assert totals.affected is Affected.TIMED and totals.is_about("rate") and totals.subject == "wrk"
     assert interpolated.is_about("p99") and not interpolated.is_about("rate")
     assert interpolated.subject == "p50, p75, p90, p99, max"
+    state = state_of(run_of_summary(read(WRK)))
+    found = run_stability(state, state.segments)
+    assert found.kind is StabilityKind.TOTALS_ONLY and not found.is_stable
 
 
 def test_a_comparison_has_changes_without_intervals_and_is_inconclusive() -> None:
@@ -172,12 +157,6 @@ def test_a_comparison_has_changes_without_intervals_and_is_inconclusive() -> Non
     assert headline.change == pytest.approx(1.0, rel=1e-3) and headline.low is None and headline.high is None
     assert all(effect.outcome is Outcome.INCONCLUSIVE and effect.detectable is None for effect in verdict.effects)
     assert {one.kind for one in verdict.warnings} == {WarningKind.TOTALS_ONLY, WarningKind.INTERPOLATED}
-
-
-def test_stability_of_a_summary_is_unknown() -> None:
-    state = state_of(run_of_summary(read(WRK)))
-    found = run_stability(state, state.segments)
-    assert found.kind is StabilityKind.TOTALS_ONLY and not found.is_stable
 
 
 @pytest.mark.parametrize(
@@ -237,13 +216,6 @@ def instead(old: str, new: str) -> Callable[[str], str]:
 def test_a_summary_of_wrk_that_does_not_fit_is_refused(change: Callable[[str], str], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         run_of_summary(read(change(WRK)))
-
-
-def test_the_second_distribution_of_wrk2_is_not_read() -> None:
-    rule = "-" * 58
-    recorded, uncorrected, rest = WRK2.split(rule)
-    assert "HdrHistogram - Uncorrected" in uncorrected
-    assert read(WRK2) == read(recorded + rule + rest)
 
 
 @pytest.mark.parametrize(
@@ -318,7 +290,7 @@ def test_a_summary_begins_before_its_file_was_written(tmp_path: Path) -> None:
     assert first["wall"] == pytest.approx(file.stat().st_mtime - 175_512 / 5844.55, abs=0.01)
 
 
-@pytest.mark.skipif(shutil.which("wrk") is None, reason="needs wrk")
+@pytest.mark.lab
 @pytest.mark.parametrize("flags", [["--latency"], []])
 def test_what_wrk_prints_is_read(tmp_path: Path, flags: list[str]) -> None:
     with http_server() as url:

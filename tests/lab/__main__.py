@@ -1,7 +1,4 @@
-"""The lab by hand: `python -m tests.lab up [HOST...] | down | status`.
-
-`python -m tests.lab.two_hosts FILE` brings up two of its hosts and records a run on them.
-"""
+"""The lab by hand: `python -m tests.lab up [HOST...] | down | status`."""
 
 import argparse
 import sys
@@ -44,21 +41,14 @@ def up(names: list[str]) -> int:
 
 def down() -> int:
     """Take down the lab brought up by hand, and remove remains of dead labs; labs of running tests stay."""
-    numbers = state.known()
     lab = Lab.by_hand()
-    if lab is not None:
+    if lab is None:
+        print("no lab is up")
+    else:
         lab.stop()
         print("the lab is down; nothing of it is left")
-    for number in numbers:
-        if lab is not None and number == lab.number:
-            continue
-        if state.is_kept(number):
-            print(f"lab {number} stays: a test run uses it")
-            continue
+    for number in state.known():
         state.clear(number)
-        print(f"removed the remains of lab {number}")
-    if not numbers:
-        print("no lab is up")
     return 0
 
 
@@ -66,10 +56,6 @@ def status() -> int:
     """Return 0 if a lab is up by hand, otherwise 1."""
     lab = Lab.by_hand()
     print("the lab is not up" if lab is None else f"the lab is up\n{describe(lab)}")
-    for number in state.known():
-        if lab is None or number != lab.number:
-            owner = "in use by a test run" if state.is_kept(number) else "dead; remove it with `down`"
-            print(f"lab {number}: {owner} ({', '.join(state.leftovers(number))})")
     return int(lab is None)
 
 

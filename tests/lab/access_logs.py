@@ -49,70 +49,16 @@ _CADDY = """\
 	}}
 }}
 """
-# In front of gunicorn on a Unix socket, without a log of its own.
-_FRONT = """\
-pid /srv/logs/front.pid;
-error_log /srv/logs/front-error.log;
-events { worker_connections 64; }
-http {
-    access_log off;
-    server {
-        listen 8075;
-        location / { proxy_pass http://unix:/srv/logs/gunicorn.sock; proxy_set_header Host $http_host; }
-    }
-}
-"""
-_ASGI = """\
-async def app(scope, receive, send):
-    await send({"type": "http.response.start", "status": 200, "headers": []})
-    await send({"type": "http.response.body", "body": b"ok"})
-"""
-_FPM = """\
-[global]
-pid = /srv/logs/fpm.pid
-error_log = /srv/logs/fpm-error.log
-[www]
-user = www-data
-group = www-data
-listen = /srv/logs/fpm.sock
-listen.owner = www-data
-pm = static
-pm.max_children = 1
-access.log = /srv/logs/fpm.log
-"""
-_FPM_FRONT = """\
-user www-data;
-pid /srv/logs/fpm-front.pid;
-error_log /srv/logs/fpm-front-error.log;
-events { worker_connections 64; }
-http {
-    access_log off;
-    server {
-        listen 8079;
-        location / {
-            include /etc/nginx/fastcgi_params;
-            fastcgi_param SCRIPT_NAME /index.php;
-            fastcgi_param SCRIPT_FILENAME /srv/logs/index.php;
-            fastcgi_pass unix:/srv/logs/fpm.sock;
-        }
-    }
-}
-"""
-RECEIVER_PORT = 8070
-RECEIVER_LOG = "/srv/logs/received.log"
-# It waits for silent clients, so that no request is repeated on another connection.
-_RECEIVER = f"""\
+_NGINX = """\
 worker_processes 1;
-pid /srv/logs/receiver.pid;
-error_log /srv/logs/receiver-error.log;
+pid /srv/logs/{name}.pid;
+error_log /srv/logs/{name}-error.log;
 events {{ worker_connections 64; }}
 http {{
-    log_format received "$msec $connection $request_method $request_uri";
-    access_log {RECEIVER_LOG} received;
-    keepalive_timeout 600s;
+    {settings}
     server {{
-        listen {RECEIVER_PORT};
-        location / {{ return 200 "received\\n"; }}
+        listen {port};
+        location / {{ {answer} }}
     }}
 }}
 """
@@ -145,31 +91,48 @@ def _in_background(name: str, command: str, output: str = "/dev/null") -> str:
     return f"setsid {command} </dev/null >{output} 2>/srv/logs/{name}.err & echo $! >/srv/logs/{name}.pid"
 
 
-def _haproxy(name: str, port: int, to: str, before: str = "") -> str:
+def _own(name: str, port: int, start: str, *also: str, resolution: float = 1.0, delay: float = 0.0) -> LogWriter:
+    """A server on web1 whose log and PID file have its name; `also` are other PID files."""
+    stop = _ended_by(f"{name}.pid", *also)
+    return LogWriter("web1", port, f"/srv/logs/{name}.log", resolution=resolution, delay=delay, start=start, stop=stop)
+
+
+def _haproxy(name: str, port: int, to: str, output: str, before: str = "") -> str:
     return f"""
         printf %s '{_HAPROXY.format(to=to, port=port)}' >/srv/logs/{name}.cfg
         {before}
-        {_in_background(name, f"haproxy -db -f /srv/logs/{name}.cfg", f"/srv/logs/{name}.log")}
+        {_in_background(name, f"haproxy -db -f /srv/logs/{name}.cfg", output)}
     """
 
 
-def _caddy(name: str, port: int, formats: str = "") -> str:
-    return f"""
+def _nginx(name: str, port: int, answer: str, settings: str = "access_log off;") -> str:
+    text = _NGINX.format(name=name, port=port, answer=answer, settings=settings)
+    return f"printf %s '{text}' >/srv/logs/{name}.conf; nginx -c /srv/logs/{name}.conf"
+
+
+def _caddy(name: str, port: int, formats: str = "") -> LogWriter:
+    start = f"""
         printf %s '{_CADDY.format(name=name, port=port, formats=formats)}' >/srv/logs/{name}.Caddyfile
         {_in_background(name, f"caddy run --adapter caddyfile --config /srv/logs/{name}.Caddyfile")}
     """
+    return _own(name, port, start, resolution=0.001)
 
 
-def _gunicorn(name: str, bind: str) -> str:
-    return f"""
-        printf %s '{_APP}' >/srv/logs/app.py
+def _gunicorn(name: str, port: int, bind: str, before: str = "", *also: str) -> LogWriter:
+    start = f"""
+        printf %s '{_APP}' >/srv/logs/app.py; {before or ":"}
         cd /srv/logs && PYTHONDONTWRITEBYTECODE=1 gunicorn -D -p /srv/logs/{name}.pid -b {bind} \\
             --access-logfile /srv/logs/{name}.log app:application
     """
+    return _own(name, port, start, *also)
 
 
-_SYSLOGD = "busybox syslogd -n -O /srv/logs/syslog"
-
+_SYSLOGD = _in_background("syslogd", "busybox syslogd -n -O /srv/logs/by-syslog.log")
+_VARNISH = """
+    varnishd -n /srv/logs/varnish -P /srv/logs/varnish.pid -a :8071 -b origin1:80 -s malloc,8m
+    varnishncsa -n /srv/logs/varnish -D -w /srv/logs/varnish.log -P /srv/logs/varnishncsa.pid
+"""
+_FRONT = _nginx("front", 8075, "proxy_pass http://unix:/srv/logs/gunicorn.sock; proxy_set_header Host $http_host;")
 WRITERS = {
     "apache": LogWriter("web1", 80, "/var/log/apache2/access.log"),
     "nginx": LogWriter("proxy1", 8080, "/var/log/nginx/access.log"),
@@ -178,105 +141,28 @@ WRITERS = {
         "proxy1", 80, "/var/log/squid/access.log", path="/img/{:05}.jpg", site="origin1", resolution=0.001
     ),
     "tomcat": LogWriter("app1", 8080, "/var/log/tomcat10/access.log"),
-    "haproxy": LogWriter(
-        "web1",
-        8076,
-        "/srv/logs/haproxy.log",
+    "haproxy": _own(
+        *("haproxy", 8076, _haproxy("haproxy", 8076, "stdout format raw", "/srv/logs/haproxy.log")), resolution=0.001
+    ),
+    "haproxy by syslog": _own(
+        *("by-syslog", 8077, _haproxy("by-syslog", 8077, "/dev/log", "/dev/null", _SYSLOGD), "syslogd.pid"),
         resolution=0.001,
-        start=_haproxy("haproxy", 8076, "stdout format raw"),
-        stop=_ended_by("haproxy.pid"),
     ),
-    "haproxy by syslog": LogWriter(
-        "web1",
-        8077,
-        "/srv/logs/syslog",
-        resolution=0.001,
-        start=_haproxy("by-syslog", 8077, "/dev/log", _in_background("syslogd", _SYSLOGD)),
-        stop=_ended_by("by-syslog.pid", "syslogd.pid"),
-    ),
-    "varnish": LogWriter(
-        "web1",
-        8071,
-        "/srv/logs/varnish.log",
-        start="""
-            varnishd -n /srv/logs/varnish -P /srv/logs/varnishd.pid -a :8071 -b origin1:80 -s malloc,8m
-            varnishncsa -n /srv/logs/varnish -D -w /srv/logs/varnish.log -P /srv/logs/varnishncsa.pid
-        """,
-        stop=_ended_by("varnishncsa.pid", "varnishd.pid"),
-    ),
-    "caddy": LogWriter(
-        "web1",
-        8073,
-        "/srv/logs/caddy.log",
-        resolution=0.001,
-        start=_caddy("caddy", 8073),
-        stop=_ended_by("caddy.pid"),
-    ),
-    "caddy with other times": LogWriter(
-        "web1",
-        8069,
-        "/srv/logs/caddy-iso.log",
-        resolution=0.001,
-        start=_caddy("caddy-iso", 8069, "time_format iso8601\n\t\t\tduration_format string"),
-        stop=_ended_by("caddy-iso.pid"),
-    ),
-    "lighttpd": LogWriter(
-        "web1",
-        8072,
-        "/srv/logs/lighttpd.log",
-        # It reads the clock once per second of the monotonic clock.
+    "varnish": _own("varnish", 8071, _VARNISH, "varnishncsa.pid"),
+    "caddy": _caddy("caddy", 8073),
+    "caddy with other times": _caddy("caddy-iso", 8069, "time_format iso8601\n\t\t\tduration_format string"),
+    # It reads the clock once per second of the monotonic clock.
+    "lighttpd": _own(
+        *("lighttpd", 8072, f"printf %s '{_LIGHTTPD}' >/srv/logs/lighttpd.conf; lighttpd -f /srv/logs/lighttpd.conf"),
         delay=1.0,
-        start=f"printf %s '{_LIGHTTPD}' >/srv/logs/lighttpd.conf; lighttpd -f /srv/logs/lighttpd.conf",
-        stop=_ended_by("lighttpd.pid"),
     ),
-    "gunicorn": LogWriter(
-        "web1",
-        8074,
-        "/srv/logs/gunicorn.log",
-        start=_gunicorn("gunicorn", "0.0.0.0:8074"),
-        stop=_ended_by("gunicorn.pid"),
-    ),
-    "gunicorn on a Unix socket": LogWriter(
-        "web1",
-        8075,
-        "/srv/logs/on-socket.log",
-        start=f"""
-            {_gunicorn("on-socket", "unix:/srv/logs/gunicorn.sock")}
-            printf %s '{_FRONT}' >/srv/logs/front.conf; nginx -c /srv/logs/front.conf
-        """,
-        stop=_ended_by("front.pid", "on-socket.pid"),
-    ),
+    "gunicorn": _gunicorn("gunicorn", 8074, "0.0.0.0:8074"),
+    "gunicorn on a Unix socket": _gunicorn("on-socket", 8075, "unix:/srv/logs/gunicorn.sock", _FRONT, "front.pid"),
 }
-# Logs without times or without URLs.
-PARTIAL_WRITERS = {
-    "uvicorn": LogWriter(
-        "web1",
-        8078,
-        "/srv/logs/uvicorn.log",
-        start=f"""
-            printf %s '{_ASGI}' >/srv/logs/asgi.py
-            cd /srv/logs && export PYTHONDONTWRITEBYTECODE=1
-            {_in_background("uvicorn", "uvicorn --host 0.0.0.0 --port 8078 asgi:app", "/srv/logs/uvicorn.log")}
-        """,
-        stop=_ended_by("uvicorn.pid"),
-    ),
-    "php-fpm": LogWriter(
-        "web1",
-        8079,
-        "/srv/logs/fpm.log",
-        start=f"""
-            echo ok >/srv/logs/index.php
-            printf %s '{_FPM}' >/srv/logs/fpm.conf; printf %s '{_FPM_FRONT}' >/srv/logs/fpm-front.conf
-            $(ls /usr/sbin/php-fpm?.? | head -n 1) -D -y /srv/logs/fpm.conf && nginx -c /srv/logs/fpm-front.conf
-        """,
-        stop=_ended_by("fpm-front.pid", "fpm.pid"),
-    ),
-}
-RECEIVER = LogWriter(
-    "web1",
-    RECEIVER_PORT,
-    RECEIVER_LOG,
-    path="/{}",
-    start=f"printf %s '{_RECEIVER}' >/srv/logs/receiver.conf; nginx -c /srv/logs/receiver.conf",
-    stop=_ended_by("receiver.pid"),
-)
+# It waits for silent clients, so that no request is repeated on another connection.
+_RECEIVED = """
+    log_format received "$msec $connection $request_method $request_uri";
+    access_log /srv/logs/receiver.log received;
+    keepalive_timeout 600s;
+"""
+RECEIVER = _own("receiver", 8070, _nginx("receiver", 8070, 'return 200 "received\\n";', _RECEIVED))._replace(path="/{}")

@@ -14,11 +14,11 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from cockpit.model.load import LoadPlan
-from tests.lab import state
 from tests.lab.cpus import generator_cpu, on_generator_cpu
 from tests.lab.lab import Host
 from tests.lab.services import PREFORK_CONF
 from tests.load.servers import load
+from tests.waiting import wait_until
 
 REQUESTS = 1000
 CONCURRENCY = 10
@@ -64,7 +64,7 @@ def keep_workers(web1: Host) -> None:
     web1.run(f"sed -E -i '{settings}' {PREFORK_CONF}")
     web1.run("apachectl graceful")
     ready = "pgrep -c -x apache2"
-    assert state.wait_for(lambda: int(web1.run(ready).stdout) >= 21)
+    wait_until(lambda: int(web1.run(ready).stdout) >= 21)
 
 
 def logged(web1: Host) -> tuple[int, int]:
@@ -77,7 +77,7 @@ def with_log(web1: Host, run: Generator) -> Result:
     """Run a generator and add the counts of Apache's log, which may arrive after the responses."""
     web1.run(f": > {LOG}")
     result = run()
-    state.wait_for(lambda: logged(web1)[0] >= result.requests)
+    wait_until(lambda: logged(web1)[0] >= result.requests)
     count, size = logged(web1)
     return result._replace(logged=count, logged_bytes=size)
 
@@ -85,18 +85,11 @@ def with_log(web1: Host, run: Generator) -> Result:
 def cockpit(url: str, **values: object) -> Result:
     plan = LoadPlan(**{"url": url, "cpus": (generator_cpu(),), **values})  # type: ignore[arg-type]
     outcome = asyncio.run(load(plan))
-    service, ticks = outcome.merged("service"), outcome.ticks
-    completed = outcome.total("completed")
+    service, ticks, completed = outcome.merged("service"), outcome.ticks, outcome.total("completed")
     seconds = max(tick.t for tick in ticks) - min(tick.start for tick in ticks)
-    return Result(
-        requests=completed,
-        total=outcome.total("bytes_received"),
-        body=outcome.total("body_bytes"),
-        errors=sum(outcome.errors.values()),
-        rate=completed / seconds,
-        p50=service.percentile(50),
-        p99=service.percentile(99),
-    )
+    total, body, errors = outcome.total("bytes_received"), outcome.total("body_bytes"), sum(outcome.errors.values())
+    percentiles = service.percentile(50), service.percentile(99)
+    return Result(completed, total, body, errors, completed / seconds, *percentiles)
 
 
 def _run(*command: str) -> str:
@@ -114,15 +107,9 @@ def ab(url: str, table: Path, requests: int, *flags: str) -> Result:
     text = _run("ab", "-q", *flags, "-e", str(table), "-n", str(requests), "-c", str(CONCURRENCY), url)
     rows = (line.split(",") for line in table.read_text().splitlines()[1:])
     served = {int(percent): float(milliseconds) / 1000 for percent, milliseconds in rows}
-    return Result(
-        requests=int(_number(r"Complete requests:\s+(\d+)", text)),
-        total=int(_number(r"Total transferred:\s+(\d+)", text)),
-        body=int(_number(r"HTML transferred:\s+(\d+)", text)),
-        errors=int(_number(r"Failed requests:\s+(\d+)", text)),
-        rate=_number(r"Requests per second:\s+([\d.]+)", text),
-        p50=served[50],
-        p99=served[99],
-    )
+    names = ("Complete requests", "Total transferred", "HTML transferred", "Failed requests")
+    counts = (int(_number(rf"{name}:\s+(\d+)", text)) for name in names)
+    return Result(*counts, _number(r"Requests per second:\s+([\d.]+)", text), served[50], served[99])
 
 
 def wrk(url: str, script: Path, *flags: str) -> Result:
@@ -143,15 +130,9 @@ def httperf(url: str, requests: int) -> Result:
     )
     responses = int(_number(r"replies (\d+)", text))
     head, body = (_number(rf"Reply size \[B\]:.* {part} ([\d.]+)", text) for part in ("header", "content"))
-    return Result(
-        requests=responses,
-        total=round(responses * (head + body)),
-        body=round(responses * body),
-        errors=int(_number(r"Errors: total (\d+)", text)),
-        rate=_number(r"Request rate: ([\d.]+) req/s", text),
-        p50=_number(r"Connection time \[ms\]: .* median ([\d.]+)", text) / 1000,
-        p99=None,
-    )
+    errors, rate = int(_number(r"Errors: total (\d+)", text)), _number(r"Request rate: ([\d.]+) req/s", text)
+    p50 = _number(r"Connection time \[ms\]: .* median ([\d.]+)", text) / 1000
+    return Result(responses, round(responses * (head + body)), round(responses * body), errors, rate, p50, None)
 
 
 def closed_load(url: str, directory: Path, *, kept: bool, requests: int = REQUESTS) -> tuple[str, Generators]:

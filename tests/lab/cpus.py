@@ -1,8 +1,6 @@
 """The CPUs of the servers and of the load generator, which do not share a CPU if possible."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 
 
@@ -44,14 +42,3 @@ def on_server_cpu(command: list[str]) -> list[str]:
 def on_generator_cpu(command: list[str]) -> list[str]:
     """Return the command, pinned with its children to the generator's CPU."""
     return ["taskset", "-c", str(generator_cpu()), *command]
-
-
-@contextmanager
-def generator_affinity() -> Iterator[None]:
-    """Pin the calling thread, and children that it starts, to the generator's CPU."""
-    affinity = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {generator_cpu()})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, affinity)

@@ -79,7 +79,6 @@ class Keeper:
     stay: bool
     specs: tuple[HostSpec, ...]
     share: float | None = None
-    obstacle: str | None = None  # the reason if requested quotas are impossible
     number: int = -1
     claim: socket.socket | None = None  # of the number; the kernel drops it with this process
     hosts: list[Running] = field(default_factory=list)
@@ -98,8 +97,8 @@ class Keeper:
         self.directory.chmod(0o700)
         self.log = self.directory / "keeper.log"
         self.log.touch()
-        if self.share is not None:
-            self.obstacle = quotas.obstacle()
+        obstacle = None if self.share is None else quotas.obstacle()
+        self.share = None if obstacle else self.share
         for spec in self.specs:
             self.hosts.append(self.new_host(spec))
         self.build_network()
@@ -108,7 +107,7 @@ class Keeper:
             host.read_state(self.log)
         for host in self.hosts:
             if host.cgroup is not None and self.share is not None:
-                quotas.limit(host.cgroup, self.share)
+                quotas.granting().limit(host.cgroup, self.share)
         states = {
             host.spec.name: state.HostState(
                 address=host.address,
@@ -122,27 +121,16 @@ class Keeper:
             number=self.number,
             keeper=os.getpid(),
             stay=self.stay,
-            share=self.granted,
-            obstacle=self.obstacle,
-            generator=self.generator_cgroup(),
+            share=self.share,
+            obstacle=obstacle,
+            generator=None if self.share is None else str(quotas.create_generator(self.number)),
             hosts=states,
         )
         state.write(running)
 
-    def generator_cgroup(self) -> str | None:
-        """Create the cgroup of the load generator and return its path; None without quotas."""
-        if self.granted is None:
-            return None
-        return str(quotas.create_generator(self.number))
-
-    @property
-    def granted(self) -> float | None:
-        """The quota of each host; None without quotas."""
-        return None if self.obstacle else self.share
-
     def new_host(self, spec: HostSpec) -> Running:
         """Start a process that waits for its orders, in new namespaces, and with a quota in its own cgroup."""
-        cgroup = None if self.granted is None else quotas.create_host(self.number, spec.name)
+        cgroup = None if self.share is None else quotas.create_host(self.number, spec.name)
         new = quotas.entering(cgroup and cgroup / quotas.LOGINS, on_server_cpu(NEW_HOST))
         command = [*DIES_WITH_US, *new, sys.executable, "-m", "tests.lab.inside"]
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}

@@ -9,17 +9,23 @@ import asyncio
 import json
 import ssl
 import tempfile
+from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple, Protocol
-from urllib.parse import parse_qs, urlsplit
+
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
+from tornado.web import Application, RequestHandler
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from cockpit.cluster.certificates import session_certificate
-from tests.lab.kubernetes_streams import STDERR, STDOUT, SpdyStreams, WebSocketStreams, accept_key
 
 NAMESPACE, POD, CONTAINER = "shop", "web-0", "nginx"
+# The first byte of a message is its channel; CLOSE and a channel close it (v5.channel.k8s.io).
+_STDIN, _STDOUT, _STDERR, _ERROR, _CLOSE = 0, 1, 2, 3, 255
 _POD_PATH = f"/api/v1/namespaces/{NAMESPACE}/pods/{POD}"
+_VERBS = {"singularName": "", "namespaced": True, "verbs": ["get"]}
 _RESOURCES = {
     "/api": {"kind": "APIVersions", "versions": ["v1"]},
     "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": []},
@@ -27,8 +33,8 @@ _RESOURCES = {
         "kind": "APIResourceList",
         "groupVersion": "v1",
         "resources": [
-            {"name": "pods", "singularName": "pod", "kind": "Pod", "namespaced": True, "verbs": ["get"]},
-            {"name": "pods/exec", "singularName": "", "kind": "PodExecOptions", "namespaced": True, "verbs": ["get"]},
+            _VERBS | {"name": "pods", "kind": "Pod"},
+            _VERBS | {"name": "pods/exec", "kind": "PodExecOptions"},
         ],
     },
     _POD_PATH: {
@@ -49,151 +55,88 @@ _KUBECONFIG = {
 }
 
 
-class Streams(Protocol):
-    """The streams of a program between kubectl and this server."""
-
-    def input(self) -> AsyncIterator[bytes]:
-        """The program's standard input, to its end or that of the connection."""
-
-    async def send(self, channel: int, data: bytes) -> None: ...
-
-    async def finish(self, exit_status: int) -> None:
-        """End the outputs, and tell the exit status."""
+class _Resource(RequestHandler):
+    def get(self) -> None:
+        resource = _RESOURCES.get(self.request.path)
+        self.set_status(200 if resource else 404)
+        self.write(resource or _NOT_FOUND)
 
 
-class _Request(NamedTuple):
-    method: str
-    target: str
-    headers: dict[str, str]
+class _Execution(WebSocketHandler):
+    """Runs a program in the container: `prefix` are the words before those of the program."""
+
+    def initialize(self, prefix: Sequence[str], programs: list[Process]) -> None:
+        self._prefix, self._programs = prefix, programs
+
+    def select_subprotocol(self, subprotocols: list[str]) -> str:
+        return "v5.channel.k8s.io"
+
+    async def open(self, *args: str, **kwargs: str) -> None:
+        words = [word.decode() for word in self.request.query_arguments["command"]]
+        self._program = await asyncio.create_subprocess_exec(
+            *self._prefix, *words, stdin=PIPE, stdout=PIPE, stderr=PIPE
+        )
+        self._programs.append(self._program)
+        self._running = asyncio.ensure_future(self._run())
+
+    async def on_message(self, message: str | bytes) -> None:
+        assert isinstance(message, bytes) and self._program.stdin
+        if message == bytes((_CLOSE, _STDIN)):
+            self._program.stdin.close()
+        elif message[0] == _STDIN:
+            with suppress(OSError):
+                self._program.stdin.write(message[1:])
+                await self._program.stdin.drain()
+
+    def on_close(self) -> None:
+        assert self._program.stdin
+        self._program.stdin.close()
+
+    async def _run(self) -> None:
+        assert self._program.stdout and self._program.stderr
+        await self._send(_STDOUT, b"")
+        await asyncio.gather(self._copy(self._program.stdout, _STDOUT), self._copy(self._program.stderr, _STDERR))
+        status: dict[str, object] = {"metadata": {}, "status": "Success"}
+        if exit_status := await self._program.wait():
+            causes = [{"reason": "ExitCode", "message": str(exit_status)}]
+            status |= {"status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": causes}}
+        await self._send(_ERROR, json.dumps(status).encode())
+        self.close(1000)
+
+    async def _copy(self, output: asyncio.StreamReader, channel: int) -> None:
+        while data := await output.read(32768):
+            await self._send(channel, data)
+
+    async def _send(self, channel: int, data: bytes) -> None:
+        with suppress(WebSocketClosedError):
+            await self.write_message(bytes((channel,)) + data, binary=True)
 
 
-class KubernetesApi:
-    """The server. `prefix` are the words before those of a program: they run it in the container.
-
-    `protocols` are the protocols of the requests for programs. `exit_status` replaces a program's, unless it is None.
-    """
-
-    def __init__(self, prefix: Sequence[str]) -> None:
-        self.protocols: list[str] = []
-        self.exit_status: int | None = None
-        self._prefix = tuple(prefix)
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._programs: list[asyncio.subprocess.Process] = []
-
-    @asynccontextmanager
-    async def serving(self, folder: Path) -> AsyncIterator[Path]:
-        """Serve until the end of the block; yield the file for KUBECONFIG, which is made in this folder."""
-        certificate = session_certificate()
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
-            file.write(certificate.certificate + certificate.key)
-            file.flush()
-            context.load_cert_chain(file.name)
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=context)
-        address = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        cluster = {"server": address, "insecure-skip-tls-verify": True}
-        config = folder / "kubeconfig"
-        config.write_text(json.dumps(_KUBECONFIG | {"clusters": [{"name": "lab", "cluster": cluster}]}))
-        try:
-            yield config
-        finally:
-            server.close()
-            self.cut()
-            for program in self._programs:
-                with suppress(ProcessLookupError):
-                    program.kill()
-                await program.wait()
-
-    def cut(self) -> None:
-        """Cut all connections, as an idle timeout of a load balancer does."""
-        for writer in self._writers:
-            writer.transport.abort()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.add(writer)
-        try:
-            while request := await _read_request(reader):
-                parts = urlsplit(request.target)
-                if parts.path == f"{_POD_PATH}/exec":
-                    await self._execute(request, parse_qs(parts.query), reader, writer)
-                    return
-                _answer(writer, _RESOURCES.get(parts.path))
-        except (OSError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            self._writers.discard(writer)
-            writer.transport.abort()
-
-    async def _execute(
-        self,
-        request: _Request,
-        query: dict[str, list[str]],
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-    ) -> None:
-        protocol = request.headers["upgrade"].lower()
-        self.protocols.append(protocol)
-        streams: Streams
-        if protocol == "websocket":
-            accept = f"Sec-WebSocket-Accept: {accept_key(request.headers['sec-websocket-key'])}"
-            _upgrade(writer, "websocket", accept, "Sec-WebSocket-Protocol: v5.channel.k8s.io")
-            streams = WebSocketStreams(reader, writer)
-            await streams.send(STDOUT, b"")
-        else:
-            _upgrade(writer, "SPDY/3.1", "X-Stream-Protocol-Version: v4.channel.k8s.io")
-            streams = await SpdyStreams.accept(reader, writer)
-        await self._run(query["command"], streams)
-
-    async def _run(self, words: Sequence[str], streams: Streams) -> None:
-        pipe = asyncio.subprocess.PIPE
-        program = await asyncio.create_subprocess_exec(*self._prefix, *words, stdin=pipe, stdout=pipe, stderr=pipe)
-        self._programs.append(program)
-        assert program.stdin and program.stdout and program.stderr
-        feeding = asyncio.ensure_future(_feed(streams, program.stdin))
-        await asyncio.gather(_copy(program.stdout, streams, STDOUT), _copy(program.stderr, streams, STDERR))
-        status = await program.wait()
-        with suppress(OSError):
-            await streams.finish(status if self.exit_status is None else self.exit_status)
-        # kubectl closes the connection.
-        await feeding
-
-
-async def _feed(streams: Streams, stdin: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        async for data in streams.input():
-            if data:
-                stdin.write(data)
-                with suppress(OSError):
-                    await stdin.drain()
-            else:
-                stdin.close()
-    stdin.close()
-
-
-async def _copy(output: asyncio.StreamReader, streams: Streams, channel: int) -> None:
-    while data := await output.read(32768):
-        with suppress(OSError):
-            await streams.send(channel, data)
-
-
-async def _read_request(reader: asyncio.StreamReader) -> _Request | None:
+@asynccontextmanager
+async def kubernetes_api(prefix: Sequence[str], folder: Path) -> AsyncIterator[Path]:
+    """Serve until the end of the block; yield the file for KUBECONFIG, which is made in this folder."""
+    certificate = session_certificate()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+        file.write(certificate.certificate + certificate.key)
+        file.flush()
+        context.load_cert_chain(file.name)
+    programs: list[Process] = []
+    options = {"prefix": prefix, "programs": programs}
+    server = HTTPServer(
+        Application([(f"{_POD_PATH}/exec", _Execution, options), (".*", _Resource)]), ssl_options=context
+    )
+    sockets = bind_sockets(0, "127.0.0.1")
+    server.add_sockets(sockets)
+    cluster = {"server": f"https://127.0.0.1:{sockets[0].getsockname()[1]}", "insecure-skip-tls-verify": True}
+    config = folder / "kubeconfig"
+    config.write_text(json.dumps(_KUBECONFIG | {"clusters": [{"name": "lab", "cluster": cluster}]}))
     try:
-        head = await reader.readuntil(b"\r\n\r\n")
-    except asyncio.IncompleteReadError:
-        return None
-    first, *lines = head.decode("latin-1").rstrip().split("\r\n")
-    method, target, _ = first.split(" ")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    return _Request(method, target, headers)
-
-
-def _answer(writer: asyncio.StreamWriter, resource: object) -> None:
-    body = json.dumps(resource or _NOT_FOUND).encode()
-    status = "200 OK" if resource else "404 Not Found"
-    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    writer.write(head.encode() + body)
-
-
-def _upgrade(writer: asyncio.StreamWriter, protocol: str, *headers: str) -> None:
-    lines = ("HTTP/1.1 101 Switching Protocols", "Connection: Upgrade", f"Upgrade: {protocol}", *headers, "", "")
-    writer.write("\r\n".join(lines).encode())
+        yield config
+    finally:
+        server.stop()
+        await server.close_all_connections()
+        for program in programs:
+            with suppress(ProcessLookupError):
+                program.kill()
+            await program.wait()

@@ -27,6 +27,7 @@ from tests.lab.inside import wait_until_reachable
 from tests.lab.keeper import REPOSITORY
 from tests.lab.requirements import SYSTEM_PATH
 from tests.lab.services import Service
+from tests.waiting import wait_until
 
 RUN_TIMEOUT = 300.0  # s; longer than any command takes on a busy machine
 
@@ -97,6 +98,11 @@ class Host:
         rows = self.run("ps -e -o pid=,ppid=,comm=").stdout.splitlines()
         fields = (row.split(maxsplit=2) for row in rows)
         return {int(pid): int(parent) for pid, parent, command in fields if command.split()[0] == name}
+
+    def files(self, place: str) -> str:
+        """Return names, owners, modes, links and digests of all files in a place."""
+        listing = f"find {place} -printf '%p %y %m %u %g %l\\n' | sort; find {place} -type f | sort | xargs sha256sum"
+        return self.run(listing).stdout
 
     @contextmanager
     def unplugged(self) -> Iterator[None]:
@@ -189,12 +195,11 @@ class Lab:
         return None
 
     def stop(self) -> None:
-        """Take the lab down. Raises LabError if anything remains."""
+        """Take the lab down. Raises TimeoutError if anything remains."""
         if self._keeper is None:
             with suppress(ProcessLookupError):
                 os.kill(self.keeper_pid, signal.SIGTERM)
-            if not state.wait_for(lambda: not state.is_kept(self.number)):
-                raise LabError(f"the lab's keeper, process {self.keeper_pid}, has not ended")
+            wait_until(lambda: not state.is_kept(self.number), state.DEADLINE)
         else:
             self._keeper.terminate()
             _reap(self._keeper)

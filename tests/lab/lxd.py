@@ -6,6 +6,7 @@ the loopback of this machine.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import tarfile
@@ -14,20 +15,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.lab.containers import CONFIGURATION, INSIDE, Container, free_port
+from tests.lab.containers import CONFIGURATION, INSIDE, Container
+from tests.waiting import free_port
 
 # Links and directories of the container's root besides /usr.
 _LINKS = ("bin", "sbin", "lib", "lib64")
 _DIRECTORIES = ("dev", "etc", "proc", "root", "run", "srv", "sys", "tmp", "usr", "var/lib/nginx", "var/log/nginx")
 _METADATA = "architecture: x86_64\ncreation_date: 1700000000\n"
 _START = 60  # s
-
-
-class LxdContainer(Container):
-    """A container that `lxc exec` reaches; LXD_DIR must name its daemon's directory."""
-
-    def run(self, command: str, check: bool = True) -> str:
-        return lxc("exec", self.name, "--", "sh", "-c", command, check=check)
 
 
 @contextmanager
@@ -54,9 +49,10 @@ def daemon() -> Iterator[Path]:
 
 
 @contextmanager
-def container(directory: Path) -> Iterator[LxdContainer]:
+def container(directory: Path) -> Iterator[Container]:
     """Run a container whose configuration is in `directory`; LXD_DIR must name a daemon's directory."""
-    port, name = free_port(), "web1"
+    port, name, pid_file = free_port(), "web1", directory.with_name("lxd.pid")
+    directory.chmod(0o755)
     file = directory / "nginx.conf"
     file.write_text(f"daemon off;\n{CONFIGURATION.format(port=port)}")
     address = f"tcp:127.0.0.1:{port}"
@@ -74,7 +70,8 @@ def container(directory: Path) -> Iterator[LxdContainer]:
         lxc("config", "device", "add", name, "http", "proxy", f"listen={address}", f"connect={address}")
         lxc("config", "set", name, "raw.lxc", f"lxc.init.cmd = {INSIDE}/{start.name}")
         lxc("start", name)
-        yield LxdContainer(name, port, file, f"{INSIDE}/{file.name}")
+        pid_file.write_text(str(json.loads(lxc("query", f"/1.0/instances/{name}/state"))["pid"]))
+        yield Container(name, port, file, f"{INSIDE}/{file.name}", pid_file)
     finally:
         lxc("delete", "--force", name, check=False)
 

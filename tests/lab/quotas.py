@@ -15,8 +15,6 @@ from pathlib import Path
 SHARE = 0.3  # of one CPU: three busy hosts fit on the servers' CPU
 # µs. A host without remaining quota waits until the end of the period: short, to keep the wait out of the tail.
 PERIOD = 10_000
-# The maximum: other load must not take the CPU that the quota grants.
-V1_SHARES, V2_WEIGHT = 262_144, 10_000
 # Child cgroups of a host.
 SERVERS, LOGINS = "servers", "logins"
 REMOVAL = 10.0  # s until the last processes of a cgroup have ended
@@ -24,20 +22,26 @@ REMOVAL = 10.0  # s until the last processes of a cgroup have ended
 
 @dataclass(frozen=True)
 class Controller:
-    """The cpu controller: mount point of its hierarchy, and version of cgroups."""
+    """The cpu controller: mount point of its hierarchy, and version of cgroups. Its methods raise OSError."""
 
     root: Path
     version: int
 
+    def create(self, name: str) -> Path:
+        """Create a cgroup without a quota; return its directory."""
+        cgroup = self.root / name
+        if self.version == 2 and "cpu" not in (cgroup.parent / "cgroup.subtree_control").read_text().split():
+            (cgroup.parent / "cgroup.subtree_control").write_text("+cpu")
+        cgroup.mkdir()
+        return cgroup
+
     def prefer(self, cgroup: Path) -> None:
-        """Give a cgroup priority over other load. Raises OSError."""
-        if self.version == 1:
-            (cgroup / "cpu.shares").write_text(str(V1_SHARES))
-        else:
-            (cgroup / "cpu.weight").write_text(str(V2_WEIGHT))
+        """Give a cgroup priority over other load: other load must not take the CPU that a quota grants."""
+        name, most = ("cpu.shares", "262144") if self.version == 1 else ("cpu.weight", "10000")
+        (cgroup / name).write_text(most)
 
     def limit(self, cgroup: Path, share: float) -> None:
-        """Set a cgroup's quota to `share` of one CPU, with priority over other load. Raises OSError."""
+        """Set a cgroup's quota to `share` of one CPU, with priority over other load."""
         quota = round(share * PERIOD)
         if self.version == 1:
             (cgroup / "cpu.cfs_period_us").write_text(str(PERIOD))
@@ -46,23 +50,15 @@ class Controller:
             (cgroup / "cpu.max").write_text(f"{quota} {PERIOD}")
         self.prefer(cgroup)
 
-    def create(self, name: str) -> Path:
-        """Create a cgroup without a quota; return its directory. Raises OSError."""
-        cgroup = self.root / name
-        if self.version == 2 and "cpu" not in (cgroup.parent / "cgroup.subtree_control").read_text().split():
-            (cgroup.parent / "cgroup.subtree_control").write_text("+cpu")
-        cgroup.mkdir()
-        return cgroup
 
-
-def controller(mounts: Path = Path("/proc/self/mountinfo")) -> Controller | None:
+def controller() -> Controller | None:
     """Return the machine's cpu controller; None if none is mounted."""
-    for row in mounts.read_text().splitlines():
+    for row in Path("/proc/self/mountinfo").read_text().splitlines():
         mount, _, kind = row.partition(" - ")
         root, fields = Path(mount.split()[4]), kind.split()
         if fields[0] == "cgroup" and "cpu" in fields[2].split(","):
             return Controller(root, 1)
-        if fields[0] == "cgroup2" and "cpu" in _text(root / "cgroup.controllers").split():
+        if fields[0] == "cgroup2" and "cpu" in (root / "cgroup.controllers").read_text().split():
             return Controller(root, 2)
     return None
 
@@ -85,32 +81,26 @@ def obstacle() -> str | None:
     return None
 
 
+def granting() -> Controller:
+    """Return the controller of a machine without an obstacle."""
+    found = controller()
+    assert found is not None
+    return found
+
+
 def create_host(number: int, name: str) -> Path:
     """Create the cgroup of a host of lab `number` and its child cgroups, without a quota. Raises OSError."""
-    granting = _granting()
-    host = granting.create(f"{_prefix()}{number}-{name}")
-    granting.create(f"{host.name}/{SERVERS}")
-    granting.prefer(granting.create(f"{host.name}/{LOGINS}"))
+    host = granting().create(f"{_prefix()}{number}-{name}")
+    granting().create(f"{host.name}/{SERVERS}")
+    granting().prefer(granting().create(f"{host.name}/{LOGINS}"))
     return host
 
 
 def create_generator(number: int) -> Path:
     """Create the generator's cgroup of lab `number`, without a quota, with priority. Raises OSError."""
-    granting = _granting()
-    generator = granting.create(f"{_prefix()}{number}-generator")
-    granting.prefer(generator)
+    generator = granting().create(f"{_prefix()}{number}-generator")
+    granting().prefer(generator)
     return generator
-
-
-def limit(cgroup: Path, share: float) -> None:
-    """Set the quota of a host's cgroup. Raises OSError."""
-    _granting().limit(cgroup, share)
-
-
-def _granting() -> Controller:
-    found = controller()
-    assert found is not None, obstacle()
-    return found
 
 
 def entering(cgroup: Path | None, command: list[str]) -> list[str]:
@@ -122,34 +112,26 @@ def entering(cgroup: Path | None, command: list[str]) -> list[str]:
 
 def cgroups(number: int) -> list[Path]:
     """Return the cgroups of lab `number`."""
-    return [path for path in _all() if path.name.removeprefix(_prefix()).partition("-")[0] == str(number)]
+    return [path for path in _all() if _number(path) == str(number)]
 
 
 def numbers() -> set[int]:
     """Return the numbers of the labs with a cgroup."""
-    named = (path.name.removeprefix(_prefix()).partition("-")[0] for path in _all())
-    return {int(number) for number in named if number.isdecimal()}
+    return {int(_number(path)) for path in _all() if _number(path).isdecimal()}
 
 
 def remove(number: int) -> None:
     """Remove the cgroups of a lab whose hosts have ended or are about to; move a running generator out of its own."""
     deadline = time.monotonic() + REMOVAL
-    while left := cgroups(number):
+    while (left := cgroups(number)) and time.monotonic() < deadline:
         for path in left:
             for each in (path / SERVERS, path / LOGINS, path):
-                _evict(each, path.parent)
-                with suppress(OSError):  # a process is still in it, or another cleaner was faster
+                with suppress(OSError):  # a process has ended or is still in it, or another cleaner was faster
+                    for pid in (each / "cgroup.procs").read_text().split():
+                        (path.parent / "cgroup.procs").write_text(pid)
+                with suppress(OSError):
                     each.rmdir()
-        if time.monotonic() > deadline:
-            return
         time.sleep(0.02)
-
-
-def _evict(cgroup: Path, root: Path) -> None:
-    """Move the processes of a cgroup to the root of the hierarchy."""
-    for pid in _text(cgroup / "cgroup.procs").split():
-        with suppress(OSError):  # it has ended
-            (root / "cgroup.procs").write_text(pid)
 
 
 def _prefix() -> str:
@@ -161,9 +143,5 @@ def _all() -> list[Path]:
     return [] if found is None else sorted(found.root.glob(f"{_prefix()}*"))
 
 
-def _text(path: Path) -> str:
-    """Return the text of a file; empty if it cannot be read."""
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
+def _number(cgroup: Path) -> str:
+    return cgroup.name.removeprefix(_prefix()).partition("-")[0]

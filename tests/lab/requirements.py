@@ -1,5 +1,6 @@
 """Requirements of the lab."""
 
+import functools
 import os
 import shutil
 import subprocess
@@ -23,6 +24,7 @@ def required() -> list[str]:
     return [row[0] for row in rows if not row[1].startswith("?")]
 
 
+@functools.cache
 def missing() -> list[str]:
     """Return the missing requirements; empty if the lab can run here."""
     if not Path("/etc/debian_version").exists():

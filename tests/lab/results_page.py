@@ -12,24 +12,21 @@ import re
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cockpit.report.study import DETAILS
 from tests.lab.keeper import REPOSITORY
 
 PROFILES = REPOSITORY / "profiles"
 PAGE = PROFILES / "README.md"
-DIFFERENT = ("better", "worse")
-CONCLUSIVE = (*DIFFERENT, "equivalent")
+CONCLUSIVE = ("better", "worse", "equivalent")
 SHORT_FORMS = "short forms"
-NO_RESULT = "No result yet: `make studies`.\n"
 
 
-@dataclass(frozen=True)
-class About:
+class About(NamedTuple):
     """Description of a study in its profile: title, source of the original, expectation, and a remark (or "") about
     differences from the original."""
 
@@ -86,8 +83,8 @@ def section(description: About, result: str) -> str:
     paragraphs = [
         f"## {description.name}: {description.title}",
         description.question,
-        f"**Source** {_sentence(description.source)}",
-        f"**Expected, with the server as the limit** {_sentence(description.expect)}",
+        f"**Source** {description.source[:1].upper() + description.source[1:]}",
+        f"**Expected, with the server as the limit** {description.expect[:1].upper() + description.expect[1:]}",
         *([f"**Remark** {description.remark}"] if description.remark else []),
         result.strip(),
     ]
@@ -106,14 +103,14 @@ def result_of(folder: Path, run: str) -> str:
 
 def tally(folder: Path) -> Tally:
     """Count the planned comparisons of a study's result."""
-    verdicts = _verdicts(folder)
+    verdicts = [verdict for verdict in _verdicts(folder) if not verdict["control"]]
     outcomes = Counter(each["verdict"]["outcome"] for each in verdicts)
     return Tally(outcomes, sum(each["contradiction"] is not None for each in verdicts))
 
 
 def short_rows(name: str, folder: Path) -> list[str]:
     """Return the table rows of a study's comparisons, those with the A/A control first: study, verdict."""
-    verdicts = sorted(_all_verdicts(folder), key=lambda each: not each["control"])
+    verdicts = sorted(_verdicts(folder), key=lambda each: not each["control"])
     return [f"| `{name}` | {each['verdict']['text']} |" for each in verdicts]
 
 
@@ -124,37 +121,7 @@ def short_section(rows: Sequence[str], run: str, tally: Tally) -> str:
     return begin + "\n\n".join(["## All in short form", run, f"{tally}.", "\n".join(table)]) + f"\n{end}"
 
 
-def disagreements(earlier: Path, later: Path) -> list[str]:
-    """Return the comparisons that are better or worse in one of two results of a study, but not in the other."""
-    first, second = (
-        {
-            (each["other"], each["first"], each["level"], each["pass_name"]): each["verdict"]["outcome"]
-            for each in _verdicts(folder)
-        }
-        for folder in (earlier, later)
-    )
-    found = []
-    for key in first.keys() & second.keys():
-        outcomes = (first[key], second[key])
-        if outcomes[0] != outcomes[1] and set(outcomes) & set(DIFFERENT):
-            other, base, level, part = key
-            comparison = _compared({"other": other, "first": base, "level": level, "pass_name": part})
-            found.append(f"{comparison}: {outcomes[0]}, then {outcomes[1]}")
-    return sorted(found)
-
-
-def _compared(one: Mapping[str, Any]) -> str:
-    """Return the variants of a comparison, with load level and pass if there are several."""
-    level = f" at {one['level']:g}" if one["level"] is not None else ""
-    return f"{one['other']} vs {one['first']}{level}{' ' if one['pass_name'] else ''}{one['pass_name']}"
-
-
 def _verdicts(folder: Path) -> list[dict[str, Any]]:
-    """Return the verdicts on the planned comparisons of a study's result."""
-    return [verdict for verdict in _all_verdicts(folder) if not verdict["control"]]
-
-
-def _all_verdicts(folder: Path) -> list[dict[str, Any]]:
     verdicts: list[dict[str, Any]] = json.loads((folder / "result.json").read_text())["verdicts"]
     return verdicts
 
@@ -187,7 +154,3 @@ def write(name: str, new: str, page: Path = PAGE) -> None:
 
 def _markers(name: str) -> tuple[str, str]:
     return f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}"

@@ -19,73 +19,23 @@ from tests.lab import quotas
 from tests.lab.keeper import REPOSITORY
 from tests.lab.lab import Lab
 
-_NGINX = """
+_PROFILE = """
 [target]
-url = "http://web1:8081/big.txt"
+url = "http://web1{page}"
 [load]
-concurrency = 40
+concurrency = {concurrency}
 duration = "1h"
 [[host]]
 name = "web1"
 ssh = "root@web1"
-processes = ["nginx"]
+processes = {processes}
 """
-_APACHE = """
-[target]
-url = "http://web1/hello.html"
-[load]
-concurrency = 8
-duration = "1h"
-[[host]]
-name = "web1"
-ssh = "root@web1"
-processes = ["apache2"]
-[[knob]]
-name = "KeepAlive"
-host = "web1"
-file = "/etc/apache2/apache2.conf"
-directive = "KeepAlive"
-values = ["On", "Off"]
-test = "apachectl -t"
-reload = "apachectl graceful"
-[[knob]]
-name = "MaxKeepAliveRequests"
-host = "web1"
-file = "/etc/apache2/apache2.conf"
-directive = "MaxKeepAliveRequests"
-test = "apachectl -t"
-reload = "apachectl graceful"
-[[knob]]
-name = "MaxSpareServers"
-host = "web1"
-file = "/etc/apache2/mods-available/mpm_prefork.conf"
-directive = "MaxSpareServers"
-test = "apachectl -t"
-reload = "apachectl graceful"
-"""
-_KNOB = """
-[[knob]]
-name = "{name}"
-host = "web1"
-kind = "{kind}"
-file = "{file}"
-section = "{section}"
-directive = "{name}"
-test = "{test}"
-reload = "{reload}"
-"""
-_PHP = """
-[target]
-url = "http://web1:8082/work.php"
-[load]
-concurrency = 24
-duration = "1h"
-[[host]]
-name = "web1"
-ssh = "root@web1"
-processes = ["php-fpm*", "nginx"]
-"""
-_POOL = "/etc/php/8.2/fpm/pool.d/www.conf"
+_APACHE = {"test": "apachectl -t", "reload": "apachectl graceful", "file": "/etc/apache2/apache2.conf"}
+_PREFORK = _APACHE | {"file": "/etc/apache2/mods-available/mpm_prefork.conf"}
+_NGINX = {"kind": "nginx", "test": "nginx -t", "reload": "nginx -s reload", "file": "/etc/nginx/nginx.conf"}
+_NGINX |= {"section": "http {"}
+_FPM = {"kind": "php-fpm", "test": "php-fpm8.2 -t", "reload": "service php8.2-fpm reload", "section": "www"}
+_FPM |= {"file": "/etc/php/8.2/fpm/pool.d/www.conf"}
 # A page that sleeps like a database query and computes a little.
 _WORK = "<?php usleep(20000); for ($i = 0, $x = 0; $i < 2000; $i++) { $x += sqrt($i); } echo round($x);"
 _START_NGINX = """
@@ -110,50 +60,45 @@ class Case(NamedTuple):
     flags: tuple[str, ...]
 
 
-def _knobs(names: str, kind: str, file: str, section: str, test: str, reload: str) -> str:
-    values = {"kind": kind, "file": file, "section": section, "test": test, "reload": reload}
-    return "".join(_KNOB.format(name=name, **values) for name in names.split())
+def _profile(page: str, concurrency: int, processes: list[str], **knobs: dict[str, str]) -> str:
+    text = _PROFILE.format(page=page, concurrency=concurrency, processes=json.dumps(processes))
+    for name, values in knobs.items():
+        fields = {"name": name, "host": "web1", "directive": name} | values
+        text += "[[knob]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in fields.items())
+    return text
+
+
+def _flags(**ranges: str) -> tuple[str, ...]:
+    return (
+        *(word for name, values in ranges.items() for word in ("--knob", f"{name}={values}")),
+        "--where",
+        "failed == 0",
+    )
 
 
 CASES = {
     "apache": Case(
-        _APACHE,
-        "sed -i 's/^KeepAlive .*/KeepAlive Off/' /etc/apache2/apache2.conf && service apache2 restart",
-        (
-            *("--knob", "KeepAlive=On,Off", "--knob", "MaxKeepAliveRequests=10..500"),
-            *("--knob", "MaxSpareServers=10..60", "--where", "failed == 0"),
+        _profile(
+            *("/hello.html", 8, ["apache2"]), KeepAlive=_APACHE, MaxKeepAliveRequests=_APACHE, MaxSpareServers=_PREFORK
         ),
+        "sed -i 's/^KeepAlive .*/KeepAlive Off/' /etc/apache2/apache2.conf && service apache2 restart",
+        _flags(KeepAlive="On,Off", MaxKeepAliveRequests="10..500", MaxSpareServers="10..60"),
     ),
     # Apache stalls for seconds here: a claim is hard to prove.
     "apache-stalls": Case(
         "spare-servers",
         "",
-        (
-            *("--knob", "MinSpareServers=2..30", "--knob", "MaxSpareServers=10..60"),
-            *("--knob", "MaxConnectionsPerChild=20..2000,0", "--where", "failed == 0"),
-        ),
+        _flags(MinSpareServers="2..30", MaxSpareServers="10..60", MaxConnectionsPerChild="20..2000,0"),
     ),
     "nginx": Case(
-        _NGINX
-        + _knobs(
-            "gzip gzip_comp_level sendfile", "nginx", "/etc/nginx/nginx.conf", "http {", "nginx -t", "nginx -s reload"
-        ),
+        _profile(":8081/big.txt", 40, ["nginx"], gzip=_NGINX, gzip_comp_level=_NGINX, sendfile=_NGINX),
         _START_NGINX,
-        (
-            "--knob",
-            "gzip=on,off",
-            "--knob",
-            "gzip_comp_level=1..9",
-            "--knob",
-            "sendfile=on,off",
-            "--where",
-            "failed == 0",
-        ),
+        _flags(gzip="on,off", gzip_comp_level="1..9", sendfile="on,off"),
     ),
     "php-fpm": Case(
-        _PHP + _knobs("pm.max_children pm", "php-fpm", _POOL, "www", "php-fpm8.2 -t", "service php8.2-fpm reload"),
+        _profile(":8082/work.php", 24, ["php-fpm*", "nginx"], **{"pm.max_children": _FPM, "pm": _FPM}),
         f"printf %s '{_WORK}' >/var/www/html/work.php\nservice php8.2-fpm start\n{_START_NGINX}",
-        ("--knob", "pm.max_children=1..40", "--knob", "pm=static,ondemand", "--where", "failed == 0"),
+        _flags(**{"pm.max_children": "1..40", "pm": "static,ondemand"}),
     ),
 }
 

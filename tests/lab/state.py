@@ -1,12 +1,7 @@
 """Records and remains of labs, by which any process can find a lab and take it down."""
 
 import json
-import os
-import re
 import shutil
-import signal
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,10 +9,10 @@ from pathlib import Path
 from tests.lab import network, quotas
 from tests.lab.errors import LabError
 from tests.lab.inside import DISKS
+from tests.waiting import wait_until
 
 BASE = Path("/run/cockpit-lab")  # one directory per lab, named by its number
 DEADLINE = 180.0  # s for the start or the end of a lab
-LABEL = re.compile(r"cockpit-lab-(\d+)\b")
 
 
 @dataclass(frozen=True)
@@ -52,7 +47,7 @@ def directory(number: int) -> Path:
 
 
 def label(number: int) -> str:
-    """Return the source name of the lab's mounts, which identifies its processes."""
+    """Return the source name of the lab's mounts."""
     return f"cockpit-lab-{number}"
 
 
@@ -84,34 +79,24 @@ def is_kept(number: int) -> bool:
 
 def known() -> list[int]:
     """Return the numbers of all labs with remains on this machine."""
-    found = {int(path.name) for path in BASE.glob("[0-9]*")}
-    found.update(network.labs_with_interface())
-    found.update(quotas.numbers())
-    found.update(number for numbers in _labelled_processes().values() for number in numbers)
-    return sorted(found)
-
-
-def images(number: int) -> list[Path]:
-    """Return the disk images of the lab, which are unlinked as soon as they are mounted."""
-    return sorted(Path(DISKS).glob(f"{label(number)}-*"))
+    directories = {int(path.name) for path in BASE.glob("[0-9]*")}
+    return sorted(directories | network.labs_with_interface() | quotas.numbers())
 
 
 def leftovers(number: int) -> list[str]:
-    """List the remains of a lab as text: processes, mounts, network interface, cgroups, images, directory."""
-    found = [f"process {pid}" for pid, numbers in _labelled_processes().items() if number in numbers]
-    if label(number) in re.findall(r"cockpit-lab-\d+", Path("/proc/self/mountinfo").read_text()):
-        found.append(f"mount {label(number)}")
-    if number in network.labs_with_interface():
-        found.append(f"network interface {network.interface(number)}")
+    """List the remains of a lab as text. Its interface exists until its last process has ended."""
+    found = [f"network interface {network.interface(number)}"] if number in network.labs_with_interface() else []
     found += [f"cgroup {path}" for path in quotas.cgroups(number)]
-    found += [f"file {path}" for path in images(number)]
-    if directory(number).exists():
-        found.append(f"directory {directory(number)}")
-    return found
+    # Disk images are unlinked as soon as they are mounted.
+    return found + [f"file {path}" for path in (*_images(number), directory(number)) if path.exists()]
+
+
+def _images(number: int) -> list[Path]:
+    return sorted(Path(DISKS).glob(f"{label(number)}-*"))
 
 
 def remove_files(number: int) -> None:
-    for image in images(number):
+    for image in _images(number):
         image.unlink(missing_ok=True)
     shutil.rmtree(directory(number), ignore_errors=True)
     with suppress(OSError):  # other labs may use it
@@ -119,7 +104,7 @@ def remove_files(number: int) -> None:
 
 
 def clear(number: int) -> None:
-    """Remove the remains of a lab whose keeper is dead; raises LabError with the remains that stay.
+    """Remove the remains of a lab whose keeper is dead. Raises TimeoutError if something stays.
 
     The number is claimed during the removal; a number claimed by a keeper is a running lab and is not touched.
     """
@@ -127,35 +112,8 @@ def clear(number: int) -> None:
     if claimed is None:
         return
     with claimed:
-        for pid, numbers in _labelled_processes().items():
-            if number in numbers:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
         with suppress(LabError):  # usually it has disappeared with its namespace
             network.ip("link", "delete", network.interface(number))
         quotas.remove(number)
         remove_files(number)
-        if not wait_for(lambda: not leftovers(number)):
-            raise LabError(f"still there after {DEADLINE:.0f} s: {', '.join(leftovers(number))}")
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = DEADLINE) -> bool:
-    """Wait for a condition; return whether it became true in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-def _labelled_processes() -> dict[int, set[int]]:
-    """Return the processes that see mounts of a lab, with the numbers of these labs."""
-    found = {}
-    # Not a glob of files in them, which fails if a process ends.
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # the process has ended
-            numbers = {int(number) for number in LABEL.findall((process / "mountinfo").read_text())}
-            if numbers:
-                found[int(process.name)] = numbers
-    return found
+        wait_until(lambda: not leftovers(number), DEADLINE)

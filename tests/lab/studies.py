@@ -1,11 +1,10 @@
 """`make studies`: run all shipped studies in short form on a lab, with results in profiles/README.md.
 
-    python -m tests.lab.studies [--publish] [--full] [--keep DIR] [--agree-with DIR] [NAME...]
+    python -m tests.lab.studies [--publish] [--full] [--keep DIR] [NAME...]
 
 brings the lab up, runs the named studies (default all), prints their results, and takes the lab down. --publish writes
 the verdicts of all short forms, or the result of each full form, into profiles/README.md. Exit status 1: a
-study did not end, fewer than 90% of the planned comparisons are conclusive, an A/A control contradicts a comparison, or
-a comparison is better or worse only here or only in the results of an earlier --keep.
+study did not end, fewer than 90% of the planned comparisons are conclusive, or an A/A control contradicts a comparison.
 """
 
 import argparse
@@ -76,9 +75,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--publish", action="store_true", help="write the results into profiles/README.md")
     parser.add_argument("--full", dest="form", action="store_const", const="full", default="short", help="hours")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep recordings and results, a folder per study")
-    parser.add_argument(
-        "--agree-with", type=Path, metavar="DIR", help="compare the outcomes with those of an earlier --keep"
-    )
     parser.add_argument("name", nargs="*", help=f"studies (default all): {', '.join(STUDIES)}")
     options = parser.parse_args()
     unknown = [name for name in options.name if name not in STUDIES]
@@ -90,7 +86,6 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     options = arguments()
     counted, failed, began = results_page.Tally(Counter(), 0), [], time.monotonic()
-    disagreed: list[str] = []
     rows: list[str] = []
     with folder_for(options.keep) as directory, Lab.start(*NAMES, share=SHARE) as lab:
         print(f"lab: {lab.cpus}", file=sys.stderr)
@@ -110,18 +105,14 @@ def main() -> int:
             tally = results_page.tally(folder)
             counted += tally
             print(f"{name}: {description} {tally}", file=sys.stderr)
-            if options.agree_with is not None:
-                disagreed += results_page.disagreements(options.agree_with / name, folder)
     if options.publish and options.form == "short" and not options.name and not failed:
         description = results_page.run_words(options.form, lab.cpus, time.monotonic() - began)
         results_page.write(results_page.SHORT_FORMS, results_page.short_section(rows, description, counted))
     print(f"all studies: {(time.monotonic() - began) / 60:.0f} min; {counted}", file=sys.stderr)
     if failed:
         print(f"not completed: {', '.join(failed)}", file=sys.stderr)
-    for line in disagreed:
-        print(f"disagrees with {options.agree_with}: {line}", file=sys.stderr)
     enough = counted.conclusive >= LEAST_CONCLUSIVE * counted.total and not counted.contradicted
-    return int(bool(failed or disagreed) or not enough)
+    return int(bool(failed) or not enough)
 
 
 if __name__ == "__main__":

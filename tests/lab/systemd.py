@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import os
 import secrets
-import socket
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.lab.containers import podman
-from tests.lab.requirements import SYSTEM_PATH
+from tests.lab.containers import LIMITS, podman, run_inside
+from tests.waiting import free_port
 
 UNIT = "web.service"
-_LIMITS = ("--ulimit=nofile=1000:1000", "--ulimit=nproc=1000:1000")
 # Empty directories in place of the machine's: they hide its units and its journal.
 _EMPTY = ("/tmp", "/run", "/run/lock", "/var/log/journal", "/etc/systemd/system", "/etc/rc2.d")
 # Podman mounts hierarchies of version 1 read-only. Mount them whole: podman's paths start at their roots.
@@ -61,13 +58,8 @@ class Booted(NamedTuple):
         return f"http://127.0.0.1:{self.port}/hello"
 
     def run(self, command: str) -> str:
-        """Run a command in the container and return its output; podman would take several times the CPU time."""
-        enter = ("nsenter", f"--target={self.pid}", "--mount", "--uts", "--ipc", "--pid", "--root", "--wd")
-        clean = ("env", "-i", f"PATH={SYSTEM_PATH}", "HOME=/root", "sh", "-c", command)
-        done = subprocess.run([*enter, *clean], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
-        if done.returncode != 0:
-            raise RuntimeError(f"{command!r} ended with {done.returncode}: {done.stderr.strip()}")
-        return done.stdout
+        """Run a command in the container and return its output."""
+        return run_inside(self.pid, command)
 
     def limit(self) -> str:
         """Return the soft and hard limit of open files of the running server."""
@@ -77,14 +69,11 @@ class Booted(NamedTuple):
 
 @contextmanager
 def booted() -> Iterator[Booted]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    name = f"cockpit-test-{os.getpid()}-{secrets.token_hex(3)}"
+    port, name = free_port(), f"cockpit-test-{os.getpid()}-{secrets.token_hex(3)}"
     empty = (f"--tmpfs={place}:notmpcopyup" for place in _EMPTY)
     hierarchies = {Path("/sys/fs/cgroup", name).resolve() for name in _CONTROLLERS}
     groups = (f"--volume={path}:{path}:rw" for path in hierarchies if path.is_dir())
-    options = (f"--name={name}", "--network=host", "--workdir=/", "--systemd=always", *_LIMITS, *empty, *groups)
+    options = (f"--name={name}", "--network=host", "--workdir=/", "--systemd=always", *LIMITS, *empty, *groups)
     try:
         podman("run", "--detach", *options, "--rootfs", "/:O", *_INIT)
         container = Booted(name, port, int(podman("inspect", "--format={{.State.Pid}}", name)))

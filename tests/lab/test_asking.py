@@ -1,21 +1,42 @@
-"""Prompts for a passphrase, a password and an unknown host key with OpenSSH's server and files."""
+"""Prompts for a passphrase, a password and an unknown host key with OpenSSH's server, client and files."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from cockpit.hosts.feed import check_host
 from cockpit.hosts.ssh import connect
 from cockpit.model.errors import HostKeyUnknown
 from cockpit.model.hosts import HostConfig
 from tests.hosts.test_asking import PASSPHRASE, PASSWORD, ScriptedUser
-from tests.lab.lab import Host, Lab
+from tests.lab.lab import Lab
 
 PID_FILE = "/run/sshd-asking.pid"
 OPTIONS = f"-p 2224 -o PasswordAuthentication=yes -o PidFile={PID_FILE}"
+WEB1 = HostConfig(name="web1", ssh="web1")
+
+
+async def test_suggested_command_accepts_unknown_host_key(lab: Lab, tmp_path: Path) -> None:
+    config = tmp_path / "ssh_config"
+    config.write_text(lab.ssh_config.read_text().replace(str(lab.directory / "known_hosts"), str(tmp_path / "known")))
+    with pytest.raises(HostKeyUnknown) as caught:
+        await check_host(WEB1, config)
+    yes = tmp_path / "yes"
+    yes.write_text("#!/bin/sh\necho yes\n")
+    yes.chmod(0o700)
+    process = await asyncio.create_subprocess_shell(
+        str(caught.value).rpartition("accept it with: ")[2],
+        stderr=asyncio.subprocess.DEVNULL,
+        env={**os.environ, "SSH_ASKPASS": str(yes), "SSH_ASKPASS_REQUIRE": "force"},
+    )
+    assert await process.wait() == 0
+    assert (await check_host(WEB1, config)).hostname == "web1"
 
 
 @pytest.fixture
@@ -49,29 +70,15 @@ async def test_prompts_of_openssh_server(lab: Lab, address: str, config: Path) -
     assert (await shell.run("id -un")).stdout == b"root\n"
     await shell.close()
     assert [question.partition("passphrase of ")[2] for question in person.questions] == [str(config.parent / "key")]
-    assert [key.fingerprint for key in person.keys] == [fingerprint(lab.web1)]
+    fingerprint = lab.web1.run("ssh-keygen -lf /etc/ssh/lab_host_key").stdout.split()[1]
+    assert [key.fingerprint for key in person.keys] == [fingerprint]
     assert (config.parent / "known_hosts").read_text().startswith("|1|")
     person = ScriptedUser("wrong", PASSWORD)
     shell = await connect(HostConfig(name="web1", ssh=f"asked@{address}"), config, person)
     assert (await shell.run("id -un")).stdout == b"asked\n"
     await shell.close()
     assert [question.startswith("web1: password of asked@") for question in person.questions] == [True, True]
-    assert "Permission denied" in ssh_errors(config)  # the host key is known, the passphrase is not
-
-
-def ssh_errors(config: Path) -> str:
-    """Return the errors of the real client without prompts."""
-    options = ["-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-p", "2224"]
-    done = subprocess.run(
-        ["ssh", "-F", str(config), *options, "web1"],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=60,
-    )
-    return done.stderr
-
-
-def fingerprint(host: Host) -> str:
-    """Return the fingerprint as printed on the server."""
-    return host.run("ssh-keygen -lf /etc/ssh/lab_host_key").stdout.split()[1]
+    # The real client knows the host key by now, and cannot ask for the passphrase.
+    client = ["ssh", "-F", str(config), "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-p", "2224", "web1"]
+    done = await asyncio.create_subprocess_exec(*client, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert b"Permission denied" in (await done.communicate())[1]

@@ -1,11 +1,11 @@
-"""Each kind of server with its packaged configuration beside a second instance: found, examined, tuned, watched."""
+"""Each kind of server with its packaged configuration beside a second instance: found, tuned, watched, loaded."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from itertools import chain
+from typing import Any, NamedTuple
 
 import pytest
 import pytest_asyncio
@@ -16,6 +16,7 @@ from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob
+from cockpit.model.metrics import RunResult
 from cockpit.profiles.reader import parse_profile
 from cockpit.profiles.writing import profile_text
 from cockpit.setup.doctor_host import diagnose_host
@@ -24,8 +25,8 @@ from cockpit.tuning.server_discovery import DiscoveredHost, discover
 from cockpit.tuning.tuner import Tuner
 from tests.lab.command_host import by_command
 from tests.lab.kinds import (
+    Change,
     KindCase,
-    KindChange,
     apache,
     caddy,
     gunicorn,
@@ -38,58 +39,89 @@ from tests.lab.kinds import (
     varnish,
 )
 from tests.lab.lab import Host, Lab
-from tests.lab.test_knobs import by_ssh, config
-from tests.lab.test_status_pages import host as watched
-from tests.lab.test_status_pages import watching
-from tests.tuning.conftest import until
+from tests.lab.profile_runs import runs_of, shipped
+from tests.lab.watching import watching
+from tests.waiting import until
 
 _KINDS = (apache, nginx, haproxy, lighttpd, squid, php_fpm, mariadb, gunicorn, varnish, caddy)
 CASES = tuple(kind.CASE for kind in _KINDS)
-WITH_PAGE = tuple(case for case in CASES if case.page)
-pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+Check = Callable[[RunResult, RunResult], bool]
 
 
-class KindHost:
-    """A host with both instances of a kind, and what discovery found there."""
+def more_responses(limit: float) -> Check:
+    """Few requests at the same time have at most `limit` responses/s, and many have more."""
+    # On a busy machine 2.2 times was seen.
+    return lambda few, many: few.rate <= 1.1 * limit and many.rate > 1.5 * few.rate
 
-    def __init__(self, case: KindCase, host: Host, shell: Shell, found: DiscoveredHost) -> None:
-        self.case = case
-        self.host = host
-        self.shell = shell
-        self.found = found
+
+def fewer_connections(new: RunResult, kept: RunResult) -> bool:
+    # On a busy machine ten responses per connection were seen.
+    each = new.counts.connect.count >= new.counts.completed > 0
+    return each and kept.counts.connect.count < kept.counts.completed / 4
+
+
+def fewer_bytes(compressed: RunResult, plain: RunResult) -> bool:
+    sizes = [one.counts.body_bytes / one.counts.completed for one in (compressed, plain)]
+    return sizes[0] < sizes[1] / 2
+
+
+class Effect(NamedTuple):
+    """Two values of knobs of the shipped profile with the kind's name, and whether two runs show their effect."""
+
+    first: dict[str, str | None]
+    second: dict[str, str | None]
+    shows: Check
+
+
+KEPT = "max-keep-alive-requests"
+EFFECTS = {
+    "php-fpm": Effect({"pm": "static", "pm.max_children": "2"}, {"pm.max_children": "10"}, more_responses(2 / 0.05)),
+    "haproxy": Effect({"maxconn": "2"}, {"maxconn": "20"}, more_responses(2 / 0.05)),
+    "gunicorn": Effect({"workers": "1"}, {"workers": "8"}, more_responses(1 / 0.02)),
+    # A few of the 40 URLs are cached by the requests before the first change.
+    "varnish": Effect({"default_ttl": "0"}, {"default_ttl": "120"}, more_responses(8 / 0.05)),
+    "lighttpd": Effect({KEPT: "0"}, {KEPT: "1000"}, fewer_connections),
+    "caddy": Effect({"encode": "gzip"}, {"encode": None}, fewer_bytes),
+}
+
+
+class KindHost(NamedTuple):
+    """A host with both instances of a kind, a shell on it by SSH, and what discovery found there."""
+
+    case: KindCase
+    host: Host
+    shell: Shell
+    found: DiscoveredHost
 
     def knob(self, name: str) -> Knob:
         return next(one.knob for one in self.found.offered if one.knob.name == name)
 
+    def pairs(self, changes: Iterable[Change]) -> list[tuple[Knob, str]]:
+        return [(self.knob(change.knob), change.value) for change in changes]
+
     def output(self, command: str) -> str:
         return self.host.run(command, check=False).stdout.strip()
 
+    def outputs(self, changes: Iterable[Change]) -> list[str]:
+        return [self.output(change.command) for change in changes]
 
-@pytest.fixture(scope="module", params=CASES, ids=lambda case: case.name)
-def instances(lab: Lab, request: pytest.FixtureRequest) -> Iterator[tuple[KindCase, Host]]:
-    case: KindCase = request.param
-    lab.web1.run(f"{{ set -e; {case.start}\n}} >/tmp/{case.name}.out 2>&1")
+    def files(self) -> str:
+        return self.host.files(self.case.places)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=CASES, ids=lambda case: case.name)
+async def kind(lab: Lab, request: pytest.FixtureRequest) -> AsyncIterator[KindHost]:
+    """Both instances of a kind, discovered once for all tests, which leave everything as it was."""
+    case, host = request.param, lab.web1
+    host.run(f"{{ set -e; {case.start}\n}} >/tmp/{case.name}.out 2>&1")
     try:
-        yield case, lab.web1
-    finally:
-        lab.web1.run(f"{{ {case.stop}\n}} >/dev/null 2>&1", check=False)
-
-
-@asynccontextmanager
-async def discovered(instances: tuple[KindCase, Host], reach: Callable[[Host], HostConfig]) -> AsyncIterator[KindHost]:
-    case, host = instances
-    shell = await open_shell(reach(host), host.ssh_config)
-    try:
+        shell = await open_shell(HostConfig(name="web1", ssh="web1"), host.ssh_config)
         yield KindHost(case, host, shell, await discover(shell, "web1", case.port))
-    finally:
         await shell.close()
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def kind(instances: tuple[KindCase, Host]) -> AsyncIterator[KindHost]:
-    """Over SSH; discovered once for all tests, which leave everything as it was."""
-    async with discovered(instances, by_ssh) as found:
-        yield found
+    finally:
+        host.run(f"{{ {case.stop}\n}} >/dev/null 2>&1", check=False)
 
 
 async def test_both_instances_are_found_and_the_doctor_is_content(kind: KindHost) -> None:
@@ -99,8 +131,7 @@ async def test_both_instances_are_found_and_the_doctor_is_content(kind: KindHost
     changed = [("web1", change.knob) for change in chain(case.changes, *case.later)]
     assert set(changed) <= offered
     config = HostConfig(name="web1", ssh="web1")
-    draft = draft_of(f"http://localhost:{case.port}/", [HostSurvey(config, kind.found)], changed)
-    text = profile_text(draft)
+    text = profile_text(draft_of(f"http://localhost:{case.port}/", [HostSurvey(config, kind.found)], changed))
     helped = [kind.knob(name).help for _, name in changed if not kind.knob(name).option]
     assert all(f"# {line}\n[[knob]]" in text for line in helped)
     profile = parse_profile(text, "new", "new")
@@ -108,40 +139,38 @@ async def test_both_instances_are_found_and_the_doctor_is_content(kind: KindHost
     assert [finding for finding in findings if finding.level == "error"] == []
 
 
-async def test_each_knob_is_set_active_and_undone_byte_for_byte(instances: tuple[KindCase, Host]) -> None:
+async def test_each_knob_is_set_active_and_undone_byte_for_byte(kind: KindHost) -> None:
     """Over a host that is reached by a command; the other tests of the file use SSH."""
-    async with discovered(instances, by_command) as kind:
-        case = kind.case
-        tuner = Tuner(port_on=lambda _: case.port)
-        before, second = config(kind.host, case.places), kind.output(case.second)
-        for changes in (case.changes, *case.later):
-            values = {change.knob: await tuner.read(kind.shell, kind.knob(change.knob)) for change in changes}
-            inactive = [change for change in _steady(changes) if kind.output(change.command) != change.active]
-            assert inactive == _steady(changes)
-            applied = await tuner.apply(kind.shell, "web1", [(kind.knob(one.knob), one.value) for one in changes])
-            try:
-                for change in changes:
-                    await _active(kind, change)
-                    value = await tuner.read(kind.shell, kind.knob(change.knob))
-                    assert value in (change.value, change.active)
-                assert config(kind.host, case.places) != before
-                shown = [name for name in case.shown if any(f" shows {name} " in note for note in applied.notes)]
-                assert changes is not case.changes or shown == list(case.shown), applied.notes
-                assert not [note for note in applied.notes if "its reload is not confirmed" in note]
-                assert applied.inactive or not [note for note in applied.notes if ", not " in note]
-            finally:
-                await tuner.undo(kind.shell, applied)
-            assert config(kind.host, case.places) == before and kind.output(case.second) == second
+    shell, case = await open_shell(by_command(kind.host)), kind.case
+    tuner = Tuner(port_on=lambda _: case.port)
+    before, second = kind.files(), kind.output(case.second)
+    for changes in (case.changes, *case.later):
+        values = [await tuner.read(shell, kind.knob(change.knob)) for change in changes]
+        inactive = [change for change in _steady(changes) if kind.output(change.command) != change.active]
+        assert inactive == _steady(changes)
+        applied = await tuner.apply(shell, "web1", kind.pairs(changes))
+        try:
             for change in changes:
-                assert await tuner.read(kind.shell, kind.knob(change.knob)) == values[change.knob]
+                await _active(kind, change)
+                assert await tuner.read(shell, kind.knob(change.knob)) in (change.value, change.active)
+            assert kind.files() != before
+            shown = [name for name in case.shown if any(f" shows {name} " in note for note in applied.notes)]
+            assert changes is not case.changes or shown == list(case.shown), applied.notes
+            assert not [note for note in applied.notes if "its reload is not confirmed" in note]
+            assert applied.inactive or not [note for note in applied.notes if ", not " in note]
+        finally:
+            await tuner.undo(shell, applied)
+        assert kind.files() == before and kind.output(case.second) == second
+        assert [await tuner.read(shell, kind.knob(change.knob)) for change in changes] == values
+    await shell.close()
 
 
-def _steady(changes: Iterable[KindChange]) -> list[KindChange]:
+def _steady(changes: Sequence[Change]) -> list[Change]:
     """Without counts of processes, of which a server may start another one by itself."""
     return [change for change in changes if "pgrep -c" not in change.command]
 
 
-async def _active(kind: KindHost, change: KindChange) -> None:
+async def _active(kind: KindHost, change: Change) -> None:
     outputs = [""]
 
     def is_active() -> bool:
@@ -155,53 +184,56 @@ async def _active(kind: KindHost, change: KindChange) -> None:
 
 
 async def test_the_second_instance_is_changed_alone(kind: KindHost) -> None:
-    changes, before = kind.case.apart, config(kind.host, kind.case.places)
-    knobs = [kind.knob(change.knob) for change in changes]
-    inactive = [change._replace(active=kind.output(change.command)) for change in changes]
+    changes, before = kind.case.apart, kind.files()
+    values = kind.outputs(changes)
     steady = _steady(kind.case.changes)
-    first = {one.knob: kind.output(one.command) for one in steady}
-    assert {knob.file for knob in knobs}.isdisjoint(kind.knob(one.knob).file for one in kind.case.changes)
-    assert [old.knob for old, change in zip(inactive, changes, strict=True) if old.active == change.active] == []
-    values = [change.value for change in changes]
-    applied = await Tuner().apply(kind.shell, "web1", list(zip(knobs, values, strict=True)))
+    first = kind.outputs(steady)
+    assert {kind.knob(one.knob).file for one in changes}.isdisjoint(kind.knob(one.knob).file for one in steady)
+    assert not [change for change, value in zip(changes, values, strict=True) if change.active == value]
+    applied = await Tuner().apply(kind.shell, "web1", kind.pairs(changes))
     for change in changes:
         await _active(kind, change)
-    assert {one.knob: kind.output(one.command) for one in steady} == first
+    assert kind.outputs(steady) == first
     await Tuner().undo(kind.shell, applied)
-    for change in inactive:
-        await _active(kind, change)
-    assert config(kind.host, kind.case.places) == before
+    for change, value in zip(changes, values, strict=True):
+        await _active(kind, change._replace(active=value))
+    assert kind.files() == before
 
 
-async def test_an_invalid_value_never_reaches_the_server(kind: KindHost) -> None:
+async def test_invalid_values_are_refused_by_cockpit_or_by_the_servers_test(kind: KindHost) -> None:
+    before, active = kind.files(), kind.output(kind.case.changes[0].command)
     name, value, words = kind.case.malformed
     with pytest.raises(ChangeRefused) as refused:
         await Tuner().apply(kind.shell, "web1", [(kind.knob(name), value)])
     assert str(refused.value) == words
-
-
-async def test_a_value_that_the_servers_test_refuses_is_rolled_back(kind: KindHost) -> None:
-    before, active = config(kind.host, kind.case.places), kind.output(kind.case.changes[0].command)
     name, value, words = kind.case.failing
     knob = kind.knob(name)
     knob = replace(knob, directive=kind.case.unchecked or knob.directive)
     with pytest.raises(ChangeRolledBack, match=words):
         await Tuner().apply(kind.shell, "web1", [(knob, value)])
-    assert config(kind.host, kind.case.places) == before and kind.output(kind.case.changes[0].command) == active
+    assert kind.files() == before and kind.output(kind.case.changes[0].command) == active
 
 
-@pytest.mark.parametrize("instances", WITH_PAGE, indirect=True, ids=lambda case: case.name)
-async def test_the_status_agrees_with_the_servers_own_tool(lab: Lab, instances: tuple[KindCase, Host]) -> None:
-    case, host = instances
-    assert case.page
-    async with watching(watched("web1", case.page), lab.ssh_config) as session:
-        await session.until(lambda: session.page.t is not None and not session.page.detail)
-        await asyncio.to_thread(host.run, case.load)
-        await session.until(lambda: bool(session.page.rates))
+async def test_the_status_agrees_with_the_servers_own_tool_and_a_profile_shows_its_effect(kind: KindHost) -> None:
+    case, host = kind.case, kind.host
+    assert case.page or case.name in EFFECTS
+    if case.page:
+        async with watching("web1", host.ssh_config, case.page) as watch:
+            await watch.until(lambda: watch.page.t is not None and not watch.page.detail)
+            await asyncio.to_thread(host.run, case.load)
+            await watch.until(lambda: bool(watch.page.rates))
 
-        def agrees() -> bool:
-            """Whether the newest page and the other count agree: a request may have come between both."""
-            rows = [line.strip().partition("=") for line in host.run(case.own).stdout.strip().splitlines()]
-            return all(session.page.values.get(name) == float(value) for name, _, value in rows)
+            def agrees() -> bool:
+                """Whether the newest page and the other count agree: a request may have come between both."""
+                rows = [line.strip().partition("=") for line in host.run(case.own).stdout.strip().splitlines()]
+                return all(watch.page.values.get(name) == float(value) for name, _, value in rows)
 
-        await session.until(agrees)
+            await watch.until(agrees)
+    if case.name in EFFECTS:
+        first, second, shows = EFFECTS[case.name]
+        before = kind.files()
+        results: list[Any] = await runs_of(
+            shipped(case.name, {"web1": host.address}, 1.0), (first, second), host.ssh_config
+        )
+        assert shows(*results), results
+        assert kind.files() == before

@@ -13,15 +13,14 @@ from typing import NamedTuple
 import pytest
 import pytest_asyncio
 
-from cockpit.load.log_reader import LoggedLoad, Omission, read_log
+from cockpit.load.log_reader import Omission, read_log
 from cockpit.model.load import LoadPlan, LogReplay
-from tests.commands import cockpit
-from tests.lab.access_logs import PARTIAL_WRITERS, RECEIVER, WRITERS, LogWriter
+from tests.lab.access_logs import RECEIVER, WRITERS, LogWriter
 from tests.lab.cpus import generator_cpu
 from tests.lab.hosts import NAMES
 from tests.lab.lab import Host, Lab
-from tests.load.servers import DEADLINE, load
-from tests.tuning.conftest import until
+from tests.load.servers import load
+from tests.waiting import DEADLINE, until
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
@@ -78,7 +77,7 @@ async def start(host: Host, writer: LogWriter) -> None:
             connection.close()
         return True
 
-    await until(lambda: answers() and len(content(host, writer.log)) > size, DEADLINE)
+    await until(lambda: answers() and len(content(host, writer.log)) > size)
 
 
 def stop(host: Host, writer: LogWriter) -> None:
@@ -102,7 +101,7 @@ async def written(host: Host, writer: LogWriter, file: Path) -> WrittenLog:
     sent = await asyncio.to_thread(send, host, writer)
     # lighttpd writes its log some seconds later.
     try:
-        await until(lambda: len(lines(host, writer)) >= before + len(sent), DEADLINE)
+        await until(lambda: len(lines(host, writer)) >= before + len(sent))
     except TimeoutError:
         pytest.fail("\n".join([f"lines are missing in {writer.log}:", *lines(host, writer)]))
     found = lines(host, writer)[before:]
@@ -111,7 +110,7 @@ async def written(host: Host, writer: LogWriter, file: Path) -> WrittenLog:
 
 
 @pytest.fixture(scope="module")
-def own_lab(lab_allowed: None) -> Iterator[Lab]:
+def own_lab() -> Iterator[Lab]:
     """A lab for this file, in which no other test has changed a server."""
     with Lab.start(*NAMES) as running:
         yield running
@@ -144,74 +143,40 @@ def replay_plan(writer: LogWriter, file: Path, host: Host) -> LoadPlan:
     )
 
 
-def check_offsets(log: LoggedLoad, sent: list[Sent], error: float) -> None:
-    """The offsets of the log agree within `error` (s) with the instants of the requests and responses."""
-    offsets = (log.offsets * SPEED).tolist()
-    assert offsets == sorted(offsets)
-    first = sent[0]
-    for offset, one in zip(offsets, sent, strict=True):
-        assert one.before - first.after - error <= offset <= one.after - first.before + error
+EXPECTED = [(method, number) for number, method in enumerate(METHODS) if number != POSTED]
 
 
-@pytest.mark.parametrize("name", WRITERS)
+async def test_requests_and_times_of_each_log_are_read(logs: dict[str, WrittenLog], own_lab: Lab) -> None:
+    for name, writer in WRITERS.items():
+        log = read_log(replay_plan(writer, logs[name].file, own_lab.web1))
+        assert log.lines == len(GAPS) and log.omitted == {Omission.METHOD: 1}, name
+        assert bool(log.spread) == (writer.resolution == 1.0), name
+        found = [log.requests.line(number).decode() for number in log.numbers.tolist()]
+        assert found == [f"{method} {writer.path.format(number)}" for method, number in EXPECTED], name
+        sent = [logs[name].sent[number] for _, number in EXPECTED]
+        # The offsets agree with the instants of the requests and responses.
+        offsets, error = (log.offsets * SPEED).tolist(), writer.resolution + writer.delay
+        assert offsets == sorted(offsets)
+        for offset, one in zip(offsets, sent, strict=True):
+            assert one.before - sent[0].after - error <= offset <= one.after - sent[0].before + error, name
+
+
+@pytest.mark.parametrize("name", ["apache", "haproxy"])
 async def test_other_server_receives_requests_of_log_in_order_and_at_their_intervals(
     name: str, logs: dict[str, WrittenLog], own_lab: Lab
 ) -> None:
-    writer, written_log = WRITERS[name], logs[name]
-    plan = replay_plan(writer, written_log.file, own_lab.web1)
+    writer, plan = WRITERS[name], replay_plan(WRITERS[name], logs[name].file, own_lab.web1)
     log = read_log(plan)
-    assert log.lines == len(GAPS) and log.omitted == {Omission.METHOD: 1}
-    assert bool(log.spread) == (writer.resolution == 1.0)
-    sent = [one for number, one in enumerate(written_log.sent) if number != POSTED]
-    check_offsets(log, sent, writer.resolution + writer.delay)
     before, began = len(lines(own_lab.web1, writer, RECEIVER.log)), time.time()
     outcome = await load(plan)
-    replayed = len(GAPS) - 1
-    assert outcome.statuses == {200: replayed} and outcome.errors == {}
-    await until(lambda: len(lines(own_lab.web1, writer, RECEIVER.log)) >= before + replayed, DEADLINE)
+    assert outcome.statuses == {200: len(EXPECTED)} and outcome.errors == {}
+    await until(lambda: len(lines(own_lab.web1, writer, RECEIVER.log)) >= before + len(EXPECTED))
     received = [line.split(" ", 2) for line in lines(own_lab.web1, writer, RECEIVER.log)[before:]]
     # A log of whole seconds has the order in which responses ended, which is that of these requests.
-    assert [request for _, _, request in received] == [
-        f"{method} {writer.path.format(number)}" for number, method in enumerate(METHODS) if number != POSTED
-    ]
+    assert [request for _, _, request in received] == [f"{method} {writer.path.format(n)}" for method, n in EXPECTED]
     instants = [float(instant) for instant, *_ in received]
     late = [instant - began - offset for instant, offset in zip(instants, log.offsets.tolist(), strict=True)]
     assert min(late) > -0.02, "no request is early"
     # The start of a load process is part of it. At the log's own speed the median would be later by half of that.
     late = [one - min(late) for one in late]
     assert median(late) < log.seconds / 4, (name, late)
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("uvicorn", "cannot be replayed: uvicorn logs no times; replay the log of the proxy in front of it"),
-        ("php-fpm", "cannot be replayed: PHP-FPM logs scripts instead of URLs; replay the log of the web server"),
-    ],
-)
-async def test_log_without_times_or_urls_is_refused(name: str, words: str, own_lab: Lab, tmp_path: Path) -> None:
-    writer, host = PARTIAL_WRITERS[name], own_lab.web1
-    file = tmp_path / "log"
-    try:
-        await start(host, writer)
-        await until(lambda: '"GET /' in content(host, writer.log), DEADLINE)
-        await asyncio.to_thread(file.write_text, content(host, writer.log))
-    finally:
-        stop(host, writer)
-    done = await asyncio.to_thread(cockpit, "run", f"http://{host.address}/", "--replay-log", file, "--no-tui")
-    assert (done.returncode, done.stdout) == (2, "") and f"{file}: {words}" in done.stderr
-
-
-async def test_command_replays_log_that_has_urls_of_a_host(logs: dict[str, WrittenLog], own_lab: Lab) -> None:
-    host, file = own_lab.web1, logs["squid"].file
-    url = f"http://{host.address}:{RECEIVER.port}/"
-    before = len(lines(host, WRITERS["squid"], RECEIVER.log))
-    options = "--replay-log", file, "--speed", "50", "--no-tui"
-    other = await asyncio.to_thread(cockpit, "run", url, *options)
-    assert other.returncode == 2 and "give the host of its URLs with -H 'Host: NAME'" in other.stderr
-    done = await asyncio.to_thread(cockpit, "run", url, "-H", "Host: origin1", *options)
-    replayed = len(GAPS) - 1
-    assert done.returncode == 0 and f"200 OK {replayed}" in done.stdout, done.stderr
-    assert f"1 of {len(GAPS)} lines are not replayed (methods other than GET and HEAD: 1)" in done.stderr
-    # The first request is also sent before the load.
-    await until(lambda: len(lines(host, WRITERS["squid"], RECEIVER.log)) == before + replayed + 1, DEADLINE)

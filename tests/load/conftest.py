@@ -1,23 +1,31 @@
-"""Most load tests fork their workers; tests of processes and measurements start workers as in production."""
+"""Load tests fork their workers; tests of processes and measurements start workers as in production."""
 
 from __future__ import annotations
+
+import time
 
 import pytest
 
 from cockpit.load import workers
+from tests.commands import FORKS
 from tests.workers import fork_worker
 
-# Folders and files without forked workers.
-REAL = {"truth", "test_worker.py"}
 _SPAWN = workers.WorkerProcess.spawn
 
 
+@pytest.fixture(scope="session")
+def fork_server() -> None:
+    """Wait for the imports of the fork server, which would block an event loop until other tasks time out."""
+    process = FORKS.Process(target=time.time)
+    process.start()
+    process.join()
+
+
 @pytest.fixture(scope="module", autouse=True)
-def forked_workers(request: pytest.FixtureRequest) -> None:
-    if REAL.isdisjoint(request.path.parts):
-        patch = pytest.MonkeyPatch()
-        patch.setattr(workers.WorkerProcess, "spawn", fork_worker)
-        request.addfinalizer(patch.undo)
+def forked_workers(fork_server: None, request: pytest.FixtureRequest) -> None:
+    patch = pytest.MonkeyPatch()
+    patch.setattr(workers.WorkerProcess, "spawn", fork_worker)
+    request.addfinalizer(patch.undo)
 
 
 @pytest.fixture

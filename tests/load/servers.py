@@ -28,9 +28,7 @@ from cockpit.model.events import AnyEvent, LoadAdjusted, RunEnded, RunStarted, T
 from cockpit.model.generators import WorkerLost
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
-
-# Seconds; far longer than any test takes, even on a busy machine.
-DEADLINE = 120.0
+from tests.waiting import DEADLINE
 
 SMALL = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
@@ -77,12 +75,13 @@ class Server:
     """A listening server with its connections and its number of requests."""
 
     port: int
+    scheme: str = "http"
     connections: list[ClientConnection] = field(default_factory=list)
     request_arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/x"
+        return f"{self.scheme}://127.0.0.1:{self.port}/x"
 
     @property
     def requests(self) -> int:
@@ -98,14 +97,22 @@ class Server:
 
 async def stop_listening(listener: asyncio.Server) -> None:
     """Close a listener after connections just accepted have reached their handlers, which close them."""
-    listener.close()
+    for sock in listener.sockets:
+        asyncio.get_running_loop().remove_reader(sock.fileno())
     for _ in range(10):
         await asyncio.sleep(0)
+    # After this, asyncio drops accepted connections without closing them.
+    listener.close()
 
 
 @asynccontextmanager
-async def serving(behave: Behaviour, secure: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
-    """Run a server on loopback that handles each connection with `behave` and then closes it; with TLS if `secure`."""
+async def serving(
+    behave: Behaviour, secure: ssl.SSLContext | None = None, *, address: str = "127.0.0.1", path: str | None = None
+) -> AsyncIterator[Server]:
+    """Run a server that handles each connection with `behave` and then closes it.
+
+    With TLS if `secure`; on a Unix socket if there is a `path`.
+    """
     running: set[asyncio.Task[Any]] = set()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -115,20 +122,27 @@ async def serving(behave: Behaviour, secure: ssl.SSLContext | None = None) -> As
         client = ClientConnection(reader, writer, server.request_arrived)
         server.connections.append(client)
         try:
-            with suppress(EOFError, ConnectionError, ssl.SSLError, asyncio.CancelledError):
+            with suppress(EOFError, OSError, asyncio.CancelledError):
                 await behave(client)
         finally:
             writer.close()
-            with suppress(ConnectionError, ssl.SSLError):
+            with suppress(OSError, asyncio.CancelledError):
                 await writer.wait_closed()
             running.discard(task)
 
-    listener = await asyncio.start_server(handle, "127.0.0.1", 0, backlog=1024, ssl=secure)
-    server = Server(listener.sockets[0].getsockname()[1])
+    if path:
+        listener, port = await asyncio.start_unix_server(handle, path, backlog=1024), 0
+    else:
+        listener = await asyncio.start_server(handle, address, 0, backlog=1024, ssl=secure)
+        port = listener.sockets[0].getsockname()[1]
+    server = Server(port, "https" if secure else "http")
     try:
         yield server
     finally:
         await stop_listening(listener)
+        for client in server.connections:
+            # A close would wait for a client that reads nothing.
+            client.writer.transport.abort()
         for task in list(running):
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
@@ -146,12 +160,27 @@ def always(*pieces: bytes) -> Behaviour:
     return behave
 
 
-def once(*pieces: bytes) -> Behaviour:
-    """Respond to a single request with these bytes, and close the connection."""
+def closing_after(requests: int) -> Behaviour:
+    """Respond to this number of requests, and close the connection."""
+
+    async def behave(client: ClientConnection) -> None:
+        for _ in range(requests):
+            await client.request()
+            await client.send(SMALL)
+
+    return behave
+
+
+def once(*pieces: bytes, hold: bool = False, reset: bool = False) -> Behaviour:
+    """Respond to a single request with these bytes; then close the connection, reset it, or neither send nor close."""
 
     async def behave(client: ClientConnection) -> None:
         await client.request()
         await client.send(*pieces)
+        if reset:
+            client.reset()
+        elif hold:
+            await client.reader.read()
 
     return behave
 
@@ -209,21 +238,25 @@ class Outcome:
                 found.setdefault(name, []).append(group)
         return found
 
-    @property
-    def unexpected(self) -> dict[str, int]:
-        return dict(sum((Counter(tick.unexpected) for tick in self.ticks), Counter[str]()))
-
     def total(self, name: str) -> int:
         """Return the sum of a counter over all ticks."""
         return sum(getattr(tick, name) for tick in self.ticks)
 
+    def _counts(self, name: str) -> dict[Any, int]:
+        """Return the sum of a counter by kind over all ticks."""
+        return dict(sum((Counter(getattr(tick, name)) for tick in self.ticks), Counter[Any]()))
+
     @property
     def errors(self) -> dict[str, int]:
-        return dict(sum((Counter(tick.errors) for tick in self.ticks), Counter[str]()))
+        return self._counts("errors")
+
+    @property
+    def unexpected(self) -> dict[str, int]:
+        return self._counts("unexpected")
 
     @property
     def statuses(self) -> dict[int, int]:
-        return dict(sum((Counter(tick.statuses) for tick in self.ticks), Counter[int]()))
+        return self._counts("statuses")
 
     def merged(self, name: str) -> Histogram:
         """Return a histogram merged over all ticks."""

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 
 from cockpit.load import limits
 from cockpit.load.files import OWN_FILES
 from cockpit.load.poller import Poller, best_poller
-from cockpit.model.load import Stage
-from tests.load.servers import POLLERS, SMALL, always, engine_load, load, plan, serving
+from cockpit.model.load import Stage, ThinkTime
+from tests.load.servers import POLLERS, SMALL, Outcome, always, begin, engine_load, plan, serving
 
 URL = "http://127.0.0.1/"
 
@@ -30,89 +29,80 @@ with socket.socket() as listener:
     listener.listen(100)
     found = []
     for values in json.loads(sys.argv[1]):
-        url = values.pop("url", "http://127.0.0.1:8080/")
-        address = tuple(values.pop("address", ("127.0.0.1", 8080)))
+        url, address = values.pop("url", "http://127.0.0.1:8080/"), tuple(values.pop("address", ("127.0.0.1", 8080)))
         values["local_addresses"] = tuple(values.get("local_addresses", ()))
         found.append(asyncio.run(engine_load(plan(url, timeout=0.3, **values), address=address)).errors)
 print(json.dumps(found))
 """
 
 
-def errors_in_network_namespace(*plans: dict[str, object]) -> list[dict[str, int]]:
-    if not (sys.platform == "linux" and os.geteuid() == 0 and shutil.which("unshare") and shutil.which("ip")):
-        pytest.skip("needs root, unshare and ip")
-    command = ["unshare", "-n", sys.executable, "-c", _FEW_PORTS, json.dumps(plans)]
+@pytest.mark.lab
+def test_port_exhaustion_and_unreachable_network_have_own_kinds() -> None:
+    cases: list[tuple[dict[str, object], dict[str, int]]] = [
+        ({"requests": 7, "concurrency": 7}, {"timeout": 4, "no_local_ports": 3}),
+        ({"requests": 8, "concurrency": 8, "local_addresses": ["127.0.0.7", "127.0.0.8"]}, {"timeout": 8}),
+        ({"requests": 3, "url": "http://192.0.2.1:8080/", "address": ["192.0.2.1", 8080]}, {"unreachable": 3}),
+        ({"rate": 100.0, "requests": 9, "local_addresses": ["127.0.0.9"]}, {"timeout": 4, "no_local_ports": 5}),
+    ]
+    command = ["unshare", "-n", sys.executable, "-c", _FEW_PORTS, json.dumps([values for values, _ in cases])]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
-    found: list[dict[str, int]] = json.loads(done.stdout)
-    return found
+    assert json.loads(done.stdout) == [errors for _, errors in cases]
 
 
-def test_port_exhaustion_and_unreachable_network_have_own_kinds() -> None:
-    found = errors_in_network_namespace(
-        {"requests": 7, "concurrency": 7},
-        {"requests": 8, "concurrency": 8, "local_addresses": ["127.0.0.7", "127.0.0.8"]},
-        {"requests": 3, "url": "http://192.0.2.1:8080/", "address": ["192.0.2.1", 8080]},
-    )
-    assert found == [
-        {"timeout": 4, "no_local_ports": 3},
-        {"timeout": 8},
-        {"unreachable": 3},
-    ]
-
-
-def test_open_load_without_local_ports_counts_each_arrival() -> None:
-    assert errors_in_network_namespace({"rate": 100.0, "requests": 9}) == [{"timeout": 4, "no_local_ports": 5}]
-
-
-# Runs with too few open files for the planned requests in flight of two workers.
-_FEW_FILES = """
-import asyncio
-from cockpit.load.pool import launch
-from cockpit.model.clock import Clock
-from tests.load.servers import Outcome, plan
-async def go():
-    outcome = Outcome()
-    run = await launch(plan("http://127.0.0.1:9/", rate=50.0, duration=600.0, workers=2), 1, Clock(), outcome.emit)
+async def test_open_load_is_limited_by_file_descriptors_with_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resource.getrlimit", lambda kind: (100, 200))
+    outcome, most = Outcome(), 2 * (200 - OWN_FILES)
+    run = await begin(plan("http://127.0.0.1:9/", rate=50.0, duration=600.0, workers=2), outcome)
     run.stop()
     await run.wait()
-    print(outcome.started.plan.max_in_flight, *outcome.started.warnings)
-asyncio.run(go())
-"""
+    assert outcome.started.plan.max_in_flight == most
+    assert outcome.started.warnings[0].startswith(f"at most {most} requests in flight, not 8192")
 
 
-def test_open_load_is_limited_by_file_descriptors_with_warning() -> None:
-    command = ["sh", "-c", 'ulimit -n 200 && exec "$@"', "sh", sys.executable, "-c", _FEW_FILES]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    most = 2 * (200 - OWN_FILES)
-    assert done.stdout.startswith(f"{most} at most {most} requests in flight, not 8192"), done.stderr
+PORTS = limits.local_ports()
+# Connections per second from all local ports, which are in use for a minute.
+RATE = PORTS / 60
+USED_UP = f"use up {PORTS} local ports in"
+NEW: dict[str, Any] = {"keepalive": False}
+MANY: dict[str, Any] = {**NEW, "rate": RATE * 1.2, "duration": 600.0}
+LONG: dict[str, Any] = {"requests": 300_000, "concurrency": 10}
+TIMED: dict[str, Any] = {"duration": 60.0, "concurrency": 200, "requests_per_connection": 2}
 
 
-def test_rate_of_connections_is_checked_against_local_ports() -> None:
-    ports = limits.local_ports()
-    few, many = ports / 60 * 0.9, ports / 60 * 1.2
-    assert limits.warnings(plan(URL, rate=few, duration=600.0, keepalive=False)) == ()
-    assert limits.warnings(plan(URL, rate=many, duration=600.0)) == ()
-    assert limits.warnings(plan(URL, rate=many, duration=10.0, keepalive=False)) == ()
-    for long in ({"duration": 600.0}, {"requests": 2 * ports}, {"stages": (Stage(duration=90.0, rate=many),)}):
-        found = limits.warnings(plan(URL, **{"rate": many, "keepalive": False, **long}))
-        assert any(f"use up {ports} local ports in" in line for line in found)
-    two = ("127.0.0.1", "127.0.0.2")
-    assert limits.warnings(plan(URL, rate=many, duration=600.0, keepalive=False, local_addresses=two)) == ()
-    assert limits.warnings(plan(URL, rate=many, duration=600.0, keepalive=False, unix="/x")) == ()
-
-
-async def test_ticks_have_cpu_and_pauses_of_generator() -> None:
-    async with serving(always(SMALL)) as server:
-        for values in ({}, {"rate": 200.0}):
-            outcome = await load(plan(server.url, duration=0.3, **values))
-            assert sum(tick.cpu for tick in outcome.ticks) > 0
-            assert all(0 <= tick.pause < tick.t - tick.start + 1 for tick in outcome.ticks)
-            assert max(tick.pause for tick in outcome.ticks) > 0
+@pytest.mark.parametrize(
+    ("values", "warning"),
+    [
+        ({**NEW, "requests": PORTS}, ""),
+        ({**NEW, "requests": PORTS + 1}, f"{PORTS + 1} new connections from {PORTS} local ports"),
+        ({**NEW, "duration": 120.0}, f"{RATE:.0f} new connections/s"),
+        ({"requests": 10**9}, ""),
+        (MANY, USED_UP),
+        ({**MANY, "duration": None, "requests": 2 * PORTS}, USED_UP),
+        (
+            {**MANY, "duration": None, "stages": (Stage(duration=90.0, rate=RATE * 1.2),)},
+            USED_UP,
+        ),
+        ({**MANY, "rate": RATE * 0.9}, ""),
+        ({**MANY, "keepalive": True}, ""),
+        ({**MANY, "duration": 10.0}, ""),
+        ({**MANY, "local_addresses": ("127.0.0.1", "127.0.0.2")}, ""),
+        ({**MANY, "unix": "/x"}, ""),
+        (LONG, ""),
+        ({**LONG, "requests_per_connection": 100}, ""),
+        ({**LONG, "requests_per_connection": 2}, "150000 new connections"),
+        (TIMED, "new connections/s"),
+        ({**TIMED, "think_time": ThinkTime(seconds=0.001)}, "new connections/s"),
+        ({**TIMED, "think_time": ThinkTime(seconds=5.0)}, ""),
+    ],
+)
+def test_connections_are_checked_against_local_ports(values: dict[str, Any], warning: str) -> None:
+    found = limits.warnings(plan(URL, **values))
+    assert any(warning in line for line in found) if warning else found == ()
 
 
 # Seconds.
-STALL = 0.4
+STALL = 0.3
 
 
 def stalling_poller() -> Poller:
@@ -135,6 +125,7 @@ async def test_stall_of_engine_is_pause_of_a_single_tick(monkeypatch: pytest.Mon
     async with serving(always(SMALL)) as server:
         load_plan = plan(server.url, duration=2 * STALL, tick=STALL / 20)
         outcome = await engine_load(load_plan, "stalling")
+    assert outcome.total("cpu") > 0
     # The engine may have planned to wait until the next tick.
     assert max(tick.pause for tick in outcome.ticks) >= STALL - load_plan.tick
     # Pauses of several ticks do not overlap, and one that counted twice would exceed the run.

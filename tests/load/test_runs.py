@@ -1,4 +1,4 @@
-"""Runs: exact counts, ends, stops, and dead workers."""
+"""Runs: exact counts, requests in flight, ends, stops, and dead workers, whose load moves to the others."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from cockpit.load import preflight
+from cockpit.load import pool, preflight
 from cockpit.load.pool import launch
 from cockpit.model.clock import Clock
 from cockpit.model.errors import TargetError, UsageError
+from cockpit.model.load import Expect, PathList, Request, Stage, ThinkTime
 from tests.load.servers import (
-    DEADLINE,
     SMALL,
     ClientConnection,
     Outcome,
@@ -24,17 +24,18 @@ from tests.load.servers import (
     begin,
     load,
     load_until,
+    once,
     plan,
     serving,
 )
 from tests.processes import newer_children
+from tests.waiting import DEADLINE
 
 
 @pytest.mark.parametrize(
-    ("requests", "concurrency", "workers"),
-    [(1, 1, 1), (20, 20, 2), (23, 20, 3), (1000, 20, 1), (1001, 7, 2), (50, 5, 5)],
+    ("requests", "concurrency", "workers", "keepalive"),
+    [(1, 1, 1, True), (23, 20, 3, False), (1000, 20, 1, True), (1001, 7, 2, True), (50, 5, 5, False)],
 )
-@pytest.mark.parametrize("keepalive", [True, False])
 async def test_number_of_requests_is_exact(requests: int, concurrency: int, workers: int, keepalive: bool) -> None:
     async with serving(always(SMALL)) as server:
         outcome = await load(
@@ -52,7 +53,7 @@ async def test_number_of_requests_is_exact(requests: int, concurrency: int, work
 async def test_events_are_ordered_and_ticks_have_no_gap() -> None:
     async with serving(always(SMALL)) as server:
         outcome = await load_until(
-            lambda factor: plan(server.url, duration=0.5 * factor, workers=2, tick=0.05),
+            lambda factor: plan(server.url, duration=0.3 * factor, workers=2, tick=0.05),
             lambda seen: min(Counter(tick.worker for tick in seen.ticks).values()) > 2,
         )
     assert outcome.events[0] is outcome.started
@@ -70,11 +71,7 @@ async def test_events_are_ordered_and_ticks_have_no_gap() -> None:
 
 
 async def test_requests_in_flight_at_end_are_abandoned_without_errors() -> None:
-    async def behave(client: ClientConnection) -> None:
-        await client.request()
-        await client.reader.read()
-
-    async with serving(behave) as server:
+    async with serving(once(hold=True)) as server:
         outcome = await load_until(
             lambda factor: plan(server.url, duration=0.3 * factor, concurrency=5), lambda seen: seen.total("sent") == 5
         )
@@ -84,16 +81,6 @@ async def test_requests_in_flight_at_end_are_abandoned_without_errors() -> None:
     assert outcome.ended.reason == "completed"
 
 
-@pytest.mark.usefixtures("real_workers")
-async def test_run_with_duration_accounts_for_all_requests() -> None:
-    async with serving(always(SMALL)) as server:
-        outcome = await load(plan(server.url, duration=0.4, workers=2))
-    assert outcome.total("sent") == outcome.total("completed") + outcome.total("abandoned")
-    assert outcome.total("completed") <= server.requests <= outcome.total("sent")
-    assert outcome.total("abandoned") <= 4
-
-
-@pytest.mark.usefixtures("real_workers")
 async def test_stopped_run_accounts_for_all_requests() -> None:
     outcome = Outcome()
     async with serving(always(SMALL)) as server:
@@ -109,59 +96,57 @@ async def test_stopped_run_accounts_for_all_requests() -> None:
     assert outcome.total("sent") == outcome.total("completed") + outcome.total("abandoned")
 
 
-@pytest.mark.usefixtures("real_workers")
-async def test_dead_worker_is_reported_and_others_continue() -> None:
+async def run_with_signal(number: signal.Signals, *, stop: bool = False, **values: Any) -> Outcome:
+    """Send a signal to the last worker of an unlimited run once all workers have sent ticks; return after its end."""
     outcome = Outcome()
     async with serving(always(SMALL)) as server:
-        run = await begin(plan(server.url, duration=600.0, workers=2), outcome)
-        await outcome.until(lambda seen: {tick.worker for tick in seen.ticks} == {0, 1})
-        os.kill(run.pids[1], signal.SIGKILL)
-        await outcome.until(lambda seen: bool(seen.lost))
-        [lost] = outcome.lost
-        assert (lost.run, lost.worker) == (1, 1)
-        assert "SIGKILL" in lost.detail
-        before = len(outcome.ticks)
-        await outcome.until(lambda seen: len(seen.ticks) > before + 2)
-        assert all(tick.worker == 0 for tick in outcome.ticks[before:])
-        run.stop()
-        await run.wait()
+        run = await begin(plan(server.url, duration=600.0, **values), outcome)
+        await outcome.until(lambda seen: len({tick.worker for tick in seen.ticks}) == len(run.pids))
+        os.kill(run.pids[-1], number)
+        if stop:
+            run.stop()
+        elif values.get("on_loss") == "redistribute":
+            await outcome.until(lambda seen: bool(seen.lost))
+            before = len(outcome.ticks)
+            await outcome.until(lambda seen: len(seen.ticks) > before + 2)
+            assert all(tick.worker == 0 for tick in outcome.ticks[before:])
+            run.stop()
+        async with asyncio.timeout(DEADLINE):
+            await run.wait()
+    return outcome
+
+
+@pytest.mark.parametrize("on_loss", ["redistribute", "stop"])
+async def test_dead_worker_is_reported_and_others_continue_or_stop(on_loss: str) -> None:
+    outcome = await run_with_signal(signal.SIGKILL, workers=2, on_loss=on_loss)
+    [lost] = outcome.lost
+    assert (lost.run, lost.worker) == (1, 1)
+    assert "SIGKILL" in lost.detail
     assert outcome.ended.reason == "stopped"
     assert "partial" in outcome.ended.detail
 
 
-@pytest.mark.usefixtures("real_workers")
 async def test_run_fails_if_all_workers_die() -> None:
-    outcome = Outcome()
-    async with serving(always(SMALL)) as server:
-        run = await begin(plan(server.url, duration=600.0), outcome)
-        await outcome.until(lambda seen: bool(seen.ticks))
-        os.kill(run.pids[0], signal.SIGKILL)
-        async with asyncio.timeout(DEADLINE):
-            await run.wait()
+    outcome = await run_with_signal(signal.SIGKILL)
     assert outcome.ended.reason == "failed"
     assert "SIGKILL" in outcome.ended.detail
 
 
-@pytest.mark.usefixtures("real_workers")
-async def test_suspended_worker_does_not_block_end_of_run() -> None:
-    outcome = Outcome()
-    async with serving(always(SMALL)) as server:
-        run = await begin(plan(server.url, duration=600.0), outcome)
-        await outcome.until(lambda seen: bool(seen.ticks))
-        os.kill(run.pids[0], signal.SIGSTOP)
-        run.stop()
-        async with asyncio.timeout(DEADLINE):
-            await run.wait()
+async def test_suspended_worker_does_not_block_end_of_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "_STOP_TIMEOUT", 0.2)
+    outcome = await run_with_signal(signal.SIGSTOP, stop=True)
     assert [lost.worker for lost in outcome.lost] == [0]
 
 
 async def test_secrets_are_not_in_events() -> None:
+    secrets = {"password": "pass", "Authorization": "Bearer abc", "Cookie": "def"}
     async with serving(always(SMALL)) as server:
-        url = server.url.replace("//", "//user:pass@")
-        outcome = await load(plan(url, requests=2, headers=(("Authorization", "Bearer abc"), ("X", "y"))))
-    assert "pass" not in repr(outcome.started)
-    assert "abc" not in repr(outcome.started)
-    assert outcome.total("completed") == 2
+        url = server.url.replace("//", f"//user:{secrets['password']}@")
+        mix = (Request(name="a", url=url, headers=(("Cookie", secrets["Cookie"]),)),)
+        for values in ({"headers": (("Authorization", secrets["Authorization"]), ("X", "y"))}, {"mix": mix}):
+            outcome = await load(plan(url, requests=2, **values))
+            assert outcome.total("completed") == 2
+            assert not [name for name, secret in secrets.items() if secret in repr(outcome.events)]
 
 
 @pytest.mark.usefixtures("real_workers")
@@ -175,24 +160,46 @@ async def test_workers_run_on_given_cpus() -> None:
         await run.wait()
 
 
-@pytest.mark.parametrize(
-    ("values", "error", "message"),
-    [
-        ({"cpus": (4095,)}, UsageError, "CPU 4095"),
-        ({"concurrency": 0}, UsageError, "load.concurrency: found 0"),
-        ({"timeout": 0.0}, UsageError, "load.timeout: found 0"),
-        ({"concurrency": 50_000_000}, UsageError, "ulimit -Hn"),
-        ({"url": "ftp://127.0.0.1/"}, UsageError, "http://"),
-        ({"url": "http://no-such-host.invalid/"}, TargetError, "no-such-host.invalid"),
-    ],
-)
-async def test_invalid_plan_is_refused_before_any_event(
-    values: dict[str, Any], error: type[Exception], message: str
-) -> None:
+URL = "http://127.0.0.1:9/"
+INVALID: list[tuple[dict[str, Any], str]] = [
+    ({"cpus": (4095,)}, "CPU 4095"),
+    ({"concurrency": 0}, "load.concurrency: found 0"),
+    ({"timeout": 0.0}, "load.timeout: found 0"),
+    ({"concurrency": 50_000_000}, "ulimit -Hn"),
+    ({"url": "ftp://127.0.0.1/"}, "http://"),
+    ({"url": "http://no-such-host.invalid/"}, "no-such-host.invalid"),
+    ({"rate": 0.0, "duration": 1.0}, "rate: found 0.0"),
+    ({"warmup": -1.0}, "warmup"),
+    ({"rate": 5.0, "max_in_flight": 0}, "max_in_flight"),
+    ({"stages": (Stage(duration=1.0),)}, "exactly one"),
+    ({"stages": (Stage(duration=1.0, rate=1.0), Stage(duration=1.0, concurrency=1))}, "all of one kind"),
+    ({"stages": (Stage(duration=0.0, concurrency=1),)}, "stages.duration: found 0.0"),
+    ({"stages": (Stage(duration=1.0, concurrency=1),), "requests": 5}, "stages alone"),
+    ({"mix": (Request(name="a", url=URL), Request(name="a", url=URL))}, "choose unique names"),
+    ({"mix": (Request(name="a", url=URL), Request(name="b", url="http://web2/"))}, "use the same target"),
+    ({"mix": (Request(name="a", url=URL, weight=0),)}, "weight: found 0"),
+    ({"mix": (Request(name="a", url=URL),), "paths": PathList(pattern="/a")}, "one of the two"),
+    ({"paths": PathList()}, "either a pattern or a list"),
+    ({"paths": PathList(pattern="/{5..2}")}, "invalid range"),
+    ({"paths": PathList(pattern="/{1..99999}{1..99999}")}, "the maximum is"),
+    ({"paths": PathList(listed=("a",))}, "begins with /"),
+    ({"paths": PathList(pattern="/{1..9}", order="once"), "requests": 10}, "10 requests for 9 paths"),
+    ({"expect": Expect(matches="(")}, "a regular expression"),
+    ({"expect": Expect(sha256="abc")}, "64 hexadecimal digits"),
+    ({"connect_to": "a:b"}, "not a host and a port"),
+    ({"unix": "/x", "connect_to": "a:1"}, "Unix socket"),
+    ({"local_addresses": ("web1",)}, "not an IP address"),
+    ({"local_addresses": ("192.0.2.7",)}, "local address 192.0.2.7"),
+]
+
+
+@pytest.mark.parametrize(("values", "message"), INVALID)
+async def test_invalid_plan_is_refused_before_any_event(values: dict[str, Any], message: str) -> None:
     outcome = Outcome()
-    with pytest.raises(error, match=message):
-        await launch(plan(**{"url": "http://127.0.0.1:9/", **values}), 1, Clock(), outcome.emit)
-    assert outcome.events == []
+    error = TargetError if "no-such-host" in message else UsageError
+    with pytest.raises(error, match=message) as caught:
+        await launch(plan(**{"url": URL, **values}), 1, Clock(), outcome.emit)
+    assert outcome.events == [] and "\n" not in str(caught.value)
 
 
 @pytest.mark.usefixtures("real_workers")
@@ -201,7 +208,7 @@ async def test_cancelled_launch_ends_and_leaves_no_process() -> None:
     addresses = await preflight.resolve(load)
     found = preflight.Preflight(address=addresses[0], addresses=("127.0.0.1",))
     workers = newer_children()
-    for iterations in range(20):
+    for iterations in (0, 1, 2, 3, 4, 6, 8, 12, 16, 20):
         outcome = Outcome()
         starting = asyncio.create_task(launch(load, 1, Clock(), outcome.emit, found))
         for _ in range(iterations):
@@ -210,3 +217,113 @@ async def test_cancelled_launch_ends_and_leaves_no_process() -> None:
         done, _ = await asyncio.wait([starting], timeout=DEADLINE)
         assert done and starting.cancelled(), f"cancelled after {iterations} iterations of the event loop"
         assert workers() == []
+
+
+@pytest.mark.parametrize("load", [{"concurrency": 4}, {"rate": 40.0}], ids=["closed", "open"])
+async def test_unanswered_requests_are_in_flight_with_growing_age(load: dict[str, object]) -> None:
+    released = asyncio.Event()
+
+    async def behave(client: ClientConnection) -> None:
+        while True:
+            await client.request()
+            await released.wait()
+            await client.send(SMALL)
+
+    async with serving(behave) as server:
+        outcome = Outcome()
+        run = await begin(plan(server.url, duration=60.0, **load), outcome)
+        await outcome.until(lambda seen: bool(seen.ticks) and seen.ticks[-1].oldest >= 0.2)
+        stalled = outcome.ticks[-1]
+        assert stalled.in_flight == outcome.total("sent"), "all sent requests are in flight"
+        assert stalled.silence >= 0.2
+        assert stalled.completed == 0
+        released.set()
+        await outcome.until(lambda seen: seen.ticks[-1].completed > 0)
+        first = next(tick for tick in outcome.ticks if tick.completed)
+        assert first.silence == 0.0
+        await outcome.until(lambda seen: seen.ticks[-1].oldest < 0.2)
+        run.stop()
+        await run.wait()
+    ended = outcome.total("completed") + outcome.total("abandoned") + sum(outcome.errors.values())
+    assert outcome.total("sent") == ended
+    assert outcome.ticks[-1].in_flight == 0
+
+
+async def test_responding_server_is_never_silent() -> None:
+    async with serving(always(SMALL)) as server:
+        outcome = Outcome()
+        run = await begin(plan(server.url, requests=2000), outcome)
+        await run.wait()
+    assert all(tick.silence == 0.0 for tick in outcome.ticks if tick.completed)
+    assert all(tick.in_flight <= 4 for tick in outcome.ticks)
+
+
+COUNTED = 600
+
+
+async def run_with_loss(load: dict[str, Any], at: int = 20) -> Outcome:
+    """Run a plan of two workers to its end; kill a worker at the `at`th request."""
+    outcome = Outcome()
+
+    async def behave(client: ClientConnection) -> None:
+        while True:
+            await client.request()
+            if server.requests == at:
+                os.kill(run.pids[1], signal.SIGKILL)
+            await client.send(SMALL)
+
+    async with serving(behave) as server:
+        run = await begin(plan(server.url, workers=2, **load), outcome)
+        async with asyncio.timeout(DEADLINE):
+            await run.wait()
+    assert [lost.worker for lost in outcome.lost] == [1]
+    return outcome
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        {"rate": 600.0},
+        {"rate": 600.0, "arrivals": "poisson"},
+        {"rate": 600.0, "warmup": 0.2},
+        {"concurrency": 8, "think_time": ThinkTime(seconds=0.01)},
+        {"concurrency": 8, "think_time": ThinkTime(seconds=0.01), "warmup": 0.2},
+    ],
+)
+async def test_all_requests_of_counted_run_are_sent(load: dict[str, Any]) -> None:
+    outcome = await run_with_loss({**load, "requests": COUNTED})
+    assert sum(tick.completed for tick in outcome.ticks if not tick.warmup) == COUNTED
+    assert outcome.ended.reason == "completed" and "have no result" not in outcome.ended.detail
+
+
+async def test_remaining_worker_takes_over_all_connections() -> None:
+    """The remaining worker has as many connections as both workers had."""
+    think = ThinkTime(seconds=0.1)
+    outcome = await run_with_loss({"concurrency": 10, "requests": 60, "think_time": think}, at=1)
+    assert outcome.total("completed") == 60
+    assert max(tick.connections for tick in outcome.ticks if tick.worker == 0) > 5
+
+
+async def test_paths_used_once_are_lost_with_their_worker() -> None:
+    paths = PathList(pattern="/{1..600}", order="once")
+    outcome = await run_with_loss({"rate": 600.0, "paths": paths})
+    missing = COUNTED - outcome.total("completed")
+    assert missing > 0
+    assert f"{missing} of {COUNTED} requests have no result" in outcome.ended.detail
+
+
+async def test_load_levels_of_connections_keep_their_sum() -> None:
+    stages = (Stage(duration=1.5, concurrency=4), Stage(duration=1, concurrency=9))
+    outcome = await run_with_loss({"concurrency": 4, "stages": stages, "think_time": ThinkTime(seconds=0.01)})
+    after = [tick for tick in outcome.ticks if tick.start > outcome.lost[0].t]
+    assert {max(tick.connections for tick in after if tick.stage == stage) for stage in (0, 1)} == {4, 9}
+
+
+async def test_load_levels_of_rate_keep_their_sum() -> None:
+    stages = (Stage(duration=1.5, rate=300), Stage(duration=1, rate=600))
+    outcome = await run_with_loss({"rate": 300.0, "stages": stages})
+    last = [tick for tick in outcome.ticks if tick.stage == 1]
+    assert sum(tick.sent for tick in last) == pytest.approx(600, rel=0.03)
+    first = [tick for tick in outcome.ticks if tick.stage == 0 and tick.start > outcome.lost[0].t + 0.2]
+    rate = sum(tick.sent for tick in first) / (first[-1].t - first[0].start)
+    assert rate == pytest.approx(300, rel=0.1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cockpit.load.schedule import Arrivals, phases_of
@@ -24,21 +24,22 @@ def plan(**values: object) -> LoadPlan:
     return LoadPlan(url="http://web1/", **values)  # type: ignore[arg-type]
 
 
-@given(st.integers(1, 20_000), st.integers(1, 9), st.floats(0, 1e6))
+@settings(max_examples=50)
+@given(st.integers(1, 2000), st.integers(1, 9), st.floats(0, 1e6))
 def test_even_arrivals_of_all_workers_equal_schedule(rate: int, workers: int, at: float) -> None:
     """For any number of workers, arrival i is at i / rate; none is missing or duplicated."""
-    seconds = max(1, min(3, 3000 // rate))
+    seconds = max(1, min(3, 1000 // rate))
     found: list[float] = []
     for worker in range(workers):
         arrivals = Arrivals(plan(rate=float(rate)), worker, workers)
         arrivals.set_rate(at, float(rate))
         found += due_before(arrivals, at + seconds)
     assert len(found) == rate * seconds
-    for number, due in enumerate(sorted(found)):
-        assert due == pytest.approx(at + number / rate, abs=1e-6)
+    assert all(abs(due - at - number / rate) < 1e-6 for number, due in enumerate(sorted(found)))
 
 
-@given(st.lists(st.tuples(st.integers(1, 500), st.integers(1, 3)), min_size=1, max_size=5), st.integers(1, 4))
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.integers(1, 200), st.integers(1, 3)), min_size=1, max_size=5), st.integers(1, 4))
 def test_schedule_continues_after_change_of_rate(levels: list[tuple[int, int]], workers: int) -> None:
     total = [0] * len(levels)
     for worker in range(workers):
@@ -67,7 +68,7 @@ def test_poisson_arrivals_have_rate_spread_and_seed() -> None:
     assert spread == pytest.approx(mean, rel=0.05)
 
 
-def test_legs_follow_warm_up_in_order() -> None:
+def test_load_levels_follow_warm_up_in_order() -> None:
     stages = (Stage(duration=2.0, concurrency=1), Stage(duration=3.0, concurrency=4))
     phases, end = phases_of(plan(stages=stages, warmup=1.0), 10.0)
     assert [(phase.start, phase.stage, phase.warmup, phase.concurrency) for phase in phases] == [

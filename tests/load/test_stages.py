@@ -1,16 +1,17 @@
-"""Load steps, warm-up, and load adjusted during a run."""
+"""Load steps, warm-up, load adjusted during a run, and runs extended past the end of their plan."""
 
 from __future__ import annotations
 
-from itertools import pairwise
+import asyncio
+from typing import Any
 
 import pytest
 
-from cockpit.load.pool import launch
+from cockpit.load.pool import LoadRun, launch
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
-from cockpit.model.events import Tick
-from cockpit.model.load import LoadPlan, Stage
+from cockpit.model.events import RunExtended, Tick
+from cockpit.model.load import LoadPlan, PathList, Stage
 from tests.load.servers import (
     SMALL,
     ClientConnection,
@@ -23,6 +24,7 @@ from tests.load.servers import (
     plan,
     serving,
 )
+from tests.waiting import DEADLINE
 
 
 def ticks_of(outcome: Outcome, stage: int) -> list[Tick]:
@@ -30,8 +32,10 @@ def ticks_of(outcome: Outcome, stage: int) -> list[Tick]:
 
 
 async def test_closed_load_levels_have_their_connections() -> None:
+    counts = (1, 4, 2)
+
     def load_steps(factor: float) -> LoadPlan:
-        stages = tuple(Stage(duration=0.5 * factor, concurrency=count) for count in (1, 4, 2))
+        stages = tuple(Stage(duration=0.3 * factor, concurrency=count) for count in counts)
         return plan(server.url, stages=stages, workers=2, tick=0.05)
 
     def all_loaded(outcome: Outcome) -> bool:
@@ -41,36 +45,34 @@ async def test_closed_load_levels_have_their_connections() -> None:
         outcome = await load_until(load_steps, all_loaded)
     assert all_loaded(outcome)
     assert outcome.merged("connect").count == 4
-    seconds = outcome.started.plan.stages[0].duration
     for worker in (0, 1):
         ticks = [tick for tick in outcome.ticks if tick.worker == worker]
         assert [tick.stage for tick in ticks] == sorted(tick.stage for tick in ticks)
-        assert all(before.t == after.start for before, after in pairwise(ticks))
-    begin_at = outcome.started.t
-    for stage, expected in enumerate((1, 4, 2)):
+    seconds = outcome.started.plan.stages[0].duration
+    for stage, most in enumerate((1, 4, 4)):
         ticks = ticks_of(outcome, stage)
-        assert min(tick.start for tick in ticks) >= begin_at + seconds * stage - 1e-6
-        highest = [max(tick.connections for tick in ticks if tick.worker == worker) for worker in (0, 1)]
-        assert sum(highest) <= max(expected, [0, 1, 4][stage])
+        assert min(tick.start for tick in ticks) >= outcome.started.t + seconds * stage - 1e-6
+        assert sum(max(tick.connections for tick in ticks if tick.worker == worker) for worker in (0, 1)) <= most
     assert outcome.total("sent") == outcome.total("completed") + outcome.total("abandoned")
     assert outcome.ended.reason == "completed"
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 async def test_open_load_levels_have_exact_arrivals(workers: int) -> None:
-    stages = (Stage(duration=0.25, rate=100.0), Stage(duration=0.5, rate=400.0), Stage(duration=0.25, rate=200.0))
+    stages = (Stage(duration=0.25, rate=100.0), Stage(duration=0.25, rate=800.0), Stage(duration=0.25, rate=200.0))
     async with serving(always(SMALL)) as server:
         outcome = await load(plan(server.url, stages=stages, warmup=0.1, workers=workers))
     sent = [sum(tick.sent for tick in ticks_of(outcome, stage)) for stage in (0, 1, 2)]
     assert sent == [25, 200, 50]
     assert sum(tick.sent for tick in outcome.ticks if tick.warmup) == 10
+    # The duration counts from the end of the warm-up.
+    assert max(tick.t for tick in outcome.ticks) >= outcome.started.t + 0.85 - 1e-6
 
 
-@pytest.mark.parametrize("values", [{"concurrency": 5}, {"rate": 500.0}])
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(("values", "workers"), [({"concurrency": 5}, 1), ({"rate": 500.0}, 2)])
 async def test_requests_are_counted_from_end_of_warm_up(values: dict[str, float], workers: int) -> None:
     def plan_with_warm_up(factor: float) -> LoadPlan:
-        return plan(server.url, requests=200, warmup=0.5 * factor, workers=workers, **values)
+        return plan(server.url, requests=200, warmup=0.2 * factor, workers=workers, **values)
 
     def started_by_all(outcome: Outcome) -> bool:
         return {tick.worker for tick in outcome.ticks if tick.warmup and tick.sent} == set(range(workers))
@@ -112,13 +114,6 @@ async def test_requests_of_warm_up_that_end_late_are_not_counted() -> None:
     assert sum(tick.completed for tick in counted) == sum(tick.service.count for tick in counted) == 30
 
 
-async def test_duration_counts_from_end_of_warm_up() -> None:
-    async with serving(always(SMALL)) as server:
-        outcome = await load(plan(server.url, duration=0.3, warmup=0.2))
-    counted = [tick for tick in outcome.ticks if not tick.warmup]
-    assert max(tick.t for tick in counted) >= outcome.started.t + 0.5 - 1e-6
-
-
 async def test_connections_are_adjusted_during_run() -> None:
     outcome = Outcome()
 
@@ -128,50 +123,46 @@ async def test_connections_are_adjusted_during_run() -> None:
 
     async with serving(always(SMALL)) as server:
         run = await begin(plan(server.url, concurrency=3, duration=600.0, workers=2, tick=0.02), outcome)
-        for count in (3, 20, 2, 1, 9):
+        for count in (3, 20, 1, 9):
             if count != 3:
                 run.adjust(concurrency=count)
             await outcome.until(lambda seen, count=count: open_now(count))
         run.stop()
         await run.wait()
         run.adjust(concurrency=5)
-    assert [event.concurrency for event in outcome.adjusted] == [20, 2, 1, 9]
+    assert [event.concurrency for event in outcome.adjusted] == [20, 1, 9]
     assert outcome.errors == {}
     assert outcome.total("sent") == outcome.total("completed") + outcome.total("abandoned")
 
 
-@pytest.mark.parametrize("values", [{"concurrency": 1}, {"rate": 50.0}])
-async def test_adjustment_during_warm_up_persists(values: dict[str, float]) -> None:
-    outcome = Outcome()
-    async with serving(always(SMALL)) as server:
-        run = await begin(plan(server.url, duration=600.0, warmup=0.3, tick=0.05, **values), outcome)
-        run.adjust(**{name: value * 7 for name, value in values.items()})  # type: ignore[arg-type]
-        await outcome.until(
-            lambda seen: (
-                sum(not tick.warmup for tick in seen.ticks) >= 6
-                and ("rate" in values or seen.ticks[-1].connections == 7)
-            )
-        )
-        run.stop()
-        await run.wait()
-    counted = [tick for tick in outcome.ticks if not tick.warmup]
-    if "rate" in values:
+async def test_adjustment_during_warm_up_persists() -> None:
+    for values, adjusted in (({"concurrency": 1}, {"concurrency": 7}), ({"rate": 50.0}, {"rate": 350.0})):
+        outcome = Outcome()
+        async with serving(always(SMALL)) as server:
+            run = await begin(plan(server.url, duration=600.0, warmup=0.3, tick=0.05, **values), outcome)
+            run.adjust(**adjusted)
+            await outcome.until(lambda seen: sum(not tick.warmup for tick in seen.ticks) >= 6)
+            if "concurrency" in values:
+                await outcome.until(lambda seen: seen.ticks[-1].connections == 7)
+            run.stop()
+            await run.wait()
+        counted = [tick for tick in outcome.ticks if not tick.warmup]
         seconds = counted[-2].t - counted[0].start
-        assert sum(tick.sent for tick in counted) > 2 * 50.0 * seconds
+        assert "concurrency" in values or sum(tick.sent for tick in counted) > 2 * 50.0 * seconds
 
 
 async def test_counted_run_stays_exact_when_adjusted() -> None:
     outcome = Outcome()
     async with serving(always(SMALL)) as server:
-        run = await begin(plan(server.url, concurrency=8, requests=4000, workers=2, tick=0.02), outcome)
+        run = await begin(plan(server.url, concurrency=8, requests=1500, workers=2, tick=0.02), outcome)
         for count in (2, 30, 3):
             await outcome.until(lambda seen: bool(seen.ticks))
             run.adjust(concurrency=count)
         with pytest.raises(UsageError, match="use at least 2, one for each worker"):
             run.adjust(concurrency=1)
         await run.wait()
-        assert server.requests == 4000
-    assert outcome.total("sent") == outcome.total("completed") == 4000
+        assert server.requests == 1500
+    assert outcome.total("sent") == outcome.total("completed") == 1500
 
 
 async def test_invalid_adjustments_are_refused() -> None:
@@ -184,7 +175,7 @@ async def test_invalid_adjustments_are_refused() -> None:
             ({}, "concurrency"),
         ):
             with pytest.raises(UsageError, match=message):
-                run.adjust(**values)  # type: ignore[arg-type]
+                run.adjust(**values)
         with pytest.raises(UsageError, match="ulimit"):
             run.adjust(concurrency=50_000_000)
         run.stop()
@@ -192,18 +183,81 @@ async def test_invalid_adjustments_are_refused() -> None:
     assert outcome.adjusted == []
 
 
+LONG = 3600.0
+MODELS: dict[str, dict[str, Any]] = {
+    "closed, by count": {"requests": 40, "workers": 2},
+    "closed, by time": {"duration": 0.2},
+    "closed, new connections": {"requests": 40, "keepalive": False},
+    "open, by count": {"requests": 40, "rate": 400.0, "concurrency": 1, "workers": 2},
+    "open, by time": {"duration": 0.2, "rate": 400.0, "concurrency": 1},
+}
+
+
+async def start_run(url: str, **values: Any) -> tuple[LoadRun, Outcome, Clock]:
+    outcome, clock = Outcome(), Clock()
+    return await launch(plan(url, tick=0.05, **values), 1, clock, outcome.emit), outcome, clock
+
+
+async def wait_for_end(run: LoadRun) -> None:
+    async with asyncio.timeout(DEADLINE):
+        await run.wait()
+
+
+def extensions(outcome: Outcome) -> list[RunExtended]:
+    return [event for event in outcome.events if isinstance(event, RunExtended)]
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_extended_run_continues_until_released_or_limit(model: str) -> None:
+    async with serving(always(SMALL)) as server:
+        run, outcome, clock = await start_run(server.url, **MODELS[model])
+        run.extend(clock.now() + LONG, "verdict", "A")
+        await outcome.until(lambda seen: seen.total("completed") > 150)
+        assert run.running
+        until = clock.now() + (0.1 if model.endswith("time") else 0.0)
+        run.extend(until, "verdict", "A")
+        await wait_for_end(run)
+    assert outcome.ended.reason == "completed" and outcome.ended.t >= until
+    assert outcome.total("completed") + outcome.total("abandoned") == outcome.total("sent")
+    extended, released = extensions(outcome)
+    assert (extended.change, extended.awaited, extended.until > LONG) == ("A", "verdict", True)
+    assert released.until == max(until, released.t)
+
+
+@pytest.mark.parametrize("rate", [None, 400.0])
+async def test_run_released_early_sends_exact_number_of_requests(rate: float | None) -> None:
+    async with serving(always(SMALL)) as server:
+        run, outcome, clock = await start_run(server.url, requests=200, rate=rate, concurrency=1 if rate else 2)
+        run.extend(clock.now() + LONG, "baseline")
+        run.extend(clock.now(), "baseline")
+        await wait_for_end(run)
+    assert outcome.total("completed") == 200
+
+
+async def test_extended_run_stops_immediately() -> None:
+    async with serving(always(SMALL)) as server:
+        run, outcome, clock = await start_run(server.url, duration=0.2)
+        run.extend(clock.now() + LONG, "verdict")
+        await outcome.until(lambda seen: seen.total("completed") > 50)
+        run.stop()
+        run.extend(clock.now() + LONG, "verdict")
+        await wait_for_end(run)
+    assert outcome.ended.reason == "stopped"
+
+
 @pytest.mark.parametrize(
-    ("values", "message"),
+    "values",
     [
-        ({"stages": (Stage(duration=1.0),)}, "exactly one"),
-        ({"stages": (Stage(duration=1.0, rate=1.0), Stage(duration=1.0, concurrency=1))}, "all of one kind"),
-        ({"stages": (Stage(duration=0.0, concurrency=1),)}, "stages.duration: found 0.0"),
-        ({"stages": (Stage(duration=1.0, concurrency=1),), "requests": 5}, "stages alone"),
-        ({"rate": 0.0, "duration": 1.0}, "rate: found 0.0"),
-        ({"warmup": -1.0}, "warmup"),
-        ({"rate": 5.0, "max_in_flight": 0}, "max_in_flight"),
+        {"duration": LONG},
+        {},
+        {"stages": (Stage(duration=0.2, concurrency=2),)},
+        {"paths": PathList(pattern="/{1..40}", order="once")},
     ],
 )
-async def test_invalid_plans_are_refused(values: dict[str, object], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        await launch(plan("http://127.0.0.1:9/", **values), 1, Clock(), Outcome().emit)
+async def test_plans_that_last_longer_or_are_exhausted_are_not_extended(values: dict[str, Any]) -> None:
+    async with serving(always(SMALL)) as server:
+        run, outcome, clock = await start_run(server.url, **values)
+        run.extend(clock.now() + LONG / 2, "verdict")
+        run.stop()
+        await wait_for_end(run)
+    assert extensions(outcome) == []

@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 
-from cockpit.load.limits import warnings
 from cockpit.load.think_time import pauses_of
 from cockpit.model.load import Request, ThinkTime
 from tests.load.servers import (
-    DEADLINE,
-    POLLERS,
     SMALL,
     ClientConnection,
     Outcome,
     always,
     begin,
+    closing_after,
     engine_load,
     load,
+    once,
     plan,
     serving,
 )
+from tests.waiting import DEADLINE
 
 MODELS: dict[str, dict[str, Any]] = {"closed": {"concurrency": 3}, "open": {"rate": 2000.0, "max_in_flight": 3}}
 MODELS["think time"] = MODELS["closed"] | {"think_time": ThinkTime(seconds=0.001)}
@@ -44,8 +44,11 @@ async def closes_on_request(client: ClientConnection) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("poller", POLLERS)
-@pytest.mark.parametrize("behave", [closes_on_request, always(SMALL)], ids=["closes", "ignores close"])
+@pytest.mark.parametrize(
+    ("behave", "poller"),
+    [(closes_on_request, "best"), (always(SMALL), "level-triggered")],
+    ids=["closes", "stays"],
+)
 async def test_connections_carry_planned_number_of_requests(model: str, poller: str, behave: Any) -> None:
     async with serving(behave) as server:
         outcome = await engine_load(plan(server.url, requests=62, requests_per_connection=5, **MODELS[model]), poller)
@@ -59,47 +62,25 @@ async def test_connections_carry_planned_number_of_requests(model: str, poller: 
 
 
 async def test_last_request_of_connection_announces_close() -> None:
-    seen: list[list[bytes]] = []
+    seen: list[bytes] = []
 
     async def behave(client: ClientConnection) -> None:
-        requests: list[bytes] = []
-        seen.append(requests)
         while True:
-            requests.append(await client.request())
+            seen.append(await client.request())
             await client.send(SMALL)
 
     async with serving(behave) as server:
         mix = (Request(name="a", url=server.url), Request(name="b", url=server.url, method="POST", body="x HTTP/1.1"))
         await engine_load(plan(server.url, mix=mix, requests=9, concurrency=1, requests_per_connection=3))
-    assert [[b"Connection: close" in request for request in requests] for requests in seen] == 3 * [
-        [False, False, True]
-    ]
-    assert all(
-        request.count(b"close") <= 1 and request.count(b"Host:") == 1 for requests in seen for request in requests
-    )
+    assert [b"Connection: close" in request for request in seen] == 3 * [False, False, True]
+    assert all(request.count(b"close") <= 1 and request.count(b"Host:") == 1 for request in seen)
 
 
 async def test_reconnect_restarts_requests_per_connection() -> None:
-    async def behave(client: ClientConnection) -> None:
-        for _ in range(2):
-            await client.request()
-            await client.send(SMALL)
-
-    async with serving(behave) as server:
+    async with serving(closing_after(2)) as server:
         outcome = await engine_load(plan(server.url, requests=20, concurrency=1, requests_per_connection=3))
         assert max(client.requests for client in server.connections) == 2
     assert outcome.total("completed") == 20 and outcome.errors == {}
-
-
-def test_port_warning_depends_on_requests_per_connection() -> None:
-    values: dict[str, Any] = {"requests": 300_000, "concurrency": 10}
-    assert warnings(plan("http://a/", **values)) == ()
-    assert warnings(plan("http://a/", **values, requests_per_connection=100)) == ()
-    timed: dict[str, Any] = {"duration": 60.0, "concurrency": 200, "requests_per_connection": 2}
-    assert "new connections/s" in warnings(plan("http://a/", **timed))[0]
-    assert warnings(plan("http://a/", **timed, think_time=ThinkTime(seconds=5.0))) == ()
-    assert warnings(plan("http://a/", **timed, think_time=ThinkTime(seconds=0.001)))
-    assert "150000 new connections" in warnings(plan("http://a/", **values, requests_per_connection=2))[0]
 
 
 # --- think time ---
@@ -123,7 +104,7 @@ async def _gaps(requests: int, **values: Any) -> tuple[list[float], Outcome]:
 
 
 async def test_each_connection_pauses_for_think_time() -> None:
-    think = 0.2
+    think = 0.1
     gaps, outcome = await _gaps(16, concurrency=4, think_time=ThinkTime(seconds=think))
     assert len(gaps) == 12 and min(gaps) >= think
     assert outcome.total("completed") == 16
@@ -137,10 +118,9 @@ async def test_first_requests_are_spread_over_think_time() -> None:
     arrivals: list[float] = []
 
     async def behave(client: ClientConnection) -> None:
-        while True:
-            await client.request()
-            arrivals.append(monotonic())
-            await client.send(SMALL)
+        await client.request()
+        arrivals.append(monotonic())
+        await client.send(SMALL)
 
     async with serving(behave) as server:
         await engine_load(plan(server.url, requests=4, concurrency=4, think_time=ThinkTime(seconds=0.8)))
@@ -158,14 +138,8 @@ async def test_counted_run_does_not_wait_for_last_think_time() -> None:
 
 
 async def test_close_during_think_time_reconnects_without_error() -> None:
-    async def behave(client: ClientConnection) -> None:
-        await client.request()
-        await client.send(SMALL)
-
-    async with serving(behave) as server:
-        outcome = await engine_load(
-            plan(server.url, requests=10, concurrency=2, think_time=ThinkTime(seconds=0.05)),
-        )
+    async with serving(once(SMALL)) as server:
+        outcome = await engine_load(plan(server.url, requests=10, concurrency=2, think_time=ThinkTime(seconds=0.05)))
         assert len(server.connections) == 10
     assert outcome.total("completed") == 10
     assert outcome.errors == {} and outcome.total("retries") == 0
@@ -194,18 +168,10 @@ async def test_thinking_connections_are_adjusted() -> None:
     assert outcome.errors == {} and outcome.total("abandoned") == 0
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-async def test_warm_up_with_think_time_is_not_counted(workers: int) -> None:
+async def test_warm_up_with_think_time_is_not_counted() -> None:
     async with serving(always(SMALL)) as server:
         outcome = await load(
-            plan(
-                server.url,
-                warmup=0.3,
-                requests=20,
-                concurrency=4,
-                workers=workers,
-                think_time=ThinkTime(seconds=0.02),
-            )
+            plan(server.url, warmup=0.2, requests=20, concurrency=4, workers=2, think_time=ThinkTime(seconds=0.02))
         )
     counted = [tick for tick in outcome.ticks if not tick.warmup]
     assert sum(tick.completed for tick in counted) == 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -11,10 +12,13 @@ from itertools import pairwise
 from time import monotonic
 from typing import Any
 
+import pytest
+
 from cockpit.load.protocol import MESSAGE_START, Assignment, Done, Start, Stop, assignments, decode_message, encode
 from cockpit.model.events import Tick, decode
 from tests.lab.cpus import generator_cpu
-from tests.load.servers import DEADLINE, SMALL, ClientConnection, Outcome, always, begin, plan, serving
+from tests.load.servers import SMALL, Outcome, always, begin, once, plan, serving
+from tests.waiting import DEADLINE
 
 COMMAND = (sys.executable, "-P", "-m", "cockpit.load.worker")
 
@@ -46,7 +50,8 @@ def send(process: asyncio.subprocess.Process, message: Start | Stop) -> None:
 @contextmanager
 def busy_loop(cpu: int) -> Iterator[None]:
     """Run a busy loop on a CPU for the duration of the block, at most a minute."""
-    with subprocess.Popen(["timeout", "60", "taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"]) as process:
+    with subprocess.Popen(["sh", "-c", "ulimit -t 60; while :; do :; done"]) as process:
+        os.sched_setaffinity(process.pid, {cpu})
         try:
             yield
         finally:
@@ -68,17 +73,6 @@ async def remaining(process: asyncio.subprocess.Process) -> tuple[list[Tick], li
     return ticks, messages
 
 
-async def tick_with_errors(process: asyncio.subprocess.Process) -> Tick:
-    """Return the first tick that counts a failed request."""
-    assert process.stdout
-    while line := await process.stdout.readline():
-        event = decode(line)
-        assert isinstance(event, Tick)
-        if event.errors:
-            return event
-    raise AssertionError("the worker ended before a request failed")
-
-
 def assignment_for(url: str, port: int, **values: Any) -> Assignment:
     [assignment] = assignments(plan(url, **values), 3, ("127.0.0.1", port))
     return assignment
@@ -95,7 +89,7 @@ async def test_load_continues_while_ticks_are_not_read() -> None:
             at = monotonic()
             send(process, Start(at))
             # Far more ticks than fit into a pipe.
-            await server.until(lambda: monotonic() > at + 1.0 and server.requests > 1000)
+            await server.until(lambda: monotonic() > at + 0.6 and server.requests > 500)
             before = server.requests
             await server.until(lambda: server.requests > before + 200)
             process._transport.get_pipe_transport(1).resume_reading()  # type: ignore[attr-defined]
@@ -110,58 +104,39 @@ async def test_load_continues_while_ticks_are_not_read() -> None:
     assert completed <= server.requests <= completed + 4
 
 
-async def test_end_of_stdin_ends_load() -> None:
+@pytest.mark.parametrize("started", [True, False])
+async def test_end_of_stdin_ends_worker(started: bool) -> None:
     async with (
         serving(always(SMALL)) as server,
         worker(assignment_for(server.url, server.port, duration=600.0)) as process,
     ):
         assert process.stdin and process.stdout
-        send(process, Start(monotonic()))
-        await process.stdout.readline()
-        process.stdin.close()
-        _, messages = await remaining(process)
-        assert messages == [Done("stopped")]
-        assert await process.wait() == 0
-
-
-async def test_worker_without_start_ends_with_stdin() -> None:
-    async with (
-        serving(always(SMALL)) as server,
-        worker(assignment_for(server.url, server.port, requests=5)) as process,
-    ):
-        assert process.stdin
-        process.stdin.close()
-        assert await remaining(process) == ([], [])
-    assert server.requests == 0
-
-
-async def test_ticks_have_run_worker_and_monotonic_time() -> None:
-    async with (
-        serving(always(SMALL)) as server,
-        worker(assignment_for(server.url, server.port, requests=50)) as process,
-    ):
         at = monotonic()
-        send(process, Start(at))
+        if started:
+            send(process, Start(at))
+            tick = decode(await process.stdout.readline())
+            assert isinstance(tick, Tick) and (tick.run, tick.worker, tick.start) == (3, 0, at)
+        process.stdin.close()
         ticks, messages = await remaining(process)
-    assert messages == [Done("completed")]
-    assert {(tick.run, tick.worker) for tick in ticks} == {(3, 0)}
-    assert ticks[0].start == at
-    assert at < ticks[-1].t < monotonic()
+        assert messages == ([Done("stopped")] if started else [])
+        assert await process.wait() == 0
+    assert bool(ticks) == bool(server.requests) == started
 
 
 async def test_missing_file_descriptors_have_own_kind_of_error() -> None:
     limited = ("sh", "-c", 'ulimit -n 50 && exec "$@"', "sh", *COMMAND)
 
-    async def behave(client: ClientConnection) -> None:
-        await client.request()
-        await client.reader.read()
-
-    async with serving(behave) as server:
+    async with serving(once(hold=True)) as server:
         assignment = assignment_for(server.url, server.port, duration=600.0, concurrency=80)
         async with worker(assignment, *limited) as process:
             send(process, Start(monotonic()))
             await server.until(lambda: server.requests >= 20)
-            ticks = [await tick_with_errors(process)]
+            assert process.stdout
+            ticks: list[Tick] = []
+            while not ticks or not ticks[-1].errors:
+                tick = decode(await process.stdout.readline())
+                assert isinstance(tick, Tick)
+                ticks.append(tick)
             send(process, Stop())
             ticks += (await remaining(process))[0]
     errors = {kind for tick in ticks for kind in tick.errors}
@@ -179,6 +154,7 @@ async def test_engine_imports_no_screen_and_no_http_client() -> None:
     assert out.strip() == b"[]"
 
 
+@pytest.mark.usefixtures("real_workers")
 async def test_ticks_have_time_waiting_for_cpu() -> None:
     """Two processes compete for a CPU: each waits about as long as the other runs, and the ticks record the wait."""
     outcome, cpu = Outcome(), generator_cpu()

@@ -18,6 +18,7 @@ from cockpit.model.hosts import (
     IoCounters,
     MemCounters,
     NetCounters,
+    ProcessCounters,
 )
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import RunResult, run_result
@@ -43,6 +44,10 @@ def reading(t: float, **values: object) -> HostReading:
 
 def sample(t: float, **values: object) -> HostSample:
     return HostSample(t=t, host="web1", round_trip=0.001, reading=reading(t, **values))
+
+
+def process(pid: int, start: int = 100, stat: str = "S", utime: int = 0, rss: int = 8 << 20) -> ProcessCounters:
+    return ProcessCounters(pid, 1, start, stat, "apache2", utime, 0, 1, 10 << 20, rss, 6 << 20, "apache2 -k start")
 
 
 def lost(t: float) -> HostChanged:
@@ -71,6 +76,4 @@ def result_of(before: HostSample, during: Iterable[AnyEvent], after: HostSample)
     """Return the result of a run from just after the sample `before` to just before the sample `after`."""
     started = RunStarted(t=before.t, run=1, plan=LoadPlan(url="http://a/", requests=1))
     ended = RunEnded(t=after.t, run=1, reason="completed")
-    found = run_result(fold_all([START, UP, before, started, *during, ended, after]), 1)
-    assert found is not None
-    return found
+    return run_result(fold_all([START, UP, before, started, *during, ended, after]), 1)

@@ -27,7 +27,6 @@ def test_extension_lasts_until_replaced_released_or_end_of_run() -> None:
     state = fold_all((STARTED, extended))
     assert state.extension is not None and (state.extension.since, state.extension.awaited) == (3.0, "baseline")
     state = fold_all((awaited, later), state)
-    assert state.extension is not None
     assert (state.extension.change, state.extension.since, state.extension.until) == ("A", 8.0, 189.0)
     assert fold_all((ev.RunExtended(t=50.0, run=1, until=50.0, change="A"),), state).extension is None
     assert fold_all((ev.RunEnded(t=60.0, run=1, reason="stopped"),), state).extension is None

@@ -50,16 +50,13 @@ def test_layout_matches_hdrhistogram(values: list[int]) -> None:
     assert counted == dict(zip(ours.indices.tolist(), ours.counts.tolist(), strict=True))
 
 
-def test_empty_histogram() -> None:
-    assert Histogram.of([]) is EMPTY
-    assert (EMPTY.percentile(99), EMPTY.mean, EMPTY.max) == (0.0, 0.0, 0.0)
-    assert EMPTY + EMPTY == EMPTY
-    assert EMPTY.between([0, 10]) == [0]
-
-
 def test_exact_moments_and_ranges() -> None:
     histogram = Histogram.of([1_000_000, 3_000_000, 26_000_001])
     assert histogram.mean == 0.010000000333333334
     assert histogram.max == 0.026000001
     assert histogram.min == 0.001
     assert histogram.between([0, 2_000_000, 10_000_000, 100_000_000]) == [1, 1, 1]
+    assert Histogram.of([]) is EMPTY
+    assert (EMPTY.percentile(99), EMPTY.mean, EMPTY.max) == (0.0, 0.0, 0.0)
+    assert EMPTY + EMPTY == EMPTY
+    assert EMPTY.between([0, 10]) == [0]

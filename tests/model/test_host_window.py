@@ -14,11 +14,7 @@ from cockpit.model.host_window import join_windows
 from cockpit.model.hosts import CpuCounters, IoCounters, MemCounters, ProcessCounters
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import host_metrics, is_host_metric, metric_value, run_result, runs_result
-from tests.model.hosts import START, UP, disk, lost, net, reading, recovered, result_of, sample
-
-
-def worker(pid: int, rss: int = 8 << 20, stat: str = "S") -> ProcessCounters:
-    return ProcessCounters(pid, 1, 100, stat, "apache2", 0, 0, 1, 10 << 20, rss, 6 << 20, "apache2")
+from tests.model.hosts import START, UP, disk, lost, net, process, reading, recovered, result_of, sample
 
 
 def metrics_of(*events: AnyEvent) -> dict[str, float]:
@@ -51,7 +47,7 @@ def test_counter_means_are_exact() -> None:
 def test_levels_are_time_weighted_means() -> None:
     def at(t: float, available: int, load: float, *rss: int) -> HostSample:
         memory = MemCounters(2000, 400, available, 50, 600, 100, 30, 0, 0)
-        processes = tuple(worker(pid, size << 20) for pid, size in enumerate(rss))
+        processes = tuple(process(pid, rss=size << 20) for pid, size in enumerate(rss))
         return sample(t, memory=memory, load=(load, 0.0, 0.0), processes=processes, running=3)
 
     found = metrics_of(at(0, 1000, 0.0, 8), at(1, 1000, 2.0, 8, 8), at(4, 400, 2.0, 8, 12))
@@ -65,8 +61,8 @@ def test_levels_are_time_weighted_means() -> None:
     assert "processes.pss" not in found
 
 
-def test_cpu_and_memory_of_watched_processes() -> None:
-    """CPU of a new process counts from its start, that of an exited process until its last sample."""
+def test_processes_are_counted_with_their_cpu_and_memory() -> None:
+    # CPU of a new process counts from its start, that of an exited process until its last sample.
 
     def at(t: float, *used: tuple[int, int, int]) -> HostSample:
         rows = tuple(
@@ -79,29 +75,30 @@ def test_cpu_and_memory_of_watched_processes() -> None:
     # 100 ticks/s, 4 s: 100 + 40 + 20 of user time, 20 + 20 + 60 of system time.
     assert (found["processes.user"], found["processes.system"], found["processes.cpu"]) == (40, 25, 65)
     assert (found["processes.rss_each"], found["processes.unshared_each"]) == (8 << 20, 2 << 20)
+    found = metrics_of(
+        sample(0, forks=100, processes=(process(1), process(2))),
+        sample(1, forks=110, processes=(process(1), process(3), process(4))),
+        sample(2, forks=112, processes=(process(1), process(3, stat="Z"))),
+    )
+    assert (found["processes.spawned"], found["processes.exited"], found["processes.defunct"]) == (2, 3, 1)
+    assert found["processes.unseen"] == 10
 
 
 def test_io_of_first_and_last_seconds() -> None:
-    """The host writes 100 blocks/s for 6 s, none for 20 s, then 10 blocks/s for 6 s."""
+    # The host writes 100 blocks/s for 6 s, none for 20 s, then 10 blocks/s for 6 s.
     written = [min(t, 6) * 100 + max(0, t - 26) * 10 for t in range(33)]
     found = metrics_of(*(sample(t, io=IoCounters(0, blocks // 8, 0, 0, blocks)) for t, blocks in enumerate(written)))
     assert (found["io.start.bwrtn"], found["io.end.bwrtn"]) == (100, 10)
     assert found["io.bwrtn"] == pytest.approx(660 / 32)
-
-
-def test_start_and_end_of_short_run_are_its_halves() -> None:
     found = metrics_of(*(sample(t, io=IoCounters(0, 0, 0, 0, blocks)) for t, blocks in enumerate([0, 80, 80])))
     assert (found["io.start.bwrtn"], found["io.end.bwrtn"]) == (80, 0)
-
-
-def test_window_size_is_bounded() -> None:
     result = result_of(sample(0), (sample(t / 100) for t in range(1, 5000)), sample(50))
     window = result.hosts["web1"]
     assert len(window.opening) + len(window.closing) < 50
 
 
 def test_gap_reduces_coverage() -> None:
-    """Counters include the gap; levels cover only the sampled time."""
+    # Counters include the gap; levels cover only the sampled time.
     busy = CpuCounters(300, 0, 0, 700, 0, 0, 0, 0)
     found = metrics_of(
         sample(0, load=(1.0, 0.0, 0.0), cpu=CpuCounters(0, 0, 0, 0, 0, 0, 0, 0)),
@@ -114,34 +111,9 @@ def test_gap_reduces_coverage() -> None:
     assert found["coverage"] == 40
     assert found["cpu.user"] == 30
     assert found["load.1"] == 5
-
-
-def test_lost_host_is_covered_until_its_loss() -> None:
     result = result_of(sample(0), (sample(2), lost(3)), sample(10))
     assert metric_value(result, "web1.coverage") == 20
     assert result.hosts["web1"].covered == 2
-
-
-def test_the_time_between_two_runs_is_not_missing_in_their_coverage() -> None:
-    events: list[AnyEvent] = [START, UP]
-    for second in range(31):
-        events += [sample(second)]
-        if second in (0, 20):
-            events.append(RunStarted(t=second, run=second // 20 + 1, plan=LoadPlan(url="http://a/", requests=1)))
-        if second in (10, 30):
-            events.append(RunEnded(t=second, run=second // 20 + 1, reason="completed"))
-    state = fold_all(events)
-    runs = [found for number in (1, 2) if (found := run_result(state, number)) is not None]
-    assert [metric_value(one, "web1.coverage") for one in (*runs, runs_result(runs))] == [100, 100, 100]
-
-
-def test_several_runs_ended_as_the_worst_of_them() -> None:
-    run = result_of(sample(0), (sample(2),), sample(4))
-    ends = [replace(run, reason=reason) for reason in ("stopped", "failed", "completed")]
-    assert [runs_result(some).reason for some in (ends, ends[::2], ends[2:])] == ["failed", "stopped", "completed"]
-
-
-def test_reboot_during_run_excludes_only_its_interval() -> None:
     busy, idle = CpuCounters(100, 0, 0, 0, 0, 0, 0, 0), CpuCounters(0, 0, 0, 0, 0, 0, 0, 0)
     found = metrics_of(
         sample(0, cpu=idle),
@@ -153,26 +125,26 @@ def test_reboot_during_run_excludes_only_its_interval() -> None:
     assert found["coverage"] == 40
 
 
-def test_process_churn_and_unseen_processes() -> None:
-    found = metrics_of(
-        sample(0, forks=100, processes=(worker(1), worker(2))),
-        sample(1, forks=110, processes=(worker(1), worker(3), worker(4))),
-        sample(2, forks=112, processes=(worker(1), worker(3, stat="Z"))),
-    )
-    assert (found["processes.spawned"], found["processes.exited"], found["processes.defunct"]) == (2, 3, 1)
-    assert found["processes.unseen"] == 10
+def test_several_runs_are_covered_and_ended_as_the_worst_of_them() -> None:
+    events: list[AnyEvent] = [START, UP]
+    for second in range(31):
+        events += [sample(second)]
+        if second in (0, 20):
+            events.append(RunStarted(t=second, run=second // 20 + 1, plan=LoadPlan(url="http://a/", requests=1)))
+        if second in (10, 30):
+            events.append(RunEnded(t=second, run=second // 20 + 1, reason="completed"))
+    state = fold_all(events)
+    runs = [found for number in (1, 2) if (found := run_result(state, number)) is not None]
+    assert [metric_value(one, "web1.coverage") for one in (*runs, runs_result(runs))] == [100, 100, 100]
+    run = result_of(sample(0), (sample(2),), sample(4))
+    ends = [replace(run, reason=reason) for reason in ("stopped", "failed", "completed")]
+    assert [runs_result(some).reason for some in (ends, ends[::2], ends[2:])] == ["failed", "stopped", "completed"]
 
 
-@pytest.mark.parametrize(
-    "name", ["disk.sda.util", "net.eth0.rxkb", "disk.nvme0n1.await", "net.eth0.100.drops", "load.1"]
-)
-def test_names_of_disks_and_interfaces_are_metrics(name: str) -> None:
-    assert is_host_metric(name)
-
-
-@pytest.mark.parametrize("name", ["disk.util", "net.eth0", "disk.sda.rxkb", "cpu.sda.user", ""])
-def test_invalid_names_are_no_metrics(name: str) -> None:
-    assert not is_host_metric(name)
+def test_names_of_disks_and_interfaces_are_metrics() -> None:
+    names = ("disk.sda.util", "net.eth0.rxkb", "disk.nvme0n1.await", "net.eth0.100.drops", "load.1")
+    assert all(map(is_host_metric, names))
+    assert not any(map(is_host_metric, ("disk.util", "net.eth0", "disk.sda.rxkb", "cpu.sda.user", "")))
 
 
 @given(busy=st.lists(st.integers(0, 100), min_size=2, max_size=20), cut=st.integers(1, 19))
@@ -219,15 +191,9 @@ def test_idle_host_before_and_after_run() -> None:
     assert found["cpu.before.idle"] == found["cpu.after.idle"] == 100
     assert window.last.t == 5, "samples after the run are not part of it"
     assert window.seconds == 3
-
-
-def test_idle_host_without_complete_interval_is_unknown() -> None:
     window = run_between(idle_before=False, rest=1)
     assert (window.before, window.after) == ({}, {})
     assert not any(".before." in name or ".after." in name for name in host_metrics(window))
-
-
-def test_run_right_after_another_has_no_idle_host_before() -> None:
     plan = LoadPlan(url="http://a/", requests=1)
     first = [sample(1), RunStarted(t=1.5, run=1, plan=plan), sample(2), RunEnded(t=2.5, run=1, reason="completed")]
     soon = [sample(3), RunStarted(t=3.5, run=2, plan=plan), sample(4)]

@@ -43,12 +43,9 @@ def test_profile_flag_and_generator_refuse_alike(key: str, value: str, flag: str
         assert of_flag.value.subject == flag and of_flag.value.problem.startswith(problem)
 
 
-def test_infinite_values_are_refused() -> None:
+def test_defaults_are_valid_and_infinite_values_are_refused() -> None:
     for changed in ({"rate": float("inf")}, {"rate": float("nan")}, {"stages": (Stage(duration=1.0, rate=1e999),)}):
         with pytest.raises(Invalid, match=r"load\.(stages\.)?rate: "):
             check_plan(replace(PLAN, **({"duration": None} | changed)))
-
-
-def test_each_option_is_a_field_with_a_valid_default() -> None:
     assert set(LOAD_OPTIONS) <= set(LoadPlan.__struct_fields__)
     check_plan(PLAN)

@@ -17,22 +17,16 @@ def increased(counters: dict[str, int], **added: int) -> dict[str, int]:
     return {name: value + added.get(name.replace(".", "_"), 0) for name, value in counters.items()}
 
 
-def test_rates_per_second() -> None:
+def test_rates_of_counters_and_pressure() -> None:
     old = reading(10, counters=PAGING, forks=100)
     new = reading(14, counters=increased(PAGING, pgpgin=400, pgsteal_kswapd=4, pgsteal_proactive=8), forks=108)
     found = sar.rates(old, new, 4)
     assert (found["paging.pgpgin"], found["paging.fault"], found["paging.pgsteal"]) == (100, 0, 3)
     assert found["tasks.proc"] == 2
-
-
-def test_pressure_is_share_of_time() -> None:
     old = reading(10, counters=PRESSURE)
     found = sar.rates(old, reading(12, counters=increased(PRESSURE, cpu_some=500_000, io_some=2_000_100)), 2)
     assert (found["pressure.scpu"], found["pressure.sio"], found["pressure.fio"]) == (25, 100, 0)
     assert "pressure.smem" not in found, "the kernel has no such counter"
-
-
-def test_speed_of_cpu_is_loops_per_second_of_their_cpu_time() -> None:
     counters = {"loops": 10, "loop_us": 9000}
     found = sar.rates(reading(10, counters=counters), reading(12, counters={"loops": 12, "loop_us": 11_500}), 2)
     assert found["speed.cpu"] == pytest.approx(800)
@@ -70,7 +64,7 @@ def test_implausible_counter_has_no_rate(after: dict[str, int]) -> None:
     assert "paging.fault" not in sar.rates(old, new, 1)
 
 
-def test_levels_match_sar() -> None:
+def test_levels_match_sar_and_their_names_are_valid_in_thresholds() -> None:
     counters = {"runnable": 3, "tasks": 200, "TCP.tw": 9, "Slab": 150, "Committed_AS": 600, "SwapCached": 4}
     found = sar.levels(reading(0, counters=counters))
     assert (found["queue.runq_sz"], found["queue.plist_sz"], found["sockets.tcp_tw"]) == (2, 200, 9)
@@ -79,6 +73,10 @@ def test_levels_match_sar() -> None:
     assert (found["swap.kbswpused"], found["swap.swpused"]) == (0, 0), "a host without swap"
     assert "sockets.totsck" not in found
     assert "ram.kbdirty" not in found
+    assert set(sar.METRICS) <= set(HOST_METRICS)
+    assert all(is_host_metric(name) for name in (*sar.METRICS, "accept.8080"))
+    assert not is_host_metric("accept.http")
+    assert all(name.replace(".", "").replace("_", "").isalnum() for name in sar.METRICS)
 
 
 def test_state_has_rates_of_last_interval_but_not_over_gap() -> None:
@@ -105,10 +103,3 @@ def test_mean_and_maximum_of_segment() -> None:
     assert window.highest["cpu.idle"] == 100
     assert window.highest["memory.mean.total"] == 2000 * 1024
     assert join_windows(window, window).highest == window.highest
-
-
-def test_all_metrics_are_valid_in_thresholds() -> None:
-    assert set(sar.METRICS) <= set(HOST_METRICS)
-    assert all(is_host_metric(name) for name in (*sar.METRICS, "accept.8080"))
-    assert not is_host_metric("accept.http")
-    assert all(name.replace(".", "").replace("_", "").isalnum() for name in sar.METRICS)

@@ -10,7 +10,7 @@ from cockpit.model.sums import MeanGroup, Sums, Weighted
 CPU = ("cpu.user", "cpu.idle")
 
 
-def test_metrics_are_weighted_and_summed() -> None:
+def test_metrics_are_weighted_summed_and_joined() -> None:
     sums = (
         Sums()
         .plus([MeanGroup(CPU, (10.0, 90.0), 2.0)])
@@ -21,26 +21,14 @@ def test_metrics_are_weighted_and_summed() -> None:
         "cpu.idle": Weighted(240.0, 3.0),
         "load.1": Weighted(12.0, 4.0),
     }
-
-
-def test_plus_does_not_modify_original() -> None:
+    sums = Sums().plus([MeanGroup(CPU, (10.0, 90.0), 2.0), MeanGroup(("cpu.idle",), (50.0,), 1.0)])
+    assert sums.by_name()["cpu.idle"] == Weighted(230.0, 3.0)
     before = Sums().plus([MeanGroup(CPU, (10.0, 90.0), 2.0)])
     before.plus([MeanGroup(CPU, (1.0, 1.0), 1.0)])
     assert before == Sums().plus([MeanGroup(CPU, (10.0, 90.0), 2.0)])
-
-
-def test_name_in_several_groups_has_single_sum() -> None:
-    sums = Sums().plus([MeanGroup(CPU, (10.0, 90.0), 2.0), MeanGroup(("cpu.idle",), (50.0,), 1.0)])
-    assert sums.by_name()["cpu.idle"] == Weighted(230.0, 3.0)
-
-
-def test_sums_are_joined_by_name() -> None:
     first, other = Sums().plus([MeanGroup(CPU, (10.0, 90.0), 2.0)]), Sums().plus([MeanGroup(CPU, (20.0, 80.0), 1.0)])
     assert first.joined(other).by_name()["cpu.user"] == Weighted(40.0, 3.0)
     assert first.joined(Sums()) == first == Sums().joined(first)
-
-
-def test_wire_form_round_trip() -> None:
     sums = Sums().plus([MeanGroup(CPU, (10.1, 89.9), 0.3), MeanGroup(("load.1",), (3.0,), 4.0)])
     assert Sums.from_wire(msgspec.json.decode(msgspec.json.encode(sums.wire()))) == sums
 

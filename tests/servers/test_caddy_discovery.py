@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from cockpit.servers import registry
 from cockpit.servers.caddy.commands import in_its_environment
-from cockpit.servers.inventory import Process, parse_inventory
+from cockpit.servers.inventory import Process
 from cockpit.servers.kind import RunningServer
 from cockpit.servers.sections import in_sections
-from tests.servers.test_caddy import CONFIG
+from tests.servers.found import running
+from tests.servers.test_grammars import FILES
+from tests.waiting import programs
 
 HOST = """\
 user\troot
@@ -35,12 +35,8 @@ text\t/etc/caddy/Caddyfile\t}
 """
 
 
-def discover(host: str) -> list[RunningServer]:
-    return registry.running_servers(parse_inventory(host, registry.FILES, registry.TEXTS))
-
-
 def test_servers_with_and_without_file_are_discovered() -> None:
-    packaged, shop, plain = discover(HOST)
+    packaged, shop, plain = running(HOST)
     assert packaged.startup and packaged.startup.file == "/etc/caddy/Caddyfile" and packaged.ports == (80, 2019)
     assert packaged.startup.test == "caddy validate --config /etc/caddy/Caddyfile --adapter caddyfile"
     assert packaged.startup.reload == "systemctl reload caddy.service" and not packaged.startup.uncertainty
@@ -58,23 +54,21 @@ def test_servers_with_and_without_file_are_discovered() -> None:
 
 def test_environment_of_other_user_is_not_used() -> None:
     own = "/srv/shop\tyes\t\thost"
-    startup = discover(HOST.replace(own, "/srv/shop\tyes\t\tuser"))[1].startup
+    startup = running(HOST.replace(own, "/srv/shop\tyes\t\tuser"))[1].startup
     assert (
         startup and startup.read_only_reason.startswith("another user started it") and not startup.test + startup.reload
     )
-    in_unit = discover(HOST.replace(own, "/srv/shop\tyes\tshop.service\tuser"))[1].startup
+    in_unit = running(HOST.replace(own, "/srv/shop\tyes\tshop.service\tuser"))[1].startup
     assert in_unit and in_unit.reload == "systemctl reload shop.service" and not in_unit.read_only_reason
     assert in_unit.test == "caddy validate --config /srv/shop/Caddyfile --adapter caddyfile"
-    file = discover(HOST.replace("--adapter=caddyfile", "--envfile\t/srv/env"))[1].startup
+    file = running(HOST.replace("--adapter=caddyfile", "--envfile\t/srv/env"))[1].startup
     assert file and file.read_only_reason.startswith("its --envfile may be part")
-    plain = discover(HOST.replace("caddy.service\tuser", "\tuser"))[0].startup
+    plain = running(HOST.replace("caddy.service\tuser", "\tuser"))[0].startup
     assert plain and plain.reload == "caddy reload --config /etc/caddy/Caddyfile --adapter caddyfile"
 
 
-@pytest.mark.parametrize("shell", ["dash", "bash", "busybox sh"])
+@pytest.mark.parametrize("shell", programs("sh", "bash", "busybox sh"))
 def test_command_has_only_server_environment(shell: str, tmp_path: Path) -> None:
-    if shutil.which(shell.split()[0]) is None:
-        pytest.skip(f"{shell} is not installed")
     path, evil = os.environ["PATH"], tmp_path / "evil"
     environment = {
         "PATH": path,
@@ -110,7 +104,7 @@ def test_admin_endpoint_is_read_from_global_options() -> None:
     at = without_unit.index("text\t")
 
     def packaged(admin: str) -> RunningServer:
-        return discover(without_unit[:at] + options.replace("ADMIN", admin) + without_unit[at:])[0]
+        return running(without_unit[:at] + options.replace("ADMIN", admin) + without_unit[at:])[0]
 
     startup = packaged("127.0.0.1:2030").startup
     reload = "caddy reload --config /etc/caddy/Caddyfile --adapter caddyfile"
@@ -140,7 +134,7 @@ def test_admin_endpoint_is_read_from_global_options() -> None:
     ],
 )
 def test_file_is_found_in_command_line(command: str, file: str, fixed: str) -> None:
-    (server,) = discover(
+    (server,) = running(
         f"process\t7\t1\tcaddy\tcaddy\t{command}\t\nmaster\t7\t/usr/bin/caddy\t/srv\tyes\t\thost\n"
         'listen\t*:80\tusers:(("caddy",pid=7,fd=6))\n'
     )
@@ -151,8 +145,8 @@ def test_file_is_found_in_command_line(command: str, file: str, fixed: str) -> N
 
 
 def test_candidates_in_sections_are_offered() -> None:
-    server = discover(HOST)[0]
-    text = CONFIG.decode().replace("\tencode @text {\n\t\tgzip 5\n\t}\n", "")
+    server = running(HOST)[0]
+    text = FILES["caddy"]["text"][0]["text"].replace("\tencode @text {\n\t\tgzip 5\n\t}\n", "")
     offered = {candidate.name: candidate for candidate in in_sections(server, {"/etc/caddy/Caddyfile": text})}
     assert set(offered) == {
         "protocols-443",

@@ -6,10 +6,11 @@ import pytest
 
 from cockpit.servers import registry
 from cockpit.servers.apache import MODULES
-from cockpit.servers.inventory import Inventory, Listener, Process, parse_inventory
+from cockpit.servers.inventory import Inventory, Listener, Process
 from cockpit.servers.kind import RunningServer
 from cockpit.servers.registry import instances, running_servers
 from cockpit.tuning.server_discovery import server_on_port, servers_on_port
+from tests.servers.found import parsed, running, texts
 
 DEBIAN = f"""\
 user\troot
@@ -32,12 +33,8 @@ nonsense
 """
 
 
-def parsed(text: str) -> Inventory:
-    return parse_inventory(text, registry.FILES, registry.TEXTS)
-
-
 def discover(text: str = DEBIAN) -> dict[str, RunningServer]:
-    return {server.title: server for server in running_servers(parsed(text))}
+    return {server.title: server for server in running(text)}
 
 
 def test_servers_of_debian_host_are_discovered() -> None:
@@ -79,18 +76,15 @@ def test_a_process_without_options_or_command_line_is_no_error(pattern: str, has
     assert len(running_servers(inventory)) <= 1 and len(instances(inventory)) <= 1
 
 
-def test_nginx_candidates_have_its_error_log() -> None:
-    log = "/var/log/nginx/error.log"
-    offered = discover(f"{DEBIAN}file\t{log}\n")["nginx"].candidates
-    assert {candidate.log for candidate in offered} == {log}
-    assert {candidate.log for candidate in discover()["nginx"].candidates} == {""}
-
-
-def test_threaded_mpm_offers_thread_settings() -> None:
+def test_mpm_and_error_log_of_candidates() -> None:
     apache = discover(DEBIAN.replace("mpm_prefork", "mpm_event"))["Apache (event)"]
     names = [candidate.name for candidate in apache.candidates]
     assert "MinSpareThreads" in names and "MinSpareServers" not in names
     assert apache.candidates[0].file.endswith("mpm_event.conf")
+    log = "/var/log/nginx/error.log"
+    offered = discover(f"{DEBIAN}file\t{log}\n")["nginx"].candidates
+    assert {candidate.log for candidate in offered} == {log}
+    assert {candidate.log for candidate in discover()["nginx"].candidates} == {""}
 
 
 def test_server_on_target_port_is_found() -> None:
@@ -99,6 +93,12 @@ def test_server_on_target_port_is_found() -> None:
     assert server_on_port(servers, 9999) is None
     assert server_on_port(servers[:1], 9999) is servers[0]
     assert server_on_port([], 80) is None
+    inventory = parsed(DEBIAN + 'listen\t0.0.0.0:18931\tusers:(("python3",pid=9,fd=4))\n')
+    assert [server.title for server in servers_on_port(inventory, servers, 81)] == ["nginx"]
+    assert servers_on_port(inventory, servers, 18931) == [], "another program listens there"
+    assert [server.title for server in servers_on_port(inventory, servers, 9999)] == ["squid"], (
+        "the server with unknown port"
+    )
 
 
 def test_each_tomcat_has_its_own_directory() -> None:
@@ -107,25 +107,11 @@ def test_each_tomcat_has_its_own_directory() -> None:
         "process\t6\t1\tjava\t/usr/bin/java\t-Dcatalina.base=/srv/shop\t\nfile\t/etc/default/tomcat10\n"
         'listen\t*:8080\tusers:(("java",pid=5,fd=40))\nlisten\t*:8081\tusers:(("java",pid=6,fd=40))\n'
     )
-    packaged, other = running_servers(parsed(text))
+    packaged, other = running(text)
     assert (packaged.title, packaged.ports, len(packaged.candidates)) == ("Tomcat10", (8080,), 1)
     assert (other.title, other.ports, other.candidates) == ("Tomcat", (8081,), ()), "its options file is unknown"
-    assert other.startup is not None
     assert (other.startup.file, other.startup.log) == ("/srv/shop/conf/server.xml", "/srv/shop/logs/catalina.out")
-
-
-def test_java_without_tomcat_is_ignored() -> None:
-    assert running_servers(parsed("process\t5\t1\tjava\t/usr/bin/java\t-jar\tx.jar\n")) == []
-
-
-def test_only_possible_listeners_are_able_to_answer() -> None:
-    inventory = parsed(DEBIAN + 'listen\t0.0.0.0:18931\tusers:(("python3",pid=9,fd=4))\n')
-    servers = list(discover().values())
-    assert [server.title for server in servers_on_port(inventory, servers, 81)] == ["nginx"]
-    assert servers_on_port(inventory, servers, 18931) == [], "another program listens there"
-    assert [server.title for server in servers_on_port(inventory, servers, 9999)] == ["squid"], (
-        "the server with unknown port"
-    )
+    assert running("process\t5\t1\tjava\t/usr/bin/java\t-jar\tx.jar\n") == []
 
 
 def test_each_demo_server_is_reloaded_by_its_name() -> None:
@@ -136,7 +122,7 @@ def test_each_demo_server_is_reloaded_by_its_name() -> None:
         'listen\t127.0.0.1:4000\tusers:(("demo-http-4000",pid=10,fd=3))\n'
         'listen\t127.0.0.1:4001\tusers:(("demo-http-4001",pid=21,fd=3),("demo-http-4001",pid=20,fd=3))\n'
     )
-    first, second = servers = running_servers(parsed(text))
+    first, second = servers = running(text)
     assert server_on_port(servers, 4001) is second
     assert [(server.pattern, server.processes, server.ports) for server in servers] == [
         ("demo-http-4000", 1, (4000,)),
@@ -176,22 +162,15 @@ LISTENERS = {
 }
 
 
-def texts(file: str, content: str) -> str:
-    return "".join(f"text\t{file}\t{line}\n" for line in content.splitlines())
-
-
 @pytest.mark.parametrize("listener", LISTENERS)
 def test_haproxy_statistics_are_offered(listener: str) -> None:
     server = discover(HAPROXY + texts("/etc/haproxy/haproxy.cfg", GLOBAL + listener))["HAProxy"]
     assert [page.url for page in server.status] == [LISTENERS[listener]]
 
 
-def test_stats_socket_is_offered_only_to_root() -> None:
+def test_stats_socket_is_offered_only_to_root_and_status_only_if_enabled() -> None:
     text = HAPROXY.replace("root", "mira") + texts("/etc/haproxy/haproxy.cfg", GLOBAL)
     assert discover(text)["HAProxy"].status == () == discover(HAPROXY)["HAProxy"].status
-
-
-def test_lighttpd_status_page_is_offered_if_enabled() -> None:
     running = "process\t7\t1\tlighttpd\t/usr/sbin/lighttpd\t\n" + 'listen\t*:8081\tusers:(("lighttpd",pid=7,fd=4))\n'
     file = "/etc/lighttpd/conf-enabled/10-status.conf"
     module = 'server.modules += ( "mod_status" )\n'

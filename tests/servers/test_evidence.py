@@ -101,12 +101,9 @@ def test_lengths_of_listen_queues_are_those_of_the_kernel() -> None:
         assert output(evidence, {}, os.getpid()) == ""
 
 
-def test_apache_rounds_its_workers_down_to_whole_processes() -> None:
+def test_counts_agree_if_nothing_else_may_change_them() -> None:
     agrees = SHOWN["apache"]["maxrequestworkers"].agrees
     assert [agrees("35", shown) for shown in ("32 4", "36 4", "28 4", "35 1")] == [True, None, False, True]
-
-
-def test_counts_that_something_else_may_change_prove_little() -> None:
     threads, children = SHOWN["apache"]["threadsperchild"], SHOWN["php-fpm"]["pm.max_children"]
     assert [threads.agrees("25", shown) for shown in ("25", "24", "30")] == [True, False, None]
     assert [children.agrees("5", shown) for shown in ("5", "6", "2")] == [True, False, None]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cockpit.servers import registry
-from cockpit.servers.inventory import parse_inventory
 from cockpit.servers.kind import RunningServer
 from cockpit.servers.status import NotThePageError
+from tests.servers.found import running
 
 BUILT = """\
 built\t/usr/sbin/php-fpm8.2\tConfiguration File (php.ini) Path => /etc/php/8.2/fpm
@@ -32,7 +32,7 @@ def master(pid: int, file: str, unit: str = "") -> str:
 
 
 def discover(text: str) -> list[RunningServer]:
-    servers = registry.running_servers(parse_inventory(f"user\troot\n{text}", registry.FILES, registry.TEXTS))
+    servers = running(f"user\troot\n{text}")
     return [server for server in servers if server.title.startswith("PHP-FPM")]
 
 
@@ -60,7 +60,6 @@ def test_each_master_has_its_own_pools_and_commands() -> None:
     assert not any(candidate.directive.startswith("opcache") for candidate in other.candidates), (
         "its php.ini is unknown"
     )
-    assert other.startup is not None
     assert other.startup.reload == r"pkill -USR2 -o -x -f -- 'php-fpm: master process \(/srv/api/fpm\.conf\)'"
 
 

@@ -9,7 +9,7 @@ from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import CandidateKnob, RunningServer
 from cockpit.servers.sections import in_sections
 from cockpit.servers.startup import Startup
-from tests.servers.test_discovery import parsed
+from tests.servers.found import parsed
 
 NGINX = {
     "/etc/nginx/nginx.conf": """\
@@ -88,9 +88,6 @@ def test_nginx_upstreams_caches_and_servers_are_offered() -> None:
     found = offered("nginx", NGINX)
     assert found["proxy_cache-http"].values == ("off", "disk", "tmpfs")
     assert found["keepalive-other"].file == "/etc/nginx/conf.d/b.conf"
-
-
-def test_cache_is_offered_where_set_and_if_defined() -> None:
     file = "/etc/nginx/nginx.conf"
     inner = {file: NGINX[file].replace("return 204;", "proxy_cache off;")}
     assert offered("nginx", inner)["proxy_cache-location"].section == "http { server { location / {"
@@ -99,36 +96,27 @@ def test_cache_is_offered_where_set_and_if_defined() -> None:
     assert names_and_sections("nginx", none) == {("sendfile-http", "http {")}
 
 
-def test_haproxy_frontends_and_backends_are_offered() -> None:
+def test_sections_of_haproxy_apache_and_lighttpd_are_offered() -> None:
     assert names_and_sections("haproxy", HAPROXY) == {
         ("timeout-client-web", "defaults web"),
         ("maxconn-shop", "frontend shop"),
         ("option-http-server-close-shop", "frontend shop"),
         ("balance-app", "backend app"),
     }
-
-
-def test_apache_and_lighttpd_sections_are_offered() -> None:
     assert names_and_sections("apache", APACHE) == {
         ("AllowOverride-Directory", "Directory /"),
         ("KeepAliveTimeout-80", "VirtualHost *:80"),
     }
     assert names_and_sections("lighttpd", LIGHTTPD) == {("server.max-keep-alive-idle-a", '$HTTP["host"] == "a" {')}
+    text = "".join(f"frontend f{number}\n" for number in range(5000))
+    assert len(offered("haproxy", {"/x": text})) == 100
+    server = RunningServer("nginx", "nginx", 1, (), ())
+    assert in_sections(server, NGINX) == ()
 
 
 @pytest.mark.parametrize("text", ["http {", "}", "", "http { upstream a {", "\0", "{ {", "{ gzip on; }"])
 def test_unreadable_text_offers_nothing(text: str) -> None:
     assert offered("nginx", {"/x": text}) == {}
-
-
-def test_number_of_offered_sections_is_bounded() -> None:
-    text = "".join(f"frontend f{number}\n" for number in range(5000))
-    assert len(offered("haproxy", {"/x": text})) == 100
-
-
-def test_server_without_candidates_offers_no_sections() -> None:
-    server = RunningServer("nginx", "nginx", 1, (), ())
-    assert in_sections(server, NGINX) == ()
 
 
 APACHE_HOST = """\

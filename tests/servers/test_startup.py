@@ -7,6 +7,7 @@ import pytest
 from cockpit.servers import registry
 from cockpit.servers.inventory import parse_inventory
 from cockpit.servers.startup import Startup, options
+from tests.servers.found import running
 
 NGINX_BUILD = "built\t{program}\tconfigure arguments: --prefix=/usr/share/nginx --conf-path=/etc/nginx/nginx.conf\n"
 APACHE_BUILD = (
@@ -77,12 +78,6 @@ def test_a_pid_in_another_users_file_is_not_signalled(name: str, command: tuple[
     assert startup(name, *command).reload.endswith('"$(cat /tmp/own.pid)"')
 
 
-def test_nginx_without_build_options_has_default_prefix() -> None:
-    build = "built\t{program}\tconfigure arguments:\n"
-    found = startup("nginx", "nginx: master process nginx", program="/opt/nginx", build=build)
-    assert (found.file, found.reload) == ("/usr/local/nginx/conf/nginx.conf", "/opt/nginx -s reload")
-
-
 @pytest.mark.parametrize(
     ("command", "file", "test", "reload"),
     [
@@ -147,15 +142,15 @@ def test_assumed_file_has_reason(changed: dict[str, str], words: str) -> None:
     assert words in startup("nginx", "nginx: master process nginx", **known).uncertainty
 
 
-def test_server_in_container_offers_nothing() -> None:
-    text = "process\t9\t1\tnginx\tnginx: master process nginx -c /x.conf\t\nmaster\t9\t/n\t/\tyes\t\tcontainer\n"
-    (server,) = registry.running_servers(parse_inventory(text, registry.FILES, registry.TEXTS))
-    assert server.candidates == ()
-
-
-def test_unprintable_path_is_ignored() -> None:
+def test_unknown_paths_and_containers_offer_nothing() -> None:
     found = startup("nginx", "nginx: master process nginx -c /a\x1b[31m.conf", build=NGINX_BUILD)
     assert found.files == () and "cannot be found" in found.uncertainty
+    text = "process\t9\t1\tnginx\tnginx: master process nginx -c /x.conf\t\nmaster\t9\t/n\t/\tyes\t\tcontainer\n"
+    (server,) = running(text)
+    assert server.candidates == ()
+    build = "built\t{program}\tconfigure arguments:\n"
+    found = startup("nginx", "nginx: master process nginx", program="/opt/nginx", build=build)
+    assert (found.file, found.reload) == ("/usr/local/nginx/conf/nginx.conf", "/opt/nginx -s reload")
 
 
 def test_options_are_parsed_like_getopt() -> None:
@@ -172,7 +167,7 @@ def test_masters_are_distinguished_by_process_trees() -> None:
         'listen\t*:81\tusers:(("nginx",pid=11,fd=6),("nginx",pid=10,fd=6))\n'
         'listen\t*:82\tusers:(("nginx",pid=21,fd=6))\n'
     )
-    servers = registry.running_servers(parse_inventory(text, registry.FILES, registry.TEXTS))
+    servers = running(text)
     assert [
         (server.master and server.master.pid, server.processes, server.ports, server.candidates[0].file)
         for server in servers

@@ -5,15 +5,13 @@ from __future__ import annotations
 import pytest
 
 from cockpit.servers import registry
-from cockpit.servers.editing import ConfigError
-from cockpit.servers.inventory import parse_inventory
 from cockpit.servers.kind import RunningServer
 from cockpit.servers.startup import Startup
 from cockpit.servers.upstreams import upstreams
 from tests.hosts import pages
+from tests.servers.found import running, texts
 
-GRAMMAR = registry.GRAMMARS["varnish"]
-DEFAULT = b"""\
+DEFAULT = """\
 # varnishd
 NFILES=131072
 DAEMON_OPTS="-a :6081 \\
@@ -21,7 +19,7 @@ DAEMON_OPTS="-a :6081 \\
              -f /etc/varnish/default.vcl \\
              -t 60 -s malloc,256m"
 """
-UNIT = b"""\
+UNIT = """\
 [Service]
 ExecStart=
 ExecStart=/usr/sbin/varnishd \\
@@ -34,10 +32,6 @@ SCRIPT = "text\t/etc/init.d/varnish\t#!/bin/sh\n"
 UNIT_OPTIONS = ("-j", "unix,user=vcache", "-F", "-a", ":6081", "-f", "/etc/varnish/default.vcl")
 
 
-def text(file: str, content: bytes) -> str:
-    return "".join(f"text\t{file}\t{line}\n" for line in content.decode().splitlines())
-
-
 def discover(*options: str, files: str, unit: str = "", directory: str = "/var/lib/varnish/web1") -> RunningServer:
     words = "\t".join(options)
     facts = (
@@ -46,17 +40,16 @@ def discover(*options: str, files: str, unit: str = "", directory: str = "/var/l
         f"master\t9\t/usr/sbin/varnishd\t{directory}\tyes\t{unit}\thost\n"
         'listen\t*:6081\tusers:(("cache-main",pid=10,fd=3))\n'
     )
-    (server,) = registry.running_servers(parse_inventory(facts + files, registry.FILES, registry.TEXTS))
+    (server,) = running(facts + files)
     return server
 
 
 def startup(server: RunningServer) -> Startup:
-    assert server.startup is not None
     return server.startup
 
 
 def test_service_script_offers_option_file_and_live_values() -> None:
-    server = discover("-P", "/run/varnishd.pid", *OPTIONS, files=SCRIPT + text("/etc/default/varnish", DEFAULT))
+    server = discover("-P", "/run/varnishd.pid", *OPTIONS, files=SCRIPT + texts("/etc/default/varnish", DEFAULT))
     knobs = {candidate.name: candidate for candidate in server.candidates}
     ttl, storage = knobs["default_ttl"], knobs["storage"]
     assert server.ports == (6081,) and ttl.file == storage.file == "/etc/default/varnish"
@@ -69,20 +62,22 @@ def test_service_script_offers_option_file_and_live_values() -> None:
     assert [page.url for page in server.status] == ["unix:/var/lib/varnish/web1"]
 
 
-def test_server_without_vcl_is_tested_with_backend() -> None:
-    files = SCRIPT + text("/etc/default/varnish", b'DAEMON_OPTS="-a :6081 -b app1:80"\n')
+def test_servers_without_vcl_or_directory() -> None:
+    files = SCRIPT + texts("/etc/default/varnish", 'DAEMON_OPTS="-a :6081 -b app1:80"\n')
     knobs = discover("-a", ":6081", "-b", "app1:80", files=files).candidates
     assert knobs and all(
         candidate.test.startswith("out=$(/usr/sbin/varnishd -C -b app1:80 2>&1) || ") for candidate in knobs
     )
+    server = discover(*OPTIONS, files=SCRIPT + texts("/etc/default/varnish", DEFAULT), directory="")
+    assert server.candidates == () and server.status == ()
 
 
 @pytest.mark.parametrize(
     ("options", "files"),
     [
-        ((*OPTIONS, "-n", "second"), SCRIPT + text("/etc/default/varnish", DEFAULT)),
-        (OPTIONS, SCRIPT + text("/etc/default/varnish", DEFAULT.replace(b":6081", b":$PORT"))),
-        (OPTIONS, text("/etc/default/varnish", DEFAULT)),
+        ((*OPTIONS, "-n", "second"), SCRIPT + texts("/etc/default/varnish", DEFAULT)),
+        (OPTIONS, SCRIPT + texts("/etc/default/varnish", DEFAULT.replace(":6081", ":$PORT"))),
+        (OPTIONS, texts("/etc/default/varnish", DEFAULT)),
         (OPTIONS, SCRIPT),
     ],
 )
@@ -92,66 +87,18 @@ def test_file_with_other_options_is_not_offered(options: tuple[str, ...], files:
     assert startup(server).files == ("/etc/varnish/default.vcl",) and startup(server).uncertainty == ""
 
 
-def test_last_drop_in_of_unit_wins() -> None:
+def test_units_are_changed_in_their_last_drop_in() -> None:
     unit_file = "/etc/systemd/system/varnish.service"
-    files = text(unit_file, UNIT.replace(b"6081", b"80")) + text(f"{unit_file}.d/10.conf", UNIT.replace(b"6081", b"81"))
-    files += text(f"{unit_file}.d/20.conf", UNIT) + text(f"{unit_file}.d/30.conf", b"[Service]\nLimitNOFILE=9\n")
+    files = texts(unit_file, UNIT.replace("6081", "80")) + texts(f"{unit_file}.d/10.conf", UNIT.replace("6081", "81"))
+    files += texts(f"{unit_file}.d/20.conf", UNIT) + texts(f"{unit_file}.d/30.conf", "[Service]\nLimitNOFILE=9\n")
     server = discover(*UNIT_OPTIONS, files=files, unit="varnish.service")
     knobs = {candidate.name: candidate for candidate in server.candidates}
     assert knobs["default_ttl"].file == f"{unit_file}.d/20.conf"
     assert knobs["default_ttl"].reload == "systemctl daemon-reload"
     assert knobs["storage"].reload == "systemctl daemon-reload && systemctl restart varnish.service"
-
-
-def test_packaged_unit_is_not_changed() -> None:
-    files = text("/lib/systemd/system/varnish.service", UNIT)
+    files = texts("/lib/systemd/system/varnish.service", UNIT)
     server = discover(*UNIT_OPTIONS, files=files, unit="varnish.service")
     assert server.candidates == () and "systemctl edit --full varnish.service" in startup(server).read_only_reason
-
-
-def test_unknown_working_directory_offers_nothing() -> None:
-    server = discover(*OPTIONS, files=SCRIPT + text("/etc/default/varnish", DEFAULT), directory="")
-    assert server.candidates == () and server.status == ()
-
-
-@pytest.mark.parametrize(
-    ("content", "name", "value", "line"),
-    [
-        (DEFAULT, "thread_pool_min", "50", 4),
-        (DEFAULT, "default_ttl", "60", 6),
-        (DEFAULT, "storage", "malloc,256m", 6),
-        (DEFAULT, "thread_pools", None, 0),
-        (UNIT, "default_ttl", "60", 5),
-        (UNIT, "storage", None, 0),
-    ],
-)
-def test_settings_are_read_from_options(content: bytes, name: str, value: str | None, line: int) -> None:
-    read = GRAMMAR.read(content, name)
-    assert (read.value, read.line) == (value, line)
-    changed = GRAMMAR.change(content, name, b"77")
-    assert GRAMMAR.read(changed, name).value == "77" and changed.count(b"\n") == content.count(b"\n")
-    assert value is not None or GRAMMAR.change(changed, name, None) == content
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (DEFAULT.replace(b"-t 60", b"-s file,/a,1g"), "several storages"),
-        (DEFAULT.replace(b":6081", b":$PORT"), "quotes or variables"),
-        (DEFAULT.replace(b"DAEMON_OPTS", b"OTHER"), "neither ExecStart nor a DAEMON_OPTS"),
-        (UNIT.replace(b"/varnishd", b"/env varnishd"), "does not start varnishd directly"),
-        (b"DAEMON_OPTS=\n", "no options"),
-    ],
-)
-def test_unsupported_command_lines_are_refused(content: bytes, reason: str) -> None:
-    with pytest.raises(ConfigError, match=reason):
-        GRAMMAR.read(content, "storage")
-
-
-@pytest.mark.parametrize("value", ["1 -p x=2", '1"', "$(id)", "%n", "a\\b"])
-def test_value_with_shell_syntax_is_refused(value: str) -> None:
-    with pytest.raises(ConfigError):
-        GRAMMAR.spell(value)
 
 
 def test_values_are_normalized_and_validated() -> None:

@@ -6,11 +6,11 @@ import asyncio
 import os
 import shlex
 import shutil
+import struct
+import sys
 import tempfile
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -19,6 +19,8 @@ from cockpit.hosts.shell import SH, Completed
 from cockpit.model.errors import HostError
 from cockpit.model.knobs import Knob
 from cockpit.tuning.applied import AppliedChange
+from tests.waiting import until as until
+from tests.waiting import wait_until
 
 PREFORK = b"""\
 # prefork\r
@@ -43,23 +45,27 @@ exit 1
 """
 
 
-class Backup(NamedTuple):
-    path: Path
-    content: bytes
-    mode: int
+NOBODY = 65534
+
+
+def acl(*entries: tuple[int, ...]) -> bytes:
+    """Return the attribute of an access list of (tag, rights[, user]) (include/uapi/linux/posix_acl_xattr.h)."""
+    rows = ((tag, rights, *(user or [0xFFFFFFFF])) for tag, rights, *user in entries)
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *row) for row in rows)
 
 
 class Server:
     """`directory` contains the configuration; `active` is the file with the last reloaded one; `reloads` counts."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, patch: pytest.MonkeyPatch) -> None:
         self.root = root
+        self._patch = patch
         self.directory = root / "etc"
         self.available = root / "available"
         self.state = root / "state"
-        for directory in (self.directory, self.available, self.state):
-            directory.mkdir()
-            directory.chmod(0o755)
+        for path in (self.directory, self.available, self.state):
+            path.mkdir()
+            path.chmod(0o755)
         root.chmod(0o755)
         self.target = self.available / "mpm prefork.conf"
         self.target.write_bytes(PREFORK)
@@ -73,15 +79,9 @@ class Server:
         self.active = self.state / "active config"
         self.log = self.state / "error.log"
         self.log.touch()
-
-    @property
-    def check(self) -> str:
-        return f"cd {shlex.quote(str(self.directory))} || exit; {CHECK}"
-
-    @property
-    def reload(self) -> str:
         directory, active = shlex.quote(str(self.directory)), shlex.quote(str(self.active))
-        return f"cd {directory} && cat ./*.conf >{active} && echo reload >>{active}s"
+        self.check = f"cd {directory} || exit; {CHECK}"
+        self.reload = f"cd {directory} && cat ./*.conf >{active} && echo reload >>{active}s"
 
     @property
     def reloads(self) -> int:
@@ -112,11 +112,6 @@ class Server:
         """All names in the configuration's directories."""
         return {path.name for directory in (self.directory, self.available) for path in directory.iterdir()}
 
-    def backup(self, applied: AppliedChange) -> Backup:
-        """The backup of the first file of the change."""
-        path = Path(applied.files[0].backup)
-        return Backup(path, path.read_bytes(), path.stat().st_mode)
-
     def pwned(self) -> bool:
         """Whether a value or name was executed that would create a file `pwned`."""
         return bool(list(self.root.rglob("pwned"))) or Path("pwned").exists()
@@ -130,36 +125,49 @@ class Server:
         for change in self.changes():
             (change / "deadline").write_text("0\n")
 
-    def wait_until_idle(self) -> None:
-        """Expire all changes and wait until no undo is running."""
-        self.expire()
-        deadline = time.monotonic() + 60
-        while self.locked() and time.monotonic() < deadline:
-            time.sleep(0.02)
+    def tools(self, *, environment: Mapping[str, object] | None = None, **programs: str) -> None:
+        """Put these sh programs first in PATH, with an environment that they use."""
+        tools = self.root / "tools"
+        tools.mkdir()
+        for name, text in programs.items():
+            (tools / name).write_text(f"#!/bin/sh\n{text}\n")
+            (tools / name).chmod(0o755)
+        for variable, value in {"PATH": f"{tools}:{os.environ['PATH']}", **(environment or {})}.items():
+            self._patch.setenv(variable, str(value))
 
     def locked(self) -> bool:
         """Whether a change holds the lock or is being undone."""
-        undone = [
-            c for c in self.changes() if (c / "settled").is_symlink() and "undo" in str((c / "settled").readlink())
-        ]
+        settled = [change / "settled" for change in self.changes() if (change / "settled").is_symlink()]
+        undone = [path.with_name("outcome") for path in settled if "undo" in str(path.readlink())]
         locks = [path for path in self.state.glob("cockpit/changes/*/lock") if path.is_symlink()]
-        return bool(locks) or any(not (c / "outcome").exists() for c in undone)
+        return bool(locks) or not all(path.exists() for path in undone)
 
 
+# Values that a shell would execute, expand or parse as an option.
+SHELL_TEXTS = (
+    *("$(touch${IFS}pwned)", '"$(touch pwned)"', "`touch${IFS}pwned`", '"`touch pwned`"', "';touch pwned;'", '"a b"'),
+    *("-rf", "--", "%s%n", "it's", "*", "${HOME}", "é", '"a \'b"', "&&", "|x", "~", "!x"),
+)
 ENTRIES = {"mpm.conf", "other.conf", "mpm prefork.conf"}
 ORIGINAL = (PREFORK, OTHER)
 
 
 class FaultyShell(LocalShell):
-    """This machine's shell, with faults injected before or after its n-th command (from 1)."""
+    """This machine's shell, with faults injected before or after its n-th command (from 1).
 
-    def __init__(self) -> None:
+    `prefix`: words before each interpreter; `sent` and `received` replace input and result of each program.
+    """
+
+    def __init__(self, prefix: str = "") -> None:
         super().__init__("web1")
+        self.prefix = prefix
         self.count = 0
         self.before: dict[int, Callable[[], object]] = {}
         self.after: dict[int, Callable[[], object]] = {}
         self.cut_before: set[int] = set()
         self.cut_after: set[int] = set()
+        self.sent: Callable[[str, bytes], bytes] = lambda program, input: input
+        self.received: Callable[[str, Completed], Completed] = lambda program, completed: completed
         self.commands: list[tuple[str, bytes]] = []
         self.interpreters: list[str] = []
 
@@ -172,40 +180,42 @@ class FaultyShell(LocalShell):
         await asyncio.sleep(0)
         if number in self.cut_before:
             raise HostError("web1: the connection is gone")
-        completed = await super().run(program, input=input, timeout=timeout, interpreter=interpreter)
+        data = self.sent(program, input)
+        completed = await super().run(program, input=data, timeout=timeout, interpreter=f"{self.prefix}{interpreter}")
         self.after.get(number, lambda: None)()
         await asyncio.sleep(0)
         if number in self.cut_after:
             raise HostError("web1: the connection is gone")
-        return completed
+        return self.received(program, completed)
+
+    def lose_connection_at(self, step: int, *, after: bool = False) -> None:
+        """Cut the connection before or after a command, for good."""
+        self.cut_before.update(range(step + after, 1000))
+        self.cut_after.update({step} if after else ())
 
 
-class UnprivilegedShell(LocalShell):
-    """This machine's shell as the user nobody."""
-
-    async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
-        drop = "setpriv --reuid 65534 --regid 65534 --clear-groups " if os.geteuid() == 0 else ""
-        return await super().run(program, input=input, timeout=timeout, interpreter=f"{drop}{interpreter}")
+def backup_of(applied: AppliedChange) -> Path:
+    """The backup of the first file of the change."""
+    return Path(applied.files[0].backup)
 
 
-async def until(condition: Callable[[], object], seconds: float = 60) -> None:
-    """Wait for the condition. Raises TimeoutError."""
-    pause = 0.01
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(pause)
-            # Files and processes raise no events, and a condition may start processes on a host.
-            pause = min(1.25 * pause, 0.25)
+def expect_rolled_back(server: Server, reloads: int | None = None) -> None:
+    """Check that the configuration is the original, also that of the running server, and that no change is pending."""
+    assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and not server.locked()
+    assert reloads is None or server.reloads == reloads
+    if server.reloads:
+        assert server.active.read_bytes() == PREFORK + OTHER
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     root = Path(tempfile.mkdtemp(prefix="cockpit tuning "))  # not tmp_path, which the user nobody cannot enter
     try:
-        server = Server(root)
+        server = Server(root, monkeypatch)
         monkeypatch.setenv("XDG_STATE_HOME", str(server.state))
         yield server
-        server.wait_until_idle()
+        server.expire()
+        wait_until(lambda: not server.locked())
     finally:
         while root.exists():  # a guard may still log the expiry of its lease
             shutil.rmtree(root, ignore_errors=True)
@@ -218,12 +228,18 @@ async def shell() -> AsyncIterator[FaultyShell]:
     await shell.close()
 
 
+AS_NOBODY = (
+    f"import os, sys; os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY}); os.execv('/bin/sh', sys.argv[1:])"
+)
+
+
 @pytest.fixture
-async def unprivileged(server: Server) -> AsyncIterator[UnprivilegedShell]:
+async def unprivileged(server: Server) -> AsyncIterator[FaultyShell]:
     """Shell of an unprivileged user who owns the server's directories; those of other users are refused."""
+    shell = FaultyShell()
     if os.geteuid() == 0:
-        for directory in (server.directory, server.available, server.state):
-            os.chown(directory, 65534, 65534)
-    shell = UnprivilegedShell("web1")
+        shell.prefix = f"{sys.executable} -ISc {shlex.quote(AS_NOBODY)} "
+        for path in (server.directory, server.available, server.state, server.target):
+            os.chown(path, NOBODY, NOBODY)
     yield shell
     await shell.close()

@@ -1,11 +1,13 @@
-"""Workers of one server before and after a reload, beside another server of the same name."""
+"""Workers of one server before and after a reload, beside others of its name; processes that a reload signals."""
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from cockpit.model.knobs import Knob
 from cockpit.tuning.generation import Generation, ServerProcess, generations_of
+from cockpit.tuning.signals import Signalled, signalled
 
 MASTER, OTHER = ServerProcess("10", "1", "1"), ServerProcess("20", "2", "1")
 OLD, NEW = ServerProcess("11", "3", "10"), ServerProcess("12", "9", "10")
@@ -101,8 +103,29 @@ def test_each_server_of_a_change_is_watched() -> None:
     knobs = [one, replace(one, name="same"), replace(one, name="unit"), replace(one, name="php", workers="php-fpm*")]
     knobs.append(replace(one, name="none", workers=""))
     found = generations_of(knobs, {"one": 10, "same": 10, "php": 20})
-    assert [(each.pattern, each.knob, each.master) for each in found] == [
-        ("nginx", "one", "10"),
-        ("php-fpm*", "php", "20"),
-    ]
+    rows = [(each.pattern, each.knob, each.master) for each in found]
+    assert rows == [("nginx", "one", "10"), ("php-fpm*", "php", "20")]
     assert [each.master for each in generations_of(knobs, {})] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("command", "receivers"),
+    [
+        ("kill -HUP 12", Signalled((12,))),
+        ("sudo -n /bin/kill -s HUP 12 13", Signalled((12, 13))),
+        ("nginx -t && kill -1 12; sleep 1", Signalled((12,))),
+        ('kill -USR2 "$(cat /run/a.pid)"', Signalled(files=("/run/a.pid",))),
+        ("kill -HUP $(</run/a.pid)", Signalled(files=("/run/a.pid",))),
+        ("kill -HUP `cat /run/a.pid`", Signalled(files=("/run/a.pid",))),
+        ("pkill -HUP -F /run/a.pid", Signalled(files=("/run/a.pid",))),
+        ("pkill -HUP nginx", Signalled(names=("nginx",))),
+        ("pkill -x -USR1 apache2", Signalled(names=("apache2",), exact=True)),
+        ("killall -s HUP nginx", Signalled(names=("nginx",), exact=True)),
+        ("service demo reload", Signalled(files=("/run/demo.pid", "/run/demo/demo.pid", "/run/php/demo.pid"))),
+        ("pid=3; kill -HUP $pid", Signalled()),
+        *((command, None) for command in ("nginx -s reload", "pkill -o -USR1 -x demo", "pkill -f a", "kill '")),
+        *((command, None) for command in ("pkill -P 4 nginx", "sh -c 'kill -1 2'", "echo kill -1 2")),
+    ],
+)
+def test_receivers_of_signal_are_parsed(command: str, receivers: Signalled | None) -> None:
+    assert list(signalled(command)) == ([receivers] if receivers else [])

@@ -1,28 +1,29 @@
-"""Changes in progress: lock, undo on the host, confirmation by the user, sudo, busybox."""
+"""Changes in progress: lock, guard, undo by the host, confirmation, shared homes, pruning, sudo, busybox."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
 import shutil
-import signal
-from collections.abc import Callable
+import subprocess
 from pathlib import Path
 
+import psutil
 import pytest
+from msgspec.structs import replace
 
-from cockpit.hosts.local import LocalShell
-from cockpit.hosts.shell import SH, Completed
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.events import Stage
 from cockpit.model.hosts import HostConfig
+from cockpit.setup.doctor_host import diagnose_changes
+from cockpit.tuning import scripts
 from cockpit.tuning.applied import ChangeFailed
 from cockpit.tuning.change_options import Approval, ChangeObserver, Timeouts
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import privileged
 from cockpit.tuning.tuner import Tuner
-from tests.tuning.conftest import ENTRIES, ORIGINAL, FaultyShell, Server, until
+from tests.tuning.conftest import ORIGINAL, FaultyShell, Server, expect_rolled_back
+from tests.waiting import until
 
 OFF = b"KeepAlive Off"
 
@@ -39,47 +40,33 @@ class RecordingWatch(ChangeObserver):
         self.stages.append((stage, seconds))
 
 
-async def test_stages_are_reported_in_order(server: Server, shell: FaultyShell) -> None:
+@pytest.mark.parametrize(
+    ("approval", "seconds"), [(None, None), (Approval(60, lambda: asyncio.sleep(0, True)), 60)], ids=["none", "user"]
+)
+async def test_stages_are_reported_in_order(
+    server: Server, shell: FaultyShell, approval: Approval | None, seconds: float | None
+) -> None:
     watch = RecordingWatch()
-    await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")], watch)
-    assert [stage for stage, _ in watch.stages] == ["armed", "written", "tested", "reloaded", "active", "confirmed"]
-    assert watch.plans[0].cost == "graceful" and "+KeepAlive Off" in watch.plans[0].diff
-
-
-def confirmation(reply: bool | None) -> Callable[[], asyncio.Future[bool]]:
-    """The user's reply; None: no reply."""
-
-    def ask() -> asyncio.Future[bool]:
-        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        if reply is not None:
-            future.set_result(reply)
-        return future
-
-    return ask
-
-
-async def test_user_confirmation_keeps_change(server: Server, shell: FaultyShell) -> None:
-    watch = RecordingWatch()
-    approval = Approval(60, confirmation(True))
     applied = await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")], watch, approval)
-    assert watch.stages[-2:] == [("active", 60), ("confirmed", None)]
+    before = [(stage, None) for stage in ("armed", "written", "tested", "reloaded")]
+    assert watch.stages == [*before, ("active", seconds), ("confirmed", None)]
+    assert watch.plans[0].cost == "graceful" and "+KeepAlive Off" in watch.plans[0].diff
     assert server.other.read_bytes() == OFF and not server.locked() and applied.files
 
 
 @pytest.mark.parametrize(
-    ("reply", "message"), [(False, "it was not confirmed"), (None, "nobody confirmed it within 0.2 s")]
+    ("approval", "message"),
+    [
+        (Approval(60, lambda: asyncio.sleep(0, False)), "it was not confirmed"),
+        (Approval(0.2, lambda: asyncio.sleep(1000, True)), "nobody confirmed it within 0.2 s"),
+    ],
 )
 async def test_unconfirmed_change_is_undone(
-    server: Server, shell: FaultyShell, reply: bool | None, message: str
+    server: Server, shell: FaultyShell, approval: Approval, message: str
 ) -> None:
     with pytest.raises(ChangeRolledBack, match=f"KeepAlive: {message}; rolled back and reloaded"):
-        await Tuner().apply(
-            shell,
-            "web1",
-            [(server.keep_alive(), "Off")],
-            approval=Approval(0.2 if reply is None else 60, confirmation(reply)),
-        )
-    assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and server.reloads == 2 and not server.locked()
+        await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")], approval=approval)
+    expect_rolled_back(server, reloads=2)
 
 
 async def test_host_undoes_change_confirmed_too_late(server: Server, shell: FaultyShell) -> None:
@@ -106,40 +93,36 @@ async def test_concurrent_change_is_refused(server: Server, shell: FaultyShell) 
 
     first = Tuner(who="adam@here")
     await first.apply(shell, "web1", [(server.keep_alive(), "Off")], approval=Approval(60, second_change))
-    assert refused[0].startswith(
-        "MaxSpareServers: web1: a change of adam@here (KeepAlive) is under way and undoes itself"
-    )
-    assert refused[0].endswith("unless it is confirmed; nothing was changed")
+    message = "MaxSpareServers: web1: a change of adam@here (KeepAlive) is under way and undoes itself"
+    assert refused[0].startswith(message) and refused[0].endswith("unless it is confirmed; nothing was changed")
     assert server.bytes() == (ORIGINAL[0], OFF)
     await Tuner().apply(shell, "web1", [(server.knob(), "30")])
 
 
 async def interrupted_change(server: Server, shell: FaultyShell) -> Path:
     """A change whose cockpit and guard are gone, like after a restart of the host."""
-    shell.cut_before.update(range(7, 1000))
+    shell.lose_connection_at(7)
     with pytest.raises(ChangeFailed):
         await Tuner(timeouts=Timeouts(reach=0.05)).apply(shell, "web1", [(server.keep_alive(), "Off")])
     shell.cut_before.clear()
     (change,) = server.changes()
-    guard = int((change / "pid").read_text().partition(":")[0])
-    os.kill(guard, signal.SIGKILL)
-    await until(lambda: not _is_running(guard))
+    guard = psutil.Process(int((change / "pid").read_text().partition(":")[0]))
+    guard.kill()
+    await until(lambda: not guard.is_running() or guard.status() == psutil.STATUS_ZOMBIE)
     return change
 
 
-def _is_running(pid: int) -> bool:
-    try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
-    except OSError:
-        return False
-
-
 async def test_unfinished_change_is_reported_and_can_be_undone(server: Server, shell: FaultyShell) -> None:
+    findings = [finding async for finding in diagnose_changes(shell, "web1")]
+    assert [finding.level for finding in findings] == ["ok", "ok", "ok"]
+    assert "survives a logout" in findings[0].text and "flushed to the disk" in findings[1].text
     change = await interrupted_change(server, shell)
-    with pytest.raises(
-        ChangeRefused,
-        match=r"incomplete \(its new values may be active\), and its guard has ended; roll it back with sh '.*/undo'",
-    ):
+    *_, unfinished = [finding async for finding in diagnose_changes(shell, "web1")]
+    name = change.name.rpartition("-")[2]
+    assert unfinished.level == "error" and f"change {name} of " in unfinished.text
+    assert unfinished.fix == f"cockpit tune PROFILE undo {name} rolls it back"
+    message = r"incomplete \(its new values may be active\), and its guard has ended; roll it back with sh '.*/undo'"
+    with pytest.raises(ChangeRefused, match=message):
         await Tuner().apply(shell, "web1", [(server.knob(), "30")])
     (past,) = await Tuner().history(shell, "web1")
     assert (past.state, past.change) == ("incomplete", str(change))
@@ -167,51 +150,12 @@ async def test_log_message_about_value_is_noted(server: Server, shell: FaultyShe
     line = "[mpm] AH00515: changing ServerLimit to 300 from original value of 256 not allowed during restart"
     server.log.write_text("AH00513: an older WARNING: MaxRequestWorkers of 900 exceeds ServerLimit\n")
     reload = f"{server.reload}; echo {shlex.quote(line)} >>{shlex.quote(str(server.log))}"
-    applied = await Tuner().apply(shell, "web1", [(server.knob(reload=reload), "4")])
-    assert applied.notes == (
-        "Apache silently raises MaxSpareServers 4 to 6: it must be at least MinSpareServers + 1",
-        "AH00515: changing ServerLimit to 300 from original value of 256 not allowed during restart",
-    )
-
-
-async def test_value_corrected_by_server_is_noted_in_plan(server: Server, shell: FaultyShell) -> None:
-    plan = await Tuner().prepare(shell, "web1", [(server.knob(), "4")])
+    knob = server.knob(reload=reload)
     note = "Apache silently raises MaxSpareServers 4 to 6: it must be at least MinSpareServers + 1"
-    assert plan.notes == (note,)
-    assert (await Tuner().prepare(shell, "web1", [(server.knob(), "60")])).notes == ()
-
-
-async def test_unhealthy_server_is_not_changed(server: Server, shell: FaultyShell) -> None:
-    async def probe() -> str:
-        return "http://web1/ answers 404"
-
-    with pytest.raises(
-        ChangeRefused, match="the target fails without the change: http://web1/ answers 404; nothing was changed"
-    ):
-        await Tuner(probe).apply(shell, "web1", [(server.keep_alive(), "Off")])
-    assert server.changes() == []
-
-
-async def test_history_has_user_state_and_settings(server: Server, shell: FaultyShell) -> None:
-    tuner = Tuner(who="adam@here")
-    assert await tuner.history(shell, "web1") == []
-    await tuner.apply(shell, "web1", [(server.keep_alive(), "Off")])
-    (past,) = await tuner.history(shell, "web1")
-    assert (past.facts.who, past.state, past.facts.settings[0].new) == ("adam@here", "applied", "Off")
-    applied = await tuner.read_record(shell, "web1", past)
-    await Tuner().undo(shell, applied)
-    assert server.bytes() == ORIGINAL
-    assert [past.state for past in await tuner.history(shell, "web1")] == ["applied", "undone"]
-
-
-def tools(server: Server, **programs: str) -> Path:
-    """A directory with these programs, to put first in PATH."""
-    directory = server.root / "tools"
-    directory.mkdir(exist_ok=True)
-    for name, text in programs.items():
-        (directory / name).write_text(f"#!/bin/sh\n{text}\n")
-        (directory / name).chmod(0o755)
-    return directory
+    assert (await Tuner().prepare(shell, "web1", [(knob, "60")])).notes == ()
+    assert (await Tuner().prepare(shell, "web1", [(knob, "4")])).notes == (note,)
+    applied = await Tuner().apply(shell, "web1", [(knob, "4")])
+    assert applied.notes == (note, line.removeprefix("[mpm] "))
 
 
 # Like sudo -n: runs the command after its options with root's environment, or reports that it needs a password.
@@ -224,22 +168,19 @@ exec env -u XDG_STATE_HOME HOME="$SUDO_HOME" "$@"
 SUDO_REFUSES = "echo 'sudo: a password is required' >&2; exit 1"
 
 
-async def test_all_commands_run_with_sudo(server: Server, shell: FaultyShell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", f"{tools(server, sudo=SUDO)}:{os.environ['PATH']}")
-    monkeypatch.setenv("SUDO_LOG", str(server.root / "sudo.log"))
-    monkeypatch.setenv("SUDO_HOME", str(server.root))
+async def test_all_commands_run_with_sudo(server: Server, shell: FaultyShell) -> None:
+    log = server.root / "sudo.log"
+    server.tools(sudo=SUDO, environment={"SUDO_LOG": log, "SUDO_HOME": server.root})
     sudo_shell = privileged(HostConfig(name="web1", sudo=True), shell)
     await Tuner().apply(sudo_shell, "web1", [(server.keep_alive(), "Off")])
     assert shell.commands[0] == ("sudo -n -- sh -s", b"") and set(shell.interpreters[1:]) == {"sudo -n -- sh -s"}
-    assert (server.root / "sudo.log").read_text().splitlines() == ["sh -s"] * shell.count
+    assert log.read_text().splitlines() == ["sh -s"] * shell.count
     assert server.other.read_bytes() == OFF and (server.root / ".local/state/cockpit/changes").is_dir()
     assert privileged(HostConfig(name="web1"), shell) is shell
 
 
-async def test_sudo_password_prompt_is_one_line_error(
-    server: Server, shell: FaultyShell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", f"{tools(server, sudo=SUDO_REFUSES)}:{os.environ['PATH']}")
+async def test_sudo_password_prompt_is_one_line_error(server: Server, shell: FaultyShell) -> None:
+    server.tools(sudo=SUDO_REFUSES)
     sudo_shell = privileged(HostConfig(name="web1", sudo=True), shell)
     with pytest.raises(ChangeRefused) as refused:
         await Tuner().apply(sudo_shell, "web1", [(server.keep_alive(), "Off")])
@@ -250,40 +191,125 @@ async def test_sudo_password_prompt_is_one_line_error(
     assert server.bytes() == ORIGINAL and shell.count == 1
 
 
-class BusyboxShell(LocalShell):
-    """A host that has only busybox."""
-
-    def __init__(self, directory: Path) -> None:
-        super().__init__("web1")
-        self.directory = directory
-
-    async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
-        directory = shlex.quote(str(self.directory))
-        return await super().run(
-            program, input=input, timeout=timeout, interpreter=f"env PATH={directory} {interpreter}"
-        )
-
-
+@pytest.mark.lab
 async def test_change_works_with_busybox_only(server: Server) -> None:
-    busybox = shutil.which("busybox")
-    if busybox is None:
-        pytest.skip("busybox is not there")
-    directory = server.root / "small"
-    directory.mkdir()
-    listed = await asyncio.create_subprocess_exec(busybox, "--list", stdout=asyncio.subprocess.PIPE)
-    for applet in (await listed.communicate())[0].decode().split():
-        (directory / applet).symlink_to(busybox)
+    applets = server.root / "applets"
+    applets.mkdir()
+    await asyncio.to_thread(subprocess.run, ["busybox", "--install", "-s", applets], check=True)
     # HEAD adds the system's sbin to PATH, which contains nothing of coreutils.
-    shell = BusyboxShell(directory)
-    tuner = Tuner()
+    shell, tuner = FaultyShell(prefix=f"env PATH={shlex.quote(str(applets))} "), Tuner()
     applied = await tuner.apply(shell, "web1", [(server.keep_alive(), "Off"), (server.knob(), "30")])
     assert server.other.read_bytes() == OFF and not server.locked()
     await tuner.undo(shell, applied)
     assert server.bytes() == ORIGINAL
+    refusing = server.keep_alive(test=f"! grep -q Off {shlex.quote(str(server.other))}")
     with pytest.raises(ChangeRolledBack, match=r"failed: exit status .*, no message; rolled back"):
-        await tuner.apply(
-            shell, "web1", [(server.keep_alive(test="! grep -q Off " + shlex.quote(str(server.other))), "Off")]
-        )
-    assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and not server.locked()
+        await tuner.apply(shell, "web1", [(refusing, "Off")])
+    expect_rolled_back(server)
     assert [past.state for past in await tuner.history(shell, "web1")] == ["rolled back", "applied", "undone"]
     await shell.close()
+
+
+def move_to_another_machine(change: Path) -> Path:
+    """Move the change to where it would be in a shared home if another machine had made it."""
+    moved = change.parent.with_name("0123456789abcdef") / change.name
+    moved.parent.mkdir(mode=0o700)
+    (change / "machine").write_text("0123456789abcdef 00000000-0000-0000-0000-000000000000 web7\n")
+    (change / "undo").write_text((change / "undo").read_text().replace(str(change), str(moved)))
+    change.rename(moved)
+    return moved
+
+
+async def test_change_of_other_machine_is_not_listed_or_undone(server: Server, shell: FaultyShell) -> None:
+    applied = await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
+    moved = move_to_another_machine(server.changes()[0])
+    assert await Tuner().history(shell, "web1") == []
+    done = await shell.run(f"sh '{moved}/undo'")
+    assert done.exit_status == 4 and b"was made on web7, which shares this home; undo it there" in done.stderr
+
+    with pytest.raises(ChangeRefused, match="made on another machine with the same home; undo it there"):
+        await Tuner().undo(shell, replace(applied, change=str(moved)))
+    assert server.other.read_bytes() == b"KeepAlive Off"
+    # It does not lock this machine.
+    (moved / "settled").unlink()
+    moved.with_name("lock").symlink_to(moved / "owner")
+    assert await Tuner().history(shell, "web1") == []
+    await Tuner().apply(shell, "web1", [(server.knob(), "30")])
+    shutil.rmtree(moved.parent)
+
+
+async def test_old_changes_are_pruned(server: Server, shell: FaultyShell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rolled-back changes are pruned first, unfinished ones never; the newest applied ones stay without a gap."""
+    await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
+    (sample,) = server.changes()
+    old_changes = [sample.with_name(f"2020010{number + 1}T000000Z-abcdef") for number in range(7)]
+    for copy in old_changes:
+        shutil.copytree(sample, copy, symlinks=True)
+    for number in (1, 3):
+        (old_changes[number] / "settled").unlink()
+        (old_changes[number] / "settled").symlink_to("undo-1:1:1")
+        (old_changes[number] / "outcome").write_text("end\n")
+    (old_changes[0] / "settled").unlink()
+    few = scripts.OPEN.replace("most_kept=100 most_applied=200", "most_kept=7 most_applied=4")
+    monkeypatch.setattr(scripts, "OPEN", few)
+    await Tuner().apply(shell, "web1", [(server.knob(), "30")])
+    # Both changes may have the same second, so the order of their names is random.
+    remaining = {path for path in server.changes() if path.is_dir()}
+    assert remaining > {old_changes[0], old_changes[5], old_changes[6], sample} and len(remaining) == 5
+    shutil.rmtree(old_changes[0])
+
+
+# Like systemd-run: starts a program with nothing of the caller's login.
+SYSTEMD_RUN = """
+printf '%s\\n' "$*" >>"$STAND_IN"
+while [ "${1#-}" != "$1" ]; do shift; done
+exec env -i PATH=/usr/bin:/bin setsid -f "$@"
+"""
+
+
+# Another user needs to linger.
+@pytest.mark.lab
+async def test_guard_runs_in_own_unit_with_login_environment(server: Server, shell: FaultyShell) -> None:
+    """Without systemd here, a substitute for systemd-run starts the guard outside of the login, without environment."""
+    units, shown = server.root / "units", server.state / "environment"
+    server.tools(**{"systemd-run": SYSTEMD_RUN}, environment={"STAND_IN": units, "OF_THE_LOGIN": 'it\'s "here"'})
+    shell.lose_connection_at(8)
+    knob = server.keep_alive(test=f'printf "%s" "$OF_THE_LOGIN" >"{shown}"')
+    with pytest.raises(ChangeFailed):
+        await Tuner(timeouts=Timeouts(reach=0.05)).apply(shell, "web1", [(knob, "Off")])
+    (change,) = server.changes()
+    guard = psutil.Process(int((change / "pid").read_text().partition(":")[0]))
+    assert "KillMode=process" in units.read_text() and str(change) in units.read_text()
+    assert "OF_THE_LOGIN" not in guard.environ()
+    assert (change / "environment").stat().st_mode & 0o077 == 0
+    shown.unlink(missing_ok=True)
+    server.expire()
+    await until(lambda: not server.locked())
+    assert server.bytes() == ORIGINAL and shown.read_text() == 'it\'s "here"'
+
+
+@pytest.mark.parametrize("text", ["exit 1", "exit 0"])
+async def test_failing_systemd_run_has_fallback(server: Server, shell: FaultyShell, text: str) -> None:
+    server.tools(**{"systemd-run": text})
+    assert (await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])).files
+
+
+async def test_undo_data_is_synced_before_files_are_replaced(server: Server, shell: FaultyShell) -> None:
+    log = server.root / "log"
+    logged = 'printf "%s %s\\n" "${0##*/}" "$*" >>"$LOG"; PATH=${PATH#*:}; exec "${0##*/}" "$@"'
+    server.tools(sync=logged, mv=logged, environment={"LOG": log})
+    await Tuner().apply(shell, "web1", [(server.keep_alive(test="", reload=""), "Off")])
+    (change,) = server.changes()
+    lines = [line for line in log.read_text().splitlines() if not line.startswith("mv") or " new " in line]
+    first = next(number for number, line in enumerate(lines) if line.startswith("mv"))
+    before = " ".join(lines[:first]) + " "
+    for path in (change / "0-other.conf", change / "undo", change / "facts", change, change.parent):
+        assert f"{path} " in before, path
+    assert lines[first - 1] == "sync -- new ." and lines[first + 1] == f"sync -- {server.directory}"
+    assert lines[-1] == f"sync -- {change}", "the confirmation"
+
+
+async def test_doctor_warns_if_guard_ends_with_login(server: Server, unprivileged: FaultyShell) -> None:
+    server.tools(busctl="echo b true")
+    first, *_ = [finding async for finding in diagnose_changes(unprivileged, "web1")]
+    assert first.level == "error" and "KillUserProcesses=yes" in first.text and "enable-linger" in first.fix

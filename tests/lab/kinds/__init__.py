@@ -10,7 +10,7 @@ from typing import NamedTuple
 from cockpit.model.hosts import StatusPage
 
 
-class KindChange(NamedTuple):
+class Change(NamedTuple):
     """A new value of an offered knob, and a command on the host that prints what the running server has: `active`."""
 
     knob: str
@@ -39,11 +39,11 @@ class KindCase(NamedTuple):
     stop: str
     second: str
     places: str
-    changes: tuple[KindChange, ...]
+    changes: tuple[Change, ...]
     malformed: tuple[str, str, str]
     failing: tuple[str, str, str]
-    apart: tuple[KindChange, ...]
-    later: tuple[tuple[KindChange, ...], ...] = ()
+    apart: tuple[Change, ...]
+    later: tuple[tuple[Change, ...], ...] = ()
     unchecked: str = ""
     shown: tuple[str, ...] = ()
     page: StatusPage | None = None

@@ -1,7 +1,7 @@
 """Caddy with Debian's Caddyfile, a proxy and metrics, and a second server with its own file and admin endpoint."""
 
 from cockpit.model.hosts import StatusPage
-from tests.lab.kinds import KindCase, KindChange
+from tests.lab.kinds import Change, KindCase
 from tests.lab.kinds.asking import has_header
 
 PORT = 8060
@@ -62,21 +62,21 @@ CASE = KindCase(
     second=f"curl -sS {_SECOND_ADMIN}/config/",
     places="/etc/caddy /srv/caddy2",
     changes=(
-        KindChange(f"encode-{PORT}", "gzip", has_header(f"{_URL}/", "content-encoding"), "1"),
-        KindChange("idle-timeouts", "30s", _active("idle_timeout"), str(30 * 10**9)),
-        KindChange("read_header-timeouts", "5s", _active("read_header_timeout"), str(5 * 10**9)),
-        KindChange("protocols", "h1 h2", _active("protocols"), '["h1","h2"]'),
-        KindChange("max_header_size", "16KB", _active("max_header_bytes"), "16000"),
-        KindChange("keepalive_interval", "9s", _active("keepalive_interval"), str(9 * 10**9)),
-        KindChange("keepalive-localhost-80", "off", f"{_active('routes')} | grep -c '\"enabled\":false'", "1"),
-        KindChange("keepalive_idle_conns-localhost-80", "17", _number("max_idle_conns"), "17"),
-        KindChange("keepalive_idle_conns_per_host-localhost-80", "9", _number("max_idle_conns_per_host"), "9"),
+        Change(f"encode-{PORT}", "gzip", has_header(f"{_URL}/", "content-encoding"), "1"),
+        Change("idle-timeouts", "30s", _active("idle_timeout"), str(30 * 10**9)),
+        Change("read_header-timeouts", "5s", _active("read_header_timeout"), str(5 * 10**9)),
+        Change("protocols", "h1 h2", _active("protocols"), '["h1","h2"]'),
+        Change("max_header_size", "16KB", _active("max_header_bytes"), "16000"),
+        Change("keepalive_interval", "9s", _active("keepalive_interval"), str(9 * 10**9)),
+        Change("keepalive-localhost-80", "off", f"{_active('routes')} | grep -c '\"enabled\":false'", "1"),
+        Change("keepalive_idle_conns-localhost-80", "17", _number("max_idle_conns"), "17"),
+        Change("keepalive_idle_conns_per_host-localhost-80", "9", _number("max_idle_conns_per_host"), "9"),
     ),
     malformed=("idle-timeouts", "soon", "idle takes a time with its unit such as 30s or 5m, not 'soon'"),
     # It passes the test, and the running server refuses it.
     failing=(f"encode-{PORT}", "203.0.113.9", "cannot assign requested address"),
     unchecked="bind",
-    apart=(KindChange(f"max_header_size-{PORT + 2}", "32KB", _active("max_header_bytes", _SECOND_ADMIN), "32000"),),
+    apart=(Change(f"max_header_size-{PORT + 2}", "32KB", _active("max_header_bytes", _SECOND_ADMIN), "32000"),),
     page=StatusPage(kind="caddy", url=f"{_ADMIN}/metrics"),
     own=f"curl -sS --fail {_ADMIN}/metrics | awk '/^{_ANSWERED}/ {{ sum += $NF }} END {{ print \"requests=\" sum }}'",
     load=f"ab -q -n 50 {_URL}/",

@@ -1,30 +1,23 @@
 """HAProxy with Debian's configuration in front of web1's Apache, and a second master with a file of its own."""
 
 from cockpit.model.hosts import StatusPage
-from tests.lab.haproxy import CONFIG, HAPROXY, PORT, STATS_PORT
-from tests.lab.kinds import KindCase, KindChange
+from tests.lab.kinds import Change, KindCase
 from tests.lab.kinds.asking import after_silence, connections, get, written
+from tests.lab.services import stop_all
 
-# A backend whose responses take 50 ms each, the same with one at a time, and one that accepts no connection.
+PORT, STATS_PORT = 8082, 8404
+CONFIG = "/etc/haproxy/haproxy.cfg"
+_FRONTENDS = (
+    f"frontend web\\n\\tbind :{PORT}\\n\\tdefault_backend app\\nbackend app\\n\\tserver apache 127.0.0.1:80 check\\n"
+    f"frontend stats\\n\\tbind 127.0.0.1:{STATS_PORT}\\n\\tstats enable\\n\\tstats uri /stats\\n"
+)
+# A backend whose responses take 50 ms each, and the same with one at a time.
 _SLOW = (
     "frontend slow\\n\\tbind :8092\\n\\tdefault_backend slow\\n"
     "backend slow\\n\\tserver slow 127.0.0.1:8096\\n"
     "frontend queued\\n\\tbind :8099\\n\\tdefault_backend queued\\n"
     "backend queued\\n\\tserver slow 127.0.0.1:8096 maxconn 1\\n"
-    "frontend full\\n\\tbind :8098\\n\\tdefault_backend full\\nbackend full\\n\\tserver full 127.0.0.1:8097\\n"
 )
-_FULL = """\
-import socket, time
-
-held = [socket.socket()]
-held[0].bind(("127.0.0.1", 8097))
-held[0].listen(0)
-for _ in range(4):
-    held.append(socket.socket())
-    held[-1].setblocking(False)
-    held[-1].connect_ex(("127.0.0.1", 8097))
-time.sleep(3600)
-"""
 BACKEND = """\
 import http.server, time
 
@@ -68,11 +61,9 @@ def _info(name: str) -> str:
     return f"{_SOCKET.format('info')} | sed -n 's/^{name}: //p'"
 
 
-_CONNECTS, _RETRIES = _column("app", "BACKEND", "connect"), _column("full", "BACKEND", "wretr")
+_CONNECTS = _column("app", "BACKEND", "connect")
 _STATUS = "curl -sS -o /dev/null -w '%{http_code}\\n'"
 _POST = "POST /hello.html HTTP/1.1\\r\\nHost: a\\r\\nContent-Length: 9\\r\\n\\r\\n"
-# A client that leaves before the five seconds of the default have passed.
-_TO_FULL = f"{_STATUS} -m 4 localhost:8098"
 
 
 CASE = KindCase(
@@ -80,39 +71,36 @@ CASE = KindCase(
     title="HAProxy",
     port=PORT,
     start=f"""
-        {"; ".join(HAPROXY.prepare)}
-        grep -q '^frontend slow' {CONFIG} || printf '{_SLOW}' >>{CONFIG}
-        install -d /srv/haproxy2
+        grep -q '^frontend slow' {CONFIG} || printf '{_FRONTENDS}{_SLOW}' >>{CONFIG}
+        install -d /run/haproxy /srv/haproxy2
         printf %s '{_SECOND}' >/srv/haproxy2/own.cfg
         printf %s '{BACKEND}' >/srv/haproxy2/slow.py
         setsid python3 /srv/haproxy2/slow.py </dev/null >/dev/null 2>&1 & echo $! >/run/slow.pid
-        printf %s '{_FULL}' >/srv/haproxy2/full.py
-        setsid python3 /srv/haproxy2/full.py </dev/null >/dev/null 2>&1 & echo $! >/run/full.pid
-        {HAPROXY.start}
+        service haproxy start
         haproxy -W -D -p /run/haproxy2.pid -f /srv/haproxy2/own.cfg
         until {_PAGE}; do sleep 0.02; done
     """,
-    stop=f"kill $(cat /run/slow.pid /run/full.pid); {HAPROXY.stop}",
+    stop=f"kill $(cat /run/slow.pid); {stop_all('haproxy')}",
     second="pgrep -P $(cat /run/haproxy2.pid) | sort",
     places="/etc/haproxy /srv/haproxy2",
     changes=(
-        KindChange("maxconn", "77", _info("Maxconn"), "77"),
-        KindChange("nbthread", "2", _info("Nbthread"), "2"),
-        KindChange("maxconn-web", "33", _column("web", "FRONTEND", "slim"), "33"),
-        KindChange("balance-app", "leastconn", _column("app", "BACKEND", "algo"), "leastconn"),
-        KindChange("option-httpclose", "on", connections(_URL), "1"),
-        KindChange("balance", "leastconn", _column("slow", "BACKEND", "algo"), "leastconn"),
+        Change("maxconn", "77", _info("Maxconn"), "77"),
+        Change("nbthread", "2", _info("Nbthread"), "2"),
+        Change("maxconn-web", "33", _column("web", "FRONTEND", "slim"), "33"),
+        Change("balance-app", "leastconn", _column("app", "BACKEND", "algo"), "leastconn"),
+        Change("option-httpclose", "on", connections(_URL), "1"),
+        Change("balance", "leastconn", _column("slow", "BACKEND", "algo"), "leastconn"),
         # The default of HAProxy is the same without them.
-        KindChange("option-http-keep-alive", "off", written("no option http-keep-alive", CONFIG), "1"),
-        KindChange("option-http-server-close", "off", written("no option http-server-close", CONFIG), "1"),
+        Change("option-http-keep-alive", "off", written("no option http-keep-alive", CONFIG), "1"),
+        Change("option-http-server-close", "off", written("no option http-server-close", CONFIG), "1"),
     ),
     later=(
         (
-            KindChange("timeout-http-request", "1s", after_silence(PORT, 3, "GET"), "closed"),
-            KindChange("timeout-http-keep-alive", "1s", after_silence(PORT, 3, get("/hello.html")), "closed"),
-            KindChange("timeout-client", "2s", after_silence(PORT, 4, _POST), "closed"),
-            KindChange("timeout-server", "20ms", f"{_STATUS} localhost:8092", "504"),
-            KindChange(
+            Change("timeout-http-request", "1s", after_silence(PORT, 3, "GET"), "closed"),
+            Change("timeout-http-keep-alive", "1s", after_silence(PORT, 3, get("/hello.html")), "closed"),
+            Change("timeout-client", "2s", after_silence(PORT, 4, _POST), "closed"),
+            Change("timeout-server", "20ms", f"{_STATUS} localhost:8092", "504"),
+            Change(
                 "http-reuse",
                 "always",
                 f"old=$({_CONNECTS}); {f'{_STATUS} {_URL} >/dev/null; ' * 3}echo $(($({_CONNECTS}) - old))",
@@ -120,9 +108,9 @@ CASE = KindCase(
             ),
         ),
         (
-            KindChange("timeout-connect", "200ms", _TO_FULL, "503"),
-            KindChange("retries", "2", f"old=$({_RETRIES}); {_TO_FULL} >/dev/null; echo $(($({_RETRIES}) - old))", "2"),
-            KindChange(
+            Change("timeout-connect", "200ms", written("timeout connect +200ms", CONFIG), "1"),
+            Change("retries", "2", written("retries +2", CONFIG), "1"),
+            Change(
                 "timeout-queue",
                 "10ms",
                 f"{{ for n in 1 2 3 4; do {_STATUS} localhost:8099 & done; wait; }} | sort -u | tail -n 1",
@@ -137,7 +125,7 @@ CASE = KindCase(
     ),
     failing=("timeout-client", "99999999d", r"haproxy\.cfg"),
     shown=("maxconn", "nbthread", "balance-app"),
-    apart=(KindChange("maxconn-8094", "60", _info("Maxconn").replace("haproxy/admin", "haproxy2"), "60"),),
+    apart=(Change("maxconn-8094", "60", _info("Maxconn").replace("haproxy/admin", "haproxy2"), "60"),),
     page=StatusPage(kind="haproxy", url="unix:/run/haproxy/admin.sock"),
     own=f"echo web/FRONTEND req_tot=$({_column('web', 'FRONTEND', 'req_tot', _PAGE)})",
     load=f"ab -q -n 50 {_URL}",

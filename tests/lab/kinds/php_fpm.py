@@ -1,7 +1,7 @@
 """PHP-FPM behind an nginx of its own: Debian's pool www, and a second master with the pool api."""
 
 from cockpit.model.hosts import StatusPage
-from tests.lab.kinds import KindCase, KindChange
+from tests.lab.kinds import Change, KindCase
 from tests.lab.kinds.asking import written
 
 PORT = 8085
@@ -83,32 +83,32 @@ CASE = KindCase(
     second="pgrep -f '^php-fpm: pool api' | sort",
     places="/etc/php /srv/second",
     changes=(
-        KindChange("pm.start_servers-www", "4", _COUNT.format("www"), "4"),
-        KindChange("pm.min_spare_servers-www", "4", _COUNT.format("www"), "4"),
-        KindChange("pm.max_spare_servers-www", "5", _COUNT.format("www"), "4"),
-        KindChange("pm.max_children-www", "9", _COUNT.format("www"), "4"),
+        Change("pm.start_servers-www", "4", _COUNT.format("www"), "4"),
+        Change("pm.min_spare_servers-www", "4", _COUNT.format("www"), "4"),
+        Change("pm.max_spare_servers-www", "5", _COUNT.format("www"), "4"),
+        Change("pm.max_children-www", "9", _COUNT.format("www"), "4"),
         # Each request ends its process.
-        KindChange("pm.max_requests-www", "1", _PROCESSES, "9"),
-        KindChange("request_terminate_timeout-www", "1s", f"{_ASK.format('?ms=1300')} >/dev/null && echo served", ""),
-        KindChange("opcache.max_accelerated_files", "4321", _ini("opcache.max_accelerated_files"), "4321"),
-        KindChange("opcache.memory_consumption", "64", _ini("opcache.memory_consumption"), "64"),
-        KindChange("opcache.interned_strings_buffer", "9", _ini("opcache.interned_strings_buffer"), "9"),
-        KindChange("opcache.validate_timestamps", "0", _ini("opcache.validate_timestamps"), "0"),
-        KindChange("opcache.revalidate_freq", "7", _ini("opcache.revalidate_freq"), "7"),
-        KindChange("opcache.enable", "0", _ini("opcache.enable"), "0"),
+        Change("pm.max_requests-www", "1", _PROCESSES, "9"),
+        Change("request_terminate_timeout-www", "1s", f"{_ASK.format('?ms=1300')} >/dev/null && echo served", ""),
+        Change("opcache.max_accelerated_files", "4321", _ini("opcache.max_accelerated_files"), "4321"),
+        Change("opcache.memory_consumption", "64", _ini("opcache.memory_consumption"), "64"),
+        Change("opcache.interned_strings_buffer", "9", _ini("opcache.interned_strings_buffer"), "9"),
+        Change("opcache.validate_timestamps", "0", _ini("opcache.validate_timestamps"), "0"),
+        Change("opcache.revalidate_freq", "7", _ini("opcache.revalidate_freq"), "7"),
+        Change("opcache.enable", "0", _ini("opcache.enable"), "0"),
         # It needs a restart.
-        KindChange("listen.backlog-www", "99", written("^listen.backlog = 99$", _POOL), "1"),
+        Change("listen.backlog-www", "99", written("listen.backlog = 99", _POOL), "1"),
     ),
     later=(
         (
-            KindChange("pm-www", "ondemand", _COUNT.format("www"), "0"),
-            KindChange("pm.process_idle_timeout-www", "1s", _ENDED, "ended"),
+            Change("pm-www", "ondemand", _COUNT.format("www"), "0"),
+            Change("pm.process_idle_timeout-www", "1s", _ENDED, "ended"),
         ),
-        (KindChange("request_slowlog_timeout-www", "1s", _LOGGED, "usleep()"),),
+        (Change("request_slowlog_timeout-www", "1s", _LOGGED, "usleep()"),),
     ),
     malformed=("pm.max_children-www", "many", "pm.max_children takes a whole number of at least 1, not 'many'"),
     failing=("pm.max_spare_servers-www", "1", "pm.max_spare_servers"),
-    apart=(KindChange("pm-api", "ondemand", _COUNT.format("api"), "0"),),
+    apart=(Change("pm-api", "ondemand", _COUNT.format("api"), "0"),),
     page=StatusPage(kind="php-fpm", url=f"http://localhost:{PORT}/status?json"),
     # The page counts the process that serves it.
     own=f"echo total processes=$({_COUNT.format('www')})",

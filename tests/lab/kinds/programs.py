@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tests.lab.kinds import gunicorn, mariadb, php_fpm
 
-# `service` runs it on a host without systemd. uvicorn with several workers does not end by SIGTERM alone.
+# `service` runs it on a host without systemd.
 _SCRIPT = """\
 #!/bin/sh
 ### BEGIN INIT INFO
@@ -36,40 +36,6 @@ case $1 in
     restart) stop; start ;;
 esac >/dev/null 2>&1
 """
-_UVICORN = """\
-import time
-
-
-async def app(scope, receive, send):
-    time.sleep(0.02)
-    await send({"type": "http.response.start", "status": 200, "headers": []})
-    await send({"type": "http.response.body", "body": b"hello"})
-"""
-_NODE = """\
-const dns = require("dns"), http = require("http");
-http.createServer((_, answer) => dns.lookup("slow.example", 4, () => answer.end("hello"))).listen(8011);
-"""
-# A name server that knows no name, after 50 ms.
-_NAMES = """\
-import asyncio
-
-
-class Names(asyncio.DatagramProtocol):
-    def connection_made(self, transport):
-        self.transport = transport
-
-    def datagram_received(self, asked, client):
-        answer = asked[:2] + bytes([0x81, 0x83]) + asked[4:6] + bytes(6) + asked[12:]
-        asyncio.get_running_loop().call_later(0.05, self.transport.sendto, answer, client)
-
-
-async def main():
-    await asyncio.get_running_loop().create_datagram_endpoint(Names, ("127.0.0.1", 53))
-    await asyncio.Event().wait()
-
-
-asyncio.run(main())
-"""
 _PAGE = """\
 <?php
 $db = new mysqli("localhost", "www-data");
@@ -87,39 +53,18 @@ class Program(NamedTuple):
     places: str
 
 
-def _app(name: str, text: str, command: str, port: int, variables: str = "") -> Program:
-    start = f"""
+_SERVE = _SCRIPT.format(command="gunicorn -w 2 -b 0.0.0.0:8086 app:application", port=8086)
+GUNICORN = Program(
+    f"""
         install -d /srv/app
-        printf %s '{text}' >/srv/app/{name}
-        printf '{variables}' >/etc/default/app
-        printf %s '{_SCRIPT.format(command=command, port=port)}' >/etc/init.d/app
+        printf %s '{gunicorn.APP}' >/srv/app/app.py
+        echo PYTHONDONTWRITEBYTECODE=1 >/etc/default/app
+        printf %s '{_SERVE}' >/etc/init.d/app
         chmod +x /etc/init.d/app
         service app start
-    """
-    return Program(start, "service app stop; rm -f /etc/init.d/app /etc/default/app", "/etc/default")
-
-
-UVICORN = _app(
-    "app.py",
-    _UVICORN,
-    "uvicorn app:app --host 0.0.0.0 --port 8010 --lifespan off --log-level warning",
-    8010,
-    "PYTHONDONTWRITEBYTECODE=1\\n",
-)
-_PLAIN_NODE = _app("app.js", _NODE, "node app.js", 8011, "# Threads of libuv\\n")
-NODE = Program(
-    f"""
-        printf %s '{_NAMES}' >/srv/names.py
-        setsid python3 /srv/names.py </dev/null >/var/log/names.log 2>&1 & echo $! >/run/names.pid
-        cp /etc/resolv.conf /run/resolv.conf
-        echo nameserver 127.0.0.1 >/etc/resolv.conf
-        {_PLAIN_NODE.start}
     """,
-    f"{_PLAIN_NODE.stop}; cp /run/resolv.conf /etc/resolv.conf; kill $(cat /run/names.pid)",
-    _PLAIN_NODE.places,
-)
-GUNICORN = _app(
-    "app.py", gunicorn.APP, "gunicorn -w 2 -b 0.0.0.0:8086 app:application", 8086, "PYTHONDONTWRITEBYTECODE=1\\n"
+    "service app stop; rm -f /etc/init.d/app /etc/default/app",
+    "/etc/default",
 )
 MARIADB = Program(
     f"""

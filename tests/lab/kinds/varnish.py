@@ -1,7 +1,7 @@
 """Varnish by Debian's service script in front of a slow server, and a second instance by a script of its own."""
 
 from cockpit.model.hosts import StatusPage
-from tests.lab.kinds import KindCase, KindChange
+from tests.lab.kinds import Change, KindCase
 from tests.lab.kinds.haproxy import BACKEND
 
 _OPTIONS = "-n second -a :6083 -T localhost:6084 -b localhost:8080 -s malloc,8m -p thread_pool_min=7"
@@ -32,18 +32,18 @@ CASE = KindCase(
     second=_SECOND.format("thread_pool_min"),
     places="/etc/default /etc/varnish",
     changes=(
-        KindChange("thread_pools", "3", _active("thread_pools"), "3"),
-        KindChange("thread_pool_min", "33", _active("thread_pool_min"), "33"),
-        KindChange("thread_pool_max", "777", _active("thread_pool_max"), "777"),
-        KindChange("thread_queue_limit", "9", _active("thread_queue_limit"), "9"),
-        KindChange("default_ttl", "7", _active("default_ttl"), "7.000"),
-        KindChange("default_grace", "3.5", _active("default_grace"), "3.500"),
-        KindChange("timeout_idle", "6", _active("timeout_idle"), "6.000"),
-        KindChange("storage", "malloc,64m", _STAT.format("SMA.s0.g_space") + " | awk '{ print $2 }'", str(64 << 20)),
+        Change("thread_pools", "3", _active("thread_pools"), "3"),
+        Change("thread_pool_min", "33", _active("thread_pool_min"), "33"),
+        Change("thread_pool_max", "777", _active("thread_pool_max"), "777"),
+        Change("thread_queue_limit", "9", _active("thread_queue_limit"), "9"),
+        Change("default_ttl", "7", _active("default_ttl"), "7.000"),
+        Change("default_grace", "3.5", _active("default_grace"), "3.500"),
+        Change("timeout_idle", "6", _active("timeout_idle"), "6.000"),
+        Change("storage", "malloc,64m", _STAT.format("SMA.s0.g_space") + " | awk '{ print $2 }'", str(64 << 20)),
     ),
     malformed=("thread_pools", "33", "thread_pools takes a whole number from 1 to 32, not '33'"),
     failing=("thread_pool_min", "6000", "Must be no more than 5000"),
-    apart=(KindChange("thread_pool_min-6083", "17", _SECOND.format("thread_pool_min"), "17"),),
+    apart=(Change("thread_pool_min-6083", "17", _SECOND.format("thread_pool_min"), "17"),),
     page=StatusPage(kind="varnish", url="unix:/var/lib/varnish/varnishd"),
     own=_STAT.format("MAIN.threads") + " | awk '{ print $1 \"=\" $2 }'",
     load="curl -sS -o /dev/null http://localhost:6081/",

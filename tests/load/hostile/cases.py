@@ -12,7 +12,7 @@ from cockpit.model.load import Tls
 from tests.load.servers import Behaviour, ClientConnection, serving
 
 # Request timeout (s) of cases in which requests are expected to time out.
-SHORT = 0.3
+SHORT = 0.2
 # Request timeout (s) of all other cases, long enough for a busy machine.
 LONG = 60.0
 
@@ -34,7 +34,6 @@ class HostileCase:
     """
 
     name: str
-    description: str
     expected: tuple[int | str, ...]
     serve: Serve
     plan: dict[str, Any] = field(default_factory=dict)
@@ -47,58 +46,15 @@ class HostileCase:
         return SHORT if {"timeout", "connect_timeout"} & set(self.expected) else LONG
 
 
-def case(name: str, description: str, behave: Behaviour, *expected: int | str, **more: Any) -> HostileCase:
+def case(name: str, behave: Behaviour, *expected: int | str, **more: Any) -> HostileCase:
     """Make a case of a server that handles each connection with `behave`."""
-    return HostileCase(name, description, expected, lambda: serving(behave), behave=behave, **more)
+    return HostileCase(name, expected, lambda: serving(behave), behave=behave, **more)
 
 
 async def until_closed(client: ClientConnection) -> None:
     """Send nothing; wait for the client to close the connection."""
     while await client.reader.read(1 << 16):
         pass
-
-
-def sends(*pieces: bytes) -> Behaviour:
-    """Respond to a request with these bytes, a segment per piece, and close."""
-
-    async def behave(client: ClientConnection) -> None:
-        await client.request()
-        await client.send(*pieces)
-
-    return behave
-
-
-def repeats(*pieces: bytes) -> Behaviour:
-    """Respond to each request on the connection with these bytes."""
-
-    async def behave(client: ClientConnection) -> None:
-        while True:
-            await client.request()
-            await client.send(*pieces)
-
-    return behave
-
-
-def sends_and_holds(*pieces: bytes) -> Behaviour:
-    """Respond to a request with these bytes, then neither send nor close."""
-
-    async def behave(client: ClientConnection) -> None:
-        await client.request()
-        await client.send(*pieces)
-        await until_closed(client)
-
-    return behave
-
-
-def sends_and_resets(*pieces: bytes) -> Behaviour:
-    """Respond to a request with these bytes, then reset the connection."""
-
-    async def behave(client: ClientConnection) -> None:
-        await client.request()
-        await client.send(*pieces)
-        client.reset()
-
-    return behave
 
 
 def sends_endlessly(beginning: bytes, again: bytes) -> Behaviour:

@@ -8,10 +8,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
-from tests.load.hostile.cases import OK, HostileCase, case, repeats, sends_and_holds, until_closed
-from tests.load.servers import ClientConnection
+from tests.load.hostile.cases import OK, HostileCase, case, until_closed
+from tests.load.servers import Behaviour, ClientConnection, always, once
 
 _CLOSING = OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)
+_TOO_LARGE = b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+_UNASKED = b"HTTP/1.1 408 Too Slow\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 _LARGE = {"method": "POST", "body": "y" * 8_000_000}
 
 
@@ -28,28 +30,15 @@ async def _resets_at_once(client: ClientConnection) -> None:
     client.reset()
 
 
-async def _keeps_and_closes(client: ClientConnection) -> None:
-    await client.request()
-    await client.send(OK)
+def _ends_on_the_second(*, reset: bool) -> Behaviour:
+    """Respond to a request, read a second one, and close or reset."""
 
+    async def behave(client: ClientConnection) -> None:
+        await client.request()
+        await client.send(OK)
+        await once(reset=reset)(client)
 
-async def _closes_on_the_second(client: ClientConnection) -> None:
-    await client.request()
-    await client.send(OK)
-    await client.request()
-
-
-async def _resets_on_the_second(client: ClientConnection) -> None:
-    await client.request()
-    await client.send(OK)
-    await client.request()
-    client.reset()
-
-
-async def _resets_after(client: ClientConnection) -> None:
-    await client.request()
-    await client.send(OK)
-    client.reset()
+    return behave
 
 
 async def _half_closes(client: ClientConnection) -> None:
@@ -59,14 +48,12 @@ async def _half_closes(client: ClientConnection) -> None:
     await until_closed(client)
 
 
-async def _responds_unasked(client: ClientConnection) -> None:
-    await client.send(b"HTTP/1.1 408 Too Slow\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-    await client.request()
+def _sends_unasked(data: bytes) -> Behaviour:
+    async def behave(client: ClientConnection) -> None:
+        await client.send(data)
+        await client.request()
 
-
-async def _garbage_unasked(client: ClientConnection) -> None:
-    await client.send(b"\x00\x01\x02\r\n\r\n")
-    await client.request()
+    return behave
 
 
 async def _greets(client: ClientConnection) -> None:
@@ -77,12 +64,11 @@ async def _greets(client: ClientConnection) -> None:
 async def _refuses_a_body(client: ClientConnection) -> None:
     """A close with an unread body makes the kernel send RST, which may overtake the response."""
     await client.reader.readuntil(b"\r\n\r\n")
-    await client.send(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+    await client.send(_TOO_LARGE)
 
 
 async def _refuses_a_body_and_drains(client: ClientConnection) -> None:
-    await client.reader.readuntil(b"\r\n\r\n")
-    await client.send(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+    await _refuses_a_body(client)
     await until_closed(client)
 
 
@@ -117,25 +103,25 @@ async def _full_backlog() -> AsyncIterator[SimpleNamespace]:
 
 
 CONNECTIONS: tuple[HostileCase, ...] = (
-    HostileCase("refused", "no listener", ("refused",), _refused),
-    HostileCase("full backlog", "connects are not answered", ("connect_timeout",), _full_backlog),
-    case("never reads", "accepts and reads nothing", _never_reads, "timeout"),
-    case("never reads a body", "the same with 8 MB to send", _never_reads, "timeout", plan=_LARGE),
-    case("resets in a body", "resets while the client sends 8 MB", _resets_in_a_body, "reset", plan=_LARGE),
-    case("refuses a body", "413 and closes, the body unread", _refuses_a_body, 413, "reset", plan=_LARGE),
-    case("refuses a body, drains", "413, and reads the rest", _refuses_a_body_and_drains, 413, plan=_LARGE),
-    case("closes at once", "closes right after accept", _closes_at_once, "closed_before_response", "reset"),
-    case("resets at once", "resets right after accept", _resets_at_once, "reset"),
-    case("keep-alive that does not keep", "closes after a keep-alive response", _keeps_and_closes, 200),
-    case("closes on the second", "takes a second request and closes", _closes_on_the_second, 200),
-    case("resets on the second", "takes a second request and resets", _resets_on_the_second, 200),
-    case("resets between requests", "resets after each response", _resets_after, 200),
-    case("half closes", "shuts down sending, but reads on", _half_closes, 200),
-    case("close that does not close", "announces close and stays open", sends_and_holds(_CLOSING), 200),
-    case("close under keep-alive", "Connection: close with every response", repeats(_CLOSING), 200),
-    case("two responses at once", "two responses to a request", repeats(OK + OK), 200),
-    case("two responses in turn", "a second response, a segment later", repeats(OK, OK), 200),
-    case("response before the request", "408 as soon as it accepts", _responds_unasked, 408),
-    case("garbage before the request", "garbage as soon as it accepts", _garbage_unasked, "malformed"),
-    case("greets first", "sends the greeting of a mail server", _greets, "malformed"),
+    HostileCase("refused", ("refused",), _refused),
+    HostileCase("full backlog", ("connect_timeout",), _full_backlog),
+    case("never reads", _never_reads, "timeout"),
+    case("never reads a body", _never_reads, "timeout", plan=_LARGE),
+    case("resets in a body", _resets_in_a_body, "reset", plan=_LARGE),
+    case("refuses a body", _refuses_a_body, 413, "reset", plan=_LARGE),
+    case("refuses a body, drains", _refuses_a_body_and_drains, 413, plan=_LARGE),
+    case("closes at once", _closes_at_once, "closed_before_response", "reset"),
+    case("resets at once", _resets_at_once, "reset"),
+    case("keep-alive that does not keep", once(OK), 200),
+    case("closes on the second", _ends_on_the_second(reset=False), 200),
+    case("resets on the second", _ends_on_the_second(reset=True), 200),
+    case("resets between requests", once(OK, reset=True), 200),
+    case("half closes", _half_closes, 200),
+    case("close that does not close", once(_CLOSING, hold=True), 200),
+    case("close under keep-alive", always(_CLOSING), 200),
+    case("two responses at once", always(OK + OK), 200),
+    case("two responses in turn", always(OK, OK), 200),
+    case("response before the request", _sends_unasked(_UNASKED), 408),
+    case("garbage before the request", _sends_unasked(b"\x00\x01\x02\r\n\r\n"), "malformed"),
+    case("greets first", _greets, "malformed"),
 )

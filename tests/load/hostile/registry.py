@@ -8,4 +8,6 @@ from tests.load.hostile.connections import CONNECTIONS
 from tests.load.hostile.heads import HEADS
 from tests.load.hostile.tls import TLS_CASES
 
-CASES: dict[str, HostileCase] = {case.name: case for case in (*HEADS, *LENGTHS, *CHUNKS, *CONNECTIONS, *TLS_CASES)}
+_ALL = (*HEADS, *LENGTHS, *CHUNKS, *CONNECTIONS, *TLS_CASES)
+CASES: dict[str, HostileCase] = {case.name: case for case in _ALL}
+assert len(CASES) == len(_ALL)

@@ -23,8 +23,9 @@ from cockpit.model.clock import Clock
 from cockpit.model.fold_load import SATURATED_LAG
 from cockpit.model.load import LoadPlan
 from tests.lab.cpus import generator_cpu, server_cpu
-from tests.load.servers import DEADLINE, Outcome
+from tests.load.servers import Outcome
 from tests.load.truth.server import Log, Reply, Rule
+from tests.waiting import DEADLINE
 
 _STEP = 0.001
 

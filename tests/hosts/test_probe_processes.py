@@ -1,0 +1,189 @@
+"""The processes that the probe watches, under each kind of host, compared with psutil."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cockpit.hosts.script import LINE_BYTES, ROUND
+from cockpit.model.hosts import HostReading, ProcessCounters
+from tests.hosts.conftest import TAG, Spawner, prepend_to_path, running
+from tests.waiting import until
+
+# The flag of ps for this process's own niceness, which the processes of the tests inherit.
+NICE = "N" if os.nice(0) > 0 else ""
+
+
+async def read_once(*processes: str) -> HostReading:
+    async with running(*processes) as probe:
+        return await probe.read()
+
+
+def row_of(reading: HostReading, pid: int) -> ProcessCounters:
+    return next(process for process in reading.processes if process.pid == pid)
+
+
+# Each pattern, and the name of the only process that it matches; the kernel cuts names after 15 bytes.
+WATCHED = {
+    f"{TAG}-web": f"{TAG}-web",
+    f"{TAG}-php*": f"{TAG}-php 1",
+    f"{TAG}-[ab]*": f"{TAG}-a-one",
+    f"{TAG}-?": f"{TAG}-x",
+    f"{TAG}*end": f"{TAG}.end",
+    f"[{TAG}]": f"[{TAG}]",
+    f"{TAG}-longwinded-name": f"{TAG}-longwinded-name",
+}
+NOT_WATCHED = (f"{TAG}-other", f"x{TAG}-x", f"{TAG}-c-one", f"{TAG}-xy")
+
+
+async def test_names_and_patterns_are_watched(host_shell: str, spawner: Spawner) -> None:
+    expected = {spawner.start(name).pid: name[:15] for name in WATCHED.values()}
+    for name in NOT_WATCHED:
+        spawner.start(name)
+    rows = (await read_once(*WATCHED)).processes
+    assert {row.pid: row.comm for row in rows} == expected
+
+
+async def test_patterns_are_never_executed(host_shell: str, tmp_path: Path, spawner: Spawner) -> None:
+    marker = tmp_path / "trace"
+    touch = f"touch {marker}"
+    patterns = (
+        *(f"$({touch})", f"`{touch}`", f"'; {touch}; '", f'"; {touch}; "', f"x) {touch};; esac; case y in y"),
+        *(f"x\n{touch}\n", f"$({touch})*", f"*'`{touch}`'*", "\\"),
+    )
+    plain = spawner.start(f"{TAG}-plain")
+    assert [row.pid for row in (await read_once(*patterns, f"{TAG}-plain")).processes] == [plain.pid]
+    assert not marker.exists()
+
+
+async def test_python_workers_are_watched_with_their_parent(host_shell: str, spawner: Spawner) -> None:
+    """Like uvicorn's workers, they have the name of the interpreter."""
+    spawn = "import subprocess, sys; subprocess.Popen([sys.argv[1], '-ISc', 'import sys; sys.stdin.read()'])"
+    idle = f"{spawn}; print(flush=True); sys.stdin.read()"
+    spawner.start(f"{TAG}-other", sys.executable, program=idle)
+    parent = spawner.start(f"{TAG}-web", sys.executable, program=idle)
+    processes = (await read_once(f"{TAG}-web")).processes
+    assert {(row.pid == parent.pid, row.ppid == parent.pid) for row in processes} == {(True, False), (False, True)}
+
+
+async def test_rows_match_psutil_and_hostile_titles_are_text(host_shell: str, spawner: Spawner) -> None:
+    hostile = "\x1b]0;pwned\x07\x1b[2J\n#cockpit end 1\n/proc/stat:cpu 1 1 1 1 1 1 1 1 1 1\n"
+    child = spawner.start(f"{TAG} )b (c", "two words", "tab\there")
+    titled = spawner.start(f"{TAG}-title", hostile, *["x" * 100_000] * 10)
+    async with running(f"{TAG} )b (c", f"{TAG}-title") as probe:
+        readings = [await probe.read() for _ in range(6)]
+    for reading in readings:
+        assert {row.pid for row in reading.processes} == {child.pid, titled.pid}
+        assert reading.cpu.user > 1
+        command = row_of(reading, titled.pid).command
+        assert "\x1b]0;pwned\x07\x1b[2J" in command and len(command) <= LINE_BYTES
+    seen, row = psutil.Process(child.pid), row_of(readings[-1], child.pid)
+    memory = seen.memory_info()
+    assert (row.pid, row.ppid, row.comm, row.threads) == (child.pid, os.getpid(), f"{TAG} )b (c", 1)
+    assert (row.vsz, row.rss, row.shared) == (memory.vms, memory.rss, memory.shared)
+    assert row.command == " ".join(seen.cmdline())
+    assert abs(psutil.boot_time() + row.start / probe.facts.hz - seen.create_time()) < 0.02
+    assert row.stat == f"S{NICE}"
+    if host_shell == "no awk":
+        assert (row.user, row.pss) == ("", None)
+    else:
+        assert row.user == pwd.getpwuid(os.geteuid()).pw_name
+        assert row.pss is not None and 0 < row.pss <= row.rss
+
+
+async def test_process_changes_are_detected(host_shell: str, spawner: Spawner, tmp_path: Path) -> None:
+    """Spawned and exited processes are in the next frame, a new name or title within a round."""
+    first = spawner.start(f"{TAG}-one")
+    changing = renaming_process(tmp_path, f"{TAG}-late")
+    async with running(f"{TAG}-*") as probe:
+        assert [row.pid for row in (await probe.read()).processes] == [first.pid]
+        second = spawner.start(f"{TAG}-two")
+        assert {row.pid for row in (await probe.read()).processes} == {first.pid, second.pid}
+        spawner.end(first)
+        assert [row.pid for row in (await probe.read()).processes] == [second.pid]
+        assert changing.stdin and changing.stdout
+        changing.stdin.write(b"now\n")
+        changing.stdout.readline()
+        readings = [await probe.read() for _ in range(ROUND + 1)]
+        assert row_of(readings[-1], changing.pid).comm == f"{TAG}-late"
+        assert row_of(readings[-1], changing.pid).command.endswith(" a title")
+    changing.communicate()
+
+
+def renaming_process(directory: Path, name: str) -> subprocess.Popen[bytes]:
+    """A process that takes the name, and a title, after a line of input; it exits at the end of its input."""
+    program = directory / name
+    program.symlink_to(os.path.realpath(sys.executable))
+    idle = "import sys; print(flush=True); sys.stdin.read()"
+    wait = f"import os, sys; sys.stdin.readline(); os.execv({str(program)!r}, [{name!r}, '-ISc', {idle!r}, 'a title'])"
+    return subprocess.Popen([sys.executable, "-c", wait], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+
+
+async def test_command_lines_are_complete_if_grep_drops_nuls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spawner: Spawner
+) -> None:
+    real = shutil.which("grep")
+    prepend_to_path(tmp_path / "bin", monkeypatch, grep=f"#!/bin/sh\n{real} \"$@\" | sed 's/\\x00.*//'\n")
+    children = [spawner.start(f"{TAG}-nul", "one", "two\nlines", str(number)) for number in range(2)]
+    reading = await read_once(f"{TAG}-nul")
+    assert [row.pid for row in reading.processes] == [child.pid for child in children]
+    for number, row in enumerate(reading.processes):
+        assert row.command.endswith(f" one two lines {number}")
+
+
+async def test_pss_and_defunct_processes(spawner: Spawner) -> None:
+    children = [spawner.start(f"{TAG}-pss") for _ in range(3)]
+    gone = spawner.start(f"{TAG}-pss")
+    gone.kill()
+    await until(lambda: psutil.Process(gone.pid).status() == psutil.STATUS_ZOMBIE)
+    async with running(f"{TAG}-pss") as probe:
+        reading = [await probe.read() for _ in range(4)][-1]
+        alone = sum(psutil.Process(child.pid).memory_full_info().uss for child in children)
+    row = row_of(reading, gone.pid)
+    assert (row.stat, row.command, row.vsz, row.rss) == (f"Z{NICE}", f"[{TAG}-pss] <defunct>", 0, 0)
+    # The exact value depends on other processes that share the pages.
+    assert reading.pss is not None and alone < reading.pss < sum(row.rss for row in reading.processes)
+
+
+# Uses 60 ms of CPU time per line of input, then prints a line.
+WORK = """\
+import sys, threading, time
+
+def work():
+    print(flush=True)
+    while sys.stdin.readline():
+        end = time.process_time() + 0.06
+        while time.process_time() < end:
+            pass
+        print(flush=True)
+
+if sys.argv[1] == "thread":
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+else:
+    work()
+"""
+
+
+async def test_cpu_time_after_idle_is_in_next_frame(host_shell: str, spawner: Spawner) -> None:
+    """After one or several idle frames, in any thread."""
+    workers = [spawner.start(f"{TAG}-work", kind, program=WORK) for kind in ("alone", "thread")]
+    async with running(f"{TAG}-work") as probe:
+        for idle_frames in (1, 4):
+            before = [await probe.read() for _ in range(idle_frames)][-1]
+            for worker in workers:
+                assert worker.stdin and worker.stdout
+                worker.stdin.write(b"\n")
+                worker.stdout.readline()
+            after = await probe.read()
+            for worker in workers:
+                old, new = (row_of(reading, worker.pid) for reading in (before, after))
+                assert new.utime + new.stime >= old.utime + old.stime + 4

@@ -1,0 +1,218 @@
+"""Servers on this machine, each with its files in a folder, beside others of the same kind."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from cockpit.hosts.local import LocalShell
+from cockpit.model.hosts import HostConfig
+from cockpit.model.knobs import Knob
+from cockpit.setup.doctor_servers import diagnose_servers
+from cockpit.setup.finding import Finding
+from cockpit.setup.profile_draft import HostSurvey, draft_of
+from cockpit.tuning.change_options import Timeouts
+from cockpit.tuning.server_discovery import DiscoveredHost, discover
+from cockpit.tuning.tuner import Tuner
+from tests.waiting import free_port, wait_until
+
+_NGINX = """\
+worker_processes 1;
+pid {root}/server.pid;
+error_log {root}/error.log;
+events {{ worker_connections 64; }}
+http {{
+    access_log off;
+    client_body_temp_path {root}/body;
+    proxy_temp_path {root}/proxy;
+    fastcgi_temp_path {root}/fastcgi;
+    uwsgi_temp_path {root}/uwsgi;
+    scgi_temp_path {root}/scgi;
+    keepalive_timeout 65;
+    include conf.d/*.conf;
+    server {{
+        listen 127.0.0.1:{port};
+        return 204;
+    }}
+}}
+"""
+_APACHE = """\
+ServerRoot {root}
+PidFile server.pid
+ErrorLog error.log
+Listen 127.0.0.1:{port}
+ServerName localhost
+User nobody
+Group nogroup
+LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so
+LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
+StartServers 1
+ServerLimit 1
+ThreadsPerChild 2
+MaxRequestWorkers 2
+KeepAliveTimeout 5
+IncludeOptional conf.d/*.conf
+"""
+_HAPROXY = """\
+global
+    maxconn 50
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 5s
+    timeout server 5s
+frontend web
+    bind 127.0.0.1:{port}
+    http-request return status 204
+"""
+_LIGHTTPD = """\
+server.document-root = "{root}"
+server.port = {port}
+server.bind = "127.0.0.1"
+server.pid-file = "{root}/server.pid"
+server.errorlog = "{root}/error.log"
+server.max-fds = 512
+server.max-keep-alive-requests = 100
+"""
+_PHP = """\
+[global]
+pid = {root}/server.pid
+error_log = {root}/php.log
+[www]
+user = nobody
+listen = {root}/php.sock
+pm = static
+pm.max_children = 1
+"""
+_SOCKET = "maxconn 50\n    stats socket {root}/admin.sock mode 600 level admin"
+
+
+class Kind(NamedTuple):
+    """`command` starts a server in the background; `process` is the name of its processes."""
+
+    config: str
+    command: str
+    process: str
+
+
+PHP = "php-fpm8.2"
+KINDS = {
+    "nginx": Kind(_NGINX, "nginx -p . -c server.conf", "nginx"),
+    "apache": Kind(_APACHE, "apache2 -f {root}/server.conf -k start", "apache2"),
+    "haproxy": Kind(_HAPROXY, "haproxy -W -D -f {root}/server.conf -p {root}/server.pid", "haproxy"),
+    # The running server shows its limits on a socket, and its frontend has one of its own.
+    "haproxy-socket": Kind(
+        _HAPROXY.replace("maxconn 50", _SOCKET).replace("    http-", "    maxconn 40\n    http-"),
+        "haproxy -W -D -f {root}/server.conf -p {root}/server.pid",
+        "haproxy",
+    ),
+    "lighttpd": Kind(_LIGHTTPD, "lighttpd -f {root}/server.conf", "lighttpd"),
+    "php": Kind(_PHP, f"{PHP} -y {{root}}/server.conf -D", PHP),
+}
+
+
+class Master(NamedTuple):
+    """A running server with its files in `root`."""
+
+    root: Path
+    port: int
+
+    @property
+    def file(self) -> Path:
+        return self.root / "server.conf"
+
+    @property
+    def pid(self) -> int:
+        return int((self.root / "server.pid").read_text())
+
+    @property
+    def workers(self) -> set[int]:
+        return {child.pid for child in psutil.Process(self.pid).children()}
+
+    @property
+    def facts(self) -> tuple[bytes, set[int]]:
+        """What a change of another server must leave as it is: the file, and the workers."""
+        return self.file.read_bytes(), self.workers
+
+    async def probe(self) -> str:
+        """Request a page; return "" if the server answers."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
+            connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            return "" if connection.recv(4096).startswith(b"HTTP/1.") else "no response"
+
+    def tuner(self, effect: float = 30.0) -> Tuner:
+        return Tuner(self.probe, Timeouts(effect=effect), port_on=lambda host: self.port)
+
+    async def discovered(self, shell: LocalShell) -> DiscoveredHost:
+        """Return what is on the machine, as the wizard finds it from the server's port."""
+        return await discover(shell, "here", self.port, answers=True)
+
+    async def knobs(self, shell: LocalShell) -> dict[str, Knob]:
+        """Return the knobs of the server, with which alone the wizard fills a profile."""
+        found = await self.discovered(shell)
+        assert found.serving is not None and found.serving.master is not None
+        assert found.serving.master.pid == self.pid
+        draft = draft_of(f"http://127.0.0.1:{self.port}/", [HostSurvey(HostConfig(name="here"), found)])
+        assert {knob.file for knob in draft.knobs} == {str(self.file)}
+        names = {each.knob.name: each.knob for each in found.offered if each.server is found.serving}
+        assert {knob.file for knob in names.values()} == {str(self.file)}
+        return names
+
+    async def findings(self, shell: LocalShell, knob: Knob) -> list[Finding]:
+        return await diagnose_servers(shell, "here", self.port, [knob])
+
+    def edit(self, old: str, new: str) -> None:
+        """Edit the file by hand, so long after the start that its time shows it."""
+        text = self.file.read_text()
+        assert old in text
+        self.file.write_text(text.replace(old, new))
+        self.set_age(-3600)
+
+    def set_age(self, seconds: float) -> None:
+        """Set the file's age, in seconds, negative for the future; a busy machine may need minutes since the reload."""
+        os.utime(self.file, (time.time() - seconds,) * 2)
+
+
+@contextmanager
+def running_server(kind: str, root: Path, user: int | None = None, more: str = "") -> Iterator[Master]:
+    """Run a server; `more` is the content of its included file, for HAProxy the end of its only file."""
+    (root / "conf.d").mkdir(parents=True)
+    master, (config, command, _) = Master(root, free_port()), KINDS[kind]
+    master.file.write_text(config.format(root=root, port=master.port) + (more if kind == "haproxy" else ""))
+    (root / "conf.d" / "more.conf").write_text(more)
+    if user is not None:
+        os.chown(root, user, user)
+    words = shlex.split(command.format(root=root))
+    words[0] = shutil.which(words[0], path="/usr/sbin:/usr/bin") or words[0]
+    subprocess.run(words, cwd=root, check=True, capture_output=True, user=user)
+    wait_until(lambda: (root / "server.pid").exists() and (master.workers or kind == "lighttpd"))
+    process = psutil.Process(master.pid)
+    tree = [process, *process.children()]
+    try:
+        yield master
+    finally:
+        # A test may have ended or restarted it.
+        with suppress(FileNotFoundError, psutil.NoSuchProcess):
+            process = psutil.Process(master.pid) if _has_ended(process) else process
+            tree += [process, *process.children()]
+            process.send_signal(signal.SIGTERM)
+        wait_until(lambda: all(map(_has_ended, tree)))
+
+
+def _has_ended(process: psutil.Process) -> bool:
+    """Return whether a process has ended; it need not be reaped."""
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True

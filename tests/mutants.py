@@ -1,0 +1,300 @@
+"""`python -m tests.mutants COPY [COUNT [SEED]]`: measure which share of random faults in the product the tests notice.
+
+COPY, a new directory, becomes a clone with a Python of its own. COUNT places in the bodies of functions are chosen at
+random and changed; each change is inactive until the environment variable MUTANT has its number. All tests run once
+without a mutant, which shows the tests that reach each place. Then the tests of each mutant run until one fails:
+first those of `make test`, then those of the lab. Slow tests beyond LIMIT seconds per mutant and suite are left out.
+COPY/result.jsonl has a line for each mutant. A measurement that ended early goes on with the mutants that are missing.
+
+Mutations: a comparison turned, `and` for `or`, `+` for `-` and `*` for `/`, a `not` dropped, a condition negated, a
+number plus one, a truth value turned, None returned, a call left out.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from subprocess import PIPE, STDOUT
+from typing import NamedTuple
+
+import pytest
+
+COUNT, SEED = 300, 41
+LIMIT = 120.0
+# Seconds for the tests of one mutant, which may hang.
+HANG = 600.0
+PARALLEL = 2
+COMPARISONS: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+OPERATORS: Mapping[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult,
+}
+# Imported by every Python of COPY/.venv. Without MUTANT it notes (place, test), with MUTANT it activates that place.
+SWITCH = """
+import builtins, os
+def _switch():
+    wanted, notes, seen = int(os.environ.get("MUTANT", "-1")), {notes!r}, set()
+    if wanted >= 0:
+        return wanted.__eq__
+    def reached(number):
+        pair = number, os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
+        if pair not in seen:
+            seen.add(pair)
+            try:
+                with open(notes, "a") as file:
+                    file.write("%d\\t%s\\n" % pair)
+            except OSError:
+                pass
+        return False
+    return reached
+builtins.__mutant__ = _switch()
+"""
+
+
+class Passed(NamedTuple):
+    """A test that passed without a mutant: its seconds, its CPU seconds, and whether it belongs to the lab."""
+
+    seconds: float
+    cpu: float
+    lab: bool
+
+
+class Place(NamedTuple):
+    """A replacement in a source file. Lines count from 1, columns are bytes."""
+
+    file: str
+    node: ast.expr
+    mutation: str
+    kind: str
+
+    @property
+    def start(self) -> tuple[int, int]:
+        return self.node.lineno, self.node.col_offset
+
+    @property
+    def end(self) -> tuple[int, int]:
+        return self.node.end_lineno or 0, self.node.end_col_offset or 0
+
+
+def places(file: str, source: str) -> Iterator[Place]:
+    """Yield the possible mutations in the bodies of all functions of a file."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            for statement in node.body:
+                yield from _in_tree(file, statement)
+
+
+def _in_tree(file: str, node: ast.AST) -> Iterator[Place]:
+    # Positions within f-strings are wrong before Python 3.12. A nested function is visited on its own.
+    if isinstance(node, (ast.JoinedStr, ast.pattern, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return
+    for expression, mutation, kind in _mutations(node):
+        yield Place(file, expression, mutation, kind)
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield from _in_tree(file, child)
+
+
+def _mutations(node: ast.AST) -> Iterator[tuple[ast.expr, str, str]]:
+    """Yield (expression to replace, its replacement, kind)."""
+    match node:
+        case ast.Compare(ops=[op]) if type(op) in COMPARISONS:
+            yield node, _with(node, ops=[COMPARISONS[type(op)]()]), "comparison"
+        case ast.BoolOp():
+            yield node, _with(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And()), "and/or"
+        case ast.BinOp() if type(node.op) in OPERATORS and not (_is_text(node.left) or _is_text(node.right)):
+            yield node, _with(node, op=OPERATORS[type(node.op)]()), "operator"
+        case ast.UnaryOp(op=ast.Not()):
+            yield node, ast.unparse(node.operand), "not"
+        case ast.Constant(value=bool(value)):
+            yield node, str(not value), "truth"
+        case ast.Constant(value=int(value) | float(value)):
+            yield node, repr(value + 1), "number"
+        case ast.Return(value=ast.expr() as value) if not (isinstance(value, ast.Constant) and value.value is None):
+            yield value, "None", "return"
+        case ast.If() | ast.IfExp():
+            yield node.test, f"not ({ast.unparse(node.test)})", "condition"
+        case ast.Expr(value=ast.Call() | ast.Await()):
+            yield node.value, "None", "call"
+
+
+def _with(node: ast.expr, **fields: object) -> str:
+    changed = copy.copy(node)
+    for name, value in fields.items():
+        setattr(changed, name, value)
+    return ast.unparse(changed)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def choose(root: Path, count: int, seed: int) -> list[Place]:
+    """Choose mutations at random that do not overlap."""
+    every: list[Place] = []
+    for path in sorted((root / "cockpit").rglob("*.py")):
+        every += places(str(path.relative_to(root)), path.read_text())
+    random.Random(seed).shuffle(every)
+    chosen: list[Place] = []
+    for place in every:
+        if not any(p.file == place.file and p.start < place.end and place.start < p.end for p in chosen):
+            chosen.append(place)
+        if len(chosen) == count:
+            break
+    return chosen
+
+
+def clone(root: Path, count: int, seed: int) -> None:
+    """Make the copy, write the mutations into it, and the switch into its Python."""
+    subprocess.run(("git", "clone", "--quiet", ".", root), check=True)
+    subprocess.run(("make", "-C", root, "setup"), check=True)
+    chosen = choose(root, count, seed)
+    by_file: dict[str, list[tuple[int, Place]]] = defaultdict(list)
+    for number, place in enumerate(chosen):
+        by_file[place.file].append((number, place))
+    for file, numbered in by_file.items():
+        lines = (root / file).read_bytes().splitlines(keepends=True)
+        for number, place in sorted(numbered, key=lambda row: row[1].start, reverse=True):
+            (first, column), (last, end) = place.start, place.end
+            text = b"".join(lines[first - 1 : last])
+            tail = len(lines[last - 1]) - end
+            old = text[column : len(text) - tail]
+            new = f"(({place.mutation}) if __mutant__({number}) else (".encode() + old + b"))"
+            lines[first - 1 : last] = [text[:column] + new + text[len(text) - tail :]]
+        (root / file).write_bytes(b"".join(lines))
+        ast.parse((root / file).read_bytes())
+    (site,) = (root / ".venv").glob("lib/python*/site-packages")
+    (site / "_mutant_switch.py").write_text(SWITCH.format(notes=str(root / "reached")))
+    (site / "mutants.pth").write_text("import _mutant_switch\n")
+    rows = [
+        {"number": n, "file": p.file, "line": p.start[0], "kind": p.kind, "new": p.mutation}
+        for n, p in enumerate(chosen)
+    ]
+    (root / "mutants.json").write_text(json.dumps(rows, indent=1))
+
+
+def reach(root: Path) -> None:
+    """Run both suites without a mutant; keep the seconds of the tests that passed."""
+    environment = {**os.environ, "COCKPIT_DURATIONS": str(root / "durations.json")}
+    command = (".venv/bin/python", "-m", "pytest", "-q", "-p", "tests.durations", "--dist", "loadgroup", "-n", "4")
+    subprocess.run(command, cwd=root, env=environment)
+
+
+def run(root: Path) -> None:
+    """Run the tests of each mutant without a result, and write the result."""
+    out = root / "result.jsonl"
+    finished = {json.loads(line)["number"] for line in out.read_text().splitlines()} if out.exists() else set()
+    durations = json.loads((root / "durations.json").read_text())
+    passed = {_plain(test): Passed(*row) for test, row in durations.items()}
+    tests: dict[int, set[str]] = defaultdict(set)
+    for line in (root / "reached").read_text().splitlines():
+        number, _, test = line.partition("\t")
+        tests[int(number)].add(_plain(test))
+    rows = [row for row in json.loads((root / "mutants.json").read_text()) if row["number"] not in finished]
+    with ThreadPoolExecutor(PARALLEL) as pool, out.open("a") as file:
+        for row in pool.map(lambda row: _noticed(root, row, tests[row["number"]] & set(passed), passed), rows):
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+            print(row["number"], row["file"], row["line"], row["kind"], row["result"], row["by"], flush=True)
+    results = Counter(json.loads(line)["result"] for line in out.read_text().splitlines())
+    print(", ".join(f"{number} {result}" for result, number in results.most_common()))
+
+
+def _plain(test: str) -> str:
+    """Return the test without the group that xdist appends."""
+    head, sign, tail = test.rpartition("@")
+    return head if sign and "]" not in tail and "::" in head else test
+
+
+def _noticed(root: Path, row: dict[str, object], tests: set[str], passed: Mapping[str, Passed]) -> dict[str, object]:
+    """Run the tests that reach a mutant until one fails: in each suite those of its package first, then quick ones."""
+    package = "/" + str(row["file"]).split("/")[1].removesuffix(".py")
+    result = "survived" if tests else "not reached"
+    for lab in (False, True):
+        total, selected = 0.0, []
+        for test in sorted(
+            tests, key=lambda test: (passed[test].seconds > 2, package not in test, passed[test].seconds)
+        ):
+            if passed[test].lab is lab and (total := total + passed[test].seconds) <= LIMIT:
+                selected.append(test)
+        if selected and (failed := _failed(root, str(row["number"]), selected)):
+            return {**row, "result": "noticed in the lab" if lab else "noticed by make test", "by": failed}
+    return {**row, "result": result, "by": ""}
+
+
+def _failed(root: Path, number: str, tests: Sequence[str]) -> str:
+    """Run tests in this order with a mutant; return the first that fails, or else ""."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as order:
+        order.write("\n".join(tests))
+        order.flush()
+        files = dict.fromkeys(test.partition("::")[0] for test in tests)
+        command = (
+            ".venv/bin/python",
+            "-m",
+            "pytest",
+            "-xq",
+            "--tb=no",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "tests.mutants",
+        )
+        environment = {**os.environ, "MUTANT": number, "COCKPIT_ORDER": order.name}
+        with subprocess.Popen(
+            (*command, *files), cwd=root, env=environment, stdout=PIPE, stderr=STDOUT, text=True, start_new_session=True
+        ) as process:
+            try:
+                output, _ = process.communicate(timeout=HANG)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                return f"hung for {HANG:g} s"
+    failed = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return "" if process.returncode in (0, 5) else (failed or [output[-200:]])[0][:200]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """As a plugin: keep only the tests in the file COCKPIT_ORDER, in its order."""
+    order = {name: place for place, name in enumerate(Path(os.environ["COCKPIT_ORDER"]).read_text().split("\n"))}
+    items[:] = sorted((item for item in items if item.nodeid in order), key=lambda item: order[item.nodeid])
+
+
+def main(copy: str, count: int = COUNT, seed: int = SEED) -> None:
+    root = Path(copy).resolve()
+    if not (root / "mutants.json").exists():
+        clone(root, count, seed)
+    if not (root / "durations.json").exists():
+        reach(root)
+    run(root)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], *map(int, sys.argv[2:]))

@@ -1,0 +1,162 @@
+"""Processes and configuration files as a host prints them: names made to confuse, who else could replace them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cockpit.model.hosts import HostConfig
+from cockpit.servers.inventory import Inventory, Process
+from cockpit.servers.kind import CandidateKnob, RunningServer
+from cockpit.servers.registry import running_servers
+from cockpit.servers.startup import Startup
+from cockpit.setup.profile_draft import HostSurvey
+from cockpit.tuning import files, pending
+from cockpit.tuning.host_inventory import configuration, take_inventory
+from cockpit.tuning.included import follow_includes
+from cockpit.tuning.scripts import STARTED
+from cockpit.tuning.server_discovery import DiscoveredHost, without_untrusted
+from tests.tuning.conftest import FaultyShell
+
+
+def nginx(main: Path) -> RunningServer:
+    startup = Startup("nginx", (str(main),), str(main.parent))
+    master = Process(os.getpid(), 1, "nginx", ("nginx",))
+    return RunningServer("nginx", "nginx", 1, (80,), (), master=master, startup=startup)
+
+
+@pytest.mark.parametrize("separator", [*"\r\v\f\x1c\x85\u2028"])
+async def test_a_line_of_a_file_states_no_facts_about_other_files(
+    separator: str, tmp_path: Path, shell: FaultyShell
+) -> None:
+    main, other = tmp_path / "main.conf", tmp_path / "other.conf"
+    forged = f"# include{separator}file\t{other}\t{other}\tyes\n# include{separator}1 worker_processes 9;\n"
+    main.write_text(f"{forged}include {tmp_path}/more.conf;\n", newline="")
+    (tmp_path / "more.conf").write_text("worker_processes 2;\n")
+    found = await configuration(shell, nginx(main))
+    assert set(found.read.files) == {str(main), str(tmp_path / "more.conf")}
+    assert found.texts[str(tmp_path / "more.conf")] == "worker_processes 2;\n"
+
+
+@pytest.mark.parametrize("own", ["interpreter", "directory"])
+async def test_a_server_whose_test_would_run_another_users_program_is_not_offered(own: str, shell: FaultyShell) -> None:
+    """Its file is trusted, its command line is not: an interpreter, or a working directory with Python modules."""
+    program = "/tmp/python3" if own == "interpreter" else "/usr/bin/python3"
+    command = (program, "/usr/bin/gunicorn", "-c", "/etc/passwd", "app:app")
+    directory = "/tmp" if own == "directory" else "/"
+    for origin in ("user", "host"):
+        master = Process(7, 1, "gunicorn", command, "/usr/bin/env", directory, True, origin=origin)
+        (server,) = running_servers(Inventory("root", (master,)))
+        found = await without_untrusted(shell, server)
+        assert bool(found.candidates) is (origin == "host")
+
+
+async def test_an_included_pipe_or_endless_file_does_not_stop_discovery(tmp_path: Path, shell: FaultyShell) -> None:
+    """As a local user can have in the configuration of a server of his own."""
+    pipe, endless, more = (tmp_path / name for name in ("pipe.conf", "endless.conf", "more.conf"))
+    os.mkfifo(pipe)
+    with endless.open("wb") as file:
+        file.truncate(1 << 40)
+    more.write_text("worker_processes 2;\n")
+    main = tmp_path / "main.conf"
+    main.write_text("".join(f"include {path};\n" for path in (pipe, endless, "/dev/zero", more)))
+    found = await configuration(shell, nginx(main))
+    assert set(found.read.files) == {str(main), str(endless), str(more)}
+    assert found.texts[str(more)] == "worker_processes 2;\n"
+
+
+MAIN = "[mysqld]\nmax_connections = 100\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "included", "active"),
+    [
+        (f"{MAIN}!includedir {{0}}/conf.d/\n", "", "[mariadb]\nmax-connections = 500\n", "included"),
+        (MAIN, "!includedir {0}/conf.d/\n", "[mariadb]\nmax_connections = 500\n", "included"),
+        (MAIN, "[mysqld]\nmax_connections = 7\n!includedir {0}/conf.d/\n", "[mysqld]\n", "second"),
+        (MAIN, "[mysqld]\n!includedir {0}/conf.d/\n", "[mysqld]\n", "first"),
+        (f"{MAIN}!includedir {{0}}/conf.d/\n", "", "[mariadb-10.11]\nmax_connections = 500\n", "included"),
+        (f"{MAIN}!includedir {{0}}/conf.d/\n", "", "[mysqld]\nloose-max_connections = 500\n", "included"),
+        ("[client]\n", "!includedir {0}/conf.d/\n", "[mysqld]\n", "included"),
+        ("[mysqld]\n", "!includedir {0}/conf.d/\n", "[mysqld]\n", "first"),
+    ],
+    ids=["dashes", "later-include", "later-main", "only-first", "version", "loose", "first-place", "first-of-places"],
+)
+async def test_the_last_file_that_sets_it_counts(
+    first: str, second: str, included: str, active: str, tmp_path: Path, shell: FaultyShell
+) -> None:
+    files = {"first": tmp_path / "my.cnf", "second": tmp_path / "more.cnf", "included": tmp_path / "conf.d" / "60.cnf"}
+    files["included"].parent.mkdir()
+    for name, text in (("first", first), ("second", second), ("included", included)):
+        files[name].write_text(text.format(tmp_path))
+    startup = Startup("mariadb", (str(files["first"]), str(files["second"])), str(tmp_path))
+    knob = CandidateKnob("max_connections", "mariadb", startup.file, "mysqld", "max_connections", set="true")
+    master = Process(os.getpid(), 1, "mariadbd", ("mariadbd",))
+    server = RunningServer("MariaDB", "mariadbd", 1, (), (knob,), master=master, startup=startup)
+    read = (await configuration(shell, server)).read
+    (found,) = await follow_includes(shell, "web1", server, read)
+    assert found.file == str(files[active])
+
+
+# PR_SET_NAME is 15. The child has the name too, and its end leaves no zombie.
+NAMED = """\
+import ctypes, os, signal, sys, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+ctypes.CDLL(None).prctl(15, sys.argv[1].encode(), 0, 0, 0)
+child = os.fork()
+if child:
+    print(child, flush=True)
+time.sleep(600)
+"""
+
+
+@contextmanager
+def named(name: str, *arguments: str) -> Iterator[tuple[str, str]]:
+    """A process of this name and its child, by their PIDs."""
+    program = [sys.executable, "-c", NAMED, name, *arguments]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = parent.stdout.readline().strip()
+        try:
+            yield str(parent.pid), child
+        finally:
+            own = psutil.Process(int(child))
+            own.kill()
+            own.wait(60)
+            parent.kill()
+
+
+async def test_processes_of_odd_names_hide_no_others(tmp_path: Path, shell: FaultyShell) -> None:
+    with ExitStack() as stack:
+        odd = [stack.enter_context(named(name))[0] for name in ("cockpit-w\nx", "cockpit-w) S 1", "cockpit-w (")]
+        parent, child = stack.enter_context(named("cockpit-w"))
+        found = await pending.poll(shell, str(tmp_path), 30, "cockpit-w")
+        assert (child, parent) in {(one.pid, one.parent) for one in found}
+        done = await files.run(shell, STARTED, str(tmp_path), *odd, parent, child)
+    assert len(done.stdout.splitlines()) == 5
+
+
+async def test_command_lines_of_megabytes_do_not_fill_an_inventory(shell: FaultyShell) -> None:
+    """Five servers and their children, with 2 MB each."""
+    with ExitStack() as stack:
+        own = [stack.enter_context(named("gunicorn3", *["x" * 130_000] * 14)) for _ in range(5)]
+        found = {process.pid: process for process in (await take_inventory(shell, "web1")).processes}
+    for pid in (int(pid) for pids in own for pid in pids):
+        assert sum(map(len, found[pid].command)) < 70_000
+
+
+def test_container_behind_published_port_is_suggested() -> None:
+    for listener, advice in {
+        "docker-proxy": "also watch the container, as docker:NAME or podman:NAME",
+        "conmon": "which forwards requests to a container",
+        "mystery": "served by mystery, which is not a known server",
+    }.items():
+        host = DiscoveredHost("root", (), None, (), (), unknown_listeners=(listener,))
+        assert advice in HostSurvey(HostConfig(name="web1"), host).words
