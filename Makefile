@@ -29,8 +29,7 @@ test: setup ## set up, check, and run all tests that need neither root nor packa
 
 test-lab: setup ## run the tests on real servers: as root on Debian; asks before it installs packages (YES=1 answers yes)
 	@sh tests/lab/install
-	@$(BIN)/python -m tests.parts lab
-	@sh tests/lab/install list
+	@$(BIN)/python -m tests.parts lab; code=$$?; sh tests/lab/install list; exit $$code
 
 test-busy: setup ## run both suites three times while every CPU is busy (ROUNDS=1 for once)
 	@sh tests/lab/install

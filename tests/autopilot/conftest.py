@@ -1,4 +1,4 @@
-"""Fixtures of autopilot searches."""
+"""Fixtures of autopilot searches, whose load workers are forked."""
 
 from pathlib import Path
 
@@ -7,6 +7,9 @@ import pytest
 from cockpit.analysis import thresholds
 from cockpit.autopilot import runner
 from cockpit.session import rounds as session_rounds
+from tests.load.conftest import fork_server, forked_workers
+
+__all__ = ["fork_server", "forked_workers"]
 
 
 @pytest.fixture

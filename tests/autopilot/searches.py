@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from cockpit.autopilot.knobs import searched_knob
-from cockpit.autopilot.runner import Autopilot, Keep, SearchResult
-from cockpit.model.autopilot import AutopilotState, SearchPlan
+from cockpit.autopilot.runner import Autopilot, SearchResult
+from cockpit.model.autopilot import AutopilotEnded, AutopilotState, SearchPlan
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob
 from cockpit.model.load import LoadPlan
@@ -21,22 +21,12 @@ BEFORE = "Level=5\nOther=1\n"
 LEVELS = "1..8"
 
 
-def knob(folder: Path, name: str = "Level", **values: object) -> Knob:
+def knob(folder: Path, **values: object) -> Knob:
     file = str(folder / "conf")
     # The server's test refuses levels 8 and 9.
     test = f"! grep -q 'Level=[89]' {file}"
-    return Knob(
-        **{
-            "name": name,
-            "host": "web1",
-            "kind": "keyvalue",
-            "file": file,
-            "key": name,
-            "test": test,
-            "reload": "true",
-            **values,
-        }  # type: ignore[arg-type]
-    )
+    common: dict[str, object] = {"host": "web1", "kind": "keyvalue", "file": file, "test": test, "reload": "true"}
+    return Knob(**{"name": "Level", "key": "Level", **common, **values})  # type: ignore[arg-type]
 
 
 @asynccontextmanager
@@ -70,19 +60,21 @@ async def unstarted(folder: Path, url: str = "", step: float = 0.002) -> AsyncIt
         yield LiveSession(profile, check_target=False)
 
 
-def plan(folder: Path, *constraints: str, **values: float) -> SearchPlan:
-    search_space = searched_knob(knob(folder), LEVELS, "5")
-    return SearchPlan(
-        **{"metric": "rate", "maximize": True, "budget": 300.0, "seconds": 0.5, **values},  # type: ignore[arg-type]
-        knobs=(search_space,),
-        constraints=constraints,
-    )
+def plan(folder: Path, *constraints: str, levels: str = LEVELS, **values: float) -> SearchPlan:
+    fields = {"budget": 300.0, "seconds": 0.5, **values}
+    knobs = (searched_knob(knob(folder), levels, "5"),)
+    return SearchPlan(metric="rate", maximize=True, knobs=knobs, constraints=constraints, **fields)  # type: ignore[arg-type]
 
 
-async def run_search(
-    session: LiveSession, plan: SearchPlan, keep: Keep | None = None
-) -> tuple[SearchResult, AutopilotState]:
-    found = await Autopilot(session, plan, {"Level": "5"}).run(keep)
+async def run_search(session: LiveSession, plan: SearchPlan) -> tuple[SearchResult, AutopilotState]:
+    found = await Autopilot(session, plan, {"Level": "5"}).run()
+    await ended(session)
+    assert session.state.autopilot is not None
+    return found, session.state.autopilot
+
+
+async def ended(session: LiveSession) -> AutopilotEnded:
+    """Wait for the end of the search in the session."""
     state = await session.session.until(lambda state: state.autopilot is not None and state.autopilot.ended is not None)
-    assert state.autopilot is not None
-    return found, state.autopilot
+    assert state.autopilot is not None and state.autopilot.ended is not None
+    return state.autopilot.ended

@@ -1,18 +1,22 @@
-"""Limits of a server, diagnosed from the metrics of a run."""
+"""Limits of a server, diagnosed from the metrics of a run; the plan and the claim of a search as text."""
 
 from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
 
+from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
 from cockpit.autopilot.diagnosis import BottleneckKind, find_bottlenecks, host_bottlenecks, suggested_knobs
-from cockpit.autopilot.words import diagnosis_lines
+from cockpit.autopilot.words import diagnosis_lines, plan_lines, result_line
+from cockpit.model.autopilot import AutopilotBegun, AutopilotEnded, AutopilotState, SearchedKnob, SearchPlan
 from cockpit.model.counts import Counts
 from cockpit.model.knobs import Knob
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import RunResult
 
 QUIET = {"cpu.idle": 60.0, "memory.total": 8e9, "memory.available": 4e9}
+THROTTLED = {"cgroup.throttled": 60.4}
+WAITING = "tasks waited for a CPU for 80% of the time while 60% was idle, because of a quota"
 
 
 @pytest.mark.parametrize(
@@ -26,19 +30,11 @@ QUIET = {"cpu.idle": 60.0, "memory.total": 8e9, "memory.available": 4e9}
         ({"memory.available": 4e8}, BottleneckKind.MEMORY, "5% available"),
         ({"swapping.pswpin": 10.0}, BottleneckKind.MEMORY, "pages are swapped in or out"),
         ({"cgroup.memory": 96.4}, BottleneckKind.MEMORY, "its cgroup uses 96% of its limit"),
-        (
-            {"cgroup.throttled": 60.4, "cgroup.quota": 150.0},
-            BottleneckKind.QUOTA,
-            "throttled in 60% of the periods, quota 1.5 CPUs",
-        ),
-        ({"cgroup.throttled": 60.4}, BottleneckKind.QUOTA, "throttled in 60% of the periods"),
+        (THROTTLED | {"cgroup.quota": 150.0}, BottleneckKind.QUOTA, "throttled in 60% of the periods, quota 1.5 CPUs"),
+        (THROTTLED, BottleneckKind.QUOTA, "throttled in 60% of the periods"),
         ({"cpu.iowait": 30.0}, BottleneckKind.DISK, "30% of the time"),
         ({"cpu.idle": 3.0}, BottleneckKind.CPU, "97% busy"),
-        (
-            {"pressure.scpu": 80.0},
-            BottleneckKind.CPU,
-            "tasks waited for a CPU for 80% of the time while 60% was idle, because of a quota",
-        ),
+        ({"pressure.scpu": 80.0}, BottleneckKind.CPU, WAITING),
     ],
 )
 def test_limit_has_evidence(metrics: dict[str, float], limit: BottleneckKind, evidence: str) -> None:
@@ -52,22 +48,47 @@ def test_single_busy_core_is_a_limit() -> None:
 
 
 def test_no_limit_and_generator_limit() -> None:
-    result = RunResult(
-        run=1,
-        plan=LoadPlan(url="http://a/"),
-        counts=Counts(),
-        seconds=20.0,
-        hosts={},
-        segments=(),
-        saturated=0.0,
-        stalled=0.0,
-        partial="",
-        reason="completed",
-        detail="",
-    )
+    none = {"hosts": {}, "segments": (), "saturated": 0.0, "stalled": 0.0, "partial": "", "detail": ""}
+    plan = LoadPlan(url="http://a/")
+    result = RunResult(run=1, plan=plan, counts=Counts(), seconds=20.0, reason="completed", **none)  # type: ignore[arg-type]
     knobs = [Knob(name="w", host="a", kind="apache", directive="MaxRequestWorkers"), Knob(name="x", host="a", key="x")]
     [nothing] = find_bottlenecks(result, {}, knobs)
     assert (nothing.limit, nothing.knobs) == (BottleneckKind.NOTHING, ("w",))
     [found] = find_bottlenecks(replace(result, saturated=10.0), {}, knobs)
     assert (found.limit, found.knobs, suggested_knobs([found])) == (BottleneckKind.GENERATOR, (), ())
     assert next(iter(diagnosis_lines([nothing]))).endswith("is at its limit) → w")
+
+
+SEARCHED = (SearchedKnob("KeepAlive", ("On", "Off")),)
+BEGUN = AutopilotBegun(
+    t=0.0,
+    plan=SearchPlan(metric="rate", maximize=True, knobs=SEARCHED, budget=660.0, seed=1),
+    original={"KeepAlive": "Off"},
+    limits=("bottleneck: web1: all CPUs are busy (97% busy)",),
+)
+VERDICT = Verdict(
+    outcome=Outcome.BETTER,
+    design=Design.ROUNDS,
+    values=(6, 6),
+    effects=(
+        Effect(name="rate", outcome=Outcome.BETTER, headline=True, change=0.23, low=0.18, high=0.29),
+        Effect(name="p99", outcome=Outcome.EQUIVALENT, change=-0.02, low=-0.05, high=0.01),
+        Effect(name="web1.cpu.per_request", outcome=Outcome.BETTER, change=-0.2, low=-0.3, high=-0.1),
+        Effect(name="web1.memory.used", outcome=Outcome.WORSE, change=0.12, low=0.1, high=0.14),
+    ),
+)
+
+
+def test_claim_lists_cost_in_errors_latency_and_memory() -> None:
+    ended = AutopilotEnded(t=600.0, outcome="better", seconds=540.0, values={"KeepAlive": "On"}, rounds=1)
+    line = result_line(AutopilotState(begun=BEGUN, ended=ended), VERDICT)
+    assert line.startswith("better: KeepAlive On: rate better +23% (+18 to +29%)")
+    assert "p99" in line and "web1 memory worse +12%" in line and "CPU" not in line
+    assert line.endswith("0 evaluations, 6 rounds, 9:00; not applied, the original values are active")
+
+
+def test_plan_starts_with_server_limits() -> None:
+    first, second, third = plan_lines(BEGUN)
+    assert first == "bottleneck: web1: all CPUs are busy (97% busy)"
+    assert second == "maximize rate; budget 11:00 including the proof; seed 1"
+    assert third == "  KeepAlive: On, Off (now Off)"

@@ -29,49 +29,28 @@ def proof(*constraints: str) -> Proof:
     return Proof("rate", tuple(map(parse_threshold, constraints)))
 
 
+P99_HIGHER = "p99 may be up to 14% higher (allowed: 10%; --where 'p99 < TIME' allows more)"
+P90 = Effect(name="p90", outcome=Outcome.WORSE, before=0.1, low=0.4, high=0.5, margin=0.03)
+
+
 @pytest.mark.parametrize(
     ("other", "constraints", "objection", "decided"),
     [
         (p99(-0.3, 0.09), (), "", True),
-        (
-            p99(-0.3, 0.14),
-            (),
-            "p99 may be up to 14% higher (allowed: 10%; --where 'p99 < TIME' allows more)",
-            False,
-        ),
-        (
-            p99(0.11, 0.14, Outcome.WORSE),
-            (),
-            "p99 may be up to 14% higher (allowed: 10%; --where 'p99 < TIME' allows more)",
-            True,
-        ),
+        (p99(-0.3, 0.14), (), P99_HIGHER, False),
+        (p99(0.11, 0.14, Outcome.WORSE), (), P99_HIGHER, True),
         # Significantly worse, by less than the margin.
         (p99(0.02, 0.08, Outcome.WORSE), (), "", True),
         # Significantly within its limit, or not.
         (p99(0.11, 0.14, Outcome.WORSE), ("p99 < 50ms",), "", True),
-        (
-            p99(0.11, 0.14, Outcome.WORSE),
-            ("p99 < 22ms",),
-            "p99 may be up to 14% higher (allowed: 10%; --where 'p99 < TIME' allows more)",
-            True,
-        ),
-        (
-            p99(0.11, 0.14, Outcome.WORSE),
-            ("p99 > 1ms",),
-            "p99 may be up to 14% higher (allowed: 10%; --where 'p99 < TIME' allows more)",
-            True,
-        ),
+        (p99(0.11, 0.14, Outcome.WORSE), ("p99 < 22ms",), P99_HIGHER, True),
+        (p99(0.11, 0.14, Outcome.WORSE), ("p99 > 1ms",), P99_HIGHER, True),
         (p99(None, None), (), "p99: insufficient data", False),
         (errors(-0.01, 0.0009), (), "", True),
         (errors(-0.01, 0.004), (), "errors may be up to 0.4 points higher (allowed: 0.1 points)", False),
         # Neither p99 nor constrained.
-        (Effect(name="p90", outcome=Outcome.WORSE, low=0.4, high=0.5, margin=0.03), (), "", True),
-        (
-            Effect(name="p90", outcome=Outcome.WORSE, before=0.1, low=0.4, high=0.5, margin=0.03),
-            ("p90 < 120ms",),
-            "p90 may be up to 50% higher (allowed: 3%; --where 'p90 < TIME' allows more)",
-            True,
-        ),
+        (P90, (), "", True),
+        (P90, ("p90 < 120ms",), "p90 may be up to 50% higher (allowed: 3%; --where 'p90 < TIME' allows more)", True),
     ],
 )
 def test_errors_and_latencies_are_guarded_by_their_margins(
@@ -82,20 +61,19 @@ def test_errors_and_latencies_are_guarded_by_their_margins(
     assert proof(*constraints).is_decided(found) == decided and proof().is_better(found)
 
 
-def test_optimized_metric_is_not_guarded() -> None:
-    found = verdict(first=p99(-0.5, -0.2, Outcome.BETTER))
-    assert Proof("p99").rejection_reason(found, State()) == "" and Proof("p99").is_decided(found)
-
-
 @pytest.mark.parametrize(
     ("found", "decided"),
     [
         (verdict(rounds=3), False),
         (verdict(outcome=Outcome.INVALID), True),
-        (verdict(first=Effect(name="rate", outcome=Outcome.INCONCLUSIVE), outcome=Outcome.INCONCLUSIVE), False),
-        (verdict(first=Effect(name="rate", outcome=Outcome.EQUIVALENT), outcome=Outcome.EQUIVALENT), True),
-        (verdict(first=Effect(name="rate", outcome=Outcome.WORSE), outcome=Outcome.WORSE), True),
+        *(
+            (verdict(first=Effect(name="rate", outcome=outcome), outcome=outcome), outcome is not Outcome.INCONCLUSIVE)
+            for outcome in (Outcome.INCONCLUSIVE, Outcome.EQUIVALENT, Outcome.WORSE)
+        ),
     ],
 )
 def test_rounds_continue_until_claim_is_decided(found: Verdict, decided: bool) -> None:
     assert proof().is_decided(found) == decided
+    # The optimized metric itself is not guarded.
+    p99_better = verdict(first=p99(-0.5, -0.2, Outcome.BETTER))
+    assert Proof("p99").rejection_reason(p99_better, State()) == "" and Proof("p99").is_decided(p99_better)

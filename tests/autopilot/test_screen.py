@@ -11,6 +11,7 @@ from cockpit.autopilot.decisions import RunSearch, SearchDecisions
 from cockpit.autopilot.diagnosis import Bottleneck, BottleneckKind
 from cockpit.autopilot.proof import Proof
 from cockpit.autopilot.runner import Autopilot, SearchResult
+from cockpit.autopilot.words import result_line
 from cockpit.model.autopilot import AutopilotEnded
 from cockpit.model.state import State
 from cockpit.session.controls import Mode
@@ -30,7 +31,9 @@ def search_of(live: LiveSession, folder: Path, *, ask: bool = False) -> RunSearc
 
     async def search(person: SearchDecisions) -> SearchResult:
         await live.knobs_read()
-        pilot = Autopilot(live, plan(folder, seconds=0.3), {"Level": "5"}, person.approve if ask else None)
+        pilot = Autopilot(
+            live, plan(folder, levels="2,3", seconds=1.0), {"Level": "5"}, person.approve if ask else None
+        )
         person.search_started(pilot)
         return await pilot.run(person.keep)
 
@@ -41,35 +44,40 @@ def trials(state: State) -> int:
     return len(state.autopilot.trials) if state.autopilot else 0
 
 
+def question(app: AutopilotApp) -> str:
+    return str(app.screen.query(Static).first().content)
+
+
 @pytest.mark.parametrize("key", ["enter", "escape"])
 async def test_proved_settings_are_applied_with_enter_but_not_escape(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     # Two rounds of half a second on a busy machine prove nothing.
     monkeypatch.setattr(Proof, "rejection_reason", lambda *_: "")
-    async with unstarted(tmp_path) as live:
+    async with unstarted(tmp_path, step=0.01) as live:
         app = AutopilotApp(live.session, search_of(live, tmp_path))
         async with app.run_test(size=(120, 40)) as pilot:
             await until(pilot, lambda: trials(live.state) > 0)
             await press(pilot, "P")
             app.screen.query_one(SearchLine).refresh_words()
             assert "PAUSED" in str(app.screen.query_one(SearchLine).render())
-            await press(pilot, "P", "A")
+            await press(pilot, "A")
             assert isinstance(app.screen, EvaluationsScreen)
             await press(pilot, "escape")
+            await until(pilot, lambda: not isinstance(app.screen, EvaluationsScreen))
+            await press(pilot, "P")
             await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
-            text = str(app.screen.query(Static).first().content)
-            assert text.startswith("better: Level ")
-            assert f"{trials(live.state)} evaluations, " in text
+            assert question(app).startswith("better: Level "), live.state.autopilot
+            assert f"{trials(live.state)} evaluations, " in question(app)
+            assert (tmp_path / "conf").read_text() == BEFORE
             await press(pilot, key)
             await until(pilot, lambda: app.found is not None)
         assert app.failure is None and app.found is not None and app.found.ended.applied == (key == "enter")
+        assert app.found.ended.outcome == "better" and live.state.autopilot is not None
+        line = result_line(live.state.autopilot, app.found.verdict)
+        assert line.startswith("better: Level ") and line.endswith("; now active") == (key == "enter")
     value = app.found.ended.values["Level"] if key == "enter" else "5"
     assert (tmp_path / "conf").read_text() == BEFORE.replace("5", value)
-
-
-def question(app: AutopilotApp) -> str:
-    return str(app.screen.query(Static).first().content)
 
 
 async def test_unapproved_settings_are_not_tried(tmp_path: Path) -> None:
@@ -97,14 +105,16 @@ KNOBS = ["KeepAlive", "MaxRequestWorkers", "StartServers", "ThreadsPerChild"]
 @pytest.mark.parametrize(
     ("keys", "chosen"),
     [
-        (["enter"], ["KeepAlive", "MaxRequestWorkers", "ThreadsPerChild"]),
+        # Knobs of the limits are chosen at first.
         (["space", "down", "down", "space", "enter"], ["MaxRequestWorkers", "StartServers", "ThreadsPerChild"]),
         # With no knob chosen, Enter does not close the screen.
         (["space", "down", "space", "down", "down", "space", "enter", "space", "enter"], ["ThreadsPerChild"]),
+        (["escape"], None),
+        (["q"], None),
     ],
 )
 async def test_knobs_of_limits_are_proposed_and_others_selectable(
-    tmp_path: Path, keys: list[str], chosen: list[str]
+    tmp_path: Path, keys: list[str], chosen: list[str] | None
 ) -> None:
     answers = []
 
@@ -117,23 +127,8 @@ async def test_knobs_of_limits_are_proposed_and_others_selectable(
         app = AutopilotApp(live.session, search)
         async with app.run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: isinstance(app.screen, KnobsScreen))
-            assert "bottleneck: web1: all workers are busy (150 busy" in str(app.screen.query(Static).first().content)
+            assert "bottleneck: web1: all workers are busy (150 busy" in question(app)
             await press(pilot, *keys)
-            await until(pilot, lambda: app.found is not None)
-        assert app.failure is None and answers == [chosen]
-
-
-@pytest.mark.parametrize("key", ["escape", "q"])
-async def test_search_without_chosen_knobs_is_interrupted(tmp_path: Path, key: str) -> None:
-    async def search(person: SearchDecisions) -> SearchResult:
-        await person.choose(FOUND, KNOBS, ["left out: MPM: no range"])
-        raise AssertionError("the search continued without chosen knobs")
-
-    async with unstarted(tmp_path) as live:
-        live.source.controls = StudyControls(live.source.controls, Mode.SEARCH)
-        app = AutopilotApp(live.session, search)
-        async with app.run_test(size=(120, 40)) as pilot:
-            await until(pilot, lambda: isinstance(app.screen, KnobsScreen))
-            await press(pilot, key)
-            await until(pilot, lambda: not app.is_running or app.leaving)
-        assert app.failure is None and app.found is None and app.interrupted
+            await until(pilot, lambda: app.found is not None or not app.is_running or app.leaving)
+        assert app.failure is None and answers == ([chosen] if chosen else [])
+        assert chosen or (app.found is None and app.interrupted)

@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from cockpit.cli import main
 from cockpit.report import baselines
-from tests.report.test_compare import recorded
-from tests.session.events import small_session
-
-
-@pytest.fixture
-def state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return tmp_path
-
-
-@pytest.fixture
-def file(state_home: Path) -> str:
-    return str(recorded(state_home / "small.cockpit", list(small_session())))
 
 
 def test_baseline_is_set_shown_listed_and_deleted(file: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-import pty
-import re
-import select
-import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from cockpit.cli.completion import SHELLS
 from cockpit.cli.help import topics
+from tests.cli.terminals import on_terminal
 from tests.commands import cockpit
 
 # Typed text and its completions.
@@ -34,7 +30,6 @@ CASES = [
     ("cockpit completion f", {"fish"}),
     ("cockpit tune spare-servers hist", {"history"}),
 ]
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]")
 BASH = """
 source "$SCRIPT"
 function=$(complete -p cockpit | sed 's/.* -F \\([^ ]*\\) .*/\\1/')
@@ -82,14 +77,8 @@ def script(shell: str, folder: Path, environment: dict[str, str]) -> Path:
     return path
 
 
-def require(shell: str) -> None:
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is missing")
-
-
-@pytest.mark.parametrize(("shell", "program"), [("bash", BASH), ("fish", FISH)])
+@pytest.mark.parametrize(("shell", "program"), [("bash", BASH), pytest.param("fish", FISH, marks=pytest.mark.lab)])
 def test_bash_and_fish_completion(shell: str, program: str, tmp_path: Path, environment: dict[str, str]) -> None:
-    require(shell)
     done = subprocess.run(
         [shell, "-c", program],
         input="".join(f"{typed}\n" for typed, _ in CASES),
@@ -105,37 +94,22 @@ def test_bash_and_fish_completion(shell: str, program: str, tmp_path: Path, envi
         assert completed == expected, typed
 
 
-def test_zsh_completion(tmp_path: Path, environment: dict[str, str]) -> None:
+@pytest.mark.lab
+def test_zsh_completion(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """zsh completes only on a terminal."""
-    require("zsh")
-    path = script("zsh", tmp_path, environment)
-    process, terminal = pty.fork()
-    if process == 0:
-        os.chdir(tmp_path)
-        os.execvpe("zsh", ["zsh", "-f", "-i"], environment)
-    try:
-        load = f"eval \"$(<'{path}')\""
-        type_and_wait(terminal, f"PS1='ready'; autoload -U compinit; compinit -D; {load}; echo lo''aded\n", "loaded")
+    monkeypatch.chdir(tmp_path)
+    load = f"eval \"$(<'{script('zsh', tmp_path, environment)}')\""
+    with on_terminal(["zsh", "-f", "-i"], environment=environment) as terminal:
+
+        def type_and_wait(typed: str, *expected: str) -> None:
+            terminal.type(typed.encode())
+            terminal.until_words(*expected)
+
+        type_and_wait(f"PS1='ready'; autoload -U compinit; compinit -D; {load}; echo lo''aded\n", "loaded")
         for typed, expected in CASES:
-            if len(expected) == 1:
-                (word,) = expected
-                type_and_wait(terminal, f"{typed}\t", f"{word} ")
-            else:
-                type_and_wait(terminal, f"{typed}\t\t", *expected)
-            type_and_wait(terminal, "\x15echo do''ne\n", "done")
-    finally:
-        os.close(terminal)
-        os.waitpid(process, 0)
-
-
-def type_and_wait(terminal: int, typed: str, *expected: str) -> None:
-    """Type the text and wait until the terminal shows all expected words."""
-    os.write(terminal, typed.encode())
-    shown, end = "", time.monotonic() + 60
-    while not all(word in _ESCAPES.sub("", shown) for word in expected):
-        ready, _, _ = select.select([terminal], [], [], max(0.0, end - time.monotonic()))
-        assert ready, f"timeout after {typed!r}: {shown!r}"
-        shown += os.read(terminal, 1 << 16).decode(errors="replace")
+            word, *others = expected
+            type_and_wait(f"{typed}\t\t" if others else f"{typed}\t", *((word, *others) if others else (f"{word} ",)))
+            type_and_wait("\x15echo do''ne\n", "done")
 
 
 def test_every_shell_has_its_own_script_and_other_shells_are_refused(

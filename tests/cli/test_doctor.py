@@ -5,26 +5,21 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
-import subprocess
 import sys
-from collections.abc import Iterator
+import tomllib
 from pathlib import Path
 
+import jsonschema
+import psutil
 import pytest
 
+from cockpit.cli.schema import profile_schema
 from cockpit.demo.servers import DemoServers
 from cockpit.hosts.shell import Completed
 from cockpit.setup import doctor
 from cockpit.setup.doctor_host import _first_words, _missing, _paths
+from tests.cli.conftest import keyvalue
 from tests.commands import cockpit
-from tests.servers import http_server
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with http_server() as base:
-        yield base
 
 
 def profile_of(folder: Path, url: str, more: str = "") -> Path:
@@ -41,18 +36,12 @@ def test_reachable_url_has_no_problems(url: str) -> None:
     assert done.stdout.splitlines()[-1] in ("no problems found", "nothing to fix, 1 note")
 
 
-def test_busy_machine_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    hogs = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(os.cpu_count() or 1)]
-    try:
-        monkeypatch.setattr(doctor, "BUSY", 10.0)
-        (finding,) = asyncio.run(doctor.other_load())
-    finally:
-        for hog in hogs:
-            hog.kill()
-            hog.wait()
-    assert finding.level == "note" and "busy without load: the load generator will wait for CPU time" in finding.text
-    monkeypatch.setattr(doctor, "BUSY", 101.0)
-    assert asyncio.run(doctor.other_load()) == []
+async def test_busy_machine_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(psutil, "cpu_percent", lambda interval: 30.0)
+    (finding,) = await doctor.other_load()
+    assert finding.level == "note" and "30% busy without load: the load generator will wait for CPU" in finding.text
+    monkeypatch.setattr(psutil, "cpu_percent", lambda interval: 20.0)
+    assert await doctor.other_load() == []
 
 
 @pytest.mark.parametrize(
@@ -74,21 +63,19 @@ def test_problem_is_a_line_on_stdout_and_exit_code(tmp_path: Path, text: str, co
     assert done.stderr == ""
 
 
-def test_too_many_connections_are_a_problem(url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("load", "code", "message"),
+    [
+        ("concurrency = 50000000", 2, "ERROR  this machine    50000000 connections: each load worker needs"),
+        ("requests = 1000000\nkeepalive = false", 0, "note   this machine    1000000 new connections from"),
+    ],
+)
+def test_limits_of_this_machine_are_reported(url: str, tmp_path: Path, load: str, code: int, message: str) -> None:
     profile = tmp_path / "p.toml"
-    profile.write_text(f'[target]\nurl = "{url}"\n[load]\nconcurrency = 50000000\n')
+    profile.write_text(f'[target]\nurl = "{url}"\n[load]\n{load}\n')
     done = cockpit("doctor", "--trust", profile)
-    assert done.returncode == 2
-    assert "ERROR  this machine    50000000 connections: each load worker needs" in done.stdout
-
-
-def test_ephemeral_port_exhaustion_is_a_note(url: str, tmp_path: Path) -> None:
-    profile = tmp_path / "p.toml"
-    profile.write_text(f'[target]\nurl = "{url}"\n[load]\nrequests = 1000000\nkeepalive = false\n')
-    done = cockpit("doctor", "--trust", profile)
-    assert done.returncode == 0
-    assert "note   this machine    1000000 new connections from" in done.stdout
-    assert done.stdout.splitlines()[-1] in ("nothing to fix, 1 note", "nothing to fix, 2 notes")
+    assert done.returncode == code and message in done.stdout
+    assert code or done.stdout.splitlines()[-1] in ("nothing to fix, 1 note", "nothing to fix, 2 notes")
 
 
 HOST = """
@@ -152,28 +139,11 @@ def digests(folder: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir() if path.is_file()}
 
 
-# Mounts a read-only file system with the file on $1 and runs the remaining arguments: root can write any other file.
-READ_ONLY = (
-    """mount -t tmpfs none "$1" && echo KeepAlive On >"$1/good.conf" && mount -o remount,ro "$1" && shift && "$@" """
-)
-
-
+@pytest.mark.skipif(sys.platform != "linux", reason="not even root can write to this folder of Linux")
 def test_unwritable_file_is_a_problem(url: str, tmp_path: Path) -> None:
-    folder = tmp_path / "read-only"
-    folder.mkdir()
-    file = folder / "good.conf"
-    knob = (
-        f'[[host]]\nname = "here"\n[[knob]]\nname = "K"\nhost = "here"\nkind = "keyvalue"\nfile = "{file}"\nkey = "K"\n'
-    )
-    command = [sys.executable, "-m", "cockpit", "doctor", "--trust", str(profile_of(tmp_path, url, knob))]
-    if os.geteuid() == 0:
-        command = ["unshare", "--mount", "sh", "-c", READ_ONLY, "sh", str(folder), *command]
-    else:
-        file.write_text("KeepAlive On\n")
-        file.chmod(0o444)
-        folder.chmod(0o555)
-    done = subprocess.run(command, capture_output=True, text=True)
-    folder.chmod(0o755)
+    file = "/proc/sys/kernel/ostype"
+    more = '[[host]]\nname = "here"\n' + keyvalue("K", file, host="here")
+    done = cockpit("doctor", "--trust", profile_of(tmp_path, url, more))
     assert f"{file} or its folder is not writable" in done.stdout, done.stderr
 
 
@@ -190,12 +160,11 @@ async def test_demo_profile_has_no_problems_over_ssh(tmp_path: Path) -> None:
     async with DemoServers() as world:
         profile = tmp_path / "demo.toml"
         profile.write_text(world.profile_toml())
+        jsonschema.Draft202012Validator(profile_schema()).validate(tomllib.loads(profile.read_text()))
         done = await asyncio.to_thread(cockpit, "doctor", "--trust", profile, "--ssh-config", world.ssh_config)
         assert done.returncode == 0, done.stdout + done.stderr
-        assert "ssh demo as " in done.stdout
-        assert "processes 'demo-http-" in done.stdout
-        assert "MaxSpareServers = 10" in done.stdout
-        assert "passes" in done.stdout
+        for message in ("ssh demo as ", "processes 'demo-http-", "MaxSpareServers = 10", "passes"):
+            assert message in done.stdout
         closed = tmp_path / "closed"
         closed.write_text("Host demo\n  HostName 127.0.0.1\n  Port 1\n  UserKnownHostsFile /dev/null\n")
         lost = await asyncio.to_thread(cockpit, "doctor", "--trust", profile, "--ssh-config", closed)
@@ -233,19 +202,6 @@ class FailingHost:
 async def test_command_is_not_missing_if_query_failed() -> None:
     assert await _missing(FailingHost(), ["command:ls"]) == []
     assert await _missing(FailingHost(), []) == []
-
-
-@pytest.mark.parametrize("command", ["doctor", "new"])
-def test_doctor_and_new_import_no_textual(url: str, tmp_path: Path, command: str) -> None:
-    more = f", '-o', r'{tmp_path / 'p.toml'}', '--host', '.'" if command == "new" else ""
-    script = (
-        "import sys; from cockpit.cli import main\n"
-        f"code = main(['{command}', '{url}'{more}])\n"
-        "found = [name for name in sys.modules if name.split('.')[0] == 'textual']\n"
-        "sys.exit(f'imported {found[:3]}' if found else code)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 def test_unknown_profile_suggests_names() -> None:

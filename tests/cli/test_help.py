@@ -1,15 +1,11 @@
-"""`cockpit help`: topics, help pages and schema agree with the program."""
+"""`cockpit help` and the README: topics, help pages, examples and schema agree with the program; links exist."""
 
 from __future__ import annotations
 
 import argparse
-import os
-import pty
 import re
 import shlex
 import sqlite3
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +21,6 @@ from cockpit.cli.help import profile_keys, text, topics
 from cockpit.cli.pages import BASELINE, GROUPS, RECORDINGS, TUNE
 from cockpit.cli.parser import CommandParser, join_time_values
 from cockpit.cli.schema import profile_schema
-from cockpit.demo.servers import DemoServers
 from cockpit.model import errors
 from cockpit.profiles.sections import ProfileFile
 from cockpit.servers.registry import AT_START
@@ -33,23 +28,20 @@ from tests.recording.test_pages import record_pages
 from tests.session.events import small_session
 
 ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+FOLDERS = ("tests", "screenshots", "profiles")
+PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", *(f"{folder}/README.md" for folder in FOLDERS))
 SHIPPED = sorted((ROOT / "profiles").glob("*.toml"))
 
 
-def test_topics_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_topics_and_usage_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["help"]) == 0
     output = capsys.readouterr().out
     for name in ("profile", "knobs", "expressions", "exit-codes", "studies"):
         assert re.search(rf"^  {name} +\w", output, re.MULTILINE)
     assert all(title for title in topics().values())
-
-
-def test_topic_is_plain_text_without_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["help", "exit-codes"]) == 0
     assert capsys.readouterr().out == text("exit-codes")
-
-
-def test_help_of_command_shows_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["help", "run"]) == 0
     assert "usage: cockpit run " in capsys.readouterr().out
 
@@ -68,24 +60,6 @@ def test_unknown_topic_is_one_line_with_suggestion(
     assert main(["help", topic]) == 2
     output = capsys.readouterr()
     assert message in output.err and output.err.count("\n") == 1 and output.out == ""
-
-
-def test_topic_is_formatted_on_terminal() -> None:
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "cockpit", "help", "exit-codes"]
-    process = subprocess.Popen(command, stdout=theirs, env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80"})
-    os.close(theirs)
-    output = b""
-    try:
-        while piece := os.read(ours, 1 << 16):
-            output += piece
-    except OSError:
-        pass
-    os.close(ours)
-    assert process.wait() == 0
-    shown = re.sub(r"\x1b\[[0-9;]*m", "", output.decode())
-    assert "target or host unreachable" in shown and "|---|" not in shown and "\x1b[1m" in output.decode()
-    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_queries_in_recording_format_return_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,14 +105,8 @@ def test_metrics_in_help_exist() -> None:
     known = {name.removeprefix("HOST.") for name in known_metrics()}
     groups = ("cpu.", "io.tps", "load.", "processes.", "memory.used", "memory.available", "coverage")
     unloaded = {name for name in known if ".before." in name or ".after." in name}
-    required = {name for name in known - unloaded if name.startswith(groups)} | {
-        "rate",
-        "completed",
-        "sent",
-        "failed",
-        "errors",
-    }
-    assert required <= set(named[0]) | set(named[1])
+    required = {name for name in known - unloaded if name.startswith(groups)}
+    assert required | {"rate", "completed", "sent", "failed", "errors"} <= set(named[0]) | set(named[1])
 
 
 def test_every_exit_code_is_in_help() -> None:
@@ -148,12 +116,12 @@ def test_every_exit_code_is_in_help() -> None:
     assert codes <= named
 
 
-def test_every_command_in_topics_and_help_pages_parses() -> None:
-    """Example commands in topics and help pages parse as a shell would split them."""
+def test_every_command_in_topics_help_pages_and_readme_parses() -> None:
+    """Example commands parse as a shell would split them."""
     pages = [parser.format_help() for parser in parsers(make_parser())]
-    lines = [line for page in (*map(text, topics()), *pages) for line in page.splitlines()]
+    lines = [line for page in (*map(text, topics()), *pages, README) for line in page.splitlines()]
     examples = [line for line in lines if re.match(r" {2,4}cockpit [a-z]", line) and "COMMAND" not in line]
-    assert len(examples) > 60
+    assert len(examples) > 60 and any(line in README for line in examples)
     for line in examples:
         arguments = [word for word in shlex.split(line, comments=True)[1:] if not word.startswith(">")]
         make_parser().parse_args(join_time_values(arguments))
@@ -166,7 +134,9 @@ def test_help_lists_every_command_in_a_group(capsys: pytest.CaptureFixture[str])
     shown = capsys.readouterr().out
     for group in ("Measure", "Tune", "Analyze", "Set up"):
         assert f"\n{group}:\n" in shown
-    assert set(re.findall(r"^  ([a-z]+)  ", shown, re.MULTILINE)) | {"start"} == set(make_parser().commands)
+    in_readme = set(re.findall(r"^\| `cockpit ([a-z]+)", README, re.MULTILINE))
+    for named in (set(re.findall(r"^  ([a-z]+)  ", shown, re.MULTILINE)), in_readme):
+        assert named | {"start"} == set(make_parser().commands)
 
 
 def test_every_help_page_has_a_sentence_and_exit_codes() -> None:
@@ -188,11 +158,6 @@ def test_summaries_are_imperative_and_short() -> None:
 def test_shipped_profiles_match_schema(path: Path) -> None:
     jsonschema.Draft202012Validator(profile_schema()).validate(tomllib.loads(path.read_text()))
     assert path.read_text().startswith("#:schema ./profile.schema.json\n")
-
-
-async def test_demo_profile_matches_schema() -> None:
-    async with DemoServers() as world:
-        jsonschema.Draft202012Validator(profile_schema()).validate(tomllib.loads(world.profile_toml()))
 
 
 def test_schema_refuses_invalid_profiles() -> None:
@@ -219,6 +184,23 @@ def test_flags_in_help_exist() -> None:
     for topic in topics():
         named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text(topic)))
         assert named <= known | server_options, topic
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_and_pictures_exist(page: str) -> None:
+    text = (ROOT / page).read_text()
+    links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in link]
+    assert [link for link in links if not ((ROOT / page).parent / link).exists()] == []
+
+
+def test_readme_links_every_topic() -> None:
+    assert set(re.findall(r"/topics/([a-z-]+)\.md", README)) == set(topics())
+
+
+def test_gallery_has_every_picture() -> None:
+    gallery = (ROOT / "screenshots" / "README.md").read_text()
+    names = {path.stem for path in (ROOT / "screenshots").iterdir() if path.suffix in (".svg", ".png")}
+    assert {name for name in names if f"({name}." not in gallery} == set()
 
 
 def parsers(parser: CommandParser) -> Iterator[CommandParser]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import asyncssh
@@ -17,13 +17,6 @@ from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
 from tests.commands import cockpit
 from tests.hosts.sshd import Sshd, locked
-from tests.servers import http_server
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with http_server() as base:
-        yield base
 
 
 @pytest.fixture
@@ -46,9 +39,19 @@ async def run(url: str, sshd: Sshd, tmp_path: Path) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-async def test_known_host_is_watched(url: str, sshd: Sshd, tmp_path: Path) -> None:
+async def test_known_host_is_watched_and_unreachable_or_refusing_host_ends_run(
+    url: str, sshd: Sshd, tmp_path: Path
+) -> None:
     code, errors = await run(url, sshd, tmp_path)
     assert code == 0, errors
+    sshd.client_key.unlink()
+    sshd.client_key.touch(0o600)
+    asyncssh.generate_private_key("ssh-ed25519").write_private_key(sshd.client_key)
+    code, errors = await run(url, sshd, tmp_path)
+    assert code == 3 and "cockpit: web1: login as " in errors
+    await sshd.stop()
+    code, errors = await run(url, sshd, tmp_path)
+    assert code == 3 and "cockpit: web1" in errors
 
 
 @pytest.mark.parametrize("trusted", ["nobody", "another key"])
@@ -60,22 +63,6 @@ async def test_host_keys_are_enforced(url: str, sshd: Sshd, tmp_path: Path, trus
     assert "web1" in line
     assert ("changed" in line.lower()) == (trusted == "another key"), line
     assert "SHA256:" in line
-
-
-async def test_refused_client_key(url: str, sshd: Sshd, tmp_path: Path) -> None:
-    sshd.client_key.unlink()
-    sshd.client_key.touch(0o600)
-    asyncssh.generate_private_key("ssh-ed25519").write_private_key(sshd.client_key)
-    code, errors = await run(url, sshd, tmp_path)
-    assert code == 3
-    assert "refused" in errors
-
-
-async def test_unreachable_host(url: str, sshd: Sshd, tmp_path: Path) -> None:
-    await sshd.stop()
-    code, errors = await run(url, sshd, tmp_path)
-    assert code == 3
-    assert "cockpit: web1" in errors
 
 
 async def test_interactive_ssh_questions_are_left_to_screen(url: str, sshd: Sshd) -> None:

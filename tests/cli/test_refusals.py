@@ -4,38 +4,62 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.test_headless import COCKPIT
+from tests.cli.conftest import keyvalue
+from tests.cli.terminals import COCKPIT
 from tests.commands import cockpit
-from tests.servers import http_server
 
 NOWHERE = "http://127.0.0.1:1/"
 LONG = 300 * "a"
 RECORDING = str(Path(__file__).parents[1] / "recordings" / "spare-servers.cockpit")
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with http_server() as base:
-        yield base
+KNOBS = "".join(
+    (
+        f'[target]\nurl = "{NOWHERE}"\n[[host]]\nname = "a"\n[[host]]\nname = "b"\n',
+        keyvalue("One", "/tmp/none", 'reload = "service x restart"', "a"),
+        keyvalue("Two", "/tmp/none", host="b"),
+    )
+)
+NO_KNOBS = "no knobs to search: each needs a restart, or is written without becoming active"
+NO_PROFILE = "no such profile; a URL is http://host or host:port"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("run", NOWHERE, "-c", "-3"), "must be more than 0; see cockpit run --help"),
+        (("run", NOWHERE, "-c", "0"), "must be more than 0"),
+        (("run", NOWHERE, "-c", "20", "-n", "5"), "-n: found 5; allowed: at least the concurrency, 20"),
+        (("run", NOWHERE, "-q", "10", "-c", "3", "--max-in-flight", "3"), "-c: conflicts with --max-in-flight"),
+        (("run", NOWHERE, "-H", "broken"), "write it as 'Name: value'"),
+        (("run", NOWHERE, "-D", "none"), "-D: none: no such file"),
+        (("run", "ftp://x/"), "found 'ftp://x/'"),
+        (("run", "none.toml"), "none.toml: no such profile"),
+        (("check", NOWHERE, "--threshold", "speed > 3"), "unknown metric 'speed'"),
+        (("replay", "none.cockpit"), "none.cockpit: no such recording"),
+        (("report", "none.cockpit"), "none.cockpit: no such recording"),
+        (("run", NOWHERE, "--ndjson", "--json"), "--json, --ndjson: use only one"),
+        (("run", NOWHERE, "--annotate", "grafana"), "--annotate grafana: invalid URL; write it as https://"),
+        (("run", NOWHERE, "--prometheus", "99999"), "'99999': invalid port; write 1 to 65535"),
+        (("run", NOWHERE, "--prometheus", "x"), "'x': invalid port"),
+        (("study", "mpm", "--short", "--full"), "not allowed with"),
+        (("study", "mpm", "--resume", "--fresh"), "not allowed with"),
+        (("study", "PLAIN"), "plain: has no [study]; add one, or use: cockpit run "),
+        (("autopilot", "PLAIN"), "plain: no knobs to search"),
+        (("autopilot", "KNOBS"), "knobs of several hosts (a, b); choose those of one host with --knob"),
+        (("autopilot", "KNOBS", "--knob", "Three"), "unknown knob 'Three'; the profile has: One, Two"),
+        (("autopilot", "KNOBS", "--knob", "One", "--no-restart"), NO_KNOBS),
+        (("autopilot", "KNOBS", "--knob", "Two", "--where", "p99 < 5"), "a time needs a unit; write 5ms or 5s"),
+        (("autopilot", "KNOBS", "--maximize", "rate", "--minimize", "p99"), "not allowed with"),
         (("run", NOWHERE, "--conc", "3"), "unrecognized arguments: --conc 3; see cockpit run --help"),
         (("run", NOWHERE, "--seed", "-1"), "must be a whole number, 0 or more"),
-        (
-            ("run", "web1/hello.html"),
-            "no such profile; a URL is http://host or host:port; a file needs a path (./x.toml); known profiles: ",
-        ),
+        (("run", "web1/hello.html"), f"{NO_PROFILE}; a file needs a path (./x.toml); known profiles: "),
         (("run", ""), "'': no such profile"),
-        (("run", "spare-server"), "no such profile; a URL is http://host or host:port; did you mean spare-servers?"),
+        (("run", "spare-server"), f"{NO_PROFILE}; did you mean spare-servers?"),
         (("rnu", NOWHERE), "invalid choice: 'rnu'; did you mean run?; see cockpit --help"),
         (("zzz", NOWHERE), "invalid choice: 'zzz' (choose from "),
         (("run", NOWHERE, "--order", "shufle"), "invalid choice: 'shufle'; did you mean shuffle?; see cockpit run"),
@@ -45,10 +69,7 @@ def url() -> Iterator[str]:
         (("run", NOWHERE, "--think-time", "1s", "-q", "5"), "--think-time: conflicts with a rate or a log"),
         (("run", NOWHERE, "--replay-log", "none"), "--replay-log: none: no such file"),
         (("run", NOWHERE, "--replay-log", "/etc/passwd"), "formats are common or combined"),
-        (
-            ("run", NOWHERE, "--replay-log", "/etc/passwd", "-q", "5"),
-            "--replay-log: conflicts with rate, since",
-        ),
+        (("run", NOWHERE, "--replay-log", "/etc/passwd", "-q", "5"), "--replay-log: conflicts with rate, since"),
         (("run", NOWHERE, "--speed", "2"), "--speed: found without a log; allowed: together with a log to replay"),
         (("run", NOWHERE, "--speed", "fast"), "'fast': write a number above 0, e.g. 2 or 0.5"),
         (("run", NOWHERE, "--think-time", "soon"), "--think-time: found 'soon'; allowed: e.g. 0.5s"),
@@ -72,8 +93,14 @@ def url() -> Iterator[str]:
         (("run", NOWHERE, "-H", os.fsdecode(b"X: \xff")), "not valid in this terminal's encoding"),
     ],
 )
-def test_usage_error_is_one_line_with_exit_code_2(arguments: tuple[str, ...], message: str) -> None:
-    done = cockpit(*arguments)
+def test_usage_error_is_one_line_with_exit_code_2(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    profiles = {"PLAIN": f'[target]\nurl = "{NOWHERE}"\n', "KNOBS": KNOBS}
+    words = []
+    for word in arguments:
+        words.append(str(tmp_path / f"{word.lower()}.toml") if word in profiles else word)
+        if word in profiles:
+            Path(words[-1]).write_text(profiles[word])
+    done = cockpit(*words, *(("--trust",) if "KNOBS" in arguments else ()))
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith("cockpit: ")
@@ -117,11 +144,19 @@ def test_no_password_is_echoed(url: str) -> None:
     assert "ses" not in done.stderr
 
 
-@pytest.mark.parametrize("command", ["run", "ab"])
-def test_closed_port_has_same_message_in_run_and_ab(command: str) -> None:
-    done = cockpit(command, NOWHERE)
-    assert done.returncode == 3
-    assert "127.0.0.1 port 1 is unreachable: 127.0.0.1: connection refused" in done.stderr
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", NOWHERE), "127.0.0.1 port 1 is unreachable: 127.0.0.1: connection refused"),
+        (("ab", NOWHERE), "127.0.0.1 port 1 is unreachable: 127.0.0.1: connection refused"),
+        (("run", "http://no-such-host.invalid/", "--no-tui"), "no-such-host.invalid"),
+    ],
+)
+def test_unreachable_target_is_one_line_with_exit_code_3(arguments: tuple[str, ...], message: str) -> None:
+    done = cockpit(*arguments)
+    assert (done.returncode, done.stdout) == (3, "") and "Traceback" not in done.stderr
+    (error,) = [line for line in done.stderr.splitlines() if line.startswith("cockpit: ")]
+    assert message in error
 
 
 def test_failed_run_leaves_no_files(url: str, tmp_path: Path) -> None:
@@ -161,69 +196,3 @@ def test_url_list_with_absolute_path(url: str, tmp_path: Path) -> None:
     (tmp_path / "paths").write_text("/status/201\n/status/202\n")
     done = cockpit("run", url, "--urls", tmp_path / "paths", "-n", "10", "--json")
     assert '"201": 5' in done.stdout, done.stderr
-
-
-def test_profile_without_study_is_refused(tmp_path: Path) -> None:
-    profile = tmp_path / "plain.toml"
-    profile.write_text('[target]\nurl = "http://127.0.0.1:1/"\n')
-    done = cockpit("study", str(profile))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("cockpit: plain: has no [study]; add one, or use: cockpit run ")
-
-
-def test_contradicting_study_flags_are_refused() -> None:
-    for flags in (("--short", "--full"), ("--resume", "--fresh")):
-        done = cockpit("study", "mpm", *flags)
-        assert done.returncode == 2 and "not allowed with" in done.stderr
-
-
-KNOBS = """
-[target]
-url = "http://127.0.0.1:1/"
-[[host]]
-name = "a"
-[[host]]
-name = "b"
-[[knob]]
-name = "One"
-host = "a"
-kind = "keyvalue"
-file = "/tmp/none"
-key = "One"
-reload = "service x restart"
-[[knob]]
-name = "Two"
-host = "b"
-kind = "keyvalue"
-file = "/tmp/none"
-key = "Two"
-reload = "true"
-"""
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ((), "knobs of several hosts (a, b); choose those of one host with --knob"),
-        (("--knob", "Three"), "unknown knob 'Three'; the profile has: One, Two"),
-        (
-            ("--knob", "One", "--no-restart"),
-            "no knobs to search: each needs a restart, or is written without becoming active",
-        ),
-        (("--knob", "Two", "--where", "p99 < 5"), "a time needs a unit; write 5ms or 5s"),
-        (("--maximize", "rate", "--minimize", "p99"), "not allowed with"),
-    ],
-)
-def test_impossible_searches_are_refused(tmp_path: Path, flags: tuple[str, ...], message: str) -> None:
-    profile = tmp_path / "x.toml"
-    profile.write_text(KNOBS)
-    done = cockpit("autopilot", str(profile), "--trust", *flags)
-    assert (done.returncode, done.stdout) == (2, "") and message in done.stderr
-    assert done.stderr.startswith("cockpit") and done.stderr.count("\n") == 1
-
-
-def test_search_without_knobs_is_refused(tmp_path: Path) -> None:
-    profile = tmp_path / "plain.toml"
-    profile.write_text('[target]\nurl = "http://127.0.0.1:1/"\n')
-    done = cockpit("autopilot", str(profile))
-    assert done.returncode == 2 and "plain: no knobs to search" in done.stderr

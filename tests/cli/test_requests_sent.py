@@ -73,12 +73,8 @@ def test_header_flag_replaces_profile_header(server: tuple[str, Requests], tmp_p
     done = cockpit("run", profile, "--no-tui", "-H", "x-a: 3")
     assert done.returncode == 0, done.stderr
     assert (values(requests, "x-a"), values(requests, "x-b")) == (["3"], ["2"])
-
-
-def test_requested_time_limit_is_no_warning(server: tuple[str, Requests]) -> None:
-    done = cockpit("ab", "-q", "-t", "0.5", server[0])
-    assert done.returncode == 0, done.stderr
-    assert "stopped before its plan" not in done.stderr
+    limited = cockpit("ab", "-q", "-t", "0.3", url)
+    assert limited.returncode == 0 and "stopped before its plan" not in limited.stderr
 
 
 @pytest.mark.parametrize("source", ["profile", "request block", "-D", "ab"])
@@ -89,10 +85,8 @@ def test_binary_body_is_sent_exactly_and_recorded_as_digest(
     raw = bytes(range(256)) * 3
     (tmp_path / "body").write_bytes(raw)
     profile, recording = tmp_path / "p.toml", tmp_path / "s.cockpit"
-    named = '[[request]]\nname = "a"\n' if source == "request block" else "[load]\n"
-    load = "" if source == "profile" else "[load]\nrequests = 3\n"
-    body = "requests = 3\n" if source == "profile" else ""
-    profile.write_text(f'[target]\nurl = "{url}"\n{load}{named}method = "POST"\nbody_file = "body"\n{body}')
+    block = '[[request]]\nname = "a"\n' if source == "request block" else ""
+    profile.write_text(f'[target]\nurl = "{url}"\n[load]\nrequests = 3\n{block}method = "POST"\nbody_file = "body"\n')
     commands: dict[str, tuple[str | Path, ...]] = {
         "-D": ("run", url, "-n", "3", "-D", tmp_path / "body", "--no-tui", "--record", recording),
         "ab": ("ab", "-q", "-n", "3", "-p", tmp_path / "body", url),

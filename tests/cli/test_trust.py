@@ -6,15 +6,13 @@ import json
 import os
 import shlex
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.terminals import on_terminal
-from tests.cli.test_headless import COCKPIT
+from tests.cli.conftest import keyvalue
+from tests.cli.terminals import cockpit_on_terminal
 from tests.commands import cockpit
-from tests.servers import http_server
 
 # Every command creates a file.
 PROFILE = """
@@ -51,12 +49,6 @@ command = "touch {folder}/ran-observe"
 """
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with http_server() as base:
-        yield base
-
-
 class Workspace:
     """A working directory with files of another user, and a state directory of the test."""
 
@@ -73,6 +65,10 @@ class Workspace:
 
     def cockpit(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return cockpit(*arguments, cwd=self.folder, env=self.environment)
+
+    def show(self, *flags: str) -> subprocess.CompletedProcess[str]:
+        """Show the value of a knob, which runs a command."""
+        return self.cockpit("tune", *flags, "./evil.toml", "show", "level")
 
     @property
     def ran(self) -> set[str]:
@@ -131,23 +127,23 @@ def test_local_file_needs_path(workspace: Workspace, url: str) -> None:
 def test_trust_ends_when_profile_or_named_file_is_edited(workspace: Workspace, url: str) -> None:
     profile = workspace.write(workspace.folder / "evil.toml", url, '[[request]]\nname = "a"\nbody_file = "body"\n')
     (workspace.folder / "body").write_text("one")
-    refused = workspace.cockpit("tune", "./evil.toml", "show", "level")
+    refused = workspace.show()
     accepting = refused.stderr.partition("accept them: ")[2].strip()
     assert refused.returncode == 2 and workspace.ran == set()
 
     assert workspace.cockpit(*shlex.split(accepting)[1:]).returncode == 0
     assert workspace.ran == set()
-    assert workspace.cockpit("tune", "./evil.toml", "show", "level").stdout == "1\n"
+    assert workspace.show().stdout == "1\n"
     assert workspace.ran == {"ran-get"}
 
     (workspace.folder / "body").write_text("two")
-    assert workspace.cockpit("tune", "./evil.toml", "show", "level").returncode == 2
+    assert workspace.show().returncode == 2
     (workspace.folder / "body").write_text("one")
-    assert workspace.cockpit("tune", "./evil.toml", "show", "level").returncode == 0
+    assert workspace.show().returncode == 0
     profile.write_text(profile.read_text() + "\n")
-    assert workspace.cockpit("tune", "./evil.toml", "show", "level").returncode == 2
-    assert workspace.cockpit("tune", "--trust", "./evil.toml", "show", "level").returncode == 0
-    assert workspace.cockpit("tune", "./evil.toml", "show", "level").returncode == 0
+    assert workspace.show().returncode == 2
+    assert workspace.show("--trust").returncode == 0
+    assert workspace.show().returncode == 0
     kept = list((workspace.folder / "state/cockpit/trusted").iterdir())
     assert len(kept) == 2
     assert {path.stat().st_mode & 0o777 for path in kept} == {0o600}
@@ -155,17 +151,12 @@ def test_trust_ends_when_profile_or_named_file_is_edited(workspace: Workspace, u
 
 
 def test_hashes_in_folder_writable_by_others_are_ignored(workspace: Workspace) -> None:
-    assert workspace.cockpit("tune", "--trust", "./evil.toml", "show", "level").returncode == 0
+    assert workspace.show("--trust").returncode == 0
     (workspace.folder / "state/cockpit/trusted").chmod(0o777)
-    done = workspace.cockpit("tune", "./evil.toml", "show", "level")
+    done = workspace.show()
     assert done.returncode == 2 and "not trusted yet" in done.stderr
-    done = workspace.cockpit("tune", "--trust", "./evil.toml", "show", "level")
+    done = workspace.show("--trust")
     assert done.returncode == 2 and "others can write to the folder" in done.stderr
-
-
-def test_profile_without_commands_needs_no_trust(workspace: Workspace, url: str) -> None:
-    (workspace.folder / "plain.toml").write_text(f'[target]\nurl = "{url}"\n[load]\nrequests = 20\n')
-    assert workspace.cockpit("check", "./plain.toml").returncode == 0
 
 
 @pytest.mark.parametrize("more", ['unix = "/run/docker.sock"', 'urls = "list"'])
@@ -176,17 +167,18 @@ def test_local_sockets_and_files_need_trust(workspace: Workspace, url: str, more
     assert done.returncode == 2 and "not trusted yet" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "a/../../secret", "link", "folder/secret", "."])
+BODY = '[load]\nbody_file = "{}"'
+
+
 @pytest.mark.parametrize(
-    "keys",
+    ("keys", "name"),
     [
-        '[load]\nbody_file = "{}"',
-        '[[request]]\nname = "a"\nbody_file = "{}"',
-        '[tls]\nca = "{}"',
-        '[tls]\ncert = "{}"',
+        *((BODY, name) for name in ("../secret", "/etc/passwd", "a/../../secret", "link", "folder/secret", ".")),
+        ('[[request]]\nname = "a"\nbody_file = "{}"', "../secret"),
+        *((f'[tls]\n{key} = "{{}}"', "folder/secret") for key in ("ca", "cert")),
     ],
 )
-def test_files_outside_profile_folder_are_refused(tmp_path: Path, url: str, name: str, keys: str) -> None:
+def test_files_outside_profile_folder_are_refused(tmp_path: Path, url: str, keys: str, name: str) -> None:
     (tmp_path / "secret").write_text("sesame")
     inside = tmp_path / "inside"
     inside.mkdir()
@@ -226,15 +218,14 @@ def test_doctor_no_exec_lists_everything_and_runs_nothing(workspace: Workspace) 
     assert workspace.ran == set()
     assert workspace.cockpit("doctor", "./evil.toml").returncode == 0
     assert workspace.ran == {"ran-get", "ran-test"}
-
-
-def test_doctor_no_exec_does_not_ask_the_running_server(workspace: Workspace) -> None:
-    got = workspace.folder / "ran-got"
-    knob = f'[[knob]]\nname = "G"\nhost = "here"\nkind = "keyvalue"\nfile = "{workspace.folder}/conf"\nkey = "K"\n'
+    # Nor is the running server asked for the value of a knob with a file.
+    for path in workspace.folder.glob("ran-*"):
+        path.unlink()
+    active = f'get = "touch {workspace.folder}/ran-got; echo 1"\nreload = "true"'
     with workspace.profile.open("a") as file:
-        file.write(f'{knob}get = "touch {got}; echo 1"\nreload = "touch {workspace.folder}/ran-reload"\n')
+        file.write(keyvalue("K2", workspace.folder / "conf", active, "here").replace('key = "K2"', 'key = "K"'))
     done = workspace.cockpit("doctor", "--no-exec", "--trust", "./evil.toml")
-    assert "ok     here            G = 1" in done.stdout and workspace.ran == set()
+    assert "ok     here            K2 = 1" in done.stdout and workspace.ran == set()
 
 
 def test_new_profile_is_trusted_until_edited(workspace: Workspace, url: str) -> None:
@@ -255,8 +246,8 @@ def test_terminal_prompts_once_with_all_commands(
     more = f'[[action]]\nname = "b"\nhost = "here"\ncommand = """{hidden}\n\n\n\n\n\n\nlast"""\n'
     head, study, tail = PROFILE.partition("[study]")
     workspace.profile.write_text((head + more + study + tail).format(url=url, folder=workspace.folder))
-    command = [*COCKPIT, "tune", str(workspace.profile), "show", "level"]
-    with on_terminal(command, environment=workspace.environment) as terminal:
+    command = ("tune", workspace.profile, "show", "level")
+    with cockpit_on_terminal(*command, environment=workspace.environment) as terminal:
         shown = terminal.until(b"[y/N] ")
         assert b"true [5000 blanks] ; true \xc2\xb7[2J # hidden" in shown
         assert b"empty lines]" in shown and b"last" in shown and b"ran-set" in shown
@@ -266,6 +257,6 @@ def test_terminal_prompts_once_with_all_commands(
         assert terminal.end() == code
         assert workspace.ran == ran
     if not code:
-        with on_terminal(command, environment=workspace.environment) as again:
+        with cockpit_on_terminal(*command, environment=workspace.environment) as again:
             assert again.end() == 0
             assert b"Trust it" not in again.shown

@@ -13,6 +13,7 @@ import pytest
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
 from cockpit.recording.reader import Recording
+from tests.cli.conftest import keyvalue
 from tests.commands import cockpit
 from tests.hosts.sshd import Sshd
 
@@ -26,13 +27,6 @@ tail = ["echo tail"]
 [[host]]
 name = "down"
 ssh = "nowhere"
-[[knob]]
-name = "Level"
-host = "web1"
-kind = "keyvalue"
-file = "{file}"
-key = "Level"
-reload = "true"
 [[action]]
 name = "restart"
 host = "web1"
@@ -52,7 +46,7 @@ class TunedHost:
         self._options = ("--ssh-config", sshd.ssh_config)
 
     def set_target(self, url: str) -> None:
-        self._profile.write_text(PROFILE.format(file=self.file, url=url))
+        self._profile.write_text(PROFILE.format(url=url) + keyvalue("Level", self.file))
 
     async def run(self, *arguments: str, code: int = 0) -> str:
         """Return stdout and stderr."""
@@ -83,7 +77,7 @@ async def tuned(tmp_path: Path) -> AsyncIterator[TunedHost]:
     await sshd.stop()
 
 
-async def test_change_undo_and_action_are_recorded(tuned: TunedHost) -> None:
+async def test_changes_undo_and_action_are_recorded(tuned: TunedHost) -> None:
     await tuned.run("set", "Level=2", "--no-probe")
     (state,) = tuned.recorded()
     (change,) = state.changes
@@ -100,23 +94,18 @@ async def test_change_undo_and_action_are_recorded(tuned: TunedHost) -> None:
     await tuned.run("action", "restart")
     assert [(action.action, action.done) for action in tuned.recorded()[2].actions] == [("restart", 1)]
 
-
-async def test_rolled_back_change_is_recorded(tuned: TunedHost) -> None:
-    tuned.file.write_text("Level=1\n")
     await tuned.run("set", "Level=2\n3", "--no-probe", code=5)
-    (refused,) = tuned.recorded()[-1].changes
+    (refused,) = tuned.recorded()[3].changes
     assert refused.outcome == "rolled back" and "one line of text" in refused.detail
 
 
-async def test_read_only_commands_are_not_recorded(tuned: TunedHost) -> None:
+async def test_read_only_commands_are_not_recorded(tuned: TunedHost, tmp_path: Path) -> None:
     assert "1" in await tuned.run("show", "Level")
     assert "+Level=2" in await tuned.run("set", "Level=2", "--dry-run", "--no-probe")
     assert "no changes yet" in await tuned.run("history")
     assert "nothing to undo" in await tuned.run("undo", code=5)
     assert tuned.recorded() == []
-
-
-async def test_unreachable_host_is_one_error_line(tuned: TunedHost, tmp_path: Path) -> None:
+    # Nor is a command that does not reach the host, and it is one error line.
     (tmp_path / "sshd" / "authorized_keys").write_text("")
     assert (await tuned.run("show", code=3)).startswith("cockpit: web1: 127.0.0.1:")
     assert tuned.recorded() == []

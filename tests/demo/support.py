@@ -1,24 +1,16 @@
-"""Helpers of the demo's tests: wait for a condition, run a web server, check processes."""
+"""Helpers of the demo's tests: run a web server, check processes."""
 
 import http.client
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 
-DEADLINE = 120.0  # s; far longer than any step takes
-
-
-def wait_until(condition: Callable[[], bool], description: str) -> None:
-    end = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < end, f"timeout after {DEADLINE} s: {description}"
-        time.sleep(0.01)
+from tests.waiting import DEADLINE, wait_until
 
 
 def is_gone(pid: int) -> bool:
@@ -44,6 +36,11 @@ class Server:
     def children(self) -> list[int]:
         """Return the PIDs of the children, defunct ones included."""
         return [child.pid for child in psutil.Process(self.process.pid).children()]
+
+    def started(self, number: int) -> list[int]:
+        """Wait for this number of children and return their PIDs."""
+        wait_until(lambda: len(self.children()) == number)
+        return self.children()
 
     def connect(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE)
@@ -72,23 +69,28 @@ def config_text(**settings: object) -> str:
 
 
 @contextmanager
-def running(directory: Path, **settings: object) -> Iterator[Server]:
-    """Run a web server with these prefork directives; stop it at the end and check that no child remains."""
-    config = directory / "httpd.conf"
-    config.write_text(config_text(**settings))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "cockpit.demo.webserver", "--parent-pipe", str(config)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
+def module(name: str, *arguments: str) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
+    """Run a module of the demo until the end of its standard input; yield the process and its first line."""
+    command = [sys.executable, "-m", f"cockpit.demo.{name}", *arguments]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin and process.stdout
     try:
         ready = process.stdout.readline().decode()
-        assert ready.startswith("ready http://127.0.0.1:"), ready
-        yield Server(process, config, int(ready.rpartition(":")[2]))
+        assert ready.startswith("ready "), ready
+        yield process, ready
     finally:
         children = [child.pid for child in psutil.Process(process.pid).children()] if process.poll() is None else []
         process.stdin.close()
         process.wait(DEADLINE)
         process.stdout.close()
     assert all(is_gone(pid) for pid in children)
+
+
+@contextmanager
+def running(directory: Path, **settings: object) -> Iterator[Server]:
+    """Run a web server with these prefork directives; stop it at the end and check that no child remains."""
+    config = directory / "httpd.conf"
+    config.write_text(config_text(**settings))
+    with module("webserver", "--parent-pipe", str(config)) as (process, ready):
+        assert ready.startswith("ready http://127.0.0.1:"), ready
+        yield Server(process, config, int(ready.rpartition(":")[2]))

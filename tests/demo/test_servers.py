@@ -18,9 +18,11 @@ import pytest
 
 from cockpit.demo.servers import DemoError, DemoServers
 from cockpit.profiles.reader import parse_profile
-from tests.demo.support import DEADLINE, is_gone, wait_until
+from tests.demo.support import is_gone
 from tests.processes import family, newer_children
+from tests.waiting import DEADLINE, wait_until
 
+KNOBS = ["MinSpareServers", "MaxSpareServers", "MaxRequestsPerChild", "MaxClients"]
 # Enters a world, starts a background process on its SSH host, prints its directory and PIDs, and waits for a signal.
 # A shell's background job ignores SIGINT, and its children inherit that.
 OWNER = """
@@ -56,51 +58,46 @@ async def servers_with_supervisor() -> AsyncIterator[tuple[DemoServers, psutil.P
         yield world, supervisor
 
 
-async def test_world_contains_server_and_is_removed() -> None:
+async def test_world_contains_server_and_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    awkward = tmp_path / "it's a\\b"
+    awkward.mkdir()
+    monkeypatch.setenv("TMPDIR", str(awkward))
     async with servers_with_supervisor() as (world, supervisor):
         assert len(fetch(world.url)) == 92
-        assert world.directory.stat().st_mode & 0o777 == 0o700
+        assert world.directory.parent == awkward and world.directory.stat().st_mode & 0o777 == 0o700
         for file in (world.config_file, world.ssh_config, world.error_log):
             assert file.parent == world.directory and file.is_file()
+        assert len(family(supervisor)) >= 3 + 5
+        await check_profile(world)
         pids = [process.pid for process in family(supervisor)]
-        assert len(pids) >= 3 + 5
     assert not world.directory.exists()
     assert all(is_gone(pid) for pid in pids)
 
 
-async def test_profile_describes_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    awkward = tmp_path / "it's a\\b"
-    awkward.mkdir()
-    monkeypatch.setenv("TMPDIR", str(awkward))
-    async with DemoServers() as world:
-        assert world.directory.parent == awkward
-        assert parse_profile(world.profile_toml(), "demo", "demo").plan.url == world.url
-        profile = tomllib.loads(world.profile_toml())
-        assert profile["target"] == {"url": world.url}
-        assert profile["load"] == {"concurrency": 20, "duration": "15m", "keepalive": False}
-        processes = f"demo-http-{urlsplit(world.url).port}"
-        assert profile["host"] == [{"name": "demo", "ssh": "demo", "processes": [processes]}]
-        knobs = parse_profile(world.profile_toml(), "demo", "demo").knobs
-        assert [knob.allowed for knob in knobs] == ["1 to 256", "1 or more", "0 or more", "1 to 256"]
-        assert {knob.workers for knob in knobs} == {processes}, "workers of this demo only"
-        assert [knob["name"] for knob in profile["knob"]] == [
-            "MinSpareServers",
-            "MaxSpareServers",
-            "MaxRequestsPerChild",
-            "MaxClients",
-        ]
-        knob = profile["knob"][0]
-        assert (knob["kind"], knob["section"], knob["host"]) == ("apache", "IfModule prefork", "demo")
-        assert knob["file"] == str(world.config_file)
-        text = world.config_file.read_text()
-        status = world.url.replace("hello.html", "server-status")
-        async with asyncssh.connect("demo", config=[str(world.ssh_config)]) as connection:
-            for value, exit_status in (("none", 1), ("20", 0)):
-                world.config_file.write_text(text.replace("MinSpareServers       5", f"MinSpareServers {value}"))
-                tested = await connection.run(knob["test"])
-                assert tested.exit_status == exit_status, tested.stderr
-            assert (await connection.run(knob["reload"], check=True)).stderr == ""
-        wait_until(lambda: b"MinSpareServers: 20\n" in fetch(status), "the active change")
+async def check_profile(world: DemoServers) -> None:
+    """Check the world's profile, and use its first knob as the profile says."""
+    parsed = parse_profile(world.profile_toml(), "demo", "demo")
+    assert parsed.plan.url == world.url
+    assert [knob.name for knob in parsed.knobs] == KNOBS
+    assert [knob.allowed for knob in parsed.knobs] == ["1 to 256", "1 or more", "0 or more", "1 to 256"]
+    processes = f"demo-http-{urlsplit(world.url).port}"
+    assert {knob.workers for knob in parsed.knobs} == {processes}, "workers of this demo only"
+    profile = tomllib.loads(world.profile_toml())
+    assert profile["target"] == {"url": world.url}
+    assert profile["load"] == {"concurrency": 20, "duration": "15m", "keepalive": False}
+    assert profile["host"] == [{"name": "demo", "ssh": "demo", "processes": [processes]}]
+    knob = profile["knob"][0]
+    assert (knob["kind"], knob["section"], knob["host"]) == ("apache", "IfModule prefork", "demo")
+    assert knob["file"] == str(world.config_file)
+    text = world.config_file.read_text()
+    async with asyncssh.connect("demo", config=[str(world.ssh_config)]) as connection:
+        for value, exit_status in (("none", 1), ("20", 0)):
+            world.config_file.write_text(text.replace("MinSpareServers       5", f"MinSpareServers {value}"))
+            tested = await connection.run(knob["test"])
+            assert tested.exit_status == exit_status, tested.stderr
+        assert (await connection.run(knob["reload"], check=True)).stderr == ""
+    status = world.url.replace("hello.html", "server-status")
+    wait_until(lambda: b"MinSpareServers: 20\n" in fetch(status))
 
 
 @pytest.mark.parametrize("name", ["INT", "TERM", "KILL"])
@@ -118,26 +115,19 @@ def test_nothing_remains_after_signal_to_owner(name: str) -> None:
     os.killpg(owner.pid, getattr(signal, f"SIG{name}"))
     owner.wait(DEADLINE)
     owner.stdout.close()
-    wait_until(lambda: all(is_gone(pid) for pid in pids), "the end of all processes")
+    wait_until(lambda: all(is_gone(pid) for pid in pids))
     assert not directory.exists()
 
 
-async def test_world_is_removed_after_servers_are_killed() -> None:
+@pytest.mark.parametrize("killed", ["servers", "supervisor"])
+async def test_world_is_removed_after_its_processes_are_killed(killed: str) -> None:
     async with servers_with_supervisor() as (world, supervisor):
         pids = [child.pid for child in supervisor.children(recursive=True)]
-        for server in supervisor.children():
-            server.kill()
-        wait_until(lambda: all(is_gone(pid) for pid in pids), "the end of both servers and their children")
+        for process in supervisor.children() if killed == "servers" else (supervisor,):
+            process.kill()
+        wait_until(lambda: all(is_gone(pid) for pid in pids))
     assert not world.directory.exists()
     assert is_gone(supervisor.pid)
-
-
-async def test_killed_keeper_ends_servers() -> None:
-    async with servers_with_supervisor() as (world, supervisor):
-        pids = [child.pid for child in supervisor.children(recursive=True)]
-        supervisor.kill()
-        wait_until(lambda: all(is_gone(pid) for pid in pids), "the end of both servers and their children")
-    assert not world.directory.exists()
 
 
 async def test_failed_start_reports_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,6 @@
 """The demo's SSH host, with asyncssh as the client and the ssh_config that the host writes."""
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,25 +9,16 @@ import asyncssh
 import pytest
 
 from cockpit.demo.layout import DemoFiles
-from tests.demo.support import DEADLINE, is_gone, wait_until
+from tests.demo.support import is_gone, module
+from tests.waiting import DEADLINE, until
 
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoFiles]:
     directory = tmp_path_factory.mktemp("a host")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "cockpit.demo.sshhost", str(directory)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert process.stdin and process.stdout
-    try:
-        assert process.stdout.readline().startswith(b"ready ")
+    with module("sshhost", str(directory)) as (process, _):
         yield DemoFiles(directory)
-    finally:
-        process.stdin.close()
-        assert process.wait(DEADLINE) == 0
-        process.stdout.close()
+    assert process.returncode == 0
 
 
 def connect(host: DemoFiles, **options: Any) -> Any:
@@ -48,15 +37,11 @@ async def test_command_has_streams_and_exit_status(host: DemoFiles) -> None:
         assert (len(str(large.stdout)), len(str(large.stderr))) == (3_000_000, 1_000_000)
         killed = await connection.run("kill -9 $$")
         assert killed.exit_signal and killed.exit_signal[0] == "KILL"
-
-
-async def test_working_and_home_directory_is_the_host_directory(host: DemoFiles) -> None:
-    async with connect(host) as connection:
         result = await connection.run("pwd; cd; pwd; echo ${XDG_STATE_HOME-unset}")
         assert str(result.stdout).splitlines() == [str(host.directory), str(host.directory), "unset"]
 
 
-async def test_script_on_stdin_responds_line_by_line(host: DemoFiles) -> None:
+async def test_shell_reads_script_line_by_line(host: DemoFiles) -> None:
     async with connect(host) as connection:
         process = await connection.create_process("sh -s")
         process.stdin.write("echo up; while read n; do echo frame $n; done; echo end\n")
@@ -67,10 +52,7 @@ async def test_script_on_stdin_responds_line_by_line(host: DemoFiles) -> None:
         process.stdin.write_eof()
         assert await process.stdout.read() in ("end\n", "")  # a shell may exit at the end of input
         assert (await process.wait()).exit_status == 0
-
-
-async def test_session_without_command_is_a_shell(host: DemoFiles) -> None:
-    async with connect(host) as connection:
+        # Without a command: a shell.
         process = await connection.create_process()
         process.stdin.write("echo hello; exit 4\n")
         result = await process.wait()
@@ -112,7 +94,7 @@ async def test_command_ends_with_its_channel(host: DemoFiles, end: str, ignores_
         connection.close()
     else:
         connection.abort()
-    await asyncio.to_thread(wait_until, lambda: is_gone(pid), "the command to end")
+    await until(lambda: is_gone(pid))
     connection.close()
     await connection.wait_closed()
 
@@ -126,6 +108,7 @@ async def test_background_process_outlives_its_command(host: DemoFiles) -> None:
 
 
 async def test_other_key_and_password_are_refused(host: DemoFiles) -> None:
+    assert host.client_key.stat().st_mode & 0o077 == 0
     other = asyncssh.generate_private_key("ssh-ed25519")
     with pytest.raises(asyncssh.PermissionDenied):
         await connect(host, client_keys=[other])
@@ -148,7 +131,3 @@ async def test_host_key_is_checked(host: DemoFiles, tmp_path: Path) -> None:
     changed.write_text(known)
     async with asyncssh.connect("demo", config=[str(config)]) as connection:
         assert (await connection.run("true")).exit_status == 0
-
-
-def test_client_key_is_private(host: DemoFiles) -> None:
-    assert host.client_key.stat().st_mode & 0o077 == 0

@@ -1,5 +1,6 @@
 """The configuration of the demo's web server: directives and error messages."""
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.demo.webconfig import WebConfigError, WebSettings, load
+from cockpit.demo.webserver import main
 
 
 def read(tmp_path: Path, text: str) -> WebSettings:
@@ -54,27 +56,29 @@ def test_every_directive(tmp_path: Path) -> None:
     )
 
 
-def test_names_ignore_case_and_last_value_wins(tmp_path: Path) -> None:
-    settings = read(
-        tmp_path,
-        "listen 80\n<ifmodule MPM_PREFORK_MODULE>\nMAXREQUESTWORKERS 9\nmaxclients 8\n"
-        "MaxConnectionsPerChild 7\n</IFMODULE>\n",
-    )
-    assert settings.listen == ("127.0.0.1", 80)
-    assert (settings.max_clients, settings.max_requests_per_child) == (8, 7)
-
-
-def test_sections_of_other_modules_are_ignored(tmp_path: Path) -> None:
-    settings = read(
-        tmp_path,
-        "Listen 80\n<IfModule worker>\nThreadsPerChild 64\n<IfModule prefork>\nMaxClients 3\n</IfModule>\n</IfModule>\n"
-        "<IfModule !prefork>\nMaxClients 4\n</IfModule>\n<IfModule !worker>\nMinSpareServers 6\n</IfModule>\n",
-    )
-    assert (settings.max_clients, settings.min_spare) == (150, 6)
-
-
-def test_max_spare_is_raised_above_min_spare(tmp_path: Path) -> None:
-    assert read(tmp_path, "Listen 80\nMinSpareServers 20\nMaxSpareServers 10\n").max_spare == 21
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # Names ignore case, and the last value wins.
+        (
+            "listen 80\n<ifmodule MPM_PREFORK_MODULE>\nMAXREQUESTWORKERS 9\nmaxclients 8\n"
+            "MaxConnectionsPerChild 7\n</IFMODULE>\n",
+            {"listen": ("127.0.0.1", 80), "max_clients": 8, "max_requests_per_child": 7},
+        ),
+        # Sections of other modules are ignored.
+        (
+            "Listen 80\n<IfModule worker>\nThreadsPerChild 64\n<IfModule prefork>\nMaxClients 3\n</IfModule>\n"
+            "</IfModule>\n<IfModule !prefork>\nMaxClients 4\n</IfModule>\n"
+            "<IfModule !worker>\nMinSpareServers 6\n</IfModule>\n",
+            {"max_clients": 150, "min_spare": 6},
+        ),
+        ("Listen 80\nMinSpareServers 20\nMaxSpareServers 10\n", {"min_spare": 20, "max_spare": 21}),
+    ],
+    ids=["case", "sections", "max spare above min spare"],
+)
+def test_settings_of_file(tmp_path: Path, text: str, expected: dict[str, object]) -> None:
+    settings = read(tmp_path, text)
+    assert {name: getattr(settings, name) for name in expected} == expected
 
 
 @pytest.mark.parametrize(
@@ -110,30 +114,21 @@ def test_missing_listen_and_missing_file(tmp_path: Path) -> None:
         load(tmp_path / "absent.conf")
 
 
-def config_test(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "cockpit.demo.webserver", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def test_config_test_command(tmp_path: Path) -> None:
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "httpd.conf"
     file.write_text("Listen 80\nMaxClients 3\n")
-    good = config_test("-t", str(file))
-    assert (good.returncode, good.stdout, good.stderr) == (0, "Syntax OK\n", "")
+    assert (main(["-t", str(file)]), *capsys.readouterr()) == (0, "Syntax OK\n", "")
     file.write_text("Listen 80\nMaxClients many\n")
-    bad = config_test("-t", str(file))
-    assert (bad.returncode, bad.stdout) == (1, "")
-    assert bad.stderr == f"Syntax error: {file}:2: MaxClients takes a whole number from 1 to 256, found many\n"
-    assert config_test().returncode == config_test("-t").returncode == config_test("-x", str(file)).returncode == 2
+    error = f"Syntax error: {file}:2: MaxClients takes a whole number from 1 to 256, found many\n"
+    assert (main(["-t", str(file)]), *capsys.readouterr()) == (1, "", error)
+    assert main([]) == main(["-t"]) == main(["-x", str(file)]) == 2
 
 
 def test_address_in_use_is_one_line(tmp_path: Path) -> None:
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        file = tmp_path / "httpd.conf"
-        file.write_text(f"Listen 127.0.0.1:{taken.getsockname()[1]}\n")
-        refused = config_test(str(file))
-    assert refused.returncode == 1
-    assert refused.stderr.count("\n") == 1
-    assert "Address already in use" in refused.stderr
+    file = tmp_path / "httpd.conf"
+    with socket.create_server(("127.0.0.1", 0)) as occupied:
+        file.write_text(f"Listen 127.0.0.1:{occupied.getsockname()[1]}\n")
+        command = [sys.executable, "-m", "cockpit.demo.webserver", str(file)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1 and "Address already in use" in done.stderr

@@ -6,13 +6,14 @@ import socket
 import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.demo.support import DEADLINE, config_text, is_gone, running, wait_until
+from tests.demo.support import config_text, is_gone, running
+from tests.waiting import DEADLINE, wait_until
 
 
 def send(port: int, request: bytes) -> bytes:
@@ -68,9 +69,9 @@ def test_keep_alive_connection_occupies_one_child(tmp_path: Path) -> None:
             response.read()
             pids.add(response.headers["X-Pid"])
         assert len(pids) == 1
-        wait_until(lambda: "K" in server.status()["Scoreboard"], "its child to wait for the next request")
+        wait_until(lambda: "K" in server.status()["Scoreboard"])
         connection.close()
-        wait_until(lambda: "K" not in server.status()["Scoreboard"], "its child to be free")
+        wait_until(lambda: "K" not in server.status()["Scoreboard"])
 
 
 def test_idle_connection_is_closed_after_timeout(tmp_path: Path) -> None:
@@ -78,7 +79,7 @@ def test_idle_connection_is_closed_after_timeout(tmp_path: Path) -> None:
         connection.request("GET", "/hello.html")
         connection.getresponse().read()
         assert connection.sock.recv(1) == b""
-        wait_until(lambda: "K" not in server.status()["Scoreboard"], "its child to be free")
+        wait_until(lambda: "K" not in server.status()["Scoreboard"])
 
 
 def test_child_serves_exactly_max_requests(tmp_path: Path) -> None:
@@ -94,57 +95,35 @@ def test_child_serves_exactly_max_requests(tmp_path: Path) -> None:
 
 
 def test_children_never_exceed_max_clients(tmp_path: Path) -> None:
-    limit, counts = 4, set()
-    with (
-        running(tmp_path, StartServers=1, MinSpareServers=3, MaxClients=limit, KeepAliveTimeout=60) as server,
-        ThreadPoolExecutor(12) as pool,
-    ):
-        connections = [server.connect() for _ in range(12)]
-
-        def request(connection: http.client.HTTPConnection) -> int:
+    settings = {"StartServers": 1, "MinSpareServers": 3, "MaxClients": 4, "KeepAliveTimeout": 60}
+    with running(tmp_path, **settings) as server, ExitStack() as stack:
+        # A child serves no other client while a connection is kept open.
+        *busy, waiting = (stack.enter_context(closing(server.connect())) for _ in range(4 + 1))
+        for connection in busy:
             connection.request("GET", "/hello.html")
-            response = connection.getresponse()
-            response.read()
-            return response.status  # the connection stays open: the child serves no other client
-
-        requests = [pool.submit(request, connection) for connection in connections]
-
-        def full() -> bool:
-            counts.add(len(server.children()))
-            return "server reached MaxClients setting" in server.log
-
-        wait_until(full, "the log entry about MaxClients")
-        wait_until(lambda: sum(each.done() for each in requests) == limit, "a response per child")
-
-        def all_served() -> bool:
-            counts.add(len(server.children()))
-            for connection, each in zip(connections, requests, strict=True):
-                if each.done():
-                    connection.close()
-            return all(each.done() for each in requests)
-
-        wait_until(all_served, "all responses")
-        all_served()
-        assert [each.result() for each in requests] == [200] * 12
-    assert max(counts) == limit
+            assert connection.getresponse().read()
+        waiting.request("GET", "/hello.html")
+        wait_until(lambda: "server reached MaxClients setting" in server.log)
+        assert len(server.children()) == 4
+        busy[0].close()
+        assert waiting.getresponse().status == 200
+        assert len(server.children()) == 4
 
 
 def test_idle_children_above_max_spare_are_stopped(tmp_path: Path) -> None:
     with running(tmp_path, StartServers=5, MinSpareServers=1, MaxSpareServers=3) as server:
-        wait_until(lambda: len(server.children()) == 5, "five children")
-        wait_until(lambda: len(server.children()) < 5, "four children")
-        wait_until(lambda: len(server.children()) <= 3, "three children")
+        for number in (5, 4, 3):
+            server.started(number)
         assert server.status()["MaxSpareServers"] == "3"
         assert len(server.children()) == 3
 
 
 def test_reload_activates_new_settings(tmp_path: Path) -> None:
     with running(tmp_path, StartServers=2, MinSpareServers=2, MaxSpareServers=4) as server:
-        wait_until(lambda: len(server.children()) == 2, "two children")
-        before = server.children()
+        before = server.started(2)
         server.reload(StartServers=4, MinSpareServers=6, MaxSpareServers=9, MaxRequestsPerChild=1000)
-        wait_until(lambda: not set(before) & set(server.children()), "the end of the old generation")
-        wait_until(lambda: len(server.children()) >= 6, "six spare children")
+        wait_until(lambda: not set(before) & set(server.children()))
+        wait_until(lambda: len(server.children()) >= 6)
         status = server.status()
         assert status["ParentServerMPMGeneration"] == "1"
         assert (status["MinSpareServers"], status["MaxSpareServers"]) == ("6", "9")
@@ -153,53 +132,48 @@ def test_reload_activates_new_settings(tmp_path: Path) -> None:
 
 
 def test_request_completes_during_reload(tmp_path: Path) -> None:
-    with running(tmp_path, StartServers=1, MinSpareServers=1) as server:
-        wait_until(lambda: len(server.children()) == 1, "the first child")
-        (old,) = server.children()
-        connection = server.connect()
+    with running(tmp_path, StartServers=1, MinSpareServers=1) as server, closing(server.connect()) as connection:
+        (old,) = server.started(1)
         connection.connect()
         connection.sock.sendall(b"GET /hello.html HT")
-        wait_until(lambda: len(server.children()) == 2, "a spare child besides the busy child")
+        # A spare child besides the busy child.
+        server.started(2)
         server.reload(StartServers=2, MinSpareServers=1)
-        wait_until(lambda: server.status()["ParentServerMPMGeneration"] == "1", "the new generation")
+        wait_until(lambda: server.status()["ParentServerMPMGeneration"] == "1")
         connection.sock.sendall(b"TP/1.1\r\nHost: a\r\n\r\n")
         response = http.client.HTTPResponse(connection.sock)
         response.begin()
         assert (response.status, int(response.headers["X-Pid"]), len(response.read())) == (200, old, 92)
         assert response.headers["Connection"] == "close"
         connection.close()
-        wait_until(lambda: old not in server.children(), "the end of the old child")
+        wait_until(lambda: old not in server.children())
 
 
-def test_reload_of_invalid_configuration_changes_nothing(tmp_path: Path) -> None:
+def test_invalid_configuration_and_killed_child(tmp_path: Path) -> None:
     with running(tmp_path, StartServers=2, MinSpareServers=2) as server:
-        wait_until(lambda: len(server.children()) == 2, "two children")
-        before = server.children()
+        before = server.started(2)
         server.reload(MinSpareServers="lots")
-        wait_until(lambda: f"{server.config}:5: MinSpareServers takes" in server.log, "the error in the log")
+        wait_until(lambda: f"{server.config}:5: MinSpareServers takes" in server.log)
         assert server.children() == before
         assert server.status()["MinSpareServers"] == "2"
         server.config.write_text(config_text(MaxClients=3).replace("error.log", "absent/error.log"))
         server.process.send_signal(signal.SIGUSR1)
-        wait_until(lambda: "absent/error.log" in server.log, "the error about the new log")
+        wait_until(lambda: "absent/error.log" in server.log)
         assert server.status()["MaxClients"] == "150"
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the name is set through Linux's prctl")
-def test_processes_have_the_name_of_the_probe_pattern(tmp_path: Path) -> None:
-    with running(tmp_path, StartServers=3) as server:
-        wait_until(lambda: len(server.children()) >= 3, "the children")
-        for pid in [server.process.pid, *server.children()]:
-            assert Path(f"/proc/{pid}/comm").read_text() == f"demo-http-{server.port}\n"
+        psutil.Process(before[0]).kill()
+        wait_until(lambda: f"child pid {before[0]} ended with signal 9" in server.log)
+        wait_until(lambda: len(server.children()) == 2 and before[0] not in server.children())
 
 
 @pytest.mark.parametrize("how", ["parent_pipe", "TERM", "KILL"])
 def test_children_end_with_parent(tmp_path: Path, how: str) -> None:
-    with running(tmp_path, StartServers=5) as server:
-        wait_until(lambda: len(server.children()) == 5, "the children")
-        children = server.children()
+    with running(tmp_path, StartServers=5) as server, closing(server.connect()) as busy:
+        children = server.started(5)
         assert int((tmp_path / "httpd.pid").read_text()) == server.process.pid
-        busy = server.connect()
+        if sys.platform == "linux":
+            # The name of the probe's pattern, which is set through prctl.
+            names = {Path(f"/proc/{pid}/comm").read_text() for pid in (server.process.pid, *children)}
+            assert names == {f"demo-http-{server.port}\n"}
         busy.request("GET", "/hello.html")
         busy.getresponse().read()
         if how == "parent_pipe":
@@ -208,15 +182,5 @@ def test_children_end_with_parent(tmp_path: Path, how: str) -> None:
         else:
             server.process.send_signal(getattr(signal, f"SIG{how}"))
         server.process.wait(DEADLINE)
-        wait_until(lambda: all(is_gone(pid) for pid in children), "the end of all children")
+        wait_until(lambda: all(is_gone(pid) for pid in children))
         assert (tmp_path / "httpd.pid").exists() == (how == "KILL")
-        busy.close()
-
-
-def test_killed_child_is_logged_and_replaced(tmp_path: Path) -> None:
-    with running(tmp_path, StartServers=2, MinSpareServers=2) as server:
-        wait_until(lambda: len(server.children()) == 2, "two children")
-        victim = server.children()[0]
-        psutil.Process(victim).kill()
-        wait_until(lambda: f"child pid {victim} ended with signal 9" in server.log, "the log entry")
-        wait_until(lambda: len(server.children()) == 2 and victim not in server.children(), "another child")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import sqlite3
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -21,20 +22,39 @@ from cockpit.recording.write_queue import Gap, WriteBatch, WriteQueue
 from cockpit.recording.writer import RecordingWriter
 from tests.recording.test_pages import same_events
 from tests.session.events import reading, small_session
+from tests.waiting import wait_until
+
+EVENTS = list(small_session())
 
 
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "s.cockpit"
 
 
-def stored_events(path: Path) -> int:
-    database = sqlite3.connect(path)
-    found = int(database.execute("SELECT count(*) FROM events").fetchone()[0])
-    database.close()
-    return found
+def start_recording(path: Path) -> RecordingWriter:
+    """Start a recording, with the first 50 events on the disk."""
+    recorder = RecordingWriter(path)
+    recorder.record(EVENTS[:50])
+
+    def is_stored() -> bool:
+        database = sqlite3.connect(path)
+        stored = database.execute("SELECT count(*) FROM events").fetchone()
+        database.close()
+        return stored == (50,)
+
+    wait_until(lambda: is_stored() and recorder.backlog == 0)
+    return recorder
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the write lock of the file."""
+    lock = sqlite3.connect(path, isolation_level=None)
+    lock.execute("BEGIN IMMEDIATE")
+    yield
+    lock.execute("ROLLBACK")
+    lock.close()
 
 
 def tick(t: float) -> ev.Tick:
@@ -48,11 +68,8 @@ def test_frequent_events_are_dropped_first_and_range_is_noted() -> None:
     backlog.offer([(n, tick(float(n))) for n in range(11, 16)])
     backlog.offer([(16, ev.RunEnded(t=16.0, run=1, reason="completed"))])
     assert backlog.gaps == (Gap(11, 11.0, 15.0, 5),)
-    taken = [backlog.take(0.0), backlog.take(0.0)]
-    assert [number for item in taken if isinstance(item, WriteBatch) for number, _ in item.events] == [
-        *range(1, 11),
-        16,
-    ]
+    taken = [item for _ in range(2) if isinstance(item := backlog.take(0.0), WriteBatch)]
+    assert [number for item in taken for number, _ in item.events] == [*range(1, 11), 16]
     backlog.release(80)
     backlog.offer([(17, tick(17.0))])
     assert backlog.gaps == (Gap(11, 11.0, 17.0, 6),), "events are dropped until half of the limit is free"
@@ -60,10 +77,8 @@ def test_frequent_events_are_dropped_first_and_range_is_noted() -> None:
     backlog.offer([(18, tick(18.0))])
     item = backlog.take(0.0)
     assert isinstance(item, WriteBatch)
-    assert item.events == [
-        (11, ev.Note(t=11.0, text="00:00:11 to 00:00:17 is not recorded: 6 events lost")),
-        (18, tick(18.0)),
-    ]
+    note = ev.Note(t=11.0, text="00:00:11 to 00:00:17 is not recorded: 6 events lost")
+    assert item.events == [(11, note), (18, tick(18.0))]
 
 
 def test_memory_is_bounded_if_writes_stall() -> None:
@@ -76,28 +91,21 @@ def test_memory_is_bounded_if_writes_stall() -> None:
     assert lost > 9000 and backlog.gaps[-1].end == 4999.0
 
 
-def test_locked_file_loses_a_range_and_recording_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A real write lock is held until the backlog is full; then recording continues and reports the lost range."""
+def test_locked_file_loses_a_range_and_recording_continues(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock is held until the backlog is full; then recording continues and reports the lost range."""
     monkeypatch.setattr(writing, "WriteQueue", lambda: WriteQueue(limit=3000, reserve=200))
-    path = tmp_path / "s.cockpit"
-    recorder, events = RecordingWriter(path), list(small_session())
-    recorder.record(events[:50])
-    until(lambda: stored_events(path) == 50 and recorder.backlog == 0)
-    lock = sqlite3.connect(path, isolation_level=None)
-    lock.execute("BEGIN IMMEDIATE")
-    begin = events[-1].t
-    t = begin
-    while not recorder.gaps:
-        t += 0.1
-        recorder.record([tick(t)])
-    first_lost = t
-    for _ in range(100):
-        t += 0.1
-        recorder.record([tick(t)])
-    until(lambda: recorder.trouble != "")
-    lock.execute("ROLLBACK")
-    lock.close()
-    until(lambda: recorder.trouble == "" and recorder.backlog == 0)
+    recorder = start_recording(path)
+    t = begin = EVENTS[-1].t
+    with locked(path):
+        while not recorder.gaps:
+            t += 0.1
+            recorder.record([tick(t)])
+        first_lost = t
+        for _ in range(100):
+            t += 0.1
+            recorder.record([tick(t)])
+        wait_until(lambda: recorder.trouble != "")
+    wait_until(lambda: recorder.trouble == "" and recorder.backlog == 0)
     recorder.record([tick(t + 1.0), ev.Note(t=t + 1.0, text="after")])
     recorder.close()
     (gap,) = recorder.gaps
@@ -111,57 +119,69 @@ def test_locked_file_loses_a_range_and_recording_continues(tmp_path: Path, monke
     assert not [instant for instant in times if first_lost <= instant < t] and times[-1] == t + 1.0
 
 
-def record_all(recorder: RecordingWriter, events: list[ev.AnyEvent]) -> None:
-    state = State()
+def test_stalled_disk_is_reported_until_it_responds(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "STALLED", 0.2)
+    recorder = start_recording(path)
+    stalled = "s.cockpit: the disk does not respond; the session is recorded up to "
+    with locked(path):
+        recorder.record(EVENTS[50:])
+        wait_until(lambda: recorder.trouble.startswith(stalled))
+    wait_until(lambda: recorder.trouble == "")
+    recorder.close()
+    assert recorder.trouble == ""
+    with Recording(path) as recording:
+        assert list(recording.events()) == EVENTS
+
+
+def test_moved_file_is_reported_immediately(path: Path) -> None:
+    recorder = start_recording(path)
+    path.rename(path.with_name("t.cockpit"))
+    recorder.record(EVENTS[50:])
+    wait_until(lambda: "is gone" in recorder.trouble)
+    recorder.close()
+    assert "is gone" in recorder.trouble
+
+
+def record_all(path: Path, events: list[ev.AnyEvent], unfolded: object = None, **odd: Any) -> RecordingWriter:
+    """Record the events in pages of 5 s, without `unfolded` in the state; `odd` replaces fields of all changes."""
+    recorder, state = RecordingWriter(path), State()
     for event in events:
         recorder.record([event])
-        state = fold_all([event], state)
-        recorder.settle(state)
+        state = state if event is unfolded else fold_all([event], state)
+        recorder.settle(replace(state, changes=tuple(replace(change, **odd) for change in state.changes)))
+    recorder.close()
+    return recorder
 
 
-@pytest.mark.parametrize("number", [1 << 63, 1 << 64, 10**400], ids=["2**63", "2**64", "10**400"])
-def test_numbers_beyond_64_bits_do_not_stop_recorder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+SAMPLE = ev.HostSample(t=1.0, host="web1", round_trip=0.0, reading=reading(1.0))
+
+
+def huge(number: int) -> ev.HostSample:
+    """Return a sample with numbers that parsers refuse."""
+    process, *others = SAMPLE.reading.processes
+    processes = (replace(process, utime=number, rss=number), *others)
+    return replace(SAMPLE, reading=replace(SAMPLE.reading, forks=number, processes=processes))
+
+
+@pytest.mark.parametrize(
+    "unencodable",
+    [
+        *(huge(number) for number in (1 << 63, 1 << 64, 10**400)),
+        *(ev.StatusRead(t=1.0, host="web1", page=0, values={"requests": x}) for x in (math.nan, math.inf, -math.inf)),
+    ],
+    ids=["2**63", "2**64", "10**400", "nan", "inf", "-inf"],
+)
+def test_event_that_cannot_be_encoded_is_reported_and_no_other_lost(
+    path: Path, monkeypatch: pytest.MonkeyPatch, unencodable: ev.AnyEvent
 ) -> None:
-    """Parsers refuse such numbers; an event with such a number is reported, and no other event is lost."""
     monkeypatch.setattr(writing, "PAGE_SECONDS", 5.0)
-    path = tmp_path / "s.cockpit"
-    events = list(small_session())
-    at = next(n for n, event in enumerate(events) if isinstance(event, ev.HostSample) and event.t > 3)
-    sample = events[at]
-    assert isinstance(sample, ev.HostSample)
-    process = replace(sample.reading.processes[0], utime=number, rss=number)
-    huge = replace(sample.reading, forks=number, processes=(process, *sample.reading.processes[1:]))
-    events[at] = replace(sample, reading=huge)
-    recorder = RecordingWriter(path)
-    # The state is folded without the event: how the model treats such numbers is not tested here.
-    state = State()
-    for n, event in enumerate(events):
-        recorder.record([event])
-        state = state if n == at else fold_all([event], state)
-        recorder.settle(state)
-    recorder.close()
-    with Recording(path) as recording:
-        assert same_events(recording.events(), [*events[:at], *events[at + 1 :]])
-        assert recording.ended
-    assert "1 events lost; an event cannot be encoded: " in recorder.trouble
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_non_finite_number_is_rejected_and_reported(tmp_path: Path, value: float) -> None:
-    path = tmp_path / "s.cockpit"
-    recorder, events = RecordingWriter(path), list(small_session())
-    bad = ev.StatusRead(t=1.0, host="web1", page=0, values={"requests": value})
-    record_all(recorder, [*events[:60], bad, *events[60:]])
-    recorder.close()
+    recorder = record_all(path, [*EVENTS[:60], unencodable, *EVENTS[60:]], unencodable)
     assert "1 events lost; an event cannot be encoded: " in recorder.trouble
     with Recording(path) as recording:
-        assert same_events(recording.events(), events) and not recording.damage
+        assert same_events(recording.events(), EVENTS) and not recording.damage and recording.ended
 
 
-def test_recorder_failure_is_reported_and_other_events_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "s.cockpit"
-    events = list(small_session())
+def test_recorder_failure_is_reported_and_other_events_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     to_row = writing.to_row
 
     def failing(number: int, event: ev.AnyEvent) -> object:
@@ -171,7 +191,7 @@ def test_recorder_failure_is_reported_and_other_events_written(tmp_path: Path, m
 
     monkeypatch.setattr(writing, "to_row", failing)
     recorder = RecordingWriter(path)
-    for event in events:
+    for event in EVENTS:
         recorder.record([event])
     recorder.close()
     assert "the recorder failed: MemoryError: out of memory" in recorder.trouble
@@ -180,42 +200,27 @@ def test_recorder_failure_is_reported_and_other_events_written(tmp_path: Path, m
     with Recording(path) as recording:
         assert recording.ended
         kept = list(recording.events())
-    assert kept[-1] == events[-1] and events[59] not in kept
+    assert kept[-1] == EVENTS[-1] and EVENTS[59] not in kept
 
 
-def test_unpackable_page_stays_as_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unpackable_page_stays_as_rows(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "PAGE_SECONDS", 5.0)
-    events = list(small_session())
-    path = tmp_path / "s.cockpit"
-    recorder = RecordingWriter(path)
-    state = State()
-    for event in events:
-        recorder.record([event])
-        state = fold_all([event], state)
-        # A time of a change that exceeds the integers of SQLite.
-        odd = [replace(change, begun=1 << 70) for change in state.changes]
-        recorder.settle(replace(state, changes=tuple(odd)))
-    recorder.close()
+    # The time of the change exceeds the integers of SQLite.
+    recorder = record_all(path, EVENTS, begun=1 << 70)
     assert "cannot be packed: OverflowError" in recorder.trouble
     with Recording(path) as recording:
-        assert same_events(recording.events(), events) and not recording.damage
+        assert same_events(recording.events(), EVENTS) and not recording.damage
 
 
-def test_process_start_after_years_of_uptime_round_trips(tmp_path: Path) -> None:
-    """The start is in clock ticks, which after days exceed any bound on session seconds."""
-    path = tmp_path / "s.cockpit"
-    events = list(small_session())
+def test_large_numbers_of_samples_round_trip(path: Path) -> None:
+    """The start of a process is in clock ticks, which after days exceed any bound on session seconds."""
+    events = list(EVENTS)
     for at, event in enumerate(events):
         if isinstance(event, ev.HostSample):
             processes = tuple(replace(process, start=1 << 40) for process in event.reading.processes)
             events[at] = replace(event, reading=replace(event.reading, wall=1e12, processes=processes))
-    recorder = RecordingWriter(path)
-    record_all(recorder, events)
-    recorder.close()
+    record_all(path, events)
     with Recording(path) as recording:
         assert same_events(recording.events(), events) and not recording.damage
-
-
-def test_sample_beyond_64_bits_round_trips(tmp_path: Path) -> None:
-    sample = ev.HostSample(t=1.0, host="h", round_trip=0.0, reading=replace(reading(1.0), forks=-(1 << 80)))
+    sample = replace(SAMPLE, reading=replace(SAMPLE.reading, forks=-(1 << 80)))
     assert ev.decode(ev.encode(sample)) == sample

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -51,26 +52,24 @@ def raw(seed: int, seconds: float, *, response: bool) -> Iterator[ev.AnyEvent]:
 
 def tick(drawn: random.Random, worker: int, start: float, t: float, *, response: bool) -> ev.Tick:
     done = drawn.randrange(0, 30)
-    group = Group(sent=done, completed=done, statuses={200: done} if done else {}, service=histogram(drawn, done))
+    counts: dict[str, Any] = {"sent": done, "completed": done, "statuses": {200: done} if done else {}}
     return ev.Tick(
         t=t,
         start=start,
         run=1,
         worker=worker,
-        sent=done,
-        completed=done,
-        statuses={200: done} if done else {},
         errors={"timeout": 1} if drawn.random() < 0.1 else {},
         cpu=0.01,
         cpu_wait=0.001,
         pause=drawn.randrange(1000) / 1e5,
         connections=drawn.randrange(1, 4),
         warmup=start < 3.0,
-        groups={"a": group},
+        groups={"a": Group(**counts, service=histogram(drawn, done))},
         service=histogram(drawn, done),
         response=histogram(drawn, done) if response else Histogram.of([]),
         first_byte=histogram(drawn, done),
         lag=Histogram.of([drawn.choice((1000, 20_000_000)) for _ in range(3)]),
+        **counts,
     )
 
 
@@ -92,17 +91,12 @@ def without_times(segment: Segment) -> Segment:
 @pytest.mark.parametrize("response", [False, True])
 def test_compaction_keeps_segments_and_seconds(response: bool) -> None:
     events = list(raw(1, 20.0, response=response))
-    compact = compacted_and_expanded(events)
-    live, replayed = fold_all(events), fold_all(compact)
+    live, replayed = fold_all(events), fold_all(compacted_and_expanded(events))
     assert len(live.segments) == 3
-    assert [segment.label for segment in live.segments] == [segment.label for segment in replayed.segments]
-    assert [without_times(segment) for segment in live.segments] == [
-        without_times(segment) for segment in replayed.segments
-    ]
+    assert [*map(without_times, live.segments)] == [*map(without_times, replayed.segments)]
     for name in ("second", "completed", "failed", "errors", "pause", "latency", "saturated", "lag_p99"):
-        assert [getattr(second, name) for second in live.seconds] == [
-            getattr(second, name) for second in replayed.seconds
-        ], name
+        one, other = ([getattr(second, name) for second in state.seconds] for state in (live, replayed))
+        assert one == other, name
     assert any(second.saturated for second in live.seconds)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
 import pytest
 
 from cockpit.model.errors import RecordingError
+from cockpit.model.fold import fold_all
 from cockpit.recording import library
 from tests.recording.test_recording import recorded
 from tests.session.events import small_session
@@ -16,18 +18,27 @@ WALL = 1_700_000_000.0
 
 
 @pytest.fixture(autouse=True)
-def empty_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def junk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a library with a file that is no recording."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert library.recent(5) == []
+    path = library.folder() / "junk.cockpit"
+    path.parent.mkdir(parents=True)
+    path.write_text("hello " * 1000)
+    return path
 
 
-def recorded_in_library() -> Path:
-    writer = library.new_recording("x", WALL)
+def recorded_in_library(name: str) -> Path:
+    writer = library.new_recording(name, WALL)
     writer.record(list(small_session()))
+    writer.settle(fold_all(small_session()))
     writer.close()
     return Path(writer.path)
 
 
-def test_names_have_profile_and_time_and_are_unique() -> None:
+def test_names_have_profile_and_time_and_are_unique(junk: Path) -> None:
+    junk.unlink()
+    junk.parent.rmdir()
     writer = library.new_recording("spare servers/../x", WALL)
     other = library.new_recording("spare servers/../x", WALL)
     first, second = Path(writer.path), Path(other.path)
@@ -39,7 +50,7 @@ def test_names_have_profile_and_time_and_are_unique() -> None:
 
 
 def test_recording_is_found_by_path_or_name(tmp_path: Path) -> None:
-    recording = recorded_in_library()
+    recording = recorded_in_library("x")
     assert library.find(recording.stem) == library.find(recording.name) == recording
     other = recorded(tmp_path / "other.cockpit")
     assert library.find(str(other)) == other
@@ -49,8 +60,7 @@ def test_recording_is_found_by_path_or_name(tmp_path: Path) -> None:
 
 
 def test_recordings_are_listed_renamed_and_deleted() -> None:
-    recording = recorded_in_library()
-    (library.folder() / "junk.cockpit").write_text("hello " * 1000)
+    recording = recorded_in_library("x")
     listed = {entry.name: entry for entry in library.list_recordings()}
     entry = listed[recording.stem]
     assert (entry.session, entry.runs, entry.seconds, entry.ended) == ("small", 2, 60.0, True)
@@ -62,6 +72,18 @@ def test_recordings_are_listed_renamed_and_deleted() -> None:
     assert library.rename(recording.stem, "before").is_file()
     assert library.delete("before") > 0
     assert [entry.name for entry in library.list_recordings()] == ["junk"]
+
+
+def test_newest_recordings_are_listed_with_summary(junk: Path) -> None:
+    for age, name in enumerate(("newest", "older", "oldest")):
+        os.utime(recorded_in_library(name), (WALL - age, WALL - age))
+    os.utime(junk, (WALL - 1.5, WALL - 1.5))
+    found = {entry.kept.name.partition("-")[0]: entry for entry in library.recent(3)}
+    assert set(found) == {"newest", "older", "junk"}
+    newest = found["newest"]
+    assert newest.rate is not None and newest.rate > 0 and newest.p99_ms is not None
+    assert newest.kept.runs == 2
+    assert found["junk"].kept.problem and found["junk"].rate is None
 
 
 def test_recording_in_progress_cannot_be_deleted() -> None:

@@ -1,24 +1,25 @@
 """Recordings are read back, complete or cut short; other files are refused with one line."""
 
-import os
+import resource
 import sqlite3
 import stat
-import subprocess
-import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from cockpit.model.errors import RecordingError
+from cockpit.model.events import AnyEvent
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
 from tests.recording import kills
 from tests.session.events import small_session
 
 
-def recorded(path: Path) -> Path:
+def recorded(path: Path, events: Iterable[AnyEvent] | None = None) -> Path:
+    """Record the events, by default a small session."""
     writer = RecordingWriter(path)
-    for event in small_session():
+    for event in small_session() if events is None else events:
         writer.record([event])
     writer.close()
     assert writer.trouble == ""
@@ -26,23 +27,23 @@ def recorded(path: Path) -> Path:
 
 
 def test_events_are_read_in_order_of_arrival(tmp_path: Path) -> None:
-    with Recording(recorded(tmp_path / "s.cockpit")) as recording:
-        assert list(recording.events()) == list(small_session())
-        assert recording.end == 60.0
-        assert recording.started.name == "small"
-
-
-def test_recording_is_a_single_private_file(tmp_path: Path) -> None:
     path = recorded(tmp_path / "s.cockpit")
     assert [entry.name for entry in tmp_path.iterdir()] == ["s.cockpit"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_events_can_be_queried_with_sqlite3(tmp_path: Path) -> None:
-    database = sqlite3.connect(recorded(tmp_path / "s.cockpit"))
+    with Recording(path) as recording:
+        assert list(recording.events()) == list(small_session())
+        assert recording.end == 60.0
+        assert recording.started.name == "small"
+    database = sqlite3.connect(path)
     kinds = dict(database.execute("SELECT kind, count(*) FROM events GROUP BY kind"))
-    database.close()
     assert (kinds["tick"], kinds["run_started"], kinds["note"]) == (400, 2, 2)
+    database.execute("UPDATE events SET body = x'00ff' WHERE seq = 10")
+    database.commit()
+    database.close()
+    with Recording(path) as recording:
+        events = list(small_session())
+        assert list(recording.events()) == [*events[:9], *events[10:]]
+        assert recording.damage == "1 event from 00:00:05 to 00:00:05 is damaged and left out: wrong checksum"
 
 
 def test_recording_in_progress_can_be_read(tmp_path: Path) -> None:
@@ -60,11 +61,11 @@ def test_recording_in_progress_can_be_read(tmp_path: Path) -> None:
     writer.close()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [1, 3])
 def test_kill_9_loses_less_than_a_second(seed: int, tmp_path: Path) -> None:
-    """On a busy machine an attempt may lose more: only one of five attempts must pass."""
+    """Before and after the first page. On a busy machine an attempt may lose more: one of five must pass."""
     for attempt in range(5):
-        killed = kills.killed(tmp_path / f"{attempt}.cockpit", seed)
+        killed = kills.killed(tmp_path / f"{attempt}.cockpit", seed, 10.0)
         assert killed.opened, killed
         if killed.missing <= 1.0:
             return
@@ -79,28 +80,17 @@ def test_unwritable_path_is_refused_immediately(tmp_path: Path) -> None:
         RecordingWriter(tmp_path / "s.cockpit")
 
 
-def test_full_disk_is_reported_and_session_continues() -> None:
-    if not Path("/dev/full").exists():
-        pytest.skip("/dev/full is missing")
-    # A file system of 64 KiB would need root; a file size limit of the process makes writes fail, too.
-    script = (
-        "import resource, signal, sys, tempfile; from pathlib import Path\n"
-        "from cockpit.recording.writer import RecordingWriter\n"
-        "from tests.session.events import small_session\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "folder = tempfile.TemporaryDirectory()\n"
-        "writer = RecordingWriter(Path(folder.name) / 's.cockpit')\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))\n"
-        "writer.record(list(small_session()))\n"
-        "writer.close()\n"
-        "print(writer.trouble)\n"
-        "folder.cleanup()\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("s.cockpit: ")
-    assert "events" in done.stdout
+def test_full_disk_is_reported_and_session_continues(tmp_path: Path) -> None:
+    """A file size limit of the process makes writes fail, too."""
+    writer = RecordingWriter(tmp_path / "s.cockpit")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (65536, limits[1]))
+    try:
+        writer.record(list(small_session()))
+        writer.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert writer.trouble.startswith("s.cockpit: ") and "events" in writer.trouble
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
@@ -124,15 +114,3 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     for name, message in messages.items():
         with pytest.raises(RecordingError, match=message):
             Recording(tmp_path / name)
-
-
-def test_damaged_event_is_skipped_and_reported(tmp_path: Path) -> None:
-    path = recorded(tmp_path / "s.cockpit")
-    database = sqlite3.connect(path)
-    database.execute("UPDATE events SET body = x'00ff' WHERE seq = 10")
-    database.commit()
-    database.close()
-    with Recording(path) as recording:
-        events = list(small_session())
-        assert list(recording.events()) == [*events[:9], *events[10:]]
-        assert recording.damage == "1 event from 00:00:05 to 00:00:05 is damaged and left out: wrong checksum"

@@ -1,30 +1,37 @@
-"""Comparison of two recordings, runs or time ranges."""
+"""Comparison of two recordings, runs or time ranges; a partial read equals a fold of all events."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack
+import re
+import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from cockpit.analysis.comparison import compare
 from cockpit.analysis.comparison_words import bars
 from cockpit.analysis.outcome import Outcome
-from cockpit.analysis.sides import Side
+from cockpit.analysis.sides import Side, side_of_segments
 from cockpit.cli import main
 from cockpit.model.errors import UsageError
 from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, RunEnded, RunStarted, Tick
+from cockpit.model.fold import fold, fold_all
+from cockpit.model.fold_load import cut
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import Stage
-from cockpit.recording.reader import Recording
+from cockpit.model.state import State
+from cockpit.recording.reader import Recording, last_state
 from cockpit.recording.writer import RecordingWriter
 from cockpit.report.comparison import CompareJson, compare_json, comparison_text
 from cockpit.report.selectors import is_recording, parse_source, run_of, side_of
+from tests.recording.test_pages import record_pages
 from tests.session.events import PLAN, small_session
+from tests.study import sessions
 
 
 def recorded(path: Path, events: list[AnyEvent]) -> Path:
@@ -40,38 +47,19 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return recorded(tmp_path_factory.mktemp("compare") / "small.cockpit", list(small_session()))
 
 
-OPEN = ExitStack()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def closing() -> Iterator[None]:
-    """Keep the opened recordings open until the end of the module."""
-    with OPEN:
-        yield
-
-
 def open_side(text: str) -> Side:
     source = parse_source(text)
-    return side_of(OPEN.enter_context(Recording(source.path)), source, text)
+    with Recording(source.path) as recording:
+        return side_of(recording, source, text)
 
 
 def open_run(text: str) -> Side:
     source = parse_source(text)
-    return run_of(OPEN.enter_context(Recording(source.path)), source, text)
+    with Recording(source.path) as recording:
+        return run_of(recording, source, text)
 
 
-@pytest.fixture(scope="module")
-def doubled_load(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The small session with twice the connections."""
-    plan = msgspec.structs.replace(PLAN, concurrency=40)
-    events = [
-        msgspec.structs.replace(event, plan=plan) if isinstance(event, RunStarted) else event
-        for event in small_session()
-    ]
-    return recorded(tmp_path_factory.mktemp("compare") / "doubled.cockpit", events)
-
-
-def test_run_and_time_range_are_parsed_after_file_name(file: Path) -> None:
+def test_recordings_runs_and_time_ranges_are_recognized(file: Path, tmp_path: Path) -> None:
     assert parse_source(f"{file}#2").run == 2
     assert parse_source(f"{file}@10s..20s").time_range == ("10s", "20s")
     assert parse_source(f"{file}#x").run is None
@@ -79,16 +67,12 @@ def test_run_and_time_range_are_parsed_after_file_name(file: Path) -> None:
     odd.touch()
     assert parse_source(str(odd)).path == odd
     assert parse_source(f"{odd}#2") == (odd, 2, None)
-
-
-def test_recordings_are_recognized(file: Path, tmp_path: Path) -> None:
     assert is_recording(f"{file}#2")
     assert is_recording("gone.cockpit")
     assert not is_recording("http://a/#2")
-    profile = tmp_path / "p.toml"
+    profile, plain = tmp_path / "p.toml", tmp_path / "renamed"
     profile.write_text("[target]")
     assert not is_recording(str(profile))
-    plain = tmp_path / "renamed"
     plain.write_bytes(file.read_bytes())
     assert is_recording(str(plain))
 
@@ -115,26 +99,21 @@ def test_time_range_is_cut_at_its_ends(file: Path) -> None:
     assert side.result.counts.completed == pytest.approx(1200, abs=20)
     assert side.result.counts.service.count == side.result.counts.completed
     assert side.knobs == {"MaxSpareServers": "10"}
-    # A time range from the first run into the second, over a change.
-    with pytest.raises(UsageError, match="a setting was changed between the runs; choose one run, as FILE#1"):
-        open_side(f"{file}@6s..50s")
 
 
 def test_invalid_sides_are_refused(file: Path) -> None:
-    with pytest.raises(UsageError, match="#7: no such run; runs of the recording: 1 to 2"):
-        open_side(f"{file}#7")
-    with pytest.raises(UsageError, match="no counted load; choose a run"):
-        open_side(f"{file}@26s..30s")
-    with pytest.raises(UsageError, match="empty time range; its end must be after its start"):
-        open_side(f"{file}@26s..20s")
-    with pytest.raises(UsageError, match="a setting was changed between the runs"):
-        open_side(str(file))
-    with pytest.raises(UsageError, match="invalid time 'soon'"):
-        open_side(f"{file}@soon..20s")
-
-
-def test_last_run_is_default_if_a_single_run_is_needed(file: Path) -> None:
-    assert [segment.run for segment in open_run(str(file)).segments] == [2]
+    for side, problem in (
+        ("#7", "#7: no such run; runs of the recording: 1 to 2"),
+        ("@26s..30s", "no counted load; choose a run"),
+        ("@26s..20s", "empty time range; its end must be after its start"),
+        ("", "a setting was changed between the runs"),
+        # From the first run into the second, over a change.
+        ("@6s..50s", "a setting was changed between the runs; choose one run, as FILE#1"),
+        ("@soon..20s", "invalid time 'soon'"),
+    ):
+        with pytest.raises(UsageError, match=problem):
+            open_side(f"{file}{side}")
+    assert [segment.run for segment in open_run(str(file)).segments] == [2], "the last run is the default"
     assert [segment.run for segment in open_run(f"{file}#1").segments] == [1, 1]
 
 
@@ -159,10 +138,8 @@ def test_verdict_has_interval(tmp_path: Path) -> None:
     found = compare(open_side(f"{file}#1"), open_side(f"{file}#2"))
     verdict = found.verdicts[0]
     rate = verdict.headline
-    assert rate is not None
+    assert rate is not None and rate.low is not None and rate.high is not None
     assert (verdict.outcome, rate.name) == (Outcome.BETTER, "rate")
-    assert rate.low is not None
-    assert rate.high is not None
     assert 0.5 < rate.low < 2 < rate.high < 6
     assert "rate ×3.0 (" in comparison_text(found)
     # Two time ranges of the same run do not differ.
@@ -172,14 +149,13 @@ def test_verdict_has_interval(tmp_path: Path) -> None:
 
 def test_load_levels_are_compared_at_same_load(tmp_path: Path) -> None:
     levels = tuple(Stage(duration=10, concurrency=number) for number in (10, 20))
-    plan = msgspec.structs.replace(PLAN, stages=levels, duration=None)
+    plan = replace(PLAN, stages=levels, duration=None)
     events: list[AnyEvent] = []
     for event in small_session():
         if isinstance(event, RunStarted):
-            event = msgspec.structs.replace(event, plan=plan)
+            event = replace(event, plan=plan)
         elif isinstance(event, Tick):
-            stage = int(event.start - (5 if event.run == 1 else 35) >= 10)
-            event = msgspec.structs.replace(event, stage=stage)
+            event = replace(event, stage=int(event.start - (5 if event.run == 1 else 35) >= 10))
         events += [event] if not isinstance(event, ChangeBegun | ChangeEnded) else []
     file = recorded(tmp_path / "levels.cockpit", events)
     found = compare(open_side(f"{file}#1"), open_side(f"{file}#2"))
@@ -192,23 +168,24 @@ def test_load_levels_are_compared_at_same_load(tmp_path: Path) -> None:
     assert apart.load == ("concurrency 10 → 20",)
 
 
-def test_text_has_all_sections(file: Path) -> None:
+def test_text_has_all_sections_and_json_matches_schema(file: Path) -> None:
     text = comparison_text(compare(open_side(f"{file}#2"), open_side(f"{file}@5s..15s")))
     for piece in ("MaxSpareServers", "p99.9", "web1", "cpu.idle", "inconclusive", "█", "before  "):
         assert piece in text
     assert all(len(line) < 200 for line in text.splitlines())
-
-
-def test_json_matches_schema(file: Path) -> None:
     found = compare_json(compare(open_side(f"{file}@5s..15s"), open_side(f"{file}#2")))
     assert msgspec.convert(msgspec.to_builtins(found), CompareJson) == found
     assert sum(found.distribution.before) == pytest.approx(1)
     assert len(found.distribution.edges) == len(found.distribution.before) + 1
     assert "CompareJson" in msgspec.json.schema(CompareJson)["$defs"]
+    overlaid = [bars(1.0, 0.5, 8), bars(0.25, 0.5, 8), bars(0.0, 0.001, 4), bars(0.0, 0.0, 4)]
+    assert overlaid == ["████▀▀▀▀", "██▄▄    ", "▄   ", "    "]
 
 
-def test_different_loads_are_refused(file: Path, doubled_load: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sides = f"{file}#2", f"{doubled_load}#2"
+def test_different_loads_are_refused(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = replace(PLAN, concurrency=40)
+    events = [replace(event, plan=plan) if isinstance(event, RunStarted) else event for event in small_session()]
+    sides = f"{file}#2", f"{recorded(tmp_path / 'doubled.cockpit', events)}#2"
     assert main(["compare", *sides]) == 2
     refused = capsys.readouterr()
     assert refused.out == ""
@@ -220,8 +197,76 @@ def test_different_loads_are_refused(file: Path, doubled_load: Path, capsys: pyt
     assert "! the load differs: concurrency 20 → 40" in capsys.readouterr().out
 
 
-def test_bars_are_overlaid() -> None:
-    assert bars(1.0, 0.5, 8) == "████▀▀▀▀"
-    assert bars(0.25, 0.5, 8) == "██▄▄    "
-    assert bars(0.0, 0.001, 4) == "▄   "
-    assert bars(0.0, 0.0, 4) == "    "
+@pytest.fixture
+def paged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The small session in short pages."""
+    record_pages(tmp_path / "s.cockpit", list(small_session()), monkeypatch)
+    return tmp_path / "s.cockpit"
+
+
+def cut_at(events: Sequence[AnyEvent], instants: Sequence[float]) -> State:
+    """Fold all events, with segments that end at these times."""
+    state, waiting = State(), list(instants)
+    for event in events:
+        while waiting and event.t >= waiting[0]:
+            state = cut(state, waiting.pop(0))
+        state = fold(state, event)
+    return state
+
+
+def test_time_range_equals_fold_of_all_events(paged: Path) -> None:
+    with Recording(paged) as recording:
+        for first, last in ((6.0, 12.0), (15.0, 24.0), (36.5, 50.0), (41.0, 44.25)):
+            text = f"{paged}@{first}s..{last}s"
+            recording.annotate(last - 1, "a note")
+            side = side_of(recording, parse_source(text), text)
+            folded = cut_at(list(recording.events()), (first, last))
+            segments = [part for part in folded.segments if part.last > part.start and first <= part.start < last]
+            assert segments and side == replace(side_of_segments(folded, segments, text), state=side.state)
+
+
+def test_study_progress_is_read_from_last_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = list(sessions.events(sessions.STUDY, (1, 2, 3), {"few": 400.0, "more": 500.0}))
+    record_pages(tmp_path / "s.cockpit", events, monkeypatch)
+    with Recording(tmp_path / "s.cockpit") as recording:
+        anchor = recording.latest_checkpoint(recording.end)
+        assert anchor.number > 0 and anchor.state.study is not None
+        assert last_state(recording) == fold_all(events)
+
+
+def test_each_corrupt_event_is_reported_with_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    path = recorded(tmp_path / "s.cockpit", list(small_session()))
+    for damaged in (False, True):
+        for command, reads in (
+            ("report FILE", 1),
+            ("compare FILE#1 FILE#2 --force", 2),
+            ("check FILE --threshold rate>1", 1),
+            ("export FILE --format jsonl", 1),
+            ("export FILE --format csv", 1),
+            ("baseline set x FILE", 1),
+        ):
+            assert main(command.replace("FILE", str(path)).split()) == 0
+            lines = [line for line in capsys.readouterr().err.splitlines() if "damaged" in line]
+            assert len(lines) == (2 * reads if damaged else 0), command
+            range_of_event = r"cockpit: s\.cockpit: 1 event from 00:00:0\d to 00:00:0\d is damaged"
+            assert all(re.match(range_of_event, line) for line in lines)
+        alter(path, "UPDATE events SET body = x'00ff' WHERE seq IN (10, 20)")
+
+
+def alter(path: Path, statement: str) -> None:
+    database = sqlite3.connect(path)
+    database.execute(statement)
+    database.commit()
+    database.close()
+
+
+def test_damaged_series_are_reported_by_html_report(paged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    alter(paged, "UPDATE pages SET series = x'00ff' WHERE first = 1")
+    assert main(["report", str(paged), "--format", "html"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err.startswith("cockpit: s.cockpit: ticks and samples from 00:00:00 to ")
+    assert captured.err.count("\n") == 1
+    assert captured.out.startswith("<!doctype html>")

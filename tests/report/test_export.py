@@ -8,9 +8,11 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader  # type: ignore[import-untyped]
 from msgspec.structs import replace
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -18,13 +20,16 @@ from pyarrow import parquet  # type: ignore[import-untyped]
 
 from cockpit.cli import main
 from cockpit.cli.export_formats import EXPORT_FORMATS
+from cockpit.model.errors import UsageError
 from cockpit.model.events import AnyEvent, HostSample, SessionStarted, decode
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.hosts import HostConfig
 from cockpit.model.load_seconds import LoadSecond
 from cockpit.model.metrics import run_result
+from cockpit.model.state import State
 from cockpit.report.gauges import gauge_of
+from cockpit.report.hlog import HlogWriter
 from cockpit.report.openmetrics import openmetrics
 from cockpit.report.parquet import series_parquet
 from cockpit.report.run_json import run_json
@@ -44,6 +49,14 @@ def exported(file: Path | str, output: Path, *flags: str) -> str:
     return output.read_text()
 
 
+def csv_rows(file: Path, folder: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(exported(file, folder / "x.csv"))))
+
+
+def parquet_of(state: State) -> Any:
+    return parquet.read_table(io.BytesIO(*series_parquet(state)))
+
+
 def test_jsonl_has_a_line_per_event(file: Path, tmp_path: Path) -> None:
     lines = exported(file, tmp_path / "x.jsonl").splitlines()
     assert [decode(line) for line in lines] == list(small_session())
@@ -51,7 +64,7 @@ def test_jsonl_has_a_line_per_event(file: Path, tmp_path: Path) -> None:
 
 
 def test_csv_has_a_row_per_second(file: Path, tmp_path: Path) -> None:
-    rows = list(csv.DictReader(io.StringIO(exported(file, tmp_path / "x.csv"))))
+    rows = csv_rows(file, tmp_path)
     assert [int(row["t_s"]) for row in rows] == list(range(61))
     assert rows[10]["utc"] == "2023-11-14T22:13:30Z"
     loaded = rows[10]
@@ -63,8 +76,12 @@ def test_csv_has_a_row_per_second(file: Path, tmp_path: Path) -> None:
     assert (rows[40]["run"], rows[40]["segment"]) == ("2", "3")
     assert rows[30]["run"] == rows[30]["completed"] == rows[30]["web1.cpu.idle_percent"] == ""
     assert sum(int(row["completed"] or 0) for row in rows) == 8000
+    assert {row[name] for row in rows for name in row if ".cgroup." in name} == {""}, "no control group"
+    page = tmp_path / "x.html"
+    assert main(["report", str(file), "-o", str(page)]) == 0 and "control group" not in page.read_text()
 
 
+FIRST = next(small_session())
 GROUP = {"version": 2, "cpu": 0, "periods": 100, "throttled": 10, "quota": 1500, "memory": 256, "limit": 1024}
 
 
@@ -83,7 +100,7 @@ def with_a_group() -> list[AnyEvent]:
 
 def test_the_control_group_of_the_server_is_in_every_export(tmp_path: Path) -> None:
     file = recorded(tmp_path / "group.cockpit", with_a_group())
-    rows = list(csv.DictReader(io.StringIO(exported(file, tmp_path / "x.csv"))))
+    rows = csv_rows(file, tmp_path)
     expected = {
         "cpu_percent": 50,
         "quota_percent": 150,
@@ -99,7 +116,7 @@ def test_the_control_group_of_the_server_is_in_every_export(tmp_path: Path) -> N
     found = {family.name: family.samples[-1].value for family in families if family.samples}
     state = fold_all(with_a_group())
     latest = host_metrics_at(state.hosts["web1"], 10)
-    table = parquet.read_table(io.BytesIO(*series_parquet(state)))
+    table = parquet_of(state)
     for name, value in expected.items():
         gauge = gauge_of("host", f"cgroup.{name}")
         assert found[gauge.name] == pytest.approx(gauge.value(value), rel=0.05)
@@ -117,33 +134,21 @@ def test_the_control_group_of_the_server_is_in_every_export(tmp_path: Path) -> N
         assert f"control group: {title}" in page.read_text()
 
 
-def test_a_server_without_a_control_group_has_empty_columns(file: Path, tmp_path: Path) -> None:
-    rows = list(csv.DictReader(io.StringIO(exported(file, tmp_path / "x.csv"))))
-    assert {row[name] for row in rows for name in row if ".cgroup." in name} == {""}
-    page = tmp_path / "x.html"
-    assert main(["report", str(file), "-o", str(page)]) == 0 and "control group" not in page.read_text()
-
-
-def test_second_without_response_is_marked_as_stalled(file: Path, tmp_path: Path) -> None:
+def test_csv_marks_stalls_and_has_no_formulas() -> None:
     state = fold_all(small_session())
     silent = LoadSecond(second=10, start=10.0, end=11.0, in_flight=5)
     lines = series_csv(replace(state, closed_seconds=(*state.seconds[:9], silent, *state.seconds[10:]), filling=()))
     marked = [row for row in csv.DictReader(lines) if row["stalled"] == "1"]
     assert [(row["t_s"], row["in_flight"], row["completed"]) for row in marked] == [("10", "5", "0")]
-
-
-def test_csv_titles_are_no_formulas(tmp_path: Path) -> None:
-    first = next(small_session())
-    assert isinstance(first, SessionStarted)
-    state = fold_all([replace(first, hosts=(HostConfig(name="=cmd|' /C calc'!A0"),))])
-    title = next(series_csv(state))
+    assert isinstance(FIRST, SessionStarted)
+    title = next(series_csv(fold_all([replace(FIRST, hosts=(HostConfig(name="=cmd|' /C calc'!A0"),))])))
     assert "'=cmd" in title
     assert ",=cmd" not in title
 
 
 def test_openmetrics_have_csv_values_at_end_of_each_second(file: Path, tmp_path: Path) -> None:
     text = exported(file, tmp_path / "x.openmetrics")
-    rows = list(csv.DictReader(io.StringIO(exported(file, tmp_path / "x.csv"))))
+    rows = csv_rows(file, tmp_path)
     assert text.endswith("\n# EOF\n")
     families = {family.name: family for family in text_string_to_metric_families(text)}
     assert {family.type for family in families.values()} == {"gauge"}
@@ -161,25 +166,18 @@ def test_openmetrics_have_csv_values_at_end_of_each_second(file: Path, tmp_path:
             for row in rows
             if row[title]
         ]
-        session = next(small_session())
-        assert isinstance(session, SessionStarted)
-        assert [sample.labels for sample in samples] == [{"session": session.name, **others} for others in labels]
-
-
-def test_openmetrics_labels_are_escaped() -> None:
-    first = next(small_session())
-    assert isinstance(first, SessionStarted)
-    events = [replace(first, name='a"b\\c\nd'), *list(small_session())[1:]]
-    families = list(text_string_to_metric_families("".join(openmetrics(fold_all(events)))))
-    assert {sample.labels["session"] for family in families for sample in family.samples} == {'a"b\\c·d'}
-    assert list(text_string_to_metric_families("".join(openmetrics(fold_all([first])))))
+        assert [sample.labels for sample in samples] == [{"session": FIRST.name, **others} for others in labels]
+    events = [replace(FIRST, name='a"b\\c\nd'), *list(small_session())[1:]]
+    escaped = list(text_string_to_metric_families("".join(openmetrics(fold_all(events)))))
+    assert {sample.labels["session"] for family in escaped for sample in family.samples} == {'a"b\\c·d'}
+    assert list(text_string_to_metric_families("".join(openmetrics(fold_all([FIRST])))))
 
 
 def test_parquet_has_csv_values_with_types(file: Path, tmp_path: Path) -> None:
     output = tmp_path / "x.parquet"
     assert main(["export", str(file), "-o", str(output)]) == 0
     table = parquet.read_table(output)
-    rows = list(csv.DictReader(io.StringIO(exported(file, tmp_path / "x.csv"))))
+    rows = csv_rows(file, tmp_path)
     assert table.column_names == list(rows[0])
     types = {name: str(table.schema.field(name).type) for name in table.column_names}
     assert types["utc"] == "timestamp[ms, tz=UTC]" and types["stalled"] == "bool" and types["completed"] == "int64"
@@ -191,47 +189,64 @@ def test_parquet_has_csv_values_with_types(file: Path, tmp_path: Path) -> None:
             assert value == (float(row[name]) if row[name] else None), name
 
 
-def test_parquet_of_empty_session_and_of_large_numbers() -> None:
-    state = fold_all(small_session())
-    large = replace(
-        state, closed_seconds=(replace(state.seconds[0], completed=1 << 70), *state.seconds[1:]), filling=()
-    )
-    table = parquet.read_table(io.BytesIO(*series_parquet(large)))
-    assert (
-        table.column("completed").null_count
-        == 1 + parquet.read_table(io.BytesIO(*series_parquet(state))).column("completed").null_count
-    )
-    assert parquet.read_table(io.BytesIO(*series_parquet(fold_all([next(small_session())])))).num_rows == 1
-
-
-def test_parquet_without_pyarrow_prints_install_command(
+def test_parquet_of_empty_session_large_numbers_and_without_pyarrow(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    state = fold_all(small_session())
+    seconds = (replace(state.seconds[0], completed=1 << 70), *state.seconds[1:])
+    large, normal = (
+        parquet_of(each).column("completed").null_count
+        for each in (replace(state, closed_seconds=seconds, filling=()), state)
+    )
+    assert large == normal + 1
+    assert parquet_of(fold_all([FIRST])).num_rows == 1
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert main(["export", str(file), "-o", str(tmp_path / "x.parquet")]) == 2
     assert capsys.readouterr().err == "cockpit: --format parquet: pyarrow is missing; pip install 'cockpit[parquet]'\n"
     assert not (tmp_path / "x.parquet").exists()
 
 
-def test_hlog_has_histograms_of_single_run(file: Path, tmp_path: Path) -> None:
+def intervals_of(path: Path) -> list[HdrHistogram]:
+    """Return the histograms of a log, read by HdrHistogram's own reader."""
+    reader = HistogramLogReader(str(path), HdrHistogram(1, 1 << 43, 3))
+    found = []
+    while (interval := reader.get_next_interval_histogram()) is not None:
+        found.append(interval)
+    reader.close()
+    return found
+
+
+def test_hlog_has_histograms_of_single_run(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "x.hlog"
     exported(f"{file}#2", output)
-    reader = HistogramLogReader(str(output), None)
-    total = 0
-    while (histogram := reader.get_next_interval_histogram()) is not None:
-        total += histogram.get_total_count()
-    reader.close()
-    expected = Histogram.merged(
-        segment.counts.service for segment in fold_all(small_session()).segments if segment.run == 2
-    )
-    assert total == expected.count == 4000
-
-
-def test_hlog_of_several_runs_requires_run_number(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    segments = [segment for segment in fold_all(small_session()).segments if segment.run == 2]
+    expected = Histogram.merged(segment.counts.service for segment in segments)
+    assert sum(each.get_total_count() for each in intervals_of(output)) == expected.count == 4000
     assert main(["export", str(file), "--format", "hlog"]) == 2
     assert "has 2 runs; choose one as FILE#1" in capsys.readouterr().err
     assert main(["export", f"{file}#3", "--format", "hlog"]) == 2
     assert "no run 3; the recording has 2" in capsys.readouterr().err
+
+
+def test_hlog_of_running_session_has_its_percentiles(tmp_path: Path) -> None:
+    events = list(small_session())
+    writer = HlogWriter(tmp_path / "run.hlog")
+    for event in events:
+        writer.take([event])
+    writer.close()
+    assert writer.trouble == ""
+    intervals = intervals_of(tmp_path / "run.hlog")
+    whole = HdrHistogram(1, 1 << 43, 3)
+    for interval in intervals:
+        whole.add(interval)
+    assert (len(intervals), whole.get_total_count()) == (40, 8000)
+    result = run_result(fold_all(events), 1)
+    assert result is not None
+    assert abs(whole.get_value_at_percentile(99) / 1e9 - result.counts.service.percentile(99)) < 0.0002
+    for path, problem in (("none/run.hlog", "cannot be written"), ("run.hlog", "exists already")):
+        with pytest.raises(UsageError, match=problem):
+            HlogWriter(tmp_path / path)
+    assert intervals_of(tmp_path / "run.hlog"), "the older file is kept"
 
 
 def test_screen_as_svg(file: Path, tmp_path: Path) -> None:
@@ -258,33 +273,26 @@ def test_screen_as_cast(file: Path, tmp_path: Path) -> None:
         assert clock in re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
     # Only changed lines are drawn again.
     assert 0 < len(events[1][2]) < len(first)
-
-
-def test_cast_covers_idle_time_range(file: Path, tmp_path: Path) -> None:
+    # A range without load.
     flags = ("--at", "-32s", "--until", "-28s", "--every", "2s")
     _, *events = map(json.loads, exported(file, tmp_path / "x.cast", *flags).splitlines())
     assert [at for at, _, _ in events] == [0.0, 2.0, 4.0, 6.0]
     assert "00:00:30" in re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", events[1][2])
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ((), f"no format; add --format {'|'.join(EXPORT_FORMATS)}, or"),
-        (("--format", "parquet"), "--format parquet: binary; write to a file: -o FILE.parquet"),
-        (("--format", "openmetrics", "--keys", "p"), "--keys: only for cast, svg, not for openm"),
-        (("--format", "csv", "--at", "3s"), "--at: only for cast, svg, not for csv"),
-        (("--format", "svg", "--at", "2h"), "--at: outside the recording, which is 60 s long"),
-        (("--format", "svg", "--size", "9x9"), "--size 9x9: allowed: 20x5 to 500x200"),
-        (("--format", "svg", "--size", "big"), "--size 'big': write it as 120x40"),
-        (("--format", "cast", "--at", "9s", "--until", "5s"), "must be after the start"),
-        (("--format", "cast", "--every", "1ms"), "--every: more than 20000 frames"),
-    ],
-)
-def test_invalid_flags_are_refused_with_single_line(
-    file: Path, flags: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["export", str(file), *flags]) == 2
-    captured = capsys.readouterr()
-    assert message in captured.err
-    assert captured.out == ""
+def test_invalid_flags_are_refused_with_single_line(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for flags, message in (
+        ("", f"no format; add --format {'|'.join(EXPORT_FORMATS)}, or"),
+        ("--format parquet", "--format parquet: binary; write to a file: -o FILE.parquet"),
+        ("--format openmetrics --keys p", "--keys: only for cast, svg, not for openm"),
+        ("--format csv --at 3s", "--at: only for cast, svg, not for csv"),
+        ("--format svg --at 2h", "--at: outside the recording, which is 60 s long"),
+        ("--format svg --size 9x9", "--size 9x9: allowed: 20x5 to 500x200"),
+        ("--format svg --size big", "--size 'big': write it as 120x40"),
+        ("--format cast --at 9s --until 5s", "must be after the start"),
+        ("--format cast --every 1ms", "--every: more than 20000 frames"),
+    ):
+        assert main(["export", str(file), *flags.split()]) == 2
+        captured = capsys.readouterr()
+        assert message in captured.err
+        assert captured.out == ""

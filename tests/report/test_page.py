@@ -127,19 +127,25 @@ def outline(html: str) -> Outline:
     return found
 
 
-@pytest.fixture(scope="module")
-def small() -> str:
-    return page(fold_all(small_session()))
-
-
-def test_page_has_all_sections(small: str) -> None:
-    page_text = " ".join(outline(small).texts)
+def test_page_is_complete_self_contained_and_deterministic() -> None:
+    small = page(fold_all(small_session()))
+    assert page(fold_all(small_session())) == small
+    assert len(small) < 200_000
+    found = outline(small)
+    page_text = " ".join(found.texts)
     for section in ("Verdicts", "Timeline", "Runs", "Latency", "Servers", "Changes", "Environment"):
         assert section in page_text
     for piece in ("A MaxSpareServers 10 → 30", "2023-11-14 22:13:20 UTC", "looked at it", "throughput", "memory"):
         assert piece in page_text
     assert "closed c=20 10 s" in page_text
     assert "inconclusive" in page_text
+    assert not {"script", "iframe", "object", "embed", "base", "form"} & found.tags
+    assert re.findall(r"(?:src|href|action|data)=\"(?!#|data:)", small) == []
+    assert "default-src 'none'" in small
+    assert "@import" not in small
+    assert "url(" not in small
+    # The only address is that of the target, as text.
+    assert set(re.findall(r"https?://[^\s<\"]+", small)) == {"http://web1/"}
 
 
 def test_runs_are_named_with_their_segments() -> None:
@@ -163,70 +169,49 @@ def test_header_has_time_under_load_without_idle_time() -> None:
     assert f", {loaded:.0f} s of load," in markdown(idle).partition("\n## ")[0]
 
 
-def test_page_is_self_contained(small: str) -> None:
-    found = outline(small)
-    assert not {"script", "iframe", "object", "embed", "base", "form"} & found.tags
-    assert re.findall(r"(?:src|href|action|data)=\"(?!#|data:)", small) == []
-    assert "default-src 'none'" in small
-    assert "@import" not in small
-    assert "url(" not in small
-    # The only address is that of the target, as text.
-    assert set(re.findall(r"https?://[^\s<\"]+", small)) == {"http://web1/"}
-
-
-def test_page_is_deterministic(small: str) -> None:
-    assert page(fold_all(small_session())) == small
-    assert len(small) < 200_000
-
-
-def test_hostile_text_is_escaped_in_html() -> None:
-    html = page(hostile_state())
+def assert_escaped(html: str) -> None:
+    """Check that a page shows the hostile text without its effects."""
     found = outline(html)
     assert not {"script", "img"} & found.tags
     assert not {name for name in found.attributes if name.startswith("on") or name == "src"}
     assert "\x1b" not in html
     assert "\u202e" not in html
-    assert any("<script>owned = 1</script>" in page_text for page_text in found.texts)
+    assert any("<script>owned = 1</script>" in text for text in found.texts)
 
 
-def test_hostile_text_is_escaped_in_markdown() -> None:
+def test_hostile_text_is_escaped_in_html_and_markdown() -> None:
+    assert_escaped(page(hostile_state()))
     text = markdown(hostile_state())
     assert "\x1b" not in text
     assert not re.search(r"(?<!\\)<(?:script|img)", text)
     assert not re.search(r"(?<!\\)\]\(", text)
     for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
+    assert md("a|b *c* [d](e) <f>") == r"a\|b \*c\* \[d\](e) \<f\>"
+    assert md("see https://evil/ www.evil") == r"see https\://evil/ www\.evil"
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("report", "FILE"),
-        ("report", "FILE", "--format", "md"),
-        ("report", "FILE", "--format", "html"),
-        ("report", "FILE", "--json"),
-        ("compare", "FILE#1", "FILE#2"),
-        ("compare", "FILE#1", "FILE#2", "--json"),
-        ("check", "FILE"),
-        ("check", "FILE", "--json"),
-        ("export", "FILE", "--format", "jsonl"),
-        ("export", "FILE", "--format", "csv"),
-    ],
-    ids=" ".join,
-)
-def test_terminal_output_has_only_printable_text(
-    hostile_file: Path, command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+def test_output_of_hostile_recording_is_printable_and_valid(
+    hostile_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([argument.replace("FILE", str(hostile_file)) for argument in command]) in (0, 1, 99)
-    text = capsys.readouterr().out
-    assert text
-    assert not {char for char in text if not char.isprintable()} - {"\n"}
-
-
-def test_junit_xml_with_hostile_text_is_valid(tmp_path: Path) -> None:
-    file = recorded(tmp_path / "evil.cockpit", hostile_events())
+    for command in (
+        "report FILE",
+        "report FILE --format md",
+        "report FILE --format html",
+        "report FILE --json",
+        "compare FILE#1 FILE#2",
+        "compare FILE#1 FILE#2 --json",
+        "check FILE",
+        "check FILE --json",
+        "export FILE --format jsonl",
+        "export FILE --format csv",
+    ):
+        assert main(command.replace("FILE", str(hostile_file)).split()) in (0, 1, 99), command
+        text = capsys.readouterr().out
+        assert text
+        assert not {char for char in text if not char.isprintable()} - {"\n"}, command
     output = tmp_path / "check.xml"
-    assert main(["check", str(file), "--junit", str(output)]) == 1
+    assert main(["check", str(hostile_file), "--junit", str(output)]) == 1
     root = ElementTree.parse(output).getroot()
     assert root.find("testsuite/testcase/error") is not None
     assert "<script>owned = 1</script>" in "".join(root.itertext())
@@ -257,11 +242,6 @@ def test_page_markdown_and_json_agree_on_verdicts(name: str, capsys: pytest.Capt
     assert found or name != "under-load"
 
 
-def test_markdown_markup_is_escaped() -> None:
-    assert md("a|b *c* [d](e) <f>") == r"a\|b \*c\* \[d\](e) \<f\>"
-    assert md("see https://evil/ www.evil") == r"see https\://evil/ www\.evil"
-
-
 def test_nearly_empty_sessions_are_reported() -> None:
     events = list(small_session())
     never_read = [event for event in events if not isinstance(event, HostChanged)]
@@ -272,40 +252,29 @@ def test_nearly_empty_sessions_are_reported() -> None:
     outline(page(State()))
 
 
-@pytest.mark.parametrize(
-    ("name", "flags", "begins"),
-    [
-        ("r.html", (), "<!doctype html>"),
-        ("r.md", (), "# small\n"),
-        ("r.json", (), "[\n"),
-        ("r.txt", (), "run 1  GET http://web1/"),
-        ("r", ("--format", "html"), "<!doctype html>"),
-        ("r2", ("--json",), "[\n"),
-    ],
-)
-def test_format_follows_file_extension_or_flag(tmp_path: Path, name: str, flags: tuple[str, ...], begins: str) -> None:
+def test_format_follows_file_extension_or_flag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = recorded(tmp_path / "small.cockpit", list(small_session()))
-    output = tmp_path / name
-    output.write_text("older")
-    output.chmod(0o640)
-    assert main(["report", str(file), "-o", str(output), *flags]) == 0
-    assert output.read_text().startswith(begins)
-    assert output.stat().st_mode & 0o777 == 0o640
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["small.cockpit", name])
-
-
-def test_symbolic_link_is_kept(tmp_path: Path) -> None:
-    file = recorded(tmp_path / "small.cockpit", list(small_session()))
-    (tmp_path / "real.md").write_text("older")
-    link = tmp_path / "link.md"
-    link.symlink_to("real.md")
+    formats: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+        ("r.html", "<!doctype html>", ()),
+        ("r.md", "# small\n", ()),
+        ("r.json", "[\n", ()),
+        ("r.txt", "run 1  GET http://web1/", ()),
+        ("r", "<!doctype html>", ("--format", "html")),
+        ("r2", "[\n", ("--json",)),
+    )
+    for name, begins, flags in formats:
+        output = tmp_path / name
+        output.write_text("older")
+        output.chmod(0o640)
+        assert main(["report", str(file), "-o", str(output), *flags]) == 0
+        assert output.read_text().startswith(begins)
+        assert output.stat().st_mode & 0o777 == 0o640
+    assert {path.name for path in tmp_path.iterdir()} == {"small.cockpit", *(name for name, _, _ in formats)}
+    link = tmp_path / "link.txt"
+    link.symlink_to("r.md")
     assert main(["report", str(file), "-o", str(link)]) == 0
     assert link.is_symlink()
-    assert (tmp_path / "real.md").read_text().startswith("# small\n")
-
-
-def test_unwritable_report_is_refused_with_single_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = recorded(tmp_path / "small.cockpit", list(small_session()))
+    assert (tmp_path / "r.md").read_text().startswith("run 1  GET http://web1/")
     assert main(["report", str(file), "-o", str(tmp_path / "none" / "r.html")]) == 2
     assert "none/r.html: cannot be written: No such file or directory" in capsys.readouterr().err
 

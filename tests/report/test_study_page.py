@@ -27,7 +27,7 @@ from cockpit.report.study_json import study_json
 from cockpit.report.study_page import study_page
 from cockpit.study.collecting import collect
 from cockpit.study.results import Contradiction, StudyResult, StudyVerdict
-from tests.report.test_page import EVIL, outline
+from tests.report.test_page import EVIL, assert_escaped, outline
 from tests.study.sessions import STUDY, session, whole_study
 
 RATES = {"few": 1000.0, "few again": 1000.0, "more": 1200.0}
@@ -59,7 +59,7 @@ def rows_of(html: str, section: str) -> list[list[str]]:
     return [[unescape(re.sub(r"<[^>]+>", "", cell)) for cell in row] for row in cells if row]
 
 
-def test_page_has_all_sections(small: StudyResult) -> None:
+def test_page_is_complete_self_contained_and_deterministic(small: StudyResult) -> None:
     html = study_page(small)
     page_text = text_of(html)
     for section in ("Setup", "Verdicts", "Effects by metric", "Runs", "Latency", "Results", "Method and limits"):
@@ -72,11 +72,17 @@ def test_page_has_all_sections(small: StudyResult) -> None:
     assert (comparison, word, basis) == ("more vs few", "better", "n = 2 vs 2")
     assert re.fullmatch(r"rate \+20% \(\+\d+ to \+\d+%\)", change)
     assert "fewer than 4 rounds: one test" in page_text
-
-
-def test_random_order_is_shown_with_seed() -> None:
     page_text = text_of(study_page(result_of(replace(STUDY, seed=7, rounds=3))))
     assert "3 of at most 3 in random order, seed 7" in page_text and "order, round 3" in page_text
+    found = outline(html)
+    assert not {"script", "iframe", "object", "embed", "base", "form", "img"} & found.tags
+    assert re.findall(r"(?:src|href|action|data)=\"(?!#|data:)", html) == []
+    assert "default-src 'none'" in html and "prefers-color-scheme: dark" in html and "width=device-width" in html
+    assert study_page(small) == html
+    result = result_in(RECORDED)
+    assert result is not None
+    facts = result.hosts["demo"]
+    assert f"host demo {facts.hostname}, kernel {facts.kernel}, {facts.cpus} CPUs" in text_of(study_page(result))
 
 
 WITH_CONTROL = replace(
@@ -84,8 +90,12 @@ WITH_CONTROL = replace(
 )
 
 
+def with_control(rates: dict[str, float], study: Study = WITH_CONTROL) -> StudyResult:
+    return whole_study(study, lambda step: rates[step.variant.name] * (1 + step.round % 3 / 200))
+
+
 def test_control_is_in_each_table_but_not_a_counted_verdict() -> None:
-    result = whole_study(WITH_CONTROL, lambda step: RATES[step.variant.name] * (1 + step.round % 3 / 200))
+    result = with_control(RATES)
     html = study_page(result)
     control, compared = rows_of(html, "verdicts")
     assert (control[0], control[1]) == ("few again vs few same settings", "equivalent")
@@ -97,38 +107,26 @@ def test_control_is_in_each_table_but_not_a_counted_verdict() -> None:
     assert "<b>1</b><small>better</small>" in html and "<b>0</b><small>equivalent</small>" in html
     assert "minimum detectable effect" in text_of(html)
     assert {line["control"] for line in csv.DictReader(io.StringIO(verdicts_csv(result)))} == {"true", "false"}
-
-
-def test_verdict_contradicted_by_control_has_warning() -> None:
-    again = {"few again": 1.2, "more": 1.1}
-    result = whole_study(
-        WITH_CONTROL, lambda step: 1000 * again.get(step.variant.name, 1.0) * (1 + step.round % 3 / 200)
-    )
-    compared = rows_of(study_page(result), "verdicts")[1]
+    compared = rows_of(study_page(with_control(RATES | {"few again": 1200.0, "more": 1100.0})), "verdicts")[1]
     assert compared[2].endswith("the A/A control differs too: repeated set-ups of the same settings differ")
-
-
-def cpu_wait(share: float) -> RunWarning:
-    return RunWarning(kind=WarningKind.CPU_WAIT, values={"share": share})
+    keys = re.findall(
+        r'<span class="key c(\d)">([^<]+)',
+        study_page(with_control(RATES, replace(WITH_CONTROL, levels=(1.0, 64.0), rounds=2))),
+    )
+    assert set(keys) == {("0", "few"), ("1", "more"), ("7", "few again")}, "the same colour in all charts"
+    assert len(keys) >= 3 * 5
 
 
 def test_warnings_of_several_verdicts_are_merged(small: StudyResult) -> None:
     (compared,) = small.verdicts
     waited = "the generator waited 4–9% of the time for a CPU: latencies include that wait"
-    found = [
-        replace(compared, verdict=replace(compared.verdict, label=label, warnings=(cpu_wait(share),)))
-        for label, share in (("a vs b", 0.04), ("c vs b", 0.09))
-    ]
+    found = []
+    for label, share in (("a vs b", 0.04), ("c vs b", 0.09)):
+        warning = RunWarning(kind=WarningKind.CPU_WAIT, values={"share": share})
+        found.append(replace(compared, verdict=replace(compared.verdict, label=label, warnings=(warning,))))
     html = study_page(replace(small, verdicts=tuple(found)))
     shown = html.partition('<section id="verdicts">')[2].partition("<details>")[0]
     assert f"<ul class=warn><li>a vs b, c vs b: {waited}</li></ul>" in shown
-
-
-def test_setup_lists_hosts() -> None:
-    result = result_in(RECORDED)
-    assert result is not None
-    facts = result.hosts["demo"]
-    assert f"host demo {facts.hostname}, kernel {facts.kernel}, {facts.cpus} CPUs" in text_of(study_page(result))
 
 
 def test_each_run_is_a_dot(small: StudyResult) -> None:
@@ -152,29 +150,12 @@ def test_levels_have_a_chart_per_metric_and_line_per_variant() -> None:
     assert html.count("latency (ms) by percentile") >= 3
 
 
-def test_variant_has_same_colour_in_all_charts() -> None:
-    study = replace(WITH_CONTROL, levels=(1.0, 64.0), rounds=2)
-    result = whole_study(study, lambda step: RATES[step.variant.name] * (1 + step.round % 3 / 200))
-    keys = re.findall(r'<span class="key c(\d)">([^<]+)', study_page(result))
-    assert set(keys) == {("0", "few"), ("1", "more"), ("7", "few again")}
-    assert len(keys) >= 3 * 5
-
-
 def test_warnings_are_next_to_affected_metrics() -> None:
     html = study_page(result_of(replace(STUDY, runs=1, rounds=1), few=100.0, more=120.0))
     few = "few samples ("
     metrics = [part.partition("</section>")[0] for part in html.split("<div class=metric><h3>")[1:]]
     named = {re.split(r"[ <]", metric)[0] for metric in metrics if few in metric}
     assert named == {"p99", "max"}, "not rate, not p50"
-
-
-def test_page_is_self_contained_and_deterministic(small: StudyResult) -> None:
-    html = study_page(small)
-    found = outline(html)
-    assert not {"script", "iframe", "object", "embed", "base", "form", "img"} & found.tags
-    assert re.findall(r"(?:src|href|action|data)=\"(?!#|data:)", html) == []
-    assert "default-src 'none'" in html and "prefers-color-scheme: dark" in html and "width=device-width" in html
-    assert study_page(small) == html
 
 
 def hostile() -> StudyResult:
@@ -192,16 +173,8 @@ def hostile() -> StudyResult:
     return replace(found, question=EVIL, environment={EVIL: EVIL})
 
 
-def test_hostile_names_are_escaped_in_html() -> None:
-    html = study_page(hostile())
-    found = outline(html)
-    assert not {"script", "img"} & found.tags
-    assert not {name for name in found.attributes if name.startswith("on") or name == "src"}
-    assert "\x1b" not in html and "\u202e" not in html
-    assert any("<script>owned = 1</script>" in page_text for page_text in found.texts)
-
-
-def test_hostile_names_add_no_formulas_or_lines_to_csv() -> None:
+def test_hostile_names_are_escaped_in_html_and_csv() -> None:
+    assert_escaped(study_page(hostile()))
     for text in (runs_csv(hostile()), verdicts_csv(hostile())):
         lines = list(csv.reader(io.StringIO(text, newline=""), strict=True))
         assert len({len(line) for line in lines}) == 1
@@ -234,11 +207,24 @@ OUTCOMES = st.sampled_from(list(Outcome))
 CHANGES = st.floats(-0.95, 40.0)
 
 
+def optional(values: st.SearchStrategy[float]) -> st.SearchStrategy[float | None]:
+    return st.none() | values
+
+
+SPEEDS = st.builds(
+    SpeedAdjustment,
+    change=CHANGES,
+    low=optional(CHANGES),
+    high=optional(CHANGES),
+    ratio=st.floats(0.5, 2.0),
+    spread=optional(st.floats(0.0, 0.3)),
+)
+
+
 @st.composite
 def random_effect(draw: st.DrawFn, name: str) -> Effect:
     outcome = draw(OUTCOMES)
     low, change, high = sorted(draw(CHANGES) for _ in range(3))
-    ends = draw(st.sampled_from([(low, high), (None, high), (low, None), (None, None)]))
     lost = Objection(cause=Cause.HOST_LOST, host="web1", seconds=9)
     return Effect(
         name=name,
@@ -248,27 +234,17 @@ def random_effect(draw: st.DrawFn, name: str) -> Effect:
         before=draw(st.floats(0.001, 1e6)),
         after=draw(st.floats(0.001, 1e6)),
         change=change,
-        low=ends[0],
-        high=ends[1],
+        low=draw(st.sampled_from([low, None])),
+        high=draw(st.sampled_from([high, None])),
         margin=0.03,
-        detectable=draw(st.none() | st.floats(0.001, 3.0)),
-        speed=draw(
-            st.none()
-            | st.builds(
-                SpeedAdjustment,
-                change=CHANGES,
-                low=st.none() | CHANGES,
-                high=st.none() | CHANGES,
-                ratio=st.floats(0.5, 2.0),
-                spread=st.none() | st.floats(0.0, 0.3),
-            )
-        ),
+        detectable=draw(optional(st.floats(0.001, 3.0))),
+        speed=draw(st.none() | SPEEDS),
     )
 
 
 @st.composite
 def random_verdict(draw: st.DrawFn, label: str) -> Verdict:
-    names = draw(st.permutations(["p99", "p50", "web1.cpu.per_request"]))[: draw(st.integers(0, 3))]
+    names = draw(st.lists(st.sampled_from(["p99", "p50", "web1.cpu.per_request"]), unique=True))
     effects = tuple(draw(random_effect(name)) for name in ("rate", *names))
     outcome = effects[0].outcome
     return Verdict(
@@ -282,25 +258,20 @@ def random_verdict(draw: st.DrawFn, label: str) -> Verdict:
     )
 
 
-@st.composite
-def results(draw: st.DrawFn) -> StudyResult:
-    labels = [f"v{at} vs few" for at in range(draw(st.integers(1, 4)))]
-    found = [
-        StudyVerdict(
-            first="few",
-            other=label,
-            level=None,
-            pass_name="",
-            verdict=draw(random_verdict(label)),
-            control=draw(st.booleans()),
-            rounds=draw(st.integers(0, 50)),
-            spoiled=draw(st.integers(0, 5)),
-            needed=draw(st.none() | st.integers(4, 60)),
-            contradiction=draw(st.none() | st.sampled_from(list(Contradiction))),
-        )
-        for label in labels
-    ]
-    return replace(SMALL, verdicts=tuple(found))
+def random_comparison(label: str) -> st.SearchStrategy[StudyVerdict]:
+    return st.builds(
+        StudyVerdict,
+        first=st.just("few"),
+        other=st.just(label),
+        level=st.none(),
+        pass_name=st.just(""),
+        verdict=random_verdict(label),
+        control=st.booleans(),
+        rounds=st.integers(0, 50),
+        spoiled=st.integers(0, 5),
+        needed=st.none() | st.integers(4, 60),
+        contradiction=st.none() | st.sampled_from(list(Contradiction)),
+    )
 
 
 SMALL = result_of(more=1200.0)
@@ -312,9 +283,12 @@ def effect_from(data: dict[str, Any]) -> Effect:
     return Effect(name=data["metric"], **given | {"outcome": Outcome(data["outcome"])})
 
 
-@given(results())
-@settings(max_examples=25, deadline=None)
-def test_page_json_text_and_csv_agree(result: StudyResult) -> None:
+@given(
+    st.integers(1, 4).flatmap(lambda number: st.tuples(*(random_comparison(f"v{at} vs few") for at in range(number))))
+)
+@settings(max_examples=25)
+def test_page_json_text_and_csv_agree(verdicts: tuple[StudyVerdict, ...]) -> None:
+    result = replace(SMALL, verdicts=verdicts)
     html, data = study_page(result), json.loads(study_json(result))
     outline(html)
     text = study_text(result)
@@ -349,38 +323,28 @@ def test_page_json_text_and_csv_agree(result: StudyResult) -> None:
             )
 
 
-@pytest.mark.parametrize(
-    ("name", "flags", "begins"),
-    [
-        ("p.html", (), "<!doctype html>"),
-        ("p.csv", (), "variant,level,"),
-        ("p.json", (), '{\n  "name": "demo"'),
-        ("p.md", (), "### demo"),
-        ("p.txt", (), "study demo (short)"),
-        ("v", ("--format", "verdicts-csv"), "before,after,"),
-    ],
-)
-def test_study_folder_is_reported_in_each_format(
-    tmp_path: Path, name: str, flags: tuple[str, ...], begins: str
-) -> None:
-    assert main(["report", str(RECORDED), "-o", str(tmp_path / name), *flags]) == 0
-    assert (tmp_path / name).read_text().startswith(begins)
+def test_study_folder_is_reported_in_each_format(tmp_path: Path) -> None:
+    formats: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+        ("p.html", "<!doctype html>", ()),
+        ("p.csv", "variant,level,", ()),
+        ("p.json", '{\n  "name": "demo"', ()),
+        ("p.md", "### demo", ()),
+        ("p.txt", "study demo (short)", ()),
+        ("v", "before,after,", ("--format", "verdicts-csv")),
+    )
+    for name, begins, flags in formats:
+        assert main(["report", str(RECORDED), "-o", str(tmp_path / name), *flags]) == 0
+        assert (tmp_path / name).read_text().startswith(begins)
 
 
-def test_folder_without_study_is_refused_with_single_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_folders_are_refused_with_next_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(tmp_path)]) == 2
     assert "contains no study with runs; choose a recording, or the folder of a study" in capsys.readouterr().err
-
-
-def test_folder_of_studies_is_refused_with_their_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("two", "one"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "study.json").write_text("{}")
     assert main(["report", str(tmp_path)]) == 2
     assert f"contains the studies one, two; use: cockpit report {tmp_path / 'one'}" in capsys.readouterr().err
-
-
-def test_csv_of_recording_suggests_export_command(capsys: pytest.CaptureFixture[str]) -> None:
     file = RECORDED / "1.cockpit"
     assert main(["report", str(file), "--format", "csv"]) == 2
     assert f"use: cockpit export {file} --format csv" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""A live session against a small server, with knobs in files of this machine."""
+"""Live sessions against a small server, with knobs in files of this machine."""
 
 from __future__ import annotations
 
@@ -19,9 +19,21 @@ from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
+from tests.waiting import DEADLINE
 
 BEFORE = "Level=5\nOther=1\n"
 Live = tuple[Session, LiveSource]
+
+
+@asynccontextmanager
+async def running(session: Session) -> AsyncIterator[Session]:
+    """Run a session; close it at the end of the block."""
+    task = asyncio.create_task(session.run())
+    try:
+        yield session
+    finally:
+        await session.source.close()
+        await task
 
 
 @asynccontextmanager
@@ -45,18 +57,18 @@ async def live_session(url: str, folder: Path, **values: Any) -> AsyncIterator[L
         actions=(ServerAction(name="again", host="web1", command=f"echo x >>{shlex.quote(file + '.log')}", times=3),),
     )
     source = LiveSource(profile, Clock())
-    session = Session(source)
-    running = asyncio.create_task(session.run())
-    try:
+    async with running(Session(source)) as session:
         await until(session, lambda state: bool(state.knobs) and all(knob.known for knob in state.knobs.values()))
         yield session, source
-    finally:
-        await source.close()
-        await running
 
 
 async def until(session: Session, condition: Callable[[State], bool]) -> State:
-    return await asyncio.wait_for(session.until(condition), 60)
+    return await asyncio.wait_for(session.until(condition), DEADLINE)
+
+
+async def do(session: Session, name: str, answer: str = "") -> None:
+    """Run an action by name."""
+    await next(action for action in session.controls.actions if action.name == name).run(answer)
 
 
 def locks(home: Path) -> list[Path]:

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from cockpit.model.errors import ChangeRolledBack
-from cockpit.model.state import Extension, State
+from cockpit.model.state import State
 from cockpit.session import live_load
-from tests.servers import http_server
-from tests.session.sessions import Live, live_session, until
+from tests.session.sessions import Live, do, live_session, until
 
 # Long enough for a change on a busy machine.
 PLANNED = 5.0
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with http_server() as base:
-        yield f"{base}/"
 
 
 @pytest.fixture
@@ -36,50 +29,60 @@ async def live(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asy
         yield live
 
 
-def extension(state: State) -> Extension:
-    assert state.extension is not None
-    return state.extension
+async def extended(live: Live, awaited: str, change: str = "") -> State:
+    """Wait until the run is extended for this reason."""
+
+    def is_extended(state: State) -> bool:
+        return state.extension is not None and (state.extension.awaited, state.extension.change) == (awaited, change)
+
+    return await until(live[0], is_extended)
+
+
+async def change(live: Live) -> State:
+    """Make a change; return the first state in which its verdict extends the run."""
+    state, _ = await asyncio.gather(extended(live, "verdict", "A"), live[1].tuning.apply({"Level": "7"}))
+    return state
+
+
+async def end_reason(live: Live) -> str:
+    """Wait for the end of the run and return its reason."""
+    state = await until(live[0], lambda state: state.running is None)
+    assert state.extension is None
+    return state.segments[-1].reason
 
 
 async def test_change_extends_run_until_verdict(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    session, source = live
-    await source.tuning.apply({"Level": "7"})
-    state = await until(session, lambda state: state.extension is not None and state.extension.change == "A")
-    assert extension(state).awaited == "verdict"
-    assert extension(state).until - extension(state).since == pytest.approx(180.0, abs=0.5)
+    session, _ = live
+    state = await change(live)
+    assert state.extension is not None
+    assert state.extension.until - state.extension.since == pytest.approx(180.0, abs=0.5)
     start = state.segments[0].start
     state = await until(session, lambda state: state.t > start + PLANNED + 1)
     assert state.running == 1
     monkeypatch.setattr(live_load, "awaits_verdict", lambda state, change: False)
-    state = await until(session, lambda state: state.running is None)
-    assert state.segments[-1].reason == "completed" and state.extension is None
+    assert await end_reason(live) == "completed"
 
 
-async def test_extension_ends_at_limit_of_plan(live: Live) -> None:
+@pytest.mark.parametrize("extend", [0.0, 7.0])
+async def test_extension_ends_at_limit_of_plan(live: Live, extend: float) -> None:
     session, source = live
-    source.load.plan = replace(source.load.plan, extend=7.0)
-    await source.tuning.apply({"Level": "7"})
-    state = await until(session, lambda state: state.extension is not None and state.extension.change == "A")
-    cap = extension(state).until
-    state = await until(session, lambda state: state.running is None)
-    assert state.segments[-1].end is not None and state.segments[-1].end >= cap
+    source.load.plan = replace(source.load.plan, extend=extend)
+    if extend:
+        extension = (await change(live)).extension
+        assert await end_reason(live) == "completed"
+        end = session.state.segments[-1].end
+        assert extension is not None and end is not None and end >= extension.until
+    else:
+        await source.tuning.apply({"Level": "7"})
+        assert session.state.extension is None and await end_reason(live) == "completed"
 
 
-async def test_plan_without_extension_is_not_extended(live: Live) -> None:
+@pytest.mark.parametrize(("ending", "reason"), [("undo", "completed"), ("space", "stopped")])
+async def test_undo_and_space_end_extension(live: Live, ending: str, reason: str) -> None:
     session, source = live
-    source.load.plan = replace(source.load.plan, extend=0.0)
-    await source.tuning.apply({"Level": "7"})
-    state = await until(session, lambda state: state.running is None)
-    assert state.extension is None and state.segments[-1].reason == "completed"
-
-
-async def test_undo_ends_extension(live: Live) -> None:
-    session, source = live
-    await source.tuning.apply({"Level": "7"})
-    await until(session, lambda state: state.extension is not None)
-    await source.tuning.undo()
-    state = await until(session, lambda state: state.running is None)
-    assert state.segments[-1].reason == "completed"
+    await change(live)
+    await (source.tuning.undo() if ending == "undo" else do(session, "toggle"))
+    assert await end_reason(live) == reason
 
 
 async def test_change_undone_before_confirmation_extends_no_run(live: Live) -> None:
@@ -89,26 +92,14 @@ async def test_change_undone_before_confirmation_extends_no_run(live: Live) -> N
         await until(session, lambda state: bool(state.changes) and state.changes[0].confirm_by is not None)
         await source.tuning.undo()
         await applying
-    await until(session, lambda state: state.running is None)
-
-
-async def test_space_stops_extended_run_immediately(live: Live) -> None:
-    session, source = live
-    await source.tuning.apply({"Level": "7"})
-    await until(session, lambda state: state.extension is not None)
-    (toggle,) = (action for action in source.controls.actions if action.name == "toggle")
-    await toggle.run("")
-    state = await until(session, lambda state: state.running is None)
-    assert state.segments[-1].reason == "stopped"
+    await end_reason(live)
 
 
 async def test_wait_for_baseline_extends_run(live: Live) -> None:
     session, source = live
     source.tuning.await_baseline(600.0)
-    state = await until(session, lambda state: state.extension is not None)
-    assert extension(state).awaited == "baseline"
+    await extended(live, "baseline")
     state = await until(session, lambda state: state.t > state.segments[0].start + PLANNED + 0.5)
     assert state.running == 1
     source.tuning.release()
-    state = await until(session, lambda state: state.running is None)
-    assert state.segments[-1].reason == "completed"
+    assert await end_reason(live) == "completed"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.containers import Vertical
@@ -26,40 +27,29 @@ from cockpit.tui.app import CockpitApp
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.status_lines import Position, TopLine
 from cockpit.tui.tuning.screen import TuningScreen
-from tests.servers import http_server
+from tests.session.sessions import do, running
 from tests.tui.driving import text_of, until
-
-# Few requests, so that the screen is idle between two keys.
-PLAN = {"rate": 50.0, "duration": 120.0}
+from tests.waiting import DEADLINE
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with http_server() as base:
-        yield f"{base}/"
-
-
-def session_of(url: str, file: Path | None) -> Session:
-    source = LiveSource(Profile(name="x", plan=LoadPlan(url=url, **PLAN)), Clock())  # type: ignore[arg-type]
+def session_of(url: str, file: Path | None, **values: Any) -> Session:
+    # Few requests, so that the screen is idle between two keys.
+    plan = LoadPlan(url=url, rate=50.0, duration=120.0)
+    source = LiveSource(Profile(name="x", plan=plan, **values), Clock())
     return can_look_back(Session(source, RecordingWriter(file) if file else None))
 
 
 @pytest.fixture
 async def live(url: str, tmp_path: Path) -> AsyncIterator[Session]:
-    session = session_of(url, tmp_path / "s.cockpit")
-    running = asyncio.create_task(session.run())
-    yield session
-    await session.source.close()
-    await running
+    async with running(session_of(url, tmp_path / "s.cockpit")) as session:
+        yield session
 
 
-async def do(session: Session, name: str, answer: str = "") -> None:
-    await next(action for action in session.controls.actions if action.name == name).run(answer)
+async def wait_until(session: Session, condition: Callable[[], bool]) -> None:
+    await asyncio.wait_for(session.until(lambda _: condition()), DEADLINE)
 
 
-async def test_a_key_that_is_pressed_again_at_once_opens_one_past(
-    live: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_keys_pressed_at_once_open_one_past(live: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[Recording] = []
 
     class Opened(Recording):
@@ -76,15 +66,6 @@ async def test_a_key_that_is_pressed_again_at_once_opens_one_past(
     assert position is not None and extent is not None and position <= max(0.0, extent[1] - 2)
     await do(live, "end")
     assert live.controls.mode is Mode.LIVE
-
-
-async def wait_until(session: Session, condition: Callable[[], bool]) -> None:
-    await asyncio.wait_for(session.until(lambda _: condition()), 60)
-
-
-async def test_two_keys_at_once_show_one_past(live: Session) -> None:
-    await do(live, "toggle")
-    await wait_until(live, lambda: len(live.state.seconds) >= 3)
     await asyncio.gather(do(live, "home"), do(live, "back"))
     await do(live, "end")
     replays = [task for task in asyncio.all_tasks() if task.get_coro().__qualname__ == "Session.run"]  # type: ignore[union-attr]
@@ -134,49 +115,38 @@ async def test_looking_back_requires_a_recording(url: str) -> None:
     assert session.controls.mode is Mode.LIVE
 
 
-async def test_screen_shows_looking_back_mode(url: str, tmp_path: Path) -> None:
-    session = session_of(url, tmp_path / "s.cockpit")
-    app = CockpitApp(session, autostart="toggle")
-    async with app.run_test(size=(120, 40)) as pilot:
-        top = app.screen.query_one(TopLine)
-        await until(pilot, lambda: len(session.state.seconds) >= 2)
-        await pilot.press("left")
-        await until(pilot, lambda: "LOOKING BACK PAUSED · End: back to live" in text_of(top))
-        assert app.screen.query_one(Position).display
-        await pilot.press("m", *"noted", "enter")
-        await until(pilot, lambda: [marker.text for marker in session.shown.markers] == ["noted"])
-        await pilot.press("end")
-        chart = app.screen.query_one(Throughput)
-        await until(pilot, lambda: "▸" in text_of(chart) and session.shown is not session.state)
-        await until(pilot, lambda: "LIVE 50/s" in text_of(top) and not app.screen.query_one(Position).display)
-        assert session.state.running == 1
-
-
-async def test_tuning_panel_shows_values_active_in_the_past(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_screen_looks_back(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "conf").write_text("Level=5\n")
     knob = Knob(name="Level", host="web1", kind="keyvalue", file=str(tmp_path / "conf"), key="Level", reload="true")
-    plan = LoadPlan(url=url, **PLAN)  # type: ignore[arg-type]
-    profile = Profile(name="x", plan=plan, hosts=(HostConfig(name="web1"),), knobs=(knob,))
-    source = LiveSource(profile, Clock())
-    session = can_look_back(Session(source, RecordingWriter(tmp_path / "s.cockpit")))
-    app = CockpitApp(session)
+    session = session_of(url, tmp_path / "s.cockpit", hosts=(HostConfig(name="web1"),), knobs=(knob,))
+    assert isinstance(session.source, LiveSource)
+    app = CockpitApp(session, autostart="toggle")
     async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: session.state.knobs["Level"].known if session.state.knobs else False)
+        top = app.screen.query_one(TopLine)
+        await until(pilot, lambda: len(session.state.seconds) >= 2 and session.state.knobs["Level"].known)
         before = session.state.t
-        await source.tuning.apply({"Level": "7"})
+        await session.source.tuning.apply({"Level": "7"})
         await until(pilot, lambda: session.state.knobs["Level"].value == "7")
         await pilot.press("t")
         await until(pilot, lambda: isinstance(app.screen, TuningScreen) and shown_value(app) == "7")
         assert app.screen.query_one(Vertical).border_title == "tuning"
         await pilot.press("escape", "colon", *f"{before + 1e-6:.6f}s", "enter")
         await until(pilot, lambda: session.controls.mode is Mode.LOOKING_BACK and not session.shown.changes)
+        await until(pilot, lambda: "LOOKING BACK PAUSED · End: back to live" in text_of(top))
+        assert app.screen.query_one(Position).display
+        # The panel shows the values active in the past.
         await pilot.press("t")
         await until(pilot, lambda: isinstance(app.screen, TuningScreen) and shown_value(app) == "5")
         assert "as it was at 00:00:0" in str(app.screen.query_one(Vertical).border_title)
         assert not app.screen.query(Input) and session.state.knobs["Level"].value == "7"
+        await pilot.press("escape", "m", *"noted", "enter")
+        await until(pilot, lambda: [marker.text for marker in session.shown.markers][-1:] == ["noted"])
+        await pilot.press("end")
+        chart = app.screen.query_one(Throughput)
+        await until(pilot, lambda: "▸" in text_of(chart) and session.shown is not session.state)
+        await until(pilot, lambda: "LIVE 50/s" in text_of(top) and not app.screen.query_one(Position).display)
+        assert session.state.running == 1
 
 
 def shown_value(app: CockpitApp) -> str:

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from cockpit.analysis.rounds import RoundsPlan
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
-from tests.servers import http_server
-from tests.session.sessions import BEFORE, Live, live_session, until
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with http_server() as base:
-        yield f"{base}/"
+from tests.session.sessions import BEFORE, Live, do, live_session, until
 
 
 @pytest.fixture
@@ -64,34 +57,25 @@ async def test_change_is_previewed_applied_and_undone(live: Live, tmp_path: Path
         await source.tuning.undo()
 
 
-@pytest.mark.parametrize("kept", [True, False])
-async def test_change_awaiting_confirmation_is_kept_or_undone(live: Live, tmp_path: Path, kept: bool) -> None:
+@pytest.mark.parametrize("answer", ["kept", "undone", "closed"])
+async def test_change_awaiting_confirmation_is_kept_or_undone(live: Live, tmp_path: Path, answer: str) -> None:
     session, source = live
     with pytest.raises(ChangeRefused, match="no change waits"):
         source.tuning.confirm()
     applying = asyncio.ensure_future(source.tuning.apply({"Level": "7"}, confirm_within=600))
     await until(session, lambda state: bool(state.changes) and state.changes[0].confirm_by is not None)
-    (keep,) = (action for action in source.controls.actions if action.name == "keep")
-    if kept:
-        await keep.run("")
+    if answer == "kept":
+        await do(session, "keep")
         await applying
     else:
-        await source.tuning.undo()
-        with pytest.raises(ChangeRolledBack, match="it was not confirmed; rolled back and reloaded"):
+        await (source.tuning.undo() if answer == "undone" else source.close())
+        reason = "it was not confirmed; rolled back and reloaded" if answer == "undone" else None
+        with pytest.raises(ChangeRolledBack, match=reason):
             await applying
-    await until(session, lambda state: bool(state.changes[0].outcome))
-    assert session.state.knobs["Level"].value == ("7" if kept else "5")
-    assert (tmp_path / "conf").read_text() == (BEFORE.replace("5", "7") if kept else BEFORE)
-
-
-async def test_closing_session_rolls_back_unconfirmed_change(live: Live, tmp_path: Path) -> None:
-    session, source = live
-    applying = asyncio.ensure_future(source.tuning.apply({"Level": "7"}, confirm_within=600))
-    await until(session, lambda state: bool(state.changes) and state.changes[0].confirm_by is not None)
-    await source.close()
-    with pytest.raises(ChangeRolledBack):
-        await applying
-    assert (tmp_path / "conf").read_text() == BEFORE
+    if answer != "closed":
+        await until(session, lambda state: bool(state.changes[0].outcome))
+        assert session.state.knobs["Level"].value == ("7" if answer == "kept" else "5")
+    assert (tmp_path / "conf").read_text() == (BEFORE.replace("5", "7") if answer == "kept" else BEFORE)
 
 
 async def test_refused_change_is_in_the_events(live: Live) -> None:

@@ -3,8 +3,8 @@
 import asyncio
 import datetime as dt
 import os
-import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -20,20 +20,21 @@ from cockpit.session.loop import Session
 from cockpit.session.replay import SPEEDS, ReplaySource, parse_instant, parse_jump
 from tests.recording.test_recording import recorded
 from tests.session.events import small_session
+from tests.session.sessions import running
+from tests.session.sessions import until as until_state
+from tests.waiting import until
 
 EVENTS = list(small_session())
+Replayed = tuple[Session, ReplaySource]
 
 
 @pytest.fixture
-async def replayed(tmp_path: Path) -> AsyncIterator[tuple[Session, ReplaySource]]:
+async def replayed(tmp_path: Path) -> AsyncIterator[Replayed]:
     """A paused replay of the small session."""
     with Recording(recorded(tmp_path / "s.cockpit")) as recording:
         source = ReplaySource(recording, playing=False)
-        session = Session(source)
-        running = asyncio.create_task(session.run())
-        yield session, source
-        await source.close()
-        await running
+        async with running(Session(source)) as session:
+            yield session, source
 
 
 async def do(session: Session, name: str, answer: str = "") -> State:
@@ -54,44 +55,25 @@ def expected_state(t: float) -> State:
     return fold_all(known)
 
 
-async def test_end_of_replay_equals_live_state(replayed: tuple[Session, ReplaySource]) -> None:
+async def test_jumps_and_end_give_the_live_state(replayed: Replayed) -> None:
     session, _ = replayed
-    state = await do(session, "end")
-    assert state == fold_all(EVENTS)
-    assert session.controls.status.phase is PlaybackPhase.END
+    for seconds in (7, 16, 59, 3):
+        assert await do(session, "jump", f"{seconds}s") == expected_state(seconds), "from the last jump"
+        assert await do(session, "end") == fold_all(EVENTS)
+        assert session.controls.status.phase is PlaybackPhase.END
+        assert await do(session, "jump", f"{seconds}s") == expected_state(seconds), "from the end"
 
 
-@pytest.mark.parametrize("instant", ["7s", "16s", "59s", "3s"])
-async def test_jump_forwards_and_backwards_gives_same_state(
-    replayed: tuple[Session, ReplaySource], instant: str
-) -> None:
-    session, _ = replayed
-    seconds = float(instant[:-1])
-    assert await do(session, "jump", instant) == expected_state(seconds)
-    await do(session, "end")
-    assert await do(session, "jump", instant) == expected_state(seconds)
-
-
-async def test_steps_and_jumps_to_markers(replayed: tuple[Session, ReplaySource]) -> None:
+async def test_steps_and_jumps_to_markers(replayed: Replayed) -> None:
     session, source = replayed
-    await do(session, "forward_10")
-    assert source.position == 10
-    await do(session, "back")
-    assert source.position == 9
-    await do(session, "next")
-    assert source.position == 15
-    await do(session, "next")
-    assert source.position == 27
-    await do(session, "previous")
-    assert source.position == 15
-    await do(session, "forward_tenth")
-    assert source.position == 21
-    state = await do(session, "home")
-    assert source.position == 0
+    steps = {"forward_10": 10, "back": 9, "next": 15}
+    for action, position in (*steps.items(), ("next", 27), ("previous", 15), ("forward_tenth", 21), ("home", 0)):
+        state = await do(session, action)
+        assert source.position == position, action
     assert state == expected_state(0)
 
 
-async def test_playback_stops_at_end(replayed: tuple[Session, ReplaySource]) -> None:
+async def test_playback_stops_at_end(replayed: Replayed) -> None:
     session, source = replayed
     for _ in range(6):
         await do(session, "faster")
@@ -102,31 +84,44 @@ async def test_playback_stops_at_end(replayed: tuple[Session, ReplaySource]) -> 
     assert (source.playing, session.controls.status.phase) == (False, PlaybackPhase.END)
 
 
-async def test_recording_in_progress_is_followed(tmp_path: Path) -> None:
-    path = tmp_path / "s.cockpit"
+@asynccontextmanager
+async def followed(path: Path, count: int) -> AsyncIterator[tuple[RecordingWriter, Session, ReplaySource]]:
+    """Replay a recording in progress from the end of its first `count` events."""
     writer = RecordingWriter(path)
-    writer.record(EVENTS[:100])
-    await asyncio.to_thread(wait_for_events, path, 100)
+    writer.record(EVENTS[:count])
+    await until(lambda: has_events(path, count))
     with Recording(path) as recording:
         source = ReplaySource(recording, recording.end)
-        session = Session(source)
-        running = asyncio.create_task(session.run())
+        async with running(Session(source)) as session:
+            yield writer, session, source
+
+
+def has_events(path: Path, count: int) -> bool:
+    try:
+        with Recording(path) as recording:
+            return len(list(recording.events())) >= count
+    except RecordingError as error:
+        assert "has no events" in str(error)
+        return False
+
+
+async def test_recording_in_progress_is_followed(tmp_path: Path) -> None:
+    path = tmp_path / "s.cockpit"
+    async with followed(path, 100) as (writer, session, source):
         await session.until(lambda _: session.controls.status.phase is PlaybackPhase.FOLLOWING)
         for _ in SPEEDS:
             source.change_speed(+1)
         writer.record(EVENTS[100:200])
         known = fold_all(EVENTS[:200])
-        await asyncio.wait_for(session.until(lambda state: state.t >= known.t), 60)
+        await until_state(session, lambda state: state.t >= known.t)
         assert session.state == known
         source.annotate("seen from outside")
         writer.record(EVENTS[200:])
         await asyncio.to_thread(writer.close)
         assert writer.trouble == ""
-        state = await asyncio.wait_for(session.until(lambda state: state.ended), 60)
+        state = await until_state(session, lambda state: state.ended)
         assert "seen from outside" in [marker.text for marker in state.markers]
         await session.until(lambda _: session.controls.status.phase is PlaybackPhase.END)
-        await source.close()
-        await running
     with Recording(path) as recording:
         assert len(list(recording.events())) == len(EVENTS) + 1
 
@@ -134,16 +129,9 @@ async def test_recording_in_progress_is_followed(tmp_path: Path) -> None:
 async def test_following_continues_when_events_are_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader in the middle of a new page continues from a state that matches its compacted ticks."""
     monkeypatch.setattr(writing, "PAGE_SECONDS", 5.0)
-    path = tmp_path / "s.cockpit"
-    writer = RecordingWriter(path)
-    writer.record(EVENTS[:150])
-    await asyncio.to_thread(wait_for_events, path, 150)
-    with Recording(path) as recording:
-        source = ReplaySource(recording, recording.end)
-        session = Session(source)
-        running = asyncio.create_task(session.run())
+    async with followed(tmp_path / "s.cockpit", 150) as (writer, session, source):
         known = fold_all(EVENTS[:150])
-        await asyncio.wait_for(session.until(lambda state: state.t >= known.t), 60)
+        await until_state(session, lambda state: state.t >= known.t)
         writer.record(EVENTS[150:170])
         writer.settle(fold_all(EVENTS[:170]))
         writer.record(EVENTS[170:])
@@ -151,32 +139,15 @@ async def test_following_continues_when_events_are_packed(tmp_path: Path, monkey
         assert writer.trouble == ""
         for _ in SPEEDS:
             source.change_speed(+1)
-        state = await asyncio.wait_for(session.until(lambda state: state.ended), 60)
-        await source.close()
-        await running
-    expected = fold_all(EVENTS)
-    assert [segment.counts.service for segment in state.segments] == [
-        segment.counts.service for segment in expected.segments
-    ]
-    assert [segment.counts.completed for segment in state.segments] == [
-        segment.counts.completed for segment in expected.segments
-    ]
+        state = await until_state(session, lambda state: state.ended)
+    found, expected = (
+        [(segment.counts.service, segment.counts.completed) for segment in folded.segments]
+        for folded in (state, fold_all(EVENTS))
+    )
+    assert found == expected
 
 
-def wait_for_events(path: Path, count: int) -> None:
-    """Wait until the file has `count` events."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        try:
-            with Recording(path) as recording:
-                if len(list(recording.events())) >= count:
-                    return
-        except RecordingError as error:
-            assert "has no events" in str(error)
-    raise TimeoutError
-
-
-async def test_notes_are_added_during_replay(replayed: tuple[Session, ReplaySource]) -> None:
+async def test_notes_are_added_during_replay(replayed: Replayed) -> None:
     session, source = replayed
     await do(session, "jump", "20s")
     state = await do(session, "mark", "a thought")
@@ -202,9 +173,6 @@ def test_jump_targets_are_parsed() -> None:
     day = parse_jump("5:20", 100, wall, end=300)
     assert day == parse_jump("5:20", 100, wall) != 320
     assert dt.datetime.fromtimestamp(wall + day).strftime("%H:%M:%S") == "05:20:00" and -60 <= day < 86_400
-    with pytest.raises(UsageError, match="invalid time"):
-        parse_jump("soon", 0, wall)
-    with pytest.raises(UsageError, match="invalid time"):
-        parse_jump("1:75", 0, wall, end=400)
-    with pytest.raises(UsageError, match="invalid time"):
-        parse_jump("25:00", 0, wall)
+    for text in ("soon", "1:75", "25:00"):
+        with pytest.raises(UsageError, match="invalid time"):
+            parse_jump(text, 0, wall, end=400)

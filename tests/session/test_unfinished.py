@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
-from collections.abc import Iterator
 
 import pytest
 
@@ -20,19 +18,29 @@ from cockpit.session.live import LiveSource
 from cockpit.session.live_session import LiveSession
 from cockpit.session.loop import Session
 from cockpit.tuning.tuner import Tuner
-from tests.servers import http_server
-from tests.tuning.conftest import ORIGINAL, FaultyShell, Server, server, shell, until
+from tests.session.sessions import running
+from tests.tuning.conftest import ORIGINAL, FaultyShell, Server, server, shell
 from tests.tuning.test_pending import interrupted_change
+from tests.waiting import until
 
 __all__ = ["server", "shell"]
 
 FINISHED = (ORIGINAL[0], b"KeepAlive Off")
 
 
-@pytest.fixture
-def url() -> Iterator[str]:
-    with http_server() as base:
-        yield base
+@pytest.fixture(autouse=True)
+def no_other_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Find no servers on this machine: a demo of another test would not read the knob's file."""
+
+    async def read_by(*_: object) -> tuple[()]:
+        return ()
+
+    monkeypatch.setattr(Tuner, "_read_by", read_by)
+
+
+def profile_of(server: Server, url: str) -> Profile:
+    hosts, knobs = (HostConfig(name="web1"),), (server.keep_alive(),)
+    return Profile(name="x", plan=LoadPlan(url=url), hosts=hosts, knobs=knobs)
 
 
 @pytest.mark.parametrize(("answer", "expected"), [("undo", ORIGINAL), ("finish", FINISHED)])
@@ -40,71 +48,53 @@ async def test_interrupted_change_is_resolved_on_screen(
     server: Server, shell: FaultyShell, url: str, answer: str, expected: tuple[bytes, bytes]
 ) -> None:
     change = await interrupted_change(server, shell)
-    knobs = (server.keep_alive(),)
-    plan = LoadPlan(url=f"{url}/")
-    profile = Profile(name="x", plan=plan, hosts=(HostConfig(name="web1"),), knobs=knobs)
     notes: list[str] = []
-    source = LiveSource(profile, Clock())
-    session = Session(
-        source, listen=lambda events: notes.extend(event.text for event in events if isinstance(event, Note))
-    )
-    running = asyncio.create_task(session.run())
-    await until(lambda: source.tuning.unfinished)
-    name = change.name.rpartition("-")[2]
-    assert any(f"change {name} of " in note and "is incomplete: its new values may be active" in note for note in notes)
-    (action,) = [action for action in source.controls.actions if action.name == "unfinished"]
-    assert "KeepAlive On → Off" in action.prompt and action.prompt.endswith("undo or finish")
-    with pytest.raises(UsageError, match="type undo or finish"):
-        await action.run("")
-    await action.run(answer)
-    assert server.bytes() == expected and not server.locked()
-    assert not any(action.name == "unfinished" for action in source.controls.actions)
-    await source.close()
-    await running
+    source = LiveSource(profile_of(server, url), Clock())
+    async with running(
+        Session(source, listen=lambda events: notes.extend(event.text for event in events if isinstance(event, Note)))
+    ):
+        await until(lambda: source.tuning.unfinished)
+        name = change.name.rpartition("-")[2]
+        incomplete = "is incomplete: its new values may be active"
+        assert any(f"change {name} of " in note and incomplete in note for note in notes)
+        (action,) = [action for action in source.controls.actions if action.name == "unfinished"]
+        assert "KeepAlive On → Off" in action.prompt and action.prompt.endswith("undo or finish")
+        with pytest.raises(UsageError, match="type undo or finish"):
+            await action.run("")
+        await action.run(answer)
+        assert server.bytes() == expected and not server.locked()
+        assert not any(action.name == "unfinished" for action in source.controls.actions)
 
 
-async def ask_about_interrupted(server: Server) -> None:
-    """Ask about the interrupted changes in a session without a screen."""
-    plan = LoadPlan(url="http://127.0.0.1:9/")
-    profile = Profile(name="x", plan=plan, hosts=(HostConfig(name="web1"),), knobs=(server.keep_alive(),))
-    async with LiveSession(profile, check_target=False) as live:
-        await live.hosts_up(["web1"])
-        await resolve_interrupted(live.tuning, ["web1"])
-
-
-@pytest.mark.parametrize(("answer", "expected"), [("u\n", ORIGINAL), ("finish\n", FINISHED), ("\n", None)])
+@pytest.mark.parametrize(
+    ("answer", "expected"), [("u\n", ORIGINAL), ("finish\n", FINISHED), ("\n", None), (None, None)]
+)
 async def test_interrupted_change_is_resolved_in_terminal(
     server: Server,
     shell: FaultyShell,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    answer: str,
+    answer: str | None,
     expected: tuple[bytes, bytes] | None,
 ) -> None:
-    await interrupted_change(server, shell)
+    """Without a terminal (None) it is only reported."""
+    change = await interrupted_change(server, shell)
     terminal, line = os.openpty()
-    with os.fdopen(line) as typed:
-        monkeypatch.setattr(sys, "stdin", typed)
-        os.write(terminal, answer.encode())
-        await ask_about_interrupted(server)
+    if answer is None:
+        with open(os.devnull) as nothing:  # noqa: ASYNC230, PTH123
+            os.dup2(nothing.fileno(), line)
+    with os.fdopen(line) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        os.write(terminal, (answer or "").encode())
+        async with LiveSession(profile_of(server, "http://127.0.0.1:9/"), check_target=False) as live:
+            await live.hosts_up(["web1"])
+            await resolve_interrupted(live.tuning, ["web1"])
     os.close(terminal)
-    assert (
-        "is incomplete: its new values may be active.\nundo, finish, or Enter to leave it: " in capsys.readouterr().err
-    )
+    prompt = "is incomplete: its new values may be active.\nundo, finish, or Enter to leave it: "
+    undo = f"`cockpit tune PROFILE undo {change.name.rpartition('-')[2]}` rolls it back"
+    assert (undo if answer is None else prompt) in capsys.readouterr().err
     if expected is None:
         (past,) = await Tuner().history(shell, "web1")
         await Tuner().force_undo(shell, "web1", past)
     else:
         assert server.bytes() == expected and not server.locked()
-
-
-async def test_interrupted_change_is_only_reported_without_terminal(
-    server: Server, shell: FaultyShell, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    change = await interrupted_change(server, shell)
-    with open(os.devnull) as nothing:  # noqa: ASYNC230, PTH123
-        monkeypatch.setattr(sys, "stdin", nothing)
-        await ask_about_interrupted(server)
-    assert f"`cockpit tune PROFILE undo {change.name.rpartition('-')[2]}` rolls it back" in capsys.readouterr().err
-    (past,) = await Tuner().history(shell, "web1")
-    await Tuner().force_undo(shell, "web1", past)

@@ -1,19 +1,22 @@
-"""Annotations posted to a webhook: each marker once, with the token; a failing webhook is disabled."""
+"""Annotations posted to a webhook, each marker once; a failing webhook is disabled. Streams at the end of a session."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from cockpit.model.errors import UsageError
 from cockpit.model.fold import fold_all
 from cockpit.stream.annotations import TOKEN, AnnotationStream
+from cockpit.stream.follow import streaming
 from tests.load.servers import SMALL, ClientConnection, serving
 from tests.session.events import small_session
 
 STATE = fold_all(small_session())
-ERROR_500 = SMALL.replace(b"200 OK", b"500 Broken")
 
 
 async def test_each_marker_is_sent_once_with_token(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,26 +43,21 @@ async def test_each_marker_is_sent_once_with_token(monkeypatch: pytest.MonkeyPat
     assert found == sorted((round(1000 * (wall + m.t)), ("cockpit", m.kind), m.text) for m in STATE.markers)
 
 
-async def test_failing_webhook_is_disabled_after_three_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(TOKEN, "s3cret")
-
+async def test_failing_webhook_is_disabled_after_three_requests() -> None:
     async def handle(client: ClientConnection) -> None:
         while True:
             await client.request()
-            await client.send(ERROR_500)
+            await client.send(SMALL.replace(b"200 OK", b"500 Broken"))
 
+    number = len(STATE.markers)
     async with serving(handle) as server:
         stream = AnnotationStream(server.url)
         await stream.close(STATE)
-        assert server.requests == min(3, len(STATE.markers))
-    number = len(STATE.markers)
+        assert server.requests == min(3, number)
     assert stream.trouble == f"--annotate: 127.0.0.1: status 500; {number} of {number} markers not sent"
-
-
-async def test_unreachable_webhook_is_reported() -> None:
-    stream = AnnotationStream("http://127.0.0.1:1/api/annotations")
-    await stream.close(STATE)
-    assert stream.trouble.startswith("--annotate: 127.0.0.1: ")
+    unreachable = AnnotationStream("http://127.0.0.1:1/api/annotations")
+    await unreachable.close(STATE)
+    assert unreachable.trouble.startswith("--annotate: 127.0.0.1: ")
 
 
 @pytest.mark.parametrize(
@@ -68,3 +66,21 @@ async def test_unreachable_webhook_is_reported() -> None:
 def test_invalid_webhook_url_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="--annotate"):
         AnnotationStream(url)
+
+
+async def test_what_is_being_sent_at_the_end_of_a_session_is_not_cut() -> None:
+    begun, finish, calls = asyncio.Event(), asyncio.Event(), []
+
+    async def send_new(state: object) -> None:
+        begun.set()
+        await finish.wait()
+        calls.append("sent")
+
+    async def close(state: object) -> None:
+        calls.append("closed")
+
+    session: Any = SimpleNamespace(revision=0, state=None)
+    async with streaming(session, [SimpleNamespace(send_new=send_new, close=close, trouble="")]):
+        await begun.wait()
+        asyncio.get_running_loop().call_later(0.05, finish.set)
+    assert calls == ["sent", "closed"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 import pytest
@@ -21,29 +21,24 @@ from tests.session.events import small_session
 STATE = fold_all(event for event in small_session() if event.t < 13.5)
 
 
-@pytest.fixture
-async def endpoint() -> AsyncIterator[PrometheusStream]:
-    stream = PrometheusStream(0)
-    yield stream
-    await stream.close(State())
-
-
-async def page_of(stream: PrometheusStream) -> str:
+async def scrape(stream: PrometheusStream) -> tuple[list[Any], dict[tuple[str, str], float]]:
+    """Return the metric families, and the samples by name and label values."""
     async with httpx.AsyncClient(trust_env=False) as client:
         response = await client.get(f"http://127.0.0.1:{stream.port}/metrics")
     assert response.status_code == 200
-    return response.text
-
-
-async def scrape(stream: PrometheusStream) -> dict[tuple[str, str], float]:
-    families = text_string_to_metric_families(await page_of(stream))
+    families = list(text_string_to_metric_families(response.text))
     samples = [sample for family in families for sample in family.samples]
-    return {(sample.name, ",".join(sample.labels.values())): sample.value for sample in samples}
+    return families, {(sample.name, ",".join(sample.labels.values())): sample.value for sample in samples}
 
 
-async def test_latest_complete_second_and_counters_are_exported(endpoint: PrometheusStream) -> None:
-    await endpoint.send_new(STATE)
-    found = await scrape(endpoint)
+async def test_latest_complete_second_and_counters_are_exported() -> None:
+    stream = PrometheusStream(0)
+    assert (await scrape(stream))[1]["cockpit_response_seconds_count", ""] == 0, "before the start of the session"
+    await stream.send_new(STATE)
+    families, found = await scrape(stream)
+    with pytest.raises(UsageError, match=f"--prometheus {stream.port}: 127.0.0.1:{stream.port}: Address already"):
+        await asyncio.to_thread(PrometheusStream, stream.port)
+    await stream.close(State())
     assert found["cockpit_load_responses_per_second", ""] == pytest.approx(200, rel=0.01)
     assert found["cockpit_host_cpu_idle_ratio", "web1"] == pytest.approx(0.5, abs=0.01)
     completed = sum(segment.counts.completed for segment in STATE.segments)
@@ -53,10 +48,7 @@ async def test_latest_complete_second_and_counters_are_exported(endpoint: Promet
     assert cumulative == sorted(cumulative) and 0 < found["cockpit_response_seconds_sum", ""] < completed
     assert found["cockpit_changes_total", ""] == 0
 
-
-async def test_names_have_base_units_types_and_help(endpoint: PrometheusStream) -> None:
-    await endpoint.send_new(STATE)
-    families = list(text_string_to_metric_families(await page_of(endpoint)))
+    # Names have base units, types and help.
     assert {family.type for family in families} == {"gauge", "counter", "histogram"}
     assert all(family.documentation for family in families)
     for family in families:
@@ -91,12 +83,3 @@ def test_every_column_of_the_csv_has_a_gauge_of_its_own() -> None:
 def test_values_are_in_base_units(group: Group, column: str, cell: float, name: str, value: float) -> None:
     gauge = gauge_of(group, column)
     assert (gauge.name, gauge.value(cell)) == (name, value)
-
-
-async def test_scrape_before_session_start_returns_zeros(endpoint: PrometheusStream) -> None:
-    assert (await scrape(endpoint))["cockpit_response_seconds_count", ""] == 0
-
-
-async def test_port_in_use_is_reported(endpoint: PrometheusStream) -> None:
-    with pytest.raises(UsageError, match=f"--prometheus {endpoint.port}: 127.0.0.1:{endpoint.port}: Address already"):
-        await asyncio.to_thread(PrometheusStream, endpoint.port)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import signal
-import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -19,6 +17,7 @@ from cockpit.profiles.reader import read_profile
 from cockpit.session.live_session import LiveSession
 from cockpit.study.journal import Journal, read_journal
 from cockpit.study.runner import Runner
+from tests.cli.terminals import ForkedCommand, running
 from tests.commands import cockpit
 
 # Seconds; far longer than any step. On a busy machine each change may use up its time limit.
@@ -67,14 +66,11 @@ class DemoStudy:
         options = ("--ssh-config", str(self.ssh_config), "-o", str(self.folder))
         return ["study", "--trust", str(self.profile), "--short", *options, *flags]
 
-    async def start(self) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "cockpit", *self.command("--no-tui")),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
+    @contextmanager
+    def start(self) -> Iterator[ForkedCommand]:
+        """Run the study in a process that can be killed."""
+        with running(*self.command("--no-tui"), folder=self.profile.parent) as command:
+            yield command
 
     async def run(self, *flags: str) -> tuple[int, str, str]:
         """Run the study; return exit code, stdout and stderr."""
@@ -98,8 +94,7 @@ class DemoStudy:
 
     def has_value(self, value: str) -> bool:
         """Return whether the server's file has this number of spare servers."""
-        lines = (line.split() for line in self.world.config_file.read_text().splitlines())
-        return ["MinSpareServers", value] in [line[:2] for line in lines]
+        return re.search(rf"MinSpareServers +{value}\b", self.world.config_file.read_text()) is not None
 
     def is_original(self) -> bool:
         return self.world.config_file.read_bytes() == self.original
@@ -115,26 +110,6 @@ class DemoStudy:
         return next(child for child in children if "cockpit.study.restorer" in child.cmdline())
 
 
-async def finished(process: asyncio.subprocess.Process) -> tuple[int, str, str]:
-    """Return exit code, stdout and stderr; kill the process after the deadline, and show its stderr."""
-    reading = asyncio.ensure_future(process.communicate())
-    await asyncio.wait([reading], timeout=DEADLINE)
-    in_time = reading.done()
-    if not in_time:
-        process.kill()
-    out, err = await reading
-    assert in_time, f"the study did not end within {DEADLINE:.0f} s: {err.decode()}"
-    assert process.returncode is not None
-    return process.returncode, out.decode(), err.decode()
-
-
-async def until(condition: Callable[[], bool], description: str) -> None:
-    deadline = asyncio.get_running_loop().time() + DEADLINE
-    while not condition():
-        assert asyncio.get_running_loop().time() < deadline, f"not within {DEADLINE} s: {description}"
-        await asyncio.sleep(0.02)
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world() -> AsyncIterator[DemoServers]:
     async with DemoServers() as world:
@@ -146,8 +121,3 @@ def demo_study(world: DemoServers, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """The demo world with its original settings, which each test leaves active."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return DemoStudy(world, tmp_path)
-
-
-def kill(process: asyncio.subprocess.Process) -> None:
-    """Kill the process alone with SIGKILL."""
-    os.kill(process.pid, signal.SIGKILL)

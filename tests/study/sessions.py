@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -44,13 +45,8 @@ STUDY = Study(
 SECONDS = 3.0
 
 
-StepCondition = Callable[[StudyStep], bool]
-
-
-def never(_: StudyStep) -> bool:
-    return False
-
-
+# In a step that is "busy", the generator is saturated; in one that is "failing", a tenth of the requests fail.
+Condition = Literal["", "busy", "failing"]
 Rates = Mapping[str, float] | Callable[[StudyStep], float]
 
 
@@ -61,15 +57,16 @@ def session(
     return fold_all(events(study, rounds, rates, cut, done))
 
 
-def whole_study(study: Study, rates: Rates, busy: StepCondition = never, failing: StepCondition = never) -> StudyResult:
-    """Return the result of a complete study, in which each round depends on the previous rounds.
+def usual(_: StudyStep) -> Condition:
+    return ""
 
-    In `busy` steps the generator is saturated; in `failing` steps a tenth of the requests fail.
-    """
+
+def whole_study(study: Study, rates: Rates, condition: Callable[[StudyStep], Condition] = usual) -> StudyResult:
+    """Return the result of a complete study, in which each round depends on the previous rounds."""
     state = fold_all(_begin(study))
     t, number = 1.0, 0
     while (turn := next_round(study, collect([state], "small"))) is not None:
-        found = list(_round(study, turn, rates, t, number, busy=busy, failing=failing))
+        found = list(_round(study, turn, rates, t, number, condition=condition))
         t = found[-1].t + 1
         number += sum(isinstance(event, RunStarted) for event in found)
         state = fold_all(found, state)
@@ -114,8 +111,7 @@ def _round(
     number: int,
     cut: int | None = None,
     done: Collection[int] = (),
-    busy: StepCondition = never,
-    failing: StepCondition = never,
+    condition: Callable[[StudyStep], Condition] = usual,
 ) -> Iterator[AnyEvent]:
     yield replace(turn, t=t)
     for step in (step for step in steps_of(study, turn) if step.number not in done):
@@ -125,7 +121,7 @@ def _round(
             mean = rates(step) if callable(rates) else rates[step.variant.name]
             complete = step.number != cut or run == 1
             rate = mean * (1.0 if is_counted(study, step, run) else 0.5)
-            yield from _run(study, step, run, number, t, rate, complete, busy(step), failing(step))
+            yield from _run(study, step, run, number, t, rate, complete, condition(step))
             t += SECONDS + 1
             if not complete:
                 return
@@ -135,25 +131,10 @@ def _round(
 
 
 def _run(
-    study: Study,
-    step: StudyStep,
-    turn: int,
-    number: int,
-    t: float,
-    rate: float,
-    complete: bool,
-    busy: bool,
-    failing: bool,
+    study: Study, step: StudyStep, turn: int, number: int, t: float, rate: float, complete: bool, condition: Condition
 ) -> Iterator[AnyEvent]:
-    yield StudyRun(
-        t=t,
-        run=number,
-        step=step.number,
-        round=step.round,
-        variant=step.variant.name,
-        level=step.level,
-        turn=turn,
-    )
+    place: dict[str, Any] = {"step": step.number, "round": step.round, "level": step.level}
+    yield StudyRun(t=t, run=number, turn=turn, variant=step.variant.name, **place)
     yield StudyObservation(t=t, run=number, name="hits", host="web1", after=False, text=str(number))
     yield StudyObservation(t=t, run=number, name="atime", host="web1", after=False, text="\x1b[31m10:00")
     yield RunStarted(t=t, run=number, plan=variant_plan(study, step.variant, step.level))
@@ -168,9 +149,9 @@ def _run(
             sent=responses,
             completed=responses,
             statuses={200: responses},
-            errors={"timeout": responses // 10} if failing else {},
+            errors={"timeout": responses // 10} if condition == "failing" else {},
             length_mismatches=responses // 2,
-            cpu=0.1 if busy else 0.0,
+            cpu=0.1 if condition == "busy" else 0.0,
             service=Histogram.of([round(20e9 / rate)] * responses),
         )
     if not complete:

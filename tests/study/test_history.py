@@ -17,7 +17,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cockpit"
 
 
-def test_spreads_are_pooled_by_degrees_of_freedom() -> None:
+def test_newest_ten_spreads_of_profile_and_form_are_pooled_by_degrees_of_freedom() -> None:
     assert earlier_spread("mpm", "full") is None
     keep_spread("mpm", "full", RoundSpread(deviation=0.02, freedom=3))
     keep_spread("mpm", "full", RoundSpread(deviation=0.04, freedom=9))
@@ -26,14 +26,7 @@ def test_spreads_are_pooled_by_degrees_of_freedom() -> None:
     spread, studies = found
     assert (spread.freedom, studies) == (12, 2)
     assert spread.deviation == pytest.approx(math.sqrt((3 * 0.02**2 + 9 * 0.04**2) / 12))
-
-
-def test_spreads_are_separate_per_profile_and_form() -> None:
-    keep_spread("mpm", "full", RoundSpread(deviation=0.02, freedom=3))
     assert earlier_spread("mpm", "short") is None and earlier_spread("caches", "full") is None
-
-
-def test_newest_ten_spreads_are_kept() -> None:
     for number in range(1, 13):
         keep_spread("mpm", "full", RoundSpread(deviation=0.01 * number, freedom=1))
     found = earlier_spread("mpm", "full")

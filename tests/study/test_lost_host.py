@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -18,42 +19,36 @@ from cockpit.study import runner as runner_module
 from cockpit.study.collecting import collect
 from cockpit.study.runner import Runner
 from tests.hosts.link import Link
-from tests.study.conftest import DemoStudy, until
+from tests.study.conftest import DEADLINE, DemoStudy
+from tests.waiting import until
 
 
 class HostLink:
     """The link to the demo's host, which can be lost: connections end, and new connections are refused."""
 
     def __init__(self, link: Link, sshd: int) -> None:
-        self._link = link
-        self._sshd = sshd
-
-    async def lose(self) -> None:
-        await self._link.stop()
+        self.lose = link.stop
+        self._link, self._sshd = link, sshd
 
     async def restore(self) -> None:
         await self._link.start(self._sshd)
 
 
-def _route_through(link: Link, demo_study: DemoStudy, directory: Path) -> int:
-    """Give the study an ssh_config that connects through the link; return the port of the demo's sshd."""
+@pytest_asyncio.fixture
+async def host_link(demo_study: DemoStudy, tmp_path: Path) -> AsyncIterator[HostLink]:
+    """Give the study an ssh_config that connects through a link."""
+    link = await Link().start(0)
     known = demo_study.world.ssh_config.read_text()
     found = re.search(r"Port (\d+)", known)
     file = re.search(r'UserKnownHostsFile "(.+)"', known)
     assert found and file
-    keys = directory / "known_hosts"
-    keys.write_text(Path(file[1]).read_text().replace(f"]:{found[1]}", f"]:{link.port}"))
-    demo_study.ssh_config = directory / "ssh_config"
+    keys = tmp_path / "known_hosts"
+    shutil.copy(file[1], keys)
+    keys.write_text(keys.read_text().replace(f"]:{found[1]}", f"]:{link.port}"))
+    demo_study.ssh_config = tmp_path / "ssh_config"
     demo_study.ssh_config.write_text(known.replace(f"Port {found[1]}", f"Port {link.port}").replace(file[1], str(keys)))
-    return int(found[1])
-
-
-@pytest_asyncio.fixture
-async def host_link(demo_study: DemoStudy, tmp_path: Path) -> AsyncIterator[HostLink]:
-    link = await Link().start(0)
-    sshd = _route_through(link, demo_study, tmp_path)
     await link.stop()
-    yield HostLink(await link.start(sshd), sshd)
+    yield HostLink(await link.start(int(found[1])), int(found[1]))
     await link.stop()
 
 
@@ -75,9 +70,9 @@ async def test_lost_step_is_repeated(demo_study: DemoStudy, host_link: HostLink,
     live, runner = study_of(demo_study)
     async with live:
         running = asyncio.create_task(runner.run())
-        await until(lambda: running.done() or when(live.state), "the run or the change")
+        await until(lambda: running.done() or when(live.state), DEADLINE)
         await host_link.lose()
-        await until(lambda: running.done() or lost_steps(live.state) > 0, "the loss")
+        await until(lambda: running.done() or lost_steps(live.state) > 0, DEADLINE)
         assert not running.done(), running.exception()
         assert "waiting for a host" in runner.progress.now
         await host_link.restore()
@@ -98,14 +93,14 @@ async def test_permanent_loss_of_host_ends_study(
     live, runner = study_of(demo_study)
     async with live:
         running = asyncio.create_task(runner.run())
-        await until(lambda: running.done() or is_running(live.state), "a run")
+        await until(lambda: running.done() or is_running(live.state), DEADLINE)
         await host_link.lose()
         with pytest.raises(HostError):
             await running
     assert demo_study.journal().touched
     await host_link.restore()
     # Until the keeper has ended: losing the host again would let it retry for minutes.
-    await until(lambda: not demo_study.journal().touched, "the keeper")
+    await until(lambda: not demo_study.journal().touched, DEADLINE)
     assert demo_study.is_original()
 
 

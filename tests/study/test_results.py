@@ -40,17 +40,13 @@ def test_first_runs_are_discarded_and_others_merged() -> None:
     assert (result.done, result.complete_rounds, result.ended) == ({0, 1, 2, 3}, 2, True)
 
 
-def test_variants_with_different_targets_are_comparable() -> None:
-    (verdict,) = result_of(session(STUDY, [1, 2], RATES)).verdicts
-    assert verdict.verdict.outcome == "better", verdict.verdict.objection
-    assert verdict.verdict.label == "more vs few"
-
-
-def test_variants_with_different_loads_are_comparable() -> None:
+def test_variants_with_different_targets_and_loads_are_comparable() -> None:
     few, more = STUDY.variants
-    study = replace(STUDY, variants=(few, replace(more, url="", concurrency=4, keepalive=False)))
-    (verdict,) = result_of(session(study, [1, 2], RATES)).verdicts
-    assert verdict.verdict.outcome == "better", verdict.verdict.objection
+    loads = replace(STUDY, variants=(few, replace(more, url="", concurrency=4, keepalive=False)))
+    for study in (STUDY, loads):
+        (verdict,) = result_of(session(study, [1, 2], RATES)).verdicts
+        assert verdict.verdict.outcome == "better", verdict.verdict.objection
+        assert verdict.verdict.label == "more vs few"
 
 
 def test_interrupted_session_and_continuation_are_merged() -> None:
@@ -72,6 +68,7 @@ def test_sessions_of_other_plans_are_ignored() -> None:
     other = replace(STUDY, rounds=3)
     states = [session(other, [1], RATES), session(STUDY, [1], RATES)]
     assert result_of(*states).done == {0, 1}
+    assert collect([State()], "x") is None
 
 
 def test_text_and_markdown_output() -> None:
@@ -103,24 +100,14 @@ def test_json_output() -> None:
     assert data["verdicts"][0]["verdict"]["outcome"] == "better"
     assert (data["seed"], data["budget"], data["complete_rounds"], data["ended"]) == (1, 2, 2, True)
     assert [len(turn["order"]) for turn in data["rounds"]] == [2, 2]
-
-
-def test_json_has_the_warnings_of_the_text() -> None:
-    result = result_of(session(STUDY, [1, 2], {name: rate / 50 for name, rate in RATES.items()}))
-    told = json.loads(study_json(result))
-    assert [[one["kind"] for one in cell["warnings"]] for cell in told["cells"]] == [["few samples"]] * 2
-    assert "few samples" in study_text(result)
-
-
-def test_session_without_study_has_no_result() -> None:
-    assert collect([State()], "x") is None
+    slow = result_of(session(STUDY, [1, 2], {name: rate / 50 for name, rate in RATES.items()}))
+    cells = json.loads(study_json(slow))["cells"]
+    assert [[warning["kind"] for warning in cell["warnings"]] for cell in cells] == [["few samples"]] * 2
+    assert "few samples" in study_text(slow)
 
 
 def test_hostile_round_with_unknown_steps_is_shown() -> None:
-    evil = StudyRound(t=1, round=-3, steps=(("none", 7.0), ("few", 1e308)), open=(("a", "b", None),))
-    state = fold_all([evil], session(replace(STUDY, rounds=0), [1], RATES))
-    result = result_of(state)
-    assert study_text(result) and json.loads(study_json(result))["rounds"][0]["order"] == [
-        ["none", 7.0],
-        ["few", 1e308],
-    ]
+    steps = (("none", 7.0), ("few", 1e308))
+    evil = StudyRound(t=1, round=-3, steps=steps, open=(("a", "b", None),))
+    result = result_of(fold_all([evil], session(replace(STUDY, rounds=0), [1], RATES)))
+    assert study_text(result) and json.loads(study_json(result))["rounds"][0]["order"] == [*map(list, steps)]

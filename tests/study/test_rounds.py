@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
+from typing import Any
 
 import jsonschema
 import msgspec
@@ -22,7 +23,7 @@ from cockpit.study.judging import detectable, next_round
 from cockpit.study.plan import DurationRange, StudyStep, planned_comparisons, study_duration
 from cockpit.study.results import Contradiction, StudyResult, StudyVerdict
 from cockpit.study.words import round_lines
-from tests.study.sessions import Rates, session, whole_study
+from tests.study.sessions import Condition, Rates, session, whole_study
 
 PLAN = LoadPlan(url="http://web1/", concurrency=20, duration=3.0)
 STUDY = with_control(
@@ -48,6 +49,13 @@ def rates(means: Mapping[str, float] = MEANS, deviation: float = 0.01) -> Rates:
 
 def by_name(result: StudyResult) -> dict[str, StudyVerdict]:
     return {comparison.other: comparison for comparison in result.verdicts}
+
+
+def with_only(*names: str, rounds: int = STUDY.rounds, **values: Any) -> Study:
+    """Return the study with the control and these variants; the first is compared with the others."""
+    variants = tuple(variant for variant in STUDY.variants if variant.name in (*names, CONTROL))
+    compare = tuple((names[0], name) for name in names[1:])
+    return replace(STUDY, variants=variants, compare=compare, rounds=rounds, **values)
 
 
 @pytest.fixture(scope="module")
@@ -87,11 +95,8 @@ def test_discarded_rounds_are_first_and_not_counted() -> None:
 
 def test_verdict_uses_rounds_in_which_comparison_was_open(done: StudyResult) -> None:
     for comparison in done.verdicts:
-        opened = (
-            len(done.rounds)
-            if comparison.control
-            else sum((comparison.first, comparison.other, None) in t.open for t in done.rounds)
-        )
+        pair = (comparison.first, comparison.other, None)
+        opened = len(done.rounds) if comparison.control else sum(pair in turn.open for turn in done.rounds)
         assert comparison.rounds == comparison.verdict.values[0] == opened
 
 
@@ -103,24 +108,15 @@ def test_no_comparison_is_tested_before_fourth_round() -> None:
     assert turn is not None and turn.round == 4 and turn.open == planned_comparisons(STUDY)
 
 
-def test_study_ends_early_if_all_comparisons_are_closed() -> None:
-    study = replace(STUDY, rounds=50, compare=(("base", "fast"), ("base", "same")), variants=STUDY.variants[:3])
-    study = replace(study, compare=(("base", "fast"),))
-    result = whole_study(study, rates())
-    assert result.ended and len(result.rounds) == 4
+@pytest.mark.parametrize(("other", "deviation", "outcome"), [("fast", 0.01, "better"), ("same", 0.002, "equivalent")])
+def test_study_ends_early_if_all_comparisons_are_closed(other: str, deviation: float, outcome: str) -> None:
+    result = whole_study(with_only("base", other, rounds=50), rates(deviation=deviation))
+    assert result.ended and len(result.rounds) == 4 and by_name(result)[other].verdict.outcome == outcome
     assert "4 of at most 50 rounds in random order, seed 1: every comparison was closed early" in study_text(result)
 
 
-def test_equivalent_variant_is_closed() -> None:
-    study = replace(STUDY, variants=(*STUDY.variants[:2], STUDY.variants[4]), compare=(("base", "same"),))
-    result = whole_study(study, rates(deviation=0.002))
-    assert by_name(result)["same"].verdict.outcome is Outcome.EQUIVALENT
-    assert len(result.rounds) == 4
-
-
 def test_budget_ends_open_comparison_as_inconclusive() -> None:
-    study = replace(STUDY, rounds=5, compare=(("base", "near"),), variants=(*STUDY.variants[:2], STUDY.variants[3]))
-    result = whole_study(study, rates(deviation=0.05))
+    result = whole_study(with_only("base", "near", rounds=5), rates(deviation=0.05))
     comparison = by_name(result)["near"]
     assert (len(result.rounds), result.ended, comparison.closed) == (5, True, False)
     assert comparison.verdict.outcome is Outcome.INCONCLUSIVE
@@ -132,18 +128,13 @@ def test_budget_ends_open_comparison_as_inconclusive() -> None:
     assert [verdict["needed"] for verdict in data["verdicts"] if not verdict["control"]] == [comparison.needed]
     # A run of 3 s and a second until the next, in the baseline, the control and the variant.
     assert comparison.needed_seconds == pytest.approx(comparison.needed * 3 * 4, rel=0.2)
-    needed = (
-        f"about {comparison.needed} rounds needed, "
-        if comparison.needed <= 50
-        else "more than 50 rounds needed: make runs longer"
-    )
+    many = comparison.needed > 50
+    needed = "more than 50 rounds needed: make runs longer" if many else f"about {comparison.needed} rounds needed, "
     assert needed in text
 
 
 def test_levels_are_closed_independently() -> None:
-    study = replace(
-        STUDY, variants=STUDY.variants[:3], compare=(("base", "fast"),), levels=(1.0, 8.0), rounds=6, plan=PLAN
-    )
+    study = with_only("base", "fast", rounds=6, levels=(1.0, 8.0))
 
     def rate(step: StudyStep) -> float:
         drawn = random.Random(f"{step.variant.name} {step.round}").gauss(0, 0.05)
@@ -162,9 +153,7 @@ def test_interrupted_study_continues_with_same_round(done: StudyResult) -> None:
     first = replace(done, done=frozenset(list(done.done)[:-1]), ended=False)
     turn = next_round(STUDY, first)
     assert turn is not None
-    assert turn == next(other for other in done.rounds if other.round == turn.round), (
-        "same order, same steps, same comparisons"
-    )
+    assert [turn] == [other for other in done.rounds if other.round == turn.round], "same order, steps and comparisons"
 
 
 @pytest.mark.parametrize(
@@ -180,32 +169,24 @@ def test_interrupted_study_continues_with_same_round(done: StudyResult) -> None:
 def test_differing_control_contradicts_effects_not_clearly_larger(
     other: str, control: float, contradiction: Contradiction | None
 ) -> None:
-    variants = tuple(one for one in STUDY.variants if one.name in ("base", other, CONTROL))
-    study = replace(STUDY, variants=variants, compare=(("base", other),), rounds=4)
-    result = whole_study(study, rates({**MEANS, CONTROL: control}, deviation=0.002))
+    result = whole_study(with_only("base", other, rounds=4), rates({**MEANS, CONTROL: control}, deviation=0.002))
     assert result.control_differs
     assert by_name(result)[other].contradiction is contradiction
     assert ("! the A/A control differs too" in study_text(result)) == (contradiction is not None)
     data = json.loads(study_json(result))["verdicts"]
-    assert [(verdict["control"], verdict["contradiction"]) for verdict in data] == [
-        (True, None),
-        (False, contradiction),
-    ]
+    found = [(verdict["control"], verdict["contradiction"]) for verdict in data]
+    assert found == [(True, None), (False, contradiction)]
 
 
 def test_effect_smaller_than_control_has_warning() -> None:
-    study = replace(STUDY, variants=(*STUDY.variants[:2], STUDY.variants[3]), compare=(("base", "near"),), rounds=4)
-
     def rate(step: StudyStep) -> float:
         # The control is 3% off on average and varies widely; the other variant is 2% off each time.
         off = {"near": 0.02, CONTROL: 0.03 + (0.05 if step.round % 2 else -0.05)}.get(step.variant.name, 0.0)
         return 8000.0 * (1 + off)
 
-    comparison = by_name(whole_study(study, rate))["near"]
-    assert (comparison.verdict.outcome, comparison.contradiction) == (
-        Outcome.BETTER,
-        Contradiction.SMALLER_THAN_CONTROL,
-    )
+    comparison = by_name(whole_study(with_only("base", "near", rounds=4), rate))["near"]
+    assert comparison.verdict.outcome is Outcome.BETTER
+    assert comparison.contradiction is Contradiction.SMALLER_THAN_CONTROL
 
 
 def test_control_supplies_spread_and_detectable_effect(done: StudyResult) -> None:
@@ -216,9 +197,8 @@ def test_control_supplies_spread_and_detectable_effect(done: StudyResult) -> Non
     assert 1e9 < detectable(STUDY, 1e6) < float("inf"), "finite for any recorded spread"
     data = json.loads(study_json(done))
     assert data["spread"]["deviation"] == done.spread.deviation
-    assert f"minimum detectable effect on rate {100 * data['spread']['detectable']:.1f}% in 10 rounds" in study_text(
-        done
-    )
+    effect = f"minimum detectable effect on rate {100 * data['spread']['detectable']:.1f}% in 10 rounds"
+    assert effect in study_text(done)
 
 
 def test_text_and_json_agree(done: StudyResult) -> None:
@@ -235,10 +215,8 @@ def test_progress_lists_closed_and_open_comparisons(done: StudyResult) -> None:
     first_four = collect([session(STUDY, [1, 2, 3, 4], rates())], "small")
     assert first_four is not None
     lines = round_lines(first_four, DurationRange(60, 600, True))
-    assert (
-        lines[0].startswith("round 4 of 10 done · minimum detectable effect on rate ")
-        and "at most 10 min left" in lines[0]
-    )
+    assert lines[0].startswith("round 4 of 10 done · minimum detectable effect on rate ")
+    assert "at most 10 min left" in lines[0]
     assert any(line.startswith("  closed  fast vs base: better: rate +") for line in lines)
     assert any(line.startswith("  open    near vs base: inconclusive: rate ") for line in lines)
     early = collect([session(STUDY, [1], rates())], "small")
@@ -249,7 +227,7 @@ def test_progress_lists_closed_and_open_comparisons(done: StudyResult) -> None:
 
 
 def test_all_judged_metrics_must_be_conclusive() -> None:
-    study = replace(STUDY, variants=STUDY.variants[:3], compare=(("base", "fast"),), rounds=5, metrics=("p99", "rate"))
+    study = with_only("base", "fast", rounds=5, metrics=("p99", "rate"))
 
     def rate(step: StudyStep) -> float:
         return 4000.0 * (1 + random.Random(f"{step.variant.name} {step.round}").gauss(0, 0.05))
@@ -261,56 +239,49 @@ def test_all_judged_metrics_must_be_conclusive() -> None:
     assert not comparison.closed and len(result.rounds) == 5
 
 
-def study_with_spoiled_rounds(study: Study, rounds: set[int]) -> StudyResult:
-    """Return a study whose generator is saturated in some rounds of the variant `fast`."""
+def fast_study(
+    condition: Condition, fast: float = 6000.0, rounds: Container[int] = range(9), **load: float
+) -> StudyResult:
+    """Return a study with the variant `fast`, which has this condition in some rounds."""
 
-    def busy(step: StudyStep) -> bool:
-        return step.variant.name == "fast" and step.round in rounds
+    def steps(step: StudyStep) -> Condition:
+        return condition if step.variant.name == "fast" and step.round in rounds else ""
 
-    return whole_study(study, rates({**MEANS, "fast": 4050.0}), busy)
-
-
-@pytest.fixture
-def single_pair() -> Study:
-    return replace(STUDY, variants=STUDY.variants[:3], compare=(("base", "fast"),), rounds=8)
+    study = with_only("base", "fast", rounds=8, plan=replace(PLAN, **load))
+    return whole_study(study, rates({**MEANS, "fast": fast}), steps)
 
 
-def test_few_spoiled_rounds_are_excluded_and_counted(single_pair: Study) -> None:
-    result = study_with_spoiled_rounds(single_pair, {2})
+def test_few_spoiled_rounds_are_excluded_and_counted() -> None:
+    result = fast_study("busy", 4050.0, {2})
     comparison = by_name(result)["fast"]
     assert comparison.spoiled == 1 and comparison.rounds == len(result.rounds) - 1
     assert comparison.verdict.outcome is not Outcome.INVALID
     assert f"1 of {len(result.rounds)} rounds excluded: generator saturated" in study_text(result)
 
 
-def test_comparison_recovers_from_many_spoiled_rounds(single_pair: Study) -> None:
-    result = study_with_spoiled_rounds(single_pair, {1, 3})
+def test_comparison_recovers_from_many_spoiled_rounds() -> None:
+    result = fast_study("busy", 4050.0, {1, 3})
     assert len(result.rounds) == 8, "not closed at round 4, when half of the rounds were spoiled"
     comparison = by_name(result)["fast"]
     assert (comparison.spoiled, comparison.rounds) == (2, 6) and comparison.verdict.outcome is not Outcome.INVALID
 
 
-def test_comparison_spoiled_in_all_rounds_is_closed_as_invalid(single_pair: Study) -> None:
-    result = study_with_spoiled_rounds(replace(single_pair, plan=replace(PLAN, rate=4000.0)), set(range(1, 9)))
-    comparison = by_name(result)["fast"]
-    assert comparison.verdict.outcome is Outcome.INVALID and comparison.closed and len(result.rounds) == 4
+def test_variant_that_is_spoiled_or_fails_in_all_rounds_is_closed() -> None:
+    spoiled, saturating, failing = (
+        fast_study("busy", rate=4000.0, fast=4050.0),
+        fast_study("busy"),
+        fast_study("failing"),
+    )
+    for result in (spoiled, saturating, failing):
+        assert by_name(result)["fast"].closed and len(result.rounds) == 4
+    assert by_name(spoiled)["fast"].verdict.outcome is Outcome.INVALID
+    verdict = by_name(saturating)["fast"].verdict
+    assert (verdict.outcome, verdict.at_least) == (Outcome.BETTER, True)
+    verdict = by_name(failing)["fast"].verdict
+    assert (verdict.outcome, verdict.effects[0].outcome) == (Outcome.WORSE, Outcome.INVALID)
 
 
-def test_detectable_effect_without_unspoiled_round_is_unknown(single_pair: Study) -> None:
-    result = whole_study(single_pair, rates(), busy=lambda _: True)
+def test_detectable_effect_without_unspoiled_round_is_unknown() -> None:
+    result = whole_study(with_only("base", "fast", rounds=8), rates(), lambda _: "busy")
     assert result.spread is None
     assert "on rate: unknown because too many A/A control rounds are invalid" in study_text(result)
-
-
-def test_variant_that_saturates_generator_is_at_least_better(single_pair: Study) -> None:
-    result = whole_study(single_pair, rates(), busy=lambda step: step.variant.name == "fast")
-    comparison = by_name(result)["fast"]
-    assert (comparison.verdict.outcome, comparison.verdict.at_least) == (Outcome.BETTER, True)
-    assert comparison.closed and len(result.rounds) == 4
-
-
-def test_variant_with_failing_requests_is_closed_as_worse(single_pair: Study) -> None:
-    result = whole_study(single_pair, rates(), failing=lambda step: step.variant.name == "fast")
-    comparison = by_name(result)["fast"]
-    assert comparison.verdict.outcome is Outcome.WORSE and comparison.verdict.effects[0].outcome is Outcome.INVALID
-    assert comparison.closed and len(result.rounds) == 4

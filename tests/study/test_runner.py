@@ -7,12 +7,12 @@ import csv
 import json
 import signal
 
-import pytest
-
 from cockpit.cli.study_folder import RESULTS, sessions_of
 from cockpit.model.fold import fold_all
 from cockpit.recording.reader import Recording
-from tests.study.conftest import DEADLINE, DemoStudy, finished, kill, until
+from tests.cli.terminals import ForkedCommand
+from tests.study.conftest import DEADLINE, DemoStudy
+from tests.waiting import until
 
 # Long enough to be killed during a run, short enough to be repeated.
 SLOW = 'duration = "2s"\nrate = 20\nrounds = 1'
@@ -22,12 +22,10 @@ ALONE = 'duration = "10m"\nrate = 20\nrounds = 1\nvariants = ["more"]'
 QUICK = 'requests = 40\nconcurrency = 2\nrounds = 1\nvariants = ["more"]'
 
 
-async def until_second_variant(process: asyncio.subprocess.Process) -> None:
+async def until_second_variant(command: ForkedCommand) -> None:
     """Wait until the second variant's value is active and its first run has started."""
-    assert process.stderr is not None
-    async with asyncio.timeout(DEADLINE):
-        while b" \xc2\xb7 more \xc2\xb7 run 1" not in (line := await process.stderr.readline()):
-            assert line, "the study ended"
+    await until(lambda: command.poll() is not None or " · more · run 1" in command.err.read_text(), DEADLINE)
+    assert command.poll() is None, "the study ended"
 
 
 async def test_study_runs_from_plan_to_verdicts(demo_study: DemoStudy) -> None:
@@ -79,26 +77,23 @@ async def test_rejected_change_ends_study(demo_study: DemoStudy) -> None:
     assert demo_study.is_original() and not demo_study.journal().touched and not demo_study.journal().finished
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-async def test_interrupted_study_rolls_settings_back(demo_study: DemoStudy, number: signal.Signals) -> None:
+async def test_interrupted_study_rolls_settings_back(demo_study: DemoStudy) -> None:
     demo_study.write(short=ALONE)
-    process = await demo_study.start()
-    await until(lambda: demo_study.has_value("7"), "the variant's value")
-    process.send_signal(number)
-    code, _, err = await finished(process)
-    assert code == 130, err
+    with demo_study.start() as command:
+        await until(lambda: demo_study.has_value("7"), DEADLINE)
+        command.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(command.wait, DEADLINE) == 130
     assert demo_study.is_original() and not demo_study.journal().touched and not demo_study.journal().finished
 
 
 async def test_killed_study_is_rolled_back_and_continued(demo_study: DemoStudy) -> None:
     demo_study.write(short=SLOW)
-    process = await demo_study.start()
-    await until_second_variant(process)
-    assert demo_study.has_value("7")
-    kill(process)
-    await finished(process)
-    await until(demo_study.is_original, "the original settings")
-    await until(lambda: not demo_study.journal().touched, "the end of the keeper's rollback")
+    with demo_study.start() as command:
+        await until_second_variant(command)
+        assert demo_study.has_value("7")
+    await until(demo_study.is_original, DEADLINE)
+    # The end of the keeper's rollback.
+    await until(lambda: not demo_study.journal().touched, DEADLINE)
 
     seed = demo_study.journal().seed
     assert f"the unfinished study has seed {seed}" in (await demo_study.run("--seed", "1000001"))[2]
@@ -116,11 +111,9 @@ async def test_killed_study_is_rolled_back_and_continued(demo_study: DemoStudy) 
 
 async def test_study_killed_with_keeper_is_rolled_back_at_next_start(demo_study: DemoStudy) -> None:
     demo_study.write(short=ALONE)
-    process = await demo_study.start()
-    await until_second_variant(process)
-    demo_study.keeper(process.pid).kill()
-    kill(process)
-    await finished(process)
+    with demo_study.start() as command:
+        await until_second_variant(command)
+        demo_study.keeper(command.pid).kill()
     assert demo_study.journal().touched
 
     demo_study.write(rule="runs = 2", short=QUICK)

@@ -18,10 +18,8 @@ from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.terminal.base_app import CockpitBase
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import Line
+from tests import waiting
 from tests.tui.scripted import ScriptedSource, scripted_app, state_after
-
-# Seconds; long enough for a busy machine.
-TIMEOUT = 120.0
 
 
 @asynccontextmanager
@@ -67,7 +65,7 @@ async def wait_idle(pilot: Pilot[object]) -> None:
     Pilot mistakes a process without CPU time for an idle process; this function checks the queues instead.
     """
     idle_rounds = 0
-    async with asyncio.timeout(TIMEOUT):
+    async with asyncio.timeout(waiting.DEADLINE):
         while idle_rounds < 30:
             # A new layout is computed by a timer of the screen.
             pending = pilot.app.is_running and any(screen._layout_required for screen in pilot.app.screen_stack[-1:])
@@ -77,12 +75,11 @@ async def wait_idle(pilot: Pilot[object]) -> None:
             idle_rounds = 0 if busy or pending else idle_rounds + 1
 
 
-async def until(pilot: Pilot[object], condition: Callable[[], bool]) -> None:
-    """Wait until `condition()` is true. Raises TimeoutError after `TIMEOUT` seconds."""
-    async with asyncio.timeout(TIMEOUT):
-        while not condition():
-            await pilot.pause()
-            await asyncio.sleep(0.01)
+async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
+    """Wait until `condition()` is true and the screen is drawn. Raises TimeoutError."""
+    await waiting.until(condition)
+    if pilot.app.is_running:
+        await wait_idle(pilot)
 
 
 def main(app: object) -> MainScreen:

@@ -96,8 +96,10 @@ def attach_emulator(app: App[Any], size: tuple[int, int]) -> Emulator:
         def write(self, data: str) -> None:
             emulator.feed(data)
 
-        def flush(self) -> None:
-            """Nothing is buffered."""
+        def ignore(self) -> None:
+            """There is neither a buffer nor input, and nothing to restore."""
+
+        flush = disable_input = stop_application_mode = ignore
 
         def is_gone(self) -> bool:
             return False
@@ -108,12 +110,6 @@ def attach_emulator(app: App[Any], size: tuple[int, int]) -> Emulator:
         def start_application_mode(self) -> None:
             self._app.forget_picture()  # type: ignore[attr-defined]
             HeadlessDriver.start_application_mode(self)  # type: ignore[arg-type]
-
-        def disable_input(self) -> None:
-            """There is no input."""
-
-        def stop_application_mode(self) -> None:
-            """Nothing to restore."""
 
     app.driver_class = Driver
     return emulator

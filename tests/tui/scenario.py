@@ -7,8 +7,10 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Literal
 
 import numpy as np
+from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model.histogram import Histogram
@@ -43,20 +45,10 @@ HOSTILE = (
 
 def knobs() -> tuple[Knob, ...]:
     """Return three knobs of one file; the last allows only three values."""
-
-    def knob(name: str, values: tuple[str, ...] = ()) -> Knob:
-        return Knob(
-            name=name,
-            host="web1",
-            file=FILE,
-            section="IfModule mpm_prefork_module",
-            directive=name,
-            test="apachectl -t",
-            reload="apachectl graceful",
-            values=values,
-        )
-
-    return (knob("MinSpareServers"), knob("MaxSpareServers"), knob("MaxConnectionsPerChild", ("0", "10", "1000")))
+    values = {"MinSpareServers": (), "MaxSpareServers": (), "MaxConnectionsPerChild": ("0", "10", "1000")}
+    place = {"host": "web1", "file": FILE, "section": "IfModule mpm_prefork_module"}
+    commands = {"test": "apachectl -t", "reload": "apachectl graceful"}
+    return tuple(Knob(name=name, directive=name, values=each, **place, **commands) for name, each in values.items())
 
 
 def plan(**settings: object) -> LoadPlan:
@@ -132,26 +124,24 @@ class Server:
             self.due -= 1
             exited = workers.pop(0)
             if self.due < 1:
-                workers.append(_with(exited, stat="Z", command="", rss=0, shared=0, vsz=0))
+                workers.append(replace(exited, stat="Z", command="", rss=0, shared=0, vsz=0))
             workers.append(self._worker("S", self.command))
         self.processes = [*permanent, *sorted(workers, key=lambda process: process.pid)]
 
     def _advanced(self, worker: ProcessCounters, ticks: float) -> ProcessCounters:
         used = int(ticks * self.random.uniform(0.6, 1.6))
         stat = "R" if used and self.random.random() < 0.3 else "S"
-        return _with(worker, utime=worker.utime + used // 2, stime=worker.stime + used - used // 2, stat=stat)
+        return replace(worker, utime=worker.utime + used // 2, stime=worker.stime + used - used // 2, stat=stat)
 
     def reading(self, now: float) -> HostReading:
         cpu_ticks = {kind: int(ticks) for kind, ticks in self.cpu_ticks.items()}
         used = 620 * 1024 + int(900 * 1024 * self.busy) + 12 * 1024 * len(self.processes)
-        total = 3_915 * 1024
+        total, caches = 3_915 * 1024, (80_000, 700_000, 60_000, 20_000)
         return HostReading(
             uptime=self.uptime,
             wall=WALL + now,
             cpu=CpuCounters(cpu_ticks["user"], 0, cpu_ticks["system"], cpu_ticks["idle"], cpu_ticks["iowait"], 0, 0, 0),
-            memory=MemCounters(
-                total, total - used - 900_000, total - used, 80_000, 700_000, 60_000, 20_000, 524_288, 524_288
-            ),
+            memory=MemCounters(total, total - used - 900_000, total - used, *caches, 524_288, 524_288),
             io=IoCounters(120_400, self.written // 24, 0, 2_400_000, self.written),
             load=(round(self.busy * 2.1, 2), 0.61, 0.4),
             forks=self.forks,
@@ -169,15 +159,14 @@ class Server:
     def _counters(self) -> dict[str, int]:
         """Counters of each group of sar, without swap and memory pressure, as on an old kernel."""
         requests = int(self.sent) // 9000
+        zero = "pgscan_kswapd pgscan_direct pgsteal_kswapd RAW.inuse FRAG.inuse io.some Tcp.AttemptFails Tcp.InErrs"
         return {
+            **dict.fromkeys((*zero.split(), "SwapCached"), 0),
             "pgpgin": 1_200_000,
             "pgpgout": self.written // 2,
             "pgfault": 310 * self.forks,
             "pgmajfault": 80,
             "pgfree": 400 * self.forks,
-            "pgscan_kswapd": 0,
-            "pgscan_direct": 0,
-            "pgsteal_kswapd": 0,
             "ctxt": 9 * requests,
             "runnable": 2 + round(3 * self.busy),
             "tasks": 100 + len(self.processes),
@@ -185,18 +174,13 @@ class Server:
             "TCP.inuse": 22,
             "TCP.tw": round(900 * self.busy),
             "UDP.inuse": 4,
-            "RAW.inuse": 0,
-            "FRAG.inuse": 0,
             "cpu.some": int(2e3 * self.cpu_ticks["user"]),
-            "io.some": 0,
             "Tcp.ActiveOpens": 12,
             "Tcp.PassiveOpens": requests,
             "Tcp.InSegs": 6 * requests,
             "Tcp.OutSegs": 5 * requests,
             "Tcp.RetransSegs": requests // 900,
-            "Tcp.AttemptFails": 0,
             "Tcp.EstabResets": 3,
-            "Tcp.InErrs": 0,
             "Tcp.OutRsts": 8,
             "TcpExt.ListenOverflows": requests // 300,
             "TcpExt.ListenDrops": requests // 300,
@@ -205,18 +189,15 @@ class Server:
             "Inactive": 500_000,
             "Dirty": 240,
             "Committed_AS": 1_900_000,
-            "SwapCached": 0,
         }
 
     def _cores(self, cpu_ticks: dict[str, int]) -> tuple[CpuCounters, ...]:
         """Two cores; the first has 60% of the load."""
-
-        def core(share: float) -> CpuCounters:
+        total, cores = sum(cpu_ticks.values()) // FACTS.cpus, []
+        for share in (0.6, 0.4):
             user, system, waited = (int(share * cpu_ticks[kind]) for kind in ("user", "system", "iowait"))
-            total = sum(cpu_ticks.values()) // FACTS.cpus
-            return CpuCounters(user, 0, system, total - user - system - waited, waited, 0, 0, 0)
-
-        return core(0.6), core(0.4)
+            cores.append(CpuCounters(user, 0, system, total - user - system - waited, waited, 0, 0, 0))
+        return tuple(cores)
 
     def _disks(self) -> tuple[DiskCounters, ...]:
         writes = self.written // 24
@@ -229,11 +210,6 @@ class Server:
             NetCounters("lo", 90_000, 900, 0, 0, 90_000, 900, 0, 0),
             NetCounters("eth0", sent // 6, sent // 900, 0, 0, sent, sent // 1100, 0, 0),
         )
-
-
-def _with(process: ProcessCounters, **values: object) -> ProcessCounters:
-    fields = {name: getattr(process, name) for name in ProcessCounters.__struct_fields__}
-    return ProcessCounters(**{**fields, **values})
 
 
 @dataclass(frozen=True)
@@ -287,6 +263,14 @@ def tick(run: int, start: float, load: Load, rng: np.random.Generator, **more: o
     return ev.Tick(t=round(start + TICK, 3), run=run, worker=0, start=round(start, 3), **values)  # type: ignore[arg-type]
 
 
+def _change(
+    t: float, letter: str, values: dict[str, tuple[str, str]], outcome: ev.ChangeOutcome, detail: str = ""
+) -> Iterator[ev.AnyEvent]:
+    settings = tuple(Setting(knob=name, old=old, new=new) for name, (old, new) in values.items())
+    yield ev.ChangeBegun(t=t, change=letter, host="web1", settings=settings)
+    yield ev.ChangeEnded(t=t + 1, change=letter, outcome=outcome, detail=detail)
+
+
 @cache
 def _all_events(hosts: int, hostile: bool) -> list[ev.AnyEvent]:
     return Scenario(hosts, hostile).all()
@@ -313,38 +297,34 @@ class Scenario:
 
     def _runs(self) -> Iterator[ev.AnyEvent]:
         """Run 1 as configured; run 2 with change B and 3 s of saturation; run 3 with 40 connections."""
-        yield ev.RunStarted(t=5.0, run=1, plan=plan().without_secrets(), addresses=("192.0.2.7",))
-        yield from self._ticks(1, 5.0, 35.0, BEFORE)
-        yield ev.RunEnded(t=35.0, run=1, reason="completed")
-        yield ev.RunStarted(t=45.0, run=2, plan=plan(), addresses=("192.0.2.7",))
-        yield from self._ticks(2, 45.0, 60.0, AFTER)
-        yield from self._ticks(2, 60.0, 63.0, AFTER, cpu=0.991 * TICK)
-        yield from self._ticks(2, 63.0, 78.0, AFTER)
-        yield ev.RunEnded(t=78.0, run=2, reason="stopped")
-        yield ev.RunStarted(t=90.0, run=3, plan=plan(concurrency=40), addresses=("192.0.2.7",))
-        yield from self._ticks(3, 90.0, 93.0, Load(rate=1310, median=25.0, tail=0.6, failing=0.02))
-        yield ev.RunEnded(t=93.0, run=3, reason="completed")
+        yield from self._run(1, plan().without_secrets(), 5.0, 35.0, BEFORE, "completed")
+        yield from self._run(2, plan(), 45.0, 78.0, AFTER, "stopped")
+        failing = Load(rate=1310, median=25.0, tail=0.6, failing=0.02)
+        yield from self._run(3, plan(concurrency=40), 90.0, 93.0, failing, "completed")
 
-    def _ticks(self, run: int, start: float, end: float, load: Load, **more: object) -> Iterator[ev.Tick]:
-        for at in range(round((end - start) / TICK)):
-            yield tick(run, start + at * TICK, load, self.rng, **more)
+    def _run(
+        self,
+        run: int,
+        load_plan: LoadPlan,
+        start: float,
+        end: float,
+        load: Load,
+        reason: Literal["completed", "stopped"],
+    ) -> Iterator[ev.AnyEvent]:
+        yield ev.RunStarted(t=start, run=run, plan=load_plan, addresses=("192.0.2.7",))
+        for at in np.arange(start, end, TICK).tolist():
+            saturated = {"cpu": 0.991 * TICK} if 60.0 <= at < 63.0 else {}
+            yield tick(run, at, load, self.rng, **saturated)
+        yield ev.RunEnded(t=end, run=run, reason=reason)
 
     def _changes(self) -> Iterator[ev.AnyEvent]:
         for name, value in (("MinSpareServers", "5"), ("MaxSpareServers", "10"), ("MaxConnectionsPerChild", "10")):
             yield ev.KnobRead(t=0.4, knob=name, host="web1", value=value)
-        spare = (
-            Setting(knob="MinSpareServers", old="5", new="20"),
-            Setting(knob="MaxSpareServers", old="10", new="40"),
-        )
-        yield ev.ChangeBegun(t=39.0, change="A", host="web1", settings=spare)
-        yield ev.ChangeEnded(t=40.0, change="A", outcome="applied")
-        lifetime = (Setting(knob="MaxConnectionsPerChild", old="10", new="1000"),)
-        yield ev.ChangeBegun(t=69.0, change="B", host="web1", settings=lifetime)
-        yield ev.ChangeEnded(t=70.0, change="B", outcome="applied")
-        invalid = (Setting(knob="MinSpareServers", old="20", new="many"),)
-        yield ev.ChangeBegun(t=81.0, change="C", host="web1", settings=invalid)
+        spare = {"MinSpareServers": ("5", "20"), "MaxSpareServers": ("10", "40")}
+        yield from _change(39.0, "A", spare, "applied")
+        yield from _change(69.0, "B", {"MaxConnectionsPerChild": ("10", "1000")}, "applied")
         detail = "apachectl -t: MinSpareServers requires one argument, a number"
-        yield ev.ChangeEnded(t=82.0, change="C", outcome="rolled back", detail=detail)
+        yield from _change(81.0, "C", {"MinSpareServers": ("20", "many")}, "rolled back", detail)
         yield ev.Note(t=85.0, text="asked Ann about the disk")
 
     def _host(self, name: str, at: int) -> list[ev.AnyEvent]:

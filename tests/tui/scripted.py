@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cockpit.analysis.rounds import RoundsPlan
@@ -17,6 +17,7 @@ from cockpit.model.load import LoadPlan
 from cockpit.model.state import Change, State
 from cockpit.session.controls import (
     Action,
+    Controls,
     FinalSide,
     LoadControl,
     Mode,
@@ -25,6 +26,7 @@ from cockpit.session.controls import (
     SessionStatus,
     Tuning,
     UndoPreview,
+    immediate,
 )
 from cockpit.session.loop import EventBatch, Session
 from cockpit.tui.app import CockpitApp
@@ -54,18 +56,12 @@ class ScriptedTuning:
 
     async def preview(self, values: Mapping[str, str]) -> tuple[Preview, ...]:
         self.calls.append(("preview", dict(values)))
-        knobs = self.source.session.state.knobs
         if self.refuse:
             raise ChangeRefused(self.refuse)
+        knobs = self.source.session.state.knobs
         lines = [f"-{name} {knobs[name].value}\n+{name} {value}\n" for name, value in values.items()]
-        return (
-            Preview(
-                "web1",
-                f"--- conf\n+++ conf\n@@ -1 +1 @@\n{''.join(lines)}",
-                "graceful",
-                (self.notes,) if self.notes else (),
-            ),
-        )
+        diff = f"--- conf\n+++ conf\n@@ -1 +1 @@\n{''.join(lines)}"
+        return (Preview("web1", diff, "graceful", (self.notes,) if self.notes else ()),)
 
     async def apply(self, values: Mapping[str, str], confirm_within: float | None = None) -> None:
         self.calls.append(("apply", dict(values)))
@@ -97,8 +93,9 @@ class ScriptedTuning:
 
     async def act(self, name: str) -> None:
         self.calls.append(("act", {"name": name}))
-        self.source.push(ev.ActionBegun(t=self.source.session.state.t, number=1, action=name, host="web1"))
-        self.source.push(ev.ActionEnded(t=self.source.session.state.t, number=1, done=1))
+        now = self.source.session.state.t
+        self.source.push(ev.ActionBegun(t=now, number=1, action=name, host="web1"))
+        self.source.push(ev.ActionEnded(t=now, number=1, done=1))
 
     def await_baseline(self, seconds: float) -> None:
         self.calls.append(("await_baseline", {}))
@@ -110,26 +107,15 @@ class ScriptedTuning:
         self, values: Mapping[str, str], plan: RoundsPlan, afterwards: FinalSide = FinalSide.CHOSEN
     ) -> RoundsResult:
         self.calls.append(("prove", {**values, "rounds": str(plan.rounds), "seconds": f"{plan.seconds:g}"}))
-        state = self.source.session.state
-        setting = Setting(knob="MaxSpareServers", old="10", new="30")
-        push, now = self.source.push, state.t
-        push(
-            ev.RoundsBegun(
-                t=now,
-                number=1,
-                run=state.runs,
-                host="web1",
-                settings=(setting,),
-                first=plan.first_sides,
-                seconds=15.0,
-                longest=9.0,
-            )
-        )
+        state, push = self.source.session.state, self.source.push
+        settings = (Setting(knob="MaxSpareServers", old="10", new="30"),)
+        rounds = {"first": plan.first_sides, "seconds": 15.0, "longest": 9.0}
+        push(ev.RoundsBegun(t=state.t, number=1, run=state.runs, host="web1", settings=settings, **rounds))
         self.running_rounds = True
         self.gate.clear()
         await self.gate.wait()
         self.running_rounds = False
-        push(ev.RoundsEnded(t=now, number=1, outcome="stopped", active="before"))
+        push(ev.RoundsEnded(t=state.t, number=1, outcome="stopped", active="before"))
         return RoundsResult(1, "stopped", None, "before")
 
     def stop_rounds(self) -> None:
@@ -138,9 +124,8 @@ class ScriptedTuning:
     async def _change(
         self, settings: tuple[Setting, ...], undoes: str = "", confirm_within: float | None = None
     ) -> None:
-        letter = chr(ord("A") + len(self.source.session.state.changes))
-        now = self.source.session.state.t
-        push = self.source.push
+        state, push = self.source.session.state, self.source.push
+        letter, now = chr(ord("A") + len(state.changes)), state.t
         push(ev.ChangeBegun(t=now, change=letter, host="web1", settings=settings, undoes=undoes, diff="-1\n+2\n"))
         await self.gate.wait()
         if self.refuse:
@@ -152,20 +137,21 @@ class ScriptedTuning:
         push(ev.ChangeEnded(t=now + 1, change=letter, outcome="applied", detail=self.notes))
 
 
-class ScriptedControls:
+class ScriptedControls(Controls):
     """Controls with each kind of action: with and without a prompt, with and without a footer entry, and failing."""
 
+    mode = Mode.LIVE
+    actions: tuple[Action, ...] = ()
+    status: SessionStatus | None = None
+    extent: tuple[float, float] | None = None
+    position: float | None = None
+    question: Question | None = None
+    tuning: Tuning | None = None
+    load: LoadControl | None = None
+
     def __init__(self, source: ScriptedSource) -> None:
-        self.mode = Mode.LIVE
-        self.status: SessionStatus | None = None
-        self.extent: tuple[float, float] | None = None
-        self.position: float | None = None
-        self.lost: tuple[str, ...] = ()
-        self.question: Question | None = None
-        self.tuning: Tuning | None = ScriptedTuning(source)
-        self.load: LoadControl | None = ScriptedLoad(
-            LoadPlan(url="http://web1/hello.html", concurrency=20, duration=30.0)
-        )
+        self.tuning = ScriptedTuning(source)
+        self.load = ScriptedLoad(LoadPlan(url="http://web1/hello.html", concurrency=20, duration=30.0))
         self.done: list[tuple[str, str]] = []
         self.actions = (
             Action("toggle", "start/stop", self._record("toggle")),
@@ -175,14 +161,8 @@ class ScriptedControls:
             Action("less", "fail", self._fail, footer=False),
         )
 
-    def end_state(self) -> State | None:
-        return None
-
-    def _record(self, name: str):  # type: ignore[no-untyped-def]
-        async def run(answer: str) -> None:
-            self.done.append((name, answer))
-
-        return run
+    def _record(self, name: str) -> Callable[[str], Awaitable[None]]:
+        return immediate(lambda answer: self.done.append((name, answer)))
 
     async def _fail(self, answer: str) -> None:
         raise UsageError("no [load] in \x1b[31mthis profile: add one")

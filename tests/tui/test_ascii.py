@@ -17,7 +17,7 @@ from cockpit.model.text import sanitize
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.terminal.appearance import Appearance
 from cockpit.tui.terminal.glyphs import GLYPHS, to_ascii
-from tests.tui.driving import press, reset_screen, wait_for_events, wait_idle
+from tests.tui.driving import press, reset_screen, wait_for_events
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import ScriptedSource
 from tests.tui.test_start import running_start_app, start_choices
@@ -31,9 +31,8 @@ SEARCHED_ONLY = ("model/text.py", "profiles/errors.py", "tui/glyphs.py")
 
 
 def test_ascii_replacement_has_same_cell_width() -> None:
-    assert {
-        glyph for glyph, letter in GLYPHS.items() if cell_len(glyph) != len(letter) or not letter.isascii()
-    } == set()
+    assert [glyph for glyph, sign in GLYPHS.items() if cell_len(glyph) != len(sign) or not sign.isascii()] == []
+    assert len(set(to_ascii("░▒▓█─═≡"))) == 7, "signs of the heat map are distinct"
 
 
 def test_every_glyph_in_code_has_ascii_replacement() -> None:
@@ -50,40 +49,41 @@ def test_every_glyph_in_code_has_ascii_replacement() -> None:
 
 
 # Keys that open each screen from the initial main screen.
-SCREENS: tuple[tuple[str, ...], ...] = (
-    *((), ("v",), ("v", "v"), ("v", "e", "left"), ("o", "l"), ("enter", "down")),
-    *(("d",), ("d", "d"), ("d", "d", "d"), ("w",), ("a",), ("p",), ("p", "p")),
-    *(("t",), ("question_mark",), ("c",), ("up", "c", "left"), ("m",), ("slash",), ("f",)),
+SCREENS = (
+    *("", "v", "v v", "v e left", "o l", "enter down", "d", "d d", "d d d", "w", "a", "p", "p p"),
+    *("t", "question_mark", "c", "up c left", "m", "slash", "f"),
 )
 
 
-@pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 12)])
-@pytest.mark.parametrize("events", [Scenario(2).events(62.5), changed_under_load()], ids=["two hosts", "a change"])
-async def test_every_screen_is_drawn_in_ascii(size: tuple[int, int], events: Sequence[AnyEvent]) -> None:
+@pytest.mark.parametrize(
+    ("events", "size", "screens"),
+    [
+        (Scenario(2).events(62.5), (120, 40), SCREENS),
+        (changed_under_load(), (80, 24), SCREENS),
+        (changed_under_load(), (40, 12), ("", "c")),
+        ([], (120, 40), ("",)),
+    ],
+    ids=["two hosts", "a change", "tiny", "empty"],
+)
+async def test_every_screen_is_drawn_in_ascii(
+    events: Sequence[AnyEvent], size: tuple[int, int], screens: Sequence[str]
+) -> None:
     source = ScriptedSource(events)
     app = CockpitApp(source.session, appearance=Appearance(ascii=True))
     async with app.run_test(size=size) as pilot:
         await wait_for_events(pilot, source, len(events))
-        for keys in SCREENS:
+        for keys in screens:
             await reset_screen(pilot)
-            await press(pilot, *keys)
+            await press(pilot, *keys.split())
             assert non_ascii(app) == set(), keys
 
 
-@pytest.mark.parametrize("keys", [(), ("n",), ("question_mark",), ("ctrl+p",)], ids=" ".join)
-async def test_start_screen_is_drawn_in_ascii(keys: tuple[str, ...]) -> None:
+async def test_start_screen_is_drawn_in_ascii() -> None:
     async with running_start_app(start_choices(), (100, 30), appearance=Appearance(ascii=True)) as (pilot, app):
-        await pilot.press(*keys)
-        await wait_idle(pilot)  # type: ignore[arg-type]
-        assert non_ascii(app) == set()
-
-
-async def test_empty_screen_is_drawn_in_ascii() -> None:
-    source = ScriptedSource()
-    app = CockpitApp(source.session, appearance=Appearance(ascii=True))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await wait_for_events(pilot, source)
-        assert non_ascii(app) == set()
+        for keys in ("", "n", "question_mark", "ctrl+p"):
+            await reset_screen(pilot)
+            await press(pilot, *keys.split())  # type: ignore[arg-type]
+            assert non_ascii(app) == set(), keys
 
 
 def non_ascii(app: App[Any]) -> set[str]:
@@ -97,7 +97,4 @@ def test_server_text_is_kept_if_encoding_supports_characters() -> None:
     assert to_ascii("…/日本 é ▸") == "~/日本 é >"
     assert to_ascii("…/日本 é ▸", "latin-1") == "~/???? é >"
     assert to_ascii("日本", "no such encoding") == "????"
-
-
-def test_neutralized_text_is_drawn_in_ascii() -> None:
-    assert to_ascii(sanitize("\x1b[31mred\u202e\x9b2J")).isascii()
+    assert to_ascii(sanitize("\x1b[31mred\u202e\x9b2J")).isascii(), "neutralized text"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import pkgutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,26 +15,19 @@ from textual.app import App
 from textual.binding import Binding
 from textual.content import Content
 from textual.pilot import Pilot
-from textual.widgets import Input
+from textual.screen import Screen
 
 import cockpit.tui
 from cockpit.autopilot.diagnosis import Bottleneck, BottleneckKind
 from cockpit.hosts.prompts import Question
-from cockpit.model.clock import Clock
 from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
-from cockpit.recording.reader import Recording
-from cockpit.session.controls import Action, immediate
-from cockpit.session.live import LiveSource
-from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.autopilot.evaluations import EvaluationsScreen
 from cockpit.tui.autopilot.screen import AutopilotScreen, KnobsScreen
-from cockpit.tui.dialogs.checklist import Checklist
 from cockpit.tui.dialogs.host_prompt import HostPromptScreen
 from cockpit.tui.dialogs.prompt import ConfirmScreen
 from cockpit.tui.generators import GeneratorScreen
-from cockpit.tui.key_names import action_key
 from cockpit.tui.start.new_profile import FoundServersScreen, NewProfileScreen, ProfileForm
 from cockpit.tui.start.trust import TrustScreen
 from tests.tui.driving import main, press, reset_screen, running_app, until, wait_idle
@@ -43,11 +36,8 @@ from tests.tui.scripted import ScriptedTuning
 from tests.tui.test_start import running_start_app, start_choices
 
 EVENTS = Scenario(2).events(99)
-RECORDING = Path(__file__).parents[1] / "recordings" / "spare-servers.cockpit"
-# Named keys that print a single character.
-SIGNS = {"space", "plus", "minus", "comma", "full_stop", "colon", "slash", "question_mark", "equals_sign"} | {
-    *("left_square_bracket", "right_square_bracket", "greater_than_sign", "less_than_sign")
-}
+FORM = ProfileForm("http://web1/", 1, "1s", True, ())
+PROFILE = Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/"))
 Prepare = Callable[[Pilot[Any]], Awaitable[None]]
 
 
@@ -58,79 +48,36 @@ class Row(NamedTuple):
     keys: str
     before: str = ""
     prepare: Prepare | None = None
-    app: str = "main"
 
 
-async def push_asking(pilot: Pilot[Any]) -> None:
+def pushed(make: Callable[[App[Any]], Screen[Any]], focus: str = "") -> Prepare:
+    """Return a function that opens a screen and focuses a widget of it."""
+
+    async def prepare(pilot: Pilot[Any]) -> None:
+        await pilot.app.push_screen(make(pilot.app))
+        await wait_idle(pilot)
+        if focus:
+            pilot.app.screen.query_one(focus).focus()
+
+    return prepare
+
+
+def host_prompt(app: App[Any]) -> Screen[Any]:
     question = Question("web1", "passphrase", None, asyncio.get_running_loop().create_future())
-    await pilot.app.push_screen(HostPromptScreen(lambda: question, question))
+    return HostPromptScreen(lambda: question, question)
 
 
-async def push_generators(pilot: Pilot[Any]) -> None:
-    await pilot.app.push_screen(GeneratorScreen(main(pilot.app).session))
-
-
-async def push_board(pilot: Pilot[Any]) -> None:
-    await pilot.app.push_screen(EvaluationsScreen(main(pilot.app).session))
-
-
-async def push_knobs(pilot: Pilot[Any]) -> None:
+def knobs_screen(app: App[Any]) -> Screen[Any]:
     found = Bottleneck(BottleneckKind.WORKERS, "web1", "150 busy, 0 idle (apache)", ("MaxRequestWorkers",))
-    await pilot.app.push_screen(KnobsScreen([found], ["MaxRequestWorkers", "KeepAlive"]))
+    return KnobsScreen([found], ["MaxRequestWorkers", "KeepAlive"])
 
 
-async def push_question(pilot: Pilot[Any]) -> None:
-    await pilot.app.push_screen(ConfirmScreen(Content("Try MaxRequestWorkers 400?"), "try it", "exclude it"))
+def profile_screen(app: App[Any]) -> Screen[Any]:
+    return NewProfileScreen(None, "web1")
 
 
-async def push_search(pilot: Pilot[Any]) -> None:
-    await pilot.app.push_screen(AutopilotScreen(main(pilot.app).session, lambda: None))
-
-
-async def push_trust(pilot: Pilot[Any]) -> None:
-    await pilot.app.push_screen(TrustScreen(Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/"))))
-
-
-async def type_value(pilot: Pilot[Any]) -> None:
-    """Type a value for the first knob of the tuning panel."""
-    await pilot.press("t")
-    await until(pilot, lambda: isinstance(pilot.app.focused, Input))
-    await pilot.press("3", "0")
-
-
-async def open_tuning_panel(pilot: Pilot[Any]) -> None:
-    await pilot.press("t")
-    await until(pilot, lambda: isinstance(pilot.app.focused, Input))
-
-
-async def open_profile_form(pilot: Pilot[Any]) -> None:
-    await pilot.app.push_screen(NewProfileScreen(None, "web1"))
-    await until(pilot, lambda: isinstance(pilot.app.focused, Input))
-
-
-async def focus_second_field(pilot: Pilot[Any]) -> None:
-    await open_profile_form(pilot)
-    pilot.app.screen.query_one("#concurrency").focus()
-
-
-async def open_empty_draft(pilot: Pilot[Any]) -> None:
-    await pilot.app.push_screen(FoundServersScreen(ProfileForm("http://web1/", 1, "1s", True, ()), ()))
-    await until(pilot, lambda: isinstance(pilot.app.focused, Input))
-
-
-async def focus_file_field(pilot: Pilot[Any]) -> None:
-    await open_empty_draft(pilot)
-    pilot.app.screen.query_one("#file").focus()
-
-
-async def focus_checklist(pilot: Pilot[Any]) -> None:
-    await open_profile_form(pilot)
-    pilot.app.screen.query_one("#hosts", Checklist).focus()
-
-
-ROWS = (
+MAIN = (
     Row("CockpitBase", "f1 ctrl+p ctrl+z ctrl+q ctrl+c"),
-    Row("CockpitBase", "f1 question_mark T ctrl+z ctrl+q ctrl+c", app="start"),
     Row("ViewKeys", "e i l A"),
     Row("ViewKeys", "o", before="i"),
     Row("ChoiceScreen", "escape l q", before="l"),
@@ -139,15 +86,17 @@ ROWS = (
     Row("ViewKeys", "tab shift+tab p d D enter w a f slash s S z"),
     Row("ViewKeys", "pagedown G", before="enter"),
     Row("ViewKeys", "pageup g", before="enter G"),
-    Row("TuningScreen", "escape up down tab shift+tab ctrl+g ctrl+y ctrl+r ctrl+u", prepare=open_tuning_panel),
-    Row("TuningScreen", "ctrl+f ctrl+s", prepare=type_value),
+    Row("TuningScreen", "escape up down tab shift+tab ctrl+g ctrl+y ctrl+r ctrl+u", before="t"),
+    Row("TuningScreen", "ctrl+f ctrl+s", before="t 3 0"),
     Row("CheckScreen", "escape q x", before="x"),
-    Row("EvaluationsScreen", "escape q A", prepare=push_board),
-    Row("KnobsScreen", "escape q", prepare=push_knobs),
-    Row("Checklist", "space enter", prepare=push_knobs),
-    Row("ConfirmScreen", "y enter escape q", prepare=push_question),
-    Row("AutopilotScreen", "P K F", prepare=push_search),
-    Row("GeneratorScreen", "escape q L", prepare=push_generators),
+    Row("EvaluationsScreen", "escape q A", prepare=pushed(lambda app: EvaluationsScreen(main(app).session))),
+    Row("KnobsScreen", "escape q", prepare=pushed(knobs_screen)),
+    Row("Checklist", "space enter", prepare=pushed(knobs_screen)),
+    Row(
+        "ConfirmScreen", "y enter escape q", prepare=pushed(lambda app: ConfirmScreen(Content("Try it?"), "yes", "no"))
+    ),
+    Row("AutopilotScreen", "P K F", prepare=pushed(lambda app: AutopilotScreen(main(app).session, lambda: None))),
+    Row("GeneratorScreen", "escape q L", prepare=pushed(lambda app: GeneratorScreen(main(app).session))),
     Row("LoadForm", "escape enter up down", before="equals_sign"),
     Row("CheckBox", "space", before="equals_sign down down down down"),
     Row("ConfirmScreen", "enter escape", before="ctrl+u"),
@@ -155,16 +104,19 @@ ROWS = (
     Row("CompareScreen", "right", before="c left"),
     Row("HelpScreen", "escape question_mark q enter", before="question_mark"),
     Row("TextDialog", "escape", before="m"),
-    Row("HostPromptScreen", "escape", prepare=push_asking),
-    Row("TrustScreen", "y escape q", prepare=push_trust),
-    Row("StartScreen", "slash n u j h E delete tab R question_mark q", app="start"),
-    Row("DoctorScreen", "escape q h enter", before="end h", app="start"),
-    Row("StartScreen", "escape", before="slash c h u r n enter", app="start"),
-    Row("NewProfileScreen", "enter", prepare=open_profile_form, app="start"),
-    Row("_Page", "escape down", prepare=open_profile_form, app="start"),
-    Row("_Page", "up", prepare=focus_second_field, app="start"),
-    Row("FoundServersScreen", "enter", prepare=focus_file_field, app="start"),
-    Row("Checklist", "space enter", prepare=focus_checklist, app="start"),
+    Row("HostPromptScreen", "escape", prepare=pushed(host_prompt)),
+    Row("TrustScreen", "y escape q", prepare=pushed(lambda app: TrustScreen(PROFILE))),
+)
+START = (
+    Row("CockpitBase", "f1 question_mark T ctrl+z ctrl+q ctrl+c"),
+    Row("StartScreen", "slash n u j h E delete tab R question_mark q"),
+    Row("DoctorScreen", "escape q h enter", before="end h"),
+    Row("StartScreen", "escape", before="slash c h u r n enter"),
+    Row("NewProfileScreen", "enter", prepare=pushed(profile_screen)),
+    Row("_Page", "escape down", prepare=pushed(profile_screen)),
+    Row("_Page", "up", prepare=pushed(profile_screen, "#concurrency")),
+    Row("FoundServersScreen", "enter", prepare=pushed(lambda app: FoundServersScreen(FORM, ()), "#file")),
+    Row("Checklist", "space enter", prepare=pushed(profile_screen, "#hosts")),
 )
 # Keys that a screen handles without a binding, so that keys in quick succession keep their order.
 UNBOUND = (
@@ -173,22 +125,16 @@ UNBOUND = (
 )
 
 
-def classes_with_bindings() -> Iterator[type]:
-    """Yield the classes that define bindings."""
-    for module in pkgutil.walk_packages(cockpit.tui.__path__, "cockpit.tui."):
-        for cls in vars(importlib.import_module(module.name)).values():
-            if isinstance(cls, type) and cls.__module__ == module.name and "BINDINGS" in vars(cls):
-                yield cls
-
-
 def bound_keys() -> dict[str, set[str]]:
     """Return the keys that each class of `cockpit.tui` binds."""
     found: dict[str, set[str]] = {}
-    for cls in classes_with_bindings():
-        for binding in vars(cls)["BINDINGS"]:
-            assert isinstance(binding, Binding), f"{cls.__name__}: use Binding objects"
-            assert binding.description, f"{cls.__name__} {binding.key}: help and palette need a description"
-            found.setdefault(cls.__name__, set()).update(key.strip() for key in binding.key.split(","))
+    for module in pkgutil.walk_packages(cockpit.tui.__path__, "cockpit.tui."):
+        for name, cls in vars(importlib.import_module(module.name)).items():
+            if isinstance(cls, type) and cls.__module__ == module.name:
+                for binding in vars(cls).get("BINDINGS", ()):
+                    assert isinstance(binding, Binding), f"{name}: use Binding objects"
+                    assert binding.description, f"{name} {binding.key}: help and palette need a description"
+                    found.setdefault(name, set()).update(key.strip() for key in binding.key.split(","))
     return found
 
 
@@ -200,65 +146,27 @@ INVISIBLE = {"CockpitBase": {"ctrl+l"}}
 
 def test_rows_cover_exactly_all_bindings() -> None:
     tested: dict[str, set[str]] = {}
-    for row in ROWS:
+    for row in (*MAIN, *START):
         tested.setdefault(row.class_name, set()).update(row.keys.split())
     wanted = {name: keys - INVISIBLE.get(name, set()) for name, keys in bound_keys().items() if name not in REPEATED}
     assert wanted == tested
 
 
-# Keys with several descriptions of one meaning: open and close a dialog, or the same action in another place.
-SAME_MEANING = {
-    "A": {"evaluations of a search", "close"},
-    "L": {"load generators", "close"},
-    "c": {"compare", "close"},
-    "h": {"doctor: check a profile", "close"},
-    "l": {"list of markers", "close"},
-    "m": {"mark", "note"},
-    "q": {"quit", "close", "no", "do not trust it"},
-    "question_mark": {"help", "close"},
-    "slash": {"filter", "filter by a text"},
-    "space": {"start/stop", "pause/resume", "select or deselect", "on or off"},
-    "x": {"check", "close"},
-    "y": {"keep change", "trust it", "yes"},
-}
-
-
-def test_key_has_same_meaning_on_all_screens() -> None:
-    texts: dict[str, set[str]] = {}
-    for cls in classes_with_bindings():
-        for binding in vars(cls)["BINDINGS"]:
-            for key in binding.key.split(","):
-                texts.setdefault(key.strip(), set()).add(binding.description)
-    with Recording(RECORDING) as recording:
-        live = LiveSource(Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/")), Clock())
-        controls = (live.controls, ReplaySource(recording).controls)
-        actions = [action for each in controls for action in each.actions]
-    actions.append(Action("keep", "keep change", immediate(str)))
-    for action in actions:
-        texts.setdefault(action_key(action).key, set()).add(action.label)
-    signs = {key: found for key, found in texts.items() if len(key) == 1 or key in SIGNS}
-    assert {key: found for key, found in signs.items() if len(found) > 1} == SAME_MEANING
-
-
 @asynccontextmanager
-async def run_row_app(row: Row) -> AsyncIterator[tuple[Pilot[Any], Callable[[], object]]]:
-    """Run the app of a row; yields the pilot and a function that returns the effects outside the screen."""
-    if row.app == "start":
+async def run_app(kind: str) -> AsyncIterator[tuple[Pilot[Any], Callable[[], object]]]:
+    """Run an app; yields the pilot and a function that returns the effects outside the screen."""
+    if kind == "start":
         async with running_start_app(start_choices()) as (pilot, _):
             yield pilot, lambda: None
-    else:
-        async with running_app(EVENTS) as (pilot, source):
-            tuning = source.controls.tuning
-            assert isinstance(tuning, ScriptedTuning)
-            yield (
-                pilot,
-                lambda: (
-                    list(source.controls.done),
-                    list(tuning.calls),
-                    tuning.confirmed.is_set(),
-                    main(pilot.app).view,
-                ),
-            )
+        return
+    async with running_app(EVENTS) as (pilot, source):
+        tuning = source.controls.tuning
+        assert isinstance(tuning, ScriptedTuning)
+
+        def effects() -> object:
+            return list(source.controls.done), list(tuning.calls), tuning.confirmed.is_set(), main(pilot.app).view
+
+        yield pilot, effects
 
 
 def visible_state(app: App[Any]) -> object:
@@ -275,15 +183,20 @@ def accepts_keys(app: App[Any]) -> bool:
     return app.is_running and not app._exit and not (isinstance(app, CockpitApp) and app.leaving)
 
 
-@pytest.mark.parametrize("row", (*ROWS, *UNBOUND), ids=lambda row: f"{row.class_name}-{row.keys}")
-async def test_every_binding_has_visible_effect(row: Row, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "rows"),
+    [*(("main", (*MAIN, *UNBOUND)[part::4]) for part in range(4)), *(("start", START[part::2]) for part in range(2))],
+)
+async def test_every_binding_has_visible_effect(
+    kind: str, rows: tuple[Row, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    keys = row.keys.split()
+    keys = [(row, key) for row in rows for key in row.keys.split()]
     while keys:
-        async with run_row_app(row) as (pilot, effects):
+        async with run_app(kind) as (pilot, effects):
             while keys and accepts_keys(pilot.app):
-                await press_and_check(row, keys.pop(0), pilot, effects)
+                await press_and_check(*keys.pop(0), pilot, effects)
 
 
 async def press_and_check(row: Row, key: str, pilot: Pilot[Any], effects: Callable[[], object]) -> None:

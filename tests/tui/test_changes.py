@@ -29,12 +29,13 @@ def test_numeric_requester_is_labelled_as_uid(who: str, text: str) -> None:
 def test_written_value_is_not_shown_as_active() -> None:
     limit = Knob(name="Limit", host="web1", kind="keyvalue", file="/f", key="Limit", action="restart")
     settings = (Setting(knob="Limit", old="1", new="2"),)
-    events: list[ev.AnyEvent] = [
-        ev.SessionStarted(t=0, wall=0, version="0", name="x", knobs=(limit,)),
-        ev.ChangeBegun(t=1.0, change="A", host="web1", settings=settings, inactive=("Limit",)),
-        ev.ChangeStage(t=2.0, change="A", stage="not yet active", seconds=60.0),
-    ]
-    state = fold_all(events)
+    state = fold_all(
+        [
+            ev.SessionStarted(t=0, wall=0, version="0", name="x", knobs=(limit,)),
+            ev.ChangeBegun(t=1.0, change="A", host="web1", settings=settings, inactive=("Limit",)),
+            ev.ChangeStage(t=2.0, change="A", stage="not yet active", seconds=60.0),
+        ]
+    )
     assert change_status_words(state.changes[0], state) == "not yet active, rolled back in 60 s unless kept"
     state = fold_all([ev.ChangeEnded(t=3.0, change="A", outcome="written")], state)
     assert change_status_words(state.changes[0], state) == "written, not yet active: Limit (run action restart)"
@@ -43,29 +44,27 @@ def test_written_value_is_not_shown_as_active() -> None:
 
 
 def test_whoami_falls_back_to_login_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("USER", "ann")
-    assert whoami().startswith("ann@")
     login = pwd.getpwuid(os.getuid()).pw_name
-    for value in ("", "0"):
+    for value, name in (("ann", "ann"), ("", login), ("0", login)):
         monkeypatch.setenv("USER", value)
-        assert whoami().startswith(f"{login}@")
+        assert whoami().startswith(f"{name}@")
 
 
 def test_recording_summary_shows_change_letter_once() -> None:
-    kept = RecordingInfo(name="one", path="/state/one.cockpit", size=1, began=0.0, session="one")
-    recent = Recent(
-        kept=kept, changes=(ChangeSummary(letter="A", label="A MaxSpareServers 10 → 40", outcome="applied"),)
-    )
-    lines = [text for text, _ in about(StartChoice(Choice("recording", kept.path), recent=recent), 120)]
-    assert "A MaxSpareServers 10 → 40  applied" in lines
+    info = RecordingInfo(name="one", path="/state/one.cockpit", size=1, began=0.0, session="one")
+    change = ChangeSummary(letter="A", label="A MaxSpareServers 10 → 40", outcome="applied")
+    choice = StartChoice(Choice("recording", info.path), recent=Recent(kept=info, changes=(change,)))
+    assert "A MaxSpareServers 10 → 40  applied" in [text for text, _ in about(choice, 120)]
 
 
 def test_rolled_back_change_marker_shows_rollback_time() -> None:
-    begun = ev.ChangeBegun(t=10.0, change="A", host="web1", settings=(Setting(knob="K", old="1", new="2"),))
-    active = ev.ChangeStage(t=12.0, change="A", stage="active")
+    events = [
+        ev.KnobRead(t=1.0, knob="K", host="web1", value="1"),
+        ev.ChangeBegun(t=10.0, change="A", host="web1", settings=(Setting(knob="K", old="1", new="2"),)),
+        ev.ChangeStage(t=12.0, change="A", stage="active"),
+    ]
     ended = ev.ChangeEnded(t=70.0, change="A", outcome="rolled back", detail="nobody confirmed it")
-    known = ev.KnobRead(t=1.0, knob="K", host="web1", value="1")
-    before, after = (all_markers(fold_all([known, begun, active, *more])) for more in ([], [ended]))
+    before, after = (all_markers(fold_all(script)) for script in (events, [*events, ended]))
     assert [(marker.t, marker.text) for marker in before] == [(12.0, "A K 1 → 2: under way")]
     assert sorted((marker.t, marker.text) for marker in after) == [
         (12.0, "A K 1 → 2: rolled back at 00:01:10"),

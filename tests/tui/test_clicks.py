@@ -21,7 +21,6 @@ from tests.tui.scenario import Scenario
 from tests.tui.topology import topology
 
 EVENTS = Scenario().events(99)
-SIZES = [(120, 40), (80, 24)]
 
 
 async def click(pilot: Pilot[object], widget: Widget, text: str) -> None:
@@ -33,100 +32,38 @@ async def click(pilot: Pilot[object], widget: Widget, text: str) -> None:
     await wait_idle(pilot)
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_click_on_footer_key_presses_key(size: tuple[int, int]) -> None:
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
+async def test_keys_segments_and_position_can_be_clicked(size: tuple[int, int]) -> None:
     async with running_app(EVENTS, size=size) as (pilot, source):
-        footer = main(pilot.app).query_one(Footer)
+        screen = main(pilot.app)
+        footer, runs = screen.query_one(Footer), screen.query_one(Runs)
         await click(pilot, footer, "help")
         assert isinstance(pilot.app.screen, HelpScreen)
         await reset_screen(pilot)
         await click(pilot, footer, "compare")
         assert isinstance(pilot.app.screen, CompareScreen)
         await reset_screen(pilot)
-        await click(pilot, footer, "space")
-        await until(pilot, lambda: ("toggle", "") in source.controls.done)
-
-
-async def test_each_key_of_footer_entry_can_be_clicked() -> None:
-    async with running_app(EVENTS) as (pilot, _):
-        screen = main(pilot.app)
-        await press(pilot, "z", "enter")
-        footer = screen.query_one(Footer)
-        for _ in range(3):
-            await click(pilot, footer, "↓")
-        await click(pilot, footer, "↑")
-        assert screen.view.scroll == 2
-
-
-@pytest.mark.parametrize("size", SIZES)
-async def test_first_click_selects_segment_second_click_compares(size: tuple[int, int]) -> None:
-    async with running_app(EVENTS, size=size) as (pilot, _):
-        screen = main(pilot.app)
-        runs = screen.query_one(Runs)
         await click(pilot, runs, " 3  ")
         assert screen.view.segment == 3
         assert "▸ 3" in text_of(runs)
         await click(pilot, runs, "▸ 3")
-        assert isinstance(pilot.app.screen, CompareScreen)
+        assert isinstance(pilot.app.screen, CompareScreen), "the second click on the segment"
+        await reset_screen(pilot)
+        await press(pilot, "slash", "a", "p")
+        assert isinstance(pilot.app.screen, FilterScreen)
+        await click(pilot, pilot.app.screen.query("Static").last(), "cancel")
+        assert (pilot.app.screen, screen.view.filter) == (screen, "")
+        await press(pilot, "l")
+        assert isinstance(pilot.app.screen, ChoiceScreen)
+        await click(pilot, pilot.app.screen.query(".hint").last(), "Enter")
+        assert pilot.app.screen is screen
+        assert screen.view.cursor is not None
+        await reset_screen(pilot)
+        await click(pilot, footer, "space")
+        await until(pilot, lambda: source.controls.done == [("toggle", "")])
 
 
-async def test_click_on_verdict_opens_comparison() -> None:
-    async with running_app(EVENTS) as (pilot, _):
-        await press(pilot, "up")
-        await click(pilot, main(pilot.app).query_one(VerdictStrip), "segment")
-        assert isinstance(pilot.app.screen, CompareScreen)
-
-
-async def test_click_sorts_process_table_and_selects_row() -> None:
-    async with running_app(EVENTS) as (pilot, _):
-        screen = main(pilot.app)
-        panes = screen.query_one(HostPanes)
-        await click(pilot, panes, "RSS ")
-        assert (screen.view.order, screen.view.reverse_order) == ("rss", False)
-        await click(pilot, panes, "RSS ")
-        assert (screen.view.order, screen.view.reverse_order) == ("rss", True)
-        await click(pilot, panes, "COMMAND")
-        assert screen.view.order == "command"
-        await press(pilot, "z")
-        row = next(line for line in text_of(panes).splitlines() if "apache2" in line and ":" in line)
-        pid = int(row.replace("+", " ").split()[0])
-        await click(pilot, panes, f" {pid} ")
-        assert screen.view.process is not None
-        assert screen.view.process[0] == pid
-        assert screen.view.list_focused
-        assert f"PID {pid}" in text_of(panes)
-
-
-async def test_first_click_selects_host_second_click_maximizes() -> None:
-    async with running_app(topology()) as (pilot, _):
-        screen = main(pilot.app)
-        panes = screen.query_one(HostPanes)
-        await click(pilot, panes, "app1")
-        assert screen.view.host == 1
-        assert screen.view.room == "column"
-        await click(pilot, panes, "app1")
-        assert screen.view.room == "alone"
-
-
-async def test_click_selects_host_in_side_by_side_layout() -> None:
-    async with running_app(topology(), size=(200, 50)) as (pilot, _):
-        screen = main(pilot.app)
-        await press(pilot, "p", "p")
-        panes = screen.query_one(HostPanes)
-        assert "web1" in text_of(panes).splitlines()[0]
-        await click(pilot, panes, "app1")
-        assert screen.view.host == 1
-
-
-async def test_click_on_host_line_maximizes_host_on_small_screen() -> None:
-    async with running_app(topology(), size=(80, 24)) as (pilot, _):
-        screen = main(pilot.app)
-        await click(pilot, screen.query_one(HostLines), "app1")
-        assert (screen.view.host, screen.view.room) == (1, "alone")
-        await until(pilot, lambda: "app1" in text_of(screen.query_one(HostPanes)))
-
-
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
 async def test_click_on_position_bar_seeks(size: tuple[int, int]) -> None:
     async with running_app(EVENTS, size=size) as (pilot, source):
         position = main(pilot.app).query_one(Position)
@@ -145,20 +82,56 @@ async def test_click_on_position_bar_seeks(size: tuple[int, int]) -> None:
         assert len(source.controls.done) == 1, "the clock is not part of the bar"
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_dialog_hints_can_be_clicked(size: tuple[int, int]) -> None:
-    async with running_app(EVENTS, size=size) as (pilot, _):
+async def test_verdict_process_table_and_each_footer_key_can_be_clicked() -> None:
+    async with running_app(EVENTS) as (pilot, _):
         screen = main(pilot.app)
-        await press(pilot, "slash", "a", "p")
-        assert isinstance(pilot.app.screen, FilterScreen)
-        hint = pilot.app.screen.query("Static").last()
-        await click(pilot, hint, "cancel")
-        assert (pilot.app.screen, screen.view.filter) == (screen, "")
-        await press(pilot, "l")
-        assert isinstance(pilot.app.screen, ChoiceScreen)
-        await click(pilot, pilot.app.screen.query(".hint").last(), "Enter")
-        assert pilot.app.screen is screen
-        assert screen.view.cursor is not None
+        panes, footer = screen.query_one(HostPanes), screen.query_one(Footer)
+        await press(pilot, "up")
+        await click(pilot, screen.query_one(VerdictStrip), "segment")
+        assert isinstance(pilot.app.screen, CompareScreen)
+        await reset_screen(pilot)
+        await click(pilot, panes, "RSS ")
+        assert (screen.view.order, screen.view.reverse_order) == ("rss", False)
+        await click(pilot, panes, "RSS ")
+        assert (screen.view.order, screen.view.reverse_order) == ("rss", True)
+        await click(pilot, panes, "COMMAND")
+        assert screen.view.order == "command"
+        await press(pilot, "z")
+        row = next(line for line in text_of(panes).splitlines() if "apache2" in line and ":" in line)
+        pid = int(row.replace("+", " ").split()[0])
+        await click(pilot, panes, f" {pid} ")
+        assert screen.view.process is not None
+        assert screen.view.process[0] == pid
+        assert screen.view.list_focused
+        assert f"PID {pid}" in text_of(panes)
+        await reset_screen(pilot)
+        await press(pilot, "z", "enter")
+        for _ in range(3):
+            await click(pilot, footer, "↓")
+        await click(pilot, footer, "↑")
+        assert screen.view.scroll == 2
+
+
+async def test_first_click_selects_host_second_click_maximizes() -> None:
+    async with running_app(topology()) as (pilot, _):
+        screen = main(pilot.app)
+        panes = screen.query_one(HostPanes)
+        await click(pilot, panes, "app1")
+        assert (screen.view.host, screen.view.room) == (1, "column")
+        await click(pilot, panes, "app1")
+        assert screen.view.room == "alone"
+        await reset_screen(pilot)
+        await pilot.resize_terminal(200, 50)
+        await press(pilot, "p", "p")
+        assert "web1" in text_of(panes).splitlines()[0], "side by side"
+        await click(pilot, panes, "app1")
+        assert screen.view.host == 1
+        await reset_screen(pilot)
+        await pilot.resize_terminal(80, 24)
+        await wait_idle(pilot)
+        await click(pilot, screen.query_one(HostLines), "app1")
+        assert (screen.view.host, screen.view.room) == (1, "alone"), "a line is too small for a selected host"
+        await until(pilot, lambda: "app1" in text_of(panes))
 
 
 def test_key_labels_map_back_to_keys() -> None:

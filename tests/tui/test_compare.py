@@ -51,67 +51,37 @@ async def test_comparison_keys_change_segment_and_baseline() -> None:
         assert "after   segment 4" in comparison_text(pilot.app)
 
 
-async def test_first_segment_has_no_comparison() -> None:
-    async with running_app(Scenario().events(30)) as (pilot, _):
-        await press(pilot, "c")
-        assert "no other segment" in comparison_text(pilot.app)
-
-
-def test_different_load_is_invalid_with_load_independent_metrics() -> None:
-    context = context_of(Scenario().events())
-    text = "\n".join(plain(comparison_lines(context, context.state.segments[-1], 114)))
-    assert (
-        text.index("invalid: the load differs")
-        < text.index("Independent of the load:")
-        < text.index("before  segment 1")
-    )
-
-
-def test_comparison_fits_any_width() -> None:
-    context = context_of(Scenario().events())
-    for width in (34, 74, 114, 194):
-        lines = plain(comparison_lines(context, context.state.segments[-1], width))
-        tables = [line for line in lines if line.startswith(("p99 ", "rate ", "cpu."))]
-        assert tables
-        assert all(len(line) <= max(width, 70) for line in tables)
-    wide = plain(comparison_lines(context, context.state.segments[-1], 114))
-    assert any("rate" in line and "cpu.user" in line for line in wide)
-
-
-def test_segment_title_is_kept_with_later_baseline() -> None:
+def test_first_segment_has_no_comparison() -> None:
+    context = context_of(Scenario().events(30))
+    assert "no other segment" in "\n".join(plain(comparison_lines(context, context.state.segments[0], 114)))
     context = context_of(changed_under_load(), baseline=2)
     assert plain(comparison_lines(context, context.state.segments[0], 90))[0] == "1  baseline"
 
 
+def test_different_load_is_invalid_and_fits_any_width() -> None:
+    context = context_of(Scenario().events())
+    for width in (34, 74, 114, 194):
+        lines = plain(comparison_lines(context, context.state.segments[-1], width))
+        text = "\n".join(lines)
+        assert text.index("invalid: the load differs") < text.index("Independent of the load:")
+        assert text.index("Independent of the load:") < text.index("before  segment 1")
+        tables = [line for line in lines if line.startswith(("p99 ", "rate ", "cpu."))]
+        assert tables
+        assert all(len(line) <= max(width, 70) for line in tables)
+        assert any("rate" in line and "cpu.user" in line for line in lines) == (width >= 100), "tables side by side"
+
+
 def test_metric_columns_fit_widest_cell() -> None:
-    verdict = Verdict(
-        outcome=Outcome.BETTER,
-        design=Design.ROUNDS,
-        effects=(
-            Effect(
-                name="rate",
-                outcome=Outcome.BETTER,
-                headline=True,
-                before=884.0,
-                after=2750.0,
-                change=2.1,
-                low=1.1,
-                high=3.9,
-            ),
-            Effect(
-                name="web1.processes.spawned_per_s",
-                before=8.98,
-                after=1.38,
-                change=-7.6,
-                low=-11.4,
-                high=-4.39,
-                relative=False,
-                outcome=Outcome.BETTER,
-            ),
-        ),
+    def better(name: str, before: float, after: float, change: float, low: float, high: float, rate: bool) -> Effect:
+        values = {"before": before, "after": after, "change": change, "low": low, "high": high}
+        return Effect(name=name, outcome=Outcome.BETTER, headline=rate, relative=rate, **values)
+
+    effects = (
+        better("rate", 884.0, 2750.0, 2.1, 1.1, 3.9, True),
+        better("web1.processes.spawned_per_s", 8.98, 1.38, -7.6, -11.4, -4.39, False),
     )
-    lines = plain(verdict_details(verdict, 114))
-    table = [line for line in lines if "→" in line]
+    verdict = Verdict(outcome=Outcome.BETTER, design=Design.ROUNDS, effects=effects)
+    table = [line for line in plain(verdict_details(verdict, 114)) if "→" in line]
     assert [line.split()[-1] for line in table] == ["verdict", "better", "better"]
     assert len({line.index(word) for line, word in zip(table, ("verdict", "better", "better"), strict=True)}) == 1
     assert all(len(line) <= 40 for line in plain(verdict_details(verdict, 40)))

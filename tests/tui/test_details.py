@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace as replace_context
 
 import pytest
 from msgspec.structs import replace
@@ -21,11 +22,31 @@ from tests.tui.host_details import detail, detail_context, with_host
 from tests.tui.scenario import FACTS, Scenario, session_started
 from tests.tui.topology import APP, WEB, topology
 
+NET = NetRates("", 9120.0, 8800.0, 1203.0, 8411.0)
+SHARES = {"servers": 50.0, "generator": 12.4, "other": -3.0}
 HALF = CpuShare(user=30.0, nice=1.5, system=15.0, iowait=2.5, steal=1.0, idle=50.0)
+
+
+def pane(context: DrawContext, width: int = 80, height: int = 20, host: int = 0) -> list[str]:
+    return plain(host_pane(context.hosts[host], context, width, height).lines)
+
+
+def pane_line(context: DrawContext, start: str, width: int = 80) -> str:
+    """Return the line of the first host that starts so; "": there is none."""
+    return next((line for line in pane(context, width) if line.startswith(start)), "")
+
+
+def with_points(context: DrawContext, *values: dict[str, object]) -> DrawContext:
+    """Return the context with these values in the last points of web1."""
+    points = context.hosts[0].points
+    changed = [replace(point, **each) for point, each in zip(points[-len(values) :], values, strict=True)]
+    return with_host(context, "web1", points=(*points[: -len(values)], *changed))
 
 
 def test_available_host_details_have_fixed_order() -> None:
     web, app = context_of(topology()).hosts
+    assert [host.config for host in (web, app)] == [WEB, APP]
+    assert context_of(topology()).detail(web) == PROCESSES
     kinds = [detail.kind for detail in details_of(web)]
     assert kinds == ["processes", "cores", "disks", "nets", "page", "tail", "tail"]
     assert Detail("tail", 1) not in details_of(app)
@@ -42,8 +63,7 @@ def test_excluded_processes_of_other_servers_are_counted() -> None:
 
 
 def test_core_table_has_sar_columns_and_total_first() -> None:
-    context = with_host(detail_context("cores"), "web1", cores=(HALF, None, HALF))
-    lines = detail(context)
+    lines = detail(with_host(detail_context("cores"), "web1", cores=(HALF, None, HALF)))
     assert lines[0].split() == ["CPU", "%user", "%nice", "%system", "%iowait", "%steal", "%idle"]
     assert lines[1].startswith("all")
     assert lines[2].split()[:7] == ["0", "30.0", "1.5", "15.0", "2.5", "1.0", "50.0"]
@@ -51,24 +71,21 @@ def test_core_table_has_sar_columns_and_total_first() -> None:
     assert "no data" in lines[3]
 
 
-def test_core_table_scrolls_and_shows_visible_range() -> None:
-    context = with_host(detail_context("cores", list_entered=True, scroll=40), "web1", cores=(HALF,) * 64)
+@pytest.mark.parametrize(("scroll", "first", "last"), [(40, "39", "48"), (400, "54", "63")])
+def test_core_table_scrolls_and_shows_visible_range(scroll: int, first: str, last: str) -> None:
+    context = with_host(detail_context("cores", list_entered=True, scroll=scroll), "web1", cores=(HALF,) * 64)
     lines = detail(context, height=11)
-    assert "41–50 of 65" in lines[0]
-    assert lines[1].split()[0] == "39", "the first row is the total"
-    beyond = with_host(detail_context("cores", list_entered=True, scroll=400), "web1", cores=(HALF,) * 64)
-    assert detail(beyond, height=11)[-1].split()[0] == "63"
+    assert f"{int(first) + 2}–{int(last) + 2} of 65" in lines[0], "the first row is the total"
+    assert (lines[1].split()[0], lines[-1].split()[0]) == (first, last)
 
 
 def test_disk_and_interface_tables_have_sar_columns() -> None:
     disk = DiskRates("nvme0n1", 12.0, 96.5, 1203.0, 0.0, 34.0, 1.2, 0.8, 99.0)
-    lines = detail(with_host(detail_context("disks"), "web1", disks=(disk,)))
+    idle = [replace(disk, name=f"loop{number}", tps=0.0) for number in (3, 4)]
+    lines = detail(with_host(detail_context("disks"), "web1", disks=(disk, *idle)))
     assert lines[0].split() == ["DEV", "tps", "rkB/s", "wkB/s", "dkB/s", "areq-sz", "aqu-sz", "await", "%util"]
     assert lines[1].split() == ["nvme0n1", "12", "96.5", "1.2k", "0", "34", "1.2", "0.8", "99"]
-    idle = replace(disk, name="loop3", tps=0.0)
-    lines = detail(with_host(detail_context("disks"), "web1", disks=(disk, idle, replace(idle, name="loop4"))))
-    assert "loop3" not in "\n".join(lines)
-    assert lines[2] == "2 loop devices without I/O"
+    assert lines[2:] == ["2 loop devices without I/O"]
     net = NetRates("eth0", 9.0, 8.0, 1234.0, 99.0, errors=0.0, drops=3.0)
     lines = detail(with_host(detail_context("nets"), "web1", nets=(net,)))
     assert lines[0].split() == ["IFACE", "rxpck/s", "txpck/s", "rxkB/s", "txkB/s", "err/s", "drop/s"]
@@ -76,30 +93,36 @@ def test_disk_and_interface_tables_have_sar_columns() -> None:
 
 
 @pytest.mark.parametrize("kind", ["cores", "disks", "nets", "page", "tail", "averages"])
-@pytest.mark.parametrize("width", [20, 49, 120])
-def test_host_without_data_shows_no_metrics(kind: str, width: int) -> None:
+def test_host_without_data_shows_no_metrics(kind: str) -> None:
     """Expect neither zeros nor a traceback before the first sample."""
     context = context_of(topology(0.3), details={"web1": Detail(kind)}, averages=kind == "averages")  # type: ignore[arg-type]
-    drawn = "\n".join(plain(host_pane(context.hosts[0], context, width, 20).lines))
-    assert "0.0 " not in drawn
-    assert "waiting for data" in drawn
+    for width in (20, 49, 120):
+        drawn = "\n".join(pane(context, width))
+        assert "0.0 " not in drawn
+        assert "waiting for data" in drawn
 
 
-def test_host_pane_shows_interface_total() -> None:
+@pytest.mark.parametrize(
+    ("values", "width", "line"),
+    [
+        ({"net": None}, 80, "net  waiting for data"),
+        ({"net": NET}, 80, "net  rxkB/s 1.2k  txkB/s 8.41k  rxpck/s 9.12k  txpck/s 8.8k  █+"),
+        (SHARES, 118, r"by   servers ▄+ +50% generator ▁+ +12% others ▁+ +0%"),
+        ({**SHARES, "generator": None}, 50, r"by   servers ▄+ +50% others ▁+ +0%"),
+        (dict.fromkeys(SHARES), 118, ""),
+    ],
+)
+def test_newest_values_of_host_have_line(values: dict[str, object], width: int, line: str) -> None:
     context = context_of(topology(30.7))
-    host = context.hosts[0]
-    assert host.point is not None
-    net = NetRates("", 9120.0, 8800.0, 1203.0, 8411.0)
-    points = (*host.points[:-1], replace(host.point, net=None))
-    context = with_host(context, "web1", points=points)
-    assert "net  waiting for data" in "\n".join(plain(host_pane(context.hosts[0], context, 80, 20).lines))
-    points = (*host.points[:-1], replace(host.point, net=net))
-    context = with_host(context, "web1", points=points)
-    wide = "\n".join(plain(host_pane(context.hosts[0], context, 80, 20).lines))
-    assert "net  rxkB/s 1.2k  txkB/s 8.41k  rxpck/s 9.12k  txpck/s 8.8k" in wide
-    dropping = replace(net, drops=2.0)
-    context = with_host(context, "web1", points=(*points[:-1], replace(points[-1], net=dropping)))
-    assert "err/s 0 drop/s 2" in "\n".join(plain(host_pane(context.hosts[0], context, 80, 20).lines))
+    changed = with_points(context, *[values] * len(context.hosts[0].points))
+    start = "net" if "net" in values else "by  "
+    assert re.fullmatch(line, pane_line(changed, start, width).strip())
+    assert not re.search("[▁▄]", pane_line(replace_context(changed, lite=True), start, width))
+
+
+def test_host_pane_shows_lost_packets() -> None:
+    dropping = with_points(context_of(topology(30.7)), {"net": replace(NET, drops=2.0)})
+    assert "err/s 0 drop/s 2" in "\n".join(pane(dropping))
 
 
 @pytest.mark.parametrize(
@@ -111,87 +134,68 @@ def test_host_pane_shows_interface_total() -> None:
         ),
         ({"cpu": 28.12, "throttled": 0.0, "kbmemory": 122_880.0}, "cgrp %cpu 28.1  mem 120M"),
         ({"quota": 150.0}, "cgrp %cpu – of 150"),
+        ({}, ""),
     ],
 )
 def test_host_pane_shows_server_cgroup(group: dict[str, float], line: str) -> None:
-    context = context_of(topology(30.7))
-    assert "cgrp" not in "\n".join(plain(host_pane(context.hosts[0], context, 80, 20).lines))
-    context = with_host(context, "web1", sar={f"cgroup.{name}": value for name, value in group.items()})
-    assert line in [drawn.strip() for drawn in plain(host_pane(context.hosts[0], context, 80, 20).lines)]
+    sar = {f"cgroup.{name}": value for name, value in group.items()}
+    assert pane_line(with_host(context_of(topology(30.7)), "web1", sar=sar), "cgrp").strip() == line
 
 
-def test_cpu_of_other_programs_is_mean_of_last_samples() -> None:
-    context = context_of(topology(30.7))
-    points = context.hosts[0].points
-
-    def load_line(*others: float | None) -> str:
-        known = tuple(replace(point, other=other) for point, other in zip(points[-len(others) :], others, strict=True))
-        changed = with_host(context, "web1", points=(*points[: -len(others)], *known))
-        lines = plain(host_pane(changed.hosts[0], changed, 56, 20).lines)
-        return next(line for line in lines if line.startswith("load"))
-
-    assert "  others 10%  run " in load_line(90.0, 10.0, 14.0, -1.0, 13.0, 14.0)
-    assert "  others 0%  run " in load_line(-3.0, -1.0), "samples deviate by a few points in both directions"
-    assert "others" not in load_line(None), "not measured"
-
-
-def test_cpu_shares_are_shown_with_trends() -> None:
-    context = context_of(topology(30.7))
-    points = context.hosts[0].points
-
-    def line(width: int, lite: bool = False, **shares: float | None) -> str:
-        known = tuple(replace(point, **shares) for point in points)
-        changed = with_host(context, "web1", points=known)
-        lines = plain(host_pane(changed.hosts[0], with_lite(changed, lite), width, 20).lines)
-        return next((found for found in lines if found.startswith("by  ")), "")
-
-    shares = {"servers": 50.0, "generator": 12.4, "other": -3.0}
-    assert re.fullmatch(r"by   servers ▄+ +50% generator ▁+ +12% others ▁+ +0%", line(118, **shares))
-    assert "generator" not in line(50, servers=50.0, generator=None, other=3.0)
-    assert not line(118, servers=None, generator=None, other=None), "not measured"
-    assert "▄" not in line(118, lite=True, **shares)
-
-
-def with_lite(context: DrawContext, lite: bool) -> DrawContext:
-    return DrawContext(state=context.state, view=context.view, mode=context.mode, lite=lite)
+@pytest.mark.parametrize(
+    ("others", "text"),
+    [
+        ((90.0, 10.0, 14.0, -1.0, 13.0, 14.0), "  others 10%  run "),
+        # Samples deviate by a few points in both directions.
+        ((-3.0, -1.0), "  others 0%  run "),
+        ((None,), "  run "),
+    ],
+)
+def test_cpu_of_other_programs_is_mean_of_last_samples(others: tuple[float | None, ...], text: str) -> None:
+    line = pane_line(with_points(context_of(topology(30.7)), *({"other": other} for other in others)), "load", 56)
+    assert text in line
+    assert ("others" in line) == ("others" in text)
 
 
 def test_status_page_shows_scoreboard_counts_and_rates() -> None:
     context = detail_context("page")
-    pane = context.hosts[0].pages[0]
-    pages = (replace(pane, rates={"Total Accesses": 37.0}),)
+    pages = (replace(context.hosts[0].pages[0], rates={"Total Accesses": 37.0}),)
     lines = detail(with_host(context, "web1", pages=pages, seen=60.0), width=60)
     assert lines[0].startswith("apache  http://127.0.0.1/server-status?auto")
     text = "\n".join(lines)
-    assert "20 waiting" in text
-    assert "129 open slot" in text
-    assert "W" + "_" * 20 in text
+    for part in ("20 waiting", "129 open slot", "W" + "_" * 20):
+        assert part in text
     row = next(line for line in lines if line.startswith("Total Accesses"))
     assert row.split() == ["Total", "Accesses", "2183", "37/s"]
 
 
 def test_unreadable_status_page_shows_reason_and_last_values() -> None:
     context = detail_context("page")
-    pane = replace(context.hosts[0].pages[0], detail="403 Forbidden\x1b[2J")
-    text = "\n".join(detail(with_host(context, "web1", pages=(pane,))))
+    page = context.hosts[0].pages[0]
+    text = "\n".join(detail(with_host(context, "web1", pages=(replace(page, detail="403 Forbidden\x1b[2J"),))))
     assert "403 Forbidden·[2J" in text
     assert "IdleWorkers" in text
-    never = StatusPane(page=pane.page, detail="connection refused")
+    never = StatusPane(page=page.page, detail="connection refused")
     text = "\n".join(detail(with_host(context, "web1", pages=(never,))))
     assert "connection refused" in text
     assert "not read yet" not in text
 
 
+def averages_of(context: DrawContext, name: str) -> dict[str, float]:
+    """Return a host's averages over the first segment."""
+    return host_metrics(context.state.segments[0].hosts[name])
+
+
 def test_segment_averages_replace_host_details() -> None:
     context = context_of(topology(), averages=True)
-    for host in context.hosts:
-        text = "\n".join(plain(host_pane(host, context, 50, 30).lines))
+    for host in (0, 1):
+        text = "\n".join(pane(context, 50, 30, host))
         assert "averages of segment 1  baseline" in text
         for title in ("user ", "iowait ", "idle ", "tps ", "bwrtn/s ", "used ", "rss−shr "):
             assert title in text
     averages = averages_of(context, "app1")
     assert averages["cpu.user"] > 50
-    lines = plain(host_pane(context.hosts[1], context, 50, 120).lines)
+    lines = pane(context, 50, 120, host=1)
     assert any(line.split()[:3] == ["cpu", "user", f"{averages['cpu.user']:.1f}"] for line in lines)
     below = lines[next(at for at, line in enumerate(lines) if line.startswith("averages")) :]
     names = [line.split()[0] for line in below if line.strip()]
@@ -200,27 +204,21 @@ def test_segment_averages_replace_host_details() -> None:
     assert "nvme1n1" not in names, "idle disks are omitted"
 
 
-def averages_of(context: DrawContext, name: str) -> dict[str, float]:
-    """Return a host's averages over the first segment."""
-    return host_metrics(context.state.segments[0].hosts[name])
-
-
 def test_averages_without_samples_or_runs_show_reason() -> None:
     context = context_of(Scenario(2).events(8), averages=True)
     segment = replace(context.state.segments[0], hosts={})
-    without = DrawContext(state=replace(context.state, segments=(segment,)), view=context.view)
-    assert "fewer than two samples" in "\n".join(detail(without))
-    before = DrawContext(state=replace(context.state, segments=()), view=context.view)
-    assert "No runs yet" in "\n".join(detail(before))
+    for segments, reason in (((segment,), "fewer than two samples"), ((), "No runs yet")):
+        without = DrawContext(state=replace(context.state, segments=segments), view=context.view)
+        assert reason in "\n".join(detail(without))
 
 
 def test_changed_sample_interval_is_shown() -> None:
     context = context_of(Scenario().events(30.6))
     sample = context.hosts[0].sample
     assert sample is not None
-    assert "every" not in plain(host_pane(context.hosts[0], context, 100, 20).lines)[0]
+    assert "every" not in pane(context, 100)[0]
     slow = with_host(context, "web1", sample=replace(sample, interval=4.0))
-    assert "every 4.0 s · 0.0 s ago · probe 3 ms · rtt 4 ms" in plain(host_pane(slow.hosts[0], slow, 100, 20).lines)[0]
+    assert "every 4.0 s · 0.0 s ago · probe 3 ms · rtt 4 ms" in pane(slow, 100)[0]
 
 
 @pytest.mark.parametrize(
@@ -250,19 +248,6 @@ def test_long_refusal_is_wrapped() -> None:
     assert "ssh-keygen -R web1" in " ".join(" ".join(lines).split())
 
 
-def test_two_hosts_are_side_by_side_or_stacked_by_width() -> None:
-    context = context_of(topology(30.7))
-    lines = plain(HostPanes().draw(context, 106, 47))
-    assert "web1" in lines[0]
-    assert "app1" in lines[0]
-    assert "apache2" in lines[7]
-    assert "java" in lines[7]
-    assert {line.index(" │ ") for line in lines if "設" not in line} == {lines[0].index(" │ ")}
-    stacked = plain(HostPanes().draw(context, 49, 38))
-    assert "app1" not in stacked[0]
-    assert any("app1" in line for line in stacked)
-
-
 def test_wide_characters_keep_columns_aligned() -> None:
     names = ("ウェブサーバー東京", "db", "とても長い名前のアプリケーションサーバー")
     configs = tuple(HostConfig(name=name, processes=("アパッチ",)) for name in names)
@@ -280,18 +265,17 @@ def test_wide_characters_keep_columns_aligned() -> None:
 
 def test_host_list_shows_selected_host_and_count_of_hidden() -> None:
     context = context_of(Scenario(12).events(3), host=8)
-    lines = plain(HostLines().draw(context, 80, 8))
+    lines, panes = plain(HostLines().draw(context, 80, 8)), plain(HostPanes().draw(context, 49, 10))
     assert len(lines) == 8
     assert any(line.startswith("▸web9") for line in lines)
     assert "5 more hosts" in lines[-1]
-    panes = plain(HostPanes().draw(context, 49, 10))
     assert len(panes) <= 10
     assert any("▸ web9" in line for line in panes)
     assert "more hosts: Tab" in panes[-1]
 
 
 def test_frozen_hosts_show_freeze_time() -> None:
-    then, now = context_of(Scenario().events(20)), context_of(Scenario().events(30))
+    then, now = (context_of(Scenario().events(t)) for t in (20, 30))
     context = DrawContext(state=now.state, view=View(frozen=then.state))
     drawn = plain(HostPanes().draw(context, 60, 20))
     assert "FROZEN at 00:00:20" in drawn[0]
@@ -301,23 +285,13 @@ def test_frozen_hosts_show_freeze_time() -> None:
 
 def test_runs_table_shows_server_cpu_and_more_if_wide() -> None:
     context = context_of(topology())
-    narrow = plain(Runs().draw(context, 86, 10))
+    narrow, wide = (plain(Runs().draw(context, width, 10)) for width in (86, 130))
     assert "cpu %: web1/app1" in narrow[0]
     at = narrow[1].index("cpu %") + len("cpu %")
-    busy = [100 - averages_of(context, name)["cpu.idle"] for name in ("web1", "app1")]
-    assert busy[0] < 15
-    assert busy[1] > 85
-    assert narrow[2][:at].endswith(f" {busy[0]:.0f}/{busy[1]:.0f}")
-    wide = plain(Runs().draw(context, 130, 10))
+    web, app = (100 - averages_of(context, name)["cpu.idle"] for name in ("web1", "app1"))
+    assert web < 15 and app > 85
+    assert narrow[2][:at].endswith(f" {web:.0f}/{app:.0f}")
     for title in ("spawns", "p50", "max", "iowait", "tps", "p99.9"):
         assert title in wide[1]
-    many = plain(Runs().draw(context_of(Scenario(8).events(40), host=2), 86, 10))
-    assert "cpu %: web3" in many[0]
-    alone = plain(Runs().draw(context_of(Scenario(0).events(40)), 130, 10))
-    assert "cpu %" not in "".join(alone)
-
-
-def test_topology_has_web_and_app_hosts() -> None:
-    context = context_of(topology())
-    assert [host.config for host in context.hosts] == [WEB, APP]
-    assert context.detail(context.hosts[0]) == PROCESSES
+    assert "cpu %: web3" in plain(Runs().draw(context_of(Scenario(8).events(40), host=2), 86, 10))[0]
+    assert "cpu %" not in "".join(plain(Runs().draw(context_of(Scenario(0).events(40)), 130, 10)))

@@ -1,4 +1,4 @@
-"""Lines, charts and buckets: pure functions of numbers."""
+"""Lines, charts, buckets and forest plots: pure functions of numbers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from cockpit.analysis.buckets import edges_filling, edges_for
+from cockpit.analysis.outcome import Effect, Outcome
 from cockpit.model.histogram import Histogram
 from cockpit.tui.charts import braille
+from cockpit.tui.charts.forest import axis, forest_row, scale_end
 from cockpit.tui.charts.throughput import nice_ceiling
 from cockpit.tui.charts.window import SCALES, ChartWindow, coarser_scale, finer_scale, window_for
+from cockpit.tui.terminal.glyphs import to_ascii
 from cockpit.tui.terminal.styled_line import clip, ends, fit, length, packed, right, rule
+from tests.tui.driving import plain
 
 TEXTS = st.text(alphabet="ab 日本語é", max_size=30)
 
@@ -29,37 +33,26 @@ def test_clipped_line_never_exceeds_width(texts: list[str], width: int) -> None:
     assert length(clip(line, width)) == min(length(line), width)
 
 
-@pytest.mark.parametrize("width", range(1, 60))
-def test_rule_and_ends_fit_any_width(width: int) -> None:
+def test_rule_and_ends_fit_any_width() -> None:
     title, value = (("throughput", "strong"),), (("12.4k req/s", ""),)
-    assert length(rule(title, value, width)) == width
-    assert length(ends(title, value, width)) <= width
+    for width in range(1, 60):
+        assert length(rule(title, value, width)) == width
+        assert length(ends(title, value, width)) <= width
 
 
-def test_cut_text_ends_with_ellipsis() -> None:
+def test_text_is_cut_with_ellipsis_and_parts_are_omitted_whole() -> None:
     assert fit("MaxSpareServers", 8) == "MaxSpar…"
     assert clip((("MaxSpare", ""), ("Servers", "")), 10)[-1] == ("S…", "")
-
-
-def test_packed_omits_whole_parts() -> None:
     parts = [(("one", ""),), (("a very long part", ""),), (("two", ""),)]
     assert "".join(text for text, _ in packed(parts, 10)) == "one  two"
 
 
-def test_missing_value_differs_from_zero_in_chart() -> None:
-    missing, zero = braille.area([None, None], 10, 2), braille.area([0.0, 0.0], 10, 2)
-    assert missing == [" ", " "]
-    assert zero == [" ", "⣀"]
-
-
-def test_chart_fills_from_bottom_to_top() -> None:
-    assert braille.area([10.0, 10.0, 5.0, 5.0], 10, 2) == ["⣿ ", "⣿⣿"]
-
-
-def test_smallest_bar_is_visible() -> None:
-    assert braille.bar(1e-6, 20) == "▏"
-    assert braille.bar(0.0, 20) == ""
-    assert braille.bar(1.0, 20) == "█" * 20
+def test_charts_distinguish_missing_zero_and_range() -> None:
+    assert braille.area([None, None], 10, 2) == [" ", " "]
+    assert braille.area([0.0, 0.0], 10, 2) == [" ", "⣀"]
+    assert braille.area([10.0, 10.0, 5.0, 5.0], 10, 2) == ["⣿ ", "⣿⣿"], "from the bottom up"
+    assert braille.area([1.0, 1.0], 4, 1, [(2.0, 4.0), ()]) == ["⣅"], "minimum solid, range dotted"
+    assert [braille.bar(share, 20) for share in (1e-6, 0.0, 1.0)] == ["▏", "", "█" * 20]
     assert braille.trend([0.0, 50.0, 100.0], 100.0) == "▁▄█"
 
 
@@ -127,5 +120,81 @@ def test_zoom_out_stops_at_whole_session() -> None:
     assert finer_scale(ChartWindow(0, 0.5, 60)) == 0.5
 
 
-def test_column_draws_minimum_solid_and_range_dotted() -> None:
-    assert braille.area([1.0, 1.0], 4, 1, [(2.0, 4.0), ()]) == ["⣅"]
+WIDTH = 41
+
+
+def effect(change: float | None, low: float | None = None, high: float | None = None, name: str = "rate") -> Effect:
+    return Effect(name=name, outcome=Outcome.BETTER, change=change, low=low, high=high, margin=0.03)
+
+
+def row_text(metric: Effect, end: float = 1.5) -> str:
+    (line,) = plain([forest_row(metric, end, WIDTH, "chart")])
+    return line
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "low", "high", "end", "row"),
+    [
+        ("rate", 0.2, 0.1, 0.3, 1.5, "                   ┊│┊   ├───●───┤       "),
+        # Lower is better, except for the rate.
+        ("p50", -0.2, -0.25, -0.1, 1.5, "                   ┊│┊   ├─────●──┤      "),
+        ("web1.cpu.per_request", -0.2, -0.25, -0.1, 1.5, "                   ┊│┊   ├─────●──┤      "),
+        ("web1.memory.used", 0.2, 0.1, 0.25, 1.5, "         ├─●───┤   ┊│┊                   "),
+        # Inverse ratios are equidistant from zero.
+        ("rate", 1.0, 0.9, 1.1, 3.0, "                   ┊│┊          ├●┤      "),
+        ("rate", -0.5, -0.53, -0.47, 3.0, "      ├●┤          ┊│┊                   "),
+        # The interval includes zero, or is within the margins.
+        ("rate", 0.05, -0.05, 0.15, 1.5, "                 ├──┼─●────┤             "),
+        ("rate", 0.002, -0.01, 0.012, 1.05, "        ┊       ├───┼●───┤      ┊        "),
+        # The interval exceeds the scale, or is one-sided.
+        ("rate", 0.2, 0.1, 9.0, 1.5, "                   ┊│┊   ├───●──────────▸"),
+        ("rate", 9.0, 8.0, 10.0, 1.5, "                   ┊│┊                  ▸"),
+        ("rate", -0.2, -0.9, -0.1, 1.5, "◂────────●─────┤   ┊│┊                   "),
+        ("rate", 0.2, 0.1, None, 1.5, "                   ┊│┊   ├───●──────────▸"),
+        ("p99", -0.2, None, -0.1, 1.5, "                   ┊│┊   ├─────●────────▸"),
+        # Neither interval nor value.
+        ("rate", 0.2, None, None, 1.5, "                   ┊│┊       ○           "),
+        ("rate", None, None, None, 1.5, "                    │                    "),
+    ],
+)
+def test_row_shows_interval_margins_and_zero_line(
+    name: str, change: float | None, low: float | None, high: float | None, end: float, row: str
+) -> None:
+    assert row_text(effect(change, low, high, name), end) == row
+
+
+def test_percentage_points_have_no_place_on_scale_of_ratios() -> None:
+    points = Effect(name="errors", outcome=Outcome.WORSE, relative=False, change=0.02, low=0.01, high=0.03)
+    assert row_text(points).split() == ["│"]
+
+
+def test_margins_and_interval_have_different_roles() -> None:
+    line = forest_row(effect(0.2, 0.1, 0.3), 1.5, WIDTH, "chart")
+    roles = {text: role for text, role in line if text.strip()}
+    assert roles["┊"] == roles["│"] == "rule"
+    assert roles["●"] == roles["├"] == roles["─"] == "chart"
+
+
+def test_scale_covers_effects_but_not_wide_intervals() -> None:
+    assert scale_end([]) == 1.2
+    assert scale_end([effect(0.001, -0.01, 0.01)]) == 1.2
+    assert scale_end([effect(0.3, 0.2, 0.4), effect(-0.35, -0.4, -0.2, name="p99")]) == 2.0
+    assert scale_end([effect(0.3, -0.9, 90.0)]) == 2.0
+    assert scale_end([effect(174.0, 93.0, 289.0)]) == 300.0
+    assert scale_end([effect(1e6)]) == 10000.0
+
+
+def test_axis_labels_directions_and_scale_ends() -> None:
+    (line,) = plain([axis(1.5, WIDTH)])
+    assert line.split() == ["◂", "1.5×", "worse", "0", "1.5×", "better", "▸"]
+    assert line.index("0") == WIDTH // 2
+    assert plain([axis(10.0, 27)])[0].split()[3] == "0", "separated from its neighbours"
+    assert plain([axis(1000.0, 27)])[0].split() == ["◂", "1k×", "worse", "0", "1k×", "better", "▸"]
+    assert plain([axis(1000.0, 21)])[0].split() == ["◂", "worse", "0", "better", "▸"]
+    assert plain([axis(1.5, 9)]) == [" " * 9]
+
+
+def test_ascii_ends_point_and_zero_are_distinct() -> None:
+    assert to_ascii(row_text(effect(0.2, 0.1, 0.3))).strip() == ":|:   +---*---+"
+    assert to_ascii(row_text(effect(-0.2, -0.9, 0.1))).strip().startswith("<-")
+    assert "o" in to_ascii(row_text(effect(0.2)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace as replace_context
 
 import pytest
@@ -17,12 +18,12 @@ from cockpit.tui.charts.markers import markers_by_cell, with_marker_texts
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.charts.window import AXIS, ChartWindow
 from cockpit.tui.draw_context import DrawContext, View
-from cockpit.tui.terminal.glyphs import to_ascii
 from cockpit.tui.terminal.styled_line import length
 from tests.tui.driving import context_of, plain
 from tests.tui.scenario import Scenario, plan, session_started
 
 EVENTS = Scenario().events(99)
+MS = 1_000_000
 
 
 def ticks(times_ns: list[list[int]], response: bool = False) -> list[ev.AnyEvent]:
@@ -45,24 +46,24 @@ def heat(context: DrawContext, width: int = 70, height: int = 11) -> list[str]:
     return plain(Latency().draw(context, width, height))
 
 
+def throughput(width: int = 100, **view: object) -> list[str]:
+    return plain(Throughput().draw(context_of(EVENTS, **view), width, 16))
+
+
+def cells_with(lines: list[str], signs: str) -> set[int]:
+    return {at for line in lines for at, char in enumerate(line) if at > AXIS and char in signs}
+
+
 def test_columns_align_with_throughput_chart() -> None:
-    context = context_of(EVENTS, latency="heat map")
-    above, below = plain(Throughput().draw(context, 70, 16)), heat(context)
-    # Every cell with responses has dots above and shades below.
-    dots = {
-        at
-        for line in above[2 : above.index(axis_of(above)[0])]
-        for at, char in enumerate(line)
-        if char > "⠀" and at > AXIS
-    }
-    shades = {at for line in below[1:-1] for at, char in enumerate(line) if char in "░▒▓█─═≡" and at > AXIS}
-    assert shades == dots
+    above, below = throughput(70), heat(context_of(EVENTS, latency="heat map"))
+    dots = cells_with(above[2 : above.index(axis_of(above)[0])], "".join(map(chr, range(0x2801, 0x2900))))
+    assert dots
+    assert cells_with(below[1:-1], "░▒▓█─═≡") == dots
 
 
 def test_every_response_is_in_bucket_shaded_by_share() -> None:
-    ms = 1_000_000
-    values = [[ms] * 97 + [30 * ms] * 3, [ms] * 50 + [3 * ms] * 50, [100 * ms] + [ms] * 999]
-    context = context_of([*ticks(values)], latency="heat map")
+    values = [[MS] * 97 + [30 * MS] * 3, [MS] * 50 + [3 * MS] * 50, [100 * MS] + [MS] * 999]
+    context = context_of(ticks(values), latency="heat map")
     cells = [context.time_range(at, 1) for at in range(3)]
     edges = edges_of(cells, 9)
     assert len(edges) == 10
@@ -87,77 +88,63 @@ def test_lite_mode_draws_shades_in_single_colour() -> None:
         assert lite != any(role.endswith("heat2") for line in lines for _, role in line)
 
 
-def test_latency_beyond_axis_is_marked() -> None:
-    ms = 1_000_000
-    values = [[ms, 2 * ms, 3 * ms] * 40 for _ in range(60)]
-    values[7] = [ms] * 10 + [9_000 * ms]
-    lines = heat(context_of(ticks(values), latency="heat map"))
-    assert lines[1].lstrip().startswith(">")
-    assert lines[1].index("═") == AXIS + 1 + 7, "1 s per cell"
+def test_heat_map_titles_and_edges() -> None:
+    def lines(times: list[list[int]], response: bool = False) -> list[str]:
+        return heat(context_of(ticks(times, response), latency="heat map"))
 
-
-def test_title_names_service_or_response_time() -> None:
-    closed, opened = ticks([[1000] * 5] * 3), ticks([[1000] * 5] * 3, response=True)
-    assert "latency service over time, ms" in heat(context_of(closed, latency="heat map"))[0]
-    assert "latency response over time, ms" in heat(context_of(opened, latency="heat map"))[0]
+    assert "latency service over time, ms" in lines([[1000] * 5] * 3)[0]
+    assert "latency response over time, ms" in lines([[1000] * 5] * 3, response=True)[0]
+    assert "no responses in this time range" in "\n".join(lines([[]]))
+    assert "No responses yet" in "\n".join(heat(context_of([], latency="heat map")))
+    values = [[MS, 2 * MS, 3 * MS] * 40 for _ in range(60)]
+    values[7] = [MS] * 10 + [9_000 * MS]
+    top = lines(values)[1]
+    assert top.lstrip().startswith(">"), "the latency is beyond the axis"
+    assert top.index("═") == AXIS + 1 + 7, "1 s per cell"
 
 
 @pytest.mark.parametrize(("width", "height"), [(10, 3), (30, 5), (50, 8), (78, 7), (110, 20)])
 def test_charts_fit_any_size(width: int, height: int) -> None:
-    for span in (None, 0.5, 10.0):
-        for at in (None, 40.0, 99.0):
-            context = context_of(EVENTS, latency="heat map", span=span, cursor=at)
-            for widget in (Latency(), Throughput()):
-                lines = widget.draw(context, width, height)
-                assert 0 < len(lines) <= height
-                assert max(map(length, lines)) <= width
-
-
-def test_no_heat_map_before_first_response() -> None:
-    started = [session_started(), ev.RunStarted(t=0.0, run=1, plan=plan()), ev.Tick(t=1.0, run=1, worker=0, start=0.0)]
-    assert "no responses in this time range" in "\n".join(heat(context_of(started, latency="heat map")))
-    assert "No responses yet" in "\n".join(heat(context_of([], latency="heat map")))
+    for span, at, widget in itertools.product((None, 0.5, 10.0), (None, 40.0, 99.0), (Latency(), Throughput())):
+        context = context_of(EVENTS, latency="heat map", span=span, cursor=at)
+        lines = widget.draw(context, width, height)
+        assert 0 < len(lines) <= height
+        assert max(map(length, lines)) <= width
 
 
 def test_title_shows_values_at_cursor() -> None:
-    context = context_of(EVENTS, cursor=20.0, span=2.0, latency="histogram")
+    context = context_of(EVENTS, cursor=20.0, span=2.0, latency="heat map")
     found = context.time_range(20, 2)
     assert found is not None and found.seconds == 2
-    above = plain(Throughput().draw(context, 100, 16))
-    assert "00:00:20  1.12k req/s" in above[0] or f"00:00:20  {found.rate / 1000:.2f}k req/s" in above[0]
-    assert f"p99 {found.p99 * 1000:.0f}" in above[0]
-    assert "web1 cpu 7" in above[0]
-    assert "segment 1" in above[0]
+    above = throughput(cursor=20.0, span=2.0, latency="histogram")
+    for text in (f"00:00:20  {found.rate / 1000:.2f}k req/s", f"p99 {found.p99 * 1000:.0f}", "web1 cpu 7", "segment 1"):
+        assert text in above[0]
     assert axis_of(above)[1][AXIS + 1 + 10] == "▲"
-    below = heat(context_of(EVENTS, cursor=20.0, span=2.0, latency="heat map"))
-    assert f"00:00:20  p50 {found.p50 * 1000:.0f} p99 {found.p99 * 1000:.0f}" in below[0]
-    failing = plain(Throughput().draw(context_of(EVENTS, cursor=91.0, span=1.0), 100, 16))[0]
+    assert f"00:00:20  p50 {found.p50 * 1000:.0f} p99 {found.p99 * 1000:.0f}" in heat(context)[0]
+    failing = throughput(cursor=91.0, span=1.0)[0]
     assert "x 2" in failing and "failed" in failing
-    wide = plain(Throughput().draw(context_of(EVENTS, cursor=60.0, span=20.0), 110, 16))[0]
-    assert "▒ 3 s saturated" in wide
-    assert "no load" in plain(Throughput().draw(context_of(EVENTS, cursor=40.0), 100, 16))[0]
+    assert "▒ 3 s saturated" in throughput(110, cursor=60.0, span=20.0)[0]
+    assert "no load" in throughput(cursor=40.0)[0]
 
 
-def test_cursor_beyond_replay_position_is_clamped() -> None:
-    for now in (0.0, 3.2, 30.0, 98.0):
-        state = replace(context_of(EVENTS).state, t=now)
-        for cursor in (0.0, 60.0, 98.0, 5000.0):
-            for view in ("heat map", "histogram"):
-                context = DrawContext(state=state, view=View(cursor=cursor, latency=view))  # type: ignore[arg-type]
-                window = context.window(60)
-                at = context.cursor(window)
-                assert at is not None and at <= now
-                lines = plain(Throughput().draw(context, 60, 16))
-                assert axis_of(lines)[1].index("▲") == AXIS + 1 + window.cell(at)
-                assert len(plain(Latency().draw(context, 60, 10))) <= 10
+@pytest.mark.parametrize("now", [0.0, 3.2, 30.0, 98.0])
+def test_cursor_beyond_replay_position_is_clamped(now: float) -> None:
+    state = replace(context_of(EVENTS).state, t=now)
+    for cursor, view in itertools.product((0.0, 60.0, 98.0, 5000.0), ("heat map", "histogram")):
+        context = DrawContext(state=state, view=View(cursor=cursor, latency=view))  # type: ignore[arg-type]
+        window = context.window(60)
+        at = context.cursor(window)
+        assert at is not None and at <= now
+        lines = plain(Throughput().draw(context, 60, 16))
+        assert axis_of(lines)[1].index("▲") == AXIS + 1 + window.cell(at)
+        assert len(heat(context, 60, 10)) <= 10
 
 
 def test_marker_text_is_beside_letter_at_cursor() -> None:
-    context = context_of(EVENTS, cursor=70.0, span=2.0)
-    line = plain(Throughput().draw(context, 90, 16))[1]
+    line = throughput(90, cursor=70.0, span=2.0)[1]
     assert line[AXIS + 1 + 20] == "A" and line[AXIS + 1 + 35 :].startswith("B MaxConnectionsPerChild 10 → 1000")
     assert "MinSpare" not in line
-    at_marker = replace(context.state, t=41.0)
+    at_marker = replace(context_of(EVENTS).state, t=41.0)
     line = plain(Throughput().draw(DrawContext(state=at_marker, position=41.0), 90, 16))[1]
     assert "MinSpareServers 5 → 20" in line, "the replay is at the marker"
 
@@ -171,19 +158,16 @@ def test_marker_text_avoids_other_letters() -> None:
     row = "".join(markers[at].sign if at in markers else " " for at in range(40))
     assert with_marker_texts(row, {30: markers[30]}, 40) == "  A" + " " * 15 + "Spare 1 → 2 B     ▸"
     first = replace(markers[2], text="a note that goes on and on for ever")
-    text = with_marker_texts(row, {2: first}, 40)
-    assert text == "  A a note that goes on and on for ever"
+    assert with_marker_texts(row, {2: first}, 40) == "  A a note that goes on and on for ever"
     longer = replace(markers[30], text="B " + "much too long " * 4)
     assert with_marker_texts(row, {30: longer}, 40) == "much too long much too long … B     ▸"
 
 
 def test_zoomed_out_cells_keep_failure_and_saturation_marks() -> None:
-    lines = plain(Throughput().draw(context_of(EVENTS, span=20.0), 60, 16))
-    axis, instants = axis_of(lines)
-    axis = axis[AXIS + 1 :]
-    assert axis[:6] == "1─2▒x4", "segment 3 starts in a saturated cell, whose mark replaces the number"
+    axis, instants = axis_of(throughput(60, span=20.0))
+    assert axis[AXIS + 1 :][:6] == "1─2▒x4", "segment 3 starts in a saturated cell, whose mark replaces the number"
     assert instants.endswith("min · mean · max   20 s/cell")
-    assert axis_of(plain(Throughput().draw(context_of(EVENTS), 60, 16)))[1].endswith("2 s/cell")
+    assert axis_of(throughput(60))[1].endswith("2 s/cell")
 
 
 def test_axis_labels_do_not_overlap() -> None:
@@ -200,12 +184,3 @@ def test_cursor_is_line_in_empty_cells() -> None:
     assert with_cursor(line, 1) == (("⣿", "chart"), ("⣿", "focus"), ("", "chart"), ("  ", ""))
     assert plain([with_cursor(line, 3)]) == ["⣿⣿ │"]
     assert plain([with_cursor(line, 6)]) == ["⣿⣿    │"]
-
-
-def test_initial_view_has_no_cursor() -> None:
-    assert View().cursor is None and View().span is None
-
-
-def test_heat_map_signs_are_distinct_in_ascii() -> None:
-    signs = "░▒▓█─═≡"
-    assert len(set(to_ascii(signs))) == len(signs)

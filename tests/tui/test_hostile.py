@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from functools import cache
 
 import pytest
 from msgspec.structs import replace
@@ -13,13 +14,13 @@ from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import run_warnings
 from cockpit.model import events as ev
 from cockpit.model.fold import fold_all
-from cockpit.model.hosts import HostConfig, HostFacts, ProcessCounters, StatusPage
+from cockpit.model.hosts import HostConfig, HostFacts, StatusPage
 from cockpit.model.metrics import run_result
 from cockpit.report.encoding import to_json
 from cockpit.report.run_json import run_json
 from cockpit.report.summary import summary
 from cockpit.tui.terminal.lines import Lines
-from tests.tui.driving import main, running_app, screen_text
+from tests.tui.driving import main, press, running_app, screen_text
 from tests.tui.scenario import Scenario
 
 # Escape sequences, control bytes, markup, directions, hidden and stacked characters, a long line.
@@ -43,17 +44,15 @@ def with_hostile_text(event: ev.AnyEvent) -> ev.AnyEvent:
             return replace(event, hosts=(CONFIG,))
         case ev.HostChanged(facts=HostFacts() as facts):
             return replace(event, facts=replace(facts, hostname=HOSTILE, kernel=HOSTILE))
-        case ev.HostSample():
-            reading = event.reading
-            return replace(
-                event,
-                reading=replace(
-                    reading,
-                    processes=tuple(_hostile_process(process) for process in reading.processes),
-                    disks=tuple(replace(disk, name=HOSTILE + disk.name) for disk in reading.disks),
-                    nets=tuple(replace(net, name=HOSTILE + net.name) for net in reading.nets),
-                ),
+        case ev.HostSample(reading=reading):
+            names = {"comm": HOSTILE, "stat": HOSTILE, "command": HOSTILE}
+            hostile = replace(
+                reading,
+                processes=tuple(replace(process, **names) for process in reading.processes),
+                disks=tuple(replace(disk, name=HOSTILE + disk.name) for disk in reading.disks),
+                nets=tuple(replace(net, name=HOSTILE + net.name) for net in reading.nets),
             )
+            return replace(event, reading=hostile)
         case ev.KnobRead():
             return replace(event, value=HOSTILE)
         case ev.ChangeEnded():
@@ -61,32 +60,22 @@ def with_hostile_text(event: ev.AnyEvent) -> ev.AnyEvent:
     return event
 
 
-def _hostile_process(process: ProcessCounters) -> ProcessCounters:
-    return replace(process, comm=HOSTILE, stat=HOSTILE, command=HOSTILE)
-
-
+@cache
 def session() -> list[ev.AnyEvent]:
     """Return a run on a hostile host that is lost at the end."""
+    values = {HOSTILE: 6.0, "BusyWorkers": 1.0, "ParentServerMPMGeneration": 6.0}
+    status = ev.StatusRead(t=6.0, host="web1", page=0, values=values, text={"Scoreboard": HOSTILE, HOSTILE: HOSTILE})
     events: list[ev.AnyEvent] = [
+        *map(with_hostile_text, Scenario().events(49)),
         ev.TailChanged(t=2, host="web1", tail=0, condition="running"),
         *(ev.TailText(t=3 + n, host="web1", tail=0, lines=(HOSTILE, f"{n}{HOSTILE}"), skipped=n) for n in range(20)),
         ev.TailChanged(t=30, host="web1", tail=0, condition="ended", detail=HOSTILE),
-        *(
-            ev.StatusRead(
-                t=t,
-                host="web1",
-                page=0,
-                values={HOSTILE: t, "BusyWorkers": 1.0, "ParentServerMPMGeneration": t},
-                text={"Scoreboard": HOSTILE, HOSTILE: HOSTILE},
-            )
-            for t in (6.0, 8.0)
-        ),
-        ev.StatusRead(t=9, host="web1", page=0, detail=HOSTILE),
-        ev.StatusRead(t=9, host="web1", page=1, detail=HOSTILE),
+        *(status, replace(status, t=8.0, values={**values, "ParentServerMPMGeneration": 8.0})),
+        *(ev.StatusRead(t=9, host="web1", page=page, detail=HOSTILE) for page in (0, 1)),
         ev.Note(t=20, text=HOSTILE),
         ev.HostChanged(t=49.9, host="web1", condition="lost", detail=HOSTILE),
     ]
-    return sorted([*(with_hostile_text(event) for event in Scenario().events(49)), *events], key=lambda event: event.t)
+    return sorted(events, key=lambda event: event.t)
 
 
 def harmful(text: str) -> list[str]:
@@ -101,19 +90,18 @@ def harmful(text: str) -> list[str]:
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])
 async def test_hostile_text_is_harmless_on_screen(size: tuple[int, int]) -> None:
     async with running_app(session(), size) as (pilot, _):
-        text = ""
+        whole = ""
         for key in ("", "p", *10 * "d", "w", "w", "v", "v", "v", "t"):
-            await pilot.press(*([key] if key else []))
-            await pilot.pause()
+            await press(pilot, *key)
             main(pilot.app).frame()
-            text += screen_text(pilot)
-            assert not harmful(screen_text(pilot)), key
+            text = screen_text(pilot)
+            assert not harmful(text), key
+            whole += text
             for lines in main(pilot.app).query(Lines):
-                for y in range(lines.size.height):
-                    strip = lines.render_line(y)
+                for strip in map(lines.render_line, range(lines.size.height)):
                     assert strip.cell_length == cell_len(strip.text) <= lines.size.width, (key, strip.text)
                     assert not any(segment.style and segment.style.meta for segment in strip)
-    assert "[red]" in text
+    assert "[red]" in whole
 
 
 def test_hostile_text_is_harmless_in_summary_and_json() -> None:

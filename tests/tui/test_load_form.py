@@ -13,7 +13,7 @@ from cockpit.model.load import LoadPlan, LogReplay, Stage, ThinkTime
 from cockpit.tui.dialogs.load_form import CheckBox, LoadForm
 from cockpit.tui.load_fields import plan_from, texts_of
 from tests.tui.driving import press, running_app, text_of, until
-from tests.tui.scripted import ScriptedLoad, ScriptedSource
+from tests.tui.scripted import ScriptedLoad
 
 PLAN = LoadPlan(url="http://web1/hello.html", concurrency=20, duration=30.0)
 
@@ -40,14 +40,8 @@ def changed(plan: LoadPlan = PLAN, **texts: str) -> LoadPlan:
         ({"body": "a=1"}, {"body": "a=1", "method": "POST"}),
         ({"body": "a=1", "method": "PUT"}, {"body": "a=1", "method": "PUT"}),
         ({"keep-alive": "no"}, {"keepalive": False}),
-        (
-            {"think_time": "0.2s to 2s"},
-            {"think_time": ThinkTime(distribution="uniform", seconds=0.2, most=2.0)},
-        ),
-        (
-            {"headers": "Accept: text/html; q=0.9; X-Id: 7"},
-            {"headers": (("Accept", "text/html; q=0.9"), ("X-Id", "7"))},
-        ),
+        ({"think_time": "0.2s to 2s"}, {"think_time": ThinkTime(distribution="uniform", seconds=0.2, most=2.0)}),
+        ({"headers": "Accept: a; q=0.9; X-Id: 7"}, {"headers": (("Accept", "a; q=0.9"), ("X-Id", "7"))}),
     ],
 )
 def test_changed_field_changes_only_its_setting(texts: dict[str, str], expected: dict[str, object]) -> None:
@@ -114,15 +108,13 @@ def effect(pilot: Pilot[object]) -> str:
     return text_of(pilot.app.screen.query_one("#effect", Static)).strip()
 
 
-def load_of(source: ScriptedSource) -> ScriptedLoad:
-    assert isinstance(source.controls.load, ScriptedLoad)
-    return source.controls.load
-
-
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_form_shows_field_errors_and_effect_of_changes(size: tuple[int, int]) -> None:
     async with running_app(size=size) as (pilot, source):
-        load = load_of(source)
+        load = source.controls.load
+        assert isinstance(load, ScriptedLoad)
+        await press(pilot, "equals_sign", "4", "0", "escape")
+        assert load.plan == PLAN, "Esc discards changes"
         load.active = load.plan
         await press(pilot, "equals_sign")
         await until(pilot, lambda: isinstance(pilot.app.screen, LoadForm))
@@ -144,18 +136,6 @@ async def test_form_shows_field_errors_and_effect_of_changes(size: tuple[int, in
         assert "next run only: duration, keep-alive" in effect(pilot)
         await press(pilot, "enter")
         await until(pilot, lambda: load.plan == replace(PLAN, concurrency=40, duration=60.0, keepalive=False))
-
-
-async def test_escape_discards_changes() -> None:
-    async with running_app() as (pilot, source):
-        await press(pilot, "equals_sign", "4", "0", "escape")
-        assert load_of(source).plan == PLAN
-
-
-async def test_load_form_is_refused_without_live_load() -> None:
-    async with running_app() as (pilot, source):
         source.controls.load = None
         await press(pilot, "equals_sign")
-        await until(
-            pilot, lambda: any("load cannot be changed" in notice.message for notice in pilot.app._notifications)
-        )
+        await until(pilot, lambda: any("load cannot be changed" in note.message for note in pilot.app._notifications))

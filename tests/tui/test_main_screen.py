@@ -1,35 +1,54 @@
-"""Keys of the main screen."""
+"""Keys of the main screen, also in quick succession, and its notices."""
 
 from __future__ import annotations
 
-import pytest
+import asyncio
 
+import pytest
+from textual.events import Key, Paste
+from textual.pilot import Pilot
+from textual.widgets._toast import Toast
+
+from cockpit.model import events as ev
 from cockpit.model.text import clock
 from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.throughput import Throughput
-from cockpit.tui.dialogs.help import HelpScreen
 from cockpit.tui.dialogs.prompt import PromptScreen
+from cockpit.tui.draw_context import View
 from cockpit.tui.footer import Footer
 from cockpit.tui.hosts.panes import HostPanes
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.runs.table import Runs
 from cockpit.tui.status_lines import Position
-from cockpit.tui.tuning.screen import TuningScreen
-from tests.tui.driving import main, press, running_app, screen_text, text_of, until, wait_for_events, wait_idle
+from cockpit.tui.terminal.base_app import NOTICE
+from tests.tui.driving import (
+    main,
+    press,
+    reset_screen,
+    running_app,
+    screen_text,
+    text_of,
+    until,
+    wait_for_events,
+    wait_idle,
+)
 from tests.tui.scenario import Scenario
+from tests.tui.screens import notices, until_notice
+from tests.tui.scripted import ScriptedTuning, scripted_app
 
 EVENTS = Scenario().events(99)
 
 
-async def test_empty_session_names_start_key() -> None:
-    async with running_app() as (pilot, _):
+async def test_screen_follows_session_from_its_start() -> None:
+    async with running_app() as (pilot, source):
         text = screen_text(pilot)
         assert "No requests sent yet" in text
         assert "press space: start/stop" in text
-
-
-async def test_screen_follows_session() -> None:
-    async with running_app(EVENTS[:200]) as (pilot, source):
+        for key, words in (("b", "No segment to compare with yet"), ("c", "No segment to compare yet")):
+            await press(pilot, key)
+            await until_notice(pilot, f"{words}. space: start a run")
+        source.push(*EVENTS[:200])
+        await wait_for_events(pilot, source, 200)
         assert "baseline" in text_of(main(pilot.app).query_one(Runs))
         source.push(*EVENTS[200:])
         await wait_for_events(pilot, source, len(EVENTS))
@@ -37,9 +56,10 @@ async def test_screen_follows_session() -> None:
         assert clock(EVENTS[-1].t) in screen_text(pilot)
 
 
-async def test_v_cycles_latency_views() -> None:
-    async with running_app(EVENTS) as (pilot, _):
-        latency = main(pilot.app).query_one(Latency)
+async def test_keys_select_latency_view_segment_and_baseline() -> None:
+    async with running_app(EVENTS, size=(140, 40)) as (pilot, _):
+        screen = main(pilot.app)
+        latency, runs = screen.query_one(Latency), screen.query_one(Runs)
         before = text_of(latency)
         assert "· max" in before
         for text in ("200 – 500 ms", "▀ segment 1", "of a cell's responses", "first byte ms"):
@@ -47,13 +67,7 @@ async def test_v_cycles_latency_views() -> None:
             assert text in text_of(latency)
         await press(pilot, "v")
         assert text_of(latency) == before
-
-
-async def test_arrows_select_segment_and_escape_clears_selection() -> None:
-    async with running_app(EVENTS, size=(140, 40)) as (pilot, _):
-        screen = main(pilot.app)
-        latency, runs = screen.query_one(Latency), screen.query_one(Runs)
-        assert "segment 4 x p50" in text_of(latency)
+        assert "segment 4 x p50" in before
         await press(pilot, "up", "up")
         assert "segment 2 p50" in text_of(latency)
         assert "▸ 2" in text_of(runs)
@@ -63,116 +77,63 @@ async def test_arrows_select_segment_and_escape_clears_selection() -> None:
         assert "segment 1 p50" in text_of(latency)
         await press(pilot, "escape")
         assert "segment 4 x p50" in text_of(latency)
-
-
-async def test_b_makes_selected_segment_baseline() -> None:
-    async with running_app(EVENTS) as (pilot, _):
         await press(pilot, "up", "up", "b")
-        rows = text_of(main(pilot.app).query_one(Runs)).splitlines()
+        rows = text_of(runs).splitlines()
         assert "base gen-sat+" in rows[3]
         assert rows[2].split()[-1] in ("short", "gen-sat"), "the baseline has a saturated generator"
 
 
-async def test_b_without_segment_suggests_starting_run() -> None:
-    async with running_app() as (pilot, _):
-        await press(pilot, "b")
-        await until(pilot, lambda: any("space: start a run" in note.message for note in pilot.app._notifications))
-
-
-async def test_tab_cycles_hosts() -> None:
+async def test_keys_select_sort_and_maximize_hosts() -> None:
     async with running_app(Scenario(3).events(30)) as (pilot, _):
-        panes = main(pilot.app).query_one(HostPanes)
+        screen = main(pilot.app)
+        panes = screen.query_one(HostPanes)
         assert "▸ web1" in text_of(panes)
         await press(pilot, "tab")
         assert "▸ web2" in text_of(panes)
         await press(pilot, "shift+tab", "shift+tab")
         assert "▸ web3" in text_of(panes)
-
-
-async def test_s_sorts_processes_and_p_maximizes_host() -> None:
-    async with running_app(EVENTS) as (pilot, _):
-        screen = main(pilot.app)
-        panes = screen.query_one(HostPanes)
         assert "▾%CPU" in text_of(panes)
         await press(pilot, "s")
         assert "▾RSS" in text_of(panes)
         await press(pilot, "p")
         await until(pilot, lambda: panes.size.width > 100)
         assert not screen.query_one(Throughput).size.area
-        await press(pilot, "p")
+        await reset_screen(pilot)
         await until(pilot, lambda: panes.size.width < 60)
-
-
-async def test_p_shows_processes_on_small_terminal() -> None:
-    async with running_app(EVENTS, size=(60, 15)) as (pilot, _):
+        await pilot.resize_terminal(60, 15)
+        await wait_idle(pilot)
         assert "COMMAND" not in screen_text(pilot)
         await press(pilot, "p")
         await until(pilot, lambda: "apache2 -k start" in screen_text(pilot))
 
 
-async def test_p_without_hosts_reports_no_host() -> None:
-    async with running_app(Scenario(0).events(20)) as (pilot, _):
-        await press(pilot, "p")
-        await until(pilot, lambda: any("no host is watched" in note.message for note in pilot.app._notifications))
-        assert main(pilot.app).query_one(Throughput).size.width > 100, "without hosts the charts have the full width"
-
-
-async def test_question_mark_opens_help_and_escape_closes() -> None:
-    async with running_app(EVENTS) as (pilot, _source):
-        await press(pilot, "question_mark")
-        await until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen))
-        await press(pilot, "end", "escape")
-        await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
-
-
-async def test_t_opens_tuning_panel() -> None:
-    async with running_app(EVENTS) as (pilot, _):
-        await press(pilot, "t")
-        await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
-
-
-@pytest.mark.parametrize(("key", "name"), [("space", "toggle"), ("plus", "more"), ("left", "back")])
-async def test_session_keys_run_session_actions(key: str, name: str) -> None:
+async def test_session_keys_run_session_actions() -> None:
     async with running_app(EVENTS) as (pilot, source):
-        await press(pilot, key)
-        await until(pilot, lambda: source.controls.done == [(name, "")])
-
-
-async def test_prompted_action_receives_answer() -> None:
-    async with running_app(EVENTS) as (pilot, source):
+        done = source.controls.done
+        for key, name in (("space", "toggle"), ("plus", "more"), ("left", "back")):
+            await press(pilot, key)
+            await until(pilot, lambda name=name: done[-1:] == [(name, "")])  # type: ignore[misc]
+        done.clear()
         await press(pilot, "m")
         await until(pilot, lambda: isinstance(pilot.app.screen, PromptScreen))
         await press(pilot, *"swap?", "enter")
-        await until(pilot, lambda: source.controls.done == [("mark", "swap?")])
+        await until(pilot, lambda: done == [("mark", "swap?")])
         await press(pilot, "m")
         await until(pilot, lambda: isinstance(pilot.app.screen, PromptScreen))
         await press(pilot, "minus", "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
-        assert source.controls.done == [("mark", "swap?")]
-
-
-async def test_failed_action_shows_sanitized_reason() -> None:
-    async with running_app(EVENTS) as (pilot, _):
+        assert done == [("mark", "swap?")]
         await press(pilot, "minus")
-        message = "no [load] in ·[31mthis profile: add one"
-        await until(pilot, lambda: any(note.message == message for note in pilot.app._notifications))
+        await until_notice(pilot, "no [load] in ·[31mthis profile: add one")
 
 
-async def test_footer_lists_session_keys() -> None:
-    async with running_app(EVENTS) as (pilot, _):
-        text = text_of(main(pilot.app).query_one(Footer))
-        assert "space start/stop" in text
-        assert "+ load" in text
-        assert "back 1 s" not in text, "not a footer action"
-        assert text.endswith("? help  q quit")
-
-
-async def test_session_with_extent_has_position_bar() -> None:
+async def test_footer_position_bar_and_sizes() -> None:
     async with running_app(EVENTS) as (pilot, source):
+        text = text_of(main(pilot.app).query_one(Footer))
+        assert "+ load" in text and "back 1 s" not in text, "not a footer action"
         position = main(pilot.app).query_one(Position)
         assert not position.display
-        source.controls.extent = (0.0, 200.0)
-        source.controls.position = 50.0
+        source.controls.extent, source.controls.position = (0.0, 200.0), 50.0
         await until(pilot, lambda: position.size.area > 0 and "●" in text_of(position))
         bar = text_of(position)
         assert bar.endswith("00:03:20")
@@ -180,11 +141,96 @@ async def test_session_with_extent_has_position_bar() -> None:
         track = bar[len("00:00:00  ") : -len("  00:03:20")]
         assert track.index("●") == pytest.approx(len(track) / 4, abs=1)
         assert "00:00:50" in screen_text(pilot), "the clock shows the position of the replay"
-
-
-async def test_resize_keeps_metrics_visible() -> None:
-    async with running_app(EVENTS) as (pilot, _):
         for size in ((80, 24), (40, 12), (20, 5), (8, 2), (200, 50), (120, 40)):
             await pilot.resize_terminal(*size)
             await wait_idle(pilot)
         assert "1.39k" in screen_text(pilot)
+
+
+CHARACTERS = {"slash": "/", "enter": "\r", "escape": "\x1b"}
+
+
+def burst(pilot: Pilot[object], *keys: str) -> None:
+    """Post all keys at once, as over a slow connection."""
+    for key in keys:
+        pilot.app.post_message(Key(key, CHARACTERS.get(key, key if len(key) == 1 else None)))
+
+
+async def test_burst_of_keys_reaches_prompt() -> None:
+    async with running_app() as (pilot, source):
+        burst(pilot, *"m14:05 +q", "enter")
+        await until(pilot, lambda: source.controls.done == [("mark", "14:05 +q")])
+        burst(pilot, "m")
+        pilot.app.post_message(Paste("swap 3 G"))
+        burst(pilot, "enter")
+        await until(pilot, lambda: source.controls.done[1:] == [("mark", "swap 3 G")])
+        burst(pilot, "m", "x", "escape")
+        await wait_idle(pilot)
+        await until(pilot, lambda: len(pilot.app.screen_stack) == 1)
+        await press(pilot, "plus")
+        await until(pilot, lambda: source.controls.done[2:] == [("more", "")])
+
+
+async def test_burst_of_keys_reaches_screen_opened_by_binding() -> None:
+    async with running_app(Scenario().events(30)) as (pilot, _):
+        burst(pilot, "slash", *"apa", "enter", "v")
+        await until(pilot, lambda: main(pilot.app).view.latency != View().latency)
+        assert main(pilot.app).view.filter == "apa"
+        assert main(pilot.app).view.room == "column", "p is part of the filter text"
+        await reset_screen(pilot)
+        burst(pilot, *"t77", "down", "8", "escape", "v")
+        await until(pilot, lambda: main(pilot.app).view.latency != View().latency)
+
+
+RUNNING = Scenario().events(60.0)
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
+async def test_notice_is_beside_runs_table_until_next_handled_key(size: tuple[int, int]) -> None:
+    app, source = scripted_app(RUNNING)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await wait_for_events(pilot, source, len(RUNNING))
+        await press(pilot, "minus")
+        await until(pilot, lambda: any(toast.region.area for toast in pilot.app.screen.query(Toast)))
+        (toast,) = pilot.app.screen.query(Toast)
+        assert toast.region.y == 1
+        assert toast.region.right >= size[0] - 2
+        for kind in (Runs, Footer):
+            assert not toast.region.overlaps(main(pilot.app).query_one(kind).region)
+        assert all(notice.timeout <= NOTICE <= 4 for notice in pilot.app._notifications)
+        for key in ("v", "space", "e"):
+            await press(pilot, "minus", "minus", "Z", "f9")
+            await until(pilot, lambda: len(notices(pilot)) == 1)
+            await press(pilot, key)
+            await until(pilot, lambda: notices(pilot) == [])
+        assert ("toggle", "") in source.controls.done
+        await press(pilot, "minus", "A")
+        await until(pilot, lambda: len(notices(pilot)) == 1)
+        assert "no search" in notices(pilot)[0], "the new notice replaces the earlier one"
+
+
+async def test_shutdown_notice_names_pending_work() -> None:
+    app, source = scripted_app(RUNNING)
+    release = asyncio.Event()
+    close = source.close
+
+    async def slow_close() -> None:
+        await release.wait()
+        await close()
+
+    source.close = slow_close  # type: ignore[method-assign]
+    async with app.run_test() as pilot:
+        await wait_for_events(pilot, source, len(RUNNING))
+        tuning = source.controls.tuning
+        assert isinstance(tuning, ScriptedTuning)
+        tuning.gate.clear()
+        pending = asyncio.ensure_future(tuning.apply({"MinSpareServers": "30"}))
+        await until(pilot, lambda: isinstance(source.recorder.events[-1], ev.ChangeBegun))
+        await press(pilot, "q")
+        letter = source.session.state.changes[-1].letter
+        await until(pilot, lambda: len(notices(pilot)) == 1)
+        assert notices(pilot)[0].startswith("ending: waiting for the end of the load and change ")
+        assert f"change {letter} (" in notices(pilot)[0]
+        tuning.gate.set()
+        await pending
+        release.set()

@@ -1,33 +1,53 @@
-"""Keys of the host panes."""
+"""Keys of the host panes, beside the charts and on 80x24 terminals, where a host is a single line."""
 
 from __future__ import annotations
 
-import pytest
+import re
+
+from msgspec.structs import replace
 
 from cockpit.model import events as ev
-from cockpit.session.controls import Controls
+from cockpit.model.state import Marker
+from cockpit.session.controls import LoadPhase, LoadStatus
 from cockpit.tui.charts.throughput import Throughput
-from cockpit.tui.dialogs.help import HelpScreen, help_entries
+from cockpit.tui.dialogs.help import help_entries
 from cockpit.tui.dialogs.prompt import FilterScreen
+from cockpit.tui.draw_context import AVERAGES
 from cockpit.tui.footer import Footer
 from cockpit.tui.hosts.panes import HostPanes
 from cockpit.tui.key_table import MainKey, ViewKey
 from cockpit.tui.main_screen import MainScreen
-from cockpit.tui.runs.table import Runs
+from cockpit.tui.runs.table import Runs, ends_with
+from cockpit.tui.status_lines import TopLine, shortened
 from cockpit.tui.view_keys import ViewKeys
-from tests.tui.driving import main, press, running_app, text_of, until, wait_for_events, wait_idle
-from tests.tui.scenario import Scenario
-from tests.tui.scripted import ScriptedSource
+from tests.tui.driving import (
+    context_of,
+    main,
+    plain,
+    press,
+    reset_screen,
+    running_app,
+    screen_text,
+    text_of,
+    until,
+    wait_for_events,
+    wait_idle,
+)
+from tests.tui.scenario import Scenario, plan, session_started
+from tests.tui.screens import rendered_text, until_notice
+from tests.tui.test_verdicts import changed_under_load
 from tests.tui.topology import VMSTAT, topology
 
 EVENTS = Scenario().events(99)
 TWO_HOSTS = topology()
 
 
-async def test_d_cycles_host_details_in_both_directions() -> None:
-    async with running_app(TWO_HOSTS) as (pilot, _):
+async def test_keys_cycle_details_and_layouts_of_hosts() -> None:
+    async with running_app(TWO_HOSTS) as (pilot, source):
+        screen = main(pilot.app)
+        panes = screen.query_one(HostPanes)
         await press(pilot, "p")
-        panes = main(pilot.app).query_one(HostPanes)
+        await until(pilot, lambda: panes.size.width > 100 and "app1" not in text_of(panes).splitlines()[0])
         for text in ("CPU    %user", "DEV", "IFACE", "apache  http://127.0.0.1/server-status", "tail -F", "sar -b 1"):
             await press(pilot, "d")
             await until(pilot, lambda text=text: text in text_of(panes))
@@ -35,21 +55,30 @@ async def test_d_cycles_host_details_in_both_directions() -> None:
         await until(pilot, lambda: "PID STAT" in text_of(panes))
         await press(pilot, "D", "D", "D")
         await until(pilot, lambda: "server-status" in text_of(panes))
-
-
-async def test_each_host_keeps_selected_detail() -> None:
-    async with running_app(TWO_HOSTS) as (pilot, _):
-        screen = main(pilot.app)
+        await press(pilot, "p")
+        await until(pilot, lambda: "app1" in text_of(panes).splitlines()[0])
+        assert "web1" in text_of(panes).splitlines()[0]
+        await press(pilot, "p")
+        await until(pilot, lambda: panes.size.width < 60)
+        await reset_screen(pilot)
         await press(pilot, "d", "tab", "d", "d", "tab")
-        panes = text_of(screen.query_one(HostPanes))
-        web, app = panes.split("app1 ")
-        assert "%user" in web
-        assert "DEV" in app
+        web, app = text_of(panes).split("app1 ")
+        assert "%user" in web and "DEV" in app, "each host keeps its detail"
+        restarted = Marker(t=20.0, kind="restart", sign="R", text="web1: apache2 was restarted")
+        source.session.state = replace(source.session.state, markers=(restarted,))
+        source.session.revision += 1
+        screen.frame()
+        await wait_idle(pilot)
+        lines = text_of(screen.query_one(Throughput)).splitlines()
+        assert "R restart" in lines[0]
+        assert "R" in lines[1]
 
 
 async def test_enter_moves_arrows_from_runs_table_to_host_detail() -> None:
-    async with running_app(EVENTS) as (pilot, _):
-        screen = main(pilot.app)
+    async with running_app(EVENTS) as (pilot, source):
+        screen, controls = main(pilot.app), source.controls
+        back = next(action for action in controls.actions if action.name == "back")
+        controls.actions = (*controls.actions, type(back)("back_tenth", "back 10%", back.run, footer=False))
         await press(pilot, "up")
         assert screen.view.segment == 3
         await press(pilot, "z", "enter", "down", "down")
@@ -61,36 +90,22 @@ async def test_enter_moves_arrows_from_runs_table_to_host_detail() -> None:
         assert "scroll" not in text_of(screen.query_one(Footer))
         await press(pilot, "enter", "enter", "up")
         assert screen.view.segment == 1, "Enter also leaves the detail"
-
-
-async def test_enter_maximizes_host_without_visible_pane() -> None:
-    async with running_app(EVENTS, size=(80, 24)) as (pilot, _):
-        screen = main(pilot.app)
+        await press(pilot, "pageup")
+        await until(pilot, lambda: controls.done == [("back", "")])
+        await press(pilot, "enter", "G")
+        bottom = screen.view.scroll
+        await press(pilot, "pageup")
+        assert screen.view.scroll < bottom
+        assert controls.done == [("back", "")]
+        await press(pilot, "left")
+        await until(pilot, lambda: len(controls.done) == 2)
+        await reset_screen(pilot)
+        await pilot.resize_terminal(80, 24)
+        await wait_idle(pilot)
         await press(pilot, "enter")
         await until(pilot, lambda: "COMMAND" in text_of(screen.query_one(HostPanes)))
         await press(pilot, "escape")
         await until(pilot, lambda: screen.query_one(Throughput).size.area > 0)
-
-
-async def test_p_cycles_host_layouts() -> None:
-    async with running_app(TWO_HOSTS) as (pilot, _):
-        screen = main(pilot.app)
-        panes = screen.query_one(HostPanes)
-        await press(pilot, "p")
-        await until(pilot, lambda: panes.size.width > 100 and "app1" not in text_of(panes).splitlines()[0])
-        await press(pilot, "p")
-        await until(pilot, lambda: "app1" in text_of(panes).splitlines()[0])
-        assert "web1" in text_of(panes).splitlines()[0]
-        await press(pilot, "p")
-        await until(pilot, lambda: panes.size.width < 60)
-
-
-async def test_wide_screen_shows_two_hosts_beside_chart() -> None:
-    async with running_app(TWO_HOSTS, size=(200, 50)) as (pilot, _):
-        first = text_of(main(pilot.app).query_one(HostPanes)).splitlines()[0]
-        assert "web1" in first
-        assert "app1" in first
-        assert main(pilot.app).query_one(Throughput).size.width > 80
 
 
 async def test_selected_process_is_kept_across_churn_and_sorting() -> None:
@@ -99,15 +114,14 @@ async def test_selected_process_is_kept_across_churn_and_sorting() -> None:
         await press(pilot, "p", "z", "G", "up", "up")
         chosen = screen.view.process
         assert chosen is not None
-        more = [event for event in Scenario().events(21.6) if event.t > 20.6]
-        source.push(*more)
+        source.push(*[event for event in Scenario().events(21.6) if event.t > 20.6])
         await wait_for_events(pilot, source, len(Scenario().events(21.6)))
         await press(pilot, "s", "S")
         assert screen.view.process == chosen
         assert f"PID {chosen[0]}  parent" in text_of(screen.query_one(HostPanes))
 
 
-async def test_frozen_hosts_can_be_sorted_while_chart_continues() -> None:
+async def test_frozen_hosts_can_be_sorted_and_filtered_while_chart_continues() -> None:
     all_events = Scenario().events(30.6)
     async with running_app(Scenario().events(20.6)) as (pilot, source):
         screen = main(pilot.app)
@@ -124,12 +138,6 @@ async def test_frozen_hosts_can_be_sorted_while_chart_continues() -> None:
         await press(pilot, "enter", "down", "escape", "f")
         assert "FROZEN" not in text_of(panes)
         assert text_of(panes) != before
-
-
-async def test_filter_applies_while_typing_and_escape_clears_filter() -> None:
-    async with running_app(EVENTS) as (pilot, _):
-        screen = main(pilot.app)
-        panes = screen.query_one(HostPanes)
         await press(pilot, "slash", *"zzz")
         await until(pilot, lambda: isinstance(pilot.app.screen, FilterScreen) and "none of" in text_of(panes))
         await press(pilot, "escape")
@@ -165,38 +173,15 @@ async def test_scrolled_tail_is_paused_and_counts_newer_lines() -> None:
         assert "procs ---" in text_of(panes)
 
 
-async def test_w_shows_selected_segment_averages_for_every_host() -> None:
-    async with running_app(Scenario(2).events(99)) as (pilot, _):
-        panes = main(pilot.app).query_one(HostPanes)
-        await press(pilot, "w")
-        assert text_of(panes).count("averages of segment 4") == 2
-        await press(pilot, "up")
-        assert text_of(panes).count("averages of segment 3") == 2
-        await press(pilot, "w")
-        assert "PID STAT" in text_of(panes)
-
-
-@pytest.mark.parametrize("key", ["d", "D", "w", "a", "f", "slash", "enter", "p"])
-async def test_host_keys_without_hosts_report_no_host(key: str) -> None:
+async def test_host_keys_without_hosts_report_no_host() -> None:
     async with running_app(Scenario(0).events(20)) as (pilot, _):
-        await press(pilot, "up", "pagedown", "g", "s", "S", "tab", key)
-        await until(pilot, lambda: any("no host is watched" in note.message for note in pilot.app._notifications))
-
-
-async def test_page_keys_run_session_actions_outside_detail() -> None:
-    async with running_app(EVENTS) as (pilot, source):
-        controls = source.controls
-        back = next(action for action in controls.actions if action.name == "back")
-        controls.actions = (*controls.actions, type(back)("back_tenth", "back 10%", back.run, footer=False))
-        await press(pilot, "pageup")
-        await until(pilot, lambda: controls.done == [("back", "")])
-        await press(pilot, "enter", "G")
-        bottom = main(pilot.app).view.scroll
-        await press(pilot, "pageup")
-        assert main(pilot.app).view.scroll < bottom
-        assert controls.done == [("back", "")]
-        await press(pilot, "left")
-        await until(pilot, lambda: len(controls.done) == 2)
+        assert main(pilot.app).query_one(Throughput).size.width > 100, "without hosts the charts have the full width"
+        await press(pilot, "up", "pagedown", "g", "s", "S", "tab")
+        for key in ("d", "D", "w", "a", "f", "slash", "enter", "p"):
+            await reset_screen(pilot)
+            await press(pilot, key)
+            await until_notice(pilot, "no host is watched")
+            assert not main(pilot.app).view.metrics
 
 
 def test_no_binding_conflicts_with_terminal_multiplexers() -> None:
@@ -205,47 +190,104 @@ def test_no_binding_conflicts_with_terminal_multiplexers() -> None:
     assert not keys & {"ctrl+a", "ctrl+b", "shift+up", "shift+down", "shift+left", "shift+right"}
 
 
-async def test_help_lists_every_screen_key() -> None:
-    async with running_app(TWO_HOSTS) as (pilot, source):
-        await press(pilot, "question_mark")
-        await until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen))
-        controls: Controls = source.controls
-        named = " ".join(name for name, _ in help_entries(controls.actions))
-        scrolling = {MainKey.BACK, ViewKey.PAGE_UP, ViewKey.PAGE_DOWN, ViewKey.TOP, ViewKey.BOTTOM}
-        listed = {*MainKey, *ViewKey} - scrolling - {ViewKey.PREVIOUS_HOST}
-        assert {str(key) for key in listed} <= set(named.split())
+def test_help_lists_every_screen_key() -> None:
+    named = " ".join(name for name, _ in help_entries(()))
+    scrolling = {MainKey.BACK, ViewKey.PAGE_UP, ViewKey.PAGE_DOWN, ViewKey.TOP, ViewKey.BOTTOM}
+    listed = {*MainKey, *ViewKey} - scrolling - {ViewKey.PREVIOUS_HOST}
+    assert {str(key) for key in listed} <= set(named.split())
 
 
-async def test_restart_is_marked_and_labelled_on_chart() -> None:
-    from msgspec.structs import replace
-
-    from cockpit.model.state import Marker
-
-    async with running_app(TWO_HOSTS) as (pilot, source):
-        state = source.session.state
-        source.session.state = replace(
-            state, markers=(Marker(t=20.0, kind="restart", sign="R", text="web1: apache2 was restarted"),)
-        )
-        source.session.revision += 1
-        main(pilot.app).frame()
-        await wait_idle(pilot)
-        lines = text_of(main(pilot.app).query_one(Throughput)).splitlines()
-        assert "R restart" in lines[0]
-        assert "R" in lines[1]
+async def test_question_of_host_is_on_small_screen() -> None:
+    asking = [*topology(8.0), ev.HostChanged(t=8.5, host="app1", condition="asking", detail="password")]
+    async with running_app(asking, size=(80, 24)) as (pilot, _):
+        assert "ASKING  password" in rendered_text(pilot.app)
 
 
-async def test_asking_host_is_labelled_on_host_line() -> None:
-    source_events = [*topology(8.0), ev.HostChanged(t=8.5, host="app1", condition="asking", detail="password")]
-    async with running_app(source_events, size=(80, 24)) as (pilot, _):
-        assert "ASKING  password" in "\n".join(
-            text_of(widget)
-            for widget in main(pilot.app).query("HostLines")  # type: ignore[arg-type]
-        )
-
-
-async def test_runs_table_stays_visible_with_many_hosts() -> None:
-    async with running_app(Scenario(8).events(62.5), size=(80, 24)) as (pilot, source):
-        assert isinstance(source, ScriptedSource)
+async def test_keys_for_details_maximize_host_and_footer_keeps_compare_key() -> None:
+    async with running_app(Scenario(2).events(99), size=(80, 24)) as (pilot, _):
         screen = main(pilot.app)
-        assert "⣿" in text_of(screen.query_one(Throughput))
-        assert "baseline" in text_of(screen.query_one(Runs))
+        for width in (60, 80, 100):
+            await pilot.resize_terminal(width, 24)
+            await wait_idle(pilot)
+            text = text_of(screen.query_one(Footer))
+            assert "c compare" in text
+            assert text.startswith("space start/stop")
+            assert text.endswith("? help  q quit")
+        await pilot.resize_terminal(80, 24)
+        await wait_idle(pilot)
+        assert "COMMAND" not in screen_text(pilot)
+        await press(pilot, "d")
+        assert "COMMAND" in screen_text(pilot)
+        await press(pilot, "d")
+        assert "COMMAND" not in screen_text(pilot)
+        assert screen.view.details, "the next detail"
+        await press(pilot, "escape")
+        assert screen.view.room == "column"
+        await reset_screen(pilot)
+        await press(pilot, "d", "d")
+        assert screen.view.details, "keys in quick succession"
+        for _ in range(2):
+            await press(pilot, "escape", "w")
+            assert "averages of segment 4" in screen_text(pilot)
+        await press(pilot, "escape", "d")
+        context = screen.context()
+        assert context.host is not None
+        assert context.detail(context.host) != AVERAGES
+        await reset_screen(pilot)
+        await pilot.resize_terminal(120, 40)
+        await wait_idle(pilot)
+        await press(pilot, "d", "w")
+        assert screen.view.room == "column", "the hosts are beside the charts"
+        panes = screen.query_one(HostPanes)
+        assert text_of(panes).count("averages of segment 4") == 2
+        await press(pilot, "up")
+        assert text_of(panes).count("averages of segment 3") == 2
+        await press(pilot, "w")
+        assert "PID STAT" in text_of(panes)
+
+
+def test_footer_shows_rounds_key_after_change() -> None:
+    for width in (80, 120):
+        (line,) = plain(Footer().draw(context_of(changed_under_load()), width, 1))
+        assert all(key in line for key in ("t tune", "c compare", "r rounds", "? help", "q quit"))
+
+
+def visible_rows(**view: object) -> list[str]:
+    runs = [ev.RunStarted(t=float(run), run=run, plan=plan()) for run in range(1, 31)]
+    lines = plain(Runs().draw(context_of([session_started(), *runs], **view), 78, 4))
+    return ["".join(line[:3].split()) for line in lines[2:4]]
+
+
+def test_selected_segment_and_baseline_are_both_visible() -> None:
+    assert visible_rows() == ["1", "▸30"]
+    assert visible_rows(segment=12) == ["1", "▸12"]
+    assert visible_rows(segment=12, baseline=20) == ["▸12", "20"]
+    assert visible_rows(segment=20, baseline=20) == ["▸20", "21"], "the baseline has no other comparison"
+
+
+def test_long_text_is_cut_at_word_boundary() -> None:
+    assert ends_with("rate +5%, demo spawned -4/s", "… c: all", 30) == "rate +5%, demo … c: all"
+    assert ends_with("rate +5%, demo", "… c: all", 20) == "rate +5% … c: all"
+    assert ends_with("short", "… c: all", 30) == "short … c: all"
+    assert ends_with("oneverylongwordindeed", "…", 10) == "onevery …"
+
+
+def test_long_url_is_shortened_in_middle() -> None:
+    url = "127.0.0.1:38412/static/hello.html"
+    assert shortened(url, len(url)) == url
+    for width in (12, 16, 20, 27):
+        head, tail = shortened(url, width).split("…")
+        assert len(head) + 1 + len(tail) == width
+        assert url.startswith(head) and url.endswith(tail) and min(len(head), len(tail)) >= 5
+
+
+async def test_target_clock_and_load_form_fit_80_cells_under_load() -> None:
+    async with running_app(Scenario().events(60), size=(80, 24)) as (pilot, source):
+        assert source.controls.load is not None
+        source.controls.status = LoadStatus(source.controls.load.plan, LoadPhase.RUNNING)
+        main(pilot.app).frame()
+        top = text_of(main(pilot.app).query_one(TopLine))
+        assert "hello.html" in top and "LIVE c=20" in top
+        assert re.search(r"\d:\d\d", top)
+        footer = text_of(main(pilot.app).query_one(Footer))
+        assert "= load" in footer and "c compare" in footer and "q quit" in footer

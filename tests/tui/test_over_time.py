@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
 from textual.events import Key
 from textual.pilot import Pilot
 
-from cockpit.recording.reader import Recording, last_state
-from cockpit.session.loop import Session
-from cockpit.session.replay import ReplaySource
-from cockpit.tui.app import CockpitApp
 from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.markers import all_markers
 from cockpit.tui.charts.throughput import Throughput
@@ -19,11 +12,11 @@ from cockpit.tui.charts.window import AXIS
 from cockpit.tui.dialogs.prompt import ChoiceScreen
 from cockpit.tui.footer import Footer
 from cockpit.tui.status_lines import TopLine
-from tests.tui.driving import main, press, running_app, text_of, until, wait_for_events, wait_idle
+from tests.tui.driving import main, press, reset_screen, running_app, text_of, until, wait_for_events, wait_idle
 from tests.tui.scenario import Scenario
+from tests.tui.screens import RECORDINGS, replayed_app, until_notice
 
 EVENTS = Scenario().events(99)
-RECORDING = Path(__file__).parents[1] / "recordings" / "under-load.cockpit"
 
 
 def title(pilot: Pilot[object]) -> str:
@@ -57,15 +50,18 @@ async def test_e_moves_arrows_to_charts_and_escape_returns() -> None:
         await until(pilot, lambda: source.controls.done == [("back", "")])
         await press(pilot, "e", "e")
         assert cursor(pilot) is None
-
-
-async def test_burst_of_keys_keeps_order() -> None:
-    async with running_app(EVENTS) as (pilot, source):
+        source.controls.done.clear()
         # All at once, as over a slow connection.
         for key in ("e", "left", "left", "escape", "left"):
             pilot.app.post_message(Key(key, None))
         await until(pilot, lambda: source.controls.done == [("back", "")])
         assert cursor(pilot) is None
+        await press(pilot, "enter", "e")
+        view = main(pilot.app).view
+        assert not view.list_focused and view.cursor is not None, "arrows belong to either the host or the charts"
+        await press(pilot, "p")
+        view = main(pilot.app).view
+        assert view.list_focused and view.cursor is None
 
 
 async def test_both_charts_show_cursor_and_values() -> None:
@@ -79,6 +75,18 @@ async def test_both_charts_show_cursor_and_values() -> None:
         assert above[2][at] == "│"
         await press(pilot, "v", "v")
         assert "p50 14 p99 79" in title(pilot), "the chart below is not over time"
+        await reset_screen(pilot)
+        for kind, offset, t in ((Throughput, 20, 40), (Latency, 7, 14)):
+            await pilot.click(kind, offset=(AXIS + 1 + offset, 4))
+            await wait_idle(pilot)
+            assert cursor(pilot) == t
+        await pilot.click(Latency, offset=(2, 4))
+        await wait_idle(pilot)
+        assert cursor(pilot) == 14, "the axis labels have no time"
+        await press(pilot, "v", "escape")
+        await pilot.click(Latency, offset=(AXIS + 1 + 7, 4))
+        await wait_idle(pilot)
+        assert cursor(pilot) is None, "a histogram is not over time"
 
 
 async def test_cursor_keeps_time_while_session_continues() -> None:
@@ -100,29 +108,12 @@ async def test_brackets_move_cursor_between_markers_and_segments() -> None:
             positions.append(cursor(pilot))
         assert positions == [90, 84, 82, 70, 44, 40, 4, 4]
         await press(pilot, "right_square_bracket", "right_square_bracket", "right_square_bracket")
-        assert cursor(pilot) == 70 or cursor(pilot) == 44
+        assert cursor(pilot) in (44, 70)
         await press(pilot, "end", *["left_square_bracket"] * 2)
         assert "asked Ann about the disk" in text_of(main(pilot.app).query_one(Throughput))
 
 
-async def test_click_moves_cursor() -> None:
-    async with running_app(EVENTS) as (pilot, _):
-        await pilot.click(Throughput, offset=(AXIS + 1 + 20, 6))
-        await wait_idle(pilot)
-        assert cursor(pilot) == 40
-        await pilot.click(Latency, offset=(AXIS + 1 + 7, 4))
-        await wait_idle(pilot)
-        assert cursor(pilot) == 14
-        await pilot.click(Latency, offset=(2, 4))
-        await wait_idle(pilot)
-        assert cursor(pilot) == 14, "the axis labels have no time"
-        await press(pilot, "v", "escape")
-        await pilot.click(Latency, offset=(AXIS + 1 + 7, 4))
-        await wait_idle(pilot)
-        assert cursor(pilot) is None, "a histogram is not over time"
-
-
-async def test_i_and_o_zoom_both_charts() -> None:
+async def test_zoom_of_both_charts_and_list_of_markers() -> None:
     async with running_app(EVENTS) as (pilot, _):
         chart, heat = (main(pilot.app).query_one(kind) for kind in (Throughput, Latency))
         assert "2 s/cell" in text_of(chart)
@@ -140,10 +131,6 @@ async def test_i_and_o_zoom_both_charts() -> None:
         assert cursor(pilot) == 0
         await press(pilot, "escape", "escape")
         assert main(pilot.app).view.span is None
-
-
-async def test_l_lists_markers_and_enter_moves_cursor() -> None:
-    async with running_app(EVENTS) as (pilot, _):
         await press(pilot, "l")
         screen = pilot.app.screen
         assert isinstance(screen, ChoiceScreen)
@@ -155,22 +142,12 @@ async def test_l_lists_markers_and_enter_moves_cursor() -> None:
         assert "MaxConnectionsPerChild 10 → 1000" in text_of(main(pilot.app).query_one(Throughput))
         await press(pilot, "l", "escape")
         assert cursor(pilot) == 70
-
-
-async def test_l_lists_later_replay_markers_and_enter_seeks() -> None:
-    with Recording(RECORDING.with_name("spare-servers.cockpit")) as recording:
-        whole = last_state(recording)
-        app = CockpitApp(Session(ReplaySource(recording, 1.0, playing=False)))
-        async with app.run_test(size=(120, 40)) as pilot:
-            await until(pilot, lambda: main(pilot.app).session.state.started is not None)
-            assert whole.markers and not main(pilot.app).session.state.markers
-            await press(pilot, "l")
-            screen = pilot.app.screen
-            assert isinstance(screen, ChoiceScreen) and len(screen.lines) == len(all_markers(whole))
-            await press(pilot, "enter")
-            first = whole.markers[0]
-            await until(pilot, lambda: main(pilot.app).session.state.markers == whole.markers[:1])
-            assert first.t <= (main(pilot.app).session.controls.position or 0.0) <= first.t + 1
+        await pilot.resize_terminal(60, 15)
+        for keys in (("e",), ("i",), ("o",), ("l", "enter")):
+            await reset_screen(pilot)
+            await press(pilot, *keys)
+            await until_notice(pilot, "no room for the charts")
+            assert cursor(pilot) is None
 
 
 async def test_empty_marker_list_explains_markers() -> None:
@@ -181,42 +158,25 @@ async def test_empty_marker_list_explains_markers() -> None:
         assert not isinstance(pilot.app.screen, ChoiceScreen)
 
 
-@pytest.mark.parametrize("keys", [("e",), ("i",), ("o",), ("l", "enter")])
-async def test_chart_keys_are_refused_without_room(keys: tuple[str, ...]) -> None:
-    async with running_app(EVENTS, size=(60, 15)) as (pilot, _):
-        await press(pilot, *keys)
-        await until(pilot, lambda: any("no room for the charts" in note.message for note in pilot.app._notifications))
-        assert cursor(pilot) is None
-
-
-async def test_arrows_belong_to_either_host_or_charts() -> None:
-    async with running_app(EVENTS) as (pilot, _):
-        view = lambda: main(pilot.app).view  # noqa: E731
-        await press(pilot, "enter", "e")
-        assert not view().list_focused and view().cursor is not None
-        await press(pilot, "p")
-        assert view().list_focused and view().cursor is None
-
-
 async def test_enter_seeks_replay_to_cursor() -> None:
-    with Recording(RECORDING) as recording:
-        session = Session(ReplaySource(recording, recording.end, playing=False))
-        app = CockpitApp(session)
-        async with app.run_test(size=(120, 40)) as pilot:
-            await until(pilot, lambda: session.state.ended)
-            main(app).frame()
-            await press(pilot, "e", "left_square_bracket", "left", "left")
-            before = title(pilot)
-            assert "00:00:58" in before and "req/s" in before
-            await press(pilot, "enter")
-            await until(pilot, lambda: "00:01:00" in text_of(app.screen.query_one(TopLine)))
-            await until(pilot, lambda: session.state.t < 61)
-            main(app).frame()
-            assert title(pilot).split("req/s")[0] == before.split("req/s")[0], (
-                "the seconds before the cursor are complete"
-            )
-            assert [marker.sign for marker in session.state.markers] == []
-            await press(pilot, "escape", "right_square_bracket")
-            await until(pilot, lambda: session.state.markers != ())
-            main(app).frame()
-            assert "MinSpareServers 5 → 30" in text_of(app.screen.query_one(Throughput)), "the replay is at the marker"
+    async with replayed_app(RECORDINGS / "under-load.cockpit") as (pilot, session):
+        await press(pilot, "e", "left_square_bracket", "left", "left")
+        before = title(pilot)
+        assert "00:00:58" in before and "req/s" in before
+        await press(pilot, "enter")
+        await until(pilot, lambda: "00:01:00" in text_of(main(pilot.app).query_one(TopLine)))
+        await until(pilot, lambda: session.state.t < 61)
+        main(pilot.app).frame()
+        assert title(pilot).split("req/s")[0] == before.split("req/s")[0], "the seconds before the cursor are complete"
+        assert session.state.markers == ()
+        end = session.controls.end_state()
+        assert end is not None
+        await press(pilot, "escape", "l")
+        screen = pilot.app.screen
+        assert isinstance(screen, ChoiceScreen) and len(screen.lines) == len(all_markers(end))
+        await press(pilot, "home", "enter")
+        first = end.markers[0]
+        await until(pilot, lambda: session.state.markers == end.markers[:1])
+        assert first.t <= (session.controls.position or 0.0) <= first.t + 1
+        main(pilot.app).frame()
+        assert "MinSpareServers 5 → 30" in text_of(main(pilot.app).query_one(Throughput)), "the replay is at the marker"

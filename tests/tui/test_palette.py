@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from textual.command import CommandPalette
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
@@ -21,8 +20,9 @@ from cockpit.tui.start.choices import Choice
 from cockpit.tui.status_lines import HintLine
 from cockpit.tui.tips import tip, word_at
 from cockpit.tui.tuning.screen import TuningScreen
-from tests.tui.driving import main, press, running_app, text_of, until, wait_for_events, wait_idle
+from tests.tui.driving import main, press, reset_screen, running_app, text_of, until, wait_for_events, wait_idle
 from tests.tui.scenario import Scenario
+from tests.tui.screens import rendered_text
 from tests.tui.scripted import scripted_app
 from tests.tui.test_start import exit_choice, running_start_app, start_choices
 
@@ -45,7 +45,7 @@ async def run_command(pilot: Pilot[object], letters: str) -> None:
     await until(pilot, lambda: not isinstance(pilot.app.screen, CommandPalette))
 
 
-async def test_palette_lists_bindings_and_actions_with_keys() -> None:
+async def test_palette_lists_and_runs_commands() -> None:
     async with running_app(EVENTS) as (pilot, source):
         found = commands(pilot)
         for action in source.controls.actions:
@@ -55,30 +55,14 @@ async def test_palette_lists_bindings_and_actions_with_keys() -> None:
         assert found["larger"].words.startswith("p   ")
         assert {"view latency as percentiles", "show web2", "web1: processes", "help", "quit"} <= set(found)
         assert "up" not in found, "cursor keys are not commands"
-
-
-async def test_palette_runs_command_found_by_letters() -> None:
-    async with running_app(EVENTS) as (pilot, _):
-        await run_command(pilot, "tune")
-        await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
-
-
-async def test_palette_action_opens_prompt() -> None:
-    async with running_app(EVENTS) as (pilot, _):
-        await run_command(pilot, "mark")
-        await until(pilot, lambda: isinstance(pilot.app.screen, PromptScreen))
-
-
-async def test_palette_opens_host_detail_by_name() -> None:
-    async with running_app(EVENTS) as (pilot, _):
+        for letters, kind in (("tune", TuningScreen), ("mark", PromptScreen)):
+            await run_command(pilot, letters)
+            await until(pilot, lambda kind=kind: isinstance(pilot.app.screen, kind))  # type: ignore[misc]
+            await reset_screen(pilot)
         await run_command(pilot, "web2cores")
         await until(pilot, lambda: main(pilot.app).view.host == 1)
         assert main(pilot.app).view.details == {"web2": Detail("cores")}
         assert "▸ web2" in text_of(main(pilot.app).query_one(HostPanes))
-
-
-async def test_palette_jumps_to_marker_if_session_can_seek() -> None:
-    async with running_app(EVENTS) as (pilot, source):
         assert not any(title.startswith("jump to") for title in commands(pilot))
         jump = source.controls.actions[1]
         object.__setattr__(jump, "name", "jump")
@@ -89,8 +73,13 @@ async def test_palette_jumps_to_marker_if_session_can_seek() -> None:
         await until(pilot, lambda: source.controls.done == [("mark", f"{marker.t:.1f}s")])
 
 
-async def test_palette_of_start_screen_opens_profile_by_name() -> None:
+async def test_palette_and_help_of_start_screen() -> None:
     async with running_start_app(start_choices()) as (pilot, app):
+        await press(pilot, "question_mark")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        await wait_idle(pilot)
+        assert "write a profile" in rendered_text(app)
+        await press(pilot, "escape")
         await run_command(pilot, "opensparese")
         choice = await exit_choice(pilot, app)
         assert choice is not None and choice.kind == "profile" and choice.what.endswith("spare-servers.toml")
@@ -99,50 +88,31 @@ async def test_palette_of_start_screen_opens_profile_by_name() -> None:
         assert await exit_choice(pilot, app) == Choice("demo")
 
 
-def rendered_text(pilot: Pilot[object]) -> str:
-    return "\n".join("".join(s.text for s in line) for line in pilot.app.screen._compositor.render_strips())
-
-
-@pytest.mark.parametrize(
-    ("keys", "first"),
-    [
-        ((), "the runs table"),
-        (("e", "left"), "the charts over time"),
-        (("enter",), "processes of web1"),
-        (("enter", "d"), "cores of web1"),
-    ],
-)
-async def test_help_starts_with_focused_pane(keys: tuple[str, ...], first: str) -> None:
+async def test_help_starts_with_focused_pane_and_f1_opens_it_in_text_input() -> None:
     async with running_app(EVENTS) as (pilot, _):
-        await press(pilot, *keys, "question_mark")
-        await until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen))
-        await wait_idle(pilot)
-        assert f"in focus: {first}" in rendered_text(pilot)
-        assert (
-            rendered_text(pilot).index(first)
-            < rendered_text(pilot).index("everywhere")
-            < rendered_text(pilot).index("start/stop")
-        )
-
-
-async def test_f1_opens_help_in_text_input() -> None:
-    async with running_app(EVENTS) as (pilot, _):
+        assert not main(pilot.app).query_one(HintLine).display, "hints are disabled by default"
+        for keys, first in (
+            ((), "the runs table"),
+            (("e", "left"), "the charts over time"),
+            (("enter",), "processes of web1"),
+            (("enter", "d"), "cores of web1"),
+        ):
+            await reset_screen(pilot)
+            await press(pilot, *keys, "question_mark")
+            await until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen))
+            await wait_idle(pilot)
+            shown = rendered_text(pilot.app)
+            assert f"in focus: {first}" in shown
+            assert shown.index(first) < shown.index("everywhere") < shown.index("start/stop")
+        await reset_screen(pilot)
         await press(pilot, "t")
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
         await press(pilot, "f1")
         await until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen))
         await wait_idle(pilot)
-        assert "rounds" in rendered_text(pilot)
+        assert "rounds" in rendered_text(pilot.app)
         await press(pilot, "f1")
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
-
-
-async def test_start_screen_help_lists_keys() -> None:
-    async with running_start_app(start_choices()) as (pilot, app):
-        await pilot.press("question_mark")
-        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
-        await wait_idle(pilot)
-        assert "write a profile" in rendered_text(pilot)
 
 
 def test_word_at_cell_is_found_after_wide_characters() -> None:
@@ -165,7 +135,7 @@ async def test_hover_shows_metric_tooltip() -> None:
         runs = main(app).query_one(Runs)
         head = text_of(runs).splitlines()[1]
         await pilot.hover(Runs, offset=(head.index("p99") + 1, 1))
-        await until(pilot, lambda: "99% of the responses took at most" in rendered_text(pilot))
+        await until(pilot, lambda: "99% of the responses took at most" in rendered_text(pilot.app))
 
 
 async def hint_text(pilot: Pilot[object]) -> str:
@@ -214,13 +184,8 @@ async def test_escape_hides_all_hints_permanently(tmp_path: Path) -> None:
         assert Hints(file).next(main(app).context()) == ""
 
 
-@pytest.mark.parametrize("content", ["", "{", '{"a": 1}', "[3]"])
-def test_unreadable_hints_file_is_ignored(content: str, tmp_path: Path) -> None:
+def test_unreadable_hints_file_is_ignored(tmp_path: Path) -> None:
     file = tmp_path / "hints.json"
-    file.write_text(content)
-    assert Hints(file)._done == set()
-
-
-async def test_hints_are_disabled_by_default() -> None:
-    async with running_app(EVENTS) as (pilot, _):
-        assert not main(pilot.app).query_one(HintLine).display
+    for content in ("", "{", '{"a": 1}', "[3]"):
+        file.write_text(content)
+        assert Hints(file)._done == set()

@@ -59,7 +59,6 @@ def chart(events: Sequence[ev.AnyEvent], width: int = 66, height: int = 14) -> l
 def test_failures_are_stacked_and_stalled_seconds_are_zero() -> None:
     events = [*started(), *(second(at) for at in range(5)), *STALL, *REFUSED]
     lines = chart(events)
-    text = "\n".join(lines)
     assert "■ stall" in lines[0] and "x 100% failed" in lines[0]
     axis = next(line for line in lines if "└" in line)
     assert axis.count("■") == 6, "two cells per second"
@@ -67,20 +66,14 @@ def test_failures_are_stacked_and_stalled_seconds_are_zero() -> None:
     plot = [line for line in lines[1:] if "│" in line or "┤" in line]
     assert plot[-1].count("0") == 6
     # 500 of at most 1000 requests/s: half of the height, two cells per second.
-    assert sum(line.count("x") for line in plot) == 8 * len(plot) // 2, text
-
-
-@pytest.mark.parametrize("height", [5, 6, 7])
-def test_chart_with_little_room_still_shows_rate(height: int) -> None:
-    lines = chart([*started(), *(second(at) for at in range(5))], height=height)
-    assert len(lines) <= height
-    assert [line for line in lines if "⣿" in line], lines
-
-
-def test_few_failures_are_marked_on_top() -> None:
-    events = [*started(), *(second(at, 990, statuses={200: 990}, errors={"reset": 10}) for at in range(4))]
-    plot = [line for line in chart(events)[1:] if "│" in line or "┤" in line]
-    assert [line.count("x") for line in plot if "x" in line] == [8]
+    assert sum(line.count("x") for line in plot) == 8 * len(plot) // 2, lines
+    few = [*started(), *(second(at, 990, statuses={200: 990}, errors={"reset": 10}) for at in range(4))]
+    plot = [line for line in chart(few)[1:] if "│" in line or "┤" in line]
+    assert [line.count("x") for line in plot if "x" in line] == [8], "few failures are marked on top"
+    for height in (5, 6, 7):
+        lines = chart([*started(), *(second(at) for at in range(5))], height=height)
+        assert len(lines) <= height
+        assert [line for line in lines if "⣿" in line], lines
 
 
 @pytest.mark.parametrize("width", [58, 76, 116])
@@ -168,8 +161,6 @@ def test_stored_baseline_is_read_once_and_drawn_as_line() -> None:
     (rate,) = context.thresholds
     assert rate.limit == pytest.approx(1900) and rate.status is Status.FAILED
 
-
-def test_unreadable_baseline_draws_no_line() -> None:
     def unreadable(plan: LoadPlan) -> Baseline | None:
         raise UsageError("spring: no such baseline")
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Sequence
-from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pytest
 from textual._compositor import LayoutUpdate
@@ -19,11 +18,14 @@ from textual.strip import Strip
 from cockpit.model import events as ev
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.terminal.appearance import Appearance
-from tests.tui.driving import main, press, until, wait_idle
-from tests.tui.emulator import Emulator, attach_emulator
+from tests.tui.driving import press, until, wait_for_events, wait_idle
+from tests.tui.emulator import Cell, Emulator, attach_emulator
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import ScriptedSource
 from tests.tui.test_verdicts import changed_under_load
+
+# A key, a second of the session, or a size.
+Step = str | float | tuple[int, int]
 
 
 def expected_screen(app: CockpitApp) -> Emulator:
@@ -40,38 +42,40 @@ def expected_screen(app: CockpitApp) -> Emulator:
     return emulator
 
 
-async def wait_drawn(pilot: Pilot[object]) -> None:
-    """Wait until all changes are drawn."""
-    await wait_idle(pilot)
-    await asyncio.sleep(0.05)
-    await wait_idle(pilot)
-
-
-def _received(source: ScriptedSource, events: int) -> bool:
-    return len(source.recorder.events) >= events
-
-
-def _matches(emulator: Emulator, app: CockpitApp, size: tuple[int, int]) -> bool:
-    return emulator.picture(size) == expected_screen(app).picture(size)
-
-
 async def run_steps(
-    events: Sequence[ev.AnyEvent],
-    size: tuple[int, int],
-    steps: Sequence[str | float | tuple[int, int]],
-    appearance: Appearance,
-) -> Emulator:
-    """Perform steps (keys, times, sizes); after each the terminal must show the expected screen."""
+    events: Sequence[ev.AnyEvent], steps: Sequence[Step], appearance: Appearance | None = None
+) -> list[int]:
+    """Perform steps; after each the terminal must show the expected screen.
+
+    Returns the bytes that were sent to draw second 46 of the session, and those sent for each step.
+    """
     first = [event for event in events if event.t <= 46]
     source = ScriptedSource(first)
-    app = CockpitApp(source.session, appearance=appearance)
+    app = CockpitApp(source.session, appearance=appearance or Appearance())
+    size = (120, 40)
     emulator = attach_emulator(app, size)
+    sent = [0]
+
+    pictures: tuple[list[list[Cell]], ...] = ()
+
+    def matches() -> bool:
+        nonlocal pictures
+        pictures = emulator.picture(size), expected_screen(app).picture(size)
+        return pictures[0] == pictures[1]
+
+    async def check(pilot: Pilot[object], step: Step) -> None:
+        await wait_idle(pilot)
+        # A frame of the screen may be due, or a notice may disappear.
+        with contextlib.suppress(TimeoutError):
+            await until(pilot, matches)
+        for line, (actual, expected) in enumerate(zip(*pictures, strict=True), 1):
+            assert actual == expected, f"line {line} after {step}"
+        sent.append(emulator.sent)
 
     async def drive(pilot: Pilot[object]) -> None:
         nonlocal size
-        await until(pilot, lambda: len(source.recorder.events) >= len(first))
-        main(app).frame()
-        await wait_drawn(pilot)
+        await wait_for_events(pilot, source, len(first))
+        await check(pilot, "start")
         for step in steps:
             if isinstance(step, tuple):
                 app._driver.width, app._driver.height = size = step  # type: ignore[union-attr]
@@ -80,32 +84,45 @@ async def run_steps(
                 known = len(source.recorder.events)
                 due = [event for event in events[known:] if event.t <= step]
                 source.push(*due)
-                await until(pilot, partial(_received, source, known + len(due)))
-                main(app).frame()
+                await wait_for_events(pilot, source, known + len(due))
             else:
                 await press(pilot, step)
-            await wait_drawn(pilot)
-            if not _matches(emulator, app, size):
-                # A notice may disappear in between; then the expected screen follows soon.
-                with contextlib.suppress(TimeoutError):
-                    await until(pilot, partial(_matches, emulator, app, size))
-                found, expected_lines = emulator.picture(size), expected_screen(app).picture(size)
-                for line, (actual, expected) in enumerate(zip(found, expected_lines, strict=True), 1):
-                    assert actual == expected, f"line {line} after {step}"
+            await check(pilot, step)
         app.exit()
 
     await app.run_async(auto_pilot=drive)
-    return emulator
+    return [after - before for before, after in pairwise(sent)]
 
 
-_DIALOGS = [50.0, "t", 51.0, *"30", "down", "escape", "question_mark", "down", 52.0, "escape", "slash", *"ap", "enter"]
-_VIEWS = ["v", 47.0, "p", 48.0, "p", 49.0, "p", "enter", "down", "s", "d", "d", 50.0, "escape", "c", 51.0, "escape"]
-_VERDICT = [62.0, 68.0, 73.0, 79.0, (80, 24), 100.0, 125.0, (120, 40)]
-STEPS: dict[str, list[Any]] = {
-    "run continues": [47.0, 47.5, 50.2, 55.0, 62.5, 66.5, 70.1, 76.0, 85.0, 99.0],
-    "dialogs": _DIALOGS,
-    "views": _VIEWS,
-    "themes and sizes": ["T", 47.0, (80, 24), 48.0, (40, 12), (120, 40), "T", 50.0, "ctrl+l", 51.0, (200, 50), 52.0],
+class Case(NamedTuple):
+    """Steps of a session on a terminal with these environment variables."""
+
+    events: Sequence[ev.AnyEvent]
+    steps: Sequence[Step]
+    variables: dict[str, str]
+    appearance: Appearance = Appearance()
+
+
+HOSTILE = Scenario(2, hostile=True).events()
+TRUE_COLOURS, XTERM = {"COLORTERM": "truecolor"}, {"TERM": "xterm"}
+_VIEWS = ("v", 47.0, "p", 48.0, "p", 49.0, "p", "enter", "down", "s", "d", "d", 50.0, "escape", "c", 51.0, "escape")
+_VERDICT = (68.0, 73.0, (80, 24), 100.0, (120, 40))
+CASES = {
+    "run": Case(HOSTILE, (47.0, 50.2, 55.0, 62.5, 66.5, 70.1, 76.0, 85.0, 99.0), TRUE_COLOURS),
+    "dialogs": Case(
+        HOSTILE,
+        (50.0, "t", 51.0, *"30", "down", "escape", "question_mark", "down", 52.0, "escape", "slash", *"ap", "enter"),
+        TRUE_COLOURS,
+    ),
+    "views without colours": Case(HOSTILE, _VIEWS, {"NO_COLOR": "1"}),
+    "themes and sizes": Case(
+        HOSTILE,
+        ("T", 47.0, (80, 24), 48.0, (40, 12), (120, 40), "T", 50.0, "ctrl+l", (200, 50), 52.0),
+        TRUE_COLOURS,
+    ),
+    "verdict": Case(changed_under_load(), _VERDICT, XTERM),
+    "verdict, 16 colours": Case(changed_under_load(), ("T", *_VERDICT, "T", "enter"), XTERM, Appearance(colours="16")),
+    "verdict, ASCII": Case(changed_under_load(), _VERDICT, XTERM, Appearance(ascii=True)),
 }
 
 
@@ -114,58 +131,25 @@ def no_saved_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
-@pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS)
-async def test_terminal_matches_expected_screen(steps: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLORTERM", "truecolor")
-    await run_steps(Scenario(2, hostile=True).events(), (120, 40), steps, Appearance())
-
-
-@pytest.mark.parametrize(
-    "appearance", [Appearance(), Appearance(colours="16"), Appearance(ascii=True)], ids=["all", "sixteen", "ascii"]
-)
-async def test_terminal_matches_screen_with_growing_verdict(
-    appearance: Appearance, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TERM", "xterm")
+@pytest.mark.parametrize("name", CASES)
+async def test_terminal_matches_expected_screen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    events, steps, variables, appearance = CASES[name]
     monkeypatch.delenv("COLORTERM", raising=False)
-    await run_steps(changed_under_load(), (120, 40), _VERDICT, appearance)
-
-
-async def test_terminal_matches_screen_in_sixteen_colours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.delenv("COLORTERM", raising=False)
-    steps = ["T", 47.0, "T", 50.0, "enter", 51.0]
-    await run_steps(Scenario(2, hostile=True).events(), (120, 40), steps, Appearance(colours="16"))
-
-
-async def test_terminal_matches_screen_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    await run_steps(Scenario(2, hostile=True).events(), (120, 40), STEPS["views"], Appearance())
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    await run_steps(events, steps, appearance)
 
 
 async def test_only_changes_are_sent() -> None:
-    """Each second of a run changes numbers in most lines; the whole screen is about 10,000 bytes."""
-    events = Scenario().events()
-    steps = [46 + 0.5 * at for at in range(1, 41)]
-    whole = (await run_steps(events, (120, 40), [], Appearance())).sent
-    sent = (await run_steps(events, (120, 40), steps, Appearance())).sent - whole
-    assert sent < 20 * 3000
+    """Each second changes numbers in most lines, and the verdict; the whole screen is about 10,000 bytes."""
+    whole, *sent = await run_steps(Scenario().events(), [46.5, 47.0, 47.5, 48.0, 48.5, 49.0])
     assert whole > 3000
+    assert sum(sent) < 3 * 3000
+    _, _, *growing = await run_steps(changed_under_load(), [70.0, 70.5, 71.0, 71.5, 72.0, 72.5, 73.0])
+    assert sum(growing) < 3 * 3000
 
 
-async def test_only_changes_of_growing_verdict_are_sent() -> None:
-    """After a change: one estimate per block, and a bar and a number per second, in addition to the run."""
-    events = changed_under_load()
-    before = [46.0, 70.0]
-    steps = [70 + 0.5 * at for at in range(1, 21)]
-    whole = (await run_steps(events, (120, 40), before, Appearance())).sent
-    sent = (await run_steps(events, (120, 40), [*before, *steps], Appearance())).sent - whole
-    assert sent < 10 * 3000
-
-
-async def test_unchanged_screen_is_not_sent_again() -> None:
-    initial = (await run_steps(Scenario().events(), (120, 40), [], Appearance())).sent
-    reopened = (await run_steps(Scenario().events(), (120, 40), ["m", "escape"], Appearance())).sent
-    redrawn = (await run_steps(Scenario().events(), (120, 40), ["ctrl+l"], Appearance())).sent
-    assert redrawn > 1.5 * initial
-    assert reopened - initial < 0.5 * initial
+async def test_unchanged_screen_is_sent_again_only_on_request() -> None:
+    whole, opened, closed, redrawn = await run_steps(Scenario().events(), ["m", "escape", "ctrl+l"])
+    assert opened + closed < 0.5 * whole
+    assert redrawn > 0.5 * whole

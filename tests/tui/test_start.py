@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList, Static
 
@@ -50,13 +50,9 @@ def start_choices(*, recordings: bool = True, broken: bool = True) -> StartChoic
     )
     change = ChangeSummary(letter="A", label="A MaxSpareServers 10 → 40", outcome="applied")
     newest = Recent(kept=kept, rate=13_934.0, p99_ms=4.2, changes=(change,))
-    unended = Recent(
-        kept=RecordingInfo(name="before", path="/state/two.cockpit", size=1, began=WALL - 86_400, session="x")
-    )
-    unreadable = Recent(
-        kept=RecordingInfo(name="junk", path="/state/junk.cockpit", size=1, problem="does not read: not a database")
-    )
-    return StartChoices(profiles, [newest, unended, unreadable] if recordings else [])
+    before = RecordingInfo(name="before", path="/state/two.cockpit", size=1, began=WALL - 86_400, session="x")
+    junk = RecordingInfo(name="junk", path="/state/junk.cockpit", size=1, problem="does not read: not a database")
+    return StartChoices(profiles, [newest, Recent(kept=before), Recent(kept=junk)] if recordings else [])
 
 
 def start_app(choices: StartChoices, *, appearance: Appearance | None = None, **options: object) -> StartApp:
@@ -93,26 +89,73 @@ async def exit_choice(pilot: Pilot[Choice], app: StartApp) -> Choice | None:
     return app.return_value
 
 
-async def test_start_screen_lists_demo_profiles_and_recordings() -> None:
-    async with running_start_app(start_choices()) as (pilot, _):
+async def select(pilot: Pilot[Choice], choice: Choice) -> None:
+    """Move down to a line of the list."""
+    while start_screen(pilot).selected is None or start_screen(pilot).selected.choice != choice:
+        await pilot.press("down")
+
+
+async def test_start_screen_lists_and_filters_demo_profiles_and_recordings() -> None:
+    async with running_start_app(start_choices(), message="no host \x1b[31mof that name", bad=True) as (pilot, app):
+        assert widget_text(pilot, "#message").strip() == "no host ·[31mof that name"
+        assert start_screen(pilot).query_one("#message", Static).has_class("-bad")
         listing = widget_text(pilot, "OptionList")
-    for entry in (
-        "j try it on the demo",
-        "mpm                   Does Apache's event MPM take less CPU than its",
-        "web1 · 6 knobs · study",
-        "invalid: target.url: found 'ftp://x/'",
-        "spare-servers          today 14:05  00:03:12   2 runs  13.9k req/s  p99  4.2 ms  1 change",
-        "before                Nov 20 14:05  00:00:00   no run  not ended",
-        "junk                  does not read: not a database",
-    ):
-        assert entry in listing
+        for entry in (
+            "j try it on the demo",
+            "mpm                   Does Apache's event MPM take less CPU than its",
+            "web1 · 6 knobs · study",
+            "invalid: target.url: found 'ftp://x/'",
+            "spare-servers          today 14:05  00:03:12   2 runs  13.9k req/s  p99  4.2 ms  1 change",
+            "before                Nov 20 14:05  00:00:00   no run  not ended",
+            "junk                  does not read: not a database",
+        ):
+            assert entry in listing
+        await pilot.press("slash")
+        await until(pilot, lambda: isinstance(app.screen, FilterScreen))
+        await pilot.press(*"churn")
+        await until(pilot, lambda: "mpm" not in widget_text(pilot, "OptionList"))
+        assert "spare-servers" in widget_text(pilot, "OptionList")
+        assert "recent recordings" not in widget_text(pilot, "OptionList"), "no recording matches"
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen is start_screen(pilot))
+        assert "filter 'churn', Esc: show all" in widget_text(pilot, "#keys")
+        await pilot.press("escape")
+        await until(pilot, lambda: "mpm" in widget_text(pilot, "OptionList"))
+        await pilot.press("slash", *"nothing like it")
+        await until(pilot, lambda: "no match" in widget_text(pilot, "OptionList"))
+        assert start_screen(pilot).selected is None
 
 
-async def test_empty_start_screen_suggests_next_steps() -> None:
+async def test_unreadable_choice_is_not_opened_and_list_fits_any_size() -> None:
+    async with running_start_app(start_choices(), at=Choice("profile", "broken.toml")) as (pilot, app):
+        await pilot.press("h")
+        await until(pilot, lambda: "select a valid profile first" in widget_text(pilot, "#message"))
+        for choice in (Choice("profile", "broken.toml"), Choice("recording", "/state/junk.cockpit")):
+            await select(pilot, choice)
+            start_screen(pilot).query_one("#message", Static).update("")
+            await pilot.press("enter")
+            await until(pilot, lambda: "invalid file" in widget_text(pilot, "#message"))
+            assert app.is_running
+        listing = start_screen(pilot).query_one(OptionList)
+        for size in ((200, 50), (80, 24), (60, 15), (40, 12), (20, 5)):
+            await pilot.resize_terminal(*size)
+            await wait_idle(pilot)
+            assert listing.option_count >= 9
+            assert all(len(line) <= size[0] for line in widget_text(pilot, "OptionList").splitlines())
+            await pilot.press("end", "home")
+            await wait_idle(pilot)
+            assert start_screen(pilot).selected is not None
+
+
+async def test_start_screen_without_recordings_suggests_next_steps() -> None:
     async with running_start_app(StartChoices()) as (pilot, _):
         assert "No profiles of your own yet. n: write one" in widget_text(pilot, "OptionList")
         assert "No recordings yet. Every session is recorded here." in widget_text(pilot, "OptionList")
         assert "cockpit demo" in widget_text(pilot, "#about"), "the demo is suggested first"
+    async with running_start_app(start_choices(recordings=False, broken=False)) as (pilot, _):
+        assert start_screen(pilot).selected.choice == Choice("demo")
+        listing = widget_text(pilot, "OptionList")
+        assert listing.index("try it on the demo") < listing.index("No recordings yet") < listing.index("mpm")
 
 
 async def test_start_screen_appears_before_lists_are_loaded() -> None:
@@ -155,39 +198,8 @@ async def test_recording_summary_is_shown_and_enter_opens_recording() -> None:
         assert await exit_choice(pilot, app) == Choice("recording", "/state/one.cockpit")
 
 
-@pytest.mark.parametrize("choice", [Choice("profile", "broken.toml"), Choice("recording", "/state/junk.cockpit")])
-async def test_unreadable_choice_is_not_opened(choice: Choice) -> None:
-    async with running_start_app(start_choices(), at=choice) as (pilot, app):
-        assert start_screen(pilot).selected.choice == choice
-        await pilot.press("enter")
-        await until(pilot, lambda: "invalid file" in widget_text(pilot, "#message"))
-        assert app.is_running
-
-
-async def test_slash_filters_while_typing_and_escape_clears_filter() -> None:
-    async with running_start_app(start_choices()) as (pilot, app):
-        await pilot.press("slash")
-        await until(pilot, lambda: isinstance(app.screen, FilterScreen))
-        await pilot.press(*"churn")
-        await until(pilot, lambda: "mpm" not in widget_text(pilot, "OptionList"))
-        assert "spare-servers" in widget_text(pilot, "OptionList")
-        assert "recent recordings" not in widget_text(pilot, "OptionList"), "no recording matches"
-        await pilot.press("enter")
-        await until(pilot, lambda: app.screen is start_screen(pilot))
-        assert "filter 'churn', Esc: show all" in widget_text(pilot, "#keys")
-        await pilot.press("escape")
-        await until(pilot, lambda: "mpm" in widget_text(pilot, "OptionList"))
-
-
-async def test_filter_without_match_is_reported() -> None:
-    async with running_start_app(start_choices()) as (pilot, _):
-        await pilot.press("slash", *"nothing like it")
-        await until(pilot, lambda: "no match" in widget_text(pilot, "OptionList"))
-        assert start_screen(pilot).selected is None
-
-
-def many_choices(recordings: int = 30) -> StartChoices:
-    """Return all shipped profiles, three of the user and many recordings."""
+def many_choices() -> StartChoices:
+    """Return all shipped profiles, three of the user and 30 recordings."""
     own = [
         catalogue.ProfileEntry(
             name=f"mine-{number}", path=Path(f"mine-{number}.toml"), origin="yours", problem="invalid"
@@ -197,10 +209,10 @@ def many_choices(recordings: int = 30) -> StartChoices:
     shipped = [catalogue._read(path, "shipped") for path in sorted(PROFILES.glob("*.toml"))]
     known = start_choices().recordings[0]
     kept = [
-        msgspec.structs.replace(known.kept, name=f"recording-{number}", session="", path=f"/state/{number}.cockpit")
-        for number in range(recordings)
+        replace(known.kept, name=f"recording-{number}", session="", path=f"/state/{number}.cockpit")
+        for number in range(30)
     ]
-    return StartChoices([*own, *shipped], [msgspec.structs.replace(known, kept=one) for one in kept])
+    return StartChoices([*own, *shipped], [replace(known, kept=one) for one in kept])
 
 
 @pytest.mark.parametrize(("size", "recordings"), [((120, 40), 5), ((80, 24), 3)])
@@ -211,50 +223,29 @@ async def test_recent_recordings_and_own_profiles_are_visible_first(size: tuple[
         assert all(f"mine-{number}" in listing for number in range(3))
         assert "write a profile" in listing and "shipped profiles" in listing
         assert start_screen(pilot).selected.choice == Choice("recording", "/state/0.cockpit")
-
-
-async def test_r_lists_more_recordings_and_tab_selects_next_section() -> None:
-    async with running_start_app(many_choices()) as (pilot, _):
         for kind in ("profile", "demo", "profile", "recording"):
             await pilot.press("tab")
             await wait_idle(pilot)
             assert start_screen(pilot).selected.choice.kind == kind
         before = start_screen(pilot).query_one(OptionList).option_count
         await pilot.press("R")
-        await until(pilot, lambda: start_screen(pilot).query_one(OptionList).option_count == before + 25)
+        more = 30 - recordings
+        await until(pilot, lambda: start_screen(pilot).query_one(OptionList).option_count == before + more)
         await pilot.press("escape")
         await until(pilot, lambda: start_screen(pilot).query_one(OptionList).option_count == before)
 
 
-async def test_new_user_gets_first_steps_first() -> None:
-    async with running_start_app(start_choices(recordings=False, broken=False)) as (pilot, _):
-        assert start_screen(pilot).selected.choice == Choice("demo")
-        listing = widget_text(pilot, "OptionList")
-        assert listing.index("try it on the demo") < listing.index("No recordings yet") < listing.index("mpm")
-
-
-def error_text(app: StartApp) -> str:
-    return text_of(app.screen.query_one("#error", Static))
-
-
-async def test_u_prompts_for_url_and_reports_invalid_url() -> None:
-    async with running_start_app(start_choices()) as (pilot, app):
+async def test_u_prompts_for_url_and_flags_and_reports_errors() -> None:
+    async with running_start_app(start_choices(), check_url=profile_of) as (pilot, app):
         await pilot.press("u")
         await until(pilot, lambda: isinstance(app.screen, PromptScreen))
-        await pilot.press(*"ftp://x", "enter")
-        await until(pilot, lambda: "allowed: http://host[:port]/path" in error_text(app))
         field = app.screen.query_one(Input)
-        assert field.value == "ftp://x"
+        for text, problem in (("ftp://x", "allowed: http://"), ("web1 -c many", "-c: 'many' is not a whole number")):
+            field.value = ""
+            await pilot.press(*text, "enter")
+            await until(pilot, lambda problem=problem: problem in text_of(app.screen.query_one("#error", Static)))  # type: ignore[misc]
+            assert field.value == text
         field.value = ""
-        await pilot.press(*"web1:8080", "enter")
-        assert await exit_choice(pilot, app) == Choice("url", "web1:8080")
-
-
-async def test_u_accepts_run_flags() -> None:
-    async with running_start_app(start_choices(), check_url=profile_of) as (pilot, app):
-        await pilot.press("u", *"web1 -c many", "enter")
-        await until(pilot, lambda: "-c: 'many' is not a whole number" in error_text(app))
-        app.screen.query_one(Input).value = ""
         await pilot.press(*"web1:8080 -c 20 -z 60s", "enter")
         choice = await exit_choice(pilot, app)
         assert choice is not None and choice.kind == "url"
@@ -262,35 +253,15 @@ async def test_u_accepts_run_flags() -> None:
         assert (plan.url, plan.concurrency, plan.duration) == ("http://web1:8080/", 20, 60.0)
 
 
-async def test_j_opens_demo() -> None:
-    async with running_start_app(start_choices()) as (pilot, app):
-        await pilot.press("j")
-        assert await exit_choice(pilot, app) == Choice("demo")
-
-
-@pytest.mark.parametrize(("key", "interrupted"), [("q", False), ("ctrl+q", False), ("ctrl+c", True)])
-async def test_quit_opens_nothing(key: str, interrupted: bool) -> None:
+@pytest.mark.parametrize(
+    ("key", "choice", "interrupted"),
+    [("j", Choice("demo"), False), ("q", None, False), ("ctrl+q", None, False), ("ctrl+c", None, True)],
+)
+async def test_keys_open_demo_or_quit(key: str, choice: Choice | None, interrupted: bool) -> None:
     async with running_start_app(start_choices()) as (pilot, app):
         await pilot.press(key)
-        assert await exit_choice(pilot, app) is None
+        assert await exit_choice(pilot, app) == choice
     assert app.interrupted is interrupted
-
-
-async def test_message_of_previous_session_is_shown() -> None:
-    async with running_start_app(start_choices(), message="no host \x1b[31mof that name", bad=True) as (pilot, _):
-        assert widget_text(pilot, "#message").strip() == "no host ·[31mof that name"
-        assert start_screen(pilot).query_one("#message", Static).has_class("-bad")
-
-
-@pytest.mark.parametrize("size", [(200, 50), (80, 24), (60, 15), (40, 12), (20, 5)])
-async def test_start_screen_fits_any_size(size: tuple[int, int]) -> None:
-    async with running_start_app(start_choices(), size) as (pilot, _):
-        listing = start_screen(pilot).query_one(OptionList)
-        assert listing.option_count >= 9
-        assert all(len(line) <= size[0] for line in widget_text(pilot, "OptionList").splitlines())
-        await pilot.press("end", "home")
-        await wait_idle(pilot)
-        assert start_screen(pilot).selected is not None
 
 
 async def test_h_runs_doctor_on_selected_profile(tmp_path: Path) -> None:
@@ -304,9 +275,3 @@ async def test_h_runs_doctor_on_selected_profile(tmp_path: Path) -> None:
         assert "no such host" in report and "→ is the server up" in report
         # A busy machine adds a note.
         assert report.splitlines()[-1] in ("1 to fix", "1 to fix, 1 note")
-
-
-async def test_h_without_valid_profile_is_refused() -> None:
-    async with running_start_app(start_choices(), at=Choice("profile", "broken.toml")) as (pilot, _):
-        await pilot.press("h")
-        await until(pilot, lambda: "select a valid profile first" in widget_text(pilot, "#message"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from cockpit.tui.terminal.base_app import CockpitBase
 from cockpit.tui.terminal.theme import Colours
 from tests.tui.driving import press, reset_screen, running_app, wait_for_events
 from tests.tui.scenario import Scenario
+from tests.tui.screens import notices
 from tests.tui.scripted import scripted_app
 
 TEXT_CONTRAST, SHAPE_CONTRAST = 4.5, 3.0
@@ -51,40 +53,27 @@ def as_shown(colour: str, depth: Colours) -> ColorTriplet:
 
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("name", theme.NAMES)
-def test_colour_pairs_have_sufficient_contrast(name: str, depth: Colours) -> None:
+def test_colours_are_readable_and_differ(name: str, depth: Colours) -> None:
     colours = {use: as_shown(colour, depth) for use, colour in theme.palette(name, depth).items()}
+    # 16 colours have no amber that is readable on white. Dark green on white has less contrast; its text is bold and
+    # has a glyph.
+    few = (name, depth) == ("light", "16")
     for background in BACKGROUNDS:
         for use in ("text", "strong", "dim", "warn", "mark", "alarm"):
             assert contrast(colours[use], colours[background]) >= TEXT_CONTRAST, (use, background)
         for use in ("rule", "chart", "mark"):
             assert contrast(colours[use], colours[background]) >= SHAPE_CONTRAST, (use, background)
-        # Dark green of 16 colours on white has less contrast; its text is bold and has a glyph.
-        assert contrast(colours["good"], colours[background]) >= (
-            SHAPE_CONTRAST if (name, depth) == ("light", "16") else TEXT_CONTRAST
-        ), background
+        assert contrast(colours["good"], colours[background]) >= (SHAPE_CONTRAST if few else TEXT_CONTRAST), background
     assert contrast(colours["strong"], colours["band"]) >= TEXT_CONTRAST
     assert contrast(colours["text"], colours["band"]) >= TEXT_CONTRAST
     assert contrast(colours["chart"], colours["band"]) >= SHAPE_CONTRAST
     assert contrast(colours["background"], colours["chart"]) >= SHAPE_CONTRAST, "selected line of a list"
-
-
-@pytest.mark.parametrize("depth", DEPTHS)
-@pytest.mark.parametrize("name", theme.NAMES)
-def test_charts_and_warnings_differ_in_blue(name: str, depth: Colours) -> None:
-    """The most common kinds of colour blindness preserve blue vs yellow."""
-    colours = {use: as_shown(colour, depth) for use, colour in theme.palette(name, depth).items()}
+    # The most common kinds of colour blindness preserve blue vs yellow.
     for use in ("mark", "warn", "alarm"):
         assert abs(colours["chart"].blue - colours[use].blue) >= 64, use
-
-
-@pytest.mark.parametrize("depth", DEPTHS)
-@pytest.mark.parametrize("name", theme.NAMES)
-def test_better_is_green_worse_is_red_warning_is_neither(name: str, depth: Colours) -> None:
-    colours = {use: as_shown(colour, depth) for use, colour in theme.palette(name, depth).items()}
     assert colours["good"].green > max(colours["good"].red, colours["good"].blue)
     assert colours["alarm"].red > max(colours["alarm"].green, colours["alarm"].blue)
-    if (name, depth) != ("light", "16"):  # 16 colours have no amber that is readable on white.
-        assert min(colours["warn"].red, colours["warn"].green) > colours["warn"].blue
+    assert few or min(colours["warn"].red, colours["warn"].green) > colours["warn"].blue
     assert colours["chart"].blue > colours["chart"].red
     variables = theme.theme(name, depth).variables
     assert variables["cockpit-better"] == theme.palette(name, depth)["good"]
@@ -96,20 +85,16 @@ def test_command_line_offers_all_themes() -> None:
     assert THEMES[0] == theme.DEFAULT
 
 
-async def test_key_switches_theme_and_saves_choice() -> None:
-    async with running_app(Scenario().events(20)) as (pilot, _):
+async def test_key_switches_theme_saves_choice_and_recolours_every_screen(tmp_path: Path) -> None:
+    own = set(theme.palette("light").values())
+    dark = set(theme.palette("dark").values()) - own
+    async with running_app(Scenario().events(76)) as (pilot, _):
         themes = [pilot.app.theme]
         for _ in range(3):
             await press(pilot, "T")
             themes.append(pilot.app.theme)
             assert read_settings() == {"theme": pilot.app.theme}
-    assert themes == ["dark", "light", "contrast", "dark"]
-
-
-async def test_theme_change_recolours_every_screen() -> None:
-    own = set(theme.palette("light").values())
-    dark = set(theme.palette("dark").values()) - own
-    async with running_app(Scenario().events(76)) as (pilot, _):
+        assert themes == ["dark", "light", "contrast", "dark"]
         for keys in ((), ("t",), ("question_mark",), ("c",), ("up", "C")):
             await reset_screen(pilot)
             pilot.app.theme = "dark"
@@ -118,14 +103,12 @@ async def test_theme_change_recolours_every_screen() -> None:
             pilot.app.theme = "light"
             await press(pilot)
             assert not colours_on(pilot.app) & dark, keys
-
-
-async def test_unsaved_theme_is_reported_and_active_for_session(tmp_path: Path) -> None:
-    (tmp_path / "cockpit").write_text("in the way")
-    async with running_app(Scenario().events(20)) as (pilot, _):
+        await reset_screen(pilot)
+        shutil.rmtree(tmp_path / "cockpit")
+        (tmp_path / "cockpit").write_text("in the way")
         await press(pilot, "T")
-        assert pilot.app.theme == "light"
-        assert "this session only" in next(iter(pilot.app._notifications)).message
+        assert pilot.app.theme == "contrast"
+        assert "this session only" in notices(pilot)[0]
 
 
 async def test_no_color_disables_colours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from cockpit.profiles.trust import is_trusted
 from cockpit.tui.start.choices import Choice, StartChoices
 from cockpit.tui.start.doctor import DoctorScreen
 from cockpit.tui.start.trust import TrustScreen
-from tests.tui.driving import press, until
+from tests.tui.driving import press, text_of, until
 from tests.tui.test_start import exit_choice, running_start_app, widget_text
 
 HOSTILE = "[bold red]echo[/] [@click=app.bell]x[/] \x1b[2J\u202e"
@@ -34,8 +34,7 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def choices_of(path: Path) -> StartChoices:
-    [listed] = [entry for entry in (catalogue._read(path, "here"),) if entry.profile]
-    return StartChoices([listed])
+    return StartChoices([catalogue._read(path, "here")])
 
 
 async def test_untrusted_profile_opens_only_after_y(hostile: Path) -> None:
@@ -43,8 +42,7 @@ async def test_untrusted_profile_opens_only_after_y(hostile: Path) -> None:
     async with running_start_app(choices_of(hostile), at=at, size=(80, 24)) as (pilot, app):
         await press(pilot, "enter")
         assert isinstance(app.screen, TrustScreen)
-        shown = app.screen.query_one("#uses", Static)
-        lines = ["".join(s.text for s in shown.render_line(y)).rstrip() for y in range(shown.size.height)]
+        lines = text_of(app.screen.query_one("#uses", Static)).splitlines()
         assert "  runs      [bold red]echo[/] [@click=app.bell]x[/] ·[2J·   (action a)" in lines
         assert "  runs      echo 39   (tail)" in lines
         await press(pilot, "end")
@@ -56,6 +54,9 @@ async def test_untrusted_profile_opens_only_after_y(hostile: Path) -> None:
         await pilot.press("y")
         assert await exit_choice(pilot, app) == at
     assert is_trusted(read_profile(hostile))
+    async with running_start_app(choices_of(hostile), at=at) as (pilot, app):
+        await pilot.press("enter")
+        assert await exit_choice(pilot, app) == at, "opens at once"
 
 
 async def test_doctor_checks_untrusted_profile_only_after_y(hostile: Path) -> None:
@@ -77,12 +78,3 @@ async def test_doctor_checks_untrusted_profile_only_after_y(hostile: Path) -> No
 def children() -> set[int]:
     """Return the PIDs of child processes that were not reaped."""
     return {child.pid for child in psutil.Process().children()}
-
-
-async def test_trusted_profile_opens_at_once(hostile: Path) -> None:
-    shipped = catalogue.find("mpm")
-    assert shipped is not None
-    at = Choice("profile", str(shipped))
-    async with running_start_app(choices_of(shipped), at=at) as (pilot, app):
-        await pilot.press("enter")
-        assert await exit_choice(pilot, app) == at

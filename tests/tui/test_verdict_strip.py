@@ -5,10 +5,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -24,19 +22,18 @@ from cockpit.model.state import Segment, State, StudyState
 from cockpit.model.study import Study
 from cockpit.recording.reader import Recording
 from cockpit.session.loop import Session
-from cockpit.session.replay import ReplaySource
-from cockpit.tui.app import CockpitApp
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.runs.strip import StripContents, VerdictProgress, strip
 from cockpit.tui.runs.strip_lines import VerdictStrip, compact_height, full_height, strip_lines, strip_words
 from cockpit.tui.terminal.appearance import Appearance
+from cockpit.tui.tiny_screen import TinyScreen
 from tests.analysis.test_rounds import rounds_of
 from tests.analysis.test_segment_verdicts import toggled
-from tests.tui.driving import context_of, main, plain, text_of, until, wait_idle
+from tests.tui.driving import context_of, main, plain, press, reset_screen, text_of, until, wait_idle
 from tests.tui.scenario import Scenario
+from tests.tui.screens import RECORDINGS, rendered_text, replayed_app
 from tests.tui.test_verdicts import changed_under_load
 
-RECORDINGS = Path(__file__).parents[1] / "recordings"
 BETTER, WORSE, EQUIVALENT = Outcome.BETTER, Outcome.WORSE, Outcome.EQUIVALENT
 INCONCLUSIVE, INVALID = Outcome.INCONCLUSIVE, Outcome.INVALID
 WIDE, NARROW = (66, 9), (78, 4)
@@ -91,135 +88,90 @@ def lines_of(shown: StripContents, size: tuple[int, int] = WIDE) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-@asynccontextmanager
-async def replayed_app(
-    name: str, t: float, size: tuple[int, int] = (120, 40), appearance: Appearance | None = None
-) -> AsyncIterator[tuple[Pilot[object], Session]]:
-    """Run the app on a recording, paused at second `t`."""
-    with Recording(RECORDINGS / f"{name}.cockpit") as recording:
-        session = Session(ReplaySource(recording, min(t, recording.end), playing=False))
-        app = CockpitApp(session, appearance=appearance)
-        async with app.run_test(size=size) as pilot:
-            await until(pilot, lambda: bool(session.revision))
-            await strip_text(pilot)
-            yield pilot, session
+def metrics(lines: Sequence[str]) -> list[str]:
+    """Return the name of the metric in each row."""
+    return [line.split()[1] for line in lines]
 
 
-async def strip_text(pilot: Pilot[object]) -> str:
-    main(pilot.app).frame()
-    await wait_idle(pilot)
-    return text_of(main(pilot.app).query_one(VerdictStrip))
-
-
-async def seek(pilot: Pilot[object], session: Session, t: float) -> str:
-    revision = session.revision
-    session.source.seek(t)  # type: ignore[attr-defined]
-    await until(pilot, lambda: session.revision > revision)
-    return await strip_text(pilot)
-
-
-def test_no_strip_without_comparison() -> None:
+def test_strip_grows_until_verdict() -> None:
     assert strip(context_of([])) is None
-    assert strip(context_of([event for event in under_load_events() if event.t <= 30])) is None
-
-
-def test_strip_before_first_block_shows_change_and_wait() -> None:
+    assert strip(context_of([event for event in under_load_events() if event.t <= 30])) is None, "no comparison"
     lines = lines_of(strip_at(EARLY))
     assert lines[0].startswith("─ verdict A MinSpareServers 5 → 30, MaxSpareServer")
     assert lines[0].endswith("vs segment 1 ─")
     assert lines[1].startswith("?  inconclusive so far")
     assert lines[1].endswith("············ 35 s more to be sure")
-    assert [line.split()[1] for line in lines[2:7]] == ["rate", "p50", "p99", "CPU/request", "memory"]
+    assert metrics(lines[2:7]) == ["rate", "p50", "p99", "CPU/request", "memory"]
     assert "inconclusive so far: rate ×" in lines_of(strip_at(EARLY + 4))[1]
-
-
-def test_strip_after_first_block_shows_likely_outcome_and_wait() -> None:
     lines = lines_of(strip_at(TENTATIVE))
     assert lines[1].startswith("▲? likely better: rate ×3.8")
     assert "━━━" in lines[1] and lines[1].endswith(" s more to be sure")
     assert lines[2].startswith("▲? rate        ×3.8") and lines[2].count("○") == 1, "no interval yet"
     assert not any("(" in line for line in lines[2:])
-
-
-def test_progress_grows_until_verdict() -> None:
+    later = lines_of(strip_at(TENTATIVE + 10))[1]
+    assert lines[1].count("━") < later.count("━"), "the completed part has its own glyph"
     strips = [strip_at(t) for t in range(64, 116, 3)]
     progress = [shown.progress for shown in strips if shown.progress]
     assert len(progress) > 8
     assert all(later.counted >= earlier.counted for earlier, later in itertools.pairwise(progress))
     assert progress[0] == VerdictProgress(0, 35) and progress[-1].left < 10
-    assert strips[0].verdict.outcome is Outcome.INCONCLUSIVE
-    assert strips[-1].verdict.outcome is Outcome.BETTER and strips[-1].progress is None
+    assert strips[0].verdict.outcome is INCONCLUSIVE
+    assert strips[-1].verdict.outcome is BETTER and strips[-1].progress is None
 
 
 def test_verdict_has_outcome_effect_rows_and_scale() -> None:
     lines = lines_of(strip_at(FINAL))
     assert lines[1].startswith("▲  better, at least: rate ≥ ×3.2")
-    assert [line[:3].strip() + " " + line.split()[1] for line in lines[2:7]] == [
-        *("▲ rate", "? p50", "▲ p99", "? CPU/request", "? memory")
-    ]
+    assert [line[:3].strip() for line in lines[2:7]] == ["▲", "?", "▲", "?", "?"]
+    assert metrics(lines[2:7]) == ["rate", "p50", "p99", "CPU/request", "memory"]
     zero = lines[2].index("│")
     assert all(line[zero] in "│┼├┤" for line in lines[2:7]), "each row has the zero line"
     assert lines[7].startswith("55 s before, 55 s after")
     assert lines[7].endswith("5× better ▸")
-
-
-def test_compact_strip_has_outcome_in_title_and_headline_first() -> None:
-    lines = lines_of(strip_at(FINAL), NARROW)
-    assert lines[0].startswith("─ ▲  better, at least  A MinSpareServers 5 → 30")
-    assert [line.split()[1] for line in lines[1:]] == ["rate", "p50", "p99"]
+    compact = lines_of(strip_at(FINAL), NARROW)
+    assert compact[0].startswith("─ ▲  better, at least  A MinSpareServers 5 → 30")
+    assert metrics(compact[1:]) == ["rate", "p50", "p99"]
     assert lines_of(strip_at(TENTATIVE), NARROW)[0].endswith(" s more ─")
-    assert [line.split()[1] for line in lines_of(strip_at(FINAL), (78, 2))[1:]] == ["rate"]
+    assert metrics(lines_of(strip_at(FINAL), (78, 2))[1:]) == ["rate"]
 
 
-def test_no_host_rows_without_host() -> None:
-    lines = lines_of(strip_at(200, changed_under_load()))
-    assert len(lines) == 6
-    assert [line.split()[1] for line in lines[2:5]] == ["rate", "p50", "p99"]
-    assert full_height(strip_at(200, changed_under_load())) == 6
+def test_rows_are_those_of_host_and_of_decisive_metrics() -> None:
+    shown = strip_at(200, changed_under_load())
+    assert len(lines_of(shown)) == full_height(shown) == 6
+    assert metrics(lines_of(shown)[2:5]) == ["rate", "p50", "p99"], "no host, no rows of the host"
     growing = strip_at(64.0, changed_under_load())
     assert not growing.verdict.effects
     assert full_height(growing) == 6, "same height before the first values"
-
-
-def test_changed_host_is_listed_first() -> None:
     names = ("app1.cpu.per_request", "app1.memory.used", "web1.cpu.per_request")
     found = strip_of(make_verdict(EQUIVALENT, *(effect(name, EQUIVALENT, 0.0) for name in ("rate", "p50", *names))))
     assert [" ".join(line.split()[1:3]) for line in lines_of(found)[4:7]] == [
         *("web1 CPU/request", "app1 CPU/request", "app1 memory")
-    ]
-
-
-def test_decisive_errors_have_row() -> None:
+    ], "the changed host is first"
     errors = effect("errors", WORSE, 0.02, relative=False)
     found = strip_of(make_verdict(WORSE, effect("rate", BETTER, 0.2), errors))
-    assert [line.split()[1] for line in lines_of(found)[2:4]] == ["rate", "errors"]
+    assert metrics(lines_of(found)[2:4]) == ["rate", "errors"]
     assert lines_of(found)[1].startswith("▼  worse: errors +2.0 points")
     same = effect("errors", EQUIVALENT, 0.0, relative=False)
     assert len(strip_of(make_verdict(BETTER, effect("rate", BETTER, 0.2), same)).effects) == 1
-
-
-def test_decisive_metric_is_named_and_keeps_row() -> None:
-    names = ("rate", "p50", "p99", "web1.memory.used")
-    others = [effect(name, EQUIVALENT, 0.0) for name in names]
+    others = [effect(name, EQUIVALENT, 0.0) for name in ("rate", "p50", "p99", "web1.memory.used")]
     found = strip_of(make_verdict(BETTER, *others, effect("web1.cpu.per_request", BETTER, -0.2)))
     assert lines_of(found)[1].startswith("▲  better: web1 CPU/request −20%")
-    assert [line.split()[1] for line in lines_of(found, NARROW)[1:]] == ["rate", "p50", "CPU/request"]
+    assert metrics(lines_of(found, NARROW)[1:]) == ["rate", "p50", "CPU/request"]
 
 
 def test_each_outcome_has_own_sign_and_role() -> None:
-    invalid = Objection(cause=Cause.HOST_LOST, side=Period.AFTER, host="web1", seconds=9)
-    lines = [
-        strip_words(strip_of(make_verdict(outcome, effect("rate", outcome, 0.2), objection=objection)))
-        for outcome, objection in (
-            *((BETTER, None), (WORSE, None), (EQUIVALENT, None), (INCONCLUSIVE, None), (INVALID, invalid)),
-        )
-    ]
+    lost = Objection(cause=Cause.HOST_LOST, side=Period.AFTER, host="web1", seconds=9)
+    outcomes = ((BETTER, None), (WORSE, None), (EQUIVALENT, None), (INCONCLUSIVE, None), (INVALID, lost))
+    verdicts = [make_verdict(outcome, effect("rate", outcome, 0.2), objection=cause) for outcome, cause in outcomes]
+    lines = [strip_words(strip_of(verdict)) for verdict in verdicts]
     texts = plain(lines)
     assert [text[0] for text in texts] == ["▲", "▼", "≈", "?", "!"]
     assert [text.split()[1].rstrip(":") for text in texts] == [str(outcome) for outcome in Outcome]
     assert [line[0][1] for line in lines] == ["better", "worse", "strong", "strong", "strong"]
     assert texts[2].endswith("rate within 3%")
     assert texts[4].endswith("invalid: web1 was lost for 9 s after")
+    mixed = lines_of(strip_of(make_verdict(BETTER, effect("rate", BETTER, 0.2), effect("p99", WORSE, 0.2))))
+    assert [line[0] for line in mixed[1:4]] == ["▲", "▲", "▼"], "not by colour alone"
 
 
 @pytest.mark.parametrize("cause", list(Cause))
@@ -236,40 +188,32 @@ def test_invalid_comparison_shows_reason_and_next_step(cause: Cause) -> None:
     assert "; next: " in " ".join(short[1:]) and not short[2].endswith("…")
 
 
-def test_different_load_is_invalid_and_suggests_baseline() -> None:
+def test_next_step_depends_on_verdict() -> None:
     lines = lines_of(strip_at(99, Scenario().events(99)))
     assert " ".join(lines[1].split()) == "! invalid: the load differs: concurrency 20 → 40; next: choose a"
     assert lines[2] == "   segment of the same load and press b"
-
-
-def test_final_inconclusive_verdict_shows_detectable_effect() -> None:
     found = strip_of(make_verdict(INCONCLUSIVE, effect("rate", INCONCLUSIVE, 0.04, 0.09, detectable=0.08)))
     assert lines_of(found)[1] == "?  inconclusive: rate +4.0%, detectable from 8%"
     assert lines_of(found)[2] == "   next: rounds (r)"
     assert "next: rounds (r)" in lines_of(found, NARROW)[0]
-
-
-def test_running_load_suggests_more_load() -> None:
     growing = make_verdict(INCONCLUSIVE, effect("rate", INCONCLUSIVE, 0.04, 0.09), growing=True, needs=math.inf)
     assert strip_of(growing).next == "leave the load running, or rounds (r)"
     assert strip_of(msgspec.structs.replace(growing, values=(4, 8))).next == "rounds (r)"
     assert strip_of(msgspec.structs.replace(growing, needs=20.0)).next == ""
-
-
-def test_running_study_gets_no_rounds_suggestion() -> None:
-    context = context_of([event for event in toggled((1000.0, 1300.0), 12) if event.t <= 22])
+    events = [event for event in toggled((1000.0, 1300.0), 12) if event.t <= 22]
+    lines = lines_of(strip_at(22, events))
+    assert lines[1].startswith("?  inconclusive: too short: 5 s before")
+    assert lines[2] == "   next: rounds (r)"
+    context = context_of(events)
     study = StudyState(study=Study(plan=LoadPlan(url="http://a/")), fingerprint="", steps=2)
-    found = strip(dataclasses.replace(context, state=msgspec.structs.replace(context.state, study=study)))
-    assert found is not None and found.next == ""
+    shown = strip(dataclasses.replace(context, state=msgspec.structs.replace(context.state, study=study)))
+    assert shown is not None and shown.next == "", "a study runs its own rounds"
 
 
 def test_likely_outcome_is_shown_only_while_growing() -> None:
     leaning = effect("rate", INCONCLUSIVE, 0.04, 0.09, likely=BETTER)
     assert "likely" not in lines_of(strip_of(make_verdict(INCONCLUSIVE, leaning)))[1]
     assert "likely better" in lines_of(strip_of(make_verdict(INCONCLUSIVE, leaning, growing=True, needs=20.0)))[1]
-
-
-def test_verdict_of_another_metric_is_final_while_the_rate_is_only_likely() -> None:
     rate, p50 = effect("rate", INCONCLUSIVE, 0.3, 0.9, likely=BETTER), effect("p50", BETTER, -0.6, 0.2)
     lines = lines_of(strip_of(make_verdict(BETTER, rate, p50, growing=True)))
     assert lines[1].startswith("▲  better: p50")
@@ -281,13 +225,6 @@ def test_one_sided_interval_shows_measured_change() -> None:
     assert lines_of(strip_of(make_verdict(INCONCLUSIVE, waiting)))[3].startswith("?  rate ×3.7 (≥ +0.0%)  ")
     decided = effect("rate", BETTER, 2.7, low=2.0, high=None)
     assert lines_of(strip_of(make_verdict(BETTER, decided)))[2].startswith("▲  rate ≥ ×3.0 (measured ×3.7)  ")
-
-
-def test_too_short_baseline_suggests_rounds() -> None:
-    events = [event for event in toggled((1000.0, 1300.0), 12) if event.t <= 22]
-    lines = lines_of(strip_at(22, events))
-    assert lines[1].startswith("?  inconclusive: too short: 5 s before")
-    assert lines[2] == "   next: rounds (r)"
 
 
 def test_extended_run_shows_maximum_wait() -> None:
@@ -302,30 +239,25 @@ def test_extended_run_shows_maximum_wait() -> None:
     assert "≤" not in lines_of(strip_at(90, [*events, other]))[-1]
 
 
-def test_rounds_show_progress_before_first_verdict() -> None:
-    lines = lines_of(strip_at(1000, list(rounds_of(1.3, 2))))
-    assert lines[0].startswith("─ verdict A MaxSpareServe") and "round 3 of 12: " in lines[0]
-    assert lines[0].rstrip(" ─").endswith("values, setting up")
+def test_rounds_show_progress_effect_and_maximum_time_left() -> None:
     begun = [event for event in rounds_of(1.3, 2) if event.t <= 45]
     assert "round 1 of 12: " in lines_of(strip_at(45, begun))[0]
     assert lines_of(strip_at(45, begun))[1].startswith("?  inconclusive so far")
-
-
-def test_rounds_show_effect_and_maximum_time_left() -> None:
-    events = list(rounds_of(1.05, 4, drift=0.02))
     early = lines_of(strip_at(1000, list(rounds_of(1.3, 2))))
+    assert early[0].startswith("─ verdict A MaxSpareServe") and "round 3 of 12: " in early[0]
+    assert early[0].rstrip(" ─").endswith("values, setting up")
     assert early[1].startswith("▲? likely better: rate +3") and early[1].endswith(" at most 8 min more")
     assert early[2].startswith("▲? rate +3") and "○" in early[2] and early[-1].startswith("2 rounds")
+    events = list(rounds_of(1.05, 4, drift=0.02))
     lines = lines_of(strip_at(1000, events))
     assert "round 5 of 12: " in lines[0] and "min more" in lines[1]
     assert lines[-1].startswith("4 rounds")
-    t = events[-1].t
-    ended = ev.RoundsEnded(t=t + 1, number=1, outcome="verdict", active="after")
+    ended = ev.RoundsEnded(t=events[-1].t + 1, number=1, outcome="verdict", active="after")
     lines = lines_of(strip_at(2000, [*rounds_of(1.3, 5), ended]))
     assert lines[0].endswith("5 of 12 rounds ─") and lines[1].startswith("▲  better: rate +")
 
 
-def test_growing_verdict_is_computed_once_per_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_growing_verdict_is_computed_per_block_and_drawn_per_second(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[float] = []
 
     def counting_verdict(state: State, *more: object) -> Verdict:
@@ -335,33 +267,85 @@ def test_growing_verdict_is_computed_once_per_block(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(segment_verdicts, "segment_verdict", counting_verdict)
     verdicts = SegmentVerdicts()
     state = fold_all(event for event in under_load_events() if event.t <= EARLY)
-    blocks = set()
-    for event in (event for event in under_load_events() if EARLY < event.t <= 84.0):
-        state = fold(state, event)
-        found = strip(DrawContext(state=state, verdicts=verdicts))
-        assert found is not None
-        blocks.add(found.verdict.values[1])
-    assert blocks == {0, 1, 2, 3}
-    assert len(calls) <= len(blocks) + 1
-
-
-def test_strip_changes_at_most_once_per_second() -> None:
-    verdicts = SegmentVerdicts()
-    state = fold_all(event for event in under_load_events() if event.t <= EARLY)
+    blocks: set[int] = set()
     shown: dict[int, set[tuple[str, ...]]] = {}
     for event in (event for event in under_load_events() if EARLY < event.t <= 84.0):
         state = fold(state, event)
         found = strip(DrawContext(state=state, verdicts=verdicts))
         assert found is not None
+        blocks.add(found.verdict.values[1])
         shown.setdefault(int(state.segments[-1].last + 0.25), set()).add(tuple(plain(strip_lines(found, *WIDE))))
+    assert blocks == {0, 1, 2, 3}
+    assert len(calls) <= len(blocks) + 1
     assert len(shown) > 15
     assert max(len(pictures) for pictures in shown.values()) == 1
 
 
-def test_no_information_is_by_colour_alone() -> None:
-    better = strip_of(make_verdict(BETTER, effect("rate", BETTER, 0.2), effect("p99", WORSE, 0.2)))
-    worse = strip_of(make_verdict(WORSE, effect("rate", WORSE, -0.2), effect("p99", BETTER, -0.2)))
-    assert lines_of(better) != lines_of(worse)
-    assert [line[0] for line in lines_of(better)[1:4]] == ["▲", "▲", "▼"]
-    bars = [plain([strip_lines(strip_at(t), *WIDE)[1]])[0].count("━") for t in (75.0, 85.0)]
-    assert bars[0] < bars[1], "the completed part has its own glyph"
+UNDER_LOAD, SPARE_SERVERS = RECORDINGS / "under-load.cockpit", RECORDINGS / "spare-servers.cockpit"
+
+
+async def strip_text(pilot: Pilot[object]) -> str:
+    main(pilot.app).frame()
+    await wait_idle(pilot)
+    return text_of(main(pilot.app).query_one(VerdictStrip))
+
+
+async def seek(pilot: Pilot[object], session: Session, t: float) -> str:
+    revision = session.revision
+    session.source.seek(t)  # type: ignore[attr-defined]
+    await until(pilot, lambda: session.revision > revision)
+    return await strip_text(pilot)
+
+
+async def test_replay_shows_strip_at_position() -> None:
+    async with replayed_app(UNDER_LOAD, FINAL) as (pilot, session):
+        for size, height in (((120, 40), 8), ((80, 24), 4)):
+            await pilot.resize_terminal(*size)
+            over = await strip_text(pilot)
+            assert "▲  better, at least" in over and len(over.splitlines()) == height
+            assert "▲? likely better" in await seek(pilot, session, TENTATIVE)
+            assert "?  inconclusive so far" in await seek(pilot, session, EARLY)
+            assert await seek(pilot, session, 30.0) == "", "the first segment has no comparison"
+            assert await seek(pilot, session, FINAL) == over
+        assert "discarded" not in over
+        await press(pilot, "c")
+        await until(pilot, lambda: "discarded after" in text_of(pilot.app.screen.query_one("#text")))
+        await reset_screen(pilot)
+        await pilot.resize_terminal(60, 15)
+        await wait_idle(pilot)
+        assert "verdict  ▲  better, at least: rate ≥ ×3.2" in text_of(main(pilot.app).query_one(TinyScreen))
+
+
+async def test_strip_in_ascii_shows_same_outcome() -> None:
+    outcomes = {EARLY: "?  inconclusive so far", TENTATIVE: "^? likely better", FINAL: "^  better, at least"}
+    async with replayed_app(UNDER_LOAD, 30.0, appearance=Appearance(ascii=True)) as (pilot, session):
+        for t, outcome in outcomes.items():
+            await seek(pilot, session, t)
+            for size in ((120, 40), (80, 24)):
+                await pilot.resize_terminal(*size)
+                await wait_idle(pilot)
+                text = rendered_text(pilot.app)
+                assert text.isascii()
+                assert outcome in text
+                assert t != TENTATIVE or "====" in text
+
+
+def test_first_seconds_of_run_are_inconclusive() -> None:
+    with Recording(SPARE_SERVERS) as recording:
+        events = list(recording.events())
+    begun = fold_all(events).segments[1].start
+    for after in (0.4, 0.8, 1.5, 2.5, 5.5):
+        found = strip_at(begun + after, events)
+        assert found.verdict.growing and found.verdict.outcome is INCONCLUSIVE
+        assert lines_of(found)[1].startswith("?  inconclusive so far")
+        assert " s more" in lines_of(found)[1]
+    assert lines_of(strip_at(begun + 0.4, events))[1].endswith("10 s more to be sure")
+
+
+async def test_recorded_runs_are_compared() -> None:
+    async with replayed_app(SPARE_SERVERS) as (pilot, _):
+        text = await strip_text(pilot)
+        assert "▲  better: rate ×" in text
+        assert text.startswith("─ verdict MinSpareServers 5 → "), "the settings that differ from segment 1, not 'again'"
+        await press(pilot, "up", "up", "up")
+        assert (await strip_text(pilot)).startswith("─ verdict again ─"), "no setting differs"

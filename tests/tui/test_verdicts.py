@@ -14,22 +14,17 @@ from cockpit.tui.runs.table import Runs
 from cockpit.tui.runs.verdict_lines import verdict_lines
 from tests.analysis.test_rounds import rounds_of
 from tests.analysis.test_segment_verdicts import toggled
-from tests.tui.driving import context_of, main, plain, press, running_app, text_of, until, wait_idle
+from tests.tui.driving import context_of, plain, press, running_app, text_of, until
 from tests.tui.scenario import Scenario
 
 
 @cache
 def changed_under_load() -> tuple[ev.AnyEvent, ...]:
     """Return 120 s of one run; a change is requested at 59 s, tested at 60.5 s, active at 63 s: the rate is +30%."""
-    found: list[ev.AnyEvent] = []
-    for event in toggled((1000.0, 1300.0), 60):
-        if isinstance(event, ev.ChangeEnded):
-            found.append(ev.ChangeStage(t=60.5, change="A", stage="tested"))
-            found.append(ev.ChangeStage(t=60.9, change="A", stage="reloaded"))
-            found.append(ev.ChangeStage(t=63.0, change="A", stage="active"))
-            found.append(ev.ChangeEnded(t=63.2, change="A", outcome="applied", detail="AH00513: ServerLimit ignored"))
-        else:
-            found.append(event)
+    stages = (("tested", 60.5), ("reloaded", 60.9), ("active", 63.0))
+    found: list[ev.AnyEvent] = [ev.ChangeStage(t=t, change="A", stage=stage) for stage, t in stages]
+    found.append(ev.ChangeEnded(t=63.2, change="A", outcome="applied", detail="AH00513: ServerLimit ignored"))
+    found += [event for event in toggled((1000.0, 1300.0), 60) if not isinstance(event, ev.ChangeEnded)]
     return tuple(sorted(found, key=lambda event: event.t))
 
 
@@ -39,15 +34,11 @@ def test_change_is_band_from_request_to_activation() -> None:
     # 2 s per cell from column 7 on: requested at 59.6 s, reloaded from 60.5 s on, active at 63 s.
     assert texts[1][7 + 59 // 2 : 7 + 63 // 2 + 1] == "░▓A"
     assert "░ change ▓ reload" in texts[0]
-    shaded = [text for line in lines[2:-2] for text, role in line if role == "band"]
-    assert shaded, "cells of the band have a background"
+    assert [text for line in lines[2:-2] for text, role in line if role == "band"], "the band has a background"
     assert texts[2][7 + 59 // 2] == "░", "cells above the chart are shaded"
-
-
-def test_pending_change_has_letter_at_current_time() -> None:
     events = [event for event in changed_under_load() if event.t <= 61.0]
     signs = plain(Throughput().draw(context_of(events), 90, 14))[1]
-    assert signs[7 + 59 :] == "░▓A", "1 s per cell"
+    assert signs[7 + 59 :] == "░▓A", "pending, 1 s per cell"
 
 
 def test_rolled_back_change_has_two_bands() -> None:
@@ -66,7 +57,7 @@ def test_rolled_back_change_has_two_bands() -> None:
     assert signs[7 + 77 : 7 + 81] == "▓▓▓A"
 
 
-def test_runs_table_shows_verdict_of_change_under_load() -> None:
+def test_runs_table_shows_verdict_and_notes_of_change_under_load() -> None:
     rows = plain(Runs().draw(context_of(changed_under_load()), 110, 16))
     assert "verdict" in rows[1]
     assert rows[2].split()[-1] == "base"
@@ -74,12 +65,9 @@ def test_runs_table_shows_verdict_of_change_under_load() -> None:
     below = " ".join(row.strip() for row in rows[4:])
     assert "A: AH00513: ServerLimit ignored" in below
     assert "better" not in below, "the strip shows the outcome"
-
-
-def test_short_runs_table_keeps_segments_and_notes() -> None:
-    rows = plain(Runs().draw(context_of(changed_under_load()), 76, 5))
-    assert [row[:3].strip("▸ ") for row in rows[2:4]] == ["1", "2"] or "▸ 2" in rows[2]
-    assert "A: AH00513: ServerLimit ignored" in rows[-1]
+    short = plain(Runs().draw(context_of(changed_under_load()), 76, 5))
+    assert [row[:3].strip("▸ ") for row in short[2:4]] == ["1", "2"] or "▸ 2" in short[2]
+    assert "A: AH00513: ServerLimit ignored" in short[-1]
 
 
 @pytest.mark.parametrize("width", [110, 76])
@@ -97,16 +85,15 @@ def test_verdict_details_list_metrics_and_rules(width: int) -> None:
     assert "server on A: AH00513" in text
 
 
-def test_rounds_verdict_uses_all_windows() -> None:
+def test_verdict_details_of_rounds_and_without_comparison() -> None:
     context = context_of(list(rounds_of(1.3, 5)))
     text = " ".join(" ".join(plain(verdict_lines(context, context.state.segments[-1], 110))).split())
     assert "5 rounds of A MaxSpareServers 10 → 30 ▲ better: rate +" in text
     assert "one value per round" in text
-
-
-def test_segment_without_comparison_is_reported() -> None:
     context = context_of(list(toggled((1000.0,))))
     assert "no other segment" in " ".join(plain(verdict_lines(context, context.state.segments[0], 80)))
+    context = context_of(Scenario().events(60.0))
+    assert [context.before(row) for row in context.state.segments] == [None, context.state.segments[0]]
 
 
 async def test_c_opens_verdict_of_selected_segment() -> None:
@@ -122,16 +109,3 @@ async def test_c_opens_verdict_of_selected_segment() -> None:
         await until(pilot, lambda: isinstance(pilot.app.screen, CompareScreen))
         await until(pilot, lambda: "the chosen baseline" in text_of(pilot.app.screen.query_one("#text")))
         await press(pilot, "escape")
-
-
-async def test_c_without_segment_suggests_starting_run() -> None:
-    async with running_app() as (pilot, _):
-        await press(pilot, "c")
-        await until(pilot, lambda: any("space: start a run" in note.message for note in pilot.app._notifications))
-
-
-async def test_change_between_runs_is_compared_with_baseline() -> None:
-    async with running_app(Scenario().events(60.0)) as (pilot, _):
-        await wait_idle(pilot)
-        context = main(pilot.app).context()
-        assert [context.before(row) for row in context.state.segments] == [None, context.state.segments[0]]

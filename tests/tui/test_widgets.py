@@ -1,22 +1,29 @@
-"""Text of each pane for a given state."""
+"""Text of each pane for a given state, and the message that suggests the next step."""
 
 from __future__ import annotations
+
+import dataclasses
+from itertools import product
 
 import pytest
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model.hosts import ProcessCounters
-from cockpit.session.controls import Mode, PlaybackPhase, PlaybackStatus
+from cockpit.recording.reader import Recording
+from cockpit.session.controls import Action, Mode, PlaybackPhase, PlaybackStatus, immediate
 from cockpit.tui.charts.latency import Latency
-from cockpit.tui.charts.throughput import Throughput
+from cockpit.tui.charts.throughput import Throughput, state_line
 from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.hosts.host_pane import host_pane
 from cockpit.tui.hosts.panes import HostPanes, host_line, share_out
 from cockpit.tui.hosts.processes import shown_command, start_as_ps
 from cockpit.tui.runs.table import Runs, spawned_per_second
 from cockpit.tui.status_lines import TopLine
+from cockpit.tui.tiny_screen import TinyScreen
 from tests.tui.driving import context_of, plain
 from tests.tui.scenario import WALL, Scenario, plan, session_started
+from tests.tui.screens import RECORDINGS
 
 
 def pane_text(
@@ -39,22 +46,26 @@ def test_chart_marks_changes_gaps_and_saturated_seconds() -> None:
     assert "saturated" in lines[0]
 
 
-def test_seconds_with_errors_are_marked() -> None:
+def test_chart_marks_errors_and_draws_run_without_responses_as_zero() -> None:
     lines = plain(Throughput().draw(context_of(Scenario().events(99)), 90, 14))
     assert "x failed" in lines[0]
     assert "x" in next(line for line in lines if "└" in line)
-
-
-def test_run_without_responses_is_drawn_as_zero() -> None:
     events: list[ev.AnyEvent] = [session_started(), ev.RunStarted(t=1.0, run=1, plan=plan())]
     events += [ev.Tick(t=1 + k / 10, start=0.9 + k / 10, run=1, worker=0) for k in range(1, 40)]
     assert "⣀" in pane_text(Throughput(), context_of(events), 60, 12)
+    assert "no responses in this time range" in pane_text(Latency(), context_of(events), 60, 12)
 
 
-def test_runs_table_shows_segment_warnings() -> None:
+def test_runs_table_shows_segment_warnings_and_baseline() -> None:
     rows = plain(Runs().draw(context_of(Scenario().events(99)), 120, 12))
     assert [row.split()[-1] for row in rows[2:6]] == ["base", "gen-sat+", "stop", "short"]
-    assert "≠ load" in rows[5], "40 connections vs 20"
+    assert rows[5].split()[-3:] == ["≠", "load", "short"], "40 connections vs 20"
+    with Recording(RECORDINGS / "spare-servers.cockpit") as recording:
+        recorded = plain(Runs().draw(context_of(tuple(recording.events())), 118, 14))
+    assert recorded[4].split()[-1] == "short", "a warning is shown once per segment"
+    rows = plain(Runs().draw(context_of(Scenario().events(99), baseline=2), 120, 12))
+    assert "base" in rows[3]
+    assert rows[2].split()[-1] in ("short", "gen-sat")
 
 
 def test_spawn_rate_is_per_second_of_segment() -> None:
@@ -62,26 +73,8 @@ def test_spawn_rate_is_per_second_of_segment() -> None:
     before, after = (spawned_per_second(segment) for segment in context.state.segments[:2])
     assert before == pytest.approx(8.4, abs=0.5)
     assert after == pytest.approx(1.2, abs=0.3)
-    assert (
-        spawned_per_second(context_of([session_started(), ev.RunStarted(t=1.0, run=1, plan=plan())]).state.segments[0])
-        is None
-    )
-
-
-def test_selected_segment_stays_visible() -> None:
-    ticks = [ev.RunStarted(t=float(run), run=run, plan=plan()) for run in range(1, 31)]
-    context = context_of([session_started(), *ticks], segment=3)
-    text = pane_text(Runs(), context, 100, 10)
-    assert "▸ 3" in text
-    assert not any(line.startswith((" 30", "▸30")) for line in text.splitlines())
-    newest = pane_text(Runs(), context_of([session_started(), *ticks]), 100, 10)
-    assert "▸30" in newest
-
-
-def test_other_baseline_changes_comparison() -> None:
-    rows = plain(Runs().draw(context_of(Scenario().events(99), baseline=2), 120, 12))
-    assert "base" in rows[3]
-    assert rows[2].split()[-1] in ("short", "gen-sat")
+    started = context_of([session_started(), ev.RunStarted(t=1.0, run=1, plan=plan())])
+    assert spawned_per_second(started.state.segments[0]) is None
 
 
 def test_histogram_counts_every_response_by_service_time() -> None:
@@ -101,57 +94,23 @@ def test_number_of_percentiles_depends_on_height() -> None:
     assert "connect" in pane_text(Latency(), context, 80, 12)
 
 
-def test_host_pane_uses_names_of_sar_free_and_ps() -> None:
-    text = pane_text(HostPanes(), context_of(Scenario().events(30.6), order="pid", folded=False), 60, 24)
-    for title in ("us ", "sy ", "st ", "id ", "used ", "avail ", "tps ", "rtps ", "bread/s ", "bwrtn/s "):
-        assert title in text
-    assert "PID STAT  %CPU   VSZ   RSS START COMMAND" in text
-    assert "s ago · probe 3 ms" in text
-    assert any(line.startswith("+") for line in text.splitlines()), "a process that was not in the previous sample"
-    assert "[apache2] <defunct>" in text
+def test_host_not_up_shows_condition_and_reason() -> None:
+    for condition, detail, expected in (
+        ("connecting", "looking up web1", "connecting"),
+        ("refused", "its key has changed", "REFUSED  its key"),
+        ("lost", "timed out", "LOST  0 s ago: timed out"),
+    ):
+        event = ev.HostChanged(t=9.0, host="web1", condition=condition, detail=detail)  # type: ignore[arg-type]
+        context = context_of([session_started(), event])
+        assert expected in pane_text(HostPanes(), context, 60, 20)
+        assert expected.split()[0] in "\n".join(plain([host_line(context.hosts[0], context, 60)]))
 
 
-@pytest.mark.parametrize(
-    ("event", "expected"),
-    [
-        (ev.HostChanged(t=9.0, host="web1", condition="connecting", detail="looking up web1"), "connecting"),
-        (ev.HostChanged(t=9.0, host="web1", condition="refused", detail="its key has changed"), "REFUSED  its key"),
-        (ev.HostChanged(t=9.0, host="web1", condition="lost", detail="timed out"), "LOST  0 s ago: timed out"),
-    ],
-)
-def test_host_not_up_shows_condition_and_reason(event: ev.HostChanged, expected: str) -> None:
-    context = context_of([session_started(), event])
-    assert expected in pane_text(HostPanes(), context, 60, 20)
-    assert expected.split()[0] in "\n".join(plain([host_line(context.hosts[0], context, 60)]))
-
-
-def test_lost_host_keeps_last_metrics_with_time() -> None:
-    text = pane_text(HostPanes(), context_of(Scenario(2).events(62.5), host=1), 60, 40)
-    assert "LOST  12 s ago: connection reset by peer" in text
-    assert "metrics of 00:00:49" in text
-    assert "s ago · probe" not in text.split("web2")[1]
-
-
-def test_hosts_without_room_become_lines() -> None:
-    text = pane_text(HostPanes(), context_of(Scenario(8).events(30), host=3), 60, 30)
-    assert all(f"web{n}" in text for n in range(1, 9))
-    assert "▸ web4" in text
-
-
-@pytest.mark.parametrize("hosts", range(1, 12))
-@pytest.mark.parametrize("height", [1, 5, 20, 38, 60])
-def test_lines_per_host_fit_pane(hosts: int, height: int) -> None:
-    shares = share_out(height, hosts, hosts - 1)
-    assert len(shares) == hosts
-    assert sum(shares) <= max(height, hosts)
-
-
-def test_hostile_process_titles_are_sanitized() -> None:
-    text = pane_text(HostPanes(), context_of(Scenario(hostile=True).events(30)), 110, 30)
-    assert "[red]not markup[/red]" in text
-    assert "日本語のタイトル" in text
-    assert all(char.isprintable() or char == "\n" for char in text)
-    assert "\u202e" not in text
+def test_lines_per_host_fit_pane() -> None:
+    for hosts, height in product(range(1, 12), (1, 5, 20, 38, 60)):
+        shares = share_out(height, hosts, hosts - 1)
+        assert len(shares) == hosts
+        assert sum(shares) <= max(height, hosts)
 
 
 def test_processes_sorted_by_cpu_start_with_busiest() -> None:
@@ -161,39 +120,24 @@ def test_processes_sorted_by_cpu_start_with_busiest() -> None:
     assert shares == sorted(shares, reverse=True)
 
 
-def test_start_time_format_depends_on_age() -> None:
+def test_start_time_and_command_as_ps_prints_them() -> None:
     assert start_as_ps(WALL - 3600, WALL) == "09:00"
     assert start_as_ps(WALL + 40 * 86400, WALL + 50 * 86400) == "Feb10"
     assert start_as_ps(WALL - 400 * 86400, WALL) == "2024"
-
-
-def test_process_without_command_line_is_in_brackets() -> None:
     dead = ProcessCounters(9, 1, 5, "Z", "apache2", 0, 0, 1, 0, 0, 0, "")
     assert shown_command(dead) == "[apache2] <defunct>"
 
 
 def test_top_line_shows_mode_clock_recording_and_generator() -> None:
-    context = context_of(Scenario().events(61.5))
-    context = DrawContext(
-        state=context.state, mode=Mode.REPLAY, status=PlaybackStatus(PlaybackPhase.PAUSED), recording="s.cockpit"
-    )
+    state = context_of(Scenario().events(61.5)).state
+    paused = PlaybackStatus(PlaybackPhase.PAUSED)
+    context = DrawContext(state=state, mode=Mode.REPLAY, status=paused, recording="s.cockpit")
     text = pane_text(TopLine(), context, 118, 1)
-    assert "REPLAY PAUSED" in text
-    assert "00:01:01" in text
-    assert "● rec" in text
-    assert "gen 99%" in text
-    assert "GENERATOR SATURATED" in text
-
-
-def test_recording_failure_is_shown_at_any_width() -> None:
-    context = DrawContext(
-        state=context_of(Scenario().events(61.5)).state,
-        mode=Mode.LIVE,
-        recording="s.cockpit",
-        recording_error="disk full",
-    )
-    assert "NOT RECORDING: disk full" in pane_text(TopLine(), context, 118, 1)
-    assert "NOT RECORDING: disk full" in pane_text(TopLine(), context, 40, 1)
+    for words in ("REPLAY PAUSED", "00:01:01", "● rec", "gen 99%", "GENERATOR SATURATED"):
+        assert words in text
+    context = DrawContext(state=state, mode=Mode.LIVE, recording="s.cockpit", recording_error="disk full")
+    for width in (118, 40):
+        assert "NOT RECORDING: disk full" in pane_text(TopLine(), context, width, 1)
 
 
 def test_incomplete_and_failed_segment_is_labelled() -> None:
@@ -208,3 +152,65 @@ def test_incomplete_and_failed_segment_is_labelled() -> None:
 def test_multiline_question_is_shown_as_single_text() -> None:
     started = replace(session_started(), question="Is it dear?\nEach reply\n  reads the file.")
     assert "“Is it dear? Each reply reads the file.”" in pane_text(Throughput(), context_of([started]), 90, 14)
+
+
+TOGGLE = Action("toggle", "start/stop", immediate(str))
+
+
+def state_text(second: float, width: int) -> str:
+    context = dataclasses.replace(context_of(Scenario().events(second)), actions=(TOGGLE,))
+    return "".join(text for text, _ in state_line(context, width))
+
+
+def test_saturated_generator_suggests_less_load() -> None:
+    for width in (120, 80, 60, 45):
+        text = state_text(62.0, width)
+        assert text.startswith("the generator")
+        assert "load (-)" in text
+        assert len(text) <= width
+    assert state_text(55.0, 120) == "", "nothing is wrong"
+
+
+def test_ended_run_shows_summary_and_next_keys() -> None:
+    next_keys = "   space again   t tune   c compare"
+    assert state_text(99, 120) == f"segment 4 completed: 3.69k responses, 68 failed{next_keys}"
+    # Both segments of the run, before and after its change.
+    assert state_text(82, 120) == f"segments 2–3 stopped: 45.5k responses{next_keys}"
+
+
+def test_end_of_recording_lists_navigation_keys() -> None:
+    context = dataclasses.replace(
+        context_of(Scenario().events(99)),
+        mode=Mode.REPLAY,
+        status=PlaybackStatus(PlaybackPhase.END),
+        extent=(0.0, 99.0),
+        position=99.0,
+    )
+    text = "".join(text for text, _ in state_line(context, 100))
+    assert text == "end of the recording   Home start   [ ] markers   ← → step   q quit"
+
+
+def test_connecting_host_shows_hint_then_wait_time() -> None:
+    begun = [session_started(), ev.HostChanged(t=0.1, host="web1", condition="connecting")]
+    early, late = context_of(begun), context_of([*begun, ev.Note(t=25.1, text="still here")])
+    for context, expected in ((early, "you can start the load already"), (late, "no answer for 25 s")):
+        (host,) = context.hosts
+        text = " ".join(line.strip() for line in plain(host_pane(host, context, 50, 20).lines))
+        assert "connecting …" in text
+        assert expected in text
+
+
+def test_lost_host_shows_time_reason_and_retry() -> None:
+    context = context_of(Scenario(2).events(62.0))
+    text = " ".join(plain(host_pane(context.hosts[1], context, 60, 20).lines))
+    assert " LOST  12 s ago: connection reset by peer" in text
+    assert "retrying every few seconds; metrics of 00:00:49" in text
+
+
+def test_tiny_screen_shows_generator_saturation_in_full() -> None:
+    for width in (40, 60):
+        text = "\n".join(plain(TinyScreen().draw(context_of(Scenario().events(62.5)), width, 11)))
+        assert " GENERATOR SATURATED " in text
+        assert "…" not in text.split("GENERATOR")[1].split("\n")[0]
+    roomy = " ".join(plain(TinyScreen().draw(context_of(Scenario().events(62.5)), 60, 14)))
+    assert "the server may be faster than measured" in " ".join(roomy.split())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
@@ -38,69 +37,66 @@ RUN_START, RUN_END = 5, 50
 
 
 @cache
+def _whole_topology() -> list[ev.AnyEvent]:
+    """Return the events of the first 60 seconds. Apache passes all requests on to Tomcat."""
+    started = ev.SessionStarted(
+        t=0.0,
+        wall=WALL,
+        version="0.1.0",
+        name="topologies",
+        question="Do two machines serve more than one?",
+        target="http://web1/service",
+        hosts=(WEB, APP),
+    )
+    tomcat = Server(name="app1", random=random.Random(4), workers=0, pid=811, comm="java", command=JAVA)
+    apache = Server(name="web1", random=random.Random(3), workers=8)
+    events = [started, *_run(), *_host(0, apache, 0.1), *_host(1, tomcat, 0.93)]
+    return sorted(events, key=lambda event: event.t)
+
+
 def topology(until: float = 60.0) -> tuple[ev.AnyEvent, ...]:
     """Return all events up to and including second `until`."""
-    return tuple(event for event in Topology().all() if event.t <= until)
+    return tuple(event for event in _whole_topology() if event.t <= until)
 
 
-@dataclass
-class Topology:
-    """Ordered events of the first 60 seconds of a session. Apache passes all requests on to Tomcat."""
+def _run() -> Iterator[ev.AnyEvent]:
+    rng = np.random.default_rng(11)
+    yield ev.RunStarted(t=float(RUN_START), run=1, plan=plan(concurrency=16), addresses=("192.0.2.7",))
+    for at in range((RUN_END - RUN_START) * 4):
+        yield tick(1, RUN_START + at / 4, Load(rate=37, median=410.0, tail=0.2), rng)
+    yield ev.RunEnded(t=float(RUN_END), run=1, reason="completed")
 
-    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(11))
 
-    def all(self) -> list[ev.AnyEvent]:
-        """Generate all events, uncached."""
-        started = ev.SessionStarted(
-            t=0.0,
-            wall=WALL,
-            version="0.1.0",
-            name="topologies",
-            question="Do two machines serve more than one?",
-            target="http://web1/service",
-            hosts=(WEB, APP),
-        )
-        events = [started, *self._run()]
-        events += self._host(0, Server(name="web1", random=random.Random(3), workers=8), 0.1)
-        tomcat = Server(name="app1", random=random.Random(4), workers=0, pid=811, comm="java", command=JAVA)
-        events += self._host(1, tomcat, 0.93)
-        return sorted(events, key=lambda event: event.t)
+def _host(at: int, server: Server, busy: float) -> Iterator[ev.AnyEvent]:
+    name = (WEB, APP)[at].name
+    yield ev.HostChanged(t=0.05, host=name, condition="connecting")
+    yield ev.HostChanged(t=0.3, host=name, condition="up", facts=FACTS)
+    for second in range(60):
+        now = round(second + 0.5 + at / 7, 3)
+        server.busy = busy if RUN_START < now < RUN_END else 0.01
+        server.step(1.0)
+        yield ev.HostSample(t=now, host=name, round_trip=0.004, reading=server.reading(now))
+        yield from _output(name, second, now)
 
-    def _run(self) -> Iterator[ev.AnyEvent]:
-        yield ev.RunStarted(t=float(RUN_START), run=1, plan=plan(concurrency=16), addresses=("192.0.2.7",))
-        for at in range((RUN_END - RUN_START) * 4):
-            yield tick(1, RUN_START + at / 4, Load(rate=37, median=410.0, tail=0.2), self.rng)
-        yield ev.RunEnded(t=float(RUN_END), run=1, reason="completed")
 
-    def _host(self, at: int, server: Server, busy: float) -> Iterator[ev.AnyEvent]:
-        name = (WEB, APP)[at].name
-        yield ev.HostChanged(t=0.05, host=name, condition="connecting")
-        yield ev.HostChanged(t=0.3, host=name, condition="up", facts=FACTS)
-        for second in range(60):
-            now = round(second + 0.5 + at / 7, 3)
-            server.busy = busy if RUN_START < now < RUN_END else 0.01
-            server.step(1.0)
-            yield ev.HostSample(t=now, host=name, round_trip=0.004, reading=server.reading(now))
-            yield from self._output(name, second, now, server)
-
-    def _output(self, name: str, second: int, now: float, server: Server) -> Iterator[ev.AnyEvent]:
-        loaded = RUN_START < now < RUN_END
-        if name == "web1":
-            yield from _web_output(second, now)
-            values = {"BusyWorkers": 8.0 if loaded else 1.0, "IdleWorkers": 67.0, "Total Accesses": 37.0 * second}
-            board = "WW_WKWW_W" + "_" * 12 + "." * 129 if loaded else "W" + "_" * 20 + "." * 129
-            yield ev.StatusRead(t=now, host=name, page=0, values=values, text={"Scoreboard": board})
-            return
-        if second == 0:
-            yield ev.TailChanged(t=0.4, host=name, tail=0, condition="running")
-            head = "procs -----------memory---------- ---swap-- -----io---- -system-- -------cpu-------"
-            names = " r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st gu"
-            yield ev.TailText(t=0.45, host=name, tail=0, lines=(head, names))
-        row = f" {3 if loaded else 0}  0      0 1712304  80000 700000    0    0     0   {second:3d} 1204 2210"
-        shares = " 58 33  7  1  1  0" if loaded else "  1  0 99  0  0  0"
-        yield ev.TailText(t=now, host=name, tail=0, lines=(row + shares,))
-        busy = {"http-nio-8080.currentThreadsBusy": 16.0 if loaded else 0.0, "jvm.memory.free": 6.1e7}
-        yield ev.StatusRead(t=now, host=name, page=0, values=busy)
+def _output(name: str, second: int, now: float) -> Iterator[ev.AnyEvent]:
+    loaded = RUN_START < now < RUN_END
+    if name == "web1":
+        yield from _web_output(second, now)
+        values = {"BusyWorkers": 8.0 if loaded else 1.0, "IdleWorkers": 67.0, "Total Accesses": 37.0 * second}
+        board = "WW_WKWW_W" + "_" * 12 + "." * 129 if loaded else "W" + "_" * 20 + "." * 129
+        yield ev.StatusRead(t=now, host=name, page=0, values=values, text={"Scoreboard": board})
+        return
+    if second == 0:
+        yield ev.TailChanged(t=0.4, host=name, tail=0, condition="running")
+        head = "procs -----------memory---------- ---swap-- -----io---- -system-- -------cpu-------"
+        names = " r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st gu"
+        yield ev.TailText(t=0.45, host=name, tail=0, lines=(head, names))
+    row = f" {3 if loaded else 0}  0      0 1712304  80000 700000    0    0     0   {second:3d} 1204 2210"
+    shares = " 58 33  7  1  1  0" if loaded else "  1  0 99  0  0  0"
+    yield ev.TailText(t=now, host=name, tail=0, lines=(row + shares,))
+    busy = {"http-nio-8080.currentThreadsBusy": 16.0 if loaded else 0.0, "jvm.memory.free": 6.1e7}
+    yield ev.StatusRead(t=now, host=name, page=0, values=busy)
 
 
 def _web_output(second: int, now: float) -> Iterator[ev.AnyEvent]:
@@ -108,12 +104,8 @@ def _web_output(second: int, now: float) -> Iterator[ev.AnyEvent]:
     if second == 0:
         yield ev.TailChanged(t=0.4, host="web1", tail=0, condition="running")
         yield ev.TailChanged(t=0.4, host="web1", tail=1, condition="running")
-        yield ev.TailText(
-            t=0.42,
-            host="web1",
-            tail=1,
-            lines=("Linux 6.1.0 (web1)", "", "10:00:00          tps      rtps      wtps      dtps   bread/s   bwrtn/s"),
-        )
+        names = "10:00:00          tps      rtps      wtps      dtps   bread/s   bwrtn/s"
+        yield ev.TailText(t=0.42, host="web1", tail=1, lines=("Linux 6.1.0 (web1)", "", names))
     rates = f"10:00:{second % 60:02d}         {second % 7}.00      0.00      {second % 7}.00      0.00      0.00"
     yield ev.TailText(t=now, host="web1", tail=1, lines=(f"{rates}     {8 * (second % 9)}.00",))
     kinds = {

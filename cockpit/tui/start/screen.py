@@ -127,7 +127,7 @@ class StartScreen(Screen[None]):
         self.fill()
         self.query_one(OptionList).focus()
         self.run_worker(self._find())
-        self.set_interval(_WATCH_INTERVAL, lambda: self.run_worker(self._watch(), group="watch", exclusive=True))
+        self.run_worker(self._watch())
 
     def on_resize(self, event: Resize) -> None:
         self.set_class(event.size.height < _HIGH, "-low")
@@ -135,9 +135,11 @@ class StartScreen(Screen[None]):
         self.call_after_refresh(self.fill)
 
     async def _watch(self) -> None:
-        """Reload the choices if a profile was added, removed or edited."""
-        if self._offers is not None and await asyncio.to_thread(self._stamp) != self._seen:
-            await self._find()
+        """Reload the choices whenever a profile was added, removed or edited."""
+        while True:
+            await asyncio.sleep(_WATCH_INTERVAL)
+            if self._offers is not None and await asyncio.to_thread(self._stamp) != self._seen:
+                await self._find()
 
     async def _find(self) -> None:
         self._seen = await asyncio.to_thread(self._stamp)
