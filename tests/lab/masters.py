@@ -173,7 +173,7 @@ class Master(NamedTuple):
         return await diagnose_servers(shell, "here", self.port, [knob])
 
     def edit(self, old: str, new: str) -> None:
-        """Edit the file by hand, so long after the start that its time shows it."""
+        """Edit the file by hand, with a modification time an hour after now, so clearly after the start."""
         text = self.file.read_text()
         assert old in text
         self.file.write_text(text.replace(old, new))
