@@ -2,8 +2,9 @@
 
 COPY, a new directory, becomes a clone with a Python of its own. COUNT places in the bodies of functions are chosen at
 random and changed; each change is inactive until the environment variable MUTANT has its number. All tests run once
-without a mutant, which shows the tests that reach each place. Then the tests of each mutant run until one fails:
-first those of `make test`, then those of the lab. Slow tests beyond LIMIT seconds per mutant and suite are left out.
+without a mutant, which shows the tests that reach each place. Then a process that has collected all tests forks for
+each mutant, and the fork runs the tests that reach it until one fails: first those of `make test`, then those of the
+lab, quick tests and those of the package first. Tests beyond LIMIT seconds per mutant and suite are left out.
 COPY/result.jsonl has a line for each mutant. A measurement that ended early goes on with the mutants that are missing.
 
 Mutations: a comparison turned, `and` for `or`, `+` for `-` and `*` for `/`, a `not` dropped, a condition negated, a
@@ -13,28 +14,29 @@ number plus one, a truth value turned, None returned, a call left out.
 from __future__ import annotations
 
 import ast
+import builtins
 import copy
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from subprocess import PIPE, STDOUT
 from typing import NamedTuple
 
 import pytest
 
 COUNT, SEED = 300, 41
-LIMIT = 120.0
+LIMIT = 60.0
 # Seconds for the tests of one mutant, which may hang.
-HANG = 600.0
-PARALLEL = 2
+HANG = 400.0
+PARALLEL = 3
 COMPARISONS: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq,
@@ -210,23 +212,64 @@ def reach(root: Path) -> None:
 
 
 def run(root: Path) -> None:
-    """Run the tests of each mutant without a result, and write the result."""
-    out = root / "result.jsonl"
-    finished = {json.loads(line)["number"] for line in out.read_text().splitlines()} if out.exists() else set()
-    durations = json.loads((root / "durations.json").read_text())
-    passed = {_plain(test): Passed(*row) for test, row in durations.items()}
+    """Run the tests of each mutant without a result, and print the sums."""
+    environment = {**os.environ, "COCKPIT_MUTANTS": str(root)}
+    command = (
+        ".venv/bin/python",
+        "-m",
+        "pytest",
+        "-q",
+        "--capture=sys",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "tests.mutants",
+    )
+    subprocess.run(command, cwd=root, env=environment, stdin=subprocess.DEVNULL, check=True)
+    results = Counter(row["result"] for row in _rows(root / "result.jsonl"))
+    print(", ".join(f"{number} {result}" for result, number in results.most_common()))
+
+
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """As a plugin: run the tests of each mutant in a fork instead of all tests."""
+    root = Path(os.environ["COCKPIT_MUTANTS"])
+    finished = {row["number"] for row in _rows(root / "result.jsonl")}
+    rows = [row for row in json.loads((root / "mutants.json").read_text()) if row["number"] not in finished]
+    passed = {_plain(test): Passed(*row) for test, row in json.loads((root / "durations.json").read_text()).items()}
+    items = {item.nodeid: item for item in session.items}
     tests: dict[int, set[str]] = defaultdict(set)
     for line in (root / "reached").read_text().splitlines():
         number, _, test = line.partition("\t")
-        tests[int(number)].add(_plain(test))
-    rows = [row for row in json.loads((root / "mutants.json").read_text()) if row["number"] not in finished]
-    with ThreadPoolExecutor(PARALLEL) as pool, out.open("a") as file:
-        for row in pool.map(lambda row: _noticed(root, row, tests[row["number"]] & set(passed), passed), rows):
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            print(row["number"], row["file"], row["line"], row["kind"], row["result"], row["by"], flush=True)
-    results = Counter(json.loads(line)["result"] for line in out.read_text().splitlines())
-    print(", ".join(f"{number} {result}" for result, number in results.most_common()))
+        if (test := _plain(test)) in passed and test in items:
+            tests[int(number)].add(test)
+    running: dict[int, tuple[float, dict[str, object]]] = {}
+    while rows or running:
+        while rows and len(running) < PARALLEL:
+            row = rows.pop(0)
+            suites = [
+                [items[test] for test in suite] for suite in _order(str(row["file"]), tests[row["number"]], passed)
+            ]
+            if (child := os.fork()) == 0:
+                _in_fork(root, row, suites)
+            running[child] = time.monotonic(), row
+        time.sleep(0.05)
+        for child, (began, row) in list(running.items()):
+            if late := time.monotonic() - began > HANG:
+                os.killpg(child, signal.SIGKILL)
+            if os.waitpid(child, 0 if late else os.WNOHANG)[0]:
+                del running[child]
+                if row["number"] not in {found["number"] for found in _rows(root / "result.jsonl")}:
+                    _write(root, row, "noticed by make test", f"hung for {HANG:g} s" if late else "ended the tests")
+    return True
+
+
+def _rows(file: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def _write(root: Path, row: Mapping[str, object], result: str, by: str) -> None:
+    with (root / "result.jsonl").open("a") as file:
+        file.write(json.dumps({**row, "result": result, "by": by}) + "\n")
 
 
 def _plain(test: str) -> str:
@@ -235,56 +278,58 @@ def _plain(test: str) -> str:
     return head if sign and "]" not in tail and "::" in head else test
 
 
-def _noticed(root: Path, row: dict[str, object], tests: set[str], passed: Mapping[str, Passed]) -> dict[str, object]:
-    """Run the tests that reach a mutant until one fails: in each suite those of its package first, then quick ones."""
-    package = "/" + str(row["file"]).split("/")[1].removesuffix(".py")
-    result = "survived" if tests else "not reached"
-    for lab in (False, True):
-        total, selected = 0.0, []
-        for test in sorted(
-            tests, key=lambda test: (passed[test].seconds > 2, package not in test, passed[test].seconds)
-        ):
-            if passed[test].lab is lab and (total := total + passed[test].seconds) <= LIMIT:
-                selected.append(test)
-        if selected and (failed := _failed(root, str(row["number"]), selected)):
-            return {**row, "result": "noticed in the lab" if lab else "noticed by make test", "by": failed}
-    return {**row, "result": result, "by": ""}
+def _order(file: str, tests: set[str], passed: Mapping[str, Passed]) -> tuple[list[str], list[str]]:
+    """Return the tests of `make test` and of the lab: quick ones first, of these the ones of the package."""
+    package = "/" + file.split("/")[1].removesuffix(".py")
+    suites: tuple[list[str], list[str]] = [], []
+    total = [0.0, 0.0]
+    for test in sorted(tests, key=lambda test: (passed[test].seconds > 2, package not in test, passed[test].seconds)):
+        lab = passed[test].lab
+        total[lab] += passed[test].seconds
+        if total[lab] <= LIMIT:
+            suites[lab].append(test)
+    return suites
 
 
-def _failed(root: Path, number: str, tests: Sequence[str]) -> str:
-    """Run tests in this order with a mutant; return the first that fails, or else ""."""
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as order:
-        order.write("\n".join(tests))
-        order.flush()
-        files = dict.fromkeys(test.partition("::")[0] for test in tests)
-        command = (
-            ".venv/bin/python",
-            "-m",
-            "pytest",
-            "-xq",
-            "--tb=no",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "tests.mutants",
-        )
-        environment = {**os.environ, "MUTANT": number, "COCKPIT_ORDER": order.name}
-        with subprocess.Popen(
-            (*command, *files), cwd=root, env=environment, stdout=PIPE, stderr=STDOUT, text=True, start_new_session=True
-        ) as process:
-            try:
-                output, _ = process.communicate(timeout=HANG)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                return f"hung for {HANG:g} s"
-    failed = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return "" if process.returncode in (0, 5) else (failed or [output[-200:]])[0][:200]
+def _in_fork(root: Path, row: dict[str, object], suites: Sequence[Sequence[pytest.Item]]) -> None:
+    """Run the tests with the mutant until one fails, and write the result."""
+    os.setsid()
+    number = row["number"]
+    os.environ["MUTANT"] = str(number)
+    builtins.__dict__["__mutant__"] = number.__eq__
+    (folder := Path(f"/tmp/mutant{number}")).mkdir(exist_ok=True)
+    os.environ["TMPDIR"], tempfile.tempdir = str(folder), None
+    result, by = "survived" if any(suites) else "not reached", ""
+    try:
+        for suite, name in zip(suites, ("make test", "the lab"), strict=True):
+            if by := _failed(suite):
+                result = f"noticed by {name}"
+                break
+        _write(root, row, result, by)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(0)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """As a plugin: keep only the tests in the file COCKPIT_ORDER, in its order."""
-    order = {name: place for place, name in enumerate(Path(os.environ["COCKPIT_ORDER"]).read_text().split("\n"))}
-    items[:] = sorted((item for item in items if item.nodeid in order), key=lambda item: order[item.nodeid])
+def _failed(items: Sequence[pytest.Item]) -> str:
+    """Run tests in this order; return the first that fails, or else ""."""
+    failed: list[str] = []
+
+    class Reports:
+        def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+            if report.failed:
+                failed.append(report.nodeid)
+
+    if items:
+        items[0].config.pluginmanager.register(Reports())
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if failed:
+            # A skipped test without a following one ends the fixtures.
+            items[-1].add_marker("skip")
+            items[-1].config.hook.pytest_runtest_protocol(item=items[-1], nextitem=None)
+            break
+    return (failed or [""])[0]
 
 
 def main(copy: str, count: int = COUNT, seed: int = SEED) -> None:

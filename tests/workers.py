@@ -36,7 +36,7 @@ class Forked:
     async def start(cls) -> Forked:
         pipes = [FORKS.Pipe(duplex=False) for _ in range(3)]
         theirs = (pipes[0][0], pipes[1][1], pipes[2][1])
-        process = FORKS.Process(target=_work, args=theirs)
+        process = FORKS.Process(target=_work, args=(dict(os.environ), *theirs))
         process.start()
         for end in theirs:
             end.close()
@@ -83,10 +83,12 @@ async def fork_worker(assignment: Assignment) -> workers.WorkerProcess:
     return worker
 
 
-def _work(commands: Connection, out: Connection, err: Connection) -> None:
-    """Turn this process into a worker: session, pipes, and a heap excluded from garbage collection."""
+def _work(env: dict[str, str], commands: Connection, out: Connection, err: Connection) -> None:
+    """Turn this process into a worker: environment, session, pipes, and a heap excluded from garbage collection."""
     from cockpit.load import worker
 
+    os.environ.clear()
+    os.environ.update(env)
     os.setsid()
     for descriptor, end in enumerate((commands, out, err)):
         os.dup2(end.fileno(), descriptor)
