@@ -13,10 +13,10 @@ from cockpit.cli.load_plan import FLAGS, errors_name_flags, given_headers
 from cockpit.cli.terminal import emit
 from cockpit.load.preflight import preflight
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, TargetError, UsageError
-from cockpit.model.events import Tick
 from cockpit.model.load import LoadPlan
 from cockpit.model.load_checks import check_plan
 from cockpit.model.metrics import RunResult, run_result
+from cockpit.model.tick import Tick
 from cockpit.profiles.plan import NAMED, body_of, checked_url, headers_of
 from cockpit.profiles.profile import Profile
 from cockpit.report.ab import Document, gnuplot_tsv, percentages_csv, report

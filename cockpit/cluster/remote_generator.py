@@ -15,8 +15,8 @@ from cockpit.load import protocol
 from cockpit.load.protocol import Assignment, Done, Extend, Start
 from cockpit.load.workers import Message
 from cockpit.model.errors import CockpitError, HostError
-from cockpit.model.events import Tick
 from cockpit.model.text import sanitize
+from cockpit.model.tick import Tick
 from cockpit.recording.validity import is_valid
 
 # A machine is lost after this time (s) without a message; load workers send ten ticks per second.

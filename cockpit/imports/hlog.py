@@ -12,9 +12,9 @@ from typing import NamedTuple
 from cockpit.imports.formats import LATEST, bounded, duration
 from cockpit.imports.hdr import SUM, decode
 from cockpit.imports.runs import ForeignRun, check_span, target_of
-from cockpit.model.events import Tick
 from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.load import LoadPlan
+from cockpit.model.tick import Tick
 
 TOOL = "HdrHistogram log"
 UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000}

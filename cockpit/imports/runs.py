@@ -12,9 +12,9 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from cockpit.imports.formats import ForeignFormat, ForeignRequest
-from cockpit.model.events import Tick
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import Expect, LoadPlan, RunTotals
+from cockpit.model.tick import Tick
 
 # Maximum length (s) of a session.
 LONGEST = 7 * 86_400

@@ -22,7 +22,7 @@ from cockpit.load.request_metrics import RequestMetrics
 from cockpit.load.request_order import RequestOrder, request_metrics_of
 from cockpit.load.schedule import Phase, phases_of
 from cockpit.load.tally import Tally
-from cockpit.model.events import Tick
+from cockpit.model.tick import Tick
 
 # Precision of timeouts (s); see `timeout_precision`.
 _TIMEOUT_PRECISION = 0.001

@@ -17,9 +17,10 @@ from cockpit.load.workers import LocalLauncher, WorkerHandle, WorkerLauncher
 from cockpit.model import events
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
-from cockpit.model.events import AnyEvent, ExtensionReason, LoadAdjusted, RunEnded, RunExtended, RunStarted, Tick
+from cockpit.model.events import AnyEvent, ExtensionReason, LoadAdjusted, RunEnded, RunExtended, RunStarted
 from cockpit.model.generators import WorkerLost
 from cockpit.model.load import LoadPlan
+from cockpit.model.tick import Tick
 
 Emit = Callable[[AnyEvent], None]
 

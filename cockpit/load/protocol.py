@@ -1,7 +1,7 @@
 """Messages between cockpit and a load worker: JSON lines over its stdin and stdout.
 
-To the worker: an Assignment, then commands. From the worker: Ready, ticks (`cockpit.model.events.encode`, with times in
-seconds of time.monotonic(), which all processes of a machine share), and Done. Without Done, the worker is lost.
+To the worker: an Assignment, then commands. From the worker: Ready, ticks (events, with times in seconds of
+time.monotonic(), which all processes of a machine share), and Done. Without Done, the worker is lost.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import msgspec
 
 from cockpit.load.log_share import LogShare
 from cockpit.load.paths import count_of
+from cockpit.model.histogram import to_wire
 from cockpit.model.load import LoadPlan
 
 
@@ -86,7 +87,7 @@ class Done(msgspec.Struct, frozen=True, tag_field="say", tag="done"):
 
 WorkerMessage = Ready | Done
 
-encode = msgspec.json.Encoder().encode
+encode = msgspec.json.Encoder(enc_hook=to_wire).encode
 decode_assignment = msgspec.json.Decoder(Assignment).decode
 decode_command: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
 decode_message: msgspec.json.Decoder[WorkerMessage] = msgspec.json.Decoder(WorkerMessage)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from cockpit.load.request_metrics import RequestMetrics, add_counts, histogram
-from cockpit.model.events import Tick
 from cockpit.model.histogram import COARSER, EMPTY, Histogram
+from cockpit.model.tick import Tick
 
 _SCHEDSTAT = Path("/proc/thread-self/schedstat")
 

@@ -37,7 +37,6 @@ from cockpit.load.protocol import (
     most_connections,
 )
 from cockpit.load.think_time import ThinkTimeLoad
-from cockpit.model import events
 
 
 class Outbox:
@@ -105,7 +104,7 @@ class LoadWorker:
         self._send(monotonic())
 
     def _send(self, now: float) -> None:
-        self._outbox.put(events.encode(self._engine.take(self._since, now)))
+        self._outbox.put(encode(self._engine.take(self._since, now)))
         self._since = now
 
     def _on_command(self, mask: int, now: float) -> None:

@@ -16,7 +16,8 @@ from cockpit.load.limits import Capacity, capacity_here
 from cockpit.load.protocol import Adjust, Assignment, Done, Extend, Ready, Reassign, Start, Stop
 from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError
-from cockpit.model.events import AnyEvent, Tick
+from cockpit.model.events import AnyEvent
+from cockpit.model.tick import Tick
 
 # Returns the assignments of a run for a number of machines; each machine has the plan's number of workers.
 Assigned = Callable[[int], list[Assignment]]

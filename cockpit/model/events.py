@@ -10,7 +10,6 @@ from typing import Literal
 import msgspec
 
 from cockpit.model.autopilot import AutopilotEvent
-from cockpit.model.counts import LoadCounts
 from cockpit.model.event import Event
 from cockpit.model.generators import GeneratorEvent
 from cockpit.model.histogram import EMPTY, Histogram, from_wire, to_wire
@@ -18,6 +17,7 @@ from cockpit.model.hosts import HostConfig, HostFacts, HostReading
 from cockpit.model.knobs import Knob, ServerAction, Setting
 from cockpit.model.load import LoadPlan, RunTotals
 from cockpit.model.study import StudyEvent
+from cockpit.model.tick import Tick
 
 
 class SessionStarted(Event, frozen=True, tag="session_started"):
@@ -51,30 +51,6 @@ class RunStarted(Event, frozen=True, tag="run_started"):
     warnings: tuple[str, ...] = ()
     machines: tuple[str, ...] = ()
     totals: RunTotals | None = None
-
-
-class Tick(LoadCounts, frozen=True, tag_field="event", tag="tick"):
-    """The load of one worker between `start` and `t`; counts cover this interval only.
-
-    `connections`: open connections at `t`; `in_flight`: requests without a complete response at `t`; `oldest`: age of
-    the oldest (s). `silence`: time (s) since the last tick with a complete response, or since the start of the run.
-    `cpu_wait`: seconds in which the worker was runnable and waited for a CPU (0 if the system does not count them);
-    `pause`: longest time (s) between two iterations of its event loop. `stage`: the load level, one per tick. `warmup`
-    ticks are shown but not counted.
-    """
-
-    t: float
-    run: int
-    worker: int
-    start: float
-    connections: int = 0
-    in_flight: int = 0
-    oldest: float = 0.0
-    silence: float = 0.0
-    cpu_wait: float = 0.0
-    pause: float = 0.0
-    stage: int = 0
-    warmup: bool = False
 
 
 class LoadAdjusted(Event, frozen=True, tag="load_adjusted"):

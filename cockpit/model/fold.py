@@ -26,6 +26,7 @@ from cockpit.model.fold_rounds import round_window, round_window_ended, rounds_b
 from cockpit.model.host_state import HostState
 from cockpit.model.knobs import Setting
 from cockpit.model.state import ActionRun, Change, KnobState, Marker, State, mark
+from cockpit.model.tick import Tick
 
 
 def fold(state: State, event: ev.AnyEvent) -> State:
@@ -186,7 +187,7 @@ _FOLDS: dict[type, Callable[[State, Any], State]] = {
     ev.SessionStarted: _session_started,
     ev.SessionEnded: _session_ended,
     ev.RunStarted: run_started,
-    ev.Tick: tick,
+    Tick: tick,
     ev.LoadAdjusted: load_adjusted,
     ev.RunExtended: run_extended,
     ge.GeneratorSample: generator_sample,

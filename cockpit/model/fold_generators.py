@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from cockpit.model import events as ev
 from cockpit.model import generators as ge
 from cockpit.model.generators import GeneratorSecond, GeneratorState
 from cockpit.model.state import Marker, State, mark
+from cockpit.model.tick import Tick
 
 
 def generator_clock(state: State, event: ge.GeneratorClock) -> State:
@@ -21,7 +21,7 @@ def generator_lost(state: State, event: ge.GeneratorLost) -> State:
     return mark(state, Marker(t=event.t, kind="worker", sign="!", text=text))
 
 
-def generator_tick(state: State, tick: ev.Tick) -> State:
+def generator_tick(state: State, tick: Tick) -> State:
     """Add a tick to the current second of its generator."""
     if tick.worker >= len(state.machines):
         return state

@@ -19,6 +19,7 @@ from cockpit.model.load_seconds import OpenSecond, WorkerSecond, load_second
 from cockpit.model.series import replaced
 from cockpit.model.state import Change, InFlight, Marker, Segment, State, mark, with_last_segment
 from cockpit.model.text import sanitize
+from cockpit.model.tick import Tick
 
 # A worker is the bottleneck if its CPU use plus CPU wait reaches this share of a core, or its p99 lag this time (s).
 SATURATED_CPU = 0.95
@@ -73,7 +74,7 @@ def load_adjusted(state: State, event: ev.LoadAdjusted) -> State:
     return mark(with_last_segment(state, segment), Marker(t=event.t, kind="load", sign="±", text=text))
 
 
-def tick(state: State, event: ev.Tick) -> State:
+def tick(state: State, event: Tick) -> State:
     counts = _counts(event, state.plans.get(event.run))
     state = _count_into_segment(_next_level(state, event), event, counts)
     if event.run == state.running:
@@ -151,23 +152,23 @@ def _continued(state: State, current: Segment, t: float, **changed: Any) -> Stat
     return replace(ended, segments=(*ended.segments, following))
 
 
-def bottlenecks(tick: ev.Tick) -> tuple[bool, bool]:
+def bottlenecks(tick: Tick) -> tuple[bool, bool]:
     """Return whether the worker's CPU was the bottleneck in this tick, and whether its lag was."""
     span = tick.t - tick.start
     busy = span > 0 and (tick.cpu + tick.cpu_wait) / span >= SATURATED_CPU
     return busy, span > 0 and tick.lag.max >= SATURATED_LAG <= tick.lag.percentile(99)
 
 
-def saturated(tick: ev.Tick) -> bool:
+def saturated(tick: Tick) -> bool:
     return any(bottlenecks(tick))
 
 
-def silent(tick: ev.Tick) -> bool:
+def silent(tick: Tick) -> bool:
     """Return whether the worker has waited for a response for `SILENCE` seconds or more."""
     return min(tick.silence, tick.oldest) >= SILENCE
 
 
-def _silence(tick: ev.Tick) -> float:
+def _silence(tick: Tick) -> float:
     """Return the silent seconds that a silent tick adds: its length; for the first silent tick the whole wait."""
     waited, span = min(tick.silence, tick.oldest), tick.t - tick.start
     return waited if waited - span < SILENCE else span
@@ -222,12 +223,12 @@ def _plan_of(plan: LoadPlan, stage: int) -> LoadPlan:
     return replace(plan, concurrency=level.concurrency or plan.concurrency, rate=level.rate, duration=level.duration)
 
 
-def _counts(tick: ev.Tick, plan: LoadPlan | None) -> Counts:
+def _counts(tick: Tick, plan: LoadPlan | None) -> Counts:
     shared = {name: getattr(tick, name) for name in LoadCounts.__struct_fields__}
     return Counts(refused=_refused(tick, plan), **shared)
 
 
-def _refused(tick: ev.Tick, plan: LoadPlan | None) -> int:
+def _refused(tick: Tick, plan: LoadPlan | None) -> int:
     """Return the number of responses with status 400 or higher to requests without an expectation."""
     if plan is None or not plan.mix:
         return 0 if plan is not None and plan.expect is not None else _from_400(tick.statuses)
@@ -239,7 +240,7 @@ def _from_400(statuses: dict[int, int]) -> int:
     return sum(count for status, count in statuses.items() if status >= 400)
 
 
-def _next_level(state: State, tick: ev.Tick) -> State:
+def _next_level(state: State, tick: Tick) -> State:
     """Start a new segment if the tick is the first of its load level, or the first after the warm-up."""
     last = state.segment
     if last is None or last.run != tick.run or _level(tick) <= _level(last):
@@ -257,11 +258,11 @@ def _next_level(state: State, tick: ev.Tick) -> State:
     )
 
 
-def _level(of: ev.Tick | Segment) -> tuple[bool, int]:
+def _level(of: Tick | Segment) -> tuple[bool, int]:
     return not of.warmup, of.stage
 
 
-def segment_of(state: State, tick: ev.Tick) -> int | None:
+def segment_of(state: State, tick: Tick) -> int | None:
     """Return the index of the segment in which the tick started (a change does not split a tick); None: unknown
     run."""
     segments = enumerate(state.segments)
@@ -270,7 +271,7 @@ def segment_of(state: State, tick: ev.Tick) -> int | None:
     return started[-1] if started else next(iter(same_level), None)
 
 
-def _count_into_segment(state: State, tick: ev.Tick, counts: Counts) -> State:
+def _count_into_segment(state: State, tick: Tick, counts: Counts) -> State:
     at = segment_of(state, tick)
     if at is None:
         return state
@@ -294,7 +295,7 @@ def _plus(table: Mapping[int, float], worker: int, seconds: float) -> dict[int, 
     return {**table, worker: total(table.get(worker, 0.0), seconds)}
 
 
-def _count_into_second(state: State, tick: ev.Tick, counts: Counts) -> State:
+def _count_into_second(state: State, tick: Tick, counts: Counts) -> State:
     """Add a tick to the second that contains the middle of its interval, or to the oldest open second."""
     second = int((tick.start + tick.t) / 2)
     open_seconds = {filling.second: filling for filling in state.filling}
@@ -311,7 +312,7 @@ def _count_into_second(state: State, tick: ev.Tick, counts: Counts) -> State:
     return replace(state, filling=filling[-_FILLING:])
 
 
-def _fill(filling: OpenSecond | None, second: int, tick: ev.Tick, counts: Counts) -> OpenSecond:
+def _fill(filling: OpenSecond | None, second: int, tick: Tick, counts: Counts) -> OpenSecond:
     span = tick.t - tick.start
     lost = span if saturated(tick) else 0.0
     before = filling or OpenSecond(second=second, start=tick.start, end=tick.t, counts=Counts())
@@ -328,7 +329,7 @@ def _fill(filling: OpenSecond | None, second: int, tick: ev.Tick, counts: Counts
     )
 
 
-def _worker_second(before: WorkerSecond, tick: ev.Tick, span: float) -> WorkerSecond:
+def _worker_second(before: WorkerSecond, tick: Tick, span: float) -> WorkerSecond:
     known, cpu, waited = total(before.span, span), total(before.cpu, tick.cpu), total(before.waited, tick.cpu_wait)
     return WorkerSecond(
         span=known,

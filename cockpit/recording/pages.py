@@ -10,11 +10,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from cockpit.model.events import AccessCounts, HostSample, StatusRead, TailText, Tick
+from cockpit.model.events import AccessCounts, HostSample, StatusRead, TailText
 from cockpit.model.generators import GeneratorSample
 from cockpit.model.host_state import HostPoint
 from cockpit.model.load_seconds import LoadSecond
 from cockpit.model.state import State
+from cockpit.model.tick import Tick
 from cockpit.recording.compaction import Numbered, SegmentTicks, Totals, compacted, expanded
 from cockpit.recording.packing import Damaged, packed, reading, unpacked
 

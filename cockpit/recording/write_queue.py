@@ -10,9 +10,10 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cockpit.model.events import AnyEvent, HostSample, Note, StatusRead, TailText, Tick
+from cockpit.model.events import AnyEvent, HostSample, Note, StatusRead, TailText
 from cockpit.model.state import State
 from cockpit.model.text import clock
+from cockpit.model.tick import Tick
 from cockpit.recording.compaction import Numbered
 from cockpit.recording.pages import FREQUENT
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
-from cockpit.model.events import Tick
 from cockpit.model.histogram import Histogram
 from cockpit.model.metrics import RunResult
 from cockpit.model.text import sanitize
+from cockpit.model.tick import Tick
 
 PERCENTAGES = (50, 66, 75, 80, 90, 95, 98, 99)
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TextIO
 
 from cockpit.model.errors import UsageError
-from cockpit.model.events import AnyEvent, SessionStarted, Tick
+from cockpit.model.events import AnyEvent, SessionStarted
 from cockpit.model.histogram import Histogram
+from cockpit.model.tick import Tick
 
 _HIGHEST = 1 << 43
 # Ticks of a second may arrive while the next two seconds are running.

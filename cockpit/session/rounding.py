@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
+from cockpit.model.tick import Tick
 
 # Decimal places of a time (s).
 _DIGITS = 6
@@ -18,7 +19,7 @@ def rounded(event: ev.AnyEvent) -> ev.AnyEvent:
     if not all(map(math.isfinite, _floats(event))):
         raise ValueError(f"{ev.kind(event)}: a number is NaN or infinite")
     t = round(event.t, _DIGITS)
-    if isinstance(event, ev.Tick):
+    if isinstance(event, Tick):
         return replace(event, t=t, start=round(event.start, _DIGITS))
     if isinstance(event, ev.HostSample):
         return replace(event, t=t, round_trip=round(event.round_trip, _DIGITS))

@@ -8,12 +8,13 @@ from msgspec.structs import replace
 from cockpit.analysis.warning_words import grouped, warning_label, warning_words
 from cockpit.analysis.warnings import CPU_WAIT, RunWarning, WarningKind, run_warnings, segment_warnings
 from cockpit.model.counts import Group
-from cockpit.model.events import AnyEvent, RunStarted, Tick
+from cockpit.model.events import AnyEvent, RunStarted
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import Expect, LoadPlan, Request
 from cockpit.model.metrics import RunResult, run_result
 from cockpit.model.state import Segment, State
+from cockpit.model.tick import Tick
 
 LATENCIES = Histogram.of([1_000_000] * 100)
 PLAN = LoadPlan(url="http://a/", rate=100.0, duration=10.0, max_in_flight=20, workers=2)

@@ -15,11 +15,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from cockpit.model.clock import Clock
-from cockpit.model.events import AnyEvent, HostSample, RunStarted, Tick
+from cockpit.model.events import AnyEvent, HostSample, RunStarted
 from cockpit.model.fold import fold
 from cockpit.model.hosts import HostConfig
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
+from cockpit.model.tick import Tick
 from cockpit.profiles.profile import Profile
 from cockpit.recording.write_queue import LIMIT
 from cockpit.recording.writer import RecordingWriter

@@ -22,11 +22,12 @@ from cockpit.load.protocol import Assignment, Done, encode
 from cockpit.load.workers import LocalLauncher, WorkerLauncher
 from cockpit.model import events
 from cockpit.model.clock import Clock
-from cockpit.model.events import AnyEvent, RunStarted, Tick
+from cockpit.model.events import AnyEvent, RunStarted
 from cockpit.model.fold import fold
 from cockpit.model.hosts import GeneratorConfig
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
+from cockpit.model.tick import Tick
 from cockpit.recording.reader import Recording
 from tests.bench.measurement import CockpitRun
 from tests.bench.table import Skipped, at_most, exactly, report_other_load, show

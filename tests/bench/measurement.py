@@ -17,9 +17,10 @@ from msgspec.structs import replace
 
 from cockpit.load.pool import LoadRun, launch
 from cockpit.model.clock import Clock
-from cockpit.model.events import AnyEvent, RunEnded, Tick
+from cockpit.model.events import AnyEvent, RunEnded
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
+from cockpit.model.tick import Tick
 from tests.lab.cpus import generator_cpu, on_generator_cpu
 
 

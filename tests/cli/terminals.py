@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from cockpit.model.errors import RecordingError
-from cockpit.model.events import Tick
+from cockpit.model.tick import Tick
 from cockpit.recording.reader import Recording
 from tests.commands import FORKS, _main
 from tests.tui.emulator import Emulator

@@ -15,9 +15,10 @@ import msgspec
 import pytest
 
 from cockpit.cli import main
-from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, SessionStarted, Tick
+from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, SessionStarted
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
+from cockpit.model.tick import Tick
 from cockpit.report import baselines
 from cockpit.report.check_result import CheckJson
 from tests.commands import cockpit

@@ -16,8 +16,9 @@ from cockpit.load.pool import LoadRun
 from cockpit.load.protocol import Done, Stop, assignments, encode
 from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError, HostError
-from cockpit.model.events import AnyEvent, RunEnded, Tick
+from cockpit.model.events import AnyEvent, RunEnded
 from cockpit.model.generators import GeneratorLost, WorkerLost
+from cockpit.model.tick import Tick
 from tests.load.servers import plan
 
 ADDRESS = "tls://127.0.0.1:1"

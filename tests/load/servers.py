@@ -24,10 +24,11 @@ from cockpit.load.request import target_of
 from cockpit.load.worker import engine_for
 from cockpit.model.clock import Clock
 from cockpit.model.counts import Group
-from cockpit.model.events import AnyEvent, LoadAdjusted, RunEnded, RunStarted, Tick
+from cockpit.model.events import AnyEvent, LoadAdjusted, RunEnded, RunStarted
 from cockpit.model.generators import WorkerLost
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
+from cockpit.model.tick import Tick
 from tests.waiting import DEADLINE
 
 SMALL = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from cockpit.load import open_load
 from cockpit.load.schedule import ArrivalQueue, Arrivals
-from cockpit.model.events import Tick
 from cockpit.model.load import PathList, Request, Stage
+from cockpit.model.tick import Tick
 from tests.load.servers import SMALL, ClientConnection, Outcome, always, begin, engine_load, load, once, plan, serving
 from tests.waiting import DEADLINE
 

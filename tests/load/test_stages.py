@@ -10,8 +10,9 @@ import pytest
 from cockpit.load.pool import LoadRun, launch
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
-from cockpit.model.events import RunExtended, Tick
+from cockpit.model.events import RunExtended
 from cockpit.model.load import LoadPlan, PathList, Stage
+from cockpit.model.tick import Tick
 from tests.load.servers import (
     SMALL,
     ClientConnection,

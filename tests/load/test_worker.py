@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from cockpit.load.protocol import MESSAGE_START, Assignment, Done, Start, Stop, assignments, decode_message, encode
-from cockpit.model.events import Tick, decode
+from cockpit.model.events import decode
+from cockpit.model.tick import Tick
 from tests.lab.cpus import generator_cpu
 from tests.load.servers import SMALL, Outcome, always, begin, once, plan, serving
 from tests.waiting import DEADLINE

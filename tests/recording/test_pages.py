@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.model.events import AnyEvent, Tick
+from cockpit.model.events import AnyEvent
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.state import State
+from cockpit.model.tick import Tick
 from cockpit.recording import writer
 from cockpit.recording.checkpoints import StateCheckpoint
 from cockpit.recording.reader import Recording, last_state

@@ -19,12 +19,13 @@ from cockpit.analysis.outcome import Outcome
 from cockpit.analysis.sides import Side, side_of_segments
 from cockpit.cli import main
 from cockpit.model.errors import UsageError
-from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, RunEnded, RunStarted, Tick
+from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, RunEnded, RunStarted
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.fold_load import cut
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import Stage
 from cockpit.model.state import State
+from cockpit.model.tick import Tick
 from cockpit.recording.reader import Recording, last_state
 from cockpit.recording.writer import RecordingWriter
 from cockpit.report.comparison import CompareJson, compare_json, comparison_text

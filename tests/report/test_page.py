@@ -27,11 +27,11 @@ from cockpit.model.events import (
     RunEnded,
     RunStarted,
     SessionStarted,
-    Tick,
 )
 from cockpit.model.fold import fold_all
 from cockpit.model.generators import WorkerLost
 from cockpit.model.state import State
+from cockpit.model.tick import Tick
 from cockpit.recording.reader import Recording, last_state
 from cockpit.report.charts import decades, from_zero, thinned
 from cockpit.report.markdown import markdown, md

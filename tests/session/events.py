@@ -24,7 +24,6 @@ from cockpit.model.events import (
     RunStarted,
     SessionEnded,
     SessionStarted,
-    Tick,
 )
 from cockpit.model.generators import GeneratorClock, GeneratorLost
 from cockpit.model.histogram import Histogram
@@ -39,6 +38,7 @@ from cockpit.model.hosts import (
 )
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import LoadPlan
+from cockpit.model.tick import Tick
 
 KNOB = Knob(name="MaxSpareServers", host="web1", file="/f", directive="MaxSpareServers", test="true", reload="true")
 PLAN = LoadPlan(url="http://web1/", concurrency=20, duration=10.0)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, SessionStarted, Tick
+from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, SessionStarted
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
@@ -24,6 +24,7 @@ from cockpit.model.study import (
     Variant,
     variant_plan,
 )
+from cockpit.model.tick import Tick
 from cockpit.study.collecting import collect
 from cockpit.study.judging import next_round
 from cockpit.study.plan import StudyStep, all_steps, is_counted, planned_comparisons, round_of, steps_of
