@@ -320,8 +320,9 @@ def _failed(items: Sequence[pytest.Item]) -> str:
             if report.failed:
                 failed.append(report.nodeid)
 
-    if items:
-        items[0].config.pluginmanager.register(Reports())
+    if not items:
+        return ""
+    items[0].config.pluginmanager.register(Reports())
     for item, following in zip(items, [*items[1:], None], strict=True):
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if failed:

@@ -1,7 +1,5 @@
 """Synthetic windows with known rates and latencies; consecutive seconds are autocorrelated."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,14 +1,25 @@
-"""Thresholds relative to a baseline, thresholds that abort a run, and the stability of runs."""
+"""Thresholds relative to a baseline, error rate and power of their ratios, aborted runs, and stability."""
 
-from __future__ import annotations
+import math
+import tracemalloc
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cockpit.analysis.baseline import Baseline, baseline_of, baseline_run
-from cockpit.analysis.stability import STABLE, Stability, StabilityKind, run_stability, window_stability
-from cockpit.analysis.threshold_words import found_words
+from cockpit.analysis.baseline import Baseline, assumed_spread, baseline_of, baseline_run, ratio_of, runs_to_settle
+from cockpit.analysis.stability import (
+    STABLE,
+    Stability,
+    StabilityKind,
+    is_stable,
+    run_stability,
+    trend,
+    window_stability,
+)
+from cockpit.analysis.threshold_words import found_words, ratio_words
 from cockpit.analysis.thresholds import AbortCheck, Status, check_abort, check_thresholds, parse_threshold
 from cockpit.analysis.words import stability_words
 from cockpit.model.errors import UsageError
@@ -17,6 +28,7 @@ from cockpit.model.metrics import RunResult, metric_value, run_result
 from cockpit.model.state import State
 from tests.analysis.synthetic import OPEN, window
 from tests.session.events import small_session
+from tests.statistics.simulate import compared_with_baseline
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +50,9 @@ def test_baseline_of_one_run_has_its_metrics(state: State) -> None:
         assert baseline_from(result).metric(name) == pytest.approx(metric_value(result, name)), name
 
 
-@pytest.mark.parametrize(
-    ("text", "status", "limit"),
-    [
+def test_relative_threshold(state: State) -> None:
+    """The runs of the baseline differ by less than 1%."""
+    for text, status, limit in (
         ("rate >= 95% of baseline", Status.HOLDS, 190.0),
         ("rate >= 105 % of  baseline", Status.FAILED, 210.0),
         ("rate >= 100% of baseline", Status.INCONCLUSIVE, 200.0),
@@ -51,21 +63,17 @@ def test_baseline_of_one_run_has_its_metrics(state: State) -> None:
         ("failed < 100% of baseline", Status.FAILED, 0.0),
         ("web9.cpu.idle > 50% of baseline", Status.FAILED, None),
         ("rate > 100", Status.HOLDS, 100.0),
-    ],
-)
-def test_relative_threshold(state: State, text: str, status: Status, limit: float | None) -> None:
-    """The runs of the baseline differ by less than 1%."""
-    result = run_result(state, 1)
-    assert result is not None
-    base = baseline_from(*(result_with_rate(result, rate) for rate in (198.6, 200.0, 201.4, 199.6, 200.4)))
-    (outcome,) = check_thresholds([parse_threshold(text)], result, base)
-    assert (outcome.status, outcome.holds) == (status, status is Status.HOLDS)
-    assert outcome.limit == (limit if limit is None else pytest.approx(limit, rel=0.01))
+    ):
+        result = run_result(state, 1)
+        assert result is not None
+        base = baseline_from(*(result_with_rate(result, rate) for rate in (198.6, 200.0, 201.4, 199.6, 200.4)))
+        (outcome,) = check_thresholds([parse_threshold(text)], result, base)
+        assert (outcome.status, outcome.holds) == (status, status is Status.HOLDS)
+        assert outcome.limit == (limit if limit is None else pytest.approx(limit, rel=0.01))
 
 
 def test_high_spread_or_one_run_makes_threshold_inconclusive(state: State) -> None:
     result = run_result(state, 1)
-    assert result is not None
     threshold = parse_threshold("rate >= 95% of baseline")
     wide = baseline_from(*(result_with_rate(result, rate) for rate in (185.0, 220.0, 195.0, 205.0)))
     (outcome,) = check_thresholds([threshold], result, wide)
@@ -111,21 +119,15 @@ def states() -> list[State]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("text", "after"),
-    [("p99 < 10ms", 2.0), ("rate > 1k", 2.0), ("web1.cpu.idle > 90", 2.0), ("failed < 0", 0.0)],
-)
-def test_run_is_aborted_when_threshold_fails(text: str, after: float) -> None:
-    breaker = AbortCheck([parse_threshold(text)])
-    failing = next(state for state in states() if breaker(state))
-    assert breaker.failed.threshold.text == text
-    result = run_result(failing, 1)
-    assert after <= result.seconds < after + 1
-    # The breaker stays open for any later state.
-    assert breaker(State())
-
-
-def test_run_continues_if_threshold_holds_or_has_no_data() -> None:
+def test_run_is_aborted_when_threshold_fails() -> None:
+    for text, after in (("p99 < 10ms", 2.0), ("rate > 1k", 2.0), ("web1.cpu.idle > 90", 2.0), ("failed < 0", 0.0)):
+        breaker = AbortCheck([parse_threshold(text)])
+        failing = next(state for state in states() if breaker(state))
+        assert breaker.failed.threshold.text == text
+        result = run_result(failing, 1)
+        assert after <= result.seconds < after + 1
+        # The breaker stays open for any later state.
+        assert breaker(State())
     for text in ("p99 < 1s", "failed < 1", "web9.cpu.idle > 90", "rate > 10"):
         breaker = AbortCheck([parse_threshold(text)])
         assert not any(breaker(state) for state in states()), text
@@ -169,3 +171,86 @@ def test_poisson_arrivals_and_every_segment_are_stable(state: State) -> None:
     assert run_stability(state, segments) == STABLE
     found = run_stability(state, [replace(segments[0], last=segments[0].start + 4), segments[1]])
     assert stability_words(found).startswith("segment 1: too short")
+
+
+def test_error_rate_and_coverage() -> None:
+    """At most 5% of verdicts are wrong for an unchanged rate and for a rate exactly at the limit."""
+    for spread in (0.01, 0.03, 0.1):
+        for base, found in ((2, 1), (5, 1), (5, 5)):
+            same = compared_with_baseline(200, spread, base, found, 1.0, seed=1)
+            assert same.failed <= 0.03
+            limit = compared_with_baseline(200, spread, base, found, 0.95, seed=2)
+            assert limit.failed <= 0.06 and limit.passed <= 0.05
+            assert limit.covered >= 0.9
+
+
+def test_power_grows_with_runs_and_runs_to_settle_are_sufficient() -> None:
+    assert compared_with_baseline(300, 0.01, 5, 1, 1.0, seed=3).passed >= 0.85
+    assert compared_with_baseline(300, 0.01, 5, 1, 0.85, seed=4).failed >= 0.98
+    few, many = (compared_with_baseline(300, 0.03, runs, runs, 1.0, seed=5).passed for runs in (3, 10))
+    assert few < many >= 0.9
+    random = np.random.default_rng(6)
+    ratio = ratio_of("rate", np.exp(random.normal(0, 0.03, 6)).tolist(), [1.0])
+    needed = runs_to_settle(ratio, ratio.value * 0.95)
+    spread = ratio.spread or 0
+    base = np.exp(spread * np.resize([-1, 1], needed) * math.sqrt((needed - 1) / needed)).tolist()
+    found = [ratio.value * value for value in base]
+    settled = ratio_of("rate", base, found)
+    assert settled.low > 0.95 * ratio.value * math.exp(-0.01)
+    assert runs_to_settle(ratio, ratio.value) is None
+
+
+def test_counts_have_no_logarithm_and_tails_a_larger_spread() -> None:
+    assert ratio_of("failed", [0.0, 0.0], [3.0]) is None
+    ratio = ratio_of("failed", [10.0, 0.0, 11.0, 9.0], [8.0])
+    assert ratio.spread is None
+    assert ratio.low < 8 / 7.5 < ratio.high
+    few, many = ratio_of("failed", [1.0], [3.0]), ratio_of("failed", [1000.0], [3000.0])
+    assert few.low < 1 < many.low
+    assert [assumed_spread(name) for name in ("rate", "p50", "p9")] == [0.15] * 3
+    assert [assumed_spread(name) for name in ("p99", "p99.9", "connect.p99", "max")] == [0.4] * 4
+    assert "a spread of 40% between runs is assumed" in ratio_words(ratio_of("p99.9", [0.1], [0.1]))
+
+
+def test_trend() -> None:
+    generator = np.random.default_rng(2)
+    rising = np.linspace(100, 130, 12) + generator.normal(0, 1, 12)
+    assert trend(rising) == pytest.approx(0.26, abs=0.04)
+    assert trend(rising[::-1].copy()) == pytest.approx(-0.26, abs=0.04)
+    assert trend(100 + generator.normal(0, 1, 12)) == 0
+    # The rise is significant, but too small to matter.
+    assert trend(np.linspace(100, 102, 12)) == 0
+    assert trend(np.array([])) == 0
+    hours = np.linspace(1.0, 1.2, 4000) * np.exp(np.random.default_rng(1).normal(0, 0.1, 4000))
+    tracemalloc.start()
+    try:
+        assert trend(hours) == pytest.approx(0.18, abs=0.03)
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_stable_rates() -> None:
+    for rates, stable in (
+        ([525.7, 640.1, 675.0, 683.5, 681.0, 684.2], True),
+        ([170.0, 681.0], False),
+        ([170.0, 600.0, 681.0], False),
+        ([670.0, 690.0, 710.0], False),
+        ([690.0, 681.0, 684.0], True),
+        ([0.0, 0.0, 0.0], True),
+        ([], False),
+    ):
+        assert is_stable(rates) is stable
+    with pytest.raises(ValueError, match="at least two"):
+        is_stable([1.0], k=1)
+    assert is_stable([33.0, 33.5], k=2)
+    assert not is_stable([33.0, 40.0], k=2)
+
+
+@given(st.lists(st.floats(1, 1e6), min_size=3, max_size=8), st.floats(0.001, 0.5), st.floats(0.5, 100))
+def test_stability_is_independent_of_unit(rates: list[float], chance: float, unit: float) -> None:
+    stable = is_stable(rates, chance=chance)
+    # Powers of two avoid rounding.
+    assert is_stable([rate * 2.0 ** int(unit % 8) for rate in rates], chance=chance) is stable
+    if stable:
+        assert is_stable(rates, chance=2 * chance)

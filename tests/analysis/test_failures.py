@@ -1,7 +1,5 @@
 """Detection of stalls, and failures by kind with their start."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,4 +1,4 @@
-"""Confidence intervals from independent repetitions: coverage, levels, agreement with scipy."""
+"""Confidence intervals of runs and studies: coverage, levels, error rates, agreement with scipy."""
 
 import math
 from itertools import pairwise
@@ -16,10 +16,15 @@ from cockpit.analysis.intervals import (
     few_runs,
     minimum_detectable,
     nominal_level,
+    repeated_level,
     sequential,
     student_cdf,
     student_quantile,
 )
+from cockpit.analysis.outcome import DIFFERENT, Outcome
+from tests.statistics.noise import NOISES
+from tests.statistics.repeated import ORDERS, repeated
+from tests.statistics.studies import studies
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3.7, 9, 40, 1e6])
@@ -121,3 +126,44 @@ def test_anytime_interval_covers_at_every_observation() -> None:
 def test_levels_of_many_comparisons_match_simulation(rounds: int, alpha: float, level: float) -> None:
     """The expected levels are quantiles of 600,000 to 2,000,000 simulated studies."""
     assert nominal_level(rounds, alpha) == pytest.approx(level, rel=0.1)
+
+
+def test_error_rate_of_repeated_runs_is_kept_at_falling_level() -> None:
+    for name, order in ORDERS.items():
+        if "20 vs 20" not in name:
+            found = repeated(order, 120, 0.0, seed=1)
+            assert np.mean([one.spent < len(order) for one in found]) <= 0.05, name
+    order = ORDERS["2 vs 2, 3 vs 3 … 10 vs 10"]
+    assert np.mean([one.plain < len(order) for one in repeated(order, 120, 0.0, seed=2)]) >= 0.1
+    assert np.mean([one.spent <= 1 for one in repeated(order, 30, 20.0, seed=3)]) >= 0.9
+
+
+def test_level_falls_with_the_number_of_runs() -> None:
+    levels = [repeated_level(runs) for runs in range(4, 40)]
+    assert levels == sorted(levels, reverse=True) and levels[0] < ALPHA
+    assert repeated_level(10, 0.01) == pytest.approx(repeated_level(10) / 5)
+    before, after = np.array([0.0, 0.001]), np.array([-0.1, 0.1, 0.3, 0.0, 0.2, -0.05, 0.25])
+    alone = few_runs(before, after, PooledVariance(0.0, 0))
+    pooled = PooledVariance.of((before, after)).variance
+    assert alone.high - alone.low > 2 * 2 * (pooled * (1 / 2 + 1 / 7)) ** 0.5
+
+
+REPETITIONS = 40
+KINDS = ("white", "AR(1) 0.9", "drift 2%/min")
+
+
+def test_study_without_effect_keeps_error_rate() -> None:
+    found = [study for kind in KINDS for study in studies(NOISES[kind], REPETITIONS, (0.0,) * 3, 8, 0.02, seed=1)]
+    wrong = [any(each.outcome in DIFFERENT for each in study.comparisons) for study in found]
+    assert np.mean(wrong) <= 0.05
+    assert np.mean([study.control.outcome in DIFFERENT for study in found]) <= 0.05
+
+
+def test_variant_with_effect_closes_early() -> None:
+    effects = (math.log(1.2), 0.0)
+    found = studies(NOISES["white"], REPETITIONS, effects, 8, 0.02, seed=2)
+    effective, ineffective = zip(*(study.comparisons for study in found), strict=True)
+    assert np.mean([each.outcome is Outcome.BETTER for each in effective]) >= 0.95
+    assert np.mean([each.rounds for each in effective]) < 6
+    assert np.mean([each.outcome in DIFFERENT for each in ineffective]) <= 0.07
+    assert max(study.visits for study in found) <= 8 * 4

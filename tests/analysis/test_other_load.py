@@ -1,7 +1,5 @@
 """Comparisons with other load on a host: valid and invalid ones."""
 
-from __future__ import annotations
-
 import json
 
 import msgspec
@@ -36,9 +34,7 @@ def with_generator_load(of: Window, other: float, idle: float, address: str = "1
 
 def with_hog_after(of: Window, second: int, share: float) -> Window:
     """Return the window with a CPU hog on its host after `second`."""
-    points = [
-        replace(point, other=(point.other or 0) + share) if point.t > second else point for point in of.hosts["web1"]
-    ]
+    points = [replace(point, other=(point.other or 0) + share * (point.t > second)) for point in of.hosts["web1"]]
     return replace(of, hosts={"web1": tuple(points)})
 
 
@@ -96,14 +92,12 @@ def test_other_load_that_follows_the_load_is_valid() -> None:
 
 def test_hog_on_both_sides_is_invalid_without_idle_cpus() -> None:
     before, after = (window(seed, other=50.0, busy=92.0) for seed in (1, 2))
-    assert verdict_words(judge_switch(before, after)).startswith(
-        "invalid: other load on web1: 50% of its CPU before, 50%"
-    )
+    words = verdict_words(judge_switch(before, after))
+    assert words.startswith("invalid: other load on web1: 50% of its CPU before, 50%")
     before, after = (window(seed, other=12.0, busy=40.0) for seed in (1, 2))
     assert judge_switch(before, after).objection is None
-    rounds = [
-        ([window(seed, 20, other=50.0, busy=95.0)], [window(seed + 9, 20, other=50.0, busy=95.0)]) for seed in range(4)
-    ]
+    hogged = {"other": 50.0, "busy": 95.0}
+    rounds = [([window(seed, 20, **hogged)], [window(seed + 9, 20, **hogged)]) for seed in range(4)]
     assert is_other_load(judge_rounds(rounds, budget=4))
     before, after = with_generator_load(window(1), 2.0, 40.0), with_generator_load(window(2), 60.0, 2.0)
     verdict = judge_switch(before, after)

@@ -1,7 +1,5 @@
 """Rounds of one change: verdict, progress, duration and detectable effect, and their text."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 
@@ -91,24 +89,21 @@ def test_each_side_is_first_twice_in_four_rounds() -> None:
         assert first == balanced(16, seed) and len(balanced(7, seed)) == 7
     assert len({balanced(12, seed) for seed in range(20)}) > 10
     assert sequence(mirrored(2)) == ("before", "after", "after", "before")
-    assert RoundsPlan(4, 15.0, Order.MIRRORED).first_sides == mirrored(4) and RoundsPlan(
-        seed=3
-    ).first_sides == balanced(12, 3)
+    assert RoundsPlan(4, 15.0, Order.MIRRORED).first_sides == mirrored(4)
+    assert RoundsPlan(seed=3).first_sides == balanced(12, 3)
 
 
-@pytest.mark.parametrize(
-    ("factor", "outcome"), [(1.3, Outcome.BETTER), (0.8, Outcome.WORSE), (1.0, Outcome.EQUIVALENT)]
-)
-def test_rounds_find_effect_despite_drift(factor: float, outcome: Outcome) -> None:
-    state = state_of(factor, 8, drift=0.01)
-    verdict = rounds_verdict(state, state.rounds[0])
-    assert (verdict.outcome, verdict.design, verdict.values) == (outcome, Design.ROUNDS, (8, 8))
-    assert verdict.label == "A MaxSpareServers 10 → 30" and verdict.headline.before is not None
-    # Set-up seconds have a third of the rate and are in no window.
-    assert verdict.headline.before > 900
-    assert verdicts(state)[-1] == verdict
-    kept = SegmentVerdicts()
-    assert kept.rounds(state, state.rounds[0]) is kept.rounds(state, state.rounds[0])
+def test_rounds_find_effect_despite_drift() -> None:
+    for factor, outcome in ((1.3, Outcome.BETTER), (0.8, Outcome.WORSE), (1.0, Outcome.EQUIVALENT)):
+        state = state_of(factor, 8, drift=0.01)
+        verdict = rounds_verdict(state, state.rounds[0])
+        assert (verdict.outcome, verdict.design, verdict.values) == (outcome, Design.ROUNDS, (8, 8))
+        assert verdict.label == "A MaxSpareServers 10 → 30" and verdict.headline.before is not None
+        # Set-up seconds have a third of the rate and are in no window.
+        assert verdict.headline.before > 900
+        assert verdicts(state)[-1] == verdict
+        kept = SegmentVerdicts()
+        assert kept.rounds(state, state.rounds[0]) is kept.rounds(state, state.rounds[0])
 
 
 def test_no_conclusion_before_fourth_round() -> None:
@@ -151,10 +146,7 @@ def test_announcement_is_based_on_rounds_load_or_assumption() -> None:
 
 
 def test_seconds_that_do_not_count_are_in_no_mean() -> None:
-    action = (
-        ev.ActionBegun(t=36.0, number=1, action="flush", host="web1"),
-        ev.ActionEnded(t=42.0, number=1, done=1),
-    )
+    action = (ev.ActionBegun(t=36.0, number=1, action="flush", host="web1"), ev.ActionEnded(t=42.0, number=1, done=1))
     state = fold_all(sorted((*rounds_of(1.0, 8), *action), key=lambda event: event.t))
     verdict = rounds_verdict(state, state.rounds[0])
     assert verdict.headline.before == pytest.approx(1000, rel=0.02)
@@ -180,24 +172,19 @@ def noisy(deviation: float = 0.01) -> State:
     return fold_all(events)
 
 
-@pytest.mark.parametrize(
-    ("factor", "outcome", "active", "detail", "text"),
-    [
+def test_end_of_rounds_names_active_values_and_reason() -> None:
+    for factor, outcome, active, detail, text in (
         (1.3, "verdict", "after", "", "after 4 rounds; the new values are active: they are not worse"),
         (0.8, "verdict", "before", "", "after 4 rounds; the old values are active again: the new ones are worse"),
         (1.0, "stopped", "after", "", "rounds stopped after 4 rounds: the new values are active, as at the start"),
         (1.0, "load ended", "before", "", "rounds ended with the load after 4 rounds: the old values are active"),
         (1.0, "failed", "after", "web1: lost", "rounds failed after 4 rounds: web1: lost; the new values are active"),
-    ],
-)
-def test_end_of_rounds_names_active_values_and_reason(
-    factor: float, outcome: ev.RoundsOutcome, active: ev.Side, detail: str, text: str
-) -> None:
-    ended = ev.RoundsEnded(t=900.0, number=1, outcome=outcome, active=active, detail=detail)
-    state = fold_all((ended,), state_of(factor, 4))
-    rounds = state.rounds[0]
-    assert text in ended_words(rounds, ended, rounds_verdict(state, rounds))
-    assert announcement_words(rounds.begun) == (
-        "A MaxSpareServers 10 → 30: at most 12 rounds, 12 min (seed 7); minimum detectable effect 4.2% (power 80%)"
-    )
-    assert window_words(rounds, rounds.windows[0]).startswith("round 1 of 12: ")
+    ):
+        ended = ev.RoundsEnded(t=900.0, number=1, outcome=outcome, active=active, detail=detail)
+        state = fold_all((ended,), state_of(factor, 4))
+        rounds = state.rounds[0]
+        assert text in ended_words(rounds, ended, rounds_verdict(state, rounds))
+        assert announcement_words(rounds.begun) == (
+            "A MaxSpareServers 10 → 30: at most 12 rounds, 12 min (seed 7); minimum detectable effect 4.2% (power 80%)"
+        )
+        assert window_words(rounds, rounds.windows[0]).startswith("round 1 of 12: ")

@@ -1,7 +1,5 @@
 """Segments of a session compared with earlier segments, in synthetic and recorded sessions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,13 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.analysis.outcome import Cause, Design, Outcome
-from cockpit.analysis.segment_verdicts import (
-    SegmentVerdicts,
-    segment_before,
-    segment_verdict,
-    settings_at,
-    verdicts,
-)
+from cockpit.analysis.segment_verdicts import SegmentVerdicts, segment_before, segment_verdict, settings_at, verdicts
 from cockpit.analysis.windows import DiscardReason
 from cockpit.analysis.words import brief, method_lines, verdict_line
 from cockpit.model import events as ev
@@ -136,7 +128,7 @@ def test_different_load_plan_is_invalid() -> None:
     assert (objection.cause, objection.detail) == (Cause.LOAD_DIFFERS, "concurrency 20 → 40")
 
 
-def test_cached_verdicts_are_updated_while_segment_grows() -> None:
+def test_cached_verdicts_are_updated() -> None:
     kept = SegmentVerdicts()
     state = fold_all(toggled((1000.0, 1100.0)))
     first, second = state.segments

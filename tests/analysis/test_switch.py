@@ -3,8 +3,10 @@
 import math
 
 import numpy as np
+import pytest
 
-from cockpit.analysis import switch
+from cockpit.analysis import cache, switch
+from cockpit.analysis.cache import cached_by_value
 from tests.statistics.noise import NOISES, STALLS
 from tests.statistics.simulate import Watched, stalls_ended, watched
 
@@ -90,12 +92,9 @@ def test_stalls_are_no_effect_and_their_end_is_found() -> None:
     assert np.mean([each.covered for each in found]) >= 0.9
 
 
-def test_noise_is_no_effect_within_three_minutes() -> None:
+def test_noise_is_no_effect_and_ten_percent_is_found() -> None:
     found = [each for noise in NOISES.values() for each in watched(noise, 5, before=60, after=180, effect=0.0, seed=8)]
     assert significant_share(found) <= 0.03
-
-
-def test_ten_percent_effect_is_found_within_three_minutes() -> None:
     for name in ("white", "AR(1) 0.6", "1/f", "heavy tails", "drift 2%/min"):
         for before in (25, 60):
             found = watched(NOISES[name], 4, before=before, after=180, effect=math.log(1.1), seed=9)
@@ -116,3 +115,32 @@ def test_first_impression_is_rarely_wrong() -> None:
         for name in sorted(set(NOISES) - {"slow wave"}):
             assert (first_signs(name, after, 0.0) != 0).mean() <= 0.2, (name, after)
             assert (first_signs(name, after, math.log(1.3)) == 1).mean() >= 0.9, (name, after)
+
+
+def test_equal_arrays_are_computed_once_until_the_cache_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    @cached_by_value
+    def total(values: switch.Floats, factor: float = 1.0) -> float:
+        calls.append(factor)
+        return float(values.sum()) * factor
+
+    assert total(np.arange(3.0)) == total(np.arange(6.0)[:3]) == 3.0
+    assert total(np.arange(3.0), factor=2.0) == 6.0
+    assert total(np.arange(4.0)) == 6.0
+    assert calls == [1.0, 2.0, 1.0]
+    monkeypatch.setattr(cache, "_SIZE", 2)
+    calls.clear()
+    assert [total(np.ones(1), factor) for factor in (1.0, 2.0, 3.0, 1.0)] == [1.0, 2.0, 3.0, 1.0]
+    assert calls == [1.0, 2.0, 3.0, 1.0]
+
+
+def test_a_growing_switch_has_the_result_of_a_new_one() -> None:
+    random = np.random.default_rng(7)
+    before, after = np.exp(random.normal(0, 0.05, 12)), np.exp(random.normal(0.1, 0.05, 30))
+    growing = [switch.effect(before, after[:number], scale=switch.ratio_scale) for number in range(5, 31)]
+    uncached = switch.single_test.__wrapped__  # type: ignore[attr-defined]
+    tests = switch.over_time(
+        lambda number: uncached(before, after[:number], switch.ALPHA, 0, switch.ratio_scale), len(after)
+    )
+    assert [found for _, found in tests] == growing

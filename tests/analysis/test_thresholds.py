@@ -1,15 +1,21 @@
-"""Parsing and checking of absolute thresholds."""
+"""Absolute thresholds, and a quick check of one segment."""
 
 import re
 
 import pytest
+from msgspec.structs import replace
 
-from cockpit.analysis.thresholds import check_thresholds, parse_threshold
+from cockpit.analysis.baseline import baseline_of, baseline_run
+from cockpit.analysis.quick_check import quick_check
+from cockpit.analysis.thresholds import Status, ThresholdResult, check_thresholds, parse_threshold
 from cockpit.model.counts import Counts
 from cockpit.model.errors import UsageError
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
-from cockpit.model.metrics import RunResult
+from cockpit.model.metrics import RunResult, run_result
+from cockpit.model.state import State
+from tests.tui.scenario import Scenario
+from tests.tui.scripted import state_after
 
 RESULT = RunResult(
     run=1,
@@ -32,9 +38,8 @@ RESULT = RunResult(
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "holds"),
-    [
+def test_thresholds() -> None:
+    for text, holds in (
         ("p99 < 100ms", True),
         ("p99 < 99ms", False),
         ("p99.9<=100.1ms", True),
@@ -52,12 +57,10 @@ RESULT = RunResult(
         ("duration < 3s", True),
         ("connect.p99 < 1s", False),
         ("web1.cpu.idle > 20", False),
-    ],
-)
-def test_thresholds(text: str, holds: bool) -> None:
-    (outcome,) = check_thresholds([parse_threshold(text)], RESULT)
-    assert outcome.holds is holds
-    assert (outcome.found is None) == (text.startswith(("connect", "web1")))
+    ):
+        (outcome,) = check_thresholds([parse_threshold(text)], RESULT)
+        assert outcome.holds is holds
+        assert (outcome.found is None) == (text.startswith(("connect", "web1")))
 
 
 @pytest.mark.parametrize("text", ["", "p99", "p99 < ", "p99 < fast", "speed > 3", "rate > 3ms", "web1.cpu.heat > 3"])
@@ -66,16 +69,38 @@ def test_invalid_thresholds_are_refused(text: str) -> None:
         parse_threshold(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "suggestion"),
-    [
+def test_ambiguous_value_is_refused_with_suggestion() -> None:
+    for text, suggestion in (
         ("p99 < 50", "a time needs a unit; write 50ms or 50s"),
         ("duration < 1.5", "write 1.5ms or 1.5s"),
         ("p99 < 50.", "a time needs a unit"),
         ("failed < 1%", "write 'failed.share < 1%'"),
         ("rate > 90%", "rate is not a percentage; write a number"),
-    ],
-)
-def test_ambiguous_value_is_refused_with_suggestion(text: str, suggestion: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(suggestion)):
-        parse_threshold(text)
+    ):
+        with pytest.raises(UsageError, match=re.escape(suggestion)):
+            parse_threshold(text)
+
+
+def with_thresholds(*texts: str) -> State:
+    state = state_after(Scenario().events())
+    return replace(state, started=replace(state.started, thresholds=texts))
+
+
+def statuses(results: tuple[ThresholdResult, ...]) -> dict[str, Status]:
+    return {each.threshold.text: each.status for each in results}
+
+
+def test_quick_check_of_segment() -> None:
+    state = with_thresholds("p99 < 60s", "rate > 1m")
+    results = quick_check(state, state.segments[0], None)
+    assert statuses(results) == {"p99 < 60s": Status.HOLDS, "rate > 1m": Status.FAILED}
+    assert results[1].found == state.segments[0].rate
+    state = with_thresholds()
+    assert statuses(quick_check(state, state.segments[0], None)) == {"failed == 0": Status.HOLDS}
+    failing = next(segment for segment in state.segments if segment.counts.failed)
+    assert statuses(quick_check(state, failing, None)) == {"failed == 0": Status.FAILED}
+    state = with_thresholds("failed == 0")
+    run = run_result(state, 2)
+    baseline = baseline_of("spring", [baseline_run("x", 0.0, replace(run, seconds=run.seconds / 100))] * 3, run.plan)
+    found = statuses(quick_check(state, state.segments[0], baseline))
+    assert found == {"failed == 0": Status.HOLDS, "rate >= 95% of baseline": Status.FAILED}

@@ -1,7 +1,5 @@
 """Aggregation of seconds: none is lost, none is counted twice."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

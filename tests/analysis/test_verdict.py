@@ -1,6 +1,4 @@
-"""Verdicts: outcomes, objections and their text."""
-
-from __future__ import annotations
+"""Verdicts on switches, rounds and runs: outcomes, objections and their text."""
 
 import math
 from collections.abc import Sequence
@@ -10,17 +8,17 @@ from msgspec.structs import replace
 
 from cockpit.analysis.effects import margin_of
 from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, Period, Verdict
-from cockpit.analysis.verdict import judge_rounds, judge_runs, judge_single_runs, judge_switch
+from cockpit.analysis.verdict import (
+    PlannedComparisons,
+    judge_repeated_runs,
+    judge_rounds,
+    judge_runs,
+    judge_single_runs,
+    judge_switch,
+)
 from cockpit.analysis.warnings import WarningKind
 from cockpit.analysis.windows import DiscardReason, Window
-from cockpit.analysis.words import (
-    brief,
-    method_lines,
-    objection_words,
-    value_words,
-    verdict_line,
-    verdict_words,
-)
+from cockpit.analysis.words import brief, method_lines, objection_words, value_words, verdict_line, verdict_words
 from cockpit.model.histogram import EMPTY
 from cockpit.model.state import Segment
 from tests.analysis.synthetic import OPEN, PLAN, window
@@ -65,9 +63,7 @@ def test_switch_with_higher_rate_is_better() -> None:
 @pytest.mark.parametrize(
     ("before", "after"), [((0, 60), (120, 180)), ((120, 180), (0, 60)), ((60, 120), (0, 60)), ((0, 60), (60, 120))]
 )
-def test_a_drift_is_no_effect_however_far_apart_and_in_whichever_order_the_sides_are(
-    before: tuple[int, int], after: tuple[int, int]
-) -> None:
+def test_drift_is_no_effect_at_any_distance_and_in_any_order(before: tuple[int, int], after: tuple[int, int]) -> None:
     """Of a run whose rate rises by 2% a minute, other settings may be measured between the sides."""
     whole = window(5, 180, drift=0.06, deviation=0.01)
 
@@ -97,7 +93,7 @@ def test_growing_verdict_shows_likely_outcome_and_time_left() -> None:
     assert verdict_words(later).endswith(f"; {math.ceil(later.needs)} s more")
 
 
-def test_verdict_that_never_becomes_conclusive_promises_no_time() -> None:
+def test_growing_verdict_promises_time_until_it_is_conclusive() -> None:
     verdict = judge_switch(window(1, 12), replace(window(2), growing=True))
     assert verdict.needs == math.inf
     assert "too short: 10 s before" in verdict_line(verdict)
@@ -107,9 +103,6 @@ def test_verdict_that_never_becomes_conclusive_promises_no_time() -> None:
         for seconds in (after.seconds, silent(after, 20, 25).seconds)
     ]
     assert found == [math.inf, math.inf]
-
-
-def test_verdict_right_after_change_is_not_yet_invalid() -> None:
     slower = saturated(window(2, rate=700))
 
     def seen(seconds: int) -> Verdict:
@@ -137,22 +130,19 @@ def test_different_load_is_invalid_unless_allowed() -> None:
     assert value_words(effect_on(verdict, "web1.cpu.busy")).startswith("39.9% → 19.9")
 
 
-@pytest.mark.parametrize(
-    ("changed", "cause", "words"),
-    [
+def test_flawed_run_makes_comparison_invalid() -> None:
+    for changed, cause, words in (
         ({"altered": True}, Cause.LOAD_ALTERED, "load altered after"),
         ({"reason": "failed", "detail": "no route\x1b[0m"}, Cause.RUN_FAILED, "the run after failed: no route·[0m"),
         ({"partial": "worker 1 lost"}, Cause.PARTIAL, "metrics after are partial: worker 1 lost"),
-    ],
-)
-def test_flawed_run_makes_comparison_invalid(changed: dict[str, object], cause: Cause, words: str) -> None:
-    verdict = judge_switch(BEFORE, with_segment(window(2, rate=1300), **changed))
-    assert verdict.outcome is INVALID
-    assert verdict.objection is not None and verdict.objection.cause is cause
-    assert objection_words(verdict.objection) == words
-    # The metrics stay visible, without outcomes of their own.
-    assert effect_on(verdict, "rate").change == pytest.approx(0.3, abs=0.05)
-    assert {effect.outcome for effect in verdict.effects} == {INVALID}
+    ):
+        verdict = judge_switch(BEFORE, with_segment(window(2, rate=1300), **changed))
+        assert verdict.outcome is INVALID
+        assert verdict.objection is not None and verdict.objection.cause is cause
+        assert objection_words(verdict.objection) == words
+        # The metrics stay visible, without outcomes of their own.
+        assert effect_on(verdict, "rate").change == pytest.approx(0.3, abs=0.05)
+        assert {effect.outcome for effect in verdict.effects} == {INVALID}
 
 
 def test_saturation_on_faster_side_gives_lower_bound() -> None:
@@ -175,23 +165,19 @@ def test_saturation_on_faster_side_gives_lower_bound() -> None:
     assert p99.low is not None and p99.high is None
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
+def test_saturation_on_slower_side_is_invalid() -> None:
+    for before, after in (
         (BEFORE, saturated(window(2, rate=700))),
         (saturated(window(1)), saturated(window(2, rate=1300))),
         (saturated(window(1)), window(2, rate=1300)),
         (window(1, plan=OPEN), saturated(window(2, plan=OPEN, slower=0.5))),
-    ],
-    ids=["slower", "both", "the slower one", "open load"],
-)
-def test_saturation_on_slower_side_is_invalid(before: Window, after: Window) -> None:
-    verdict = judge_switch(before, after)
-    assert verdict.outcome is INVALID
-    assert verdict.objection is not None and verdict.objection.cause is Cause.GENERATOR_SATURATED
-    assert verdict.objection.share == pytest.approx(0.25)
-    assert {effect.outcome for effect in verdict.effects} == {INVALID}
-    assert brief(verdict)[0] == "gen-sat"
+    ):
+        verdict = judge_switch(before, after)
+        assert verdict.outcome is INVALID
+        assert verdict.objection is not None and verdict.objection.cause is Cause.GENERATOR_SATURATED
+        assert verdict.objection.share == pytest.approx(0.25)
+        assert {effect.outcome for effect in verdict.effects} == {INVALID}
+        assert brief(verdict)[0] == "gen-sat"
 
 
 @pytest.mark.parametrize("read", [True, False])
@@ -278,23 +264,6 @@ def test_stall_in_the_baseline_alone_is_no_effect() -> None:
         assert rate.outcome is INCONCLUSIVE
 
 
-def test_outcome_and_interval_agree() -> None:
-    """For every design, better and worse exclude 0, and equivalent is within the margin."""
-    found: Sequence[Verdict] = [
-        judge_switch(BEFORE, window(2, rate=rate, slower=slower))
-        for rate in (900.0, 1000.0, 1200.0)
-        for slower in (0.8, 1.0, 1.5)
-    ]
-    found = [*found, *(judge_runs(runs(3, 1), runs(3, 10, rate=rate)) for rate in (950.0, 1000.0, 1100.0))]
-    for effect in (effect for verdict in found for effect in verdict.effects):
-        if effect.low is None or effect.high is None:
-            assert effect.outcome is INCONCLUSIVE
-        elif effect.outcome in (BETTER, WORSE):
-            assert effect.low > 0 or effect.high < 0
-        elif effect.outcome is EQUIVALENT:
-            assert -effect.margin < effect.low and effect.high < effect.margin
-
-
 def test_single_runs_have_an_assumed_spread_and_80_percent_power() -> None:
     small, large = (judge_single_runs(BEFORE, window(2, rate=rate)) for rate in (1200.0, 4000.0))
     assert (small.outcome, large.outcome) == (INCONCLUSIVE, BETTER)
@@ -304,3 +273,61 @@ def test_single_runs_have_an_assumed_spread_and_80_percent_power() -> None:
     rate = effect_on(judge_single_runs(window(1), window(2)), "rate")
     half, error = math.log1p(rate.high) - math.log1p(rate.change), math.sqrt(2) * 0.15
     assert (math.log1p(rate.detectable) - half) / error == pytest.approx(0.8416, abs=1e-3)
+
+
+def test_change_is_the_ratio_of_the_shown_values() -> None:
+    """The metrics of runs are compared as ratios, so that their means are geometric ones."""
+    sides = [
+        [[window(at, 20, rate=rate, slower=slower)] for at, rate, slower in side]
+        for side in (((1, 1000, 1), (2, 3000, 4)), ((3, 2000, 2), (4, 2500, 3)))
+    ]
+    for verdict in (judge_runs(*sides), judge_rounds([*zip(*sides, strict=True)] * 2, budget=4)):
+        for name in ("rate", "p99"):
+            effect = effect_on(verdict, name)
+            assert effect.change == pytest.approx(effect.after / effect.before - 1)
+
+
+def test_rounds_conclude_better_and_equivalent() -> None:
+    pairs = [([window(at, 20)], [window(50 + at, 20, rate=1080)]) for at in range(8)]
+    for budget in (None, 8):
+        verdict = judge_rounds(pairs, budget=budget)
+        assert (verdict.outcome, verdict.design, verdict.values) == (BETTER, Design.ROUNDS, (8, 8))
+    same = judge_rounds([([window(at, 20)], [window(50 + at, 20)]) for at in range(8)], budget=8)
+    assert same.outcome is EQUIVALENT
+    assert "within 3%" in verdict_line(same)
+    assert brief(same) == ("≈", "")
+    pairs = [([window(at, 20)], [window(50 + at, 20, deviation=0.2)]) for at in range(6)]
+    verdict = judge_rounds(pairs, budget=6)
+    wider = judge_rounds(pairs, budget=6, planned=PlannedComparisons(margin=0.2))
+    assert (verdict.outcome, wider.outcome) == (INCONCLUSIVE, EQUIVALENT)
+    assert "within 20%" in verdict_line(wider)
+    assert [effect_on(each, "p99").margin for each in (verdict, wider)] == [0.1, 0.2]
+    verdict = judge_rounds([([window(at, 20)], [window(50 + at, 20, rate=3000)]) for at in range(2)])
+    assert (verdict.outcome, verdict.design) == (BETTER, Design.ROUNDS)
+
+
+def test_runs_of_one_visit_are_one_repetition_and_spread_is_pooled() -> None:
+    before, after = runs(2, 1), runs(2, 10, rate=10_000.0)
+    others = [runs(2, seed, rate=rate) for seed, rate in ((20, 500.0), (30, 2000.0), (40, 4000.0), (50, 700.0))]
+    verdict = judge_runs(before, after, others=others)
+    assert (verdict.outcome, verdict.values) == (BETTER, (2, 2))
+    rate = effect_on(verdict, "rate")
+    assert rate.low is not None and rate.low > 8
+    assert verdict_line(verdict).endswith("n = 2 vs 2")
+    # Runs without a set-up between them share a restart: four of them do not make it four repetitions.
+    few = judge_runs(runs(2, 1), runs(2, 10, rate=1200.0))
+    visits = [[window(seed + at, 20, rate=rate) for at in range(4)] for seed, rate in ((1, 1000.0), (20, 1200.0))]
+    many = judge_runs([visits[0]], [visits[1]])
+    assert few.values == (2, 2)
+    assert (many.outcome, many.values) == (INCONCLUSIVE, (1, 1))
+
+
+def test_repeated_runs_have_wider_intervals_than_runs_that_are_judged_once() -> None:
+    few, many = ((runs(number, 1), runs(number, 20, rate=1100.0)) for number in (3, 8))
+    growth = []
+    for sides in (few, many):
+        once, repeated = (effect_on(judge(*sides), "rate") for judge in (judge_runs, judge_repeated_runs))
+        assert repeated.low < once.low and once.high < repeated.high
+        assert (repeated.change, repeated.level) == (once.change, once.level)
+        growth.append((repeated.high - repeated.low) / (once.high - once.low))
+    assert growth[0] > 1.2 and growth[1] > 1.2

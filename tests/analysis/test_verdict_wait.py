@@ -1,7 +1,5 @@
 """Waiting for the baseline and the verdict of a change under load."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
@@ -44,24 +42,15 @@ def after(*arguments: float, **values: float) -> State:
     return fold_all(switched(int(arguments[0]), int(arguments[1]), *arguments[2:], **values))
 
 
-@pytest.mark.parametrize(
-    ("before", "seconds", "factor", "noise", "awaited"),
-    [
+def test_verdict_is_awaited_while_inconclusive() -> None:
+    for before, seconds, factor, noise, awaited in (
         (40, 10, 2.0, 0.01, True),
         (40, 60, 2.0, 0.01, False),
         (40, 60, 1.0, 0.1, True),
         (20, 10, 2.0, 0.01, False),
         (40, 2, 1.0, 0.01, True),
-    ],
-    ids=["too early", "found", "inconclusive", "no baseline", "just applied"],
-)
-def test_verdict_is_awaited_while_inconclusive(
-    before: int, seconds: int, factor: float, noise: float, awaited: bool
-) -> None:
-    assert awaits_verdict(after(before, seconds, factor, noise=noise), "A") is awaited
-
-
-def test_no_wait_for_ended_run_altered_load_or_unknown_change() -> None:
+    ):
+        assert awaits_verdict(after(before, seconds, factor, noise=noise), "A") is awaited
     state = after(40, 20, 1.0)
     assert awaits_verdict(state, "A")
     assert not awaits_verdict(state, "B")
@@ -70,9 +59,8 @@ def test_no_wait_for_ended_run_altered_load_or_unknown_change() -> None:
 
 
 def test_baseline_of_25_s_starts_after_guard_and_warm_up() -> None:
-    waits = [
-        (baseline_seconds(after(seconds, 0, 1.0)), baseline_wait(after(seconds, 0, 1.0))) for seconds in (1, 8, 27)
-    ]
+    states = [after(seconds, 0, 1.0) for seconds in (1, 8, 27)]
+    waits = [(baseline_seconds(state), baseline_wait(state)) for state in states]
     assert waits == [(0, BASELINE + 2), (5, 20), (24, 1)]
     assert baseline_wait(after(28, 0, 1.0)) == 0
     assert baseline_wait(State()) == 0 and baseline_seconds(State()) == 0

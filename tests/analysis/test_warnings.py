@@ -1,12 +1,13 @@
-"""Warnings about a run and a segment, and their text."""
-
-from __future__ import annotations
+"""Warnings about a run and a segment, and the words of warnings, effects and intervals."""
 
 import pytest
 from msgspec.structs import replace
 
+from cockpit.analysis.outcome import Effect, Outcome
+from cockpit.analysis.verdict import judge_runs, judge_switch
 from cockpit.analysis.warning_words import grouped, warning_label, warning_words
 from cockpit.analysis.warnings import CPU_WAIT, RunWarning, WarningKind, run_warnings, segment_warnings
+from cockpit.analysis.words import brief, change_words, effect_words, value_words
 from cockpit.model.counts import Group
 from cockpit.model.events import AnyEvent, RunStarted
 from cockpit.model.fold import fold_all
@@ -15,6 +16,8 @@ from cockpit.model.load import Expect, LoadPlan, Request
 from cockpit.model.metrics import RunResult, run_result
 from cockpit.model.state import Segment, State
 from cockpit.model.tick import Tick
+from tests.analysis.synthetic import window
+from tests.analysis.test_verdict import effect_on
 
 LATENCIES = Histogram.of([1_000_000] * 100)
 PLAN = LoadPlan(url="http://a/", rate=100.0, duration=10.0, max_in_flight=20, workers=2)
@@ -76,22 +79,19 @@ def test_generator_cpu_wait_is_a_warning() -> None:
     assert starved.startswith("the generator waited 46% of the time for a CPU")
 
 
-@pytest.mark.parametrize(
-    ("statuses", "expect", "text"),
-    [
+def test_all_error_responses_are_first_warning() -> None:
+    for statuses, expect, text in (
         ({404: 100}, None, "all 2000 responses were 404: is the path right?"),
         ({404: 60, 503: 40}, None, "all 2000 responses were 404, 503: is this the right request?"),
         ({200: 1, 404: 99}, None, ""),
         ({404: 100}, Expect(statuses=(404,)), ""),
-    ],
-)
-def test_all_error_responses_are_first_warning(statuses: dict[int, int], expect: Expect | None, text: str) -> None:
-    events: list[AnyEvent] = [RunStarted(t=0.0, run=1, plan=replace(PLAN, expect=expect))]
-    tick = Tick(t=0.0, run=1, worker=0, start=0.0, sent=100, completed=100, service=LATENCIES)
-    events += [replace(tick, start=float(at), t=at + 1.0, statuses=statuses) for at in range(20)]
-    state = fold_all(events)
-    assert "".join(texts(result_of(state))[:1]) == text
-    assert labelled(state.segment)[:1] == ([("404!", text)] if text else [])
+    ):
+        events: list[AnyEvent] = [RunStarted(t=0.0, run=1, plan=replace(PLAN, expect=expect))]
+        tick = Tick(t=0.0, run=1, worker=0, start=0.0, sent=100, completed=100, service=LATENCIES)
+        events += [replace(tick, start=float(at), t=at + 1.0, statuses=statuses) for at in range(20)]
+        state = fold_all(events)
+        assert "".join(texts(result_of(state))[:1]) == text
+        assert labelled(state.segment)[:1] == ([("404!", text)] if text else [])
 
 
 def _responses(plan: LoadPlan, **values: object) -> State:
@@ -124,7 +124,7 @@ def waited(share: float) -> RunWarning:
     return RunWarning(kind=WarningKind.CPU_WAIT, values={"share": share})
 
 
-def test_same_warning_of_cells_is_one_line() -> None:
+def test_same_warning_is_one_line_and_each_kind_has_text() -> None:
     found = [(f"c={level}", waited(share)) for level, share in ((1, 0.11), (2, 0.09), (4, 0.25), (8, 0.04))]
     expected = "the generator waited 4–25% of the time for a CPU: latencies include that wait"
     assert grouped(found, 4) == [f"all 4: {expected}"]
@@ -133,11 +133,69 @@ def test_same_warning_of_cells_is_one_line() -> None:
     found = grouped([("a", few), ("a", waited(0.07)), ("b", waited(0.07))], 9)
     assert found == [f"a: {warning_words(few)}", f"a, b: {warning_words(waited(0.07))}"]
     assert grouped([], 9) == []
-
-
-def test_every_warning_kind_has_text() -> None:
     names = ("count", "total", "status", "share", "limit", "seconds")
     for kind in WarningKind:
         warning = RunWarning(kind=kind, subject="web1\x1b[2J", values=dict.fromkeys(names, 404))
         assert "\x1b" not in warning_words(warning)
         assert warning_words(warning) and "{" not in warning_words(warning)
+
+
+BEFORE = window(1, phi=0.3)
+BETTER = Outcome.BETTER
+
+
+def test_single_run_has_no_interval() -> None:
+    single = effect_on(judge_runs([[window(1, 20)]], [[window(2, 20)]]), "rate")
+    assert (single.low, single.high, single.outcome) == (None, None, Outcome.INCONCLUSIVE)
+    assert change_words(single).endswith("(no interval)")
+
+
+def test_words_of_changes() -> None:
+    for change, low, high, words in (
+        (0.151, 0.12, 0.18, "+15% (+12 to +18%)"),
+        (-0.021, -0.041, 0.001, "−2.1% (−4.1 to +0.1%)"),
+        (8.72, 4.3, 16.8, "×9.7 (5.3–17.8)"),
+        (-0.99, -0.995, -0.98, "÷100 (50–200)"),
+        (0.15, 0.12, None, "≥ +12% (measured +15%)"),
+        (8.7, 4.3, None, "≥ ×5.3 (measured ×9.7)"),
+        (1.2, 0.8, None, "≥ +80% (measured ×2.2)"),
+        (-0.4, None, -0.3, "≤ −30% (measured −40%)"),
+        (-0.9, None, -0.5, "≥ ÷2.0 (measured ÷10)"),
+        (0.08, -0.02, None, "≥ −2.0% (measured +8.0%)"),
+        (0.1, -0.6, None, "≤ ÷2.5 (measured +10%)"),
+        (0.2, -0.9999999, 1e300, "+20% (interval wider than ×1000)"),
+        (-0.9, -1.0, 4e4, "÷10 (interval wider than ×1000)"),
+    ):
+        effect = Effect(name="rate", outcome=BETTER, change=change, low=low, high=high)
+        assert change_words(effect) == words
+        assert effect_words(effect) == f"rate better {words}"
+    ends = {"change": -14.06, "low": -24.9, "high": -3.2, "before": 14.7}
+    spawned = Effect(name="web1.processes.spawned_per_s", outcome=BETTER, relative=False, **ends)
+    assert effect_words(spawned) == "web1 spawned/s better −14.1/s (−24.9 to −3.2/s)"
+    assert value_words(spawned) == "14.7/s → –"
+    errors = Effect(name="errors", outcome=Outcome.WORSE, relative=False, change=0.029, low=0.028, high=0.031)
+    assert change_words(errors) == "+2.9 points (+2.8 to +3.1 points)"
+
+
+def test_values_have_the_unit_of_their_metric_whatever_the_host_is_called() -> None:
+    for name, before, after, words in (
+        ("p99.9", 0.0121, 0.5, "12 ms → 500 ms"),
+        ("mean", 0.0121, 0.5, "12 ms → 500 ms"),
+        ("service.p99", 0.0121, 0.5, "12 ms → 500 ms"),
+        ("proxy.cpu.per_request", 0.0002, 0.0003, "0.20 ms → 0.30 ms"),
+        ("proxy.memory.used", 512 * 2**20, 2**30, "512MB → 1.0GB"),
+        ("php.cpu.busy", 40.0, 61.5, "40% → 61.5%"),
+        ("web1.cpu.idle", 40.0, 61.5, "40% → 61.5%"),
+        ("prod1.processes.spawned_per_s", 3.0, 14.7, "3/s → 14.7/s"),
+        ("web1.processes.mean", 3.0, 14.7, "3 → 14.7"),
+        ("rate", 12345.0, 900.0, "12.3k/s → 900/s"),
+        ("errors", 0.01, 0.0, "1.00% → 0.00%"),
+        ("completed", 12345.0, 900.0, "12.3k → 900"),
+    ):
+        assert value_words(Effect(name=name, outcome=BETTER, before=before, after=after)) == words
+
+
+def test_brief_verdict_has_at_most_nine_characters() -> None:
+    for rate in (100.0, 500.0, 990.0, 1000.0, 1150.0, 2500.0, 90000.0):
+        for slower in (0.1, 1.0, 30.0):
+            assert len(brief(judge_switch(BEFORE, window(2, rate=rate, slower=slower)))[0]) <= 9

@@ -1,7 +1,5 @@
 """Windows of a session: counted seconds, and excluded seconds by flaw."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -78,7 +76,7 @@ def test_changes_and_actions_are_excluded() -> None:
     assert counted_range(state, segment) == range(19, 40)
 
 
-def test_segments_end_when_next_change_is_requested() -> None:
+def test_segments_end_with_change_and_lost_host_is_unread() -> None:
     state = fold_all(small_session())
     first, second = (segment_window(state, segment) for segment in state.segments[:2])
     assert counted(first) == list(range(8, 14))
@@ -89,9 +87,6 @@ def test_segments_end_when_next_change_is_requested() -> None:
     assert values["rate"] == pytest.approx([segment.rate for segment in state.segments])
     exact = [segment.counts.latency.percentile(99) for segment in state.segments]
     assert values["p99"] == pytest.approx(exact, rel=0.016)
-
-
-def test_unread_seconds_of_lost_host_are_counted() -> None:
     found = window(1)
     points = tuple(point for point in found.hosts["web1"] if not 20 < point.t < 40)
     host = HostState(config=HostConfig(name="web1"), points=points)

@@ -88,9 +88,7 @@ def recording_seek() -> bool:
         with Recording(path) as recording:
             seeks = _seeks(recording)
             played = _played(recording)
-    lines = [
-        f"{size:.1f} MB; seeks: longest {1000 * max(seeks):.0f} ms of {SEEKS}",
-    ]
+    lines = [f"{size:.1f} MB; seeks: longest {1000 * max(seeks):.0f} ms of {SEEKS}"]
     bars = [
         at_most("opens in", opening, BAR_OPEN, " s"),
         at_most("seek, median", median(seeks), BAR_SEEK, " s"),

@@ -1,7 +1,5 @@
 """Commands that tests watch while they run: in a forked process, or on a pseudo-terminal with keys and hangups."""
 
-from __future__ import annotations
-
 import codecs
 import fcntl
 import os

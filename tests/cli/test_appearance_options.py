@@ -1,7 +1,5 @@
 """Appearance of the screen: options, saved settings, terminal capabilities and round-trip time."""
 
-from __future__ import annotations
-
 import os
 import pty
 import threading
@@ -27,16 +25,13 @@ def appearance(*options: str) -> Appearance:
     return appearance_options.appearance_of(make_parser().parse_args(["run", "http://127.0.0.1/", *options]))
 
 
-@pytest.mark.parametrize(
-    ("term", "encoding", "ascii_only"),
-    [
+def test_ascii_only_if_terminal_lacks_utf8() -> None:
+    for term, encoding, ascii_only in (
         *((term, "UTF-8", False) for term in ("xterm-256color", "tmux-256color")),
         *((term, "UTF-8", True) for term in ("linux", "vt100", "dumb")),
         *(("xterm", "utf8", False), ("xterm", "ISO-8859-1", True), ("xterm", "ANSI_X3.4-1968", True)),
-    ],
-)
-def test_ascii_only_if_terminal_lacks_utf8(term: str, encoding: str, ascii_only: bool) -> None:
-    assert appearance_options.needs_ascii({"TERM": term}, encoding) is ascii_only
+    ):
+        assert appearance_options.needs_ascii({"TERM": term}, encoding) is ascii_only
 
 
 @pytest.mark.parametrize(
@@ -68,22 +63,18 @@ def test_saved_theme_is_default() -> None:
     assert read_settings() == {"theme": "contrast"}, "an option is not saved"
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["{", "[1]", '{"theme": "mauve"}', '{"theme": 7}', "\x00", '{"a": ' + "[" * 200_000, " " * (65 << 20)],
-    ids=["cut", "list", "unknown", "number", "binary", "nested", "large"],
-)
-def test_invalid_settings_give_one_notice_and_defaults_and_are_replaced(text: str) -> None:
-    settings_file().parent.mkdir(parents=True)
-    settings_file().write_text(text)
-    found = appearance()
-    assert found.theme == "dark"
-    (notice,) = found.notices
-    assert notice.startswith(str(settings_file())) and "defaults are used" in notice and "\n" not in notice
-    save_settings({"theme": "light"})
-    save_settings({"other": 1})
-    assert read_settings() == {"theme": "light", "other": 1}
-    assert [file.name for file in settings_file().parent.iterdir()] == ["settings.json"]
+def test_invalid_settings_give_one_notice_and_defaults_and_are_replaced() -> None:
+    for text in ("{", "[1]", '{"theme": "mauve"}', '{"theme": 7}', "\x00", '{"a": ' + "[" * 200_000, " " * (65 << 20)):
+        settings_file().parent.mkdir(parents=True, exist_ok=True)
+        settings_file().write_text(text)
+        found = appearance()
+        assert found.theme == "dark"
+        (notice,) = found.notices
+        assert notice.startswith(str(settings_file())) and "defaults are used" in notice and "\n" not in notice
+        save_settings({"theme": "light"})
+        save_settings({"other": 1})
+        assert read_settings() == {"theme": "light", "other": 1}
+        assert [file.name for file in settings_file().parent.iterdir()] == ["settings.json"]
 
 
 def test_slow_ssh_connection_makes_screen_lite(monkeypatch: pytest.MonkeyPatch) -> None:

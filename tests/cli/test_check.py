@@ -1,6 +1,4 @@
-"""`cockpit check` on a real server and on recordings: exit codes, table, JSON and JUnit."""
-
-from __future__ import annotations
+"""`cockpit check` on a server, on recordings and before the load: exit codes, flags, table, JSON and JUnit."""
 
 import contextlib
 import json
@@ -13,12 +11,19 @@ from xml.etree import ElementTree
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
+from cockpit.analysis.baseline import Baseline, BaselineRun
+from cockpit.analysis.thresholds import AbortCheck
 from cockpit.cli import main
+from cockpit.cli.check import DEFAULT_MAX_DURATION, default_max_duration
+from cockpit.model.errors import TargetError
 from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, SessionStarted
-from cockpit.model.histogram import Histogram
-from cockpit.model.load import LoadPlan
+from cockpit.model.histogram import EMPTY, Histogram
+from cockpit.model.load import LoadPlan, LogReplay
+from cockpit.model.metrics import LATENCIES
 from cockpit.model.tick import Tick
+from cockpit.profiles.profile import Profile
 from cockpit.report import baselines
 from cockpit.report.check_result import CheckJson
 from tests.commands import cockpit
@@ -111,12 +116,9 @@ def session(*runs: tuple[float, int, list[int]]) -> list[AnyEvent]:
     return [*events, SessionEnded(t=start)]
 
 
-def test_exit_codes(ended: Ended) -> None:
+def test_exit_codes_and_error_lines(ended: Ended) -> None:
     assert ended.codes == {name: code for name, (code, _) in CALLS.items()}, "".join(ended.err.values())
     assert not [name for name, text in ended.err.items() if "Traceback" in text]
-
-
-def test_problem_is_one_error_line(ended: Ended) -> None:
     for name, message in (
         ("other-load", "baseline before: different load (concurrency 1 → 2); compare with --force"),
         ("no-baseline", "gone: no such baseline; saved: before"),
@@ -130,7 +132,7 @@ def test_problem_is_one_error_line(ended: Ended) -> None:
 def test_table_is_compact(ended: Ended) -> None:
     lines = ended.out["broken"].splitlines()
     assert "  FAILED  failed == 0  found 100" in lines
-    assert lines[-1] == "check: 1 of 1 thresholds failed"
+    assert lines[-1] == "check: 1 of 1 thresholds failed" and "100 failed  errors none" in ended.out["broken"]
     # Warnings are extra lines: on a busy machine the generator may have waited for a CPU.
     assert len([line for line in lines if not line.startswith("  ! ")]) <= 8
     assert ended.out["good"].endswith("check: good\n") and ended.out["good"].count("ok ") == 2
@@ -158,7 +160,7 @@ def test_json_has_reason(ended: Ended) -> None:
     assert "check" in msgspec.json.schema(CheckJson)["$defs"]["CheckJson"]["required"]
 
 
-def test_run_that_a_threshold_ended_or_without_a_response_is_no_baseline(
+def test_aborted_run_or_run_without_response_is_no_baseline(
     ended: Ended, file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "cockpit: baseline cut: not saved: failed < 10 ended the run early\n" in ended.err["aborted"]
@@ -179,7 +181,6 @@ def test_runs_of_different_loads_are_not_checked_as_one(tmp_path: Path, capsys: 
 def test_junit_has_one_case_per_threshold(ended: Ended) -> None:
     for name, thresholds, failures in (("good", ["failed == 0", "p99 < 10s"], 0), ("broken", ["failed == 0"], 1)):
         suite = ElementTree.parse(ended.folder / f"{name}.xml").getroot().find("testsuite")
-        assert suite is not None
         counts = (suite.get("tests"), suite.get("failures"), suite.get("errors"))
         assert counts == (str(len(thresholds)), str(failures), "0")
         assert [case.get("name") for case in suite.findall("testcase")] == thresholds
@@ -187,13 +188,95 @@ def test_junit_has_one_case_per_threshold(ended: Ended) -> None:
     (error,) = ended.failures("refused", "error")
     assert "127.0.0.1 port 1 is unreachable" in error
     assert "sesame" not in (ended.folder / "refused.xml").read_text()
-
-
-def test_inconclusive_check_is_a_junit_failure(ended: Ended) -> None:
-    """One run vs one run has no measured spread."""
     output = ended.out["one-run"]
     assert "  INCONCLUSIVE  rate >= 100% of baseline  found " in output
     assert "n = 1 vs 1; a spread of 15% between runs is assumed); more runs on either side measure the spread" in output
     assert output.endswith("check: 1 of 1 thresholds inconclusive\n")
     (failure,) = ended.failures("one-run")
     assert failure.startswith("inconclusive: ")
+
+
+def test_invalid_flags_for_recording_are_refused(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for flags, message in (
+        (("-c", "3"), "-c: conflicts with a recording; leave the load flags out"),
+        (
+            ("--seed", "3", "--disable-keepalive"),
+            "--disable-keepalive, --seed: conflicts with a recording; leave the load flags out",
+        ),
+        (("--abort-on", "p99 < 1s"), "--abort-on: conflicts with a recording"),
+        (("--threshold", "rate > 90% of baseline"), "no baseline is given; add --baseline NAME"),
+        (("--threshold", "web9.cpu.idle > 3"), "no host 'web9' is watched"),
+    ):
+        assert main(["check", file, *flags]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_recording_is_checked_for_thresholds_and_stability(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    hosts = ("web1.cpu.idle > 20", "web1.processes.defunct == 0", "p99.9 < 200ms", "web1.cpu.idle > 80")
+    equal = ("failed == 0", "failed==0", "failed == 0.0", "p99 < 1s", "p99<1000ms")
+    flags = (flag for threshold in (*hosts, *equal) for flag in ("--threshold", threshold))
+    assert main(["check", file, *flags]) == 99
+    output = capsys.readouterr().out
+    assert output.count("ok ") == 5
+    assert "FAILED  web1.cpu.idle > 80" in output
+    assert "check: 1 of 6 thresholds failed" in output
+    assert output.count("failed ==") == 1 and "failed==" not in output
+    assert output.count("p99 <") == 1 and "p99<" not in output
+    assert main(["check", file, "--stable"]) == 0
+    assert "ok      stable" in capsys.readouterr().out
+    assert main(["check", f"{file}@5s..9s", "--stable"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        ('abort_on = ["completed > 3"]', "completed is known only at the end of a run"),
+        ('abort_on = ["speed > 3"]', "check.abort_on: 'speed > 3': unknown metric"),
+        ('max_duration = "soon"', "check.max_duration: 'soon' is not a duration"),
+        ('stable = "yes"', "check.stable: found 'yes'; allowed: true or false"),
+        ('baseline = "none"', "none: no such baseline"),
+    ],
+)
+def test_invalid_section_is_refused(
+    tmp_path: Path, check: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile = tmp_path / "p.toml"
+    profile.write_text(f'[target]\nurl = "http://127.0.0.1:1/"\n[check]\n{check}\n')
+    assert main(["check", str(profile)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_quick_is_one_run_of_15_s_with_latest_baseline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    plan = LoadPlan(url="http://127.0.0.1:1/", duration=10.0)
+    run = BaselineRun(source="x", wall=0.0, metrics={}, histograms=dict.fromkeys(LATENCIES, EMPTY), hosts={})
+    for at, (name, found) in enumerate({"old": plan, "new": plan, "other": replace(plan, concurrency=9)}.items()):
+        path = baselines.save(Baseline(name=name, plan=found, runs=(run,)))
+        os.utime(path, (1e9 + at, 1e9 + at))
+    (tmp_path / "cockpit" / "baselines" / "damaged.json").write_text("{")
+    assert (latest := baselines.latest(plan)) is not None and latest.name == "new"
+    assert baselines.latest(replace(plan, url="http://127.0.0.1:2/")) is None
+    called: dict[str, object] = {}
+
+    def headless(profile: Profile, *_: object, limit: float, runs: int, stop_when: AbortCheck, **__: object) -> object:
+        baseline = stop_when.baseline and stop_when.baseline.name
+        called.update(seconds=profile.plan.duration, limit=limit, runs=runs, baseline=baseline)
+        raise TargetError("refused")
+
+    monkeypatch.setattr("cockpit.cli.check.headless", headless)
+    assert main(["check", plan.url, "-z", "10m", "--quick"]) == 3
+    assert called == {"seconds": 15.0, "limit": None, "runs": 1, "baseline": "new"}
+    assert main(["check", plan.url, "-z", "10m", "--quick", "--max-duration", "5s", "--runs", "2"]) == 3
+    assert called == {"seconds": 15.0, "limit": 5.0, "runs": 2, "baseline": "new"}
+    stepped = ["check", plan.url, "--levels", "1,2:10m", "--quick"]
+    assert main(stepped) == 3
+    assert called == {"seconds": None, "limit": 15.0, "runs": 1, "baseline": None}
+
+
+def test_only_unlimited_load_has_default_max_duration() -> None:
+    url = "http://localhost/"
+    endless = Profile(name="x", plan=LoadPlan(url=url))
+    assert default_max_duration(endless) == DEFAULT_MAX_DURATION
+    assert default_max_duration(replace(endless, max_duration=3.0)) == 3.0
+    assert default_max_duration(replace(endless, plan=LoadPlan(url=url, duration=60.0))) is None
+    assert default_max_duration(replace(endless, plan=LoadPlan(url=url, replay=LogReplay(file="access.log")))) is None

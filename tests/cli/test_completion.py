@@ -1,7 +1,5 @@
 """Completion scripts in their shells."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path
@@ -112,9 +110,7 @@ def test_zsh_completion(tmp_path: Path, environment: dict[str, str], monkeypatch
             type_and_wait("\x15echo do''ne\n", "done")
 
 
-def test_every_shell_has_its_own_script_and_other_shells_are_refused(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_every_shell_has_a_script_and_others_are_refused(tmp_path: Path, environment: dict[str, str]) -> None:
     scripts = {script(shell, tmp_path, environment).read_text() for shell in SHELLS}
     assert len(scripts) == len(SHELLS) == 3
     done = cockpit("completion", "ksh")

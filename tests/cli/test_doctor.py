@@ -1,7 +1,5 @@
 """`cockpit doctor`: one line per problem, with the fix; nothing is changed."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json
@@ -18,7 +16,7 @@ from cockpit.demo.servers import DemoServers
 from cockpit.hosts.shell import Completed
 from cockpit.setup import doctor
 from cockpit.setup.doctor_host import _first_words, _missing, _paths
-from tests.cli.conftest import keyvalue
+from tests.cli.conftest import in_process, keyvalue
 from tests.commands import cockpit
 
 
@@ -29,7 +27,7 @@ def profile_of(folder: Path, url: str, more: str = "") -> Path:
 
 
 def test_reachable_url_has_no_problems(url: str) -> None:
-    done = cockpit("doctor", url)
+    done = in_process("doctor", url)
     assert done.returncode == 0, done.stderr
     assert f"{url}/ answers 200 at 127.0.0.1" in done.stdout
     # A busy machine adds a note.
@@ -44,38 +42,26 @@ async def test_busy_machine_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     assert await doctor.other_load() == []
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "message"),
-    [
-        ('[target]\nurl = "ftp://x/"\n', 2, "ERROR  profile"),
-        ('[target]\nurl = "http://127.0.0.1:1/"\n[check]\nthresholds = ["speed > 3"]\n', 2, "unknown metric 'speed'"),
-        ('[target]\nurl = "http://127.0.0.1:1/"\n', 3, "127.0.0.1 port 1 is unreachable"),
-        ('[target]\nurl = "http://no-such-host.invalid/"\n', 3, "no such host"),
-    ],
+PROBLEMS = (
+    ("ftp://x/", "", 2, "ERROR  profile"),
+    ("http://127.0.0.1:1/", '[check]\nthresholds = ["speed > 3"]', 2, "unknown metric 'speed'"),
+    ("http://127.0.0.1:1/", "", 3, "127.0.0.1 port 1 is unreachable"),
+    ("http://no-such-host.invalid/", "", 3, "no such host"),
+    ("URL", "concurrency = 50000000", 2, "ERROR  this machine    50000000 connections: each load worker needs"),
+    ("URL", "keepalive = false", 0, "note   this machine    1000000 new connections from"),
 )
-def test_problem_is_a_line_on_stdout_and_exit_code(tmp_path: Path, text: str, code: int, message: str) -> None:
-    profile = tmp_path / "p.toml"
-    profile.write_text(text)
-    done = cockpit("doctor", "--trust", profile)
-    assert done.returncode == code, done.stderr
-    assert message in done.stdout
-    assert "to fix" in done.stdout
-    assert done.stderr == ""
 
 
-@pytest.mark.parametrize(
-    ("load", "code", "message"),
-    [
-        ("concurrency = 50000000", 2, "ERROR  this machine    50000000 connections: each load worker needs"),
-        ("requests = 1000000\nkeepalive = false", 0, "note   this machine    1000000 new connections from"),
-    ],
-)
-def test_limits_of_this_machine_are_reported(url: str, tmp_path: Path, load: str, code: int, message: str) -> None:
+def test_problem_is_a_line_on_stdout_and_exit_code(url: str, tmp_path: Path) -> None:
     profile = tmp_path / "p.toml"
-    profile.write_text(f'[target]\nurl = "{url}"\n[load]\n{load}\n')
-    done = cockpit("doctor", "--trust", profile)
-    assert done.returncode == code and message in done.stdout
-    assert code or done.stdout.splitlines()[-1] in ("nothing to fix, 1 note", "nothing to fix, 2 notes")
+    for target, more, code, message in PROBLEMS:
+        requests = 1_000_000 if code == 0 else 100_000_000
+        profile.write_text(f'[target]\nurl = "{target.replace("URL", url)}"\n[load]\nrequests = {requests}\n{more}\n')
+        done = in_process("doctor", "--trust", profile)
+        assert (done.returncode, done.stderr) == (code, ""), done.stdout
+        assert message in done.stdout
+        last = done.stdout.splitlines()[-1]
+        assert "to fix" in last if code else last in ("nothing to fix, 1 note", "nothing to fix, 2 notes")
 
 
 HOST = """
@@ -116,7 +102,7 @@ def test_all_problems_of_host_are_listed_without_changes(url: str, tmp_path: Pat
     test.chmod(0o755)
     profile = profile_of(tmp_path, url, HOST.format(folder=tmp_path))
     before = digests(tmp_path)
-    done = cockpit("doctor", "--trust", profile)
+    done = in_process("doctor", "--trust", profile)
     assert done.returncode == 2, done.stderr
     for message in (
         "ok     here            this machine as ",
@@ -143,12 +129,12 @@ def digests(folder: Path) -> dict[str, str]:
 def test_unwritable_file_is_a_problem(url: str, tmp_path: Path) -> None:
     file = "/proc/sys/kernel/ostype"
     more = '[[host]]\nname = "here"\n' + keyvalue("K", file, host="here")
-    done = cockpit("doctor", "--trust", profile_of(tmp_path, url, more))
+    done = in_process("doctor", "--trust", profile_of(tmp_path, url, more))
     assert f"{file} or its folder is not writable" in done.stdout, done.stderr
 
 
 def test_json_findings(url: str, tmp_path: Path) -> None:
-    done = cockpit("doctor", profile_of(tmp_path, url), "--json")
+    done = in_process("doctor", profile_of(tmp_path, url), "--json")
     found = json.loads(done.stdout)
     assert (done.returncode, found["exit"]) == (0, 0)
     findings = [finding for finding in found["findings"] if "% busy" not in finding["text"]]
@@ -172,9 +158,8 @@ async def test_demo_profile_has_no_problems_over_ssh(tmp_path: Path) -> None:
         assert "does `ssh demo` work?" in lost.stdout
 
 
-@pytest.mark.parametrize(
-    ("command", "word"),
-    [
+def test_words_and_paths_of_commands() -> None:
+    for command, word in (
         ("apachectl -t", ["apachectl"]),
         ("service squid stop; squid -z", ["service"]),
         ("while true; do :; done", []),
@@ -182,13 +167,8 @@ async def test_demo_profile_has_no_problems_over_ssh(tmp_path: Path) -> None:
         ("$HOME/bin/restart", []),
         ("'unclosed", []),
         ("", []),
-    ],
-)
-def test_first_word_of_command(command: str, word: list[str]) -> None:
-    assert list(_first_words([command])) == word
-
-
-def test_absolute_paths_of_tail_command() -> None:
+    ):
+        assert list(_first_words([command])) == word
     assert list(_paths("tail -n 3 -F /var/log/a.log b.log '/var/log/*.log'")) == ["/var/log/a.log"]
 
 
@@ -205,7 +185,7 @@ async def test_command_is_not_missing_if_query_failed() -> None:
 
 
 def test_unknown_profile_suggests_names() -> None:
-    done = cockpit("doctor", "spare-server")
+    done = in_process("doctor", "spare-server")
     assert done.returncode == 2
     assert "did you mean spare-servers?" in done.stdout
     assert "or the name of a shipped profile or of one in " in done.stdout

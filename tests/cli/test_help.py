@@ -1,13 +1,12 @@
 """`cockpit help` and the README: topics, help pages, examples and schema agree with the program; links exist."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import shlex
 import sqlite3
 import tomllib
 from collections.abc import Iterator
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -46,20 +45,15 @@ def test_topics_and_usage_are_printed(capsys: pytest.CaptureFixture[str]) -> Non
     assert "usage: cockpit run " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("topic", "message"),
-    [
+def test_unknown_topic_is_one_line_with_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+    for topic, message in (
         ("profil", "'profil': unknown topic; did you mean profile? topics: autopilot, "),
         ("exit-code", "did you mean exit-codes? "),
         ("zzzz", "'zzzz': unknown topic; topics: autopilot, "),
-    ],
-)
-def test_unknown_topic_is_one_line_with_suggestion(
-    topic: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["help", topic]) == 2
-    output = capsys.readouterr()
-    assert message in output.err and output.err.count("\n") == 1 and output.out == ""
+    ):
+        assert main(["help", topic]) == 2
+        output = capsys.readouterr()
+        assert message in output.err and output.err.count("\n") == 1 and output.out == ""
 
 
 def test_queries_in_recording_format_return_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,13 +103,6 @@ def test_metrics_in_help_exist() -> None:
     assert required | {"rate", "completed", "sent", "failed", "errors"} <= set(named[0]) | set(named[1])
 
 
-def test_every_exit_code_is_in_help() -> None:
-    codes = {value for name, value in vars(errors).items() if name.startswith("EXIT_")}
-    codes |= {value.exit_code for value in vars(errors).values() if hasattr(value, "exit_code")}
-    named = {int(code) for code in re.findall(r"^\| (\d+) \|", text("exit-codes"), re.MULTILINE)}
-    assert codes <= named
-
-
 def test_every_command_in_topics_help_pages_and_readme_parses() -> None:
     """Example commands parse as a shell would split them."""
     pages = [parser.format_help() for parser in parsers(make_parser())]
@@ -139,19 +126,20 @@ def test_help_lists_every_command_in_a_group(capsys: pytest.CaptureFixture[str])
         assert named | {"start"} == set(make_parser().commands)
 
 
-def test_every_help_page_has_a_sentence_and_exit_codes() -> None:
+def test_pages_have_sentence_exit_codes_and_summary() -> None:
     for parser in parsers(make_parser()):
         if parser.prog != "cockpit":
             page = parser.format_help()
             assert re.search(r"^[A-Z][^\n]+(\n[^\n]+)*\.$", page, re.MULTILINE), parser.prog
             assert "exit codes: 0 good" in page
             assert max(map(len, page.splitlines())) <= 80, parser.prog
-
-
-def test_summaries_are_imperative_and_short() -> None:
     for pages in (*GROUPS.values(), TUNE, BASELINE, RECORDINGS):
         for page in pages.values():
             assert len(page.summary) <= 50 and page.summary[0].islower()
+    codes = {value for name, value in vars(errors).items() if name.startswith("EXIT_")}
+    codes |= {value.exit_code for value in vars(errors).values() if hasattr(value, "exit_code")}
+    named = {int(code) for code in re.findall(r"^\| (\d+) \|", text("exit-codes"), re.MULTILINE)}
+    assert codes <= named
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
@@ -160,7 +148,7 @@ def test_shipped_profiles_match_schema(path: Path) -> None:
     assert path.read_text().startswith("#:schema ./profile.schema.json\n")
 
 
-def test_schema_refuses_invalid_profiles() -> None:
+def test_shipped_schema_is_current_and_refuses_invalid_profiles(capsys: pytest.CaptureFixture[str]) -> None:
     validator = jsonschema.Draft202012Validator(profile_schema())
     jsonschema.Draft202012Validator.check_schema(profile_schema())
     valid = tomllib.loads(SHIPPED[0].read_text())
@@ -168,12 +156,9 @@ def test_schema_refuses_invalid_profiles() -> None:
     for table, key, value in (("load", "concurency", 2), ("load", "concurrency", 0), ("target", "order", "x")):
         assert not validator.is_valid(valid | {table: valid[table] | {key: value}})
     assert not validator.is_valid({"load": {}})
-
-
-def test_shipped_schema_is_current(capsys: pytest.CaptureFixture[str]) -> None:
-    """Update it with `cockpit schema profile >profiles/profile.schema.json`."""
     assert main(["schema", "profile"]) == 0
     output = capsys.readouterr().out
+    # Update it with `cockpit schema profile >profiles/profile.schema.json`.
     assert (ROOT / "profiles" / "profile.schema.json").read_text() == output
 
 
@@ -193,11 +178,8 @@ def test_links_and_pictures_exist(page: str) -> None:
     assert [link for link in links if not ((ROOT / page).parent / link).exists()] == []
 
 
-def test_readme_links_every_topic() -> None:
+def test_readme_links_topics_and_gallery_pictures() -> None:
     assert set(re.findall(r"/topics/([a-z-]+)\.md", README)) == set(topics())
-
-
-def test_gallery_has_every_picture() -> None:
     gallery = (ROOT / "screenshots" / "README.md").read_text()
     names = {path.stem for path in (ROOT / "screenshots").iterdir() if path.suffix in (".svg", ".png")}
     assert {name for name in names if f"({name}." not in gallery} == set()
@@ -217,3 +199,36 @@ def flags(parser: argparse.ArgumentParser) -> Iterator[str]:
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():
                 yield from flags(command)
+
+
+# Command lines as groups of arguments that stay together.
+LINES = [
+    ("tune P set", ("--dry-run",), ("K=V",), ("--json",), ("L=-1",)),
+    ("run", ("http://h/",), ("-c", "5"), ("-n", "10"), ("-H", "A: 1")),
+    ("check", ("P",), ("--threshold", "p99 < 1s"), ("-z", "5s")),
+    ("autopilot", ("P",), ("--where", "p99 < 1s"), ("--knob", "A=1..5"), ("--no-restart",)),
+    ("study", ("P",), ("--short",), ("-o", "out")),
+    ("compare", ("a",), ("--json",), ("b",)),
+    ("baseline set", ("x",), ("--runs", "2"), ("y",)),
+    ("doctor", ("P",), ("--json",), ("--no-exec",)),
+    ("replay", ("f.cockpit",), ("--at", "5s"), ("--paused",)),
+    ("export", ("f.cockpit",), ("--format", "csv"), ("-o", "x")),
+    ("ab", ("http://h/",), ("-n", "5"), ("-c", "2"), ("-k",)),
+]
+
+
+@pytest.mark.parametrize("line", LINES, ids=[line[0] for line in LINES])
+def test_flags_and_arguments_in_any_order(line: tuple[str | tuple[str, ...], ...]) -> None:
+    command, *pieces = line
+    names = [piece for piece in pieces if not piece[0].startswith("-")]
+    seen = set()
+    for order in permutations(pieces):
+        if [piece for piece in order if piece in names] != names:
+            continue
+        arguments = [*str(command).split(), *(word for piece in order for word in piece)]
+        options = vars(make_parser().parse_args(arguments))
+        options.pop("command")
+        seen.add(str(sorted(options.items())))
+    assert len(seen) == 1
+    for name in (word for piece in names for word in piece):
+        assert name in next(iter(seen))

@@ -1,18 +1,24 @@
-"""Open load, load levels, mixes and expectations from flags and profiles to the JSON."""
+"""Load from flags and profiles to the JSON, the requests that a server receives, and streams to other tools."""
 
-from __future__ import annotations
-
+import hashlib
 import json
 import os
 import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import jsonschema
 import msgspec
 import pytest
 
 from cockpit.cli.typed_load import plan_with
+from cockpit.model.events import RunStarted
 from cockpit.model.load import LoadPlan, PathList, Stage
+from cockpit.recording.reader import Recording
 from cockpit.report.run_json import RunJson
+from tests.cli.terminals import COCKPIT
 from tests.commands import cockpit
 
 
@@ -107,13 +113,10 @@ def test_each_path_is_sent_once_over_all_workers_and_unexpected_responses_fail(u
     assert result.generator.workers == 2 and len(result.generator.cpus) == 2
 
 
-def test_run_ends_at_first_of_requests_and_duration(url: str) -> None:
+def test_ends_at_first_limit_and_matches_schema(url: str) -> None:
     assert run_json(url, "-q", "100", "-n", "30", "-z", "10m").sent == 30
     by_time = run_json(url, "-n", "100m", "-z", "0.3s")
     assert 0 < by_time.sent < 100_000_000 and by_time.duration >= 0.3
-
-
-def test_schema_matches_output(url: str) -> None:
     schema = json.loads(cockpit("schema", "run").stdout)
     produced = json.loads(cockpit("run", url, "-n", "10", "--json").stdout)
     assert set(schema["$defs"]["RunJson"]["properties"]) == set(produced)
@@ -156,9 +159,8 @@ PLAN = LoadPlan(url="http://web1/")
 LEVELS = (Stage(duration=0.3, concurrency=1), Stage(duration=0.3, concurrency=2))
 
 
-@pytest.mark.parametrize(
-    ("flags", "values"),
-    [
+def test_flags_are_parsed() -> None:
+    for flags, values in (
         ("-q 200 -c 3", {"rate": 200.0, "max_in_flight": 3, "concurrency": PLAN.concurrency}),
         ("-n 50 -z 10m", {"requests": 50, "duration": 600.0}),
         ("-w auto -c 8", {"workers": min(8, len(os.sched_getaffinity(0)))}),
@@ -168,8 +170,117 @@ LEVELS = (Stage(duration=0.3, concurrency=1), Stage(duration=0.3, concurrency=2)
             "--urls /a{1..3} --order once",
             {"paths": PathList(pattern="/a{1..3}", order="once", seed=1), "requests": None},
         ),
-    ],
-)
-def test_flags_are_parsed(flags: str, values: dict[str, object]) -> None:
-    found = plan_with(PLAN, flags.split())
-    assert {name: getattr(found, name) for name in values} == values
+    ):
+        found = plan_with(PLAN, flags.split())
+        assert {name: getattr(found, name) for name in values} == values
+
+
+Requests = list[tuple[str, list[tuple[str, str]]]]
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, Requests]]:
+    """Yield a server's URL, and method and headers of its requests; the body is the header `:body`."""
+    requests: Requests = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            headers = [(name.lower(), value) for name, value in self.headers.items()]
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            requests.append((self.command, [*headers, (":body", body.decode("latin-1"))]))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_POST = do_GET
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Print nothing: tests read stderr."""
+
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield f"http://127.0.0.1:{listening.server_address[1]}/", requests
+    listening.shutdown()
+    thread.join()
+    listening.server_close()
+
+
+def values(requests: Requests, name: str) -> list[str]:
+    """Return the values of a header of the last request."""
+    return [value for key, value in requests[-1][1] if key == name]
+
+
+@pytest.mark.parametrize("command", [("run", "-d", "x", "--no-tui"), ("ab", "-q", "-p")])
+def test_headers_are_sent_and_content_type_once(
+    server: tuple[str, Requests], tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    url, requests = server
+    (tmp_path / "body").write_text("x")
+    file = [tmp_path / "body"] if command[-1] == "-p" else []
+    headers = ("-H", "X-A: 1", "-H", "X-A: 2", "-T", "a/b", "-H", "content-type: c/d")
+    done = cockpit(*command, *file, "-n", "3", *headers, url)
+    assert done.returncode == 0, done.stderr
+    assert [method for method, _ in requests if method == "POST"] == ["POST"] * 3
+    assert (values(requests, "x-a"), values(requests, "content-type")) == (["1", "2"], ["c/d"])
+
+
+def test_header_flag_replaces_profile_header(server: tuple[str, Requests], tmp_path: Path) -> None:
+    url, requests = server
+    profile = tmp_path / "p.toml"
+    profile.write_text(f'[target]\nurl = "{url}"\n[load]\nrequests = 3\nheaders = {{X-A = "1", X-B = "2"}}\n')
+    done = cockpit("run", profile, "--no-tui", "-H", "x-a: 3")
+    assert done.returncode == 0, done.stderr
+    assert (values(requests, "x-a"), values(requests, "x-b")) == (["3"], ["2"])
+    limited = cockpit("ab", "-q", "-t", "0.3", url)
+    assert limited.returncode == 0 and "stopped before its plan" not in limited.stderr
+
+
+@pytest.mark.parametrize("source", ["profile", "request block", "-D", "ab"])
+def test_binary_body_is_sent_and_recorded_as_digest(server: tuple[str, Requests], tmp_path: Path, source: str) -> None:
+    url, requests = server
+    raw = bytes(range(256)) * 3
+    (tmp_path / "body").write_bytes(raw)
+    profile, recording = tmp_path / "p.toml", tmp_path / "s.cockpit"
+    block = '[[request]]\nname = "a"\n' if source == "request block" else ""
+    profile.write_text(f'[target]\nurl = "{url}"\n[load]\nrequests = 3\n{block}method = "POST"\nbody_file = "body"\n')
+    commands: dict[str, tuple[str | Path, ...]] = {
+        "-D": ("run", url, "-n", "3", "-D", tmp_path / "body", "--no-tui", "--record", recording),
+        "ab": ("ab", "-q", "-n", "3", "-p", tmp_path / "body", url),
+    }
+    done = cockpit(*commands.get(source, ("run", "--trust", profile, "--no-tui", "--record", recording)))
+    assert done.returncode == 0, done.stderr
+    assert [dict(headers)[":body"] for _, headers in requests if dict(headers)[":body"]] == [raw.decode("latin-1")] * 3
+    if source != "ab":
+        with Recording(recording) as recorded:
+            [plan] = [event.plan for event in recorded.events() if isinstance(event, RunStarted)]
+        request = plan.mix[0] if plan.mix else plan
+        assert request.body == f"sha256:{hashlib.sha256(raw).hexdigest()} ({len(raw)} bytes)"
+        assert request.binary is None
+
+
+def test_ndjson_matches_schema_and_ends_with_result(url: str) -> None:
+    done = cockpit("run", url, "-q", "50", "-z", "1.5s", "--ndjson", "--no-record", "--prometheus", "0")
+    assert done.returncode == 0, done.stderr
+    assert "metrics at http://127.0.0.1:" in done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    schema = json.loads(cockpit("schema", "ndjson").stdout)
+    for line in lines:
+        jsonschema.validate(line, schema)
+    seconds = [line for line in lines if line["type"] == "second"]
+    assert lines[0]["type"] == "session" and lines[-1]["type"] == "run"
+    assert lines[-1]["result"]["completed"] == sum(line["load"].get("completed", 0) for line in seconds) > 0
+    assert [line["t"] for line in seconds] == list(range(len(seconds)))
+
+
+def test_run_continues_if_ndjson_reader_closes(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "s.cockpit"
+    command = [*COCKPIT, "run", url, "-q", "50", "-z", "1.5s", "--ndjson", "--record", str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert '"type":"session"' in process.stdout.readline()
+        process.stdout.close()
+        errors = process.stderr.read()
+    assert process.returncode == 0 and "cockpit: --ndjson: the reader closed the pipe" in errors
+    assert json.loads(cockpit("report", file, "--json").stdout)[0]["duration"] == pytest.approx(1.5, abs=0.5)

@@ -1,7 +1,5 @@
 """Share of a run that the progress bar shows as done."""
 
-from __future__ import annotations
-
 from cockpit.cli.progress import _progress
 from cockpit.model.counts import Counts
 from cockpit.model.load import LoadPlan, PathList, Stage
@@ -21,13 +19,10 @@ def state_at(t: float, plan: LoadPlan, *starts: float) -> State:
     return State(t=t, runs=1, running=1, plans={1: plan}, segments=segments)
 
 
-def test_progress_of_load_levels_includes_warm_up() -> None:
+def test_progress_of_levels_and_requests() -> None:
     plan = LoadPlan(url="http://a/", warmup=2.0, stages=(Stage(duration=4.0, concurrency=1),) * 2)
     states = [state_at(11.0, plan, 10.0), state_at(13.0, plan, 10.0, 12.0), state_at(20.0, plan, 10.0, 12.0, 16.0)]
     assert [_progress(state)[0] for state in states] == [0.1, 0.3, 1.0]
-
-
-def test_progress_without_duration_counts_requests() -> None:
     counted = LoadPlan(url="http://a/", requests=20)
     assert _progress(state_at(1.0, counted, 0.0))[0] == 0.25
     once = LoadPlan(url="http://a/", paths=PathList(pattern="/{1..10}", order="once"))

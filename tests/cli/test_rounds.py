@@ -1,7 +1,5 @@
 """`cockpit tune PROFILE rounds`: refusals, output, and the active values afterwards."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal
@@ -15,9 +13,8 @@ from cockpit.cli.arguments import make_parser
 from cockpit.model import fold_load
 from cockpit.profiles.reader import read_profile
 from cockpit.session import rounds as session_rounds
-from tests.cli.conftest import keyvalue
+from tests.cli.conftest import in_process, keyvalue
 from tests.cli.terminals import running
-from tests.commands import cockpit
 from tests.waiting import wait_until
 
 BEFORE = "Level=5\n"
@@ -46,7 +43,7 @@ def profile(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_invalid_rounds_are_refused(profile: Path, arguments: tuple[str, ...], message: str) -> None:
-    done = cockpit("tune", "--trust", str(profile), "rounds", *arguments)
+    done = in_process("tune", "--trust", str(profile), "rounds", *arguments)
     assert done.returncode == (5 if arguments == ("Level=5",) else 2)
     *others, line = done.stderr.splitlines()
     assert message in line and (not others or done.returncode == 5)
@@ -65,7 +62,7 @@ def test_interrupted_rounds_restore_old_values(profile: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_rounds_print_verdict_and_active_values(
+def test_rounds_print_verdict(
     profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], keep: bool
 ) -> None:
     """Windows of 0.4 s are always inconclusive, and the generator never waits for a CPU: the output is known."""

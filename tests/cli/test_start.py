@@ -1,7 +1,5 @@
 """`cockpit` without arguments: help without a terminal, otherwise the start screen before and after each session."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,16 +1,18 @@
-"""Commands on a pseudo-terminal: exit codes, messages after the screen, the pager, and Ctrl-Z."""
+"""Commands on a pseudo-terminal: exit codes, messages after the screen, signals, hangups, the pager, and Ctrl-Z."""
 
-from __future__ import annotations
-
+import contextlib
+import os
 import re
 import shlex
+import signal
 import termios
 from pathlib import Path
 
 import pytest
 
-from tests.cli.terminals import COCKPIT, cockpit_on_terminal, on_terminal
-from tests.cli.test_hangup import RECORDING
+from cockpit.model import events as ev
+from cockpit.recording.reader import Recording
+from tests.cli.terminals import COCKPIT, cockpit_on_terminal, on_terminal, wait_for_responses
 from tests.commands import cockpit
 
 
@@ -67,10 +69,12 @@ def test_screen_is_shown_with_stderr_redirected(url: str, tmp_path: Path, comman
     assert f"replay it: cockpit replay {'demo' if command == 'demo' else 'url'}-" in text
 
 
-def test_demo_without_terminal_is_one_error_line() -> None:
+def test_demo_and_topic_without_terminal() -> None:
     done = cockpit("demo")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "cockpit: demo: stdin and stdout must be a terminal; redirect stderr only (2>file)\n"
+    done = cockpit("help", "load")
+    assert done.returncode == 0 and done.stdout.startswith("# load:") and "\x1b" not in done.stdout
 
 
 PAGER = "sh -c 'grep -c . >/dev/null && echo the pager was here'"
@@ -78,13 +82,7 @@ PAGER = "sh -c 'grep -c . >/dev/null && echo the pager was here'"
 
 @pytest.mark.parametrize(
     ("pager", "rows", "paged"),
-    [
-        (PAGER, 24, True),
-        ("/nowhere/pager", 24, False),
-        ("'unclosed", 24, False),
-        ("", 24, False),
-        (PAGER, 500, False),
-    ],
+    [(PAGER, 24, True), ("/nowhere/pager", 24, False), ("'unclosed", 24, False), ("", 24, False), (PAGER, 500, False)],
 )
 def test_topic_that_does_not_fit_is_paged(pager: str, rows: int, paged: bool) -> None:
     with cockpit_on_terminal("help", "load", size=(80, rows), environment={"PAGER": pager, "LINES": "0"}) as terminal:
@@ -94,11 +92,6 @@ def test_topic_that_does_not_fit_is_paged(pager: str, rows: int, paged: bool) ->
     if not paged:
         assert "# load:" not in shown and "|---|" not in shown and "\x1b[1m" in shown, "formatted, not Markdown"
         assert max(map(len, re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines())) <= 80
-
-
-def test_topic_is_plain_markdown_in_pipe() -> None:
-    done = cockpit("help", "load")
-    assert done.returncode == 0 and done.stdout.startswith("# load:") and "\x1b" not in done.stdout
 
 
 # Terminal modes that a shell without line editing needs.
@@ -147,3 +140,79 @@ def test_ctrl_z_without_job_control_does_not_stop() -> None:
         terminal.until(b"job control")
         terminal.type(b"q")
         assert terminal.end() == 0
+
+
+RECORDING = Path(__file__).parents[1] / "recordings" / "spare-servers.cockpit"
+
+
+def run_end(file: Path) -> tuple[str, int]:
+    """Return the end reason and completed requests of the only run; check that the recording was closed."""
+    with Recording(file) as recording:
+        assert recording.ended and not recording.damage
+        events = list(recording.events())
+    (end,) = [event for event in events if isinstance(event, ev.RunEnded)]
+    return end.reason, sum(event.completed for event in events if isinstance(event, ev.Tick))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signal_closes_recording_and_restores_terminal(url: str, tmp_path: Path, number: int) -> None:
+    file, profile = tmp_path / "session.cockpit", tmp_path / "p.toml"
+    profile.write_text(f'[target]\nurl = "{url}"\n')
+    with cockpit_on_terminal("run", profile, "--record", file) as screen:
+        screen.until(b"throughput")
+        os.kill(screen.process.pid, number)
+        assert screen.end() == 130
+    assert screen.shown.index(b"\x1b[?1049h") < screen.shown.index(b"\x1b[?1049l")
+    with Recording(file) as recording:
+        assert recording.ended
+
+
+@pytest.mark.parametrize("controlling", [True, False], ids=["SIGHUP", "no SIGHUP"])
+@pytest.mark.parametrize("hangup", ["stop", "continue"])
+def test_hangup_during_run(url: str, tmp_path: Path, hangup: str, controlling: bool) -> None:
+    file = tmp_path / "session.cockpit"
+    stops = hangup == "stop"
+    flags = ("-q", "100", "--on-hangup", hangup, "--record", file, *(("-z", "10m") if stops else ("-n", "200")))
+    with cockpit_on_terminal("run", url, *flags, controlling=controlling) as screen:
+        screen.until(b"req/s")
+        screen.close()
+        code = screen.end()
+    reason, done = run_end(file)
+    assert (code, reason) == ((130, "stopped") if stops else (0, "completed"))
+    assert stops or done == 200
+
+
+def test_run_after_sighup_restores_terminal_and_stops_on_sigterm(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "session.cockpit"
+    flags = ("-q", "100", "-z", "10m", "--on-hangup", "continue", "--record", file)
+    with cockpit_on_terminal("run", url, *flags) as screen:
+        screen.until(b"req/s")
+        os.kill(screen.process.pid, signal.SIGHUP)
+        screen.until(b"\x1b[?1004l")
+        assert screen.shown.index(b"\x1b[?1049h") < screen.shown.index(b"\x1b[?1049l")
+        screen.close()
+        os.kill(screen.process.pid, signal.SIGTERM)
+        assert screen.end() == 130
+    assert run_end(file)[0] == "stopped"
+
+
+def test_repeated_hangup_keeps_summary_and_recording(url: str, tmp_path: Path) -> None:
+    file, output = tmp_path / "s.cockpit", tmp_path / "summary"
+    flags = ("-z", "10m", "--no-tui", "--record", file)
+    with cockpit_on_terminal("run", url, *flags, out=output) as screen:
+        wait_for_responses(file, screen.process)
+        screen.close()
+        for _ in range(20):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(screen.process.pid, signal.SIGHUP)
+        assert screen.end() == 130
+    assert "0 failed" in output.read_text()
+    assert run_end(file)[0] == "stopped"
+
+
+@pytest.mark.parametrize(("arguments", "shown"), [((), b"profiles"), (("replay", RECORDING), b"REPLAY")])
+def test_start_screen_and_replay_exit_on_hangup(arguments: tuple[str | Path, ...], shown: bytes) -> None:
+    with cockpit_on_terminal(*arguments, controlling=False) as screen:
+        screen.until(shown)
+        screen.close()
+        assert screen.end() == 130

@@ -1,18 +1,17 @@
 """A profile runs commands only if it is trusted: names mean shipped profiles, edits revoke trust."""
 
-from __future__ import annotations
-
+import contextlib
 import json
 import os
 import shlex
 import subprocess
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
-from tests.cli.conftest import keyvalue
+from tests.cli.conftest import in_process, keyvalue
 from tests.cli.terminals import cockpit_on_terminal
-from tests.commands import cockpit
 
 # Every command creates a file.
 PROFILE = """
@@ -56,7 +55,7 @@ class Workspace:
         self.folder = folder
         (folder / "conf").write_text("K=1\n")
         self.profile = self.write(folder / "evil.toml", url)
-        self.environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "XDG_CONFIG_HOME": str(folder / "c")}
+        self.environment = {"XDG_STATE_HOME": str(folder / "state"), "XDG_CONFIG_HOME": str(folder / "c")}
 
     def write(self, path: Path, url: str, more: str = "") -> Path:
         path.parent.mkdir(exist_ok=True)
@@ -64,7 +63,8 @@ class Workspace:
         return path
 
     def cockpit(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return cockpit(*arguments, cwd=self.folder, env=self.environment)
+        with contextlib.chdir(self.folder), patch.dict(os.environ, self.environment):
+            return in_process(*arguments)
 
     def show(self, *flags: str) -> subprocess.CompletedProcess[str]:
         """Show the value of a knob, which runs a command."""
@@ -239,9 +239,7 @@ def test_new_profile_is_trusted_until_edited(workspace: Workspace, url: str) -> 
 
 
 @pytest.mark.parametrize(("answer", "code", "ran"), [(b"y\n", 0, {"ran-get"}), (b"\n", 2, set()), (b"n\n", 2, set())])
-def test_terminal_prompts_once_with_all_commands(
-    workspace: Workspace, url: str, answer: bytes, code: int, ran: set[str]
-) -> None:
+def test_terminal_prompts_once(workspace: Workspace, url: str, answer: bytes, code: int, ran: set[str]) -> None:
     hidden = "true" + " " * 5000 + "; true \\u001b[2J # hidden"
     more = f'[[action]]\nname = "b"\nhost = "here"\ncommand = """{hidden}\n\n\n\n\n\n\nlast"""\n'
     head, study, tail = PROFILE.partition("[study]")

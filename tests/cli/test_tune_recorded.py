@@ -1,7 +1,5 @@
 """Changes made by `cockpit tune` over SSH are recorded in the library like changes made on the screen."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import AsyncIterator

@@ -1,12 +1,13 @@
-"""Feed mutated output to the real probe: bytes to readings, state and a recording, which is replayed."""
+"""Feed mutated output of a probe to the real one: bytes to readings, state and a recording, which is replayed."""
 
 from __future__ import annotations
 
 import math
 import random
+import re
 import tempfile
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,166 @@ from cockpit.recording.writer import RecordingWriter
 from cockpit.report.run_json import run_json
 from cockpit.report.summary import summary
 from cockpit.session.rounding import rounded
-from tests.hostile.streams import FACTS, frame, mutated, split
+
+FACTS = b"""
+#cockpit facts
+#cockpit fact hostname web1
+#cockpit fact kernel 6.1.0-18-amd64
+#cockpit fact cpus 2
+#cockpit fact hz 100
+#cockpit fact page 4096
+#cockpit fact way awk
+#cockpit ready
+"""
+
+# A frame of two ticks: @N is its number, @T hundredths of a second, @C a counter that grows.
+SYSTEM = b"""
+#cockpit begin @N
+#cockpit disks sda
+#cockpit layered loop0 dm-0
+/proc/uptime:@T.44 1086.89
+/proc/stat:cpu  @C 64 52475 @C 892 0 1411 2127 0 0
+/proc/stat:cpu0 @C 51 23675 57837 163 0 548 1050 0 0
+/proc/stat:ctxt 5999445
+/proc/stat:btime 1795335718
+/proc/stat:processes @C
+/proc/stat:procs_running 7
+/proc/stat:procs_blocked 0
+/proc/loadavg:11.25 15.71 10.92 7/238 4503
+/proc/meminfo:MemTotal:       24683656 kB
+/proc/meminfo:MemFree:        22513828 kB
+/proc/meminfo:MemAvailable:   23305596 kB
+/proc/meminfo:Buffers:           38016 kB
+/proc/meminfo:Cached:          1040800 kB
+/proc/diskstats: 8 0 sda 126726 22847 @C 75506 145337 55353 @C 91829 0 44140 200250 64201 47 2070968 23699 31379 9213
+/proc/diskstats: 253       0 dm-0 129 1 992 7 455 339 12844 32 0 28 48
+/proc/net/dev: lo: 11624832392 2676912 0 0 0 0 0 0 11624832392 2676912 0 0 0 0 0 0
+/proc/net/dev: eth0: @C 10006 0 0 0 0 0 0 @C 5123 0 0 0 0 0 0
+/proc/self/stat:4501 (awk) R 4500 4439 11356 0 -1 4194304 133 82 0 0 5 2 0 0 20 0 1 0 228242 3682304 535
+/proc/./4499/stat:4499 (sh) S 4465 4439 11356 0 -1 4194368 61 87 0 0 0 0 0 0 20 0 1 0 228242 2654208 309
+"""
+PROCESSES = b"""\
+/proc/4444/stat:4444 (apache2) S 1 4439 11356 0 -1 4194304 142 0 0 0 @C 0 0 0 20 0 1 0 2203 2990080 411
+/proc/4444/statm:730 437 411 5 0 89 0
+/proc/4444/cmdline:/usr/sbin/apache2 -k start
+/proc/4444/smaps_rollup:Pss:                 412 kB
+/proc/4445/stat:4445 (a) R) Z 4444 4439 11356 0 -1 4194304 139 0 0 0 0 0 0 0 25 5 12 0 2204 2990080 389
+/proc/4445/statm:0 0 0 0 0 0 0
+/proc/4445/cmdline:
+"""
+END = b"""\
+#cockpit there 4444 4445
+#cockpit end @N
+"""
+
+_NUMBER = re.compile(rb"\d[\d.]*")
+_TOKEN = re.compile(rb'[A-Za-z]+|[ \t]+|[<>="/:%]')
+NUMBERS = (
+    *(b"", *b"0 -0 -1 1 +1 1_0 1.5 1e400 1e-400 nan inf -inf 0x10 ... 1.2.3 . 1e308 -1e308".split()),
+    *(str(2**power + step).encode() for power in (15, 31, 32, 53, 63, 64) for step in (-1, 0, 1)),
+    *(b"9" * digits for digits in (18, 19, 20, 30, 400, 5000)),
+    *("٣".encode(), "²".encode(), b"\x00", b"\xff", b"\x1b[2J", b"8000000", b"253402300799", b"253402300800"),
+)
+MARKERS = (
+    *(b"#cockpit begin " + number for number in (b"0", b"-1", b"9" * 5000)),
+    *(b"#cockpit there " + pids for pids in (b"-1", b"7 " * 300, b"9" * 5000)),
+    *(b"#cockpit " + text for text in (b"", b"end 0", b"again", b"hidden", b"clock 1e999", b"ready", b"fact hz 0")),
+    b"#cockpit disks " + b"x" * 3000,
+    *(b"/proc/stat:cpu" + cpu for cpu in (b"8000000 1 2 3 4 5 6 7 8", b"127 1 2 3 4 5 6 7 8", b"-1 1 2 3 4")),
+    *(
+        b"/proc/" + text
+        for text in (b":x", b"x" * 3000 + b":y", b"4446/stat:4446 (x) S", b"9" * 16 + b"/stat:1 (x) S 1")
+    ),
+    b"/proc/4444/cmdline:" + b"x" * 9000,
+    b"/proc/net/dev:" + b"n" * 90 + b": 1 2 3 4 5 6 7 8 9 10 11 12",
+    *(b"", b"\x00" * 90),
+)
+# The highest CPU number that is accepted. Rare, since 8192 CPUs take 50 ms to record and to read.
+MAX_CPUS = b"/proc/stat:cpu8191 1 2 3 4 5 6 7 8"
+
+
+def frame(number: int) -> bytes:
+    """The intact frame of a tick; only every second frame has the files of processes."""
+    intact = SYSTEM + (PROCESSES if number % 2 else b"") + END
+    return (
+        intact.replace(b"@N", b"%d" % number)
+        .replace(b"@T", b"%d" % (1000 + number))
+        .replace(b"@C", b"%d" % (number * 50))
+    )
+
+
+def mutated(data: bytes, rng: random.Random) -> bytes:
+    """`data` with one to three mutations that use its structure."""
+    lines = data.split(b"\n")
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        rng.choice(_MUTATIONS)(lines, rng)
+    return (b"\n" if rng.random() < 0.97 else rng.choice((b"\r\n", b"\r", b" "))).join(lines)
+
+
+def split(data: bytes, rng: random.Random) -> list[bytes]:
+    """The data split at random positions, as a connection may deliver it."""
+    cuts = sorted(rng.randrange(len(data) + 1) for _ in range(rng.choice((0, 0, 0, 1, 3))))
+    return [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
+
+
+def _number(lines: list[bytes], rng: random.Random) -> None:
+    _replace(_NUMBER, lines, rng, lambda _: rng.choice(NUMBERS))
+
+
+def _token(lines: list[bytes], rng: random.Random) -> None:
+    """Repeat or delete a word, a sign or a blank."""
+    _replace(_TOKEN, lines, rng, lambda token: token * rng.choice((0, 2, 50, 2000)))
+
+
+def _replace(pattern: re.Pattern[bytes], lines: list[bytes], rng: random.Random, new: Callable[[bytes], bytes]) -> None:
+    at = rng.randrange(len(lines))
+    if found := list(pattern.finditer(lines[at])):
+        match = rng.choice(found)
+        lines[at] = lines[at][: match.start()] + new(match[0]) + lines[at][match.end() :]
+
+
+def _marker(lines: list[bytes], rng: random.Random) -> None:
+    line = MAX_CPUS if rng.random() < 0.005 else rng.choice(MARKERS)
+    lines.insert(rng.randrange(len(lines)), line)
+
+
+def _drop(lines: list[bytes], rng: random.Random) -> None:
+    start = rng.randrange(len(lines))
+    if len(lines) > 8:
+        del lines[start : start + rng.choice((1, 1, 2, 5))]
+
+
+def _repeat(lines: list[bytes], rng: random.Random) -> None:
+    at = rng.randrange(len(lines))
+    lines[at:at] = [lines[at]] * rng.choice((1, 2, 2, 60))
+
+
+def _swap(lines: list[bytes], rng: random.Random) -> None:
+    first, second = rng.randrange(len(lines)), rng.randrange(len(lines))
+    lines[first], lines[second] = lines[second], lines[first]
+
+
+def _cut(lines: list[bytes], rng: random.Random) -> None:
+    at = rng.randrange(len(lines))
+    lines[at] = lines[at][: rng.randrange(len(lines[at]) + 1)]
+
+
+def _join(lines: list[bytes], rng: random.Random) -> None:
+    """Remove a newline."""
+    at = rng.randrange(len(lines))
+    lines[at : at + 2] = [b"".join(lines[at : at + 2])]
+
+
+def _byte(lines: list[bytes], rng: random.Random) -> None:
+    at = rng.randrange(len(lines))
+    position = rng.randrange(len(lines[at]) + 1)
+    lines[at] = lines[at][:position] + rng.randbytes(rng.choice((1, 1, 4))) + lines[at][position + 1 :]
+
+
+_MUTATIONS: tuple[Callable[[list[bytes], random.Random], None], ...] = (
+    *(_number, _number, _number, _token, _marker, _drop, _repeat, _swap, _cut, _join, _byte),
+)
+
 
 # Maximum number of inputs that share a recording, and the seconds from one to the next: the recorder packs a page
 # every 25 s.

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+import gc
+import io
 import json
 import lzma
+import os
 import random
+import resource
+import shutil
 import sqlite3
+import time
+import traceback
 import zlib
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import cache
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import msgspec
 
+from cockpit.cli import main
 from cockpit.recording.packing import checksum, compressed, decompressed
 
 NUMBERS = (-1, 0, 1, 2, 255, 1 << 31, (1 << 31) - 1, 1 << 40, 1 << 62, (1 << 63) - 1, -(1 << 63), 1e300, -0.5, 10**30)
 TEXTS = ("", "\0", "x" * 100_000, "\U0001f600", "[" * 50_000, "same", "text", "raw", "few", "service", "-1")
+GROWN = (
+    '{"seconds":1000000000000}',
+    '{"seconds":-5}',
+    '{"seconds":199999,"points":{"web1":199999}}',
+    '{"points":{"a":1}}',
+)
 TABLES = ("events", "pages", "parts", "notes", "runs", "changes", "markers", "seconds")
 # Tables with a checksum over these columns.
-SEALED = {
-    "events": "seq, t, kind, body",
-    "pages": "first, last, begin, end, rows, grown",
-    "notes": "t, text, wall",
-}
+SEALED = {"events": "seq, t, kind, body", "pages": "first, last, begin, end, rows, grown", "notes": "t, text, wall"}
 # Table, column and key of packed values.
 BLOBS = (
     ("pages", "events", "first"),
@@ -32,6 +44,8 @@ BLOBS = (
     ("pages", "state", "first"),
     ("parts", "body", "id"),
 )
+# CPU seconds of a command with an altered recording.
+SECONDS = 5.0
 Draw = random.Random
 
 
@@ -219,27 +233,12 @@ def zeros(size: int) -> bytes:
     return b"".join([*(packer.compress(piece) for _ in range(size >> 20)), packer.flush()])
 
 
-def alter_grown(path: Path, draw: Draw) -> None:
-    grown = draw.choice(
-        (
-            '{"seconds":1000000000000}',
-            '{"seconds":-5}',
-            '{"seconds":199999,"points":{"web1":199999}}',
-            '{"points":{"a":1}}',
-            "[" * 100_000,
-            "null",
-            '{"seconds":1.5}',
-        )
-    )
-    _sql(path, "UPDATE pages SET grown = ?", grown)
-
-
 def alter_cells(path: Path, draw: Draw) -> None:
     """Set a column of a table to a value of another type."""
     table = draw.choice(TABLES)
     columns = [str(row[1]) for row in _rows(path, f"PRAGMA table_info({table})")]
     if columns:
-        value = draw.choice((*NUMBERS[:-1], *TEXTS, b"\xff", None))
+        value = draw.choice((*NUMBERS[:-1], *TEXTS, *GROWN, b"\xff", None))
         where = "" if draw.random() < 0.3 else f"WHERE rowid = (SELECT rowid FROM {table} ORDER BY random() LIMIT 1)"
         _sql(path, f"UPDATE OR IGNORE {table} SET {draw.choice(columns)} = ? {where}", value)
 
@@ -257,7 +256,40 @@ ALTERATIONS: tuple[Callable[[Path, Draw], None], ...] = (
     alter_packed_bytes,
     alter_packed_bytes,
     bomb,
-    alter_grown,
     alter_cells,
     alter_cells,
 )
+
+
+def fuzz(intact: Path, folder: Path, count: int, memory: tuple[int, int], problems: Connection) -> None:
+    """Alter `intact` with `count` seeds, read each file with every command, and send the first problem or ""."""
+    resource.setrlimit(resource.RLIMIT_AS, memory)
+    os.environ |= {"XDG_STATE_HOME": str(folder), "OPENBLAS_NUM_THREADS": "1"}
+    library = folder / "cockpit" / "recordings"
+    library.mkdir(parents=True)
+    for seed in range(count):
+        for old in library.iterdir():
+            old.unlink()
+        file = Path(shutil.copy(intact, library / "altered.cockpit"))
+        with suppress(MemoryError):
+            alter(file, random.Random(seed))
+        problems.send(_problem(str(file), folder))
+        gc.collect()
+
+
+def _problem(file: str, folder: Path) -> str:
+    page, events = str(folder / "page.html"), folder / "events.jsonl"
+    events.unlink(missing_ok=True)
+    reports = (["report", file], ["report", file, "--format", "html", "-o", page], ["export", file, "-o", str(events)])
+    for command in (*reports, ["compare", file, file], ["check", file], ["recordings", "list"]):
+        out, err, started = io.StringIO(), io.StringIO(), time.process_time()
+        try:
+            with redirect_stdout(out), redirect_stderr(err):
+                code = main(command)
+        except BaseException:
+            return f"{command}: {traceback.format_exc()}"
+        seconds = time.process_time() - started
+        quiet = all(line.startswith("cockpit: ") for line in err.getvalue().splitlines())
+        if code not in (0, 2, 4, 99) or seconds > SECONDS or not quiet:
+            return f"{command}: exit {code} after {seconds:.1f} s: {err.getvalue()[:2000]}"
+    return ""

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import shutil
 import sqlite3
-import subprocess
-import sys
 import zlib
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -25,35 +21,25 @@ from cockpit.recording.packing import compressed
 from cockpit.recording.reader import Recording
 from cockpit.report import baselines
 from cockpit.study.journal import FILE, FolderLock, Journal, LockRole, read_journal, write_journal
-from tests.commands import cockpit
+from tests.commands import FORKS, cockpit
 from tests.hostile import recordings as alterations
 from tests.recording.test_pages import record_pages, same_events
 from tests.session.events import small_session
 
 LIMIT = (512 << 20, 512 << 20)
-ROOT = Path(__file__).parents[2]
-INTACT = ROOT / "tests" / "recordings" / "two-hosts.cockpit"
-# Altered recordings. Development machines can test many more, in two processes.
-FILES = int(os.environ.get("COCKPIT_FUZZ_FILES", "6"))
-PROCESSES = 2 if FILES > 100 else 1
-
-
-def fuzzed(folder: Path, first: int) -> list[tuple[int, str]]:
-    """Run the fuzzer for FILES seeds from `first`; return (seed, problem) pairs."""
-    command = [sys.executable, "-m", "tests.hostile.fuzzing", str(INTACT), str(folder), str(first), str(FILES)]
-    environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "OPENBLAS_NUM_THREADS": "1"}
-    completed = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=ROOT)
-    assert completed.returncode == 0, (completed.stdout[-200:], completed.stderr)
-    return [tuple(json.loads(line)) for line in completed.stdout.splitlines()]
+INTACT = Path(__file__).parents[1] / "recordings" / "two-hosts.cockpit"
+# Altered recordings. Development machines can test many more.
+FILES = int(os.environ.get("COCKPIT_FUZZ_FILES", "4"))
 
 
 def test_altered_recordings_need_at_most_512_mib_and_5_s(tmp_path: Path) -> None:
-    folders = [tmp_path / str(number) for number in range(PROCESSES)]
-    with ThreadPoolExecutor() as pool:
-        found = [*pool.map(fuzzed, folders, range(0, 1_000_000 * PROCESSES, 1_000_000))]
-    results = [entry for part in found for entry in part]
-    assert len(results) == PROCESSES * FILES
-    assert [entry for entry in results if entry[1]] == []
+    found, sender = FORKS.Pipe(duplex=False)
+    process = FORKS.Process(target=alterations.fuzz, args=(INTACT, tmp_path, FILES, LIMIT, sender))
+    process.start()
+    sender.close()
+    assert [(seed, problem) for seed in range(FILES) if (problem := found.recv())] == []
+    process.join()
+    found.close()
 
 
 @pytest.fixture(scope="module")

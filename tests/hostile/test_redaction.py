@@ -7,8 +7,9 @@ import html
 import json
 import shlex
 import time
+import types
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal, Union, get_args, get_origin
 from urllib.parse import quote, quote_plus
 
 import msgspec
@@ -26,6 +27,7 @@ from cockpit.model.events import (
     decode,
     encode,
 )
+from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.hosts import HostConfig, StatusPage
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import REDACTED, LoadPlan
@@ -33,9 +35,48 @@ from cockpit.model.study import Observation, Study, StudyBegun, Variant
 from cockpit.profiles.profile import Profile
 from cockpit.recording.redaction import NAMES, SHORTEST_INSIDE, Redactor
 from cockpit.recording.secrets import Secrets
-from tests.hostile.events import events
 from tests.hostile.measuring import THOROUGH
 from tests.session.events import reading
+
+INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def events(text: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
+    """Any event; all its strings and mapping keys are drawn from `text`, except literals."""
+    return st.one_of([_of(kind, text) for kind in get_args(AnyEvent)])
+
+
+def _of(kind: Any, text: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
+    simple: dict[Any, st.SearchStrategy[Any]] = {
+        str: text,
+        int: INT64,
+        float: FINITE,
+        bool: st.booleans(),
+        bytes: text.map(lambda value: value.encode()),
+        types.NoneType: st.none(),
+        Histogram: st.just(EMPTY),
+    }
+    if kind in simple:
+        return simple[kind]
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        fields = msgspec.structs.fields(kind)
+        needed = {field.name: _of(field.type, text) for field in fields if field.required}
+        optional = {field.name: _of(field.type, text) for field in fields if not field.required}
+        return st.fixed_dictionaries(needed, optional=optional).map(lambda values: kind(**values))
+    parts = get_args(kind)
+    if get_origin(kind) is Literal:
+        return st.sampled_from(parts)
+    if get_origin(kind) in (Union, types.UnionType):
+        return st.one_of([_of(part, text) for part in parts])
+    if get_origin(kind) is dict:
+        return st.dictionaries(_of(parts[0], text), _of(parts[1], text), max_size=2)
+    if get_origin(kind) is tuple and parts[-1] is ...:
+        return st.lists(_of(parts[0], text), max_size=2).map(tuple)
+    if get_origin(kind) is tuple:
+        return st.tuples(*(_of(part, text) for part in parts))
+    raise TypeError(f"no strategy for {kind}")
+
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 SECRETS = st.one_of(TEXT, st.from_regex(r"[0-9]{1,8}", fullmatch=True), st.sampled_from(["recorded", "(not ", "event"]))

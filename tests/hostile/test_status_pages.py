@@ -2,31 +2,65 @@
 
 from __future__ import annotations
 
+import math
 import random
+from collections import Counter
+from typing import get_args
 
 import pytest
 
 from cockpit.hosts.local import LocalShell
 from cockpit.hosts.status.feed import parse_page, read_page
+from cockpit.model import events as ev
 from cockpit.model.errors import HostError
 from cockpit.model.events import StatusRead
-from cockpit.model.hosts import StatusKind, StatusPage
-from cockpit.servers.status import MOST_VALUES, NAME_CHARS
+from cockpit.model.hosts import HostConfig, StatusKind, StatusPage
+from cockpit.servers.status import MOST_VALUES, NAME_CHARS, TEXT_CHARS, PageMetrics
 from cockpit.session.rounding import rounded
 from tests.hostile.measuring import SEEDS, THOROUGH, growth_below
-from tests.hostile.status_fuzz import KINDS, PAGES, run
-from tests.hostile.streams import mutated
-from tests.hosts.test_status import response, serving
-from tests.model.hosts import sample
+from tests.hostile.probe_fuzz import RUN, STEP, mutated, replay
+from tests.hosts.pages import PAGES
+from tests.hosts.test_status import answering, response
+from tests.load.servers import serving
+from tests.model.hosts import UP, sample
+
+KINDS: tuple[StatusKind, ...] = get_args(StatusKind)
+HOST = HostConfig(name="web1", status=tuple(StatusPage(kind=kind, url="http://localhost/") for kind in KINDS))
+
 
 # Inputs per seed; the recorder packs a page after 250.
 COUNT = 3000 if THOROUGH else 600
 
 
+def _read(t: float, rng: random.Random, outcomes: Counter[str]) -> ev.AnyEvent:
+    """The event for a page that is intact or mutated."""
+    index = rng.randrange(len(KINDS))
+    page = PAGES[KINDS[index]].encode()
+    page_metrics, detail = PageMetrics({}, {}), ""
+    try:
+        page_metrics = parse_page(KINDS[index], page if rng.random() < 0.1 else mutated(page, rng))
+        outcomes["read"] += 1
+    except HostError as error:
+        detail = str(error)
+        outcomes["refused"] += 1
+    assert len(page_metrics.values) <= MOST_VALUES and len(page_metrics.text) <= MOST_VALUES
+    assert all(len(name) <= NAME_CHARS for name in (*page_metrics.values, *page_metrics.text))
+    assert all(len(text) <= TEXT_CHARS for text in page_metrics.text.values())
+    return rounded(
+        ev.StatusRead(t=t, host="web1", page=index, values=page_metrics.values, text=page_metrics.text, detail=detail)
+    )
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_fuzzed_pages_raise_only_host_errors_and_replay(seed: int) -> None:
+    rng, outcomes, end = random.Random(seed), Counter[str](), (COUNT + 1) * STEP
+    start = ev.SessionStarted(t=0, wall=1.7e9, version="0", name="x", hosts=(HOST,))
+    last = (sample(end), ev.RunEnded(t=end, run=1, reason="completed"))
     with growth_below(130):
-        outcomes = run(seed, COUNT)
+        read = [_read(t * STEP, rng, outcomes) for t in range(1, COUNT + 1)]
+        state = replay([start, UP, RUN, sample(0.0), *read, *last])
+    for page in state.hosts["web1"].pages:
+        assert all(map(math.isfinite, (*page.values.values(), *page.rates.values())))
     assert outcomes["read"] > COUNT / 4 and outcomes["refused"] > COUNT / 20
 
 
@@ -75,7 +109,7 @@ async def test_fuzzed_http_responses_raise_only_host_errors() -> None:
     rng = random.Random(7)
     responses = [mutated(response(PAGES[rng.choice(KINDS)]), rng) for _ in range(60)]
     shell = LocalShell("web1")
-    async with serving(*responses) as server:
+    async with serving(answering(*responses)) as server:
         for _ in responses:
             page = StatusPage(kind=rng.choice(KINDS), url=f"http://127.0.0.1:{server.port}/")
             try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+from tests.load.servers import stop_listening
+
 
 class Link:
     """Listens on `port` of loopback and forwards all connections to the server's port.
@@ -31,7 +33,7 @@ class Link:
 
     async def stop(self) -> None:
         assert self._server is not None
-        self._server.close()
+        await stop_listening(self._server)
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -42,9 +44,11 @@ class Link:
         assert task is not None
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self._target)
+        ends = [writer]
         try:
             with suppress(OSError):
+                server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self._target)
+                ends.append(server_writer)
                 await asyncio.gather(
                     self._pass(reader, server_writer, "request_delay"),
                     self._pass(server_reader, writer, "response_delay"),
@@ -52,7 +56,7 @@ class Link:
         except asyncio.CancelledError:
             return
         finally:
-            for end in (writer, server_writer):
+            for end in ends:
                 end.transport.abort()
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, delay: str) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import asyncssh
 
+from tests.load.servers import stop_listening
+
 CHUNK = 65536
 
 
@@ -98,7 +100,7 @@ class Sshd:
     async def stop(self) -> None:
         """Abort all connections and kill their commands."""
         if self._listener:
-            self._listener.close()
+            await stop_listening(self._listener)
             await self._listener.wait_closed()
             self._listener = None
         for connection in self._connections:

@@ -1,32 +1,42 @@
-"""A host's feed: its events and the folded state."""
+"""A host's feed: its events and the folded state; slow and dead links; pauses of cockpit itself."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import os
 import signal
+import time
+from collections.abc import AsyncIterator
 
 import asyncssh
 import psutil
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cockpit.hosts import feed, ssh_login
 from cockpit.hosts.feed import HostFeed
+from cockpit.hosts.host_clock import STEP, HostClock
+from cockpit.hosts.pauses import PauseDetector, suspended_seconds
+from cockpit.hosts.poll_interval import LONGEST, PollInterval
 from cockpit.hosts.status import feed as status_feed
 from cockpit.hosts.status.feed import PageFeed
 from cockpit.model.errors import HostError
 from cockpit.model.events import AnyEvent, StatusRead
 from cockpit.model.hosts import HostConfig, StatusPage
-from tests.hosts import pages
+from tests.hosts.link import Link
+from tests.hosts.pages import PAGES
 from tests.hosts.sshd import Sshd
-from tests.hosts.test_status import response, serving
+from tests.hosts.test_status import answering, response
 from tests.hosts.watching import watching
+from tests.load.servers import serving
 from tests.waiting import until
 
 
-def web(**more: object) -> HostConfig:
-    return HostConfig(name="web1", ssh="web", interval=0.05, **more)  # type: ignore[arg-type]
+def web(interval: float = 0.05, **more: object) -> HostConfig:
+    return HostConfig(name="web1", ssh="web", interval=interval, **more)  # type: ignore[arg-type]
 
 
 def here(**more: object) -> HostConfig:
@@ -140,7 +150,7 @@ async def test_internal_error_is_shown_on_its_host_and_page(monkeypatch: pytest.
 
     monkeypatch.setitem(status_feed.STATUS_PAGES, "apache", status_feed.STATUS_PAGES["apache"]._replace(parse=fail))
     read: list[AnyEvent] = []
-    async with serving(response(pages.NGINX)) as server:
+    async with serving(answering(response(PAGES["nginx"]))) as server:
         url = f"http://127.0.0.1:{server.port}/"
         status = (StatusPage(kind="apache", url=url), StatusPage(kind="nginx", url=url))
         async with watching(here(status=status)) as watch:
@@ -192,3 +202,146 @@ async def test_rejected_login_is_refused(sshd: Sshd) -> None:
 def ended(sshd: Sshd, pid: int) -> bool:
     """Whether this command of the server (the probe's shell) has ended."""
     return not psutil.pid_exists(pid) or all(c.returncode is not None for c in sshd.commands if c.pid == pid)
+
+
+@pytest.fixture
+async def link(sshd: Sshd) -> AsyncIterator[Link]:
+    """A link to the server; ssh_config connects through it."""
+    link = await Link().start(sshd.port)
+    sshd.write_config(Port=str(link.port), HostKeyAlias="web")
+    sshd.trust(sshd.host_key, name="web")
+    yield link
+    await link.stop()
+
+
+async def test_slow_link_is_polled_less_often(sshd: Sshd, link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cockpit.hosts.poll_interval.LATE", 0.5)
+    monkeypatch.setattr("cockpit.hosts.poll_interval.EARLY", 0.4)
+    monkeypatch.setattr("cockpit.hosts.poll_interval.EARLY_IN_A_ROW", 2)
+    async with watching(web(0.5), sshd.ssh_config) as watch:
+        await watch.sampled(1)
+        link.request_delay = link.response_delay = 0.2
+        await until(lambda: watch.samples[-1].interval >= 1.0)
+        link.request_delay = link.response_delay = 0.0
+        await until(lambda: watch.samples[-1].interval == 0.5)
+    assert "lost" not in watch.conditions
+
+
+async def test_sample_time_is_time_of_host_reading(sshd: Sshd, link: Link) -> None:
+    """Both clocks are this machine's, so the exact time of each sample is known."""
+    async with watching(web(0.05), sshd.ssh_config) as watch:
+        # Uptime at the start of the session; the maximum, since the two clocks may be read with a delay between them.
+        boot_offset = max(suspended_seconds() for _ in range(99)) + watch.clock.origin
+        for link.request_delay, link.response_delay in ((0.0, 0.0), (0.0, 0.3), (0.3, 0.0), (0.0, 0.0)):
+            await watch.sampled(2)
+        best_round_trip = min(sample.round_trip for sample in watch.samples)
+        first = next(place for place, sample in enumerate(watch.samples) if sample.round_trip == best_round_trip)
+        for sample in watch.samples[first:]:
+            error = sample.t - (sample.reading.uptime - boot_offset)
+            assert abs(error) <= best_round_trip / 2 + STEP, sample.round_trip
+    for before, after in itertools.pairwise(watch.samples):
+        assert before.t < after.t
+
+
+async def test_dead_link_is_slow_then_lost(sshd: Sshd, link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cockpit.hosts.ssh_login.SILENCE", 2.0)
+    async with watching(web(0.05), sshd.ssh_config) as watch:
+        await watch.sampled(2)
+        monkeypatch.setattr("cockpit.hosts.ssh_login.CONNECT_TIMEOUT", 0.5)
+        monkeypatch.setattr("cockpit.hosts.feed.OVERDUE", 0.3)
+        await watch.sampled(2)  # the pending request has the old limits
+        link.drops = True
+        lost = await watch.until("lost")
+        assert "slow" in watch.conditions
+        assert lost.detail == "connection lost: keepalives were not answered"
+        await until(lambda: watch.changes[-1].detail != lost.detail)
+        assert watch.changes[-1].detail.startswith(f"no answer from 127.0.0.1:{link.port} within 0.5 s; ")
+        link.drops = False
+        monkeypatch.setattr("cockpit.hosts.ssh_login.CONNECT_TIMEOUT", 30.0)
+        await watch.until("up")
+        await watch.sampled(2)
+    assert watch.state().markers[0].kind == "gap"
+
+
+def test_poll_interval_doubles_to_maximum_and_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    poll = PollInterval(1.0)
+    poll.took(0.6)
+    poll.took(0.1)
+    poll.took(0.6)
+    assert poll.interval == 1.0
+    for _ in range(20):
+        poll.took(6.0)
+    assert poll.interval == LONGEST
+    for _ in range(9):
+        poll.took(0.1)
+        poll.took(2.0)
+    assert poll.interval == LONGEST
+    for _ in range(20):
+        poll.took(0.01)
+    assert poll.interval == 1.0
+    configured = PollInterval(60.0)
+    for _ in range(9):
+        configured.took(50.0)
+    assert configured.interval == 60.0, "longer than the maximum"
+
+
+@given(
+    uptime=st.floats(0, 1e7),
+    delays=st.lists(st.tuples(st.floats(0.001, 5), st.floats(0.001, 5)), min_size=1, max_size=40),
+)
+def test_clock_error_is_at_most_half_best_round_trip(uptime: float, delays: list[tuple[float, float]]) -> None:
+    clock, now = HostClock(), 10.0
+    for request_delay, response_delay in delays:
+        taken = now + request_delay
+        estimate = clock.place(now, taken + response_delay, math.floor(100 * (taken + uptime)) / 100)
+        assert now <= estimate <= taken + response_delay
+        best_round_trip = min(sum(pair) for pair in delays[: delays.index((request_delay, response_delay)) + 1][-30:])
+        assert abs(estimate - taken) <= best_round_trip / 2 + 2 * STEP
+        now = taken + response_delay + 1
+
+
+def test_clock_estimate_resets_after_clock_jump() -> None:
+    clock = HostClock()
+    assert clock.place(10.0, 10.2, 500.1) == pytest.approx(10.1)
+    assert clock.place(11.0, 11.2, 3.1) == pytest.approx(11.1)
+    assert clock.place(12.0, 14.0, 4.05) == pytest.approx(12.05, abs=0.1)
+
+
+STOPPED = 1.5
+
+
+@pytest.mark.parametrize("suspended", [False, True])
+async def test_pause_is_reported_as_gap(monkeypatch: pytest.MonkeyPatch, suspended: bool) -> None:
+    """While stopped, cockpit has no CPU time. During suspend only the boot clock continues."""
+    asleep = 0.0
+    monkeypatch.setattr("cockpit.hosts.pauses.suspended_seconds", lambda: asleep)
+    monkeypatch.setattr("cockpit.hosts.feed.CHECK_INTERVAL", 0.2)
+    async with watching(HostConfig(name="here", interval=0.05)) as watch:
+        await watch.sampled(2)
+        before = watch.samples[-1]
+        if suspended:
+            asleep = 3600.0
+        else:
+            monkeypatch.setattr("cockpit.hosts.pauses.WORTH_SAYING", STOPPED / 2)
+            time.sleep(STOPPED)  # noqa: ASYNC251 - blocks the event loop, like SIGSTOP
+        await until(lambda: watch.conditions[-2:] == ["lost", "up"])
+        monkeypatch.setattr("cockpit.hosts.pauses.WORTH_SAYING", 600.0)
+        await watch.sampled(2)
+    lost = watch.changes[watch.conditions.index("lost")]
+    assert lost.detail.startswith(f"cockpit itself was paused for {'3' if suspended else ''}")
+    assert f"here lost: {lost.detail}" in [marker.text for marker in watch.state().markers]
+    assert watch.samples[-1].reading.uptime - before.reading.uptime >= (0 if suspended else STOPPED - 0.1)
+
+
+def test_short_pauses_are_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    now = 100.0
+    monkeypatch.setattr("cockpit.hosts.pauses.time.monotonic", lambda: now)
+    monkeypatch.setattr("cockpit.hosts.pauses.suspended_seconds", lambda: 0.0)
+    detector = PauseDetector(1.0)
+    now += 3.9
+    assert detector.paused_seconds() == 0.0
+    now += 4.5
+    assert detector.paused_seconds() == pytest.approx(3.5)
+    assert detector.paused_seconds() == 0.0

@@ -1,8 +1,7 @@
-"""New processes are in the next frame, independent of the last PID in /proc/loadavg, and are counted."""
+"""New processes are in the next frame and are counted; failures of the probe's awk, and full frames."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import signal
@@ -13,11 +12,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.hosts.probe import Probe
-from cockpit.hosts.script import FEW, ROUND
-from cockpit.model.events import HostChanged, HostSample, SessionStarted
-from cockpit.model.fold import fold
-from cockpit.model.hosts import HostConfig
-from cockpit.model.state import State
+from cockpit.hosts.script import FEW, ROUND, script
 from tests.hosts.conftest import TAG, Spawner, prepend_to_path, running
 from tests.processes import newer_descendants
 from tests.waiting import wait_until
@@ -128,51 +123,62 @@ def start_with_pid(number: int, named_program: Path, within: int) -> None:
     subprocess.run([*enter, numbered], check=True, stdout=subprocess.DEVNULL)
 
 
-WORKERS = 100
-# Per line of input: start WORKERS children that wait for the next line, which ends them, or that exit at once; print a
-# line when they have started or exited.
-MAKER = f"""\
-import os, signal, sys
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps them
-print(flush=True)
-for line in sys.stdin:
-    reading, writing = os.pipe()
-    for _ in range({WORKERS}):
-        if os.fork() == 0:
-            os.close(writing)
-            line == "brief\\n" or os.read(reading, 1)
-            os._exit(0)
-    if line != "brief\\n":
-        print(flush=True)
-        sys.stdin.readline()
-    os.close(writing)
-    try:
-        os.wait()
-    except ChildProcessError:
-        print(flush=True)
-"""
+@pytest.fixture
+def last_line() -> str:
+    """Pattern of the last line of a message to the machine's awk; for mawk, the padding of its block."""
+    output = subprocess.run(["awk", "-W", "version"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    return "^ *$" if "mawk" in output.stdout else "^ *end$"
 
 
-async def test_spawned_and_exited_workers_are_counted(spawner: Spawner) -> None:
-    """Exactly if they outlive a reading; otherwise the forks of the host are an upper bound."""
-    maker = spawner.start(NAME, program=MAKER)
-    started = SessionStarted(t=0, wall=0, version="0", name="x", hosts=(HostConfig(name="here", processes=(NAME,)),))
-    async with running(NAME) as probe:
-        state = fold(State(), started)
-        state = fold(state, HostChanged(t=0, host="here", condition="up", facts=probe.facts))
-        counted, forks, unseen = [], [], []
-        for command in ("", "stay\n", "end\n", "brief\n"):
-            if command:
-                assert maker.stdin and maker.stdout
-                maker.stdin.write(command.encode())
-                maker.stdout.readline()
-            # Two readings within one step of the host's clock (10 ms) have no rates.
-            await asyncio.sleep(0.02)
-            reading = await probe.read()
-            state = fold(state, HostSample(t=reading.uptime, host="here", round_trip=0, reading=reading))
-            host = state.hosts["here"]
-            counted.append((host.spawned, host.exited, len(host.processes)))
-            forks.append(reading.forks)
-            unseen.append((host.point and host.point.unseen) or 0)
-    assert counted == [(0, 0, 1), (WORKERS, 0, WORKERS + 1), (WORKERS, WORKERS, 1), (WORKERS, WORKERS, 1)]
-    assert unseen[-1] == forks[-1] - forks[-2] >= WORKERS
+@pytest.mark.parametrize("exit_command", ["exit 2", "kill -9 $$"])
+async def test_awk_is_restarted_after_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spawner: Spawner, last_line: str, exit_command: str
+) -> None:
+    """mawk exits if a process exits between opening its file and reading; an awk may crash, too."""
+    real = shutil.which("awk")
+    failed_once = tmp_path / "failed-once"
+    script = f"""#!/bin/sh
+    rest() {{ sed -u '/{last_line}/q'; }}
+    case $* in *forget_ended*) [ -e {failed_once} ] || {{ read -r word; read -r number; case $number in
+      2) : >{failed_once}; rest >/dev/null; {exit_command};;
+      *) {{ printf '%s\\n' $word $number; rest; }} | {real} "$@"; exit 2;; esac; }} ;; esac
+    exec {real} "$@"
+    """
+    prepend_to_path(tmp_path / "bin", monkeypatch, awk=script)
+    child = spawner.start(f"{TAG}-restarted", "title")
+    async with running(f"{TAG}-restarted") as probe:
+        readings = [await probe.read() for _ in range(4)]
+    assert failed_once.exists()
+    for reading in readings:
+        assert [row.pid for row in reading.processes] == [child.pid]
+        assert reading.processes[0].command.endswith(" title")
+
+
+async def test_probe_cost_is_not_negative_after_awk_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cockpit.hosts.probe.COST_FRAMES", 3)
+    started = newer_descendants()
+    async with running("*") as probe:
+        for _ in range(12):
+            await probe.read()
+        [awk] = [process for process in started() if "awk" in process.name()]
+        awk.kill()
+        costs = [(await probe.read()).probe_cpu for _ in range(5)]
+    assert min(costs) >= 0
+
+
+def test_full_frame_includes_unchanged_processes(host_shell: str, spawner: Spawner) -> None:
+    """A full frame follows a lost frame; delta frames only list unchanged processes."""
+    pid = spawner.start(f"{TAG}-rests", "title").pid
+    ticks = "".join(f"{number} changes\n" for number in range(1, 7)) + "7 all\n"
+    output = "#cockpit again"
+    # mawk restarts if a process exits while its files are read; ticks that it had already read are lost.
+    while "#cockpit again" in output:
+        with subprocess.Popen(["sh", "-s"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as shell:
+            assert shell.stdin and shell.stdout
+            shell.stdin.write(script((f"{TAG}-rests",)))
+            shell.stdin.flush()
+            while shell.stdout.readline() != "#cockpit ready\n":
+                pass
+            output = shell.communicate(ticks)[0]
+    for file in ("stat", "statm", "cmdline"):
+        assert f"/proc/{pid}/{file}:" in output.partition("#cockpit begin 7\n")[2]

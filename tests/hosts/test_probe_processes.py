@@ -1,4 +1,4 @@
-"""The processes that the probe watches, under each kind of host, compared with psutil."""
+"""The processes that the probe watches, under each kind of host, compared with psutil; their CPU time."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from cockpit.hosts.script import LINE_BYTES, ROUND
+from cockpit.hosts.tree_time import CpuTicks, ProcessTreeTime
 from cockpit.model.hosts import HostReading, ProcessCounters
 from tests.hosts.conftest import TAG, Spawner, prepend_to_path, running
 from tests.waiting import until
@@ -99,15 +100,13 @@ async def test_rows_match_psutil_and_hostile_titles_are_text(host_shell: str, sp
 
 
 async def test_process_changes_are_detected(host_shell: str, spawner: Spawner, tmp_path: Path) -> None:
-    """Spawned and exited processes are in the next frame, a new name or title within a round."""
+    """An exited process is missing in the next frame; a new name or title is found within a round."""
     first = spawner.start(f"{TAG}-one")
     changing = renaming_process(tmp_path, f"{TAG}-late")
     async with running(f"{TAG}-*") as probe:
         assert [row.pid for row in (await probe.read()).processes] == [first.pid]
-        second = spawner.start(f"{TAG}-two")
-        assert {row.pid for row in (await probe.read()).processes} == {first.pid, second.pid}
         spawner.end(first)
-        assert [row.pid for row in (await probe.read()).processes] == [second.pid]
+        assert (await probe.read()).processes == ()
         assert changing.stdin and changing.stdout
         changing.stdin.write(b"now\n")
         changing.stdout.readline()
@@ -187,3 +186,54 @@ async def test_cpu_time_after_idle_is_in_next_frame(host_shell: str, spawner: Sp
             for worker in workers:
                 old, new = (row_of(reading, worker.pid) for reading in (before, after))
                 assert new.utime + new.stime >= old.utime + old.stime + 4
+            assert (after.processes_cpu or 0) >= (before.processes_cpu or 0) + 8
+
+
+HZ = 100
+OLD = 5000  # clock ticks after boot
+
+
+P, C, G = (1, OLD), (2, OLD), (3, OLD)  # parent, child, grandchild
+NEW = (2, 10_050)  # started after the first reading
+Reading = dict[tuple[int, int], CpuTicks]
+CASES: dict[str, tuple[list[Reading], int]] = {
+    "time before the first reading": ([{P: CpuTicks(0, 900, 50)}], 0),
+    "time since the first reading": ([{P: CpuTicks(0, 900, 50)}, {P: CpuTicks(0, 930, 50)}], 30),
+    "exited child, of whose 55 ticks 40 were read": (
+        [{P: CpuTicks(0, 10, 100), C: CpuTicks(1, 40, 0)}, {P: CpuTicks(0, 10, 155)}],
+        15,
+    ),
+    "child that was never read": ([{P: CpuTicks(0, 10, 0)}, {P: CpuTicks(0, 12, 70)}], 72),
+    "grandchild exited with parent": (
+        [{P: CpuTicks(0, 0, 0), C: CpuTicks(1, 20, 0), G: CpuTicks(2, 30, 0)}, {P: CpuTicks(0, 0, 60)}],
+        10,
+    ),
+    "defunct process until it is reaped": (
+        [
+            {P: CpuTicks(0, 0, 0), C: CpuTicks(1, 20, 0)},
+            {P: CpuTicks(0, 0, 0), C: CpuTicks(1, 25, 0)},
+            {P: CpuTicks(0, 0, 25)},
+        ],
+        5,
+    ),
+    "parent that ignores SIGCHLD": ([{P: CpuTicks(0, 10, 0), C: CpuTicks(1, 300, 0)}, {P: CpuTicks(0, 17, 0)}], 7),
+    "new process fully, renamed one from now": (
+        [
+            {P: CpuTicks(0, 0, 0)},
+            {P: CpuTicks(0, 0, 0), NEW: CpuTicks(1, 8, 0), (3, 20): CpuTicks(1, 7777, 0)},
+            {P: CpuTicks(0, 0, 0), NEW: CpuTicks(1, 8, 0), (3, 20): CpuTicks(1, 7780, 0)},
+        ],
+        11,
+    ),
+    "reused PID as new process": ([{C: CpuTicks(1, 500, 0)}, {NEW: CpuTicks(1, 3, 0)}], 3),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_ticks_after_readings(case: str) -> None:
+    """Readings are one second apart, the first 100 s after boot."""
+    readings, expected = CASES[case]
+    time = ProcessTreeTime(HZ)
+    for second, reading in enumerate(readings):
+        time.take(reading, 100.0 + second)
+    assert time.ticks == expected

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import asyncssh
@@ -222,3 +224,8 @@ def test_destination_is_parsed_or_refused(text: str, expected: Destination | Non
             Destination.parse(text)
     else:
         assert Destination.parse(text) == expected
+
+
+def test_asyncssh_is_imported_only_for_ssh_hosts() -> None:
+    code = "import sys, cockpit.hosts.feed; sys.exit('asyncssh' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -7,12 +7,9 @@ import json
 import socket
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.shell import Shell
@@ -26,9 +23,10 @@ from cockpit.model.events import AnyEvent, StatusRead, encode
 from cockpit.model.hosts import HostConfig, StatusKind, StatusPage
 from cockpit.servers.registry import STATUS_PAGES
 from cockpit.servers.status import NotThePageError
-from tests.hosts import pages
+from tests.hosts.pages import PAGES
 from tests.hosts.sshd import Sshd
-from tests.load.certificates import Authority
+from tests.load.certificates import Authority, server_context
+from tests.load.servers import Behaviour, ClientConnection, serving
 from tests.waiting import until
 
 
@@ -36,53 +34,6 @@ from tests.waiting import until
 def long_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """Allow a busy machine more time to respond."""
     monkeypatch.setattr(status_feed, "TIMEOUT", 60.0)
-
-
-def test_apache_page_is_parsed() -> None:
-    values, text = STATUS_PAGES["apache"].parse(pages.APACHE)
-    assert (values["BusyWorkers"], values["IdleWorkers"], values["Total Accesses"]) == (1, 49, 1234)
-    assert (values["CPUUser"], values["ReqPerSec"], values["ConnsTotal"], values["Uptime"]) == (0.11, 20.2295, 1, 61)
-    assert text["Scoreboard"] == "W" + 49 * "_" + 4 * "."
-    assert text["ServerMPM"] == "event"
-
-
-def test_nginx_page_is_parsed() -> None:
-    values, text = STATUS_PAGES["nginx"].parse(pages.NGINX)
-    assert list(values.values()) == [291, 16630948, 16630947, 31070465, 6, 179, 106]
-    assert text == {}
-
-
-def test_squid_pages_are_parsed() -> None:
-    values, _ = STATUS_PAGES["squid"].parse(pages.SQUID_COUNTERS)
-    assert (values["client_http.requests"], values["client_http.hits"], values["cpu_time"]) == (120, 100, 0.5)
-    assert values["sample_time"] == 1795273200.123456
-    values, text = STATUS_PAGES["squid-info"].parse(pages.SQUID_INFO)
-    assert text == {"Squid Object Cache": "Version 5.7"}
-    assert (values["Number of HTTP requests received"], values["UP Time"], values["StoreEntries"]) == (
-        120,
-        3600.123,
-        52,
-    )
-    assert values["Hits as % of all requests 5min"] == 80.0
-    assert values["Hits as % of bytes sent 60min"] == 70.1
-    assert values["HTTP Requests (All) 60min"] == 0.00091
-    assert (values["Storage Swap size"], values["CPU Usage"]) == (1024, 0.01)
-    assert values["Number of file desc currently in use"] == 10
-
-
-def test_tomcat_page_is_parsed() -> None:
-    values, _ = STATUS_PAGES["tomcat"].parse(pages.TOMCAT)
-    assert (values["memory.free"], values["memory.max"]) == (60_000_000, 256_000_000)
-    assert (values["currentThreadsBusy"], values["currentThreadCount"], values["maxThreads"]) == (3, 15, 400)
-    assert (values["requestCount"], values["errorCount"], values["bytesSent"], values["maxTime"]) == (20, 1, 3048, 40)
-    assert values["ajp-nio-8009 requestCount"] == 8
-
-
-@given(st.text(max_size=200))
-def test_any_text_is_parsed_or_refused(text: str) -> None:
-    for page in STATUS_PAGES.values():
-        with suppress(NotThePageError):
-            page.parse(text)
 
 
 @pytest.mark.parametrize("kind", STATUS_PAGES)
@@ -96,32 +47,17 @@ def test_other_page_is_refused_with_hint(kind: str) -> None:
             STATUS_PAGES[kind].parse(text)
 
 
-class Server:
-    """Sends `responses` in order, repeating the last; records the request heads."""
+def answering(*responses: bytes, heads: list[bytes] | None = None) -> Behaviour:
+    """Respond to one request per connection: in this order, then always as the last; `heads` are the requests."""
+    left = list(responses)
 
-    def __init__(self, responses: list[bytes]) -> None:
-        self.responses = responses
-        self.heads: list[bytes] = []
-        self.port = 0
+    async def behave(client: ClientConnection) -> None:
+        head = await client.request()
+        if heads is not None:
+            heads.append(head)
+        await client.send(left.pop(0) if len(left) > 1 else left[0])
 
-    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            self.heads.append(await reader.readuntil(b"\r\n\r\n"))
-            writer.write(self.responses.pop(0) if len(self.responses) > 1 else self.responses[0])
-            await writer.drain()
-        except (OSError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
-
-
-@asynccontextmanager
-async def serving(*responses: bytes, tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
-    server = Server(list(responses))
-    listening = await asyncio.start_server(server.answer, "127.0.0.1", 0, ssl=tls)
-    server.port = listening.sockets[0].getsockname()[1]
-    async with listening:
-        yield server
+    return behave
 
 
 def response(body: str, status: str = "200 OK", *headers: str) -> bytes:
@@ -141,20 +77,19 @@ async def test_page_is_requested_through_host(way: str, sshd: Sshd) -> None:
     """By HTTP and HTTPS, whose certificate is verified; a closed port is unreachable."""
     config = {"ssh": HostConfig(name="web1", ssh="web"), "via": HostConfig(name="web1", via="env")}
     shell = await open_shell(config.get(way, HostConfig(name="web1")), sshd.ssh_config)
-    async with serving(response(pages.APACHE)) as server:
+    heads: list[bytes] = []
+    async with serving(answering(response(PAGES["apache"]), heads=heads)) as server:
         page = StatusPage(kind="apache", url=f"http://127.0.0.1:{server.port}/status;csv?auto", auth="me:sesame")
         assert (await read_page(shell, page)).values["BusyWorkers"] == 1
-    assert server.heads[0].startswith(b"GET /status;csv?auto HTTP/1.1\r\n")
-    assert b"connection: close" in server.heads[0].lower()
-    assert b"authorization: basic bwu6c2vzyw1l" in server.heads[0].lower()
+    assert heads[0].startswith(b"GET /status;csv?auto HTTP/1.1\r\n")
+    assert b"connection: close" in heads[0].lower()
+    assert b"authorization: basic bwu6c2vzyw1l" in heads[0].lower()
     with pytest.raises(HostError, match=f"web1: 127.0.0.1:{server.port}: unreachable"):
         await read_page(shell, page)
     authority = Authority(sshd.directory)
     pair = authority.issue("web1.example", "127.0.0.1")
-    server_context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    server_context.load_cert_chain(pair.cert, pair.key)
     client_context = ssl.create_default_context(cafile=authority.cert)
-    async with serving(response(pages.NGINX), tls=server_context) as server:
+    async with serving(answering(response(PAGES["nginx"])), server_context(pair)) as server:
         page = StatusPage(kind="nginx", url=f"https://127.0.0.1:{server.port}/")
         assert (await read_page(shell, page, client_context)).values["requests"] == 31070465
         with pytest.raises(HostError, match="TLS: unable to get local issuer certificate"):
@@ -181,14 +116,14 @@ REFUSALS: list[tuple[StatusKind, bytes, str]] = [
 
 @pytest.mark.parametrize(("kind", "answer", "message"), REFUSALS, ids=[message for *_, message in REFUSALS])
 async def test_failed_request_names_cause_and_fix(shell: Shell, kind: StatusKind, answer: bytes, message: str) -> None:
-    async with serving(answer) as server:
+    async with serving(answering(answer)) as server:
         with pytest.raises(HostError) as caught:
             await read_page(shell, StatusPage(kind=kind, url=f"http://127.0.0.1:{server.port}/"))
     assert message in str(caught.value)
 
 
 async def test_rejected_password_and_silent_server(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving(response("", "401 Unauthorized")) as server:
+    async with serving(answering(response("", "401 Unauthorized"))) as server:
         page = StatusPage(kind="nginx", url=f"http://127.0.0.1:{server.port}/", auth="me:sesame")
         with pytest.raises(HostError, match=r"^401: wrong user or password; correct auth$"):
             await read_page(shell, page)
@@ -201,7 +136,7 @@ async def test_rejected_password_and_silent_server(shell: Shell, monkeypatch: py
 
 async def test_feed_retries_and_never_records_password(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status_feed, "PACE", 0.05)
-    async with serving(response("", "404 Not Found"), response(pages.NGINX)) as server:
+    async with serving(answering(response("", "404 Not Found"), response(PAGES["nginx"]))) as server:
         page = StatusPage(kind="nginx", url=f"http://localhost:{server.port}/", auth="me:sesame")
         events: list[AnyEvent] = []
         config = HostConfig(name="web1", ssh="web", interval=0.1, status=(page,))
@@ -236,12 +171,12 @@ async def test_haproxy_stats_socket_is_read(shell: Shell, tmp_path: Path) -> Non
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         assert await reader.readline() == b"show stat\n"
-        writer.write(pages.HAPROXY.encode())
+        writer.write(PAGES["haproxy"].encode())
         await writer.drain()
         writer.close()
 
     async with await asyncio.start_unix_server(serve, path):
-        assert await read_page(shell, page) == STATUS_PAGES["haproxy"].parse(pages.HAPROXY)
+        assert await read_page(shell, page) == STATUS_PAGES["haproxy"].parse(PAGES["haproxy"])
         with pytest.raises(HostError):
             await read_page(shell, StatusPage(kind="haproxy", url=f"unix:{path}!!EXEC:tee {written}"))
     path.unlink()

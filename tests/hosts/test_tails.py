@@ -121,16 +121,8 @@ class Tail(Watch):
         self.tail = HostTail(self.feed, 0, self.clock, self.events.append)
 
     @property
-    def texts(self) -> list[TailText]:
-        return [event for event in self.events if isinstance(event, TailText)]
-
-    @property
-    def counts(self) -> list[AccessCounts]:
-        return [event for event in self.events if isinstance(event, AccessCounts)]
-
-    @property
     def tail_changes(self) -> list[TailChanged]:
-        return [event for event in self.events if isinstance(event, TailChanged)]
+        return self.of(TailChanged)
 
     @property
     def pane(self) -> TailPane:
@@ -154,13 +146,6 @@ async def tailing(command: str, ssh_config: Path | None, via: str = "") -> Async
         await asyncio.wait(tasks)
 
 
-@pytest.fixture(params=["ssh", "local"])
-def ssh_config(request: pytest.FixtureRequest, sshd: Sshd) -> Path | None:
-    """ssh_config of an SSH host, or None for this machine."""
-    sshd.noise = "echo Welcome; echo '#cockpit tail'"
-    return sshd.ssh_config if request.param == "ssh" else None
-
-
 @pytest.fixture
 def marker() -> str:
     """Unique text for command lines, to find the processes of a test."""
@@ -176,30 +161,35 @@ def processes_with(marker: str) -> list[int]:
     ]
 
 
-async def test_access_log_requests_are_counted_few_lines_kept(ssh_config: Path | None, tmp_path: Path) -> None:
+async def test_access_log_requests_are_counted_few_lines_kept(tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     line = '1.1.1.1 - - [x] "GET / HTTP/1.1" {} 5 "-" "x" 0.010 {}\n'
     log.write_text(line.format(404, "-"))
-    async with tailing(f"tail -n 1 -F '{log}'", ssh_config) as tail:
+    async with tailing(f"tail -n 1 -F '{log}'", None) as tail:
         await until(lambda: len(tail.lines) == 1)
         with log.open("a") as file:
             file.write(line.format(200, "HIT") * 900 + line.format(500, "MISS") * 100)
-        await until(lambda: sum(event.lines for event in tail.counts) == 1000)
-        statuses = sum((Counter(event.statuses) for event in tail.counts), Counter[int]())
+        await until(lambda: sum(event.lines for event in tail.of(AccessCounts)) == 1000)
+        statuses = sum((Counter(event.statuses) for event in tail.of(AccessCounts)), Counter[int]())
         assert statuses == {200: 900, 500: 100}
-        assert sum(event.hits for event in tail.counts) == 900
-        assert sum(event.latency.count for event in tail.counts) == sum(event.lookups for event in tail.counts) == 1000
+        assert sum(event.hits for event in tail.of(AccessCounts)) == 900
+        assert (
+            sum(event.latency.count for event in tail.of(AccessCounts))
+            == sum(event.lookups for event in tail.of(AccessCounts))
+            == 1000
+        )
         assert len(tail.lines) < 50
         # Without output the count is 0, not the last rate.
         await until(lambda: bool(tail.pane.counts) and not any(event.lines for event in tail.pane.counts))
 
 
-async def test_log_is_followed(ssh_config: Path | None, tmp_path: Path) -> None:
+async def test_log_is_followed(sshd: Sshd, tmp_path: Path) -> None:
+    sshd.noise = "echo Welcome; echo '#cockpit tail'"
     log = tmp_path / "error log"
     log.write_text("old\n")
     command = f"echo $LC_ALL $S_COLORS $S_TIME_FORMAT; tail -n 1 -F '{log}'"
     before = ["C never ISO", "old"]
-    async with tailing(command, ssh_config) as tail:
+    async with tailing(command, sshd.ssh_config) as tail:
         await until(lambda: tail.lines == before)
         with log.open("a") as file:
             file.write("one\ntwo\thalf")
@@ -211,10 +201,10 @@ async def test_log_is_followed(ssh_config: Path | None, tmp_path: Path) -> None:
     assert [change.condition for change in tail.tail_changes][:1] == ["running"]
 
 
-async def test_stderr_and_exit_status_are_shown(ssh_config: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stderr_and_exit_status_are_shown(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tails, "FIRST_RETRY", 0.1)
     command = "echo good; echo 'cannot open that' >&2; exit 7"
-    async with tailing(command, ssh_config) as tail:
+    async with tailing(command, sshd.ssh_config) as tail:
         await until(lambda: len(tail.tail_changes) >= 4)
     assert tail.lines[:4] == ["good", "cannot open that"] * 2
     assert tail.tail_changes[1].detail == "exit status 7: cannot open that"
@@ -223,8 +213,8 @@ async def test_stderr_and_exit_status_are_shown(ssh_config: Path | None, monkeyp
 
 async def test_output_flood_is_bounded_and_counted() -> None:
     async with tailing("yes 'a line of the flood'", None) as tail:
-        await until(lambda: len(tail.texts) >= 4)
-        texts = tail.texts
+        await until(lambda: len(tail.of(TailText)) >= 4)
+        texts = tail.of(TailText)
         skipped = tail.pane.skipped
     span = texts[-1].t - texts[0].t
     assert 0 < sum(text.skipped for text in texts) <= skipped
@@ -232,8 +222,10 @@ async def test_output_flood_is_bounded_and_counted() -> None:
     assert all(later.t - earlier.t >= 0.99 * tails.PACE for earlier, later in itertools.pairwise(texts))
 
 
-async def test_cancelled_tail_leaves_no_process(ssh_config: Path | None, marker: str) -> None:
-    async with tailing(f"sh -c 'echo up; sleep 1000; : {marker}' | cat", ssh_config) as tail:
+@pytest.mark.parametrize("over_ssh", [True, False])
+async def test_cancelled_tail_leaves_no_process(sshd: Sshd, marker: str, over_ssh: bool) -> None:
+    command = f"sh -c 'echo up; sleep 1000; : {marker}' | cat"
+    async with tailing(command, sshd.ssh_config if over_ssh else None) as tail:
         await until(lambda: tail.lines == ["up"])
         assert processes_with(marker)
     await until(lambda: not processes_with(marker))
@@ -304,4 +296,4 @@ def in_session(session: int) -> list[str]:
 
 async def test_counts_are_late_if_log_outruns_reader() -> None:
     async with tailing("""yes '1.1.1.1 - - [x] "GET / HTTP/1.1" 200 5'""", None) as tail:
-        await until(lambda: any(event.late for event in tail.counts))
+        await until(lambda: any(event.late for event in tail.of(AccessCounts)))

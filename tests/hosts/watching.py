@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.prompts import Prompter
@@ -17,6 +18,8 @@ from cockpit.model.hosts import HostConfig
 from cockpit.model.state import State
 from tests.waiting import until
 
+Kind = TypeVar("Kind")
+
 
 class Watch:
     """A running feed and its events so far."""
@@ -27,13 +30,17 @@ class Watch:
         self.events: list[AnyEvent] = []
         self.feed = HostFeed(config, self.clock, self.events.append, ssh_config=ssh_config, asker=asker)
 
+    def of(self, kind: type[Kind]) -> list[Kind]:
+        """The events of this kind."""
+        return [event for event in self.events if isinstance(event, kind)]
+
     @property
     def changes(self) -> list[HostChanged]:
-        return [event for event in self.events if isinstance(event, HostChanged)]
+        return self.of(HostChanged)
 
     @property
     def samples(self) -> list[HostSample]:
-        return [event for event in self.events if isinstance(event, HostSample)]
+        return self.of(HostSample)
 
     @property
     def conditions(self) -> list[str]:

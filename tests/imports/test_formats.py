@@ -1,7 +1,5 @@
 """Lines of other load generators as requests, by the examples in `formats.toml`."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,9 +56,8 @@ def test_parts_of_a_sample_of_jmeter_are_no_requests(columns: str, parts: tuple[
     assert [(round(1000 * one.start), round(1000 * one.seconds)) for one in found] == [(100, 130), (230, 5), (230, 0)]
 
 
-@pytest.mark.parametrize(
-    ("first", "said"),
-    [
+def test_what_is_no_list_of_requests_is_refused_with_the_way_out() -> None:
+    for first, said in (
         ("This is ApacheBench, Version 2.3", "rerun it with ab -g FILE"),
         ("starting benchmark...", "rerun it with h2load --log-file=FILE"),
         ("Summary:", "rerun it with hey -o csv, or oha"),
@@ -72,8 +69,6 @@ def test_parts_of_a_sample_of_jmeter_are_no_requests(columns: str, parts: tuple[
         (b"\x96\xd5u!".decode(errors="replace"), "a sysstat file that is not JSON; convert it with sadf -j"),
         ("", "unknown format; supported with one line per request: ab -g, hey"),
         ("\x00\x01", "unknown format"),
-    ],
-)
-def test_what_is_no_list_of_requests_is_refused_with_the_way_out(first: str, said: str) -> None:
-    with pytest.raises(ValueError, match=said.replace("(", r"\(")):
-        format_of(first)
+    ):
+        with pytest.raises(ValueError, match=said.replace("(", r"\(")):
+            format_of(first)

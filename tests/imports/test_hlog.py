@@ -1,6 +1,4 @@
-"""HdrHistogram logs as a run: what the library wrote, cockpit's own logs back again, and files that lie."""
-
-from __future__ import annotations
+"""HdrHistogram logs as a run, and histograms from reported percentiles."""
 
 import base64
 import json
@@ -17,10 +15,11 @@ from hypothesis import strategies as st
 
 from cockpit.imports.hdr import decode
 from cockpit.imports.hlog import hlog_run, is_hlog
+from cockpit.imports.percentiles import histogram_of
 from cockpit.imports.runs import UNKNOWN_URL, ForeignRun
 from cockpit.imports.session import session_of
 from cockpit.model.fold import fold_all
-from cockpit.model.histogram import Histogram
+from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.metrics import run_result
 from cockpit.report.hlog import run_log
 from tests.commands import cockpit
@@ -59,9 +58,8 @@ def test_a_histogram_of_the_library_has_its_percentiles(lowest: int, digits: int
     # Theirs is the upper end of their bucket, ours of the one in its middle.
     width = max(10.0**-digits, 10.0**-3)
     for percent in PERCENTS:
-        assert 1e9 * ours.percentile(percent) == pytest.approx(
-            one.get_value_at_percentile(percent), rel=width, abs=2 * lowest
-        )
+        expected = one.get_value_at_percentile(percent)
+        assert 1e9 * ours.percentile(percent) == pytest.approx(expected, rel=width, abs=2 * lowest)
     assert ours.mean * 1e9 == pytest.approx(sum(values) / 5000, rel=width)
 
 
@@ -175,9 +173,8 @@ def test_any_histogram_is_read_or_refused(body: bytes, digits: int, lowest: int,
     assert found.count >= 0 and 0 <= found.percentile(50) <= found.max
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_a_log_that_does_not_fit_is_refused() -> None:
+    for text, said in (
         (HEAD, "no intervals"),
         (HEAD + "0,1,2\n", "line 4: 3 columns instead of 4"),
         (HEAD + "nan,1,2,x\n", "line 4: 'nan' is out of range"),
@@ -187,12 +184,10 @@ def test_any_histogram_is_read_or_refused(body: bytes, digits: int, lowest: int,
         (HEAD + f"0,1,2,{ONE}\n900000,1,2,{ONE}\n", "lasts 10 days; the maximum is 7"),
         ("#[BaseTime: 99999999999999 (x)]\n0,1,2,x\n", "line 1: '99999999999999' is out of range"),
         ("#[BaseTime: 1.2.3 (x)]\n0,1,2,x\n", "line 1: could not convert"),
-    ],
-)  # fmt: skip
-def test_a_log_that_does_not_fit_is_refused(text: str, said: str) -> None:
-    assert is_hlog(text)
-    with pytest.raises(ValueError, match=said):
-        run_of_text(text)
+    ):
+        assert is_hlog(text)
+        with pytest.raises(ValueError, match=said):
+            run_of_text(text)
 
 
 def test_a_log_of_a_run_has_the_percentiles_of_its_recording(tmp_path: Path) -> None:
@@ -210,3 +205,56 @@ def test_a_log_of_a_run_has_the_percentiles_of_its_recording(tmp_path: Path) -> 
     for kind in ("service", "response"):
         for name in ("p50", "p90", "p99", "max"):
             assert after[kind][name] == pytest.approx(before[kind][name], abs=0.0011), (kind, name)
+
+
+WRK = [(50.0, 0.0047), (75.0, 0.00726), (90.0, 0.01121), (99.0, 0.0247), (100.0, 0.13115)]
+
+
+def test_reported_percentiles_are_read_back() -> None:
+    found = histogram_of(WRK, 10_000, 0.00606)
+    for percent, seconds in WRK:
+        assert found.percentile(percent) == pytest.approx(seconds, rel=1e-3)
+    assert found.count == 10_000 and found.max_ns == 131_150_000 and found.mean == pytest.approx(0.00606)
+    found = histogram_of(WRK, 1000)
+    assert found.percentile(1) == found.percentile(50) and found.min_ns == 4_700_000
+    found = histogram_of(WRK, 3)
+    assert found.count == 3 and found.max == pytest.approx(0.13115)
+    assert histogram_of(WRK, 1).percentile(50) == pytest.approx(0.13115)
+    assert histogram_of(WRK, 0) == histogram_of([], 5) == EMPTY
+    found = histogram_of([(0.0, 0.001), (50.0, 0.001), (100.0, 0.1)], 200)
+    # Of 100 values between 1 ms and 100 ms each tenth is higher by a fifth of a decade.
+    for step in range(1, 11):
+        assert found.percentile(50 + 5 * step) == pytest.approx(0.001 * 10 ** (step / 5), rel=2e-3)
+    assert found.between([0, 999_000, 1_001_000]) == [0, 100]
+
+
+def test_contradictions_are_refused() -> None:
+    for points, mean, words in (
+        ([(50.0, 0.2), (90.0, 0.1)], None, "p90 is less than the percentile below it"),
+        ([(50.0, -1.0)], None, "p50 of -1 s is out of range"),
+        ([(101.0, 1.0)], None, "p101 of 1 s is out of range"),
+        ([(50.0, 1e7)], None, "is out of range"),
+        ([(50.0, float("nan"))], None, "is out of range"),
+        ([(50.0, 0.1), (100.0, 0.2)], 0.3, "the mean latency is above the maximum"),
+        ([(50.0, 0.1), (100.0, 0.2)], float("nan"), "the mean latency is above the maximum"),
+        ([(50.0, 1e6)], None, "add up to decades"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            histogram_of(points, 1 << 40, mean)
+
+
+@given(st.lists(st.integers(1, 2**45), min_size=2, max_size=400), st.integers(1, 30))
+def test_any_values_summed_up_as_percentiles_keep_them(values: list[int], number: int) -> None:
+    """A percentile between two reported ones lies between their values; counts and maximum are exact."""
+    exact = Histogram.of(values)
+    percents = sorted({0.0, 100.0, *(100.0 * step / number for step in range(1, number))})
+    points = [(percent, exact.percentile(percent)) for percent in percents[1:]]
+    found = histogram_of([(0.0, exact.min), *points], len(values), exact.mean)
+    assert found.count == len(values) and found.max_ns == exact.max_ns and found.min_ns == exact.min_ns
+    assert int(found.counts.sum()) == len(values) and (found.counts > 0).all()
+    width = 2e-3
+    for (_, low), (percent, high) in zip([(0.0, exact.min), *points], points, strict=False):
+        # Neighbours may share a rank; the value is then that of the higher one.
+        assert low * (1 - width) <= found.percentile(percent) <= exact.max * (1 + width)
+        assert found.percentile(percent) >= high * (1 - width)
+    assert Histogram.from_wire(found.to_wire()) == found

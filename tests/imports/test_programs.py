@@ -5,8 +5,6 @@ a proxy), hey 0.1.4, oha 1.16.0 and ab 2.3 against a server on the loopback inte
 connections and is late; those of JMeter, k6 and vegeta also against a closed port.
 """
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import NamedTuple

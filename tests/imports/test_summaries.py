@@ -1,6 +1,4 @@
-"""Summaries of wrk, wrk2 and oha as runs: counts and percentiles are those of the file, and nothing claims more."""
-
-from __future__ import annotations
+"""Summaries of wrk, wrk2 and oha as runs, with their counts and percentiles; altered ones give one error."""
 
 import json
 import re
@@ -10,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cockpit.analysis.outcome import Design, Outcome
 from cockpit.analysis.stability import StabilityKind, run_stability
@@ -115,13 +115,11 @@ def test_the_json_of_oha_has_its_counts_and_percentiles() -> None:
     assert counts.errors == {"closed_before_response": 3, "closed_early": 2, "timeout": 1, "other": 3}
     assert counts.abandoned == 2 and counts.failed == 17
     # oha's rate also counts requests without a response, its success rate none that were in flight at the end.
-    assert result.seconds == printed["total"] and counts.sent / result.seconds == pytest.approx(
-        printed["requestsPerSec"]
-    )
+    assert result.seconds == printed["total"]
+    assert counts.sent / result.seconds == pytest.approx(printed["requestsPerSec"])
     assert counts.completed / counts.ended == pytest.approx(printed["successRate"])
-    assert (
-        counts.body_bytes == printed["totalData"] and counts.body_bytes // counts.completed == printed["sizePerRequest"]
-    )
+    assert counts.body_bytes == printed["totalData"]
+    assert counts.body_bytes // counts.completed == printed["sizePerRequest"]
     assert result.plan.url == "http://unknown.invalid/"
     # By Little's law: 55 responses/s of 19 ms each.
     assert result.plan.concurrency == 1
@@ -159,9 +157,8 @@ def test_a_comparison_has_changes_without_intervals_and_is_inconclusive() -> Non
     assert {one.kind for one in verdict.warnings} == {WarningKind.TOTALS_ONLY, WarningKind.INTERPOLATED}
 
 
-@pytest.mark.parametrize(
-    ("threshold", "status"),
-    [
+def test_a_threshold_between_two_reported_percentiles_is_inconclusive() -> None:
+    for threshold, status in (
         ("p99 < 25ms", Status.HOLDS),
         ("p99 < 24ms", Status.FAILED),
         ("max < 140ms", Status.HOLDS),
@@ -175,11 +172,9 @@ def test_a_comparison_has_changes_without_intervals_and_is_inconclusive() -> Non
         ("p10 < 5ms", Status.HOLDS),
         ("rate > 5000", Status.HOLDS),
         ("first_byte.p50 < 1s", Status.FAILED),
-    ],
-)
-def test_a_threshold_between_two_reported_percentiles_is_inconclusive(threshold: str, status: Status) -> None:
-    [found] = check_thresholds([parse_threshold(threshold)], result_of(read(WRK)))
-    assert found.status is status
+    ):
+        [found] = check_thresholds([parse_threshold(threshold)], result_of(read(WRK)))
+        assert found.status is status
 
 
 def without(line: str) -> Callable[[str], str]:
@@ -206,10 +201,7 @@ def instead(old: str, new: str) -> Callable[[str], str]:
         (instead("50%    4.70ms", "50%    4.7.0ms"), "line 7: could not convert"),
         (instead("50%    4.70ms", "50%  99999999h"), "line 7: '99999999' is out of range"),
         (instead("Latency     6.06ms", "Latency    16.06s"), "the mean latency is above the maximum"),
-        (
-            lambda text: re.sub("5844.55|175512", "0", without("Socket")(without("Non-2xx")(text))),
-            "no requests",
-        ),
+        (lambda text: re.sub("5844.55|175512", "0", without("Socket")(without("Non-2xx")(text))), "no requests"),
         (lambda text: text + "  1.00%  1.00ms\n" * 3 + "".join(f" {n / 100}%  1.00ms\n" for n in range(2000)), "more"),
     ],
 )
@@ -218,9 +210,8 @@ def test_a_summary_of_wrk_that_does_not_fit_is_refused(change: Callable[[str], s
         run_of_summary(read(change(WRK)))
 
 
-@pytest.mark.parametrize(
-    ("place", "value", "words"),
-    [
+def test_a_summary_of_oha_that_does_not_fit_is_refused() -> None:
+    for place, value, words in (
         ("summary", None, r"Expected `object`, got `null` - at `\$.summary`; write it with oha --output-format json"),
         ("summary.total", -1, r"Expected `float` >= 0.* at `\$.summary.total`"),
         ("summary.total", 0, "the duration is 0"),
@@ -232,11 +223,9 @@ def test_a_summary_of_wrk_that_does_not_fit_is_refused(change: Callable[[str], s
         ("latencyPercentiles", {"pp": 1}, "Expected `str` matching regex .* in `.*latencyPercentiles`"),
         ("latencyPercentiles.p50", 1.0, "p75 is less than the percentile below it"),
         ("errorDistribution", [], r"Expected `object`, got `array` - at `\$.errorDistribution`"),
-    ],
-)
-def test_a_summary_of_oha_that_does_not_fit_is_refused(place: str, value: object, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        run_of_summary(parse_oha([json.dumps(changed(place, value))]))
+    ):
+        with pytest.raises(ValueError, match=words):
+            run_of_summary(parse_oha([json.dumps(changed(place, value))]))
 
 
 def changed(place: str, value: object) -> dict[str, Any]:
@@ -304,3 +293,68 @@ def test_what_wrk_prints_is_read(tmp_path: Path, flags: list[str]) -> None:
     assert result.rate == pytest.approx(float(rate[1])) and result.plan.url == f"{url}/status/503"
     assert result.plan.concurrency == 4 and result.counts.bytes_received > 92 * int(requests[1])
     assert bool(result.counts.service) == bool(flags)
+
+
+@given(st.data())
+def test_any_change_of_a_summary_of_wrk_gives_a_run_or_one_error(data: st.DataObject) -> None:
+    text = data.draw(st.sampled_from([WRK, WRK2]))
+    for _ in range(data.draw(st.integers(1, 4))):
+        numbers = list(re.finditer(r"[\d.]+", text))
+        found = data.draw(st.sampled_from(numbers))
+        new = data.draw(st.one_of(st.from_regex(r"[0-9.]{0,24}", fullmatch=True), st.text(max_size=8)))
+        text = text[: found.start()] + new + text[found.end() :]
+    try:
+        state = state_of(run_of_summary(read(text)))
+    except ValueError as error:
+        assert str(error) and "\n" not in str(error)
+        return
+    result = run_result(state, 1)
+    assert state.ended and result is not None
+    assert result.counts.failed <= result.counts.ended and run_warnings(result)
+    assert 0 <= result.counts.latency.percentile(50) <= result.counts.latency.max
+
+
+@given(st.data())
+def test_any_value_in_a_summary_of_oha_gives_a_run_or_one_error(data: st.DataObject) -> None:
+    copy: dict[str, Any] = json.loads(json.dumps(OHA))
+    odd = st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(),
+        st.text(),
+        st.just([]),
+        st.dictionaries(st.text(), st.integers()),
+    )
+    table = copy
+    while True:
+        key = data.draw(st.sampled_from(sorted(table)))
+        if not isinstance(table[key], dict) or not table[key] or data.draw(st.booleans()):
+            table[key] = data.draw(odd)
+            break
+        table = table[key]
+    try:
+        state = state_of(run_of_summary(parse_oha([json.dumps(copy)])))
+    except ValueError as error:
+        assert str(error) and "\n" not in str(error)
+        return
+    assert state.ended
+
+
+@given(st.text(max_size=200) | st.binary(max_size=200).map(lambda raw: raw.decode(errors="replace")))
+def test_any_text_after_the_first_line_gives_a_run_or_one_error(text: str) -> None:
+    for parse in (lambda: read(f"Running 1s test @ http://a/\n{text}"), lambda: parse_oha(['{"summary":{', text])):
+        with pytest.raises(ValueError):
+            run_of_summary(parse())
+
+
+def test_a_line_takes_linear_time() -> None:
+    """No pattern backtracks."""
+    for character in "0.%s ":
+        many = character * (1 << 18)
+        for line in (many, f"  Latency{many}", f"  50%  1ms{many}", f"  1 requests in 1s, 1{many}B read"):
+            assert not is_wrk(line)
+            with pytest.raises(ValueError, match="no line"):
+                read(f"Running 1s test @ http://a/\n{line}\n")
+    with pytest.raises(ValueError, match="larger than 1024 KiB"):
+        parse_oha(['{"summary":{', *["x" * (1 << 16)] * 20])

@@ -66,6 +66,10 @@ class Container(NamedTuple):
         return run_inside(int(self.pid_file.read_text()), command, check)
 
     @property
+    def via(self) -> str:
+        return entering(int(self.pid_file.read_text()))
+
+    @property
     def processes(self) -> set[int]:
         """PIDs of nginx in the container."""
         return set(map(int, self.run("pgrep -x nginx", check=False).split()))
@@ -155,6 +159,11 @@ def run_inside(pid: int, command: str, check: bool = True) -> str:
     """Run a command in the namespaces of a process and return its output; podman would take several times the CPU."""
     enter = ("nsenter", f"--target={pid}", "--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd")
     return _output([*enter, "env", "-i", f"PATH={SYSTEM_PATH}", "HOME=/root", "sh", "-c", command], command, check)
+
+
+def entering(pid: int) -> str:
+    """A command that enters the namespaces as `docker exec -i` does: its programs outlive their client."""
+    return f"nsenter -t {pid} -m -u -i -n -p -r -w setsid --wait env -i HOME=/root PATH={SYSTEM_PATH}"
 
 
 def _output(command: list[str], words: str, check: bool) -> str:

@@ -67,20 +67,14 @@ async def by_docker(nginx: Container, folder: Path, patch: pytest.MonkeyPatch) -
         yield Carrier(f"docker:{nginx.name}", nginx, "(?i:no such container)")
 
 
-def entering(nginx: Container) -> str:
-    """A command that enters the container as `docker exec -i` does: its programs outlive their client."""
-    pid = nginx.pid_file.read_text().strip()
-    return f"nsenter -t {pid} -m -u -i -n -p -r -w setsid --wait env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin"
-
-
 @asynccontextmanager
 async def by_nsenter(nginx: Container, folder: Path, patch: pytest.MonkeyPatch) -> AsyncIterator[Carrier]:
-    yield Carrier(entering(nginx), nginx, "")
+    yield Carrier(nginx.via, nginx, "")
 
 
 @asynccontextmanager
 async def by_kubectl(nginx: Container, folder: Path, patch: pytest.MonkeyPatch) -> AsyncIterator[Carrier]:
-    async with kubernetes_api(entering(nginx).split(), folder) as config:
+    async with kubernetes_api(nginx.via.split(), folder) as config:
         patch.setenv("KUBECONFIG", str(config))
         patch.setenv("HOME", str(folder))
         yield Carrier(f"kubectl:{NAMESPACE}/{POD}/{CONTAINER}", nginx, "(?i:not ?found)")
@@ -294,7 +288,7 @@ async def test_single_mounted_file_needs_restart_from_outside(outer: FaultyShell
     (tmp_path / "conf").mkdir()
     with container(tmp_path / "conf", whole=False) as nginx:
         before, tuner = nginx.file.read_bytes(), Tuner(nginx.probe, port_on=unknown_port)
-        inner = await open_shell(HostConfig(name="web1", via=entering(nginx)))
+        inner = await open_shell(HostConfig(name="web1", via=nginx.via))
         with pytest.raises(ChangeRefused, match=r"mounted as a single file into this container.*changes_outside"):
             await tuner.apply(inner, "web1", [(nginx.connections(), "128")])
         await inner.close()

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import shlex
 import signal
 import sys
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -29,7 +31,7 @@ from cockpit.servers.registry import GRAMMARS
 from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.probing import probe_of
 from cockpit.tuning.tuner import Tuner
-from tests.lab.command_host import by_command
+from tests.lab.containers import entering
 from tests.lab.lab import Host, Lab
 from tests.waiting import until
 
@@ -66,6 +68,10 @@ LEVEL = Knob(
 
 def by_ssh(host: Host) -> HostConfig:
     return HostConfig(name="web1", ssh="web1")
+
+
+def by_command(host: Host) -> HostConfig:
+    return HostConfig(name="web1", via=entering(host.pid))
 
 
 @pytest.fixture
@@ -243,38 +249,85 @@ async def test_host_rolls_back_change_that_is_cut_at_any_step(
 PROFILE = f"""\
 [target]
 url = "{{url}}"
+[load]
+concurrency = 8
+# Leaves CPU to other processes: less than 400 requests/s.
+think_time = "20ms"
+workers = 1
 [[host]]
 name = "web1"
 ssh = "web1"
+processes = ["apache2"]
 [[knob]]
-name = "MaxSpareServers"
+name = "KeepAlive"
 host = "web1"
-file = "{CONF}"
-section = "IfModule mpm_prefork_module"
-directive = "MaxSpareServers"
+file = "{MAIN}"
+directive = "KeepAlive"
+values = ["On", "Off"]
 test = "apachectl -t"
 reload = "apachectl graceful"
+workers = "apache2"
 """
 
 
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
-async def test_change_is_rolled_back_if_cockpit_is_killed(web1: Host, tmp_path: Path, end: signal.Signals) -> None:
-    before, profile = web1.run(STATE).stdout, tmp_path / "p.toml"
-    await asyncio.to_thread(profile.write_text, PROFILE.format(url=web1.url))
-    arguments = ("tune", "--trust", profile, "set", "MaxSpareServers=30", "--confirm-within", "300s")
+@asynccontextmanager
+async def changing(web1: Host, folder: Path, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run a command of cockpit with the profile, until it has changed KeepAlive."""
+    profile = folder / "p.toml"
+    profile.write_text(PROFILE.format(url=web1.url))
+    command, *options = arguments
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "cockpit", *arguments, "--ssh-config", web1.ssh_config),
+        *(sys.executable, "-m", "cockpit", command, profile, *options, "--trust", "--ssh-config", web1.ssh_config),
         stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    assert process.stderr is not None
-    while not (line := await process.stderr.readline()).startswith(b"active"):
-        assert line
-    assert web1.run(STATE).stdout != before
-    process.send_signal(end)
-    await process.communicate()
-    assert process.returncode == (-9 if end == signal.SIGKILL else 130)
+    try:
+        await until(lambda: web1.run(f"grep -qx 'KeepAlive Off' {MAIN}", check=False).returncode == 0)
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+SEARCH = ("autopilot", "--json", "--budget", "10m", "--seconds", "2s", "--knob", "KeepAlive=On,Off")
+TUNE = ("tune", "set", "KeepAlive=Off", "--confirm-within", "300s")
+
+
+@pytest.mark.parametrize(
+    ("command", "end"),
+    [(TUNE, signal.SIGKILL), (TUNE, signal.SIGINT), (SEARCH, signal.SIGKILL)],
+    ids=["kill", "interrupt", "kill search"],
+)
+async def test_change_is_rolled_back_if_cockpit_is_killed(
+    web1: Host, tmp_path: Path, command: tuple[str, ...], end: signal.Signals
+) -> None:
+    before = web1.run(STATE).stdout
+    async with changing(web1, tmp_path, *command) as process:
+        assert process.stderr is not None
+        # The search confirms a change by itself.
+        while command is TUNE and not (line := await process.stderr.readline()).startswith(b"active"):
+            assert line
+        process.send_signal(end)
+        await process.communicate()
+        assert process.returncode == (-9 if end == signal.SIGKILL else 130)
+    web1.run(TIME_PASSED, check=False)
+    await until(lambda: is_unlocked(web1))
+    await check_restored(web1, before)
+
+
+async def test_lost_host_fails_one_evaluation_of_a_search(lab: Lab, web1: Host, tmp_path: Path) -> None:
+    """The search continues on the host without those values."""
+    before = web1.run(STATE).stdout
+    async with changing(web1, tmp_path, *SEARCH) as process:
+        with lab.web1.unplugged():
+            await asyncio.sleep(15)  # longer than the timeout of any command
+        output, errors = await process.communicate()
+    assert process.returncode == 0, errors
+    result = json.loads(output)
+    outcomes = [(each["values"]["KeepAlive"], each["outcome"]) for each in result["evaluations"]]
+    assert outcomes[:2] == [("On", "measured"), ("Off", "failed")] and result["outcome"] == "nothing"
     web1.run(TIME_PASSED, check=False)
     await until(lambda: is_unlocked(web1))
     await check_restored(web1, before)

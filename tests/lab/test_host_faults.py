@@ -13,17 +13,8 @@ from msgspec.structs import replace
 
 from cockpit.hosts.shell import Channel
 from cockpit.hosts.ssh import connect
-from cockpit.model.clock import Clock
-from cockpit.model.events import HostChanged, HostSample
-from cockpit.model.fold import fold_all
 from cockpit.model.hosts import HostConfig
-from cockpit.model.load import LoadPlan
-from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import parse_profile
-from cockpit.recording.reader import Recording
-from cockpit.recording.writer import RecordingWriter
-from cockpit.session.live import LiveSource
-from cockpit.session.loop import Session
 from cockpit.setup.doctor_host import diagnose_host
 from tests.hosts.watching import Watch, watching
 from tests.lab.lab import Host, Lab
@@ -65,41 +56,6 @@ def tolerant_timing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cockpit.hosts.feed.OVERDUE", 30.0)
     monkeypatch.setattr("cockpit.hosts.pauses.WORTH_SAYING", 600.0)
     monkeypatch.setattr("cockpit.hosts.poll_interval.LATE", 600.0)
-
-
-async def test_network_outage_is_a_gap_in_recording(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other host has samples during the gap."""
-    monkeypatch.setattr("cockpit.hosts.feed.OVERDUE", 1.5)
-    profile = Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/"), hosts=(WEB1, HERE))
-    source = LiveSource(profile, Clock(), ssh_config=lab.ssh_config)
-    session = Session(source, RecordingWriter(tmp_path / "s.cockpit"))
-    running = asyncio.create_task(session.run())
-    try:
-        await until(lambda: points(session, "web1") > 2 and points(session, "here") > 2)
-        with lab.web1.unplugged():
-            await until(lambda: session.state.hosts["web1"].condition == "slow")
-            await until(lambda: session.state.hosts["web1"].condition == "lost")
-            count = points(session, "here")
-            await until(lambda: points(session, "here") > count + 2)
-        await until(lambda: session.state.hosts["web1"].condition == "up")
-        count = points(session, "web1")
-        await until(lambda: points(session, "web1") > count + 2)
-    finally:
-        await source.close()
-        await running
-    with Recording(tmp_path / "s.cockpit") as recording:
-        events = list(recording.events())
-    conditions = [e for e in events if isinstance(e, HostChanged) and e.host == "web1"]
-    lost = next(event.t for event in conditions if event.condition == "lost")
-    back = next(event.t for event in conditions if event.condition == "up" and event.t > lost)
-    sampled = [(event.host, event.t) for event in events if isinstance(event, HostSample)]
-    assert not [t for host, t in sampled if host == "web1" and lost < t < back]
-    assert [t for host, t in sampled if host == "here" and lost < t < back]
-    assert fold_all(events).markers[0].text.startswith("web1 lost: ")
-
-
-def points(session: Session, host: str) -> int:
-    return len(session.state.hosts[host].points) if host in session.state.hosts else 0
 
 
 @pytest.fixture

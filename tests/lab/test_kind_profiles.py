@@ -5,24 +5,46 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cockpit.model.metrics import RunResult, latency_value, metric_value
-from tests.lab.kinds import programs
-from tests.lab.kinds.programs import Program
+from tests.lab.kinds import gunicorn, mariadb, php_fpm
 from tests.lab.lab import Lab
 from tests.lab.profile_runs import runs_of, shipped
 
+_PAGE = """\
+<?php
+$db = new mysqli("localhost", "www-data");
+$db->query("SELECT SLEEP(0.05)");
+echo "ok";
+"""
+_USER = "CREATE USER IF NOT EXISTS \\`www-data\\`@localhost IDENTIFIED VIA unix_socket"
+PHP_AND_MARIADB = f"""
+    {php_fpm.CASE.start}
+    printf %s '{_PAGE}' >/srv/php/index.php
+    {mariadb.CASE.start}
+    mariadb --no-defaults --socket=/run/mysqld/mysqld.sock -e "{_USER}"
+"""
+# A service that the profile restarts.
+SERVICE = f"""
+    {gunicorn.CASE.start}
+    cat >/etc/init.d/app <<'END'
+#!/bin/sh
+{gunicorn.RESTART}
+END
+    chmod +x /etc/init.d/app
+"""
+
 
 async def measured(
-    lab: Lab, name: str, program: Program, changes: Sequence[Mapping[str, str | None]], seconds: float
+    lab: Lab, name: str, start: str, stop: str, changes: Sequence[Mapping[str, str | None]], seconds: float
 ) -> list[RunResult]:
     """The run of a shipped profile with each of the values; they are undone."""
-    lab.web1.run(f"{{ set -e; {program.start}\n}} >/tmp/{name}.out 2>&1")
+    lab.web1.run(f"{{ set -e; {start}\n}} >/tmp/{name}.out 2>&1")
     try:
-        before = lab.web1.files(program.places)
+        before = lab.web1.files("/etc/php /etc/mysql")
         profile = shipped(name, {"web1": lab.web1.address}, seconds)
         results = await runs_of(profile, changes, lab.ssh_config, may_fail=name == "mariadb")
-        assert lab.web1.files(program.places) == before
+        assert lab.web1.files("/etc/php /etc/mysql") == before
     finally:
-        lab.web1.run(f"{{ {program.stop}\n}} >/dev/null 2>&1", check=False)
+        lab.web1.run(f"{{ {stop}\n}} >/dev/null 2>&1", check=False)
     return results
 
 
@@ -30,7 +52,8 @@ async def test_php_needs_a_connection_of_mariadb_for_each_of_its_processes(lab: 
     # PHP-FPM starts its processes at once, and a thread of MariaDB is kept or started.
     few = {"pm": "static", "pm.max_children": "20", "max_connections": "10", "thread_cache_size": "0"}
     more, kept = {"max_connections": "100"}, {"thread_cache_size": "32"}
-    refused, *served = await measured(lab, "mariadb", programs.MARIADB, (few, more, kept), 2.0)
+    stop = f"{php_fpm.CASE.stop}\n{mariadb.CASE.stop}"
+    refused, *served = await measured(lab, "mariadb", PHP_AND_MARIADB, stop, (few, more, kept), 2.0)
     # One connection more is for an administrator.
     assert refused.counts.failed > 0 and refused.counts.statuses[200] <= 1.1 * 2.0 * 11 / 0.05
     assert all(one.counts.failed == 0 and set(one.counts.statuses) == {200} for one in served)
@@ -40,7 +63,8 @@ async def test_php_needs_a_connection_of_mariadb_for_each_of_its_processes(lab: 
 
 async def test_the_kernel_drops_connections_that_find_the_accept_queue_full(lab: Lab) -> None:
     before = lab.web1.run("cat /proc/sys/net/core/somaxconn").stdout
-    results = await measured(lab, "kernel", programs.GUNICORN, ({"somaxconn": "4"}, {"somaxconn": "1024"}), 3.0)
+    limits = {"somaxconn": "4"}, {"somaxconn": "1024"}
+    results = await measured(lab, "kernel", SERVICE, gunicorn.CASE.stop, limits, 3.0)
     short, long = (metric_value(one, "web1.listen.ListenOverflows") for one in results)
     # A client repeats a SYN that was dropped, and the server a SYN-ACK whose answer was dropped, after a second.
     slowest = (latency_value(part, "max") or 0.0 for part in (results[0].counts.connect, results[0].counts.latency))

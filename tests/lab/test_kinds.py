@@ -23,7 +23,6 @@ from cockpit.setup.doctor_host import diagnose_host
 from cockpit.setup.profile_draft import HostSurvey, draft_of
 from cockpit.tuning.server_discovery import DiscoveredHost, discover
 from cockpit.tuning.tuner import Tuner
-from tests.lab.command_host import by_command
 from tests.lab.kinds import (
     Change,
     KindCase,
@@ -140,8 +139,7 @@ async def test_both_instances_are_found_and_the_doctor_is_content(kind: KindHost
 
 
 async def test_each_knob_is_set_active_and_undone_byte_for_byte(kind: KindHost) -> None:
-    """Over a host that is reached by a command; the other tests of the file use SSH."""
-    shell, case = await open_shell(by_command(kind.host)), kind.case
+    shell, case = kind.shell, kind.case
     tuner = Tuner(port_on=lambda _: case.port)
     before, second = kind.files(), kind.output(case.second)
     for changes in (case.changes, *case.later):
@@ -162,7 +160,6 @@ async def test_each_knob_is_set_active_and_undone_byte_for_byte(kind: KindHost) 
             await tuner.undo(shell, applied)
         assert kind.files() == before and kind.output(case.second) == second
         assert [await tuner.read(shell, kind.knob(change.knob)) for change in changes] == values
-    await shell.close()
 
 
 def _steady(changes: Sequence[Change]) -> list[Change]:
@@ -219,16 +216,16 @@ async def test_the_status_agrees_with_the_servers_own_tool_and_a_profile_shows_i
     assert case.page or case.name in EFFECTS
     if case.page:
         async with watching("web1", host.ssh_config, case.page) as watch:
-            await watch.until(lambda: watch.page.t is not None and not watch.page.detail)
+            await watch.shows(lambda: watch.page.t is not None and not watch.page.detail)
             await asyncio.to_thread(host.run, case.load)
-            await watch.until(lambda: bool(watch.page.rates))
+            await watch.shows(lambda: bool(watch.page.rates))
 
             def agrees() -> bool:
                 """Whether the newest page and the other count agree: a request may have come between both."""
                 rows = [line.strip().partition("=") for line in host.run(case.own).stdout.strip().splitlines()]
                 return all(watch.page.values.get(name) == float(value) for name, _, value in rows)
 
-            await watch.until(agrees)
+            await watch.shows(agrees)
     if case.name in EFFECTS:
         first, second, shows = EFFECTS[case.name]
         before = kind.files()

@@ -18,8 +18,8 @@ from cockpit.tuning.probing import probe_of
 from cockpit.tuning.server_discovery import discover, knob_of
 from cockpit.tuning.tuner import Tuner
 from tests.lab import web1
-from tests.lab.command_host import by_command
 from tests.lab.lab import Host
+from tests.lab.test_faults import by_command, by_ssh
 from tests.waiting import until
 
 EVENT = "/etc/apache2/mods-available/mpm_event.conf"
@@ -36,10 +36,6 @@ SYSCTLS = {
     "net.ipv4.tcp_tw_reuse": "1",
     "net.ipv4.ip_local_port_range": "20000 60000",
 }
-
-
-def by_ssh(host: Host) -> HostConfig:
-    return HostConfig(name=host.name, ssh=host.name)
 
 
 @asynccontextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,13 +22,12 @@ from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.events import Stage
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob
-from cockpit.tuning.change_options import ChangeObserver
+from cockpit.tuning.change_options import ChangeObserver, Timeouts
 from cockpit.tuning.host_inventory import untrusted
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.server_check import read_by
 from cockpit.tuning.tuner import Tuner
 from tests.lab.masters import KINDS, Master, running_server
-from tests.waiting import free_port as free_port
 from tests.waiting import wait_until
 
 NOBODY = 65534
@@ -48,6 +48,13 @@ class Pair:
         self.masters = masters
         self.name, self.old, self.new, self.section, self.signal = CHANGES[kind]
         self.processes = KINDS[kind].process
+        self._found: dict[Path, Knob] = {}
+
+    async def found(self, shell: LocalShell, master: Master) -> Knob:
+        """Return the discovered knob of one of the servers, whose files all tests leave as they were."""
+        if master.root not in self._found:
+            self._found[master.root] = (await master.knobs(shell))[self.name]
+        return self._found[master.root]
 
     def knob(self, master: Master, reload: str, cost: str | None = None) -> Knob:
         """Return a knob of a profile, with the host's processes as its workers."""
@@ -113,7 +120,7 @@ async def test_only_the_targets_server_is_watched_and_changed(pair: Pair, shell:
     assert {each.pid for each in pair.masters} <= {process.pid for process in reading.processes}, "of another host"
 
     file, before, untouched = master.file.read_bytes(), master.workers, other.facts
-    knob = replace((await master.knobs(shell))[pair.name], workers=pair.processes)
+    knob = replace(await pair.found(shell, master), workers=pair.processes)
     done = await master.tuner().apply(shell, "here", [(knob, pair.new)])
     assert [(setting.old, setting.new) for setting in done.settings] == [(pair.old, pair.new)]
     assert not [note for note in done.notes if "old worker" in note], "the other server's workers are not awaited"
@@ -150,7 +157,7 @@ async def test_the_other_servers_knob_has_a_name_of_its_own_and_is_refused(pair:
 
 async def test_doctor_reports_file_edited_after_reload(pair: Pair, shell: LocalShell) -> None:
     master, _ = pair.masters
-    knob = (await master.knobs(shell))[pair.name]
+    knob = await pair.found(shell, master)
     master.set_age(3600)
     assert [finding.level for finding in await master.findings(shell, knob)] == ["ok"]
     master.set_age(-3600)
@@ -179,8 +186,8 @@ async def test_included_file_and_error_log_belong_to_their_server(pair: Pair, sh
     master, other = pair.masters
     for each in (master, other):
         log = each.root / "error.log"
-        assert {knob.log for knob in (await each.knobs(shell)).values()} == {str(log)}
         found = await each.discovered(shell)
+        assert {one.knob.log for one in found.offered if one.server is found.serving} == {str(log)}
         assert found.serving is not None and found.serving.tail == (f"tail -n 3 -F {log}",)
     log.rename(log.with_suffix(".old"))
     found = await other.discovered(shell)
@@ -235,6 +242,23 @@ async def test_reload_of_other_server_is_refused(start: Callable[[str], Master],
     assert (master.facts, other.facts) == before
     knob = replace(own, reload=f"kill -HUP $(cat {master.root}/server.pid)")
     await master.tuner().apply(shell, "here", [(knob, "33")])
+
+
+@pytest.mark.parametrize("workers", ["nginx", ""], ids=["by workers", "by log"])
+async def test_dropped_reload_is_rolled_back_with_its_reason(
+    start: Callable[[str], Master], shell: LocalShell, workers: str
+) -> None:
+    master = start("one")
+    knob, before = (await master.knobs(shell))["keepalive_timeout"], master.file.read_bytes()
+    knob = replace(knob, name="listen", directive="listen", section="http { server {", workers=workers)
+    # Without the target's port only the log shows it. nginx tries to bind for 2.5 s before it gives up.
+    tuner = master.tuner(effect=20.0) if workers else Tuner(master.probe, Timeouts(effect=20.0))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        occupied = f"127.0.0.1:{listener.getsockname()[1]}"
+        reason = rf"{master.root}/error.log reports: bind\(\) to {occupied} failed \(98: Address already in use\)"
+        with pytest.raises(ChangeRolledBack, match=rf"{reason}.*rolled back"):
+            await tuner.apply(shell, "here", [(knob, occupied)])
+    assert master.file.read_bytes() == before and await master.probe() == ""
 
 
 async def test_restart_is_confirmed_by_new_master(start: Callable[[str], Master], shell: LocalShell) -> None:

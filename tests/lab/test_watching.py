@@ -20,44 +20,46 @@ async def test_tails_restarts_and_an_outage(lab: Lab, fresh_web1: Host, monkeypa
     async with watching("web1", lab.ssh_config, APACHE, processes=("apache2",), tail=TAILS) as watch:
 
         def lines(tail: int) -> list[str]:
-            return [line.text for line in watch.host.tails[tail].lines]
+            return [line.text for line in watch.host().tails[tail].lines]
 
         def restarts() -> list[str]:
-            return [marker.text for marker in watch.state.markers if marker.kind == "restart"]
+            return [marker.text for marker in watch.state().markers if marker.kind == "restart"]
 
         def programs() -> set[int]:
             return {*fresh_web1.processes("tail"), *fresh_web1.processes("sar"), *fresh_web1.processes("vmstat")}
 
-        await watch.until(lambda: watch.host.parents and watch.page.t is not None)
-        await watch.until(lambda: len(lines(0)) >= 5 and len(lines(1)) >= 4)
+        await watch.shows(lambda: watch.host().parents and watch.page.t is not None)
+        await watch.shows(lambda: len(lines(0)) >= 5 and len(lines(1)) >= 4)
         assert [word for line in lines(0) for word in line.split()[1:2]].count("tps") >= 1
         assert any("buff" in line for line in lines(1))
         # tail itself must have begun to look before the log grows.
-        await watch.until(lambda: fresh_web1.processes("tail"))
+        await watch.shows(lambda: fresh_web1.processes("tail"))
         await asyncio.to_thread(fresh_web1.run, "echo '[core:error] a line' >>/var/log/apache2/error.log")
-        await watch.until(lambda: "[core:error] a line" in lines(2))
+        await watch.shows(lambda: "[core:error] a line" in lines(2))
         # A child that is just started is `_` on the board before its parent has noted its pid, and no idle worker yet.
-        await watch.until(lambda: watch.page.text["Scoreboard"].count("_") == watch.page.values["IdleWorkers"])
+        await watch.shows(lambda: watch.page.text["Scoreboard"].count("_") == watch.page.values["IdleWorkers"])
         assert watch.page.values["BusyWorkers"] >= 1 and watch.page.text["ServerMPM"] == "prefork"
 
-        parent = watch.host.parents[0].pid
+        parent = watch.host().parents[0].pid
         await asyncio.to_thread(fresh_web1.run, "a2dismod -q status && apachectl graceful")
-        await watch.until(lambda: watch.page.detail == "404: is mod_status enabled? a2enmod status")
+        await watch.shows(lambda: watch.page.detail == "404: is mod_status enabled? a2enmod status")
         await asyncio.to_thread(fresh_web1.run, "a2enmod -q status && apachectl graceful")
-        await watch.until(lambda: not watch.page.detail)
-        await watch.until(restarts)
+        await watch.shows(lambda: not watch.page.detail)
+        await watch.shows(restarts)
         assert restarts()[0].startswith("web1 apache: reloaded, generation ")
         await asyncio.to_thread(fresh_web1.restart, "apache2")
-        await watch.until(lambda: watch.host.parents[-1].pid != parent)
-        await watch.until(lambda: f"web1 apache2 restarted: pid {parent} → {watch.host.parents[-1].pid}" in restarts())
+        await watch.shows(lambda: watch.host().parents[-1].pid != parent)
+        await watch.shows(
+            lambda: f"web1 apache2 restarted: pid {parent} → {watch.host().parents[-1].pid}" in restarts()
+        )
 
         first = programs()
         with fresh_web1.unplugged():
-            await watch.until(lambda: watch.host.condition == "lost")
-        await watch.until(lambda: not first & programs())
-        await watch.until(lambda: watch.host.condition == "up" and len(programs()) >= 3)
+            await watch.shows(lambda: watch.host().condition == "lost")
+        await watch.shows(lambda: not first & programs())
+        await watch.shows(lambda: watch.host().condition == "up" and len(programs()) >= 3)
     arguments = "ps -e -o args="
-    await watch.until(lambda: not programs() and "sh -s" not in fresh_web1.run(arguments).stdout.splitlines())
+    await watch.shows(lambda: not programs() and "sh -s" not in fresh_web1.run(arguments).stdout.splitlines())
 
 
 TOMCAT = StatusPage(kind="tomcat", url=f"http://localhost:8080{STATUS_PATH}?XML=true", auth=":".join(STATUS_LOGIN))
@@ -73,10 +75,10 @@ SQUID = StatusPage(kind="squid-info", url="http://localhost:3128/squid-internal-
 )
 async def test_page_counts_requests(whole_lab: Lab, name: str, page: StatusPage, counter: str, url: str) -> None:
     async with watching(name, whole_lab.ssh_config, page) as watch:
-        await watch.until(lambda: watch.page.t is not None)
+        await watch.shows(lambda: watch.page.t is not None)
         before = watch.page.values[counter]
         await asyncio.to_thread(whole_lab.hosts[name].run, f"ab -q -n 50 {url}")
-        await watch.until(lambda: watch.page.values[counter] >= before + 50)
+        await watch.shows(lambda: watch.page.values[counter] >= before + 50)
         assert watch.page.rates[counter] > 0
         values = watch.page.values
     if name == "app1":
@@ -89,6 +91,6 @@ async def test_page_counts_requests(whole_lab: Lab, name: str, page: StatusPage,
 async def test_more_tails_than_the_server_has_channels_for(lab: Lab) -> None:
     """sshd lets in 10 a connection, of which the probe has one."""
     async with watching("web1", lab.ssh_config, tail=("sleep 1000",) * 10) as watch:
-        await watch.until(lambda: sorted(tail.condition for tail in watch.host.tails) == ["ended"] + 9 * ["running"])
-        (refused,) = (tail for tail in watch.host.tails if tail.condition == "ended")
+        await watch.shows(lambda: sorted(tail.condition for tail in watch.host().tails) == ["ended"] + 9 * ["running"])
+        (refused,) = (tail for tail in watch.host().tails if tail.condition == "ended")
     assert refused.detail.endswith("use fewer tails or raise MaxSessions")

@@ -36,17 +36,8 @@ class Authority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _named("a test's authority")
         self.cert = directory / "ca.pem"
-        usage = x509.KeyUsage(
-            digital_signature=True,
-            key_cert_sign=True,
-            crl_sign=True,
-            content_commitment=False,
-            key_encipherment=False,
-            data_encipherment=False,
-            key_agreement=False,
-            encipher_only=False,
-            decipher_only=False,
-        )
+        # Digital signature, and signing of certificates and revocation lists.
+        usage = x509.KeyUsage(True, *[False] * 4, True, True, False, False)
         own = self._builder(self._name, self._key).add_extension(x509.BasicConstraints(True, None), critical=True)
         signed = own.add_extension(usage, critical=True).sign(self._key, hashes.SHA256())
         self.cert.write_bytes(signed.public_bytes(Encoding.PEM))

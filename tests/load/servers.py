@@ -296,6 +296,12 @@ async def engine_load(load_plan: LoadPlan, poller: str = "best", address: tuple[
     return outcome
 
 
+async def engine_run(behave: Behaviour, poller: str = "best", **values: Any) -> tuple[Outcome, Server]:
+    """Run a plan of these values in an engine alone, against a server with this behaviour."""
+    async with serving(behave) as server:
+        return await engine_load(plan(server.url, **values), poller), server
+
+
 async def load_until(make_plan: Callable[[float], LoadPlan], condition: Callable[[Outcome], bool]) -> Outcome:
     """Run increasingly long plans (made from a factor) until the condition holds; return the last outcome.
 
@@ -312,6 +318,5 @@ async def load(load_plan: LoadPlan) -> Outcome:
     """Run a plan with its worker processes."""
     outcome = Outcome()
     run = await begin(load_plan, outcome)
-    async with asyncio.timeout(DEADLINE):
-        await run.wait()
+    await run.wait()
     return outcome

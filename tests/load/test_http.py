@@ -1,16 +1,31 @@
-"""All framings and failures of responses: each request is counted once, with the right kind."""
+"""All framings and failures of responses, and retries: each request is counted once, with the right kind."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import random
+from collections import Counter
+from typing import Any
 
 import pytest
 
 from cockpit.load.closing import Closing
-from cockpit.model.load import Expect
+from cockpit.model.load import Expect, Request
+from tests.load.certificates import certificate, server_context, trusting
 from tests.load.hostile.cases import drips
-from tests.load.servers import POLLERS, SMALL, Behaviour, ClientConnection, always, engine_load, once, plan, serving
+from tests.load.servers import (
+    POLLERS,
+    SMALL,
+    Behaviour,
+    ClientConnection,
+    always,
+    engine_load,
+    engine_run,
+    once,
+    plan,
+    serving,
+)
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nT: 1\r\n\r\n"
 CHUNKED_CLOSING = CHUNKED.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)
@@ -49,8 +64,7 @@ GOOD: dict[str, tuple[Behaviour, int, int]] = {
 @pytest.mark.parametrize("name", GOOD)
 async def test_good_responses(name: str, keepalive: bool, poller: str) -> None:
     behaviour, status, size = GOOD[name]
-    async with serving(behaviour) as server:
-        outcome = await engine_load(plan(server.url, requests=21, concurrency=4, keepalive=keepalive), poller)
+    outcome, server = await engine_run(behaviour, poller, requests=21, concurrency=4, keepalive=keepalive)
     assert outcome.statuses == {status: 21}
     assert outcome.errors == {}
     assert (outcome.total("sent"), outcome.total("completed"), outcome.total("abandoned")) == (21, 21, 0)
@@ -61,8 +75,7 @@ async def test_good_responses(name: str, keepalive: bool, poller: str) -> None:
 
 async def test_head_has_no_body() -> None:
     reply = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"
-    async with serving(always(reply)) as server:
-        outcome = await engine_load(plan(server.url, method="HEAD", requests=20))
+    outcome, server = await engine_run(always(reply), method="HEAD", requests=20)
     assert outcome.statuses == {200: 20}
     assert outcome.total("bytes_received") == 20 * len(reply)
     assert len(server.connections) == 4
@@ -88,8 +101,7 @@ async def test_missing_close_after_announcement_does_not_limit_rate(poller: str)
 
 @pytest.mark.parametrize("poller", POLLERS)
 async def test_announced_close_is_awaited(poller: str) -> None:
-    async with serving(once(CLOSING)) as server:
-        outcome = await engine_load(plan(server.url, requests=40), poller)
+    outcome, _ = await engine_run(once(CLOSING), poller, requests=40)
     assert outcome.statuses == {200: 40}
     assert outcome.total("unclosed") < 40
 
@@ -141,10 +153,7 @@ async def test_body_larger_than_buffers_is_sent_completely(poller: str) -> None:
             await client.send(SMALL)
 
     body = "y" * 9_000_000
-    async with serving(behave) as server:
-        outcome = await engine_load(
-            plan(server.url, method="POST", body=body, requests=6, concurrency=2, timeout=20.0), poller
-        )
+    outcome, _ = await engine_run(behave, poller, method="POST", body=body, requests=6, concurrency=2, timeout=20.0)
     assert outcome.errors == {}
     assert seen == [len(body)] * 6
     assert outcome.total("bytes_sent") > 6 * len(body)
@@ -152,8 +161,7 @@ async def test_body_larger_than_buffers_is_sent_completely(poller: str) -> None:
 
 @pytest.mark.parametrize("poller", POLLERS)
 async def test_timeout_counts_in_latency(poller: str) -> None:
-    async with serving(once(hold=True)) as server:
-        outcome = await engine_load(plan(server.url, requests=9, timeout=0.15), poller)
+    outcome, _ = await engine_run(once(hold=True), poller, requests=9, timeout=0.15)
     assert outcome.errors == {"timeout": 9}
     assert outcome.merged("service").count == 9
     assert outcome.merged("service").min >= 0.15
@@ -170,3 +178,56 @@ async def test_timeout_covers_complete_slow_response() -> None:
             if outcome.merged("first_byte").count == 4:
                 return
     pytest.fail("no response started")
+
+
+EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+IDEMPOTENT = ("GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE")
+OTHERS = ("POST", "PATCH", "PURGE")
+EACH_METHOD = 30
+ALL = EACH_METHOD * len((*IDEMPOTENT, *OTHERS))
+RETRIED: dict[str, dict[str, Any]] = {"closed": {"concurrency": 5}, "open": {"rate": 2000.0, "max_in_flight": 5}}
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
+@pytest.mark.parametrize("model", RETRIED)
+@pytest.mark.parametrize("poller", POLLERS)
+async def test_only_idempotent_requests_are_retried_and_counted(model: str, poller: str, secure: bool) -> None:
+    """The server closes kept connections at random, before or after the next request; it reads until the end."""
+    received: Counter[str] = Counter()
+    rng = random.Random(1)
+
+    async def receive(client: ClientConnection) -> None:
+        received[(await client.request()).split(b" ", 1)[0].decode()] += 1
+
+    async def behave(client: ClientConnection) -> None:
+        for _ in range(rng.randrange(1, 6)):
+            await receive(client)
+            await client.send(EMPTY)
+        if rng.random() < 0.5:
+            await receive(client)
+        if secure:
+            return
+        client.writer.write_eof()
+        while True:
+            await receive(client)
+
+    async with serving(behave, server_context(certificate()) if secure else None) as server:
+        mix = tuple(Request(name=method, url=server.url, method=method) for method in (*IDEMPOTENT, *OTHERS))
+        load_plan = plan(server.url, mix=mix, requests=ALL, tls=trusting(), **RETRIED[model])
+        outcome = await engine_load(load_plan, poller)
+        retries = outcome.total("retries")
+        if not secure:
+            await server.until(lambda: received.total() >= ALL + retries)
+    failing = {method for method, groups in outcome.groups.items() if any(group.errors for group in groups)}
+    sent = {method: sum(group.sent for group in groups) for method, groups in outcome.groups.items()}
+    assert sent == dict.fromkeys((*IDEMPOTENT, *OTHERS), EACH_METHOD)
+    assert outcome.total("completed") + sum(outcome.errors.values()) == ALL
+    assert outcome.total("reconnects") > 0 and retries > 0
+    assert failing <= set(OTHERS)
+    assert set(outcome.errors) == {"closed_before_response"}
+    if secure:
+        assert all(received[method] <= EACH_METHOD for method in OTHERS)
+        assert outcome.total("completed") <= received.total() <= ALL + retries
+    else:
+        assert all(received[method] == EACH_METHOD for method in OTHERS)
+        assert received.total() == ALL + retries

@@ -79,10 +79,7 @@ TIMED: dict[str, Any] = {"duration": 60.0, "concurrency": 200, "requests_per_con
         ({"requests": 10**9}, ""),
         (MANY, USED_UP),
         ({**MANY, "duration": None, "requests": 2 * PORTS}, USED_UP),
-        (
-            {**MANY, "duration": None, "stages": (Stage(duration=90.0, rate=RATE * 1.2),)},
-            USED_UP,
-        ),
+        ({**MANY, "duration": None, "stages": (Stage(duration=90.0, rate=RATE * 1.2),)}, USED_UP),
         ({**MANY, "rate": RATE * 0.9}, ""),
         ({**MANY, "keepalive": True}, ""),
         ({**MANY, "duration": 10.0}, ""),

@@ -19,7 +19,7 @@ from cockpit.load.protocol import Assignment, decode_assignment, encode
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan, LogReplay
 from cockpit.model.load_checks import Invalid, check_plan
-from tests.load.servers import SMALL, ClientConnection, Outcome, begin, engine_load, load, plan, serving
+from tests.load.servers import SMALL, ClientConnection, Outcome, begin, engine_load, engine_run, load, plan, serving
 
 Write = Callable[..., LogReplay]
 HEAD_ONLY = SMALL.removesuffix(b"hello")
@@ -235,8 +235,7 @@ async def test_after_dropped_arrivals_each_request_is_sent_at_its_own_instant(
     monkeypatch.setattr(open_load, "BACKLOG_LIMIT", 3)
     replay = write(*(line(1.5, f"GET /{number} HTTP/1.1") for number in range(10)), line(1.9, "GET /late HTTP/1.1"))
     received = Received()
-    async with serving(received) as server:
-        outcome = await engine_load(plan(server.url, replay=replay, requests=11, max_in_flight=1))
+    outcome, _ = await engine_run(received, replay=replay, requests=11, max_in_flight=1)
     assert outcome.total("dropped") == 6
     assert received.lines == ["GET /0", "GET /1", "GET /2", "GET /3", "GET /late"]
 
@@ -281,11 +280,7 @@ async def test_preflight_sends_first_request_and_reports_skipped_lines(write: Wr
 
 @pytest.mark.parametrize(
     ("values", "options"),
-    [
-        ({"rate": 5.0}, "rate"),
-        ({"warmup": 1.0, "body": "x"}, "warmup, body"),
-        ({"method": "POST"}, "method"),
-    ],
+    [({"rate": 5.0}, "rate"), ({"warmup": 1.0, "body": "x"}, "warmup, body"), ({"method": "POST"}, "method")],
 )
 def test_options_set_by_log_are_refused(values: dict[str, Any], options: str) -> None:
     with pytest.raises(Invalid, match=f"load.replay_log: conflicts with {options}, since"):

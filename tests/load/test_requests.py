@@ -24,6 +24,7 @@ from tests.load.servers import (
     ClientConnection,
     always,
     engine_load,
+    engine_run,
     load,
     once,
     plan,
@@ -127,6 +128,7 @@ async def test_paths_are_used_at_most_once_over_all_workers() -> None:
 # --- expectations ---
 
 _CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"
+_ONE_CHUNK = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n"
 _UNTIL_CLOSE = b"HTTP/1.1 200 OK\r\n\r\nhello"
 _FRAMINGS: dict[str, tuple[Behaviour, int]] = {
     "length": (always(SMALL), len(SMALL)),
@@ -164,16 +166,11 @@ async def test_varying_length_is_counted_without_failure() -> None:
     async def behave(client: ClientConnection) -> None:
         for number in range(30):
             await client.request()
-            body = b"x" * (5 + number % 3)
-            if number % 2:
-                await client.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
-            else:
-                await client.send(
-                    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
-                )
+            size = 5 + number % 3
+            framing = b"Content-Length: %d\r\n\r\n%s" if number % 2 else _ONE_CHUNK
+            await client.send(b"HTTP/1.1 200 OK\r\n" + framing % (size, b"x" * size))
 
-    async with serving(behave) as server:
-        outcome = await engine_load(plan(server.url, requests=30, concurrency=1))
+    outcome, _ = await engine_run(behave, requests=30, concurrency=1)
     assert outcome.total("length_mismatches") == 20
     assert outcome.statuses == {200: 30}
     assert outcome.errors == outcome.unexpected == {}
@@ -181,8 +178,9 @@ async def test_varying_length_is_counted_without_failure() -> None:
 
 
 async def test_received_bytes_of_partial_bodies_are_counted() -> None:
-    async with serving(once(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello")) as server:
-        outcome = await engine_load(plan(server.url, requests=7, keepalive=False))
+    outcome, _ = await engine_run(
+        once(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello"), requests=7, keepalive=False
+    )
     assert outcome.errors == {"closed_early": 7}
     assert outcome.total("body_bytes") == 35
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections import Counter
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -16,58 +14,9 @@ from cockpit.load.pool import launch
 from cockpit.model.clock import Clock
 from cockpit.model.errors import TargetError, UsageError
 from cockpit.model.load import Expect, PathList, Request, Stage, ThinkTime
-from tests.load.servers import (
-    SMALL,
-    ClientConnection,
-    Outcome,
-    always,
-    begin,
-    load,
-    load_until,
-    once,
-    plan,
-    serving,
-)
+from tests.load.servers import SMALL, ClientConnection, Outcome, always, begin, load, load_until, once, plan, serving
 from tests.processes import newer_children
 from tests.waiting import DEADLINE
-
-
-@pytest.mark.parametrize(
-    ("requests", "concurrency", "workers", "keepalive"),
-    [(1, 1, 1, True), (23, 20, 3, False), (1000, 20, 1, True), (1001, 7, 2, True), (50, 5, 5, False)],
-)
-async def test_number_of_requests_is_exact(requests: int, concurrency: int, workers: int, keepalive: bool) -> None:
-    async with serving(always(SMALL)) as server:
-        outcome = await load(
-            plan(server.url, requests=requests, concurrency=concurrency, workers=workers, keepalive=keepalive)
-        )
-    assert server.requests == requests
-    assert outcome.total("sent") == outcome.total("completed") == requests
-    assert outcome.total("bytes_received") == requests * len(SMALL)
-    assert outcome.merged("service").count == outcome.merged("first_byte").count == requests
-    assert len(server.connections) <= (concurrency if keepalive else requests)
-    assert outcome.merged("connect").count == len(server.connections)
-    assert {tick.worker for tick in outcome.ticks} == set(range(min(workers, concurrency)))
-
-
-async def test_events_are_ordered_and_ticks_have_no_gap() -> None:
-    async with serving(always(SMALL)) as server:
-        outcome = await load_until(
-            lambda factor: plan(server.url, duration=0.3 * factor, workers=2, tick=0.05),
-            lambda seen: min(Counter(tick.worker for tick in seen.ticks).values()) > 2,
-        )
-    assert outcome.events[0] is outcome.started
-    assert outcome.events[-1] is outcome.ended
-    assert outcome.started.addresses == ("127.0.0.1",)
-    for worker in (0, 1):
-        ticks = [tick for tick in outcome.ticks if tick.worker == worker]
-        assert ticks[0].start == pytest.approx(outcome.started.t)
-        assert all(before.t == after.start for before, after in pairwise(ticks))
-        assert ticks[-1].connections == 0
-        assert len(ticks) > 2
-        assert all(tick.lag.count for tick in ticks[:-1])
-    assert outcome.ended.t >= max(tick.t for tick in outcome.ticks)
-    assert outcome.total("cpu") > 0
 
 
 async def test_requests_in_flight_at_end_are_abandoned_without_errors() -> None:
@@ -76,24 +25,7 @@ async def test_requests_in_flight_at_end_are_abandoned_without_errors() -> None:
             lambda factor: plan(server.url, duration=0.3 * factor, concurrency=5), lambda seen: seen.total("sent") == 5
         )
     assert (outcome.total("sent"), outcome.total("completed"), outcome.total("abandoned")) == (5, 0, 5)
-    assert outcome.errors == {}
-    assert outcome.merged("service").count == 0
-    assert outcome.ended.reason == "completed"
-
-
-async def test_stopped_run_accounts_for_all_requests() -> None:
-    outcome = Outcome()
-    async with serving(always(SMALL)) as server:
-        run = await begin(plan(server.url, duration=600.0, workers=2), outcome)
-        await outcome.until(lambda seen: seen.total("completed") > 50)
-        run.stop()
-        run.stop()
-        async with asyncio.timeout(DEADLINE):
-            await run.wait()
-    assert not run.running
-    assert outcome.ended.reason == "stopped"
-    assert outcome.lost == []
-    assert outcome.total("sent") == outcome.total("completed") + outcome.total("abandoned")
+    assert (outcome.errors, outcome.merged("service").count, outcome.ended.reason) == ({}, 0, "completed")
 
 
 async def run_with_signal(number: signal.Signals, *, stop: bool = False, **values: Any) -> Outcome:
@@ -105,20 +37,12 @@ async def run_with_signal(number: signal.Signals, *, stop: bool = False, **value
         os.kill(run.pids[-1], number)
         if stop:
             run.stop()
-        elif values.get("on_loss") == "redistribute":
-            await outcome.until(lambda seen: bool(seen.lost))
-            before = len(outcome.ticks)
-            await outcome.until(lambda seen: len(seen.ticks) > before + 2)
-            assert all(tick.worker == 0 for tick in outcome.ticks[before:])
-            run.stop()
-        async with asyncio.timeout(DEADLINE):
-            await run.wait()
+        await run.wait()
     return outcome
 
 
-@pytest.mark.parametrize("on_loss", ["redistribute", "stop"])
-async def test_dead_worker_is_reported_and_others_continue_or_stop(on_loss: str) -> None:
-    outcome = await run_with_signal(signal.SIGKILL, workers=2, on_loss=on_loss)
+async def test_dead_worker_is_reported_and_others_stop_if_planned() -> None:
+    outcome = await run_with_signal(signal.SIGKILL, workers=2, on_loss="stop")
     [lost] = outcome.lost
     assert (lost.run, lost.worker) == (1, 1)
     assert "SIGKILL" in lost.detail
@@ -249,15 +173,6 @@ async def test_unanswered_requests_are_in_flight_with_growing_age(load: dict[str
     assert outcome.ticks[-1].in_flight == 0
 
 
-async def test_responding_server_is_never_silent() -> None:
-    async with serving(always(SMALL)) as server:
-        outcome = Outcome()
-        run = await begin(plan(server.url, requests=2000), outcome)
-        await run.wait()
-    assert all(tick.silence == 0.0 for tick in outcome.ticks if tick.completed)
-    assert all(tick.in_flight <= 4 for tick in outcome.ticks)
-
-
 COUNTED = 600
 
 
@@ -274,9 +189,10 @@ async def run_with_loss(load: dict[str, Any], at: int = 20) -> Outcome:
 
     async with serving(behave) as server:
         run = await begin(plan(server.url, workers=2, **load), outcome)
-        async with asyncio.timeout(DEADLINE):
-            await run.wait()
+        await run.wait()
     assert [lost.worker for lost in outcome.lost] == [1]
+    assert "partial" in outcome.ended.detail
+    assert all(tick.worker == 0 for tick in outcome.ticks if tick.start > outcome.lost[0].t)
     return outcome
 
 
@@ -313,17 +229,17 @@ async def test_paths_used_once_are_lost_with_their_worker() -> None:
 
 
 async def test_load_levels_of_connections_keep_their_sum() -> None:
-    stages = (Stage(duration=1.5, concurrency=4), Stage(duration=1, concurrency=9))
+    stages = (Stage(duration=0.8, concurrency=4), Stage(duration=0.5, concurrency=9))
     outcome = await run_with_loss({"concurrency": 4, "stages": stages, "think_time": ThinkTime(seconds=0.01)})
     after = [tick for tick in outcome.ticks if tick.start > outcome.lost[0].t]
     assert {max(tick.connections for tick in after if tick.stage == stage) for stage in (0, 1)} == {4, 9}
 
 
 async def test_load_levels_of_rate_keep_their_sum() -> None:
-    stages = (Stage(duration=1.5, rate=300), Stage(duration=1, rate=600))
+    stages = (Stage(duration=1, rate=300), Stage(duration=0.5, rate=600))
     outcome = await run_with_loss({"rate": 300.0, "stages": stages})
     last = [tick for tick in outcome.ticks if tick.stage == 1]
-    assert sum(tick.sent for tick in last) == pytest.approx(600, rel=0.03)
+    assert sum(tick.sent for tick in last) == pytest.approx(300, rel=0.03)
     first = [tick for tick in outcome.ticks if tick.stage == 0 and tick.start > outcome.lost[0].t + 0.2]
     rate = sum(tick.sent for tick in first) / (first[-1].t - first[0].start)
     assert rate == pytest.approx(300, rel=0.1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -25,7 +24,6 @@ from tests.load.servers import (
     plan,
     serving,
 )
-from tests.waiting import DEADLINE
 
 
 def ticks_of(outcome: Outcome, stage: int) -> list[Tick]:
@@ -129,8 +127,11 @@ async def test_connections_are_adjusted_during_run() -> None:
                 run.adjust(concurrency=count)
             await outcome.until(lambda seen, count=count: open_now(count))
         run.stop()
+        run.stop()
         await run.wait()
         run.adjust(concurrency=5)
+    assert not run.running
+    assert (outcome.ended.reason, outcome.lost) == ("stopped", [])
     assert [event.concurrency for event in outcome.adjusted] == [20, 1, 9]
     assert outcome.errors == {}
     assert outcome.total("sent") == outcome.total("completed") + outcome.total("abandoned")
@@ -199,11 +200,6 @@ async def start_run(url: str, **values: Any) -> tuple[LoadRun, Outcome, Clock]:
     return await launch(plan(url, tick=0.05, **values), 1, clock, outcome.emit), outcome, clock
 
 
-async def wait_for_end(run: LoadRun) -> None:
-    async with asyncio.timeout(DEADLINE):
-        await run.wait()
-
-
 def extensions(outcome: Outcome) -> list[RunExtended]:
     return [event for event in outcome.events if isinstance(event, RunExtended)]
 
@@ -217,7 +213,7 @@ async def test_extended_run_continues_until_released_or_limit(model: str) -> Non
         assert run.running
         until = clock.now() + (0.1 if model.endswith("time") else 0.0)
         run.extend(until, "verdict", "A")
-        await wait_for_end(run)
+        await run.wait()
     assert outcome.ended.reason == "completed" and outcome.ended.t >= until
     assert outcome.total("completed") + outcome.total("abandoned") == outcome.total("sent")
     extended, released = extensions(outcome)
@@ -231,7 +227,7 @@ async def test_run_released_early_sends_exact_number_of_requests(rate: float | N
         run, outcome, clock = await start_run(server.url, requests=200, rate=rate, concurrency=1 if rate else 2)
         run.extend(clock.now() + LONG, "baseline")
         run.extend(clock.now(), "baseline")
-        await wait_for_end(run)
+        await run.wait()
     assert outcome.total("completed") == 200
 
 
@@ -242,7 +238,7 @@ async def test_extended_run_stops_immediately() -> None:
         await outcome.until(lambda seen: seen.total("completed") > 50)
         run.stop()
         run.extend(clock.now() + LONG, "verdict")
-        await wait_for_end(run)
+        await run.wait()
     assert outcome.ended.reason == "stopped"
 
 
@@ -260,5 +256,5 @@ async def test_plans_that_last_longer_or_are_exhausted_are_not_extended(values: 
         run, outcome, clock = await start_run(server.url, **values)
         run.extend(clock.now() + LONG / 2, "verdict")
         run.stop()
-        await wait_for_end(run)
+        await run.wait()
     assert extensions(outcome) == []

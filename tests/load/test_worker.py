@@ -1,23 +1,33 @@
-"""The worker process alone: its pipes, and a slow or missing peer."""
+"""The worker process alone: its pipes, a slow or missing peer, no memory leaks without garbage collection."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from itertools import pairwise
+from multiprocessing.connection import Connection
 from time import monotonic
 from typing import Any
 
 import pytest
 
+from cockpit.load.poller import best_poller
 from cockpit.load.protocol import MESSAGE_START, Assignment, Done, Start, Stop, assignments, decode_message, encode
+from cockpit.load.request import destination
+from cockpit.load.worker import engine_for
 from cockpit.model.events import decode
+from cockpit.model.load import ThinkTime
 from cockpit.model.tick import Tick
+from tests.commands import FORKS
 from tests.lab.cpus import generator_cpu
+from tests.load.hostile.cases import SHORT
+from tests.load.hostile.registry import CASES
+from tests.load.pairs import Pairs
 from tests.load.servers import SMALL, Outcome, always, begin, once, plan, serving
 from tests.waiting import DEADLINE
 
@@ -167,3 +177,91 @@ async def test_ticks_have_time_waiting_for_cpu() -> None:
             await run.wait()
     # The wait cannot exceed the duration of the load, by any of the kernel's clocks.
     assert outcome.total("cpu_wait") <= 1.01 * (outcome.ended.t - outcome.started.t)
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+CUTS = (
+    CHUNKED + b"5\r\nhel",
+    CHUNKED + b"zz\r\nhello\r\n",
+    CHUNKED + b"5\r\nhello\r\n0\r\n",
+    CHUNKED,
+    b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello",
+    b"HTTP/1.1 200 OK\r\nContent-",
+    b"",
+)
+CONNECTIONS = 3000
+# Blocks by which lists and dictionaries may grow; a leak of an object per response or connection is larger.
+SLACK = 250
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_memory_is_constant_over_cut_connections(no_collector: None) -> None:
+    pairs = Pairs(plan("http://127.0.0.1/x", requests=1))
+
+    def cut(times: int) -> int:
+        for number in range(times):
+            pairs.begin()
+            pairs.deliver(CUTS[number % len(CUTS)])
+            if not pairs.over:
+                pairs.end()
+        pairs.tally.close_interval()
+        return sys.getallocatedblocks()
+
+    before = cut(1000)
+    after = cut(CONNECTIONS)
+    pairs.close()
+    assert after - before < SLACK
+    assert sum(pairs.tally.per_request[0].errors.values()) == CONNECTIONS + 1000
+
+
+def _run_engines(work: list[Assignment], garbage: Connection) -> None:
+    """Run assignments without the collector; send the names of the objects of each that only the collector can free."""
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    engines: list[Any] = []
+    for assignment in work:
+        gc.freeze()
+        engines.append(engine_for(assignment, best_poller(), lambda: engines[-1].take(0.0, monotonic())))
+        engines[-1].run(monotonic())
+        gc.collect()
+        garbage.send([type(leaked).__name__ for leaked in gc.garbage])
+        gc.garbage.clear()
+
+
+# A case for each way in which a connection, a parser or a handshake is dropped.
+DROPS = """
+short body, closed|short body, held|short body, RST|endless headers|NULs, closed|chunk size in words
+chunk cut short, closed|chunk cut short, held|chunk cut short, RST|more after the last chunk|refused|resets in a body
+closes at once|closes on the second|resets on the second|close that does not close|garbage before the request
+TLS, untrusted|TLS, garbage|TLS, closed|TLS, RST|TLS, held|TLS, RST in a body|TLS, broken record|TLS, cut short
+TLS, until cut
+"""
+USER_DROPS = ("endless headers", "chunk cut short, RST", "closes on the second")
+USER: dict[str, Any] = {"cookies": True, "requests_per_connection": 2, "think_time": ThinkTime(seconds=0.001)}
+
+
+async def test_dropped_connections_leave_no_garbage() -> None:
+    drops: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in DROPS.strip().replace("\n", "|").split("|")]
+    drops += [(name, USER) for name in USER_DROPS]
+    async with AsyncExitStack() as servers:
+        work: list[Assignment] = []
+        for name, values in drops:
+            case = CASES[name]
+            server = await servers.enter_async_context(case.serve())
+            load_plan = plan(server.url, requests=6, timeout=SHORT, tls=case.tls(), **case.plan, **values)
+            work += assignments(load_plan, 1, destination(load_plan))
+        garbage, sender = FORKS.Pipe(duplex=False)
+        process = FORKS.Process(target=_run_engines, args=(work, sender))
+        process.start()
+        sender.close()
+        found = [await asyncio.to_thread(garbage.recv) for _ in drops]
+        await asyncio.to_thread(process.join)
+        garbage.close()
+    assert [(name, leaked) for (name, _), leaked in zip(drops, found, strict=True) if leaked] == []

@@ -1,4 +1,6 @@
-"""Ticks become seconds and segments without loss; a change splits a run when it becomes active."""
+"""Load in the state: seconds and segments without loss, changes and actions, extended runs and rounds."""
+
+from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from cockpit.model import events as ev
 from cockpit.model.fold import fold_all
 from cockpit.model.generators import WorkerLost
 from cockpit.model.histogram import Histogram
-from cockpit.model.knobs import Setting
+from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import run_result
 from cockpit.model.state import State
@@ -98,3 +100,120 @@ def test_saturated_generator_and_lost_worker_are_flagged() -> None:
     assert round(state.seconds[1].generator, 2) == 0.99
     state = fold_all([started(), ticked(0), WorkerLost(t=0.2, run=1, worker=1, detail="killed by signal 9")])
     assert "killed by signal 9" in state.segments[0].partial
+
+
+KNOB = Knob(name="K", host="web1", file="/f", directive="K", test="t", reload="r")
+SETTING = Setting(knob="K", old="10", new="30")
+
+
+def unconfirmed_change(t: float) -> list[ev.AnyEvent]:
+    return [
+        ev.SessionStarted(t=0, wall=0, version="0", name="x", knobs=(KNOB,)),
+        ev.RunStarted(t=1, run=1, plan=LoadPlan(url="http://x/", concurrency=2, duration=60.0)),
+        ev.Tick(t=2, run=1, worker=0, start=1, sent=5, completed=5),
+        ev.ChangeBegun(
+            t=t, change="A", host="web1", settings=(SETTING,), diff="-10\n+30\n", cost="graceful", who="me@here"
+        ),
+        ev.ChangeStage(t=t + 1, change="A", stage="armed"),
+        ev.ChangeStage(t=t + 3, change="A", stage="active", seconds=60.0),
+    ]
+
+
+def test_unconfirmed_change_is_active_and_confirmation_starts_no_segment() -> None:
+    state = fold_all(unconfirmed_change(3.0))
+    change = state.changes[0]
+    assert (change.diff, change.cost, change.who) == ("-10\n+30\n", "graceful", "me@here")
+    assert dict(change.stages) == {"armed": 4.0, "active": 6.0}
+    assert (change.active_since, change.confirm_by, change.outcome) == (6.0, 66.0, None)
+    assert state.knobs["K"].value == "30"
+    assert [(segment.start, segment.label) for segment in state.segments] == [(1.0, "baseline"), (6.0, "A K 10 → 30")]
+    state = fold_all([*unconfirmed_change(3.0), ev.ChangeEnded(t=9.0, change="A", outcome="applied")])
+    assert (state.changes[0].outcome, state.changes[0].confirm_by, len(state.segments)) == ("applied", None, 2)
+    assert [(marker.t, marker.sign) for marker in state.markers] == [(6.0, "A")]
+    state = fold_all(
+        [*unconfirmed_change(3.0), ev.ChangeEnded(t=9.0, change="A", outcome="rolled back", detail="not confirmed")]
+    )
+    assert state.knobs["K"].value == "10"
+    assert [segment.label for segment in state.segments] == ["baseline", "A K 10 → 30", "A undo A: K 30 → 10"]
+    assert state.segments[-1].start == 9.0
+    assert state.markers[-1].text == "A K 10 → 30: rolled back, not confirmed"
+
+
+def test_written_value_is_active_after_its_action() -> None:
+    knob = Knob(name="K", host="web1", kind="keyvalue", file="/f", key="K", action="restart")
+    events: list[ev.AnyEvent] = [
+        ev.SessionStarted(t=0, wall=0, version="0", name="x", knobs=(knob,)),
+        *unconfirmed_change(3.0)[1:3],
+        ev.ChangeBegun(t=3.0, change="A", host="web1", settings=(SETTING,), cost="written", inactive=("K",)),
+        ev.ChangeStage(t=4.0, change="A", stage="not yet active"),
+        ev.ChangeEnded(t=5.0, change="A", outcome="written"),
+    ]
+    state = fold_all(events)
+    assert (state.knobs["K"].value, state.knobs["K"].active, state.changes[0].active_since) == ("30", False, None)
+    assert [segment.label for segment in state.segments] == ["baseline"]
+    assert state.markers[-1].text == "A K 10 → 30: written"
+    other = [ev.ActionBegun(t=6.0, number=1, action="empty", host="web1"), ev.ActionEnded(t=7.0, number=1, done=1)]
+    assert not fold_all(other, state).knobs["K"].active
+    failed = [ev.ActionBegun(t=6.0, number=1, action="restart", host="web1"), ev.ActionEnded(t=7.0, number=1, done=0)]
+    assert not fold_all(failed, state).knobs["K"].active
+    state = fold_all([failed[0], ev.ActionEnded(t=7.0, number=1, done=1)], state)
+    assert (state.knobs["K"].active, state.changes[0].outcome, state.changes[0].active_since) == (True, "applied", 7.0)
+    assert [(segment.start, segment.label) for segment in state.segments] == [(1.0, "baseline"), (7.0, "A K 10 → 30")]
+
+
+def test_action_has_marker() -> None:
+    events = [ev.ActionBegun(t=1, number=1, action="restart", host="web1", times=20)]
+    state = fold_all([*events, ev.ActionEnded(t=5, number=1, done=19, detail="it says no")])
+    assert [(marker.kind, marker.text) for marker in state.markers] == [("action", "restart 20 times on web1")]
+    (run,) = state.actions
+    assert (run.begun, run.ended, run.done, run.detail) == (1, 5, 19, "it says no")
+
+
+def test_events_of_older_recordings_are_decoded() -> None:
+    old = b'{"event":"change_begun","t":1.0,"change":"A","host":"web1","settings":[{"knob":"K","old":"1","new":"2"}]}'
+    assert ev.decode(old) == ev.ChangeBegun(
+        t=1.0, change="A", host="web1", settings=(Setting(knob="K", old="1", new="2"),)
+    )
+    for event in unconfirmed_change(3.0):
+        assert ev.decode(ev.encode(event)) == event
+
+
+STARTED = ev.RunStarted(t=1.0, run=1, plan=LoadPlan(url="http://web1/", duration=30.0))
+BEGUN = ev.RoundsBegun(
+    t=2.0,
+    number=1,
+    run=1,
+    host="web1",
+    settings=(Setting(knob="X", old="1", new="2"),),
+    first=("after", "before", "before", "after"),
+    seconds=15.0,
+    longest=200.0,
+)
+
+
+def test_extension_lasts_until_replaced_released_or_end_of_run() -> None:
+    extended = ev.RunExtended(t=3.0, run=1, until=40.0, awaited="baseline")
+    awaited = ev.RunExtended(t=8.0, run=1, until=188.0, change="A")
+    later = ev.RunExtended(t=9.0, run=1, until=189.0, change="A")
+    state = fold_all((STARTED, extended))
+    assert state.extension is not None and (state.extension.since, state.extension.awaited) == (3.0, "baseline")
+    state = fold_all((awaited, later), state)
+    assert (state.extension.change, state.extension.since, state.extension.until) == ("A", 8.0, 189.0)
+    assert fold_all((ev.RunExtended(t=50.0, run=1, until=50.0, change="A"),), state).extension is None
+    assert fold_all((ev.RunEnded(t=60.0, run=1, reason="stopped"),), state).extension is None
+    assert fold_all((ev.RunExtended(t=60.0, run=2, until=99.0),), state).extension == state.extension
+
+
+def test_round_is_complete_with_both_windows() -> None:
+    first = ev.RoundWindow(t=5.0, number=1, round=1, side="after", until=23.0)
+    second = ev.RoundWindow(t=30.0, number=1, round=1, side="before", until=48.0)
+    first_ended = ev.RoundWindowEnded(t=23.0, number=1)
+    state = fold_all((STARTED, BEGUN, first, first_ended, second))
+    rounds = state.running_rounds
+    assert rounds is not None and rounds.budget == 4 and rounds.complete == ()
+    assert [window.end for window in rounds.windows] == [23.0, None]
+    state = fold_all((ev.RoundWindowEnded(t=48.0, number=1),), state)
+    assert [(before.start, after.start) for before, after in state.rounds[0].complete] == [(30.0, 5.0)]
+    state = fold_all((ev.RoundsEnded(t=60.0, number=1, outcome="stopped", active="before"),), state)
+    assert state.running_rounds is None and state.rounds[0].ended is not None
+    assert fold_all((first,), state).rounds == state.rounds

@@ -1,13 +1,13 @@
-"""Which profiles are found, and that one that does not read is listed all the same."""
-
-from __future__ import annotations
+"""Which profiles are found, also those that do not read; and the kinds of knobs."""
 
 import re
 from pathlib import Path
 
 import pytest
 
+from cockpit.model.knobs import Knob
 from cockpit.profiles import catalogue
+from cockpit.profiles.reader import parse_profile
 from cockpit.tuning.change_options import TIMEOUTS
 from tests.lab.keeper import REPOSITORY
 
@@ -61,10 +61,8 @@ def test_a_name_means_the_shipped_profile_then_the_users_own_and_never_a_local_f
     for path in (elsewhere / "profiles" / "mpm.toml", elsewhere / "mpm.toml", elsewhere / "mpm", own / "mpm.toml"):
         path.write_text(GOOD)
     assert catalogue.find("mpm") == shipped
-    assert catalogue.shadowed_profiles("mpm") == [
-        own / "mpm.toml",
-        *map(Path, ("mpm", "mpm.toml", "profiles/mpm.toml")),
-    ]
+    local = map(Path, ("mpm", "mpm.toml", "profiles/mpm.toml"))
+    assert catalogue.shadowed_profiles("mpm") == [own / "mpm.toml", *local]
     (own / "team.toml").write_text(GOOD)
     assert catalogue.find("team") == own / "team.toml"
     assert catalogue.find("../work/profiles/mpm") is None
@@ -76,3 +74,53 @@ def test_a_name_means_the_shipped_profile_then_the_users_own_and_never_a_local_f
 def test_no_command_of_a_shipped_profile_waits_longer_than_a_command_may_take(path: Path) -> None:
     waits = [int(seconds) for seconds in re.findall(r"\btimeout (\d+)\b", path.read_text())]
     assert all(seconds < TIMEOUTS.command for seconds in waits)
+
+
+HEAD = '[target]\nurl = "http://web1/"\n[[host]]\nname = "web1"\nprocesses = ["apache2"]\nsudo = true\n'
+KNOB = '[[knob]]\nname = "K"\nhost = "web1"\n'
+DIRECTIVE = KNOB + 'file = "/f"\ndirective = "D"\ntest = "t"\nreload = "r"\n'
+OPTIONS = '[[knob.option]]\nname = "a"\nset = "s"\nwhen = "w"\n[[knob.option]]\nname = "b"\nset = "s"\n'
+
+
+def knob(text: str) -> Knob:
+    return parse_profile(HEAD + text, "x", "x.toml").knobs[0]
+
+
+def test_every_kind_and_actions() -> None:
+    assert knob(DIRECTIVE).workers == "apache2"
+    assert knob(DIRECTIVE + 'workers = ""').workers == ""
+    assert knob(DIRECTIVE + 'kind = "nginx"\nsection = "http {"').workers == ""
+    several = HEAD.replace('"apache2"', '"php-fpm*", "nginx"') + DIRECTIVE + 'kind = "nginx"'
+    assert parse_profile(several, "x", "x.toml").knobs[0].workers == "nginx"
+    assert knob(DIRECTIVE + 'kind = "squid"').effective_cost == "graceful"
+    restarted = knob(KNOB + 'kind = "keyvalue"\nfile = "/f"\nkey = "K"\nreload = "service x restart"')
+    assert restarted.effective_cost == "restart"
+    assert knob(KNOB + 'kind = "sysctl"\nkey = "vm.swappiness"\nmin = 0\nmax = 100').allowed == "0 to 100"
+    assert knob(KNOB + 'kind = "mount"\nmount = "/srv"').choices == ("strictatime", "relatime", "noatime")
+    assert knob(KNOB + 'kind = "command"\nget = "g"\nset = "s"\ncost = "restart"').effective_cost == "restart"
+    choice = knob(KNOB + 'kind = "choice"\n' + OPTIONS + 'when = "w"\n')
+    assert (choice.choices, choice.effective_cost) == (("a", "b"), "restart")
+    action = '[[action]]\nname = "again"\nhost = "web1"\ncommand = "service x restart"\ntimes = 20\n'
+    (found,) = parse_profile(HEAD + action, "x", "x.toml").actions
+    assert (found.name, found.host, found.times) == ("again", "web1", 20)
+
+
+ACTION = 'action = "again"\n[[action]]\nname = "again"\nhost = "web1"\ncommand = "x"\n'
+
+
+def test_value_without_reload_or_read_at_start_is_written() -> None:
+    found = knob(KNOB + 'kind = "keyvalue"\nfile = "/f"\nkey = "K"\n' + ACTION)
+    assert (found.written_only, found.effective_cost, found.activation) == (True, "written", "run action again")
+    found = knob(KNOB + 'kind = "keyvalue"\nfile = "/f"\nkey = "K"\n')
+    assert (found.effective_cost, found.activation) == ("written", "restart or reload its server")
+    assert not knob(KNOB + 'kind = "keyvalue"\nfile = "/f"\nkey = "K"\nreload = "r"\n').written_only
+    assert not knob(KNOB + 'kind = "sysctl"\nfile = "/f"\nkey = "vm.swappiness"\n').written_only
+    limit = DIRECTIVE.replace('"D"', '"ServerLimit"')
+    found = knob(limit)
+    assert found.written_only and found.effective_cost == "written"
+    assert found.activation == "needs a restart: restart its server"
+    assert knob(limit + ACTION).activation == "needs a restart: run action again"
+    assert knob(limit.replace('"r"', '"systemctl restart apache2"')).effective_cost == "restart"
+    assert not knob(limit + 'cost = "restart"\n').written_only
+    assert not knob(DIRECTIVE.replace('"D"', '"worker_processes"') + 'kind = "nginx"\n').needs_restart
+    assert knob(DIRECTIVE.replace('"D"', '"workers"') + 'kind = "squid"\n').needs_restart

@@ -1,4 +1,4 @@
-"""What is wrong in a profile is one line: file, key, what was found, what is allowed."""
+"""Profiles that are read and written; a mistake is one line: file, key, what was found, what is allowed."""
 
 import re
 import resource
@@ -8,11 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from cockpit.model.errors import ProfileError
-from cockpit.model.hosts import StatusPage
+from cockpit.model.errors import ProfileError, UsageError
+from cockpit.model.hosts import HostConfig, StatusPage
+from cockpit.model.knobs import Knob
 from cockpit.model.load import Extraction, ThinkTime
 from cockpit.profiles.reader import parse_profile, read_profile
+from cockpit.profiles.writing import Draft, profile_text, write_profile
 
 CHAIN = (
     '[target]\nurl = "http://web1/"\n[[request]]\nname = "a"\nextract = {id = "json:a.0"}\n[[request]]\nname = "b"\n'
@@ -102,19 +106,16 @@ def test_a_chain_of_a_user_with_cookies() -> None:
     assert second.url == "http://web1/{id}/b"
 
 
-@pytest.mark.parametrize(
-    ("text", "think_time"),
-    [
+def test_think_times() -> None:
+    for text, think_time in (
         ("0", None),
         ("0.5", ThinkTime(seconds=0.5)),
         ('"500ms"', ThinkTime(seconds=0.5)),
         ('"0.2s to 2s"', ThinkTime(seconds=0.2, most=2.0, distribution="uniform")),
         ('"1s exponential"', ThinkTime(seconds=1.0, distribution="exponential")),
-    ],
-)
-def test_think_times(text: str, think_time: ThinkTime | None) -> None:
-    plan = parse_profile(TARGET + f"[load]\nrequests_per_connection = 7\nthink_time = {text}", "x", "x").plan
-    assert (plan.think_time, plan.requests_per_connection) == (think_time, 7)
+    ):
+        plan = parse_profile(TARGET + f"[load]\nrequests_per_connection = 7\nthink_time = {text}", "x", "x").plan
+        assert (plan.think_time, plan.requests_per_connection) == (think_time, 7)
 
 
 def test_open_load_and_paths(tmp_path: Path) -> None:
@@ -163,3 +164,67 @@ def memory_limited() -> Iterator[None]:
 def test_dots_in_text_are_no_key() -> None:
     text = TARGET + "[[request]]\nname = 'a'\nbody = '''\n" + "a." * 1000 + "'''\n# " + "a." * 1000
     assert parse_profile(text, "x", "x").plan.mix[0].body == "a." * 1000
+
+
+TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
+
+
+def test_everything_comes_back() -> None:
+    host = HostConfig(
+        name="web1",
+        ssh="root@web1",
+        processes=("apache2",),
+        tail=("tail -n 3 -F /var/log/apache2/error.log",),
+        status=(StatusPage(kind="apache", url="http://localhost/server-status?auto"),),
+    )
+    knob = Knob(
+        name="KeepAlive",
+        host="web1",
+        file="/etc/apache2/apache2.conf",
+        directive="KeepAlive",
+        test="apachectl -t",
+        reload="apachectl graceful",
+        values=("On", "Off"),
+    )
+    sysctl = Knob(name="somaxconn", host="web1", kind="sysctl", key="net.core.somaxconn", min=1)
+    draft = Draft(
+        url="http://web1/hello.html",
+        question="Is it?",
+        concurrency=7,
+        duration="90s",
+        keepalive=False,
+        hosts=(host,),
+        knobs=(knob, sysctl),
+        notes={"web1": ("two\nlines = 1",)},
+    )
+    read = parse_profile(profile_text(draft), "new", "new")
+    assert (read.question, read.plan.url) == ("Is it?", "http://web1/hello.html")
+    assert (read.plan.concurrency, read.plan.duration, read.plan.keepalive) == (7, 90.0, False)
+    assert read.hosts == (host,)
+    assert [one.name for one in read.knobs] == ["KeepAlive", "somaxconn"]
+    assert (read.knobs[0].values, read.knobs[0].section, read.knobs[1].min) == (("On", "Off"), None, 1)
+
+
+@given(TEXTS, TEXTS, TEXTS)
+def test_no_text_breaks_the_file(question: str, processes: str, note: str) -> None:
+    host = HostConfig(name="h", processes=(processes,) if processes else ())
+    draft = Draft(url="http://web1/", question=question, hosts=(host,), notes={"h": (note,)})
+    read = parse_profile(profile_text(draft), "new", "new")
+    assert read.question == question.strip()
+    assert read.hosts == (host,)
+
+
+def test_writing_keeps_files_and_refuses_invalid_profiles(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match=r"target\.url: found 'ftp://x/'"):
+        profile_text(Draft(url="ftp://x/"))
+    path = tmp_path / "new" / "folder" / "p.toml"
+    write_profile(path, "one")
+    with pytest.raises(UsageError, match="exists already"):
+        write_profile(path, "two")
+    assert path.read_text() == "one"
+    write_profile(path, "two", replace=True)
+    assert path.read_text() == "two"
+    with pytest.raises(UsageError, match="cannot be created"):
+        write_profile(path / "below" / "it", "three")
+    with pytest.raises(UsageError, match="cannot be written"):
+        write_profile(path.parent, "three", replace=True)

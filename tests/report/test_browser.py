@@ -1,7 +1,5 @@
 """The HTML report in a real browser: no requests, no console messages, all charts drawn."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from itertools import pairwise
@@ -61,9 +59,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     ("name", "width", "dark"),
     [("spare-servers", 1200, False), ("two-hosts", 390, True), ("study", 1200, False), ("study", 390, True)],
 )
-def test_page_is_self_contained_and_complete(
-    chromium: Browser, tmp_path: Path, name: str, width: int, dark: bool
-) -> None:
+def test_page_is_self_contained(chromium: Browser, tmp_path: Path, name: str, width: int, dark: bool) -> None:
     file = tmp_path / "report.html"
     if name == "study":
         file.write_text(study_page(result_of(replace(LEVELS, rounds=2), more=1200.0)))

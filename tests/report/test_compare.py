@@ -1,7 +1,5 @@
 """Comparison of two recordings, runs or time ranges; a partial read equals a fold of all events."""
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3
@@ -78,11 +76,10 @@ def test_recordings_runs_and_time_ranges_are_recognized(file: Path, tmp_path: Pa
     assert is_recording(str(plain))
 
 
-def test_two_runs_of_recording_are_compared(file: Path) -> None:
+def test_runs_and_time_ranges_are_compared(file: Path) -> None:
     found = compare(open_side(f"{file}@5s..15s"), open_side(f"{file}#2"))
-    assert [(setting.name, setting.before, setting.after) for setting in found.settings] == [
-        ("MaxSpareServers", "10", "30")
-    ]
+    (setting,) = found.settings
+    assert (setting.name, setting.before, setting.after) == ("MaxSpareServers", "10", "30")
     assert found.load == ()
     metrics = {metric.name: metric for metric in found.metrics}
     assert (metrics["completed"].before, metrics["completed"].after) == (2000, 4000)
@@ -92,9 +89,6 @@ def test_two_runs_of_recording_are_compared(file: Path) -> None:
     assert idle.before == pytest.approx(50, abs=1)
     verdict = found.verdicts[0]
     assert verdict.outcome is Outcome.INCONCLUSIVE
-
-
-def test_time_range_is_cut_at_its_ends(file: Path) -> None:
     side = open_side(f"{file}@6s..12s")
     assert side.result.seconds == pytest.approx(6, abs=0.11)
     assert side.result.counts.completed == pytest.approx(1200, abs=20)
@@ -235,7 +229,7 @@ def test_study_progress_is_read_from_last_page(tmp_path: Path, monkeypatch: pyte
         assert last_state(recording) == fold_all(events)
 
 
-def test_each_corrupt_event_is_reported_with_a_line(
+def test_corrupt_events_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))

@@ -1,7 +1,5 @@
 """Forest plots: drawn effects, ends of intervals, and a readable axis."""
 
-from __future__ import annotations
-
 import math
 import re
 from itertools import pairwise
@@ -48,21 +46,11 @@ def test_each_effect_is_a_row_with_text_and_interval() -> None:
     assert other_left < other_point < zero < left
 
 
-def test_one_sided_interval_has_single_cap_and_reaches_edge() -> None:
+def test_intervals_reach_edge_and_leave_room() -> None:
     html = forest("metric", [ForestRow("rate", effect(0.5, 0.4, None)), ForestRow("p99", effect(-0.5, None, -0.4))])
     (rate_left, rate_right, rate_caps, _), (left, right, caps, _) = drawn(html)
     assert (rate_caps, rate_right) == ([rate_left], 1000)
     assert (caps, left) == ([right], 0)
-
-
-def test_invalid_and_unknown_effects_are_not_drawn() -> None:
-    lost = Objection(cause=Cause.HOST_LOST, host="web1", seconds=9)
-    refused = effect(0.2, 0.1, 0.3, outcome=Outcome.INVALID, objection=lost)
-    html = forest("metric", [ForestRow("a", refused), ForestRow("b", effect(0.2, None, None))])
-    assert drawn(html) == [] and "web1 was lost for 9 s" in html
-
-
-def test_wide_interval_leaves_room_for_others() -> None:
     wide = effect(0.1, -0.999, 900.0, outcome=Outcome.INCONCLUSIVE)
     html = forest("metric", [ForestRow("wide", wide), ForestRow("narrow", effect(0.2, 0.1, 0.3))])
     (left, right, caps, _), narrow = drawn(html)
@@ -70,21 +58,26 @@ def test_wide_interval_leaves_room_for_others() -> None:
     assert narrow[1] - narrow[0] > 100
 
 
-def test_differences_and_ratios_have_separate_scales() -> None:
+def test_scales_are_separate_and_unknown_effects_not_drawn() -> None:
+    lost = Objection(cause=Cause.HOST_LOST, host="web1", seconds=9)
+    refused = effect(0.2, 0.1, 0.3, outcome=Outcome.INVALID, objection=lost)
+    html = forest("metric", [ForestRow("a", refused), ForestRow("b", effect(0.2, None, None))])
+    assert drawn(html) == [] and "web1 was lost for 9 s" in html
     spawned = effect(-19.0, -25.0, -14.0, name="web1.processes.spawned_per_s", relative=False)
     html = forest("metric", [ForestRow("rate", effect(0.2, 0.1, 0.3)), ForestRow("spawned", spawned)])
     assert len(drawn(html)) == 1
     alone = forest("comparison", [ForestRow("x", spawned)])
     assert len(drawn(alone)) == 1 and "−20" in [label for _, label in labels(alone)]
+    for high, expected in ((0.004, "+0.2%"), (0.3, "+20%"), (1.3, "×2"), (400.0, "×100")):
+        html = forest("metric", [ForestRow("x", effect(high / 2, high / 4, high, margin=0.0))])
+        assert expected in [label for _, label in labels(html)]
+        assert math.isclose(drawn(html)[0][1], 1000, rel_tol=0.1)
 
 
 @given(st.lists(st.tuples(SHARES, SHARES, SHARES, st.sampled_from(list(Outcome))), min_size=1, max_size=8))
 def test_plot_is_valid_for_any_effects(shares: list[tuple[float, float, float, Outcome]]) -> None:
-    effects = [
-        effect(change, low, high, outcome=outcome)
-        for *values, outcome in shares
-        for low, change, high in [sorted(values)]
-    ]
+    ordered = [(*sorted(values), outcome) for *values, outcome in shares]
+    effects = [effect(change, low, high, outcome=outcome) for low, change, high, outcome in ordered]
     html = forest("metric", [ForestRow(str(at), drawn_effect) for at, drawn_effect in enumerate(effects)])
     outline(html)
     assert len(drawn(html)) == sum(drawn_effect.outcome is not Outcome.INVALID for drawn_effect in effects)
@@ -94,10 +87,3 @@ def test_plot_is_valid_for_any_effects(shares: list[tuple[float, float, float, O
     places = [at for at, _ in labels(html)]
     assert places == sorted(places)
     assert all(right - left >= 15 for left, right in pairwise(places))
-
-
-def test_axis_labels_are_round_numbers() -> None:
-    for high, expected in ((0.004, "+0.2%"), (0.3, "+20%"), (1.3, "×2"), (400.0, "×100")):
-        html = forest("metric", [ForestRow("x", effect(high / 2, high / 4, high, margin=0.0))])
-        assert expected in [label for _, label in labels(html)]
-        assert math.isclose(drawn(html)[0][1], 1000, rel_tol=0.1)

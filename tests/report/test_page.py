@@ -1,7 +1,5 @@
 """The report as HTML and Markdown: content, determinism, and escaping of text."""
 
-from __future__ import annotations
-
 import json
 import re
 from html import unescape
@@ -65,9 +63,8 @@ def evil(event: AnyEvent) -> AnyEvent:
         case ChangeEnded():
             return replace(event, detail=EVIL)
         case Tick():
-            return replace(
-                event, errors={EVIL: 1}, unexpected={EVIL: 1}, groups={EVIL: Group(sent=1, errors={EVIL: 1})}
-            )
+            groups = {EVIL: Group(sent=1, errors={EVIL: 1})}
+            return replace(event, errors={EVIL: 1}, unexpected={EVIL: 1}, groups=groups)
         case RunEnded():
             return replace(event, reason="failed", detail=EVIL)
         case Note():
@@ -148,7 +145,7 @@ def test_page_is_complete_self_contained_and_deterministic() -> None:
     assert set(re.findall(r"https?://[^\s<\"]+", small)) == {"http://web1/"}
 
 
-def test_runs_are_named_with_their_segments() -> None:
+def test_runs_have_segments_and_header_has_time_under_load() -> None:
     started, *rest = small_session()
     state = fold_all([replace(started, thresholds=("failed == 0",)), *rest])
     page_text = " ".join(outline(page(state)).texts)
@@ -157,9 +154,6 @@ def test_runs_are_named_with_their_segments() -> None:
     text = markdown(state)
     assert "| run 2 (segment 3) | holds |" in text
     assert "### Run 2 (segment 3)" in text
-
-
-def test_header_has_time_under_load_without_idle_time() -> None:
     state = fold_all(small_session())
     loaded = sum(result.seconds for result in summarize_session(state).results)
     assert 0 < loaded < state.t
@@ -191,7 +185,7 @@ def test_hostile_text_is_escaped_in_html_and_markdown() -> None:
     assert md("see https://evil/ www.evil") == r"see https\://evil/ www\.evil"
 
 
-def test_output_of_hostile_recording_is_printable_and_valid(
+def test_hostile_output_is_printable_and_valid(
     hostile_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for command in (
@@ -242,7 +236,7 @@ def test_page_markdown_and_json_agree_on_verdicts(name: str, capsys: pytest.Capt
     assert found or name != "under-load"
 
 
-def test_nearly_empty_sessions_are_reported() -> None:
+def test_nearly_empty_sessions_and_rounds_are_reported() -> None:
     events = list(small_session())
     never_read = [event for event in events if not isinstance(event, HostChanged)]
     for few in (events[:1], events[:3], events[:10], never_read):
@@ -250,6 +244,12 @@ def test_nearly_empty_sessions_are_reported() -> None:
         assert "section" in found.tags
         assert markdown(fold_all(few)).startswith("# small\n")
     outline(page(State()))
+    ended = RoundsEnded(t=300.0, number=1, outcome="verdict", active="after")
+    state = fold_all([*rounds_of(1.3, 5), ended])
+    for text in (page(state), markdown(state)):
+        assert "5 rounds" in text and "better" in text
+        assert "at most 12 rounds, 12 min (seed 7)" in text
+        assert "the new values are active: they are not worse" in text
 
 
 def test_format_follows_file_extension_or_flag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -279,7 +279,7 @@ def test_format_follows_file_extension_or_flag(tmp_path: Path, capsys: pytest.Ca
     assert "none/r.html: cannot be written: No such file or directory" in capsys.readouterr().err
 
 
-def test_axis_labels_and_scales() -> None:
+def test_axis_labels_scales_and_thinned_points() -> None:
     assert [value for value, _ in from_zero(1234).labels] == [0, 500, 1000, 1500]
     assert from_zero(0).high == 1
     labels = [label for _, label in decades(0.0008, 0.9, "{:g}".format).labels]
@@ -289,20 +289,8 @@ def test_axis_labels_and_scales() -> None:
     assert near.at(0.02) == near.at(0.0) == 0
     assert near.at(0.1) == near.at(7.0) == 1
     assert decades(0.5, 0.5, str).high > decades(0.5, 0.5, str).low
-
-
-def test_thinned_points_keep_peaks() -> None:
     points = [(float(x), 100.0 if x == 777 else 1.0) for x in range(10_000)]
     kept = thinned(points)
     assert len(kept) <= 600
     assert max(value for _, value in kept if value is not None) == 100.0
     assert thinned(points[:10]) == points[:10]
-
-
-def test_rounds_are_reported_with_verdict_seed_and_active_values() -> None:
-    ended = RoundsEnded(t=300.0, number=1, outcome="verdict", active="after")
-    state = fold_all([*rounds_of(1.3, 5), ended])
-    for text in (page(state), markdown(state)):
-        assert "5 rounds" in text and "better" in text
-        assert "at most 12 rounds, 12 min (seed 7)" in text
-        assert "the new values are active: they are not worse" in text

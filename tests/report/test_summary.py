@@ -1,15 +1,12 @@
 """A result as text and as JSON; the JSON matches its schema and agrees with the text, for any comparison."""
 
-from __future__ import annotations
-
 import json
 import math
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import msgspec
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cockpit.analysis.effects import more_is_better
@@ -18,12 +15,10 @@ from cockpit.analysis.segment_verdicts import verdicts as verdicts_of
 from cockpit.analysis.verdict import judge_rounds, judge_runs, judge_single_runs, judge_switch
 from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import run_warnings
-from cockpit.analysis.windows import DiscardReason, Window
 from cockpit.analysis.words import amount_words, brief, metric_words, verdict_line, verdict_words
 from cockpit.model.events import RoundsEnded
 from cockpit.model.fold import fold_all
 from cockpit.model.metrics import RunResult, run_result
-from cockpit.model.state import Segment
 from cockpit.recording.reader import Recording
 from cockpit.report.encoding import to_json
 from cockpit.report.host_table import control_group
@@ -32,16 +27,15 @@ from cockpit.report.summary import summary
 from cockpit.report.verdicts import verdict_json
 from tests.analysis.synthetic import OPEN, PLAN, window
 from tests.analysis.test_rounds import rounds_of
+from tests.analysis.test_verdict import saturated, with_segment
 from tests.session.events import small_session
 
 
 def result_of(run: int = 1) -> RunResult:
-    result = run_result(fold_all(small_session()), run)
-    assert result is not None
-    return result
+    return run_result(fold_all(small_session()), run)
 
 
-def test_text_has_metrics() -> None:
+def test_text_and_json_have_documented_metrics() -> None:
     text = summary(result_of())
     assert "200.0 req/s over 20.000 s" in text
     assert "4000 of 4000 sent, 0 failed" in text
@@ -49,9 +43,6 @@ def test_text_has_metrics() -> None:
     assert "100%        97" in text
     assert "web1  over 19.0 s" in text
     assert "30.0" in text
-
-
-def test_json_has_exactly_the_documented_fields() -> None:
     data = json.loads(to_json(run_json(result_of())))
     documented = {"completed", "failed", "rate", "duration", "bytes", "statuses", "errors", "response", "service"}
     assert documented | {"connect", "first_byte", "generator", "hosts"} < set(data)
@@ -99,7 +90,6 @@ def test_verdict_of_recorded_change() -> None:
     with Recording(recording) as opened:
         state = fold_all(opened.events())
     result = run_result(state, 5)
-    assert result is not None
     data = json.loads(to_json(run_json(result, verdicts=verdicts_of(state))))
     (verdict,) = data["verdicts"]
     assert verdict["outcome"] == "better"
@@ -114,7 +104,6 @@ def test_json_of_run_has_its_rounds() -> None:
     ended = RoundsEnded(t=300.0, number=1, outcome="verdict", active="after")
     state = fold_all([*rounds_of(1.3, 5), ended])
     result = run_result(state, 1)
-    assert result is not None
     data = json.loads(to_json(run_json(result, verdicts=verdicts_of(state), rounds=state.rounds)))
     (rounds,) = data["rounds"]
     assert (rounds["change"], rounds["outcome"], rounds["active"], rounds["seed"]) == ("A", "verdict", "after", 7)
@@ -139,85 +128,42 @@ def test_control_group_of_container() -> None:
         assert [line.removeprefix("    cgroup").strip() for line in control_group(metrics)] == expected
 
 
-SPOILED = ("altered", "failed", "partial", "saturated", "lost", "other load", "growing", "another load")
+FLAWED = (
+    saturated(window(2, 15, rate=1300)),
+    with_segment(window(2, 15), altered=True),
+    with_segment(window(2, 15), reason="failed", detail="no\x1b route"),
+    with_segment(window(2, 15), partial="worker 1 lost"),
+    replace(window(2, 15), unread={"web1": 15}),
+    replace(window(2, 15), growing=True),
+    window(2, 15, other=60.0),
+    window(2, 15, plan=replace(PLAN, timeout=7.0)),
+)
+VALUES = ({"rate": 1300.0}, {"rate": 9000.0}, {"rate": 1010.0, "slower": 1.2}, {"slower": 8.0}, {"failed": 0.05}, {})
 
 
-def spoil(source: Window, flaw: str) -> Window:
-    """Add a flaw to a window."""
-    segment = Segment(number=1, run=1, plan=source.plan, label="x", start=source.start, last=source.end, end=source.end)
-    match flaw:
-        case "altered":
-            return replace(source, segments=(replace(segment, altered=True),))
-        case "failed":
-            return replace(source, segments=(replace(segment, reason="failed", detail="no\x1b route"),))
-        case "partial":
-            return replace(source, segments=(replace(segment, partial="worker 1 lost"),))
-        case "saturated":
-            kept = tuple(second for at, second in enumerate(source.seconds) if at % 4)
-            return replace(
-                source,
-                seconds=kept,
-                saturated=source.seconds[::4],
-                flawed={DiscardReason.SATURATED: len(source.seconds[::4])},
-            )
-        case "lost":
-            return replace(source, unread={"web1": len(source.seconds)})
-        case "other load":
-            points = tuple(replace(point, other=60.0) for point in source.hosts["web1"])
-            return replace(source, hosts={"web1": points})
-        case "growing":
-            return replace(source, growing=True)
-        case _:
-            return replace(source, plan=replace(source.plan, timeout=7.0))
+def verdicts() -> Iterator[Verdict]:
+    """Yield verdicts of all designs on sides that differ, are equal, or are flawed."""
+    before = window(1, 15, other=1.0)
+    for after in FLAWED:
+        yield judge_switch(before, after, "A KeepAlive Off → On")
+        yield judge_single_runs(before, after, load_may_differ=True)
+        yield judge_runs([[before]], [[after]])
+    for plan, values in product((PLAN, OPEN), VALUES):
+        befores = [window(seed, 24, plan=plan) for seed in range(5)]
+        afters = [window(seed + 50, 24, plan=plan, **values) for seed in range(5)]
+        yield judge_switch(befores[0], afters[0])
+        yield judge_single_runs(befores[0], afters[0])
+        yield judge_runs([[single] for single in befores], [[single] for single in afters])
+        yield judge_rounds([([one], [two]) for one, two in zip(befores, afters, strict=True)], budget=8)
 
 
-@st.composite
-def sides(draw: st.DrawFn, plan: object) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Draw the parameters of one side's windows, and their flaws."""
-    chosen = {
-        "rate": draw(st.sampled_from([100.0, 900.0, 1000.0, 1010.0, 1300.0, 9000.0])),
-        "slower": draw(st.sampled_from([0.1, 0.9, 1.0, 1.2, 8.0])),
-        "busy": draw(st.sampled_from([20.0, 40.0, 44.0])),
-        "failed": draw(st.sampled_from([0.0, 0.0, 0.004, 0.05, 0.4])),
-        "other": draw(st.sampled_from([None, 1.0])),
-        "plan": plan,
-    }
-    return chosen, tuple(draw(st.lists(st.sampled_from(SPOILED), max_size=2, unique=True)))
+def test_json_text_intervals_and_effects_agree() -> None:
+    for verdict in verdicts():
+        assert_agrees(verdict)
 
 
-@st.composite
-def verdicts(draw: st.DrawFn) -> Verdict:
-    plan = draw(st.sampled_from([PLAN, PLAN, OPEN]))
-    (before, before_flaws), (after, after_flaws) = draw(sides(plan)), draw(sides(plan))
-    design = draw(st.sampled_from(["switch", "runs", "rounds", "single"]))
-    seconds = draw(st.sampled_from([8, 24, 45] if design == "switch" else [15, 24]))
-
-    def make(values: dict[str, Any], spoiled: tuple[str, ...], seed: int) -> Window:
-        found = window(seed, seconds, **values)
-        for flaw in spoiled:
-            found = spoil(found, flaw)
-        return found
-
-    number = draw(st.integers(1, 5))
-    befores, afters = (
-        [make(*side, seed + at) for at in range(number)]
-        for side, seed in (((before, before_flaws), 1), ((after, after_flaws), 50))
-    )
-    label = draw(st.sampled_from(["", "A KeepAlive Off → On"]))
-    match design:
-        case "switch":
-            return judge_switch(befores[0], afters[0], label, draw(st.booleans()))
-        case "single":
-            return judge_single_runs(befores[0], afters[0], label, draw(st.booleans()))
-        case "runs":
-            return judge_runs([[single] for single in befores], [[single] for single in afters], label)
-        case _:
-            return judge_rounds([([a], [b]) for a, b in zip(befores, afters, strict=True)], label, budget=8)
-
-
-@settings(max_examples=60)
-@given(verdicts())
-def test_json_text_intervals_and_effects_agree(verdict: Verdict) -> None:
+def assert_agrees(verdict: Verdict) -> None:
+    """Check that the JSON, the text and the intervals of a verdict say the same."""
     found = msgspec.json.decode(msgspec.json.encode(verdict_json(verdict)))
     text = verdict_line(verdict)
     assert found["text"] == text

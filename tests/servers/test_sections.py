@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from cockpit.servers import registry
@@ -11,51 +14,8 @@ from cockpit.servers.sections import in_sections
 from cockpit.servers.startup import Startup
 from tests.servers.found import parsed
 
-NGINX = {
-    "/etc/nginx/nginx.conf": """\
-http {
-    proxy_cache_path /var/cache/nginx levels=1:2 keys_zone=disk:16m;
-    proxy_cache_path /run/cache keys_zone=tmpfs:1m;
-    upstream app { server 127.0.0.1:9000; }
-    server { keepalive_timeout 9; location / { return 204; } }
-}
-""",
-    "/etc/nginx/conf.d/b.conf": "server {\n    gzip on;\n}\nupstream other {\n    keepalive 8;\n}\n",
-}
-HAPROXY = {
-    "/srv/h.cfg": """\
-defaults web
-    timeout client 5s
-frontend shop
-    bind :80
-    option http-server-close
-backend app
-    .if feature(OPENSSL)
-    retries 3
-    .endif
-    server one 127.0.0.1:1
-"""
-}
-APACHE = {
-    "/etc/apache2/apache2.conf": """\
-Timeout 300
-<Directory />
-    AllowOverride None
-</Directory>
-<VirtualHost *:80>
-    KeepAliveTimeout 3
-    <IfModule mod_x.c>
-        Timeout 3
-    </IfModule>
-</VirtualHost>
-<Macro Host $name>
-    <Directory /srv>
-        AllowOverride All
-    </Directory>
-</Macro>
-"""
-}
-LIGHTTPD = {"/etc/lighttpd/lighttpd.conf": '$HTTP["host"] == "a" {\n    server.max-keep-alive-idle = 3\n}\n'}
+TABLE = tomllib.loads(Path(__file__).with_name("sections.toml").read_text())
+NGINX = TABLE["nginx"]["texts"]
 
 
 def offered(kind: str, texts: dict[str, str]) -> dict[str, CandidateKnob]:
@@ -66,25 +26,17 @@ def offered(kind: str, texts: dict[str, str]) -> dict[str, CandidateKnob]:
     return {candidate.name: candidate for candidate in in_sections(server, texts)}
 
 
-def names_and_sections(kind: str, texts: dict[str, str]) -> set[tuple[str, str | None]]:
-    found = offered(kind, texts)
-    assert all(
-        (candidate.test, candidate.reload, candidate.log, candidate.usual) == ("t", "r", "l", False)
-        for candidate in found.values()
-    )
-    for candidate in found.values():
-        registry.GRAMMARS[kind].read(texts[candidate.file].encode(), candidate.directive, candidate.section)
-    return {(candidate.name, candidate.section) for candidate in found.values()}
+@pytest.mark.parametrize("kind", TABLE)
+def test_settings_in_sections_are_offered(kind: str) -> None:
+    texts = TABLE[kind]["texts"]
+    found = offered(kind, texts).values()
+    assert sorted([one.name, one.section] for one in found) == sorted(TABLE[kind]["offered"])
+    assert {(one.test, one.reload, one.log, one.usual) for one in found} == {("t", "r", "l", False)}
+    for one in found:
+        registry.GRAMMARS[kind].read(texts[one.file].encode(), one.directive, one.section)
 
 
-def test_nginx_upstreams_caches_and_servers_are_offered() -> None:
-    assert names_and_sections("nginx", NGINX) == {
-        ("keepalive-app", "http { upstream app {"),
-        ("keepalive_timeout-server", "http { server {"),
-        ("proxy_cache-http", "http {"),
-        ("gzip-server", "server {"),
-        ("keepalive-other", "upstream other {"),
-    }
+def test_caches_of_nginx_are_choices() -> None:
     found = offered("nginx", NGINX)
     assert found["proxy_cache-http"].values == ("off", "disk", "tmpfs")
     assert found["keepalive-other"].file == "/etc/nginx/conf.d/b.conf"
@@ -92,22 +44,10 @@ def test_nginx_upstreams_caches_and_servers_are_offered() -> None:
     inner = {file: NGINX[file].replace("return 204;", "proxy_cache off;")}
     assert offered("nginx", inner)["proxy_cache-location"].section == "http { server { location / {"
     assert "proxy_cache-http" not in offered("nginx", inner)
-    none = {file: "http {\n    sendfile on;\n}\n"}
-    assert names_and_sections("nginx", none) == {("sendfile-http", "http {")}
+    assert set(offered("nginx", {file: "http {\n    sendfile on;\n}\n"})) == {"sendfile-http"}
 
 
-def test_sections_of_haproxy_apache_and_lighttpd_are_offered() -> None:
-    assert names_and_sections("haproxy", HAPROXY) == {
-        ("timeout-client-web", "defaults web"),
-        ("maxconn-shop", "frontend shop"),
-        ("option-http-server-close-shop", "frontend shop"),
-        ("balance-app", "backend app"),
-    }
-    assert names_and_sections("apache", APACHE) == {
-        ("AllowOverride-Directory", "Directory /"),
-        ("KeepAliveTimeout-80", "VirtualHost *:80"),
-    }
-    assert names_and_sections("lighttpd", LIGHTTPD) == {("server.max-keep-alive-idle-a", '$HTTP["host"] == "a" {')}
+def test_number_of_candidates_is_limited() -> None:
     text = "".join(f"frontend f{number}\n" for number in range(5000))
     assert len(offered("haproxy", {"/x": text})) == 100
     server = RunningServer("nginx", "nginx", 1, (), ())

@@ -1,7 +1,5 @@
 """`python -m tests.statistics [REPETITIONS]`: print error rate, power and coverage of verdicts, on all CPUs."""
 
-from __future__ import annotations
-
 import math
 import os
 import sys
@@ -12,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cockpit.analysis.intervals import Interval, PooledVariance, few_runs, minimum_detectable, sequential
 from cockpit.analysis.outcome import DIFFERENT, Outcome
 from tests.statistics.neighbours import CASES, spoiled_shares
 from tests.statistics.noise import NOISES, STALLS
@@ -21,7 +18,6 @@ from tests.statistics.simulate import EACH, LIMIT, compared_with_baseline, stall
 from tests.statistics.speeds import MACHINES, studies_of
 from tests.statistics.studies import Simulated, studies
 from tests.statistics.switch_speeds import BEFORE, FOLLOWS, SPEEDS, switched
-from tests.statistics.waits import CAP, SERVERS, WAITS, waited
 
 # On two slow CPUs they take about 15 minutes.
 REPETITIONS = 500
@@ -32,8 +28,8 @@ BASELINES = (25, 40, 60)
 MOST_STUDIES = 1000
 # A switch at a varying speed takes about 0.1 s, and there are 312 kinds of noise, speed and slope.
 MOST_SWITCHES = 10
-MOST_WAITS = 200
-FIVE, TEN = 300 // (2 * EACH), 600 // (2 * EACH)
+# Rounds of 10 min.
+TEN = 600 // (2 * EACH)
 
 
 class Table(NamedTuple):
@@ -45,7 +41,7 @@ class Table(NamedTuple):
 
 def tables(repetitions: int) -> list[Table]:
     """Return all simulations with this number of repetitions per row; the slow ones have fewer."""
-    switches, studied_, waits_ = (min(repetitions, most) for most in (MOST_SWITCHES, MOST_STUDIES, MOST_WAITS))
+    switches, studied_ = min(repetitions, MOST_SWITCHES), min(repetitions, MOST_STUDIES)
     return [
         *(
             Table(
@@ -74,23 +70,9 @@ def tables(repetitions: int) -> list[Table]:
             [partial(switch_at_speed, name, follows, switches) for name in SPEEDS for follows in FOLLOWS],
         ),
         Table(
-            f"one switch within {CAP} s from the start of the load, by the length of the baseline: verdicts, median\n"
-            "and 90th percentile of the seconds until then (-: none), and the width of the last interval as a ratio\n"
-            + _row("server, baseline", 46, "found", "median", "90th", "width"),
-            [partial(wait, at, name, waits_) for at in range(len(SERVERS)) for name in WAITS],
-        ),
-        Table(
             f"rounds of {2 * EACH} s, a set-up per setting, a test per round; restart: standard deviation of set-ups\n"
             + _row("noise", 18, "restart", "wrong", "covered", "equivalent"),
             [partial(round_, name, restart, repetitions) for name in NOISES for restart in (0.0, 0.01, 0.03)],
-        ),
-        Table(
-            "rounds with a standard deviation of 3% of the differences, also at their minimum detectable effect\n"
-            + _row("rounds", 18, "effect", "found"),
-            [
-                partial(power, effect, budget, repetitions)
-                for effect, budget in ((0.05, FIVE), (0.05, TEN), (0.03, TEN), (None, FIVE), (None, TEN))
-            ],
         ),
         Table(
             f"studies of 4 variants vs a baseline, at most 12 rounds, tests from round 4, {studied_} per row; closed\n"
@@ -104,11 +86,6 @@ def tables(repetitions: int) -> list[Table]:
             "wrong: significant at any test without effect (ever: also without a planned end), found: +5% significant\n"
             + _row("rate", 30, "rounds", "wrong", "plain", "ever", "found", "plain", "covered"),
             [partial(speed, at, number, repetitions) for at in range(len(MACHINES)) for number in (5, 12)],
-        ),
-        Table(
-            "two vs two runs, a tenfold difference, standard deviation between runs 10%\n"
-            + _row("other cells", 18, "found", "covered", "x/÷"),
-            [partial(few, cells, repetitions) for cells in (4, 10, 24)],
         ),
         Table(
             "runs repeated by hand, tested after each, at a level that falls with their number and at 5% each time;\n"
@@ -184,30 +161,12 @@ def switch_at_speed(name: str, follows: float, repetitions: int) -> str:
     return _row(name, 28, str(follows), *cells, [one.covered for one in ten])
 
 
-def wait(at: int, name: str, repetitions: int) -> str:
-    found = waited(WAITS[name], SERVERS[at], repetitions, seed=13)
-    times = sorted(one.called for one in found)
-    middle, most = (times[math.ceil(share * len(times)) - 1] for share in (0.5, 0.9))
-    shown = [f"{time:.0f}" if math.isfinite(time) else "-" for time in (middle, most)]
-    width = float(np.median([one.width for one in found]))
-    called = [math.isfinite(one.called) for one in found]
-    return _row(f"{SERVERS[at].name:36} {name}", 46, called, *shown, f"{width:.2f}")
-
-
 def round_(name: str, restart: float, repetitions: int) -> str:
     found = studied(NOISES[name], repetitions, TEN, 0.0, restart, seed=3)
     wrong = [any(each.low > 0 or each.high < 0 for each in tests) for tests in found]
     covered = [tests[-1].low <= 0 <= tests[-1].high for tests in found]
     equivalent = [any(each.low > -MARGIN and each.high < MARGIN for each in tests) for tests in found]
     return _row(name, 18, str(restart), wrong, covered, equivalent)
-
-
-def power(effect: float | None, budget: int, repetitions: int) -> str:
-    """Simulate an effect, or the minimum detectable one."""
-    size = minimum_detectable(0.03, budget) if effect is None else math.log1p(effect)
-    random = np.random.default_rng(4)
-    found = [sequential(random.normal(size, 0.03, budget), budget).low > 0 for _ in range(repetitions)]
-    return _row(f"{budget}, {budget * 2 * EACH} s", 18, f"+{100 * math.expm1(size):.1f}%", found)
 
 
 def whole_study(name: str, repetitions: int) -> str:
@@ -257,20 +216,6 @@ def speed(at: int, number: int, repetitions: int) -> str:
         [one.plain.low > 0 for one in five],
         [one.adjusted.low <= math.log(1.05) <= one.adjusted.high for one in five],
     )
-
-
-def few(cells: int, repetitions: int) -> str:
-    random = np.random.default_rng(5)
-    found = [_tenfold(random, cells) for _ in range(repetitions)]
-    covered = [each.low <= math.log(10) <= each.high for each in found]
-    width = math.exp(float(np.median([(each.high - each.low) / 2 for each in found])))
-    return _row(str(cells), 18, [each.low > 0 for each in found], covered, f"{width:.2f}")
-
-
-def _tenfold(random: np.random.Generator, cells: int) -> Interval:
-    others = random.normal(0, 0.1, (cells, 2))
-    before, after = random.normal(0, 0.1, (2, 2))
-    return few_runs(before, after + math.log(10), PooledVariance.of(others))
 
 
 def repeated_runs(name: str, repetitions: int) -> str:

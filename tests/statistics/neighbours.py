@@ -4,8 +4,6 @@ A sample of one second has a standard error of about 3 points (measured on a bus
 processes). The errors of consecutive seconds cancel out: each sample includes the time that the previous sample missed.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

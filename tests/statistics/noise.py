@@ -4,8 +4,6 @@ Each function takes a numpy generator and that shape. The magnitude is that of r
 about 3% from second to second, plus the specific noise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 

@@ -1,7 +1,5 @@
 """Runs of two settings that are repeated by hand, and judged after each further run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
@@ -52,10 +50,8 @@ def repeated(order: Order, repetitions: int, effect: float, seed: int, spread: f
     random = np.random.default_rng(seed)
     before = random.normal(0.0, 1.0, (repetitions, max(one for one, _ in order)))
     after = random.normal(effect, spread, (repetitions, max(two for _, two in order)))
-    return [
-        Repeated(_first(order, one, two, True), _first(order, one, two, False))
-        for one, two in zip(before, after, strict=True)
-    ]
+    pairs = zip(before, after, strict=True)
+    return [Repeated(_first(order, one, two, True), _first(order, one, two, False)) for one, two in pairs]
 
 
 def _first(order: Order, before: Floats, after: Floats, spending: bool) -> int:

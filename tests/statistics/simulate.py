@@ -1,7 +1,5 @@
 """Experiments on simulated noise: sequential tests of one switch, rounds of a study, checks against a baseline."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Rounds on a machine whose CPU differs in speed from one visit to the next: intervals with and without adjustment."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Studies on simulated noise: rounds in random order, a test after each round, closed variants drop out."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

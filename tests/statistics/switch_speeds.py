@@ -1,7 +1,5 @@
 """One switch under load on a machine whose CPU changes its speed: with and without adjustment."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,12 +1,11 @@
 """Fixtures that make the screen independent of the machine's time zone and speed."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 
 import pytest
 from textual.notifications import Notification
+from textual.screen import Screen
 
 
 @pytest.fixture(autouse=True)
@@ -23,3 +22,17 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     monkeypatch.undo()
     time.tzset()
+
+
+@pytest.fixture(autouse=True)
+def undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Send no pictures to the terminal, which takes a third of the CPU time: tests read the text of widgets."""
+
+    def discard_picture(screen: Screen[object]) -> None:
+        screen._dirty_widgets.clear()
+        screen._compositor._dirty_regions.clear()
+        screen.app._update_mouse_over(screen)
+
+    # That file tests what the terminal receives.
+    if request.path.stem != "test_screen_diff":
+        monkeypatch.setattr(Screen, "_compositor_refresh", discard_picture)

@@ -1,7 +1,5 @@
 """Run the app in tests: press keys, wait for conditions, and read the text on the screen."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -12,10 +10,8 @@ from textual.widget import Widget
 
 from cockpit.model import events as ev
 from cockpit.session.controls import Mode
-from cockpit.tui.app import CockpitApp
 from cockpit.tui.draw_context import DrawContext, View
 from cockpit.tui.main_screen import MainScreen
-from cockpit.tui.terminal.base_app import CockpitBase
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import Line
 from tests import waiting
@@ -49,7 +45,6 @@ async def press(pilot: Pilot[object], *keys: str) -> None:
 async def reset_screen(pilot: Pilot[Any]) -> None:
     """Close all dialogs and notices, and reset the view of the main screen."""
     app = pilot.app
-    assert isinstance(app, CockpitBase)
     while len(app.screen_stack) > 1:
         await app.pop_screen()
     if isinstance(app.screen, MainScreen):
@@ -70,8 +65,7 @@ async def wait_idle(pilot: Pilot[object]) -> None:
             # A new layout is computed by a timer of the screen.
             pending = pilot.app.is_running and any(screen._layout_required for screen in pilot.app.screen_stack[-1:])
             await asyncio.sleep(0.002 if pending else 0)
-            pumps = [pilot.app, *(node for screen in pilot.app.screen_stack for node in screen.walk_children())]
-            busy = any(pump.message_queue_size for pump in (*pumps, *pilot.app.screen_stack))
+            busy = any(pump.message_queue_size for pump in (pilot.app, *pilot.app._registry))
             idle_rounds = 0 if busy or pending else idle_rounds + 1
 
 
@@ -84,7 +78,6 @@ async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
 
 def main(app: object) -> MainScreen:
     """Return the main screen, even if a dialog is on top."""
-    assert isinstance(app, CockpitApp)
     return next(screen for screen in app.screen_stack if isinstance(screen, MainScreen))
 
 

@@ -1,7 +1,5 @@
 """A minimal terminal emulator, a grid of cells, and a driver that writes to it."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Details below a host's metrics as lines of text, and draw contexts that show them."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from cockpit.tui.draw_context import Detail, DrawContext
@@ -18,7 +16,6 @@ def with_host(context: DrawContext, name: str, **values: object) -> DrawContext:
 
 
 def detail(context: DrawContext, width: int = 100, height: int = 20) -> list[str]:
-    assert context.host is not None
     return plain(draw_detail(context.host, context, "", width, height).lines)
 
 

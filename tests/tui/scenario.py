@@ -1,7 +1,5 @@
 """A synthetic, deterministic session: three runs, three changes, a lost host, hostile process titles."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterator

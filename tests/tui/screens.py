@@ -1,7 +1,5 @@
 """Text and notices of the top screen, and the app on a recording."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Dialogs for questions of hosts: shown, answered, declined, and closed if the host no longer waits."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -58,9 +56,8 @@ async def open_question(pilot: Pilot[object]) -> Question:
     return pilot.app.screen.question
 
 
-@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
-async def test_questions_are_answered_declined_and_withdrawn(size: tuple[int, int]) -> None:
-    async with running_app(size=size) as (pilot, source):
+async def test_questions_are_answered_declined_and_withdrawn() -> None:
+    async with running_app(size=(80, 24)) as (pilot, source):
         await pilot.press("question_mark")
         await until(pilot, lambda: len(pilot.app.screen_stack) == 2)
         source.controls.question = question = make_question()
@@ -108,9 +105,7 @@ async def servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
         await server.stop()
 
 
-async def test_hosts_are_answered_at_start_and_again_only_on_request(
-    servers: tuple[Sshd, Sshd], tmp_path: Path
-) -> None:
+async def test_hosts_are_answered_at_start_then_only_on_request(servers: tuple[Sshd, Sshd], tmp_path: Path) -> None:
     """Decline the passphrase first; after a lost connection, only the password is needed again."""
     web, app = servers
     config = tmp_path / "config"

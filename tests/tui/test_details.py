@@ -1,7 +1,5 @@
 """Details below a host's metrics, drawn from states with many items of each kind."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace as replace_context
 
@@ -13,7 +11,7 @@ from cockpit.model import events as ev
 from cockpit.model.host_state import CpuShare, DiskRates, HostState, NetRates, StatusPane
 from cockpit.model.hosts import HostConfig
 from cockpit.model.metrics import host_metrics
-from cockpit.tui.draw_context import PROCESSES, Detail, DrawContext, View, details_of
+from cockpit.tui.draw_context import PROCESSES, Detail, DrawContext, details_of
 from cockpit.tui.hosts.host_pane import condition, host_pane, processes_line
 from cockpit.tui.hosts.panes import HostLines, HostPanes, host_line
 from cockpit.tui.runs.table import Runs
@@ -51,9 +49,6 @@ def test_available_host_details_have_fixed_order() -> None:
     assert kinds == ["processes", "cores", "disks", "nets", "page", "tail", "tail"]
     assert Detail("tail", 1) not in details_of(app)
     assert details_of(HostState(config=HostConfig(name="bare")))[0] == Detail("cores")
-
-
-def test_excluded_processes_of_other_servers_are_counted() -> None:
     web = context_of(topology()).hosts[0]
     assert web.sample is not None and web.point is not None
     for excluded, text in ((0, ""), (4, "4 of others excluded"), (None, "all servers of that name")):
@@ -102,22 +97,19 @@ def test_host_without_data_shows_no_metrics(kind: str) -> None:
         assert "waiting for data" in drawn
 
 
-@pytest.mark.parametrize(
-    ("values", "width", "line"),
-    [
+def test_newest_values_of_host_have_line() -> None:
+    for values, width, line in (
         ({"net": None}, 80, "net  waiting for data"),
         ({"net": NET}, 80, "net  rxkB/s 1.2k  txkB/s 8.41k  rxpck/s 9.12k  txpck/s 8.8k  █+"),
         (SHARES, 118, r"by   servers ▄+ +50% generator ▁+ +12% others ▁+ +0%"),
         ({**SHARES, "generator": None}, 50, r"by   servers ▄+ +50% others ▁+ +0%"),
         (dict.fromkeys(SHARES), 118, ""),
-    ],
-)
-def test_newest_values_of_host_have_line(values: dict[str, object], width: int, line: str) -> None:
-    context = context_of(topology(30.7))
-    changed = with_points(context, *[values] * len(context.hosts[0].points))
-    start = "net" if "net" in values else "by  "
-    assert re.fullmatch(line, pane_line(changed, start, width).strip())
-    assert not re.search("[▁▄]", pane_line(replace_context(changed, lite=True), start, width))
+    ):
+        context = context_of(topology(30.7))
+        changed = with_points(context, *[values] * len(context.hosts[0].points))
+        start = "net" if "net" in values else "by  "
+        assert re.fullmatch(line, pane_line(changed, start, width).strip())
+        assert not re.search("[▁▄]", pane_line(replace_context(changed, lite=True), start, width))
 
 
 def test_host_pane_shows_lost_packets() -> None:
@@ -125,9 +117,8 @@ def test_host_pane_shows_lost_packets() -> None:
     assert "err/s 0 drop/s 2" in "\n".join(pane(dropping))
 
 
-@pytest.mark.parametrize(
-    ("group", "line"),
-    [
+def test_host_pane_shows_server_cgroup() -> None:
+    for group, line in (
         (
             {"cpu": 28.12, "quota": 30.0, "throttled": 12.4, "kbmemory": 122_880.0, "kblimit": 524_288.0},
             "cgrp %cpu 28.1 of 30  throttled 12%  mem 120M of 512M",
@@ -135,29 +126,24 @@ def test_host_pane_shows_lost_packets() -> None:
         ({"cpu": 28.12, "throttled": 0.0, "kbmemory": 122_880.0}, "cgrp %cpu 28.1  mem 120M"),
         ({"quota": 150.0}, "cgrp %cpu – of 150"),
         ({}, ""),
-    ],
-)
-def test_host_pane_shows_server_cgroup(group: dict[str, float], line: str) -> None:
-    sar = {f"cgroup.{name}": value for name, value in group.items()}
-    assert pane_line(with_host(context_of(topology(30.7)), "web1", sar=sar), "cgrp").strip() == line
+    ):
+        sar = {f"cgroup.{name}": value for name, value in group.items()}
+        assert pane_line(with_host(context_of(topology(30.7)), "web1", sar=sar), "cgrp").strip() == line
 
 
-@pytest.mark.parametrize(
-    ("others", "text"),
-    [
+def test_cpu_of_other_programs_is_mean_of_last_samples() -> None:
+    for others, text in (
         ((90.0, 10.0, 14.0, -1.0, 13.0, 14.0), "  others 10%  run "),
         # Samples deviate by a few points in both directions.
         ((-3.0, -1.0), "  others 0%  run "),
         ((None,), "  run "),
-    ],
-)
-def test_cpu_of_other_programs_is_mean_of_last_samples(others: tuple[float | None, ...], text: str) -> None:
-    line = pane_line(with_points(context_of(topology(30.7)), *({"other": other} for other in others)), "load", 56)
-    assert text in line
-    assert ("others" in line) == ("others" in text)
+    ):
+        line = pane_line(with_points(context_of(topology(30.7)), *({"other": other} for other in others)), "load", 56)
+        assert text in line
+        assert ("others" in line) == ("others" in text)
 
 
-def test_status_page_shows_scoreboard_counts_and_rates() -> None:
+def test_status_page_shows_counts_rates_and_reason() -> None:
     context = detail_context("page")
     pages = (replace(context.hosts[0].pages[0], rates={"Total Accesses": 37.0}),)
     lines = detail(with_host(context, "web1", pages=pages, seen=60.0), width=60)
@@ -167,9 +153,6 @@ def test_status_page_shows_scoreboard_counts_and_rates() -> None:
         assert part in text
     row = next(line for line in lines if line.startswith("Total Accesses"))
     assert row.split() == ["Total", "Accesses", "2183", "37/s"]
-
-
-def test_unreadable_status_page_shows_reason_and_last_values() -> None:
     context = detail_context("page")
     page = context.hosts[0].pages[0]
     text = "\n".join(detail(with_host(context, "web1", pages=(replace(page, detail="403 Forbidden\x1b[2J"),))))
@@ -202,9 +185,6 @@ def test_segment_averages_replace_host_details() -> None:
     after = names[names.index("io") :]
     assert after.index("start") < after.index("end") < after.index("net") < after.index("disk") < after.index("vda")
     assert "nvme1n1" not in names, "idle disks are omitted"
-
-
-def test_averages_without_samples_or_runs_show_reason() -> None:
     context = context_of(Scenario(2).events(8), averages=True)
     segment = replace(context.state.segments[0], hosts={})
     for segments, reason in (((segment,), "fewer than two samples"), ((), "No runs yet")):
@@ -215,7 +195,6 @@ def test_averages_without_samples_or_runs_show_reason() -> None:
 def test_changed_sample_interval_is_shown() -> None:
     context = context_of(Scenario().events(30.6))
     sample = context.hosts[0].sample
-    assert sample is not None
     assert "every" not in pane(context, 100)[0]
     slow = with_host(context, "web1", sample=replace(sample, interval=4.0))
     assert "every 4.0 s · 0.0 s ago · probe 3 ms · rtt 4 ms" in pane(slow, 100)[0]
@@ -272,15 +251,6 @@ def test_host_list_shows_selected_host_and_count_of_hidden() -> None:
     assert len(panes) <= 10
     assert any("▸ web9" in line for line in panes)
     assert "more hosts: Tab" in panes[-1]
-
-
-def test_frozen_hosts_show_freeze_time() -> None:
-    then, now = (context_of(Scenario().events(t)) for t in (20, 30))
-    context = DrawContext(state=now.state, view=View(frozen=then.state))
-    drawn = plain(HostPanes().draw(context, 60, 20))
-    assert "FROZEN at 00:00:20" in drawn[0]
-    assert drawn[1:] == plain(HostPanes().draw(then, 60, 20))[1:]
-    assert "FROZEN" in plain(HostLines().draw(context, 80, 1))[0]
 
 
 def test_runs_table_shows_server_cpu_and_more_if_wide() -> None:

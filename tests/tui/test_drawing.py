@@ -1,8 +1,5 @@
 """Lines, charts, buckets and forest plots: pure functions of numbers."""
 
-from __future__ import annotations
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -33,14 +30,11 @@ def test_clipped_line_never_exceeds_width(texts: list[str], width: int) -> None:
     assert length(clip(line, width)) == min(length(line), width)
 
 
-def test_rule_and_ends_fit_any_width() -> None:
+def test_lines_are_cut_to_their_width() -> None:
     title, value = (("throughput", "strong"),), (("12.4k req/s", ""),)
     for width in range(1, 60):
         assert length(rule(title, value, width)) == width
         assert length(ends(title, value, width)) <= width
-
-
-def test_text_is_cut_with_ellipsis_and_parts_are_omitted_whole() -> None:
     assert fit("MaxSpareServers", 8) == "MaxSpar…"
     assert clip((("MaxSpare", ""), ("Servers", "")), 10)[-1] == ("S…", "")
     parts = [(("one", ""),), (("a very long part", ""),), (("two", ""),)]
@@ -88,12 +82,22 @@ def test_axis_maximum_is_slightly_above_values(value: float) -> None:
     assert value < 1 or nice_ceiling(value) <= value * 1.34
 
 
-def test_window_moves_in_steps_and_contains_now() -> None:
+def test_window_moves_in_steps_and_zooms_out_to_whole_session() -> None:
     windows = [window_for(now, 50) for now in range(300)]
     assert all(window.first <= now < window.first + window.seconds for now, window in enumerate(windows))
     assert all(0 <= window.cell(now + 0.9) < 50 for now, window in enumerate(windows))
     assert [windows[now].span for now in (0, 24, 25, 49, 50, 299)] == [0.5, 0.5, 1, 1, 2, 2]
     assert len({window.first for window in windows}) == 21
+    now, span = 3600.0, None
+    spans = []
+    for _ in range(12):
+        window = window_for(now, 60, span)
+        spans.append(window.span)
+        span = coarser_scale(window, now)
+    assert spans[:7] == [2, 4, 10, 20, 60, 120, 120]
+    assert window.first == 0
+    assert finer_scale(ChartWindow(0, 4.0, 60)) == 2
+    assert finer_scale(ChartWindow(0, 0.5, 60)) == 0.5
 
 
 @given(st.floats(0, 40_000), st.floats(0, 1), st.integers(10, 200), st.sampled_from([None, *SCALES]))
@@ -105,19 +109,6 @@ def test_window_contains_cursor(now: float, share: float, cells: int, span: floa
     assert 0 <= window.cell(cursor) < cells
     assert window.first % window.span == 0, "cell boundaries do not depend on the window"
     assert window == without or cursor < without.first
-
-
-def test_zoom_out_stops_at_whole_session() -> None:
-    now, span = 3600.0, None
-    spans = []
-    for _ in range(12):
-        window = window_for(now, 60, span)
-        spans.append(window.span)
-        span = coarser_scale(window, now)
-    assert spans[:7] == [2, 4, 10, 20, 60, 120, 120]
-    assert window.first == 0
-    assert finer_scale(ChartWindow(0, 4.0, 60)) == 2
-    assert finer_scale(ChartWindow(0, 0.5, 60)) == 0.5
 
 
 WIDTH = 41
@@ -132,9 +123,8 @@ def row_text(metric: Effect, end: float = 1.5) -> str:
     return line
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "low", "high", "end", "row"),
-    [
+def test_row_shows_interval_margins_and_zero_line() -> None:
+    for name, change, low, high, end, row in (
         ("rate", 0.2, 0.1, 0.3, 1.5, "                   ┊│┊   ├───●───┤       "),
         # Lower is better, except for the rate.
         ("p50", -0.2, -0.25, -0.1, 1.5, "                   ┊│┊   ├─────●──┤      "),
@@ -155,36 +145,29 @@ def row_text(metric: Effect, end: float = 1.5) -> str:
         # Neither interval nor value.
         ("rate", 0.2, None, None, 1.5, "                   ┊│┊       ○           "),
         ("rate", None, None, None, 1.5, "                    │                    "),
-    ],
-)
-def test_row_shows_interval_margins_and_zero_line(
-    name: str, change: float | None, low: float | None, high: float | None, end: float, row: str
-) -> None:
-    assert row_text(effect(change, low, high, name), end) == row
+    ):
+        assert row_text(effect(change, low, high, name), end) == row
 
 
-def test_percentage_points_have_no_place_on_scale_of_ratios() -> None:
+def test_row_has_roles_no_place_for_points_and_ascii_ends() -> None:
     points = Effect(name="errors", outcome=Outcome.WORSE, relative=False, change=0.02, low=0.01, high=0.03)
     assert row_text(points).split() == ["│"]
-
-
-def test_margins_and_interval_have_different_roles() -> None:
     line = forest_row(effect(0.2, 0.1, 0.3), 1.5, WIDTH, "chart")
     roles = {text: role for text, role in line if text.strip()}
     assert roles["┊"] == roles["│"] == "rule"
     assert roles["●"] == roles["├"] == roles["─"] == "chart"
+    assert to_ascii(row_text(effect(0.2, 0.1, 0.3))).strip() == ":|:   +---*---+"
+    assert to_ascii(row_text(effect(-0.2, -0.9, 0.1))).strip().startswith("<-")
+    assert "o" in to_ascii(row_text(effect(0.2)))
 
 
-def test_scale_covers_effects_but_not_wide_intervals() -> None:
+def test_scale_covers_effects_and_axis_has_labels() -> None:
     assert scale_end([]) == 1.2
     assert scale_end([effect(0.001, -0.01, 0.01)]) == 1.2
     assert scale_end([effect(0.3, 0.2, 0.4), effect(-0.35, -0.4, -0.2, name="p99")]) == 2.0
     assert scale_end([effect(0.3, -0.9, 90.0)]) == 2.0
     assert scale_end([effect(174.0, 93.0, 289.0)]) == 300.0
     assert scale_end([effect(1e6)]) == 10000.0
-
-
-def test_axis_labels_directions_and_scale_ends() -> None:
     (line,) = plain([axis(1.5, WIDTH)])
     assert line.split() == ["◂", "1.5×", "worse", "0", "1.5×", "better", "▸"]
     assert line.index("0") == WIDTH // 2
@@ -192,9 +175,3 @@ def test_axis_labels_directions_and_scale_ends() -> None:
     assert plain([axis(1000.0, 27)])[0].split() == ["◂", "1k×", "worse", "0", "1k×", "better", "▸"]
     assert plain([axis(1000.0, 21)])[0].split() == ["◂", "worse", "0", "better", "▸"]
     assert plain([axis(1.5, 9)]) == [" " * 9]
-
-
-def test_ascii_ends_point_and_zero_are_distinct() -> None:
-    assert to_ascii(row_text(effect(0.2, 0.1, 0.3))).strip() == ":|:   +---*---+"
-    assert to_ascii(row_text(effect(-0.2, -0.9, 0.1))).strip().startswith("<-")
-    assert "o" in to_ascii(row_text(effect(0.2)))

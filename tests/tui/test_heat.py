@@ -1,7 +1,5 @@
 """Heat map, cursor and time range of the charts, as drawn."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace as replace_context
 
@@ -68,7 +66,6 @@ def test_every_response_is_in_bucket_shaded_by_share() -> None:
     edges = edges_of(cells, 9)
     assert len(edges) == 10
     for cell in cells:
-        assert cell is not None
         assert sum(shares(cell, edges)) == pytest.approx(1)
     lines = heat(context, width=12 + AXIS)
     # 0.5 s per cell, two cells per second; from the lowest latency up.
@@ -80,15 +77,13 @@ def test_every_response_is_in_bucket_shaded_by_share() -> None:
     assert "░" in columns[2], "but they are visible"
 
 
-def test_lite_mode_draws_shades_in_single_colour() -> None:
+def test_heat_map_has_shades_titles_and_edges() -> None:
     context = context_of(EVENTS, latency="heat map")
     for lite, expected in ((False, {"heat1", "heat2", "heat3", "on_heat3"}), (True, {"chart", "strong"})):
         lines = Latency().draw(replace_context(context, lite=lite), 70, 11)[1:-1]
         assert expected <= {role for line in lines for text, role in line if text.strip()}
         assert lite != any(role.endswith("heat2") for line in lines for _, role in line)
 
-
-def test_heat_map_titles_and_edges() -> None:
     def lines(times: list[list[int]], response: bool = False) -> list[str]:
         return heat(context_of(ticks(times, response), latency="heat map"))
 
@@ -163,23 +158,17 @@ def test_marker_text_avoids_other_letters() -> None:
     assert with_marker_texts(row, {30: longer}, 40) == "much too long much too long … B     ▸"
 
 
-def test_zoomed_out_cells_keep_failure_and_saturation_marks() -> None:
+def test_axis_keeps_marks_and_labels_apart() -> None:
     axis, instants = axis_of(throughput(60, span=20.0))
     assert axis[AXIS + 1 :][:6] == "1─2▒x4", "segment 3 starts in a saturated cell, whose mark replaces the number"
     assert instants.endswith("min · mean · max   20 s/cell")
     assert axis_of(throughput(60))[1].endswith("2 s/cell")
-
-
-def test_axis_labels_do_not_overlap() -> None:
     for at in range(60):
         line = plain([axis_labels(ChartWindow(0, 2.0, 60), at * 2.0, "2 s/cell")])[0]
         assert line[at] == "▲"
         assert len(line) <= 60
         assert line.endswith("2 s/cell") == (at < 51)
         assert all(len(label) in (1, 8, 9) for label in line.removesuffix("2 s/cell").split())
-
-
-def test_cursor_is_line_in_empty_cells() -> None:
     line = (("⣿⣿", "chart"), ("  ", ""))
     assert with_cursor(line, 1) == (("⣿", "chart"), ("⣿", "focus"), ("", "chart"), ("  ", ""))
     assert plain([with_cursor(line, 3)]) == ["⣿⣿ │"]

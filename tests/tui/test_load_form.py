@@ -1,7 +1,5 @@
 """The load form: fields of the plan, errors at the field, changes that apply at once or in the next run."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 from textual.pilot import Pilot
@@ -13,7 +11,6 @@ from cockpit.model.load import LoadPlan, LogReplay, Stage, ThinkTime
 from cockpit.tui.dialogs.load_form import CheckBox, LoadForm
 from cockpit.tui.load_fields import plan_from, texts_of
 from tests.tui.driving import press, running_app, text_of, until
-from tests.tui.scripted import ScriptedLoad
 
 PLAN = LoadPlan(url="http://web1/hello.html", concurrency=20, duration=30.0)
 
@@ -22,9 +19,8 @@ def changed(plan: LoadPlan = PLAN, **texts: str) -> LoadPlan:
     return plan_from(plan, texts_of(plan) | {name.replace("_", " "): text for name, text in texts.items()}, plan_with)
 
 
-@pytest.mark.parametrize(
-    ("texts", "expected"),
-    [
+def test_changed_field_changes_only_its_setting() -> None:
+    for texts, expected in (
         ({}, {}),
         ({"URL": "web2:8080/x"}, {"url": "http://web2:8080/x"}),
         ({"load": "2k/s"}, {"rate": 2000.0}),
@@ -42,13 +38,11 @@ def changed(plan: LoadPlan = PLAN, **texts: str) -> LoadPlan:
         ({"keep-alive": "no"}, {"keepalive": False}),
         ({"think_time": "0.2s to 2s"}, {"think_time": ThinkTime(distribution="uniform", seconds=0.2, most=2.0)}),
         ({"headers": "Accept: a; q=0.9; X-Id: 7"}, {"headers": (("Accept", "a; q=0.9"), ("X-Id", "7"))}),
-    ],
-)
-def test_changed_field_changes_only_its_setting(texts: dict[str, str], expected: dict[str, object]) -> None:
-    assert changed(**texts) == replace(PLAN, **expected)
+    ):
+        assert changed(**texts) == replace(PLAN, **expected)
 
 
-def test_cleared_fields_keep_rest_of_plan() -> None:
+def test_cleared_fields_and_replayed_log_keep_rest_of_plan() -> None:
     plan = replace(PLAN, headers=(("Accept", "a"),), body="x", keepalive=False, timeout=5.0, workers=2)
     emptied = changed(plan, headers="", body="", **{"keep-alive": "yes"})
     assert emptied == replace(PLAN, timeout=5.0, workers=2)
@@ -57,16 +51,10 @@ def test_cleared_fields_keep_rest_of_plan() -> None:
     steps = replace(PLAN, duration=None, stages=(Stage(duration=3.0, rate=5.0), Stage(duration=3.0, rate=50.0)))
     assert texts_of(steps)["load steps"] == "5/s,50/s:3s"
     assert changed(steps, load_steps="").stages == () and changed(steps, load_steps="").duration == 10.0
-
-
-def test_replayed_log_is_kept_until_load_changes() -> None:
     plan = replace(PLAN, duration=None, replay=LogReplay(file="logs/day.log", speed=2.0))
     assert texts_of(plan)["load"] == "day.log ×2"
     assert changed(plan, headers="Accept: a") == replace(plan, headers=(("Accept", "a"),))
     assert changed(plan, load="40") == replace(PLAN, concurrency=40, duration=10.0)
-
-
-def test_secret_header_is_hidden_and_kept() -> None:
     plan = replace(PLAN, headers=(("Authorization", "Basic c2VzYW1l"), ("Accept", "a")))
     shown = texts_of(plan)["headers"]
     assert "c2VzYW1l" not in shown and shown.endswith("Accept: a")
@@ -76,9 +64,8 @@ def test_secret_header_is_hidden_and_kept() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("texts", "subject", "problem"),
-    [
+def test_invalid_field_is_named_by_flag() -> None:
+    for texts, subject, problem in (
         ({"load": "many"}, "-c", "'many' is not a whole number"),
         ({"load": "-3"}, "-c", "must be more than 0"),
         ({"load": "x/s"}, "-q", "is not a rate"),
@@ -89,12 +76,10 @@ def test_secret_header_is_hidden_and_kept() -> None:
         ({"requests": "3"}, "-n", "at least the concurrency"),
         ({"duration": "soon"}, "-z", "is not a duration"),
         ({"load_steps": "1,2"}, "--levels", "has no duration"),
-    ],
-)
-def test_invalid_field_is_named_by_flag(texts: dict[str, str], subject: str, problem: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        changed(**texts)
-    assert raised.value.subject == subject and problem in raised.value.problem
+    ):
+        with pytest.raises(UsageError) as raised:
+            changed(**texts)
+        assert raised.value.subject == subject and problem in raised.value.problem
 
 
 async def replace_text(pilot: Pilot[object], name: str, text: str) -> None:
@@ -112,7 +97,6 @@ def effect(pilot: Pilot[object]) -> str:
 async def test_form_shows_field_errors_and_effect_of_changes(size: tuple[int, int]) -> None:
     async with running_app(size=size) as (pilot, source):
         load = source.controls.load
-        assert isinstance(load, ScriptedLoad)
         await press(pilot, "equals_sign", "4", "0", "escape")
         assert load.plan == PLAN, "Esc discards changes"
         load.active = load.plan

@@ -1,7 +1,5 @@
 """Keys of the main screen, also in quick succession, and its notices."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest
@@ -12,7 +10,6 @@ from textual.widgets._toast import Toast
 from cockpit.model import events as ev
 from cockpit.model.text import clock
 from cockpit.tui.charts.latency import Latency
-from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.draw_context import View
 from cockpit.tui.footer import Footer
@@ -34,7 +31,7 @@ from tests.tui.driving import (
 )
 from tests.tui.scenario import Scenario
 from tests.tui.screens import notices, until_notice
-from tests.tui.scripted import ScriptedTuning, scripted_app
+from tests.tui.scripted import scripted_app
 
 EVENTS = Scenario().events(99)
 
@@ -95,11 +92,6 @@ async def test_keys_select_sort_and_maximize_hosts() -> None:
         assert "▾%CPU" in text_of(panes)
         await press(pilot, "s")
         assert "▾RSS" in text_of(panes)
-        await press(pilot, "p")
-        await until(pilot, lambda: panes.size.width > 100)
-        assert not screen.query_one(Throughput).size.area
-        await reset_screen(pilot)
-        await until(pilot, lambda: panes.size.width < 60)
         await pilot.resize_terminal(60, 15)
         await wait_idle(pilot)
         assert "COMMAND" not in screen_text(pilot)
@@ -107,7 +99,7 @@ async def test_keys_select_sort_and_maximize_hosts() -> None:
         await until(pilot, lambda: "apache2 -k start" in screen_text(pilot))
 
 
-async def test_session_keys_run_session_actions() -> None:
+async def test_session_keys_run_actions_and_footer_has_position_bar() -> None:
     async with running_app(EVENTS) as (pilot, source):
         done = source.controls.done
         for key, name in (("space", "toggle"), ("plus", "more"), ("left", "back")):
@@ -125,10 +117,7 @@ async def test_session_keys_run_session_actions() -> None:
         assert done == [("mark", "swap?")]
         await press(pilot, "minus")
         await until_notice(pilot, "no [load] in ·[31mthis profile: add one")
-
-
-async def test_footer_position_bar_and_sizes() -> None:
-    async with running_app(EVENTS) as (pilot, source):
+        await reset_screen(pilot)
         text = text_of(main(pilot.app).query_one(Footer))
         assert "+ load" in text and "back 1 s" not in text, "not a footer action"
         position = main(pilot.app).query_one(Position)
@@ -222,7 +211,6 @@ async def test_shutdown_notice_names_pending_work() -> None:
     async with app.run_test() as pilot:
         await wait_for_events(pilot, source, len(RUNNING))
         tuning = source.controls.tuning
-        assert isinstance(tuning, ScriptedTuning)
         tuning.gate.clear()
         pending = asyncio.ensure_future(tuning.apply({"MinSpareServers": "30"}))
         await until(pilot, lambda: isinstance(source.recorder.events[-1], ev.ChangeBegun))

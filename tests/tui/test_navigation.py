@@ -1,7 +1,5 @@
 """Keys of the host panes, beside the charts and on 80x24 terminals, where a host is a single line."""
 
-from __future__ import annotations
-
 import re
 
 from msgspec.structs import replace
@@ -154,7 +152,6 @@ async def test_scrolled_tail_is_paused_and_counts_newer_lines() -> None:
         screen = main(pilot.app)
         panes = screen.query_one(HostPanes)
         await press(pilot, "tab", "p", "D", "pageup")
-        assert screen.view.paused_tail is not None
         before = text_of(panes).splitlines()
         at = next(at for at, line in enumerate(before) if VMSTAT in line)
         assert "paused at 00:00:30, 0 newer" in before[at]
@@ -165,7 +162,6 @@ async def test_scrolled_tail_is_paused_and_counts_newer_lines() -> None:
         assert "paused at 00:00:30, 12 newer" in after[at]
         assert after[at + 1 :] == before[at + 1 :]
         await press(pilot, "escape")
-        assert screen.view.paused_tail is None
         assert "paused" not in text_of(panes)
         await press(pilot, "up", "up", "down", "down")
         assert screen.view.paused_tail is None, "the tail follows again from the newest line"
@@ -184,17 +180,17 @@ async def test_host_keys_without_hosts_report_no_host() -> None:
             assert not main(pilot.app).view.metrics
 
 
-def test_no_binding_conflicts_with_terminal_multiplexers() -> None:
+def test_keys_are_in_help_and_free_in_multiplexers() -> None:
     bindings = [*MainScreen.BINDINGS, *ViewKeys.BINDINGS]
     keys = {key for binding in bindings for key in binding.key.split(",")}  # type: ignore[union-attr]
     assert not keys & {"ctrl+a", "ctrl+b", "shift+up", "shift+down", "shift+left", "shift+right"}
-
-
-def test_help_lists_every_screen_key() -> None:
     named = " ".join(name for name, _ in help_entries(()))
     scrolling = {MainKey.BACK, ViewKey.PAGE_UP, ViewKey.PAGE_DOWN, ViewKey.TOP, ViewKey.BOTTOM}
     listed = {*MainKey, *ViewKey} - scrolling - {ViewKey.PREVIOUS_HOST}
     assert {str(key) for key in listed} <= set(named.split())
+    for width in (80, 120):
+        (line,) = plain(Footer().draw(context_of(changed_under_load()), width, 1))
+        assert all(key in line for key in ("t tune", "c compare", "r rounds", "? help", "q quit"))
 
 
 async def test_question_of_host_is_on_small_screen() -> None:
@@ -231,7 +227,6 @@ async def test_keys_for_details_maximize_host_and_footer_keeps_compare_key() -> 
             assert "averages of segment 4" in screen_text(pilot)
         await press(pilot, "escape", "d")
         context = screen.context()
-        assert context.host is not None
         assert context.detail(context.host) != AVERAGES
         await reset_screen(pilot)
         await pilot.resize_terminal(120, 40)
@@ -244,12 +239,6 @@ async def test_keys_for_details_maximize_host_and_footer_keeps_compare_key() -> 
         assert text_of(panes).count("averages of segment 3") == 2
         await press(pilot, "w")
         assert "PID STAT" in text_of(panes)
-
-
-def test_footer_shows_rounds_key_after_change() -> None:
-    for width in (80, 120):
-        (line,) = plain(Footer().draw(context_of(changed_under_load()), width, 1))
-        assert all(key in line for key in ("t tune", "c compare", "r rounds", "? help", "q quit"))
 
 
 def visible_rows(**view: object) -> list[str]:
@@ -265,14 +254,11 @@ def test_selected_segment_and_baseline_are_both_visible() -> None:
     assert visible_rows(segment=20, baseline=20) == ["▸20", "21"], "the baseline has no other comparison"
 
 
-def test_long_text_is_cut_at_word_boundary() -> None:
+def test_long_text_and_url_are_shortened() -> None:
     assert ends_with("rate +5%, demo spawned -4/s", "… c: all", 30) == "rate +5%, demo … c: all"
     assert ends_with("rate +5%, demo", "… c: all", 20) == "rate +5% … c: all"
     assert ends_with("short", "… c: all", 30) == "short … c: all"
     assert ends_with("oneverylongwordindeed", "…", 10) == "onevery …"
-
-
-def test_long_url_is_shortened_in_middle() -> None:
     url = "127.0.0.1:38412/static/hello.html"
     assert shortened(url, len(url)) == url
     for width in (12, 16, 20, 27):
@@ -283,7 +269,6 @@ def test_long_url_is_shortened_in_middle() -> None:
 
 async def test_target_clock_and_load_form_fit_80_cells_under_load() -> None:
     async with running_app(Scenario().events(60), size=(80, 24)) as (pilot, source):
-        assert source.controls.load is not None
         source.controls.status = LoadStatus(source.controls.load.plan, LoadPhase.RUNNING)
         main(pilot.app).frame()
         top = text_of(main(pilot.app).query_one(TopLine))

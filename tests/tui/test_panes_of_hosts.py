@@ -1,7 +1,5 @@
 """Lists below the metrics of a host: processes, tails, and all metrics in the groups of sar."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 from rich.cells import cell_len
 
@@ -88,34 +86,27 @@ def test_identical_processes_are_folded() -> None:
     assert len(detail(with_host(context, "web1", processes=four[:2]), 118, 40)) == 1 + 2, "two processes are not folded"
 
 
-def test_user_threads_and_pss_columns_depend_on_width() -> None:
+def test_columns_depend_on_width_and_hidden_processes_are_reported() -> None:
     context = context_of(EVENTS)
     assert {"USER", "THR", "PSS"} <= set(detail(context, 118)[0].split())
     assert {"PSS"} == {"USER", "THR", "PSS"} & set(detail(context, 80)[0].split())
     unknown = [replace(row, process=replace(row.process, user="", pss=None)) for row in context.hosts[0].processes[:1]]
     [line] = detail(with_host(context, "web1", processes=unknown), 118)[1:2]
     assert line.split().count("–") == 2
-
-
-def test_hidden_processes_are_reported() -> None:
     context = context_of(EVENTS)
     sample = context.hosts[0].sample
-    assert sample is not None
     context = with_host(context, "web1", sample=replace(sample, reading=replace(sample.reading, hidden=True)))
     assert "hidden by hidepid" in "\n".join(plain(host_pane(context.hosts[0], context, 80, 20).lines))
     assert "hidden (hidepid)" in plain([host_line(context.hosts[0], context, 80)])[0]
 
 
-def test_tail_shows_newest_lines_as_terminal_would() -> None:
+def test_tail_shows_newest_lines_sanitized_and_cut() -> None:
     lines = detail(detail_context("tail"), width=110, height=8)
     assert "tail -F /var/log/apache2/error.log" in lines[0]
     assert "skipped 120 lines" in lines[0]
     assert lines[-1] == "[mpm_prefork:notice]    [pid 2011] AH00171: Graceful restart requested·, second 59"
     assert "設定ファイル" in lines[-2]
     assert "AH00959: disabling" in lines[-3], "without colours"
-
-
-def test_server_lines_are_sanitized_and_cut() -> None:
     for raw, shown in (
         ("a\tb", "a       b"),
         ("\x1b[1;31mred\x1b[0m plain", "red plain"),
@@ -151,16 +142,13 @@ def test_scrolled_tail_is_paused_and_counts_newer_lines() -> None:
     assert "30+ newer" in tail_lines(beyond, scroll=1, paused=tail_of("old"))[0], "at least those in the buffer"
 
 
-def test_empty_tail_shows_reason() -> None:
+def test_empty_tail_shows_reason_and_tails_are_below_host() -> None:
     for tail, expected in (
         (TailPane(command="x"), "not running yet"),
         (TailPane(command="x", condition="running"), "no lines yet"),
         (TailPane(command="x", condition="ended", detail="exit 127: not found"), "ended: exit 127: not found"),
     ):
         assert expected in "\n".join(tail_lines(tail))
-
-
-def test_tails_are_below_host_without_duplicates() -> None:
     context = context_of(topology())
     text = "\n".join(plain(host_pane(context.hosts[0], context, 100, 40).lines))
     assert "─ tail -F" in text
@@ -199,7 +187,6 @@ def sar_context(until: float = 30.7) -> DrawContext:
 
 
 def sar_lines(context: DrawContext, width: int = 118, height: int = 200) -> list[str]:
-    assert context.host is not None
     return plain(host_pane(context.host, context, width, height).lines)
 
 
@@ -222,8 +209,6 @@ def test_every_metric_appears_once_in_fitting_columns() -> None:
 def test_table_shows_now_mean_and_maximum_of_segment() -> None:
     context = sar_context()
     host, segment = context.host, context.segment
-    assert host is not None
-    assert segment is not None
     lines = sar_lines(context)
     assert f"mean and max of segment {segment.number}" in "\n".join(lines)
     now, mean, highest = (float(cell) for cell in metric_row(lines, "tcp-tw"))
@@ -235,28 +220,20 @@ def test_table_shows_now_mean_and_maximum_of_segment() -> None:
     assert metric_row(lines, "pgscank/s") == ["0", "0", "0"]
 
 
-def test_server_cgroup_has_own_block() -> None:
+def test_sar_table_has_blocks_of_cgroup_and_accept_queue() -> None:
     context = sar_context()
     assert "cgroup of the server" not in "\n".join(sar_lines(context))
     lines = sar_lines(with_host(context, "web1", sar={"cgroup.cpu": 28.14, "cgroup.kbmemory": 2048.0}))
     assert "cgroup of the server" in "\n".join(lines)
     assert metric_row(lines, "%cpu") == ["28.1", "–", "–"] and metric_row(lines, "kbmemory") == ["2.0M", "–", "–"]
     assert metric_row(lines, "%quota") == ["–", "–", "–"]
-
-
-def test_accept_queue_of_target_port_shows_limit() -> None:
     context = sar_context()
     lines = sar_lines(context)
     assert any(":80 of 511" in line for line in lines)
     assert not any(":22 of" in line for line in lines), "always empty, and not the port of the target"
-    assert context.host is not None
     sample = context.host.sample
-    assert sample is not None
     without = replace(sample, reading=replace(sample.reading, accept={}, backlog={}))
     assert not any(":80" in line for line in sar_lines(with_host(context, "web1", sample=without)))
-
-
-def test_no_numbers_before_first_sample() -> None:
     text = "\n".join(sar_lines(sar_context(0.3)))
     assert "waiting for data" in text
     assert "now" not in text
@@ -285,7 +262,6 @@ async def test_a_toggles_full_screen_sar_table() -> None:
         for key in ("w", "p", "escape"):
             await press(pilot, "a")
             context = screen.context()
-            assert context.host is not None
             assert context.detail(context.host) == SAR
             await press(pilot, key)
             assert not screen.view.metrics

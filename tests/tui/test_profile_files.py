@@ -1,7 +1,5 @@
 """Profiles are written, edited and deleted on the start screen, with a real survey of the demo's host over SSH."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re
@@ -166,7 +164,6 @@ async def test_unknown_server_on_target_port_selects_no_knobs(world: DemoServers
             await until(pilot, lambda: isinstance(app.screen, FoundServersScreen))
             await wait_idle(pilot)
             found = app.screen
-            assert isinstance(found, FoundServersScreen)
             own = (await asyncio.to_thread(Path("/proc/self/comm").read_text)).strip()
             assert f"the target's port is served by {own}" in rendered_text(app)
             assert f"port {urlsplit(world.url).port}" in found.surveyed[0].words, "port of the demo"

@@ -1,7 +1,5 @@
 """Charts of failures, stalls, latency over time and thresholds; the clock of the run; the runs table."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 
@@ -110,11 +108,8 @@ def test_heat_map_marks_failures_and_stalls() -> None:
 
 
 def test_latency_chart_shows_recent_and_segment_percentiles() -> None:
-    events = [
-        *started(),
-        *(second(at) for at in range(10)),
-        *(second(at, ms=(100,) * 99 + (900,)) for at in range(10, 30)),
-    ]
+    slow = (second(at, ms=(100,) * 99 + (900,)) for at in range(10, 30))
+    events = [*started(), *(second(at) for at in range(10)), *slow]
     lines = plain(Latency().draw(context_of(events), 90, 12))
     assert "─ p50" in lines[0] and "═ p99" in lines[0] and "· max" in lines[0]
     assert "last 10 s p50 " in lines[1] and "segment 1 p50 " in lines[1]
@@ -124,7 +119,7 @@ def test_latency_chart_shows_recent_and_segment_percentiles() -> None:
     assert max(levels) - min(levels[1:]) >= 2, "the step from 10 to 100 ms"
 
 
-def test_threshold_line_shows_status_on_both_charts() -> None:
+def test_thresholds_are_lines_or_below_chart_and_in_banner() -> None:
     thresholds = ("p99 < 50ms", "rate > 2000", "errors == 0", "p50 < 20ms", "no threshold at all")
     context = context_of([*started(*thresholds), *(second(at, ms=(10,) * 9 + (80,)) for at in range(10))])
     latency, throughput = Latency().draw(context, 90, 12), Throughput().draw(context, 90, 14)
@@ -133,12 +128,17 @@ def test_threshold_line_shows_status_on_both_charts() -> None:
     assert any(("✓", "better_value") in line for line in latency)
     (low,) = [line for line in throughput if "rate > 2000" in "".join(text for text, _ in line)]
     assert ("✗", "failed") in low and ("╌", "failed") in low
+    good = [*started("errors == 0", "web1.cpu.idle > 20"), *(second(at) for at in range(5))]
+    assert plain([state_line(context_of(good), 60)]) == ["✓ errors == 0  ? web1.cpu.idle > 20"]
+    assert plain([banner(context_of(good), 60)]) == [""]
+    bad = context_of([*good, *REFUSED])
+    assert plain([state_line(bad, 60)]) == ["✗ errors == 0  ? web1.cpu.idle > 20"]
+    assert plain([banner(bad, 118)])[0].endswith("refused 2000  ✗ errors == 0")
 
 
 def test_stored_baseline_is_read_once_and_drawn_as_line() -> None:
     context = context_of([*started("p99 <= 110% of baseline"), *(second(at) for at in range(10))])
     result = run_result(context.state, 1)
-    assert result is not None
     fast = baseline_of("spring", [baseline_run("x", 0.0, replace(result, seconds=result.seconds / 2))] * 3, PLAN)
     read: list[LoadPlan] = []
 
@@ -167,30 +167,18 @@ def test_stored_baseline_is_read_once_and_drawn_as_line() -> None:
     assert StoredBaselines(unreadable).of(1, PLAN) is None
 
 
-def test_threshold_without_line_is_below_chart_and_in_banner() -> None:
-    good = [*started("errors == 0", "web1.cpu.idle > 20"), *(second(at) for at in range(5))]
-    assert plain([state_line(context_of(good), 60)]) == ["✓ errors == 0  ? web1.cpu.idle > 20"]
-    assert plain([banner(context_of(good), 60)]) == [""]
-    bad = context_of([*good, *REFUSED])
-    assert plain([state_line(bad, 60)]) == ["✗ errors == 0  ? web1.cpu.idle > 20"]
-    assert plain([banner(bad, 118)])[0].endswith("refused 2000  ✗ errors == 0")
-
-
 def test_tiny_screen_marks_latency_if_requests_failed() -> None:
     good = [*started(), second(0)]
     for events, prefix in ((good, "service  p50 10"), ([*good, *REFUSED], "service  x p50 10")):
         assert any(line.startswith(prefix) for line in plain(TinyScreen().draw(context_of(events), 40, 12)))
 
 
-def test_charts_stop_at_end_of_load() -> None:
+def test_charts_and_clock_stop_at_end_of_load() -> None:
     events = [*started(), *(second(at) for at in range(20)), ev.RunEnded(t=20.0, run=1, reason="completed")]
     before = chart(events)
     later = [*events, ev.HostChanged(t=400.0, host="web1", condition="lost")]
     assert chart(later) == before
     assert chart([*later, ev.Note(t=500.0, text="later")]) != before, "charts show notes"
-
-
-def test_run_clock_shows_elapsed_and_total() -> None:
     running = [*started(), second(0), second(1)]
     assert plain([run_clock(context_of(running))]) == ["0:02/1:00  "]
     ended = [*running, ev.RunEnded(t=2.5, run=1, reason="stopped"), ev.Note(t=9.0, text="x")]

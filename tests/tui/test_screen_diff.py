@@ -1,7 +1,5 @@
 """Differential output: the terminal shows the expected screen, and only changes are sent."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Sequence
 from itertools import pairwise
@@ -116,9 +114,7 @@ CASES = {
     ),
     "views without colours": Case(HOSTILE, _VIEWS, {"NO_COLOR": "1"}),
     "themes and sizes": Case(
-        HOSTILE,
-        ("T", 47.0, (80, 24), 48.0, (40, 12), (120, 40), "T", 50.0, "ctrl+l", (200, 50), 52.0),
-        TRUE_COLOURS,
+        HOSTILE, ("T", 47.0, (80, 24), 48.0, (40, 12), (120, 40), "T", 50.0, "ctrl+l", (200, 50), 52.0), TRUE_COLOURS
     ),
     "verdict": Case(changed_under_load(), _VERDICT, XTERM),
     "verdict, 16 colours": Case(changed_under_load(), ("T", *_VERDICT, "T", "enter"), XTERM, Appearance(colours="16")),

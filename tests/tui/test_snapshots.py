@@ -1,7 +1,5 @@
 """Pictures of fixed scenarios, without clock and animation. `pytest --snapshot-update` rewrites them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -162,9 +160,7 @@ async def test_every_screen_opens_at_every_size(events: Sequence[ev.AnyEvent]) -
         for size in ((80, 24), (20, 6), (1, 1)):
             await pilot.resize_terminal(*size)
             await reset_screen(pilot)
-            await press(
-                pilot, *("t", "escape", "question_mark", "escape", "m", "escape"), *("p", "v", "s", "p", "up", "b")
-            )
+            await press(pilot, "t", "escape", "question_mark", "escape", "m", "escape", *"pvsp", "up", "b")
 
 
 def test_layout_depends_on_terminal_size() -> None:

@@ -1,6 +1,4 @@
-"""The start screen: its lists, and the choices its keys open."""
-
-from __future__ import annotations
+"""The start screen: its lists, the choices its keys open, and the prompt for an untrusted profile."""
 
 import datetime as dt
 import threading
@@ -8,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 from msgspec.structs import replace
 from textual.pilot import Pilot
@@ -15,14 +14,17 @@ from textual.widgets import Input, OptionList, Static
 
 from cockpit.cli.typed_load import profile_of
 from cockpit.profiles import catalogue
+from cockpit.profiles.reader import read_profile
+from cockpit.profiles.trust import is_trusted
 from cockpit.recording.library import ChangeSummary, Recent, RecordingInfo
 from cockpit.tui.dialogs.prompt import FilterScreen, PromptScreen
 from cockpit.tui.start.app import StartApp
 from cockpit.tui.start.choices import Choice, StartChoices
 from cockpit.tui.start.doctor import DoctorScreen
 from cockpit.tui.start.screen import StartScreen
+from cockpit.tui.start.trust import TrustScreen
 from cockpit.tui.terminal.appearance import Appearance
-from tests.tui.driving import text_of, until, wait_idle
+from tests.tui.driving import press, text_of, until, wait_idle
 
 NOW = dt.datetime(2026, 11, 21, 15, 0)
 WALL = dt.datetime(2026, 11, 21, 14, 5).timestamp()
@@ -34,9 +36,8 @@ def start_choices(*, recordings: bool = True, broken: bool = True) -> StartChoic
     profiles = [catalogue._read(PROFILES / f"{name}.toml", "shipped") for name in ("mpm", "spare-servers")]
     if broken:
         problem = "target.url: found 'ftp://x/'; allowed: http://host[:port]/path"
-        profiles.insert(
-            0, catalogue.ProfileEntry(name="broken", path=Path("broken.toml"), origin="here", problem=problem)
-        )
+        entry = catalogue.ProfileEntry(name="broken", path=Path("broken.toml"), origin="here", problem=problem)
+        profiles.insert(0, entry)
     kept = RecordingInfo(
         name="spare-servers-20261121-140500",
         path="/state/one.cockpit",
@@ -208,10 +209,7 @@ def many_choices() -> StartChoices:
     ]
     shipped = [catalogue._read(path, "shipped") for path in sorted(PROFILES.glob("*.toml"))]
     known = start_choices().recordings[0]
-    kept = [
-        replace(known.kept, name=f"recording-{number}", session="", path=f"/state/{number}.cockpit")
-        for number in range(30)
-    ]
+    kept = [replace(known.kept, name=f"recording-{n}", session="", path=f"/state/{n}.cockpit") for n in range(30)]
     return StartChoices([*own, *shipped], [replace(known, kept=one) for one in kept])
 
 
@@ -275,3 +273,65 @@ async def test_h_runs_doctor_on_selected_profile(tmp_path: Path) -> None:
         assert "no such host" in report and "→ is the server up" in report
         # A busy machine adds a note.
         assert report.splitlines()[-1] in ("1 to fix", "1 to fix, 1 note")
+
+
+HOSTILE = "[bold red]echo[/] [@click=app.bell]x[/] \x1b[2J\u202e"
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    path = tmp_path / "hostile.toml"
+    tails = "".join(f'[[host]]\nname = "h{at}"\ntail = ["echo {at}"]\n' for at in range(40))
+    path.write_text(
+        '[target]\nurl = "http://127.0.0.1:1/"\n'
+        + tails
+        + f'[[action]]\nname = "a"\nhost = "h0"\ncommand = "{HOSTILE!a}"\n'.replace("'", "").replace("\\x1b", "\\u001b")
+    )
+    return path
+
+
+def choices_of(path: Path) -> StartChoices:
+    return StartChoices([catalogue._read(path, "here")])
+
+
+async def test_untrusted_profile_opens_only_after_y(hostile: Path) -> None:
+    at = Choice("profile", str(hostile))
+    async with running_start_app(choices_of(hostile), at=at, size=(80, 24)) as (pilot, app):
+        await press(pilot, "enter")
+        assert isinstance(app.screen, TrustScreen)
+        lines = text_of(app.screen.query_one("#uses", Static)).splitlines()
+        assert "  runs      [bold red]echo[/] [@click=app.bell]x[/] ·[2J·   (action a)" in lines
+        assert "  runs      echo 39   (tail)" in lines
+        await press(pilot, "end")
+        assert app.screen.query_one("VerticalScroll").scroll_offset.y > 0
+        await press(pilot, "escape")
+        assert "hostile: not trusted; nothing was run" in widget_text(pilot, "#message")
+        assert not is_trusted(read_profile(hostile))
+        await press(pilot, "enter")
+        await pilot.press("y")
+        assert await exit_choice(pilot, app) == at
+    assert is_trusted(read_profile(hostile))
+    async with running_start_app(choices_of(hostile), at=at) as (pilot, app):
+        await pilot.press("enter")
+        assert await exit_choice(pilot, app) == at, "opens at once"
+
+
+async def test_doctor_checks_untrusted_profile_only_after_y(hostile: Path) -> None:
+    before = children()
+    async with running_start_app(choices_of(hostile), at=Choice("profile", str(hostile))) as (pilot, app):
+        await press(pilot, "h")
+        assert isinstance(app.screen, TrustScreen)
+        await press(pilot, "escape")
+        assert not any(isinstance(screen, DoctorScreen) for screen in app.screen_stack)
+        await press(pilot, "h")
+        await pilot.press("y")
+        await until(pilot, lambda: isinstance(app.screen, DoctorScreen))
+        doctor = app.screen
+        await until(pilot, lambda: bool(children() - before) or doctor.over)
+    assert children() <= before, "closing the doctor ends the shells of all hosts"
+
+
+def children() -> set[int]:
+    """Return the PIDs of child processes that were not reaped."""
+    return {child.pid for child in psutil.Process().children()}

@@ -1,33 +1,37 @@
-"""Themes: readable colours in every terminal, switching at run time, and NO_COLOR."""
+"""Themes: readable colours in every terminal, switching at run time, NO_COLOR, and ASCII instead of glyphs."""
 
-from __future__ import annotations
-
+import ast
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.cells import cell_len
 from rich.color import Color, ColorSystem
 from rich.color_triplet import ColorTriplet
 from textual.app import App
 from textual.strip import Strip
 
+import cockpit
 from cockpit.cli.appearance_options import THEMES
+from cockpit.model.events import AnyEvent
+from cockpit.model.text import sanitize
+from cockpit.tui.app import CockpitApp
 from cockpit.tui.terminal import theme
-from cockpit.tui.terminal.appearance import read_settings
-from cockpit.tui.terminal.base_app import CockpitBase
+from cockpit.tui.terminal.appearance import Appearance, read_settings
+from cockpit.tui.terminal.glyphs import GLYPHS, to_ascii
 from cockpit.tui.terminal.theme import Colours
 from tests.tui.driving import press, reset_screen, running_app, wait_for_events
 from tests.tui.scenario import Scenario
 from tests.tui.screens import notices
-from tests.tui.scripted import scripted_app
+from tests.tui.scripted import ScriptedSource, scripted_app
+from tests.tui.test_start import running_start_app, start_choices
+from tests.tui.test_verdicts import changed_under_load
 
 TEXT_CONTRAST, SHAPE_CONTRAST = 4.5, 3.0
 BACKGROUNDS = ("background", "surface", "panel")
-DEPTHS: dict[Colours, ColorSystem] = {
-    "truecolor": ColorSystem.TRUECOLOR,
-    "256": ColorSystem.EIGHT_BIT,
-    "16": ColorSystem.STANDARD,
-}
+DEPTHS = {"truecolor": ColorSystem.TRUECOLOR, "256": ColorSystem.EIGHT_BIT, "16": ColorSystem.STANDARD}
 
 
 @pytest.fixture(autouse=True)
@@ -135,6 +139,78 @@ def colours_on(app: App[object]) -> set[str]:
 
 def strips(app: App[object]) -> list[Strip]:
     """Return the lines of the screen as sent to the terminal."""
-    assert isinstance(app, CockpitBase)
     update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
     return [Strip.join(line) for line in update.strips]  # type: ignore[union-attr]
+
+
+# Packages whose strings appear on the screen.
+PACKAGES = ("tui", "analysis", "model", "session", "study", "tuning", "hosts", "load", "profiles")
+# Modules whose letters are only searched for, never drawn.
+SEARCHED_ONLY = ("model/text.py", "profiles/errors.py", "tui/glyphs.py")
+
+
+def test_ascii_replacements_keep_width_and_server_text() -> None:
+    assert [glyph for glyph, sign in GLYPHS.items() if cell_len(glyph) != len(sign) or not sign.isascii()] == []
+    assert len(set(to_ascii("░▒▓█─═≡"))) == 7, "signs of the heat map are distinct"
+    assert to_ascii("…/日本 é ▸") == "~/日本 é >"
+    assert to_ascii("…/日本 é ▸", "latin-1") == "~/???? é >"
+    assert to_ascii("日本", "no such encoding") == "????"
+    assert to_ascii(sanitize("\x1b[31mred\u202e\x9b2J")).isascii(), "neutralized text"
+
+
+def test_every_glyph_in_code_has_ascii_replacement() -> None:
+    root = Path(cockpit.__file__).parent
+    missing = {}
+    for package in PACKAGES:
+        for file in (root / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    letters = {letter for letter in node.value if not letter.isascii() and letter not in GLYPHS}
+                    if letters and str(file.relative_to(root)) not in SEARCHED_ONLY:
+                        missing[f"{file.name}:{node.lineno}"] = letters
+    assert missing == {}, "add a replacement for each in tui/terminal/glyphs.py"
+
+
+# Keys that open each screen from the initial main screen.
+SCREENS = (
+    *("", "v", "v v", "v e left", "o l", "enter down", "d", "d d", "d d d", "w", "a", "p", "p p"),
+    *("t", "question_mark", "c", "up c left", "m", "slash", "f"),
+)
+
+
+@pytest.mark.parametrize(
+    ("events", "size", "screens"),
+    [
+        (Scenario(2).events(62.5), (120, 40), SCREENS),
+        (changed_under_load(), (80, 24), SCREENS),
+        (changed_under_load(), (40, 12), ("", "c")),
+        ([], (120, 40), ("",)),
+    ],
+    ids=["two hosts", "a change", "tiny", "empty"],
+)
+async def test_screens_are_drawn_in_ascii(
+    events: Sequence[AnyEvent], size: tuple[int, int], screens: Sequence[str]
+) -> None:
+    source = ScriptedSource(events)
+    app = CockpitApp(source.session, appearance=Appearance(ascii=True))
+    async with app.run_test(size=size) as pilot:
+        await wait_for_events(pilot, source, len(events))
+        for keys in screens:
+            await reset_screen(pilot)
+            await press(pilot, *keys.split())
+            assert non_ascii(app) == set(), keys
+
+
+async def test_start_screen_is_drawn_in_ascii() -> None:
+    async with running_start_app(start_choices(), (100, 30), appearance=Appearance(ascii=True)) as (pilot, app):
+        for keys in ("", "n", "question_mark", "ctrl+p"):
+            await reset_screen(pilot)
+            await press(pilot, *keys.split())  # type: ignore[arg-type]
+            assert non_ascii(app) == set(), keys
+
+
+def non_ascii(app: App[Any]) -> set[str]:
+    """Return the characters on the screen that are not ASCII."""
+    text = "".join(strip.text for strip in strips(app))
+    assert text.strip()
+    return {letter for letter in text if not letter.isascii()}

@@ -1,7 +1,5 @@
 """Text of each pane for a given state, and the message that suggests the next step."""
 
-from __future__ import annotations
-
 import dataclasses
 from itertools import product
 
@@ -16,23 +14,22 @@ from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.throughput import Throughput, state_line
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.hosts.host_pane import host_pane
-from cockpit.tui.hosts.panes import HostPanes, host_line, share_out
+from cockpit.tui.hosts.panes import HostPanes, share_out
 from cockpit.tui.hosts.processes import shown_command, start_as_ps
 from cockpit.tui.runs.table import Runs, spawned_per_second
 from cockpit.tui.status_lines import TopLine
+from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.tiny_screen import TinyScreen
 from tests.tui.driving import context_of, plain
 from tests.tui.scenario import WALL, Scenario, plan, session_started
 from tests.tui.screens import RECORDINGS
 
 
-def pane_text(
-    widget: TopLine | Throughput | Latency | Runs | HostPanes, context: DrawContext, width: int, height: int
-) -> str:
+def pane_text(widget: Lines, context: DrawContext, width: int, height: int) -> str:
     return "\n".join(plain(widget.draw(context, width, height)))
 
 
-def test_chart_marks_changes_gaps_and_saturated_seconds() -> None:
+def test_chart_marks_changes_gaps_saturation_and_errors() -> None:
     lines = plain(Throughput().draw(context_of(Scenario().events(76)), 60, 14))
     place = next(at for at, line in enumerate(lines) if "└" in line)
     signs, axis = lines[1], lines[place]
@@ -44,9 +41,6 @@ def test_chart_marks_changes_gaps_and_saturated_seconds() -> None:
     assert {line[7 + 18] for line in body if len(line) > 7 + 18} <= {" ", "┊"}, "36 s: between two runs"
     assert any(line[7 + 10] == "⣿" for line in body)
     assert "saturated" in lines[0]
-
-
-def test_chart_marks_errors_and_draws_run_without_responses_as_zero() -> None:
     lines = plain(Throughput().draw(context_of(Scenario().events(99)), 90, 14))
     assert "x failed" in lines[0]
     assert "x" in next(line for line in lines if "└" in line)
@@ -56,7 +50,7 @@ def test_chart_marks_errors_and_draws_run_without_responses_as_zero() -> None:
     assert "no responses in this time range" in pane_text(Latency(), context_of(events), 60, 12)
 
 
-def test_runs_table_shows_segment_warnings_and_baseline() -> None:
+def test_runs_table_shows_warnings_baseline_and_spawn_rate() -> None:
     rows = plain(Runs().draw(context_of(Scenario().events(99)), 120, 12))
     assert [row.split()[-1] for row in rows[2:6]] == ["base", "gen-sat+", "stop", "short"]
     assert rows[5].split()[-3:] == ["≠", "load", "short"], "40 connections vs 20"
@@ -66,44 +60,32 @@ def test_runs_table_shows_segment_warnings_and_baseline() -> None:
     rows = plain(Runs().draw(context_of(Scenario().events(99), baseline=2), 120, 12))
     assert "base" in rows[3]
     assert rows[2].split()[-1] in ("short", "gen-sat")
-
-
-def test_spawn_rate_is_per_second_of_segment() -> None:
     context = context_of(Scenario().events(79))
     before, after = (spawned_per_second(segment) for segment in context.state.segments[:2])
     assert before == pytest.approx(8.4, abs=0.5)
     assert after == pytest.approx(1.2, abs=0.3)
     started = context_of([session_started(), ev.RunStarted(t=1.0, run=1, plan=plan())])
     assert spawned_per_second(started.state.segments[0]) is None
+    context = context_of(Scenario().events(40))
+    segment = replace(context.state.segments[0], partial="worker 1 lost: killed", reason="failed", detail="refused")
+    text = pane_text(Runs(), DrawContext(state=replace(context.state, segments=(segment,))), 100, 10)
+    assert "failed+" in text
+    assert "incomplete: worker 1 lost: killed" in text
+    assert "run failed: refused" in text
 
 
-def test_histogram_counts_every_response_by_service_time() -> None:
+def test_histogram_and_percentiles_of_latency() -> None:
     context = context_of(Scenario().events(40), latency="histogram")
     lines = plain(Latency().draw(context, 80, 12))
     assert "latency service, segment 1" in lines[0]
     counts = [int(line.split("%")[0].split()[-2]) for line in lines[1:] if "%" in line]
     assert sum(counts) == context.state.segments[0].counts.service.count
-
-
-def test_number_of_percentiles_depends_on_height() -> None:
     context = context_of(Scenario().events(40), latency="percentiles")
     assert [line.split()[0] for line in plain(Latency().draw(context, 80, 12))[2:]] == [
         *("50", "66", "75", "80", "90", "95", "98", "99", "99.9", "100")
     ]
     assert [line.split()[0] for line in plain(Latency().draw(context, 80, 6))[2:]] == ["50", "90", "99", "100"]
     assert "connect" in pane_text(Latency(), context, 80, 12)
-
-
-def test_host_not_up_shows_condition_and_reason() -> None:
-    for condition, detail, expected in (
-        ("connecting", "looking up web1", "connecting"),
-        ("refused", "its key has changed", "REFUSED  its key"),
-        ("lost", "timed out", "LOST  0 s ago: timed out"),
-    ):
-        event = ev.HostChanged(t=9.0, host="web1", condition=condition, detail=detail)  # type: ignore[arg-type]
-        context = context_of([session_started(), event])
-        assert expected in pane_text(HostPanes(), context, 60, 20)
-        assert expected.split()[0] in "\n".join(plain([host_line(context.hosts[0], context, 60)]))
 
 
 def test_lines_per_host_fit_pane() -> None:
@@ -140,15 +122,6 @@ def test_top_line_shows_mode_clock_recording_and_generator() -> None:
         assert "NOT RECORDING: disk full" in pane_text(TopLine(), context, width, 1)
 
 
-def test_incomplete_and_failed_segment_is_labelled() -> None:
-    context = context_of(Scenario().events(40))
-    segment = replace(context.state.segments[0], partial="worker 1 lost: killed", reason="failed", detail="refused")
-    text = pane_text(Runs(), DrawContext(state=replace(context.state, segments=(segment,))), 100, 10)
-    assert "failed+" in text
-    assert "incomplete: worker 1 lost: killed" in text
-    assert "run failed: refused" in text
-
-
 def test_multiline_question_is_shown_as_single_text() -> None:
     started = replace(session_started(), question="Is it dear?\nEach reply\n  reads the file.")
     assert "“Is it dear? Each reply reads the file.”" in pane_text(Throughput(), context_of([started]), 90, 14)
@@ -162,23 +135,17 @@ def state_text(second: float, width: int) -> str:
     return "".join(text for text, _ in state_line(context, width))
 
 
-def test_saturated_generator_suggests_less_load() -> None:
+def test_state_line_suggests_next_step() -> None:
     for width in (120, 80, 60, 45):
         text = state_text(62.0, width)
         assert text.startswith("the generator")
         assert "load (-)" in text
         assert len(text) <= width
     assert state_text(55.0, 120) == "", "nothing is wrong"
-
-
-def test_ended_run_shows_summary_and_next_keys() -> None:
     next_keys = "   space again   t tune   c compare"
     assert state_text(99, 120) == f"segment 4 completed: 3.69k responses, 68 failed{next_keys}"
     # Both segments of the run, before and after its change.
     assert state_text(82, 120) == f"segments 2–3 stopped: 45.5k responses{next_keys}"
-
-
-def test_end_of_recording_lists_navigation_keys() -> None:
     context = dataclasses.replace(
         context_of(Scenario().events(99)),
         mode=Mode.REPLAY,
@@ -190,7 +157,7 @@ def test_end_of_recording_lists_navigation_keys() -> None:
     assert text == "end of the recording   Home start   [ ] markers   ← → step   q quit"
 
 
-def test_connecting_host_shows_hint_then_wait_time() -> None:
+def test_connecting_and_lost_hosts_show_time_and_reason() -> None:
     begun = [session_started(), ev.HostChanged(t=0.1, host="web1", condition="connecting")]
     early, late = context_of(begun), context_of([*begun, ev.Note(t=25.1, text="still here")])
     for context, expected in ((early, "you can start the load already"), (late, "no answer for 25 s")):
@@ -198,9 +165,6 @@ def test_connecting_host_shows_hint_then_wait_time() -> None:
         text = " ".join(line.strip() for line in plain(host_pane(host, context, 50, 20).lines))
         assert "connecting …" in text
         assert expected in text
-
-
-def test_lost_host_shows_time_reason_and_retry() -> None:
     context = context_of(Scenario(2).events(62.0))
     text = " ".join(plain(host_pane(context.hosts[1], context, 60, 20).lines))
     assert " LOST  12 s ago: connection reset by peer" in text

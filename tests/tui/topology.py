@@ -1,7 +1,5 @@
 """A synthetic session of two servers, Apache in front of Tomcat: tails, status pages, 16 connections."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from functools import cache

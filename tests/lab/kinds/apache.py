@@ -2,7 +2,22 @@
 
 from cockpit.model.hosts import StatusPage
 from tests.lab.kinds import Change, KindCase
-from tests.lab.kinds.asking import END_HELD, after_silence, established, has_header, header, held_open, written
+from tests.lab.kinds.asking import (
+    END_HELD,
+    MAKE_FILES,
+    accept_queue,
+    after_silence,
+    compressed,
+    copies,
+    established,
+    has_header,
+    header,
+    held_open,
+    restarted,
+    while_open,
+    written,
+)
+from tests.lab.services import PREFORK_CONF
 
 PORT = 80
 _SECOND = """\
@@ -35,7 +50,10 @@ _END_OWN = "kill $(cat /run/apache2-own.pid); while [ -e /run/apache2-own.pid ];
 _UP_OWN = f"until curl -sS --fail {_OWN} >/dev/null 2>&1; do sleep 0.02; done"
 _LIMIT = f"{_RESTART}; curl -sS localhost/server-status?auto | awk '/^Scoreboard/ {{ print length($2) }}'"
 _SOCKETS = f"{_RESTART}; ss -ltnmH sport = :80"
-_FILES = "/etc/apache2/*.conf /etc/apache2/*-enabled/*.conf"
+_MAPS = "pmap $({}) | awk '{}'"
+_STACKS = _MAPS.format(f"{_OWN_CHILDREN} -n", '/1024K rw/ { n += 1 } END { print (n < 5 ? "few" : "many") }')
+# Shared memory for ServerLimit times ThreadLimit workers.
+_SCOREBOARD = _MAPS.format("cat /run/apache2-own.pid", '/zero/ { print ($2 + 0 > 300 ? "large" : "small") }')
 CASE = KindCase(
     name="apache",
     title="Apache",
@@ -45,6 +63,7 @@ CASE = KindCase(
         printf %s '{_SECOND}' >/srv/apache2/own.conf
         echo 'Require all denied' >/var/www/html/kinds/.htaccess
         touch /var/www/html/kinds/index.html
+        {MAKE_FILES}
         {_START_OWN}
         {_UP_OWN}
     """,
@@ -70,20 +89,20 @@ CASE = KindCase(
             f"curl -sS 127.0.0.1/hello.html -o /dev/null; awk 'END {{ print $1 }}' {_LOG}",
             "localhost",
         ),
-        # Nothing in a running Apache shows the settings that are only looked for in the files.
-        Change("EnableSendfile", "On", written("EnableSendfile +On", _FILES), "1"),
-        Change("Timeout", "1", after_silence(PORT, 3, "GET"), "closed"),
+        Change("EnableSendfile", "On", copies("rchar", 2 << 20, _CHILDREN, "http://localhost"), "1"),
+        Change("Timeout", "1", after_silence(PORT, 2, "GET"), "closed"),
     ),
     later=(
         (
             Change("KeepAlive", "Off", header(_URL, "keep-alive"), ""),
-            Change("EnableMMAP", "Off", written("EnableMMAP +Off", _FILES), "1"),
-            Change("DeflateCompressionLevel", "1", written("DeflateCompressionLevel +1", _FILES), "1"),
+            Change("EnableMMAP", "Off", copies("rchar", 2 << 20, _CHILDREN, "http://localhost"), "1"),
+            Change("DeflateCompressionLevel", "1", compressed("http://localhost"), "14"),
             Change("MinSpareServers", "7", _COUNT, "7"),
-            Change("MaxMemFree", "512", written("MaxMemFree +512", _FILES), "1"),
+            # Apache does not show it.
+            Change("MaxMemFree", "512", written("MaxMemFree +512", PREFORK_CONF), "1"),
         ),
-        (Change("MaxRequestWorkers", "3", _COUNT, "3"),),
         (
+            Change("MaxRequestWorkers", "3", _COUNT, "3"),
             Change(
                 "MaxConnectionsPerChild",
                 "1",
@@ -98,7 +117,7 @@ CASE = KindCase(
         (
             Change("ServerLimit", "300", _LIMIT, "280"),
             Change("MaxRequestWorkers", "280", _LIMIT, "280"),
-            Change("ListenBacklog", "77", f"{_RESTART}; ss -ltnH sport = :80 | awk '{{ print $3 }}' | sort -u", "77"),
+            Change("ListenBacklog", "77", f"{_RESTART}; {accept_queue(PORT)}", "77"),
             # The kernel doubles both.
             Change("SendBufferSize", "65536", f"{_SOCKETS} | grep -o ',tb131072,' | sort -u", ",tb131072,"),
             Change("ReceiveBufferSize", "32768", f"{_SOCKETS} | grep -o ',rb65536,' | sort -u", ",rb65536,"),
@@ -111,11 +130,19 @@ CASE = KindCase(
         Change("ThreadsPerChild", "5", f"ls /proc/$({_OWN_CHILDREN} -o)/task | wc -l", "7"),
         Change("MinSpareThreads", "12", _OWN_COUNT, "3"),
         Change("MaxSpareThreads", "20", _OWN_COUNT, "3"),
-        Change("ThreadStackSize", "1048576", written("ThreadStackSize 1048576", _SECOND_CONFIG), "1"),
-        Change("MaxRequestWorkers-8095", "15", written("MaxRequestWorkers 15", _SECOND_CONFIG), "1"),
+        Change("ThreadStackSize", "1048576", _STACKS, "many"),
+        # The processes that serve more partial requests than they have workers.
+        Change("MaxRequestWorkers-8095", "15", while_open(8095, 30, _OWN_COUNT, "GET /"), "3"),
+        # Nothing in a running Apache shows these two; event ends idle processes by itself.
         Change("MaxConnectionsPerChild-8095", "500", written("MaxConnectionsPerChild 500", _SECOND_CONFIG), "1"),
         Change("AsyncRequestWorkerFactor", "3", written("AsyncRequestWorkerFactor 3", _SECOND_CONFIG), "1"),
-        Change("ThreadLimit", "200", written("ThreadLimit 200", _SECOND_CONFIG), "1"),
+        # Active after a restart only.
+        Change(
+            "ThreadLimit",
+            "200",
+            f"{restarted('/run/apache2-own.pid', _START_OWN, f'curl -sS --fail {_OWN}')}; {_SCOREBOARD}",
+            "large",
+        ),
     ),
     page=StatusPage(kind="apache", url="http://localhost/server-status?auto"),
     # A request is counted and logged at its end; the newest one is that of the page.

@@ -1,4 +1,4 @@
-"""Commands on a lab host that print one fact about the responses or the system calls of a server."""
+"""Commands on a lab host that print one fact about a server: of its responses, its sockets or its processes."""
 
 _GET = "curl -sS --compressed -H 'Connection: keep-alive' -o /dev/null"
 
@@ -37,9 +37,60 @@ def connections(url: str, requests: int = 2) -> str:
     return f"{_GET} {url}{f' -o /dev/null {url}' * (requests - 1)} -w '%{{num_connects}}\\n' | tail -n 1"
 
 
-# A text that compresses, and its path.
-TEXT = "/text.html"
-MAKE_TEXT = f"cp /usr/share/common-licenses/GPL-3 /var/www/html{TEXT}"
+# A text that compresses, and a file of 2 MiB.
+TEXT, LARGE = "/text.html", "/large.bin"
+MAKE_FILES = f"""
+    cp /usr/share/common-licenses/GPL-3 /var/www/html{TEXT}
+    head -c 2097152 /dev/urandom >/var/www/html{LARGE}
+"""
+
+
+def compressed(url: str) -> str:
+    """The size of the compressed text in kB: 12 at gzip's default level, 14 at its lowest."""
+    return f"curl -sS -H 'Accept-Encoding: gzip' -o /dev/null -w '%{{size_download}}' {url}{TEXT} | cut -c 1,2"
+
+
+def copies(counter: str, least: int, pids: str, url: str) -> str:
+    """1 if a counter of /proc/PID/io grows by at least `least` with a request of the large file, otherwise 0.
+
+    rchar grows by its size unless the file is mapped, syscr by one per buffer without sendfile."""
+    files = f"cat $(printf '/proc/%s/io ' $({pids})) 2>/dev/null"
+    count = f"{files} | awk '/^{counter}/ {{ sum += $2 }} END {{ print sum }}'"
+    return f"old=$({count}); curl -sS -o /dev/null {url}{LARGE}; echo $(($({count}) - old >= {least}))"
+
+
+def open_files(pid: str) -> str:
+    """The limit of open files of a process."""
+    return f"awk '/^Max open files/ {{ print $4 }}' /proc/$({pid})/limits"
+
+
+def accept_queue(port: int) -> str:
+    """The length of the accept queue."""
+    return f"ss -ltnH sport = :{port} | awk '{{ print $3 }}' | sort -u"
+
+
+def while_open(port: int, clients: int, command: str, sends: str = "") -> str:
+    """The output of a command while some connections are open, when it stays the same."""
+    # Apache starts processes once per second.
+    return f"""python3 -c '
+import socket, subprocess, time
+held = [socket.create_connection(("127.0.0.1", {port})) for _ in range({clients})]
+for one in held:
+    one.sendall(b"{sends}")
+old, new = "", None
+while old != new:
+    time.sleep(1.2)
+    old, new = new, subprocess.getoutput("{command}")
+print(new)
+'"""
+
+
+def restarted(pid_file: str, start: str, ready: str) -> str:
+    """Restart a server, whose children may keep its port for a moment."""
+    return f"""{{
+        pid=$(cat {pid_file}); kill $pid; while [ -e /proc/$pid ]; do sleep 0.02; done
+        until {start}; do sleep 0.1; done; until {ready}; do sleep 0.05; done
+    }} >/dev/null 2>&1"""
 
 
 def after_silence(port: int, seconds: float, sends: str = "") -> str:

@@ -11,12 +11,13 @@ _FRONTENDS = (
     f"frontend web\\n\\tbind :{PORT}\\n\\tdefault_backend app\\nbackend app\\n\\tserver apache 127.0.0.1:80 check\\n"
     f"frontend stats\\n\\tbind 127.0.0.1:{STATS_PORT}\\n\\tstats enable\\n\\tstats uri /stats\\n"
 )
-# A backend whose responses take 50 ms each, and the same with one at a time.
+# A backend whose responses take 50 ms each, the same with one at a time, and one that accepts no connection.
 _SLOW = (
     "frontend slow\\n\\tbind :8092\\n\\tdefault_backend slow\\n"
     "backend slow\\n\\tserver slow 127.0.0.1:8096\\n"
     "frontend queued\\n\\tbind :8099\\n\\tdefault_backend queued\\n"
     "backend queued\\n\\tserver slow 127.0.0.1:8096 maxconn 1\\n"
+    "frontend lost\\n\\tbind :8098\\n\\tdefault_backend lost\\nbackend lost\\n\\tserver lost 192.0.2.1:80\\n"
 )
 BACKEND = """\
 import http.server, time
@@ -61,8 +62,15 @@ def _info(name: str) -> str:
     return f"{_SOCKET.format('info')} | sed -n 's/^{name}: //p'"
 
 
-_CONNECTS = _column("app", "BACKEND", "connect")
+def _growth(proxy: str, column: str, requests: str) -> str:
+    """How much a counter of a backend grows by some requests."""
+    count = _column(proxy, "BACKEND", column)
+    return f"old=$({count}); {{ {requests}; }} >/dev/null; echo $(($({count}) - old))"
+
+
 _STATUS = "curl -sS -o /dev/null -w '%{http_code}\\n'"
+# A client that leaves before the five seconds of the default have passed.
+_TO_LOST = f"{_STATUS} -m 2 localhost:8098"
 _POST = "POST /hello.html HTTP/1.1\\r\\nHost: a\\r\\nContent-Length: 9\\r\\n\\r\\n"
 
 
@@ -76,6 +84,7 @@ CASE = KindCase(
         printf %s '{_SECOND}' >/srv/haproxy2/own.cfg
         printf %s '{BACKEND}' >/srv/haproxy2/slow.py
         setsid python3 /srv/haproxy2/slow.py </dev/null >/dev/null 2>&1 & echo $! >/run/slow.pid
+        ip route replace 192.0.2.1 dev lo
         service haproxy start
         haproxy -W -D -p /run/haproxy2.pid -f /srv/haproxy2/own.cfg
         until {_PAGE}; do sleep 0.02; done
@@ -96,24 +105,17 @@ CASE = KindCase(
     ),
     later=(
         (
-            Change("timeout-http-request", "1s", after_silence(PORT, 3, "GET"), "closed"),
-            Change("timeout-http-keep-alive", "1s", after_silence(PORT, 3, get("/hello.html")), "closed"),
-            Change("timeout-client", "2s", after_silence(PORT, 4, _POST), "closed"),
+            Change("timeout-http-request", "1s", after_silence(PORT, 2, "GET"), "closed"),
+            Change("timeout-http-keep-alive", "1s", after_silence(PORT, 2, get("/hello.html")), "closed"),
+            Change("timeout-client", "1s", after_silence(PORT, 2, _POST), "closed"),
             Change("timeout-server", "20ms", f"{_STATUS} localhost:8092", "504"),
-            Change(
-                "http-reuse",
-                "always",
-                f"old=$({_CONNECTS}); {f'{_STATUS} {_URL} >/dev/null; ' * 3}echo $(($({_CONNECTS}) - old))",
-                "0",
-            ),
-        ),
-        (
-            Change("timeout-connect", "200ms", written("timeout connect +200ms", CONFIG), "1"),
-            Change("retries", "2", written("retries +2", CONFIG), "1"),
+            Change("http-reuse", "always", _growth("app", "connect", "; ".join([f"{_STATUS} {_URL}"] * 3)), "0"),
+            Change("timeout-connect", "200ms", _TO_LOST, "503"),
+            Change("retries", "2", _growth("lost", "wretr", _TO_LOST), "2"),
             Change(
                 "timeout-queue",
                 "10ms",
-                f"{{ for n in 1 2 3 4; do {_STATUS} localhost:8099 & done; wait; }} | sort -u | tail -n 1",
+                f"{{ for n in 1 2 3 4; do {_STATUS} localhost:8099 & done; wait; }} | sort -u | head -n 1",
                 "503",
             ),
         ),

@@ -2,7 +2,21 @@
 
 from cockpit.model.hosts import StatusPage
 from tests.lab.kinds import Change, KindCase
-from tests.lab.kinds.asking import END_HELD, connections, established, has_header, header, held_open, written
+from tests.lab.kinds.asking import (
+    END_HELD,
+    MAKE_FILES,
+    compressed,
+    connections,
+    copies,
+    established,
+    get,
+    has_header,
+    header,
+    held_open,
+    open_files,
+    while_open,
+    written,
+)
 
 PORT = 8088
 _SITE = f"""\
@@ -35,11 +49,12 @@ http {{
     server {{ listen {PORT + 1}; return 204; }}
 }}
 """
-_CONFIG = "/etc/nginx/nginx.conf"
 _LOG, _OTHER_LOG = "/var/log/nginx/access.log", "/var/log/nginx/kinds.log"
 _WORKERS = "pgrep -P $(cat /run/nginx.pid)"
 _URL = f"http://localhost:{PORT}"
 _OPEN = f"ls -l $(printf '/proc/%s/fd ' $({_WORKERS})) | grep -c '/hello.html$' | sed 's/[1-9].*/open/'"
+_CONNECTED = f"ss -HOitn state established sport = :{PORT}"
+_PACKETS = f"{_CONNECTED} | grep -o data_segs_out:[0-9]*"
 
 CASE = KindCase(
     name="nginx",
@@ -49,6 +64,7 @@ CASE = KindCase(
         rm -f /etc/nginx/sites-enabled/default {_OTHER_LOG}
         install -d /srv/nginx2 /var/log/nginx && install -d -o www-data /var/cache/kinds
         : >{_LOG}
+        {MAKE_FILES}
         printf %s '{_SITE}' >/etc/nginx/conf.d/kinds.conf
         printf %s '{_SECOND}' >/srv/nginx2/nginx.conf
         nginx && nginx -c /srv/nginx2/nginx.conf
@@ -73,13 +89,8 @@ CASE = KindCase(
             f"curl -sS {_URL}/app/hello.html -o /dev/null; ss -Htnp state established dport = :80 | grep -c nginx",
             "1",
         ),
-        Change(
-            "worker_rlimit_nofile",
-            "1999",
-            f"awk '/^Max open files/ {{ print $4 }}' /proc/$({_WORKERS} -n -f 'worker process$')/limits",
-            "1999",
-        ),
-        Change("sendfile", "off", written("sendfile off;", _CONFIG), "1"),
+        Change("worker_rlimit_nofile", "1999", open_files(f"{_WORKERS} -n -f 'worker process$'"), "1999"),
+        Change("sendfile", "off", copies("syscr", 50, _WORKERS, _URL), "1"),
         Change(
             "access_log",
             _OTHER_LOG,
@@ -89,10 +100,17 @@ CASE = KindCase(
     ),
     later=(
         (
-            Change("worker_connections", "12", written("worker_connections 12;", _CONFIG), "1"),
-            Change("gzip_comp_level", "6", written("gzip_comp_level 6;", _CONFIG), "1"),
-            Change("tcp_nodelay", "off", written("tcp_nodelay off;", _CONFIG), "1"),
-            Change("tcp_nopush", "off", written("tcp_nopush off;", _CONFIG), "1"),
+            Change(
+                "worker_connections",
+                "12",
+                f"[ $({while_open(PORT, 60, f'{_CONNECTED} | wc -l')}) -lt 60 ]; echo $?",
+                "0",
+            ),
+            Change("gzip_comp_level", "6", compressed(_URL), "12"),
+            # A running server does not show it.
+            Change("tcp_nodelay", "off", written("tcp_nodelay off;", "/etc/nginx/nginx.conf"), "1"),
+            # The headers and the file in a packet each.
+            Change("tcp_nopush", "off", while_open(PORT, 1, _PACKETS, get("/hello.html")), "data_segs_out:2"),
         ),
     ),
     malformed=("keepalive_timeout", "soon", "keepalive_timeout takes a time such as 65s, not 'soon'"),

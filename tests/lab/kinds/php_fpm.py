@@ -103,8 +103,8 @@ CASE = KindCase(
         (
             Change("pm-www", "ondemand", _COUNT.format("www"), "0"),
             Change("pm.process_idle_timeout-www", "1s", _ENDED, "ended"),
+            Change("request_slowlog_timeout-www", "1s", _LOGGED, "usleep()"),
         ),
-        (Change("request_slowlog_timeout-www", "1s", _LOGGED, "usleep()"),),
     ),
     malformed=("pm.max_children-www", "many", "pm.max_children takes a whole number of at least 1, not 'many'"),
     failing=("pm.max_spare_servers-www", "1", "pm.max_spare_servers"),

@@ -38,7 +38,6 @@ class HostileCase:
     serve: Serve
     plan: dict[str, Any] = field(default_factory=dict)
     tls: Callable[[], Tls] = Tls
-    behave: Behaviour | None = None
 
     @property
     def timeout(self) -> float:
@@ -48,7 +47,7 @@ class HostileCase:
 
 def case(name: str, behave: Behaviour, *expected: int | str, **more: Any) -> HostileCase:
     """Make a case of a server that handles each connection with `behave`."""
-    return HostileCase(name, expected, lambda: serving(behave), behave=behave, **more)
+    return HostileCase(name, expected, lambda: serving(behave), **more)
 
 
 async def until_closed(client: ClientConnection) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -22,10 +21,10 @@ from cockpit.load.pool import LoadRun, launch
 from cockpit.model.clock import Clock
 from cockpit.model.fold_load import SATURATED_LAG
 from cockpit.model.load import LoadPlan
+from tests.commands import FORKS
 from tests.lab.cpus import generator_cpu, server_cpu
 from tests.load.servers import Outcome
-from tests.load.truth.server import Log, Reply, Rule
-from tests.waiting import DEADLINE
+from tests.load.truth.server import Log, Reply, Rule, prioritize, run
 
 _STEP = 0.001
 
@@ -47,7 +46,7 @@ class WakeupProbe:
         self._over = threading.Event()
 
     def watch(self) -> None:
-        _prioritize(0, generator_cpu())
+        prioritize(0, generator_cpu())
         due = time.monotonic() + _STEP
         while not self._over.is_set():
             time.sleep(max(0.0, due - time.monotonic()))
@@ -70,13 +69,6 @@ class WakeupProbe:
     def slack(self, percent: float) -> float:
         """Bound what the machine added to this percentile (s), if it caused half of the values above it."""
         return percentile(self._late, 100 - (100 - percent) / 2)
-
-
-def _prioritize(pid: int, cpu: int) -> None:
-    """Pin a process (0: this thread) to a CPU, with real-time priority if permitted."""
-    os.sched_setaffinity(pid, {cpu})
-    with suppress(PermissionError):
-        os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
 
 
 @contextmanager
@@ -103,14 +95,6 @@ class Truth:
     probe: WakeupProbe = field(default_factory=WakeupProbe)
     clock: Clock = field(default_factory=Clock)
     intended_stall: float = 0.0
-
-    def at_least(self, percent: float) -> float:
-        """Return the server's percentile until the start of the response (s); a lower bound for any client."""
-        return percentile([_seconds(reply.arrived, reply.leaving) for reply in self.log.replies], percent)
-
-    def about(self, percent: float) -> float:
-        """Return the server's percentile until the end of the response (s)."""
-        return percentile([_seconds(reply.arrived, reply.left) for reply in self.log.replies], percent)
 
     def slack(self, percent: float) -> float:
         """Bound the disturbance of a percentile (s).
@@ -142,26 +126,20 @@ class Truth:
         return sorted(self.log.replies, key=lambda reply: reply.arrived)
 
 
-def _seconds(begin: int, end: int) -> float:
-    return (end - begin) / 1e9
-
-
 @asynccontextmanager
 async def _serving(rule: Rule, truth: Truth) -> AsyncIterator[str]:
     """Run a truth server in a separate process; yield its URL, and store its log in `truth`."""
-    pipe = asyncio.subprocess.PIPE
-    command = (sys.executable, "-m", "tests.load.truth.server", msgspec.json.encode(rule).decode())
-    process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, limit=1 << 28)
-    assert process.stdin and process.stdout
+    pipe, theirs = FORKS.Pipe()
+    process = FORKS.Process(target=run, args=(rule, server_cpu(), theirs))
+    process.start()
+    theirs.close()
     try:
-        _prioritize(process.pid, server_cpu())
-        port = int(await process.stdout.readline())
-        yield f"http://127.0.0.1:{port}/"
-        process.stdin.close()
-        truth.log = msgspec.json.decode(await process.stdout.readline(), type=Log)
+        yield f"http://127.0.0.1:{await asyncio.to_thread(pipe.recv)}/"
+        pipe.send("end")
+        truth.log = await asyncio.to_thread(pipe.recv)
     finally:
-        process.stdin.close()
-        await process.wait()
+        pipe.close()
+        await asyncio.to_thread(process.join)
 
 
 async def run_against(
@@ -174,10 +152,8 @@ async def run_against(
         load_plan = msgspec.structs.replace(plan(url), cpus=(generator_cpu(),), tick=0.02)
         with truth.probe.watching():
             with _children_prioritized():
-                run = await launch(load_plan, 1, truth.clock, truth.outcome.emit)
+                load_run = await launch(load_plan, 1, truth.clock, truth.outcome.emit)
             if during:
-                await during(run, truth.outcome)
-            # A few seconds of load; on a busy machine longer.
-            async with asyncio.timeout(4 * DEADLINE):
-                await run.wait()
+                await during(load_run, truth.outcome)
+            await load_run.wait()
     return truth

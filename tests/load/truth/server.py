@@ -1,6 +1,5 @@
-"""A server that delays by a known rule and logs the actual delays: `python -m tests.load.truth.server RULE`.
+"""A server that delays by a known rule and logs the actual delays.
 
-RULE is a Rule as JSON. The server prints its port, serves until its stdin ends, and then prints a Log as JSON.
 The arrival of a request is the kernel's time stamp of its segment, not the time at which this process reads it: delays
 by a busy machine are in the log as well as in the client's latencies. The kernel stamps with the realtime clock only,
 so that all times use this clock and are converted to the monotonic clock at the end.
@@ -8,15 +7,14 @@ so that all times use this clock and are converted to the monotonic clock at the
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import os
-import select
 import socket
 import struct
-import sys
+import threading
 import time
 from contextlib import suppress
+from multiprocessing.connection import Connection
 
 import msgspec
 
@@ -29,7 +27,7 @@ _SECOND = 1_000_000_000
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Each response is delayed by `delay` s; the first of every `slow_every` responses by `slow` s (0: none).
 
-    `stall_at` s after the first request the server stops for `stall` s.
+    From `stall_at` s after the first request the server sends nothing for `stall` s.
     """
 
     delay: float
@@ -55,103 +53,64 @@ class Log(msgspec.Struct, frozen=True):
 
 
 class TruthServer:
-    """A single loop: requests wait in a heap until their responses are due."""
+    """A thread for each connection sleeps until its response is due."""
 
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
         self._replies: list[Reply] = []
         self._stall = (0, 0)
-        self._stall_due = 0
-        self._due: list[tuple[int, int, int, socket.socket]] = []
-        self._sockets: dict[int, socket.socket] = {}
         self._count = itertools.count()
-        self._listener = socket.socket()
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
+        # Inherited by connections: their first segment may arrive before they are accepted.
         self._listener.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-        self._listener.bind(("127.0.0.1", 0))
-        self._listener.listen(4096)
-        self._listener.setblocking(False)
         self.port = self._listener.getsockname()[1]
 
-    def serve(self, control: int) -> Log:
-        """Serve until `control` (a file descriptor) is readable or at its end."""
-        epoll = select.epoll()
-        epoll.register(control, select.EPOLLIN)
-        epoll.register(self._listener.fileno(), select.EPOLLIN)
+    def serve(self) -> None:
         while True:
-            self._stall_if_due()
-            for fd, _ in epoll.poll(self._timeout()):
-                if fd == control:
-                    return self._log()
-                if fd == self._listener.fileno():
-                    self._accept(epoll)
-                else:
-                    self._read(fd)
-            self._reply_all_due()
+            client, _ = self._listener.accept()
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            threading.Thread(target=self._answer, args=(client,), daemon=True).start()
 
-    def _timeout(self) -> float:
-        """Return the seconds until the next due response or stall; -1 if there is none."""
-        ends = [self._due[0][0]] if self._due else []
-        if self._stall_due and not self._stall[1]:
-            ends.append(self._stall_due)
-        return max(0, min(ends) - time.time_ns()) / _SECOND if ends else -1
-
-    def _accept(self, epoll: select.epoll) -> None:
-        with suppress(BlockingIOError):
+    def _answer(self, client: socket.socket) -> None:
+        with client, suppress(OSError):
             while True:
-                client, _ = self._listener.accept()
-                client.setblocking(False)
-                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                client.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-                self._sockets[client.fileno()] = client
-                epoll.register(client.fileno(), select.EPOLLIN)
-
-    def _read(self, fd: int) -> None:
-        client = self._sockets[fd]
-        try:
-            data, ancillary, _, _ = client.recvmsg(65536, 64)
-        except OSError:
-            data, ancillary = b"", []
-        if not data:
-            self._sockets.pop(fd).close()
-            return
-        arrived = time.time_ns()
-        for _, kind, stamp in ancillary:
-            if kind == _SO_TIMESTAMPNS:
-                seconds, nanoseconds = _STAMP.unpack(stamp)
+                data, ancillary, _, _ = client.recvmsg(65536, 64)
+                if not data:
+                    return
+                seconds, nanoseconds = _STAMP.unpack(ancillary[0][2])
                 arrived = seconds * _SECOND + nanoseconds
-        number = next(self._count)
-        rule = self._rule
-        if number == 0 and rule.stall:
-            self._stall_due = arrived + round(rule.stall_at * _SECOND)
-        delay = rule.slow if rule.slow_every and number % rule.slow_every == 0 else rule.delay
-        heapq.heappush(self._due, (arrived + round(delay * _SECOND), number, arrived, client))
-
-    def _reply_all_due(self) -> None:
-        while self._due and self._due[0][0] <= (now := time.time_ns()):
-            _, _, arrived, client = heapq.heappop(self._due)
-            with suppress(OSError):
+                time.sleep(max(0, self._due(arrived) - time.time_ns()) / _SECOND)
+                leaving = time.time_ns()
                 client.send(_REPLY)
-            self._replies.append(Reply(arrived, now, time.time_ns()))
+                self._replies.append(Reply(arrived, leaving, time.time_ns()))
 
-    def _stall_if_due(self) -> None:
-        if self._stall_due and not self._stall[1] and time.time_ns() >= self._stall_due:
-            begin = time.time_ns()
-            time.sleep(self._rule.stall)
-            self._stall = (begin, time.time_ns())
+    def _due(self, arrived: int) -> int:
+        rule, number = self._rule, next(self._count)
+        if number == 0 and rule.stall:
+            begin = arrived + round(rule.stall_at * _SECOND)
+            self._stall = (begin, begin + round(rule.stall * _SECOND))
+        delay = rule.slow if rule.slow_every and number % rule.slow_every == 0 else rule.delay
+        due = arrived + round(delay * _SECOND)
+        return self._stall[1] if self._stall[0] <= due < self._stall[1] else due
 
-    def _log(self) -> Log:
+    def log(self) -> Log:
         ahead = time.time_ns() - time.monotonic_ns()
         replies = [Reply(reply.arrived - ahead, reply.leaving - ahead, reply.left - ahead) for reply in self._replies]
         return Log(replies, (self._stall[0] - ahead, self._stall[1] - ahead))
 
 
-def main() -> None:
-    server = TruthServer(msgspec.json.decode(sys.argv[1], type=Rule))
-    print(server.port, flush=True)
-    log = server.serve(sys.stdin.fileno())
-    os.set_blocking(sys.stdout.fileno(), True)
-    sys.stdout.buffer.write(msgspec.json.encode(log) + b"\n")
+def prioritize(pid: int, cpu: int) -> None:
+    """Pin a process (0: this thread) to a CPU, with real-time priority if permitted."""
+    os.sched_setaffinity(pid, {cpu})
+    with suppress(PermissionError):
+        os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
 
 
-if __name__ == "__main__":
-    main()
+def run(rule: Rule, cpu: int, pipe: Connection) -> None:
+    """Serve on a CPU: send the port, serve until a message arrives, and send a Log."""
+    prioritize(0, cpu)
+    server = TruthServer(rule)
+    threading.Thread(target=server.serve, daemon=True).start()
+    pipe.send(server.port)
+    pipe.recv()
+    pipe.send(server.log())

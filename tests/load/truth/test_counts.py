@@ -8,6 +8,7 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -18,8 +19,7 @@ from tests.load.servers import SMALL, ClientConnection, Outcome, Server, load, s
 _MISSING = b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno"
 
 ends = st.one_of(
-    st.fixed_dictionaries({"requests": st.integers(1, 150)}),
-    st.fixed_dictionaries({"duration": st.floats(0.05, 0.3)}),
+    st.fixed_dictionaries({"requests": st.integers(1, 150)}), st.fixed_dictionaries({"duration": st.floats(0.05, 0.3)})
 )
 closed = st.fixed_dictionaries({"concurrency": st.integers(1, 20)})
 opened = st.fixed_dictionaries(
@@ -40,11 +40,7 @@ weights = st.lists(st.integers(1, 4), max_size=3)
 @given(st.one_of(closed, opened), ends, common, weights, st.integers(1, 8))
 @example({"concurrency": 20}, {"requests": 1}, {"workers": 3, "keepalive": True, "tick": 0.1}, [], 1)
 @example(
-    {"rate": 3000.0, "max_in_flight": 1},
-    {"requests": 150},
-    {"workers": 2, "keepalive": False, "tick": 0.01},
-    [1, 3],
-    3,
+    {"rate": 3000.0, "max_in_flight": 1}, {"requests": 150}, {"workers": 2, "keepalive": False, "tick": 0.01}, [1, 3], 3
 )
 def test_counts_add_up(
     model: dict[str, Any], end: dict[str, Any], rest: dict[str, Any], mix: list[int], kept_for: int
@@ -77,15 +73,15 @@ async def _counts_add_up(values: dict[str, Any], mix: list[int], kept_for: int) 
     _check_totals(plan, outcome, server)
     if plan.requests is not None:
         _check_bytes(outcome, sent)
-    _check_ticks(outcome)
+    _check_ticks(outcome, plan.workers)
     if mix:
         _check_groups(outcome)
 
 
 def _check_totals(plan: LoadPlan, outcome: Outcome, server: Server) -> None:
-    assert outcome.lost == []
-    assert outcome.ended.reason == "completed"
-    assert outcome.errors == {}
+    assert outcome.events[0] is outcome.started and outcome.events[-1] is outcome.ended
+    assert (outcome.lost, outcome.errors, outcome.ended.reason) == ([], {}, "completed")
+    assert outcome.started.addresses == ("127.0.0.1",)
     total, completed, abandoned = (outcome.total(name) for name in ("sent", "completed", "abandoned"))
     assert total == completed + abandoned
     assert completed == sum(outcome.statuses.values())
@@ -94,6 +90,7 @@ def _check_totals(plan: LoadPlan, outcome: Outcome, server: Server) -> None:
     if plan.requests is not None:
         assert (total, abandoned, server.requests) == (plan.requests, 0, plan.requests)
         assert outcome.total("unsent") == 0
+        assert outcome.merged("connect").count == len(server.connections)
     else:
         assert completed <= server.requests <= total
         assert abandoned <= (plan.max_in_flight if plan.open else plan.concurrency)
@@ -109,11 +106,17 @@ def _check_bytes(outcome: Outcome, sent: Counter[bytes]) -> None:
     assert outcome.statuses == {404 if reply is _MISSING else 200: count for reply, count in sent.items()}
 
 
-def _check_ticks(outcome: Outcome) -> None:
+def _check_ticks(outcome: Outcome, workers: int) -> None:
     """Check that the ticks of a worker have no gap, and that all connections are closed at the end."""
-    for worker in {tick.worker for tick in outcome.ticks}:
+    assert outcome.ended.t >= max(tick.t for tick in outcome.ticks)
+    assert {tick.worker for tick in outcome.ticks} == set(range(workers))
+    assert outcome.total("cpu") > 0
+    for worker in range(workers):
         ticks = [tick for tick in outcome.ticks if tick.worker == worker]
+        assert ticks[0].start == pytest.approx(outcome.started.t)
         assert all(before.t == after.start for before, after in pairwise(ticks))
+        assert all(tick.lag.count for tick in ticks[:-1])
+        assert all(tick.silence == 0.0 for tick in ticks if tick.completed)
         assert all(tick.sent >= 0 and tick.completed == sum(tick.statuses.values()) for tick in ticks)
         assert ticks[-1].connections == 0
 

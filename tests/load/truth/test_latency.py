@@ -172,47 +172,26 @@ async def test_generator_stall_is_not_in_service_time() -> None:
 
 
 SLOW_HUNDREDTH = Rule(delay=0.010, slow_every=100, slow=0.200)
-CLOSED_STALL = Rule(delay=0.010, stall_at=0.3, stall=0.5)
-# ns; less than the stall.
-LONG_NS = 450_000_000
-
-
-async def closed(rule: Rule, requests: int) -> Truth:
-    truth = await run_against(rule, lambda url: LoadPlan(url=url, concurrency=20, requests=requests, timeout=10.0))
-    assert truth.outcome.errors == {}
-    assert truth.outcome.total("completed") == len(truth.log.replies) == requests
-    return truth
-
-
-def check_percentiles(truth: Truth) -> None:
-    """Check percentiles: at least the server's, at most 2% or 1 ms more plus the disturbance by the machine."""
-    service = truth.outcome.merged("service")
-    for percent in PERCENTILES:
-        measured, lowest, about = service.percentile(percent), truth.at_least(percent), truth.about(percent)
-        assert measured >= lowest, f"p{percent}"
-        assert measured <= about + max(0.02 * about, 0.001) + truth.slack(percent), f"p{percent}"
 
 
 async def test_percentiles_match_log_of_server() -> None:
-    """One more request than whole hundreds: p99 is the fastest slow response, not the slowest fast response."""
-    truth = await closed(SLOW_HUNDREDTH, 1001)
-    check_percentiles(truth)
+    """At least the server's, at most 2% or 1 ms more plus the disturbance by the machine.
+
+    One more request than whole hundreds: p99 is the fastest slow response, not the slowest fast response.
+    """
+    truth = await run_against(
+        SLOW_HUNDREDTH, lambda url: LoadPlan(url=url, concurrency=20, requests=1001, timeout=10.0)
+    )
+    assert truth.outcome.errors == {}
+    assert truth.outcome.total("completed") == len(truth.log.replies) == 1001
     service = truth.outcome.merged("service")
-    delays = [reply.leaving - reply.arrived for reply in truth.log.replies]
-    assert min(delays) >= 10_000_000
-    assert sum(delay >= 200_000_000 for delay in delays) >= 11
+    delays = [(reply.leaving - reply.arrived) / 1e9 for reply in truth.log.replies]
+    completed = [(reply.left - reply.arrived) / 1e9 for reply in truth.log.replies]
+    for percent in PERCENTILES:
+        about = percentile(completed, percent)
+        most = about + max(0.02 * about, 0.001) + truth.slack(percent)
+        assert percentile(delays, percent) <= service.percentile(percent) <= most, f"p{percent}"
+    assert min(delays) >= 0.010
+    assert sum(delay >= 0.200 for delay in delays) >= 11
     assert service.between([0, 10_000_000]) == [0]
     assert sum(service.between([199_000_000, 1 << 40])) >= 11
-
-
-async def test_stall_delays_only_requests_in_flight_in_closed_load() -> None:
-    truth = await closed(CLOSED_STALL, 1000)
-    check_percentiles(truth)
-    begin, end = truth.log.stall
-    assert end - begin >= 500_000_000
-    replies = truth.log.replies
-    in_flight = [reply for reply in replies if reply.arrived < begin + 50_000_000 and reply.leaving >= end]
-    assert 1 <= len(in_flight) <= 20
-    delayed = sum(truth.outcome.merged("service").between([LONG_NS, 1 << 40]))
-    late = LONG_NS - round(truth.slack(100) * 1e9)
-    assert len(in_flight) <= delayed <= sum(reply.left - reply.arrived > late for reply in replies)

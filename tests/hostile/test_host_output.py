@@ -1,32 +1,35 @@
-"""Hostile probe output: the result is a recordable reading or a one-line host error."""
+"""Hostile output of a host: the result is a recordable reading or a one-line error; hidden processes are null."""
 
 from __future__ import annotations
 
-import asyncio
+import json
 from collections.abc import Iterator
 from itertools import chain, count, repeat
-from pathlib import Path
 
+import asyncssh
 import pytest
+from msgspec.structs import replace
 
+from cockpit.analysis.thresholds import parse_threshold
 from cockpit.hosts import frames
 from cockpit.hosts.probe import Probe
 from cockpit.hosts.shell import LineReader
-from cockpit.model.clock import Clock
+from cockpit.hosts.ssh_errors import reason
 from cockpit.model.errors import HostError
+from cockpit.model.events import RunEnded
 from cockpit.model.fold import fold_all
 from cockpit.model.hosts import HostConfig
-from cockpit.model.load import LoadPlan
-from cockpit.model.state import State
-from cockpit.profiles.profile import Profile
-from cockpit.recording.reader import Recording
-from cockpit.recording.writer import RecordingWriter
-from cockpit.session.live import LiveSource
-from cockpit.session.loop import Session
+from cockpit.model.metrics import metric_value, run_result
+from cockpit.report.encoding import to_json
+from cockpit.report.run_json import run_json
+from cockpit.report.series import series_csv
+from cockpit.report.summary import summary
+from cockpit.servers.inventory import parse_inventory
+from cockpit.servers.registry import GRAMMARS
+from cockpit.tuning.pending import outcome
 from tests.hostile.measuring import SEEDS, THOROUGH, growth_below
-from tests.hostile.probe_fuzz import Fuzzer
-from tests.hostile.streams import FACTS, frame
-from tests.hosts.sshd import Sshd
+from tests.hostile.probe_fuzz import FACTS, RUN, Fuzzer, frame
+from tests.model.hosts import START, UP, sample
 
 # Inputs per seed; the recorder packs a page after 250.
 COUNT = 3750 if THOROUGH else 500
@@ -136,40 +139,60 @@ HOSTILE = {
 }
 
 
-def hostile_output(case: str) -> bytes:
-    old, new, _ = HOSTILE[case]
-    return (FACTS + CLOCKS + b"".join(map(frame, range(1, 9)))).replace(old, new)
-
-
 @pytest.mark.parametrize("case", HOSTILE)
 async def test_invalid_output_is_one_short_error(case: str) -> None:
-    error = await read_error(iter([hostile_output(case)]))
-    assert error.startswith("web1: invalid ") and HOSTILE[case][2] in error
+    old, new, problem = HOSTILE[case]
+    error = await read_error(iter([(FACTS + CLOCKS + b"".join(map(frame, range(1, 9)))).replace(old, new)]))
+    assert error.startswith("web1: invalid ") and problem in error
     assert len(error) < 300 and "\n" not in error
 
 
-# Prints the start marker of the program on stdin, like a shell that runs it.
-STARTED = """IFS= read -r mark; mark=${mark#*\\'}; mark=${mark%%\\'*}; echo "$mark"; echo "$mark" >&2"""
+DIGITS = "9" * 5000
 
 
-async def test_host_with_invalid_output_is_lost_others_continue(sshd: Sshd, tmp_path: Path) -> None:
-    """With real shells; the login shell of the hostile host prints the invalid output."""
-    (tmp_path / "output").write_bytes(hostile_output("5000 digits"))
-    sshd.noise = f"{STARTED}; cat {tmp_path}/output; exec sleep 1000"
-    hosts = (HostConfig(name="good", interval=0.1), HostConfig(name="bad", ssh="web", processes=("apache2",)))
-    profile = Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/", concurrency=1, duration=1.0), hosts=hosts)
-    session = Session(LiveSource(profile, Clock(), ssh_config=sshd.ssh_config), RecordingWriter(tmp_path / "x.cockpit"))
-    running = asyncio.create_task(session.run())
+def test_discovery_skips_invalid_numbers() -> None:
+    lines = (
+        f"process\t{DIGITS}\t1\tapache2\t/usr/sbin/apache2",
+        f"process\t1\t{DIGITS}\tapache2\t/usr/sbin/apache2",
+        f'listen\t0.0.0.0:{DIGITS}\tusers:(("nginx",pid=1,fd=6))',
+        f'listen\t0.0.0.0:80\tusers:(("nginx",pid={DIGITS},fd=6))',
+        "process\t7\t1\tnginx\tnginx: master",
+    )
+    inventory = parse_inventory("\n".join(lines), ())
+    assert [process.pid for process in inventory.processes] == [7]
+    assert not inventory.listening
 
-    def both_updated(state: State) -> bool:
-        good, bad = state.hosts.get("good"), state.hosts.get("bad")
-        return good is not None and bad is not None and bad.condition == "lost" and len(good.points) > 1
 
-    state = await session.until(both_updated)
-    assert HOSTILE["5000 digits"][2] in state.hosts["bad"].detail
-    points = len(state.hosts["good"].points)
-    await session.until(lambda state: len(state.hosts["good"].points) > points + 1)
-    await session.source.close()
-    await running
-    with Recording(tmp_path / "x.cockpit") as recording:
-        assert fold_all(recording.events()) == session.state
+def test_failed_undo_with_huge_exit_status_is_failed() -> None:
+    found = outcome(f"test {DIGITS} 1 broken\nreload x 2 broken too\n".encode())
+    assert [(word, number) for word, number, _ in found.failed] == [("test", 0), ("reload", 0)]
+
+
+def test_quoted_ssh_error_number_is_bounded() -> None:
+    assert len(reason(asyncssh.DisconnectError(2, f"[Errno {DIGITS}] {DIGITS}"))) <= 200
+    assert reason(asyncssh.DisconnectError(2, "[Errno 113] x")) == "no route to host"
+
+
+def test_setting_with_thousands_of_digits_is_not_number() -> None:
+    assert GRAMMARS["apache"].number(f"MinSpareServers {DIGITS}\n".encode(), "MinSpareServers", None) is None
+
+
+def test_hidden_processes_are_null_with_reason() -> None:
+    start = replace(START, hosts=(HostConfig(name="web1", processes=("*",)),))
+    samples = [sample(t, hidden=True) for t in (1.0, 2.0)]
+    state = fold_all([start, UP, RUN, *samples, RunEnded(t=3.0, run=1, reason="completed")])
+    result = run_result(state, 1)
+    assert result is not None
+    data = json.loads(to_json(run_json(result)))
+    for part in (data, *data["segments"]):
+        assert part["missing"] == {"web1": {"processes": "hidepid"}}
+        metrics = {name: value for name, value in part["hosts"]["web1"].items() if name.startswith("processes.")}
+        assert {"processes.count", "processes.spawned", "processes.rss", "processes.defunct"} < set(metrics)
+        assert set(metrics.values()) == {None}
+        assert part["hosts"]["web1"]["memory.total"] > 0
+    assert "processes    hidden from this user by /proc (hidepid)" in summary(result)
+    assert parse_threshold("web1.processes.count<10") and metric_value(result, "web1.processes.count") is None
+    titles, *rows = (line.rstrip().split(",") for line in series_csv(state))
+    processes = [column for column, title in enumerate(titles) if ".processes." in title]
+    read = [row for row in rows if row[titles.index("web1.memory.total_bytes")]]
+    assert processes and read and {row[column] for row in read for column in processes} == {""}
