@@ -6,7 +6,7 @@ _BRAILLE = 0x2800
 # Replacements of braille cells by number of dots.
 _DOTS = " ..::++##"
 
-# ASCII replacements of the glyphs that are shown. Each has the width of its glyph; ordered sets (bars, trends, shades) keep their order.
+# ASCII replacements, each as wide as its glyph; ordered sets (bars, trends, shades) keep their order.
 ASCII: dict[str, str] = {
     **{chr(_BRAILLE + code): _DOTS[code.bit_count()] for code in range(256)},
     **dict(zip("▁▂▃▄▅▆▇█", "_.-=+*%#", strict=True)),
