@@ -26,11 +26,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gc.set_threshold(GARBAGE)
     prepare_streams()
     given = sys.argv[1:] if arguments is None else arguments
-    for text in given:
-        if any("\ud800" <= char <= "\udfff" for char in text):
-            return _refuse(f"{text!a}: not valid in this terminal's encoding", EXIT_USAGE)
-    options = make_parser().parse_args(join_time_values(given or ["start"]))
     try:
+        for text in given:
+            if any("\ud800" <= char <= "\udfff" for char in text):
+                return _refuse(f"{text!a}: not valid in this terminal's encoding", EXIT_USAGE)
+        options = make_parser().parse_args(join_time_values(given or ["start"]))
         with ended_by_signals():
             code: int = options.command(options)
     except CockpitError as error:
