@@ -1,4 +1,4 @@
-"""`cockpit`, and `python -m cockpit`. While modules are imported, Ctrl-C ends the process at once, without a traceback."""
+"""`cockpit`, and `python -m cockpit`. During the imports Ctrl-C ends the process at once, without a traceback."""
 
 import signal
 import sys
