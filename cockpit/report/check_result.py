@@ -17,7 +17,7 @@ from cockpit.model.metrics import RunResult
 from cockpit.model.text import milliseconds, sanitize
 from cockpit.report.encoding import struct_from, to_json
 from cockpit.report.run_json import LatencyJson, RunJson, StabilityJson, latency_json, run_json, stability_json
-from cockpit.report.summary import errors_words, failure_words, plan_words, threshold_table, warning_texts
+from cockpit.report.summary import errors_words, failure_line, failure_words, plan_words, threshold_table, warning_texts
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,9 +49,8 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        """The exit code, in this order: interrupted; the run failed; a threshold failed; all
-        requests failed; unstable or inconclusive. An
-        inconclusive check does not pass: to accept it takes an explicit decision."""
+        """The exit code, in this order: interrupted; the run failed; a threshold failed; all requests failed; unstable
+        or inconclusive. An inconclusive check does not pass: to accept it takes an explicit decision."""
         if self.interrupted:
             return EXIT_INTERRUPTED
         if self.result.reason == "failed":
@@ -121,7 +120,7 @@ def check_json(check: CheckResult) -> str:
 
 def check_text(check: CheckResult) -> str:
     """Return the load, the main metrics, one line per threshold, the warnings, and the result."""
-    lines = [*_headline(check.result), threshold_table(check.thresholds, check.aborted)]
+    lines = [*failure_line(check.result), *_headline(check.result), threshold_table(check.thresholds, check.aborted)]
     if check.baseline:
         sources = dict.fromkeys(run.source for run in check.baseline.runs)
         lines.append(f"  baseline {check.baseline.name}: {sanitize(', '.join(sources), 200)}")
@@ -136,7 +135,7 @@ def junit(check: CheckResult) -> str:
     cases = [(one.threshold.text, "" if one.holds else _failure_words(one)) for one in check.thresholds]
     if check.stability is not None:
         cases.append(("stable", stability_words(check.stability) if check.unstable else ""))
-    error = check.words if check.exit_code in (EXIT_BUG, EXIT_INTERRUPTED) else ""
+    error = check.words if check.exit_code in (EXIT_BUG, EXIT_ALL_FAILED, EXIT_INTERRUPTED) else ""
     suite = _suite(check.target, f"{check.result.seconds:.3f}", cases, error)
     properties = ElementTree.Element("properties")
     for name, value in _properties(check):
