@@ -92,9 +92,9 @@ def _content(lines: Iterator[str], file: Path, options: Namespace) -> _Content:
         return _Content("sysstat", host=ForeignHost(_host_name(host.nodename), host, file.name))
     whole = chain(head, checked)
     if is_sar_text(head[0]):
-        host = parse_sar(chain(head, checked), options.utc_offset)
+        host = parse_sar(chain(head, checked), options.utc_offset, options.date)
         zone = f"times read as UTC{options.utc_offset / 3600:+g} h" if options.utc_offset else "times read as UTC"
-        assumed = f"from {host.statistics[0].timestamp.date} on, {zone} (--utc-offset)"
+        assumed = f"from {host.statistics[0].timestamp.date} on (--date), {zone} (--utc-offset)"
         found = ForeignHost(_host_name(host.nodename), host, file.name, (assumed,))
         return _Content(f"text of sar, {assumed}", host=found)
     if is_wrk(head[0]) or is_oha("".join(head)):
@@ -118,8 +118,9 @@ def _check_options(options: Namespace, content: _Content, hosts: Sequence[Foreig
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"--host {twice}=…: two hosts have this name; choose another name")
-    if options.utc_offset and not any(host.assumed for host in hosts):
-        raise UsageError(f"--utc-offset: only for text of sar; {options.file} has times in UTC, or none")
+    flag = "--utc-offset" if options.utc_offset else "--date" if options.date else ""
+    if flag and not any(host.assumed for host in hosts):
+        raise UsageError(f"{flag}: only for text of sar; {options.file} has times in UTC, or none")
     run = content.run
     if run and options.start and run.began is not None:
         raise UsageError(f"--start: {options.file} has the start of the load; leave --start out")
