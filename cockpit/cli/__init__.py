@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from cockpit.cli.arguments import make_parser
 from cockpit.cli.parser import join_time_values
 from cockpit.cli.signals import ended_by_signals
-from cockpit.cli.terminal import drop_output, open_closed_streams
+from cockpit.cli.terminal import drop_output, prepare_streams
 from cockpit.model.errors import EXIT_INTERRUPTED, EXIT_USAGE, CockpitError
 from cockpit.model.text import sanitize
 
@@ -24,13 +24,13 @@ GARBAGE = 20_000
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. A user's error is one line on stderr."""
     gc.set_threshold(GARBAGE)
-    open_closed_streams()
+    prepare_streams()
     given = sys.argv[1:] if arguments is None else arguments
-    for text in given:
-        if any("\ud800" <= char <= "\udfff" for char in text):
-            return _refuse(f"{text!a}: not valid in this terminal's encoding", EXIT_USAGE)
-    options = make_parser().parse_args(join_time_values(given or ["start"]))
     try:
+        for text in given:
+            if any("\ud800" <= char <= "\udfff" for char in text):
+                return _refuse(f"{text!a}: not valid in this terminal's encoding", EXIT_USAGE)
+        options = make_parser().parse_args(join_time_values(given or ["start"]))
         with ended_by_signals():
             code: int = options.command(options)
     except CockpitError as error:

@@ -12,7 +12,7 @@ from cockpit.cli.live import RecordingTarget, SessionEnd, headless
 from cockpit.cli.load_plan import FLAGS, errors_name_flags, given_headers
 from cockpit.cli.terminal import emit
 from cockpit.load.preflight import preflight
-from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, TargetError, UsageError
+from cockpit.model.errors import EXIT_ALL_FAILED, EXIT_GOOD, EXIT_INTERRUPTED, TargetError, UsageError
 from cockpit.model.load import LoadPlan
 from cockpit.model.load_checks import check_plan
 from cockpit.model.metrics import RunResult, run_result
@@ -20,7 +20,7 @@ from cockpit.model.tick import Tick
 from cockpit.profiles.plan import NAMED, body_of, checked_url, headers_of
 from cockpit.profiles.profile import Profile
 from cockpit.report.ab import Document, gnuplot_tsv, percentages_csv, report
-from cockpit.report.summary import warning_texts
+from cockpit.report.summary import failure_words, warning_texts
 
 # ab's number of requests with -t and without -n.
 TIMED_REQUESTS = 50_000
@@ -49,7 +49,11 @@ def ab(options: Namespace) -> int:
         # Ending at the time limit was requested.
         result = replace(result, reason="completed")
     _print_warnings(result, options)
-    return EXIT_INTERRUPTED if outcome.interrupted else EXIT_GOOD
+    if outcome.interrupted:
+        return EXIT_INTERRUPTED
+    if words := failure_words(result):
+        print(f"cockpit: {words}", file=sys.stderr)
+    return EXIT_ALL_FAILED if words else EXIT_GOOD
 
 
 def _plan(options: Namespace) -> LoadPlan:

@@ -15,7 +15,7 @@ from cockpit.cli.flags import Flag, FlagTable, add_flags
 from cockpit.cli.load_arguments import add_ab, add_load, add_ssh_config, add_trust
 from cockpit.cli.pages import BASELINE, GROUPS, RECORDINGS, START, TUNE, add_command, overview
 from cockpit.cli.parser import CommandParser
-from cockpit.cli.values import age, count, named_file, port, positive, recording, seconds, utc_offset
+from cockpit.cli.values import age, count, day, named_file, port, positive, recording, seconds, utc_offset
 
 PROFILE = "a profile: its name, or a path such as ./x.toml"
 _RECORD = "record to a new FILE (default: to ~/.local/state/cockpit/recordings)"
@@ -161,6 +161,7 @@ _FLAGS: dict[str, FlagTable] = {
             many=True,
         ),
         Flag("--start", str, "start of the load, if missing in FILE, e.g. 2026-11-24T14:05:00Z", "TIME"),
+        Flag("--date", day, "text of sar: the day of its first row, if its date is unclear", "2026-11-24"),
         Flag("--utc-offset", utc_offset, "text of sar: offset of its times from UTC", "+HH:MM", default="+00:00"),
         Flag("--unit", ("ns", "us", "ms"), "unit of an HdrHistogram log", default="ns"),
         Flag("--tag", str, "lines of an HdrHistogram log to import (default: those without a tag)", "TAG"),

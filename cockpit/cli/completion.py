@@ -15,21 +15,22 @@ from cockpit.profiles.catalogue import own_folder, shipped_folder
 from cockpit.recording import library
 
 # Profiles and recordings are completed by path, and by their name in cockpit's folders.
+# bash expands the words of `compgen -W`, and inserts unquoted words unless a function's name has `_file`.
 _BASH = """
 _cockpit_named() {
-  local ending=$1 folder found
-  shift
+  local word=$1 ending=$2 folder found
+  shift 2
   for folder in "$@"; do
-    for found in "$folder"/*"$ending"; do
+    for found in "$folder"/"$word"*"$ending"; do
       [ -e "$found" ] && found="${found##*/}" && printf '%s\\n' "${found%"$ending"}"
     done
   done
 }
 _cockpit_files() { compgen -d -S / -- "$1"; compgen -f -X "!*$2" -- "$1"; }
-_cockpit_profiles() { compgen -W "$(_cockpit_named .toml PROFILES)" -- "$1"; _cockpit_files "$1" .toml; }
-_cockpit_library() { compgen -W "$(_cockpit_named .cockpit LIBRARY)" -- "$1"; }
-_cockpit_recordings() { _cockpit_library "$1"; _cockpit_files "$1" .cockpit; }
-_cockpit_either() { _cockpit_profiles "$1"; _cockpit_recordings "$1"; }
+_cockpit_file_profiles() { _cockpit_named "$1" .toml PROFILES; _cockpit_files "$1" .toml; }
+_cockpit_file_library() { _cockpit_named "$1" .cockpit LIBRARY; }
+_cockpit_file_recordings() { _cockpit_file_library "$1"; _cockpit_files "$1" .cockpit; }
+_cockpit_file_either() { _cockpit_file_profiles "$1"; _cockpit_file_recordings "$1"; }
 """
 _ZSH = """
 _cockpit_named() {
@@ -37,10 +38,10 @@ _cockpit_named() {
   shift
   for folder in "$@"; do compadd -- $folder/*$ending(N:t:r); done
 }
-_cockpit_profiles() { _cockpit_named .toml PROFILES; _files -g '*.toml' }
-_cockpit_library() { _cockpit_named .cockpit LIBRARY }
-_cockpit_recordings() { _cockpit_library; _files -g '*.cockpit' }
-_cockpit_either() { _cockpit_profiles; _cockpit_recordings }
+_cockpit_file_profiles() { _cockpit_named .toml PROFILES; _files -g '*.toml' }
+_cockpit_file_library() { _cockpit_named .cockpit LIBRARY }
+_cockpit_file_recordings() { _cockpit_file_library; _files -g '*.cockpit' }
+_cockpit_file_either() { _cockpit_file_profiles; _cockpit_file_recordings }
 """
 _FISH = """
 function _cockpit_named -a ending
@@ -48,10 +49,10 @@ function _cockpit_named -a ending
     for found in $folder/*$ending; string replace -r '.*/(.*)'$ending'$' '$1' -- $found; end
   end
 end
-function _cockpit_profiles; _cockpit_named .toml PROFILES; __fish_complete_suffix .toml; end
-function _cockpit_library; _cockpit_named .cockpit LIBRARY; end
-function _cockpit_recordings; _cockpit_library; __fish_complete_suffix .cockpit; end
-function _cockpit_either; _cockpit_profiles; _cockpit_recordings; end
+function _cockpit_file_profiles; _cockpit_named .toml PROFILES; __fish_complete_suffix .toml; end
+function _cockpit_file_library; _cockpit_named .cockpit LIBRARY; end
+function _cockpit_file_recordings; _cockpit_file_library; __fish_complete_suffix .cockpit; end
+function _cockpit_file_either; _cockpit_file_profiles; _cockpit_file_recordings; end
 """
 _HELPERS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 SHELLS = tuple(_HELPERS)
@@ -86,7 +87,7 @@ def completion(options: Namespace) -> int:
     for path, action in _arguments(parser):
         name = f"{path} {action.dest}".strip()
         if name in _TAKES:
-            function = f"_cockpit_{_TAKES[name]}"
+            function = f"_cockpit_file_{_TAKES[name]}"
             action.complete = {**dict.fromkeys(SHELLS, function), "fish": f"({function})"}  # type: ignore[attr-defined]
         elif name == "help topic":
             action.choices = list(topics())

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
 from cockpit.cli.live import report_gaps, report_recording
-from cockpit.imports.formats import format_of, instant_of
+from cockpit.imports.formats import format_of, instant_of, known_format
 from cockpit.imports.hlog import TOOL, hlog_run, is_hlog
 from cockpit.imports.runs import ForeignRun, run_of
 from cockpit.imports.sar_text import is_sar_text, parse_sar
@@ -27,6 +28,8 @@ from cockpit.model.text import sanitize
 from cockpit.recording import library
 from cockpit.recording.writer import RecordingWriter
 
+# Maximum number of other lines before the results, e.g. a prompt or the output of a script.
+_LEADING = 100
 # Maximum length of a line.
 _MAX_LINE = 1 << 20
 
@@ -72,7 +75,9 @@ def _file_start(file: Path, run: ForeignRun | None) -> float:
 def _read(file: Path, options: Namespace) -> _Content:
     """Return the content of a file, and print which tool wrote it. Raises UsageError."""
     try:
-        with file.open(encoding="utf-8", errors="replace", newline="") as lines:
+        with file.open("rb") as start:
+            wide = start.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        with file.open(encoding="utf-16" if wide else "utf-8-sig", errors="replace", newline="") as lines:
             content = _content(lines, file, options)
     except ValueError as error:
         raise UsageError(f"{file}: {sanitize(str(error), 300)}") from None
@@ -84,20 +89,38 @@ def _read(file: Path, options: Namespace) -> _Content:
 
 def _content(lines: Iterator[str], file: Path, options: Namespace) -> _Content:
     checked = _limited_lines(lines)
-    head = [next(checked, "")]
-    if head[0].strip() == "{":
-        head.append(next(checked, ""))
-    if is_sysstat("".join(head)):
+    head = list(islice(checked, _LEADING + 1))
+    leading = next((place for place in range(len(head)) if _is_known(head[place:])), None)
+    if leading is None:
+        format_of(next((line for line in head if line.strip()), ""))
+        leading = 0
+    try:
+        return _known_content(head[leading:], checked, file, options)
+    except ValueError as error:
+        raise ValueError(f"after {leading} other lines: {error}" if leading else str(error)) from None
+
+
+def _is_known(head: Sequence[str]) -> bool:
+    """Return whether a known format begins with the first of these lines."""
+    first, start = head[0], "".join(head[:2])
+    known = is_sysstat(start) or is_oha(start) or is_sar_text(first) or is_wrk(first) or is_hlog(first)
+    return known or known_format(first) is not None
+
+
+def _known_content(head: Sequence[str], checked: Iterator[str], file: Path, options: Namespace) -> _Content:
+    """Return the content of a file whose first lines are `head`."""
+    start = "".join(head[:2])
+    if is_sysstat(start):
         host = parse_sysstat([*head, *checked])
         return _Content("sysstat", host=ForeignHost(_host_name(host.nodename), host, file.name))
     whole = chain(head, checked)
     if is_sar_text(head[0]):
-        host = parse_sar(chain(head, checked), options.utc_offset)
+        host = parse_sar(whole, options.utc_offset, options.date)
         zone = f"times read as UTC{options.utc_offset / 3600:+g} h" if options.utc_offset else "times read as UTC"
-        assumed = f"from {host.statistics[0].timestamp.date} on, {zone} (--utc-offset)"
+        assumed = f"from {host.statistics[0].timestamp.date} on (--date), {zone} (--utc-offset)"
         found = ForeignHost(_host_name(host.nodename), host, file.name, (assumed,))
         return _Content(f"text of sar, {assumed}", host=found)
-    if is_wrk(head[0]) or is_oha("".join(head)):
+    if is_wrk(head[0]) or is_oha(start):
         summary = parse_wrk(whole) if is_wrk(head[0]) else parse_oha(whole)
         return _Content(f"summary of {summary.tool}", run_of_summary(summary, options.url or "", options.concurrency))
     if is_hlog(head[0]):
@@ -118,8 +141,9 @@ def _check_options(options: Namespace, content: _Content, hosts: Sequence[Foreig
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"--host {twice}=…: two hosts have this name; choose another name")
-    if options.utc_offset and not any(host.assumed for host in hosts):
-        raise UsageError(f"--utc-offset: only for text of sar; {options.file} has times in UTC, or none")
+    flag = "--utc-offset" if options.utc_offset else "--date" if options.date else ""
+    if flag and not any(host.assumed for host in hosts):
+        raise UsageError(f"{flag}: only for text of sar; {options.file} has times in UTC, or none")
     run = content.run
     if run and options.start and run.began is not None:
         raise UsageError(f"--start: {options.file} has the start of the load; leave --start out")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -181,9 +182,17 @@ def is_there(path: Path) -> bool:
     return os.path.exists(path)  # noqa: PTH110
 
 
+# The habit of wrk and hey.
+_DURATION = re.compile(r"\d+(\.\d+)?(ms|s|m|h)")
+
+
 def _body(options: Namespace) -> dict[str, Any]:
     if options.data is not None and options.data_file is not None:
         raise UsageError(conflict("-D"), "-d")
+    if options.data and _DURATION.fullmatch(options.data) and not (options.method or options.content_type):
+        raise UsageError(
+            f"{options.data} would be sent as the body; did you mean -z {options.data}? Else add -m POST", "-d"
+        )
     return body_of("load", options.data, None if options.data_file is None else str(options.data_file), NAMED)
 
 

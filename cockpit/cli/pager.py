@@ -7,8 +7,9 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 
-from cockpit.cli.terminal import emit
+from cockpit.cli.terminal import raw
 
 # Options of less, unless LESS is set: quit if the text fits on one screen, keep colours, do not clear the screen.
 _LESS = "FRX"
@@ -18,14 +19,14 @@ def page(text: str) -> None:
     """Show a text with $PAGER, else with less; print it if it fits on the terminal or there is no pager."""
     command = _pager()
     if not command or text.count("\n") < shutil.get_terminal_size().lines - 1:
-        emit(text.rstrip("\n"))
+        print(text.rstrip("\n"), file=raw(sys.stdout))
         return
     # Ctrl-C belongs to the pager while it runs.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         subprocess.run(command, input=text.encode(), env={"LESS": _LESS, **os.environ}, check=False)
     except OSError:
-        emit(text.rstrip("\n"))
+        print(text.rstrip("\n"), file=raw(sys.stdout))
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -14,6 +14,23 @@ from cockpit.model.text import sanitize
 # Flags whose value may begin with a sign, and the start of such a value.
 _TIME_FLAGS = ("--at", "--until")
 _NEGATIVE = re.compile(r"-\d")
+# What flags of wrk, hey, oha, k6, ab and curl are called here.
+_ELSEWHERE = {
+    **dict.fromkeys(("-t", "--threads"), "load processes are -w N, a time is -z 30s"),
+    **dict.fromkeys(("--connections", "--vus", "-u"), "connections are -c N"),
+    **dict.fromkeys(("--rps", "-R", "--qps"), "requests/s are -q R"),
+    **dict.fromkeys(("-r", "--iterations", "-i"), "requests are -n N"),
+    **dict.fromkeys(("--latency", "-L"), "percentiles are always shown"),
+    **dict.fromkeys(("-k", "--keepalive"), "connections are kept alive; --insecure skips the certificate"),
+    **dict.fromkeys(("--http2", "-2", "--http2-prior-knowledge", "--http1.1", "--h2"), "the load is HTTP/1.1"),
+    **dict.fromkeys(("-X", "--request"), "the method is -m M"),
+    **dict.fromkeys(("-I", "--head"), "the method is -m HEAD"),
+    **dict.fromkeys(("--body", "--data-binary", "--data-raw", "-b"), "the body is -d TEXT or -D FILE"),
+    **dict.fromkeys(("-o", "--output", "--output-format"), "results are on stdout; as JSON with --json"),
+    **dict.fromkeys(("-s", "--time-limit"), "the duration is -z T, a request's time limit --timeout T"),
+    **dict.fromkeys(("-A", "-U", "--user-agent"), "a header is -H 'User-Agent: x'"),
+    "--user": "basic authentication is -a USER:PASSWORD",
+}
 # Column at which the help of a flag starts.
 _HELP_COLUMN = 28
 
@@ -36,7 +53,10 @@ class CommandParser(argparse.ArgumentParser):
         """Parse flags and names in any order. An error about an unknown flag names the command's help."""
         options, unknown = self.parse_known_args(args, namespace)
         if unknown:
-            self._refuse(f"unrecognized arguments: {' '.join(unknown)}", f"{self.prog} {options.subcommand}")
+            known = _ELSEWHERE if options.subcommand in ("run", "check") else {}
+            words = "; ".join(f"{flag}: {known[flag]}" for flag in unknown if flag in known)
+            words = words or f"unrecognized arguments: {' '.join(unknown)}"
+            self._refuse(words, f"{self.prog} {options.subcommand}")
         return options
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:

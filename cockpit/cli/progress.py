@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
+from cockpit.cli.terminal import raw
 from cockpit.load.paths import count_of
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import RunResult, run_result
@@ -34,7 +35,7 @@ async def _bar(session: Session) -> None:
         TimeElapsedColumn(),
         TextColumn("{task.description}"),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as progress:
+    with Progress(*columns, console=Console(file=raw(sys.stderr)), transient=True, auto_refresh=False) as progress:
         task = progress.add_task(_waiting(session.state), total=1.0)
         while True:
             done, words = _progress(session.state)

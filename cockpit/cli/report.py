@@ -28,7 +28,9 @@ def report(options: Namespace) -> int:
     if options.json and options.format not in (None, "json"):
         raise UsageError(conflict(f"--format {options.format}"), "--json")
     ending = options.output.suffix.lower() if options.output else ""
-    form = options.format or ("json" if options.json else _ENDINGS.get(ending, "text"))
+    form = options.format or ("json" if options.json else _ENDINGS.get(ending or ".txt"))
+    if form is None:
+        raise UsageError(f"{options.output}: report has no format {ending}; end the name in {', '.join(_ENDINGS)}")
     put((_study(options.file, form) if options.file.is_dir() else _recording(options.file, form),), options.output)
     return EXIT_GOOD
 

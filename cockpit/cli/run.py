@@ -15,6 +15,7 @@ from cockpit.cli.terminal import emit, on_terminal
 from cockpit.hosts.feed import check_host
 from cockpit.load.preflight import preflight
 from cockpit.model.errors import (
+    EXIT_ALL_FAILED,
     EXIT_BUG,
     EXIT_GOOD,
     EXIT_INTERRUPTED,
@@ -88,4 +89,6 @@ def _print_results(outcome: SessionEnd, options: Namespace) -> int:
         )
     if outcome.interrupted:
         return EXIT_INTERRUPTED
-    return EXIT_BUG if any(result.reason == "failed" for result in results) else EXIT_GOOD
+    if any(result.reason == "failed" for result in results):
+        return EXIT_BUG
+    return EXIT_ALL_FAILED if any(result.counts.all_failed for result in results) else EXIT_GOOD

@@ -10,6 +10,7 @@ from rich.cells import set_cell_size
 
 from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.cli.progress import result_words
+from cockpit.cli.terminal import raw
 from cockpit.model.metrics import run_result
 from cockpit.model.state import State
 from cockpit.model.study import Study, Variant, variant_plan
@@ -116,7 +117,7 @@ _FEW_ROUNDS = f"one test, with the variance between runs pooled over all cells (
 async def show_study(session: Session, runner: Runner) -> None:
     """Show progress until cancelled: a status line on a terminal, else one line per step; and the lines of a round."""
     before, rounds = "", 0
-    terminal = sys.stderr.isatty()
+    terminal, own = sys.stderr.isatty(), raw(sys.stderr)
     clear = "\r\x1b[K" if terminal else ""
     try:
         while True:
@@ -124,16 +125,18 @@ async def show_study(session: Session, runner: Runner) -> None:
             result = progress.result
             if result is not None and result.complete_rounds > rounds:
                 rounds = result.complete_rounds
-                print(clear + "\n".join(round_lines(result, progress.left)), file=sys.stderr, flush=True)
+                own.write(clear)
+                print(*round_lines(result, progress.left), sep="\n", file=sys.stderr, flush=True)
             line = progress_words(progress)
             if terminal:
-                print(f"{clear}{_in_one_row(line + so_far(session.state))}", end="", file=sys.stderr, flush=True)
+                own.write(clear)
+                print(_in_one_row(line + so_far(session.state)), end="", file=sys.stderr, flush=True)
             elif progress.now != before:
                 print(sanitize(line, 300), file=sys.stderr, flush=True)
             before = progress.now
             await asyncio.sleep(REFRESH)
     finally:
-        print(clear, end="", file=sys.stderr, flush=True)
+        print(clear, end="", file=own, flush=True)
 
 
 def _in_one_row(line: str) -> str:

@@ -2,13 +2,56 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from cockpit.files import atomic_write
 from cockpit.model.errors import UsageError
+from cockpit.model.glyphs import ASCII
+from cockpit.model.text import inert
+
+_ASCII = str.maketrans(ASCII)
+
+
+class InertStream(io.TextIOBase):
+    """A text stream that writes no control characters, whatever they come from. `raw` is the stream behind it."""
+
+    def __init__(self, raw: TextIO) -> None:
+        self.raw = raw
+
+    def write(self, text: str) -> int:
+        text = inert(text)
+        try:
+            self.raw.write(text)
+        except UnicodeEncodeError:
+            plain = text.translate(_ASCII).encode(self.raw.encoding, "replace")
+            self.raw.write(plain.decode(self.raw.encoding))
+        return len(text)
+
+    def flush(self) -> None:
+        self.raw.flush()
+
+    def fileno(self) -> int:
+        return self.raw.fileno()
+
+    def isatty(self) -> bool:
+        return self.raw.isatty()
+
+    def writable(self) -> bool:
+        return True
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self.raw.encoding
+
+
+def raw(stream: TextIO) -> TextIO:
+    """Return the stream for text with escape sequences of our own."""
+    return stream.raw if isinstance(stream, InertStream) else stream
 
 
 def on_terminal() -> bool:
@@ -81,11 +124,14 @@ def drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def open_closed_streams() -> None:
-    """Open the null device for each closed standard stream, before another file gets its descriptor."""
+def prepare_streams() -> None:
+    """Open the null device for each closed standard stream, before another file gets its descriptor, and let only
+    inert text through."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             # Stays open until exit.
             stream = Path(os.devnull).open("w" if number else "r", encoding="utf-8")  # noqa: SIM115
             os.set_inheritable(stream.fileno(), True)
             setattr(sys, name, stream)
+    for name in ("stdout", "stderr"):
+        setattr(sys, name, InertStream(raw(getattr(sys, name))))

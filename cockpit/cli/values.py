@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,13 @@ def recording(text: str) -> Path:
     from cockpit.recording.library import find
 
     return find(text)
+
+
+def day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: write a day as 2026-11-24") from None
 
 
 def utc_offset(text: str) -> float:

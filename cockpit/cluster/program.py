@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import platform
 import sys
+import tempfile
 from importlib.metadata import version
 from typing import Any
 
+import dask.config
 import distributed
 import msgspec
 
@@ -27,6 +29,8 @@ async def _scheduler(lines: asyncio.StreamReader) -> None:
     async with distributed.Scheduler(
         host="127.0.0.1", port=0, protocol="tls", dashboard=False, security=order.certificate.security()
     ) as scheduler:
+        # Dask serves HTTP without the certificate, even without its dashboard.
+        scheduler.http_server.stop()
         _print(Started(_port_of(scheduler.listen_address)))
         await lines.readline()
 
@@ -50,6 +54,7 @@ async def _generator(lines: asyncio.StreamReader) -> None:
     try:
         async with asyncio.timeout(_JOIN):
             await worker
+        worker.http_server.stop()
         _print(Started(_port_of(worker.listen_address)))
         await lines.readline()
     finally:
@@ -75,7 +80,10 @@ async def _main(role: str) -> None:
     lines = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
     try:
-        await (_scheduler if role == "scheduler" else _generator)(lines)
+        # Dask imports modules from this directory. Its default is shared with all users.
+        with tempfile.TemporaryDirectory(prefix="cockpit-") as private:
+            dask.config.set({"temporary-directory": private})
+            await (_scheduler if role == "scheduler" else _generator)(lines)
     except (OSError, TimeoutError, RuntimeError, ValueError, msgspec.MsgspecError) as error:
         _print(Started(problem=_one_line(error)))
 

@@ -27,6 +27,12 @@ class Completed(NamedTuple):
     stdout: bytes
     stderr: bytes
 
+    @property
+    def lines(self) -> list[str]:
+        """The lines of stdout. Only line feeds end a line: names and values may contain other separators."""
+        text = self.stdout.decode("utf-8", "replace").removesuffix("\n")
+        return [line.removesuffix("\r") for line in text.split("\n")] if text else []
+
 
 class Channel(Protocol):
     """A running command, with its standard streams."""

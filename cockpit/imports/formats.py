@@ -12,8 +12,9 @@ import csv
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any, NamedTuple
 
 # Maximum duration of a request (s), and latest time (epoch s): the limits of a recording.
@@ -69,14 +70,18 @@ class ForeignFormat(NamedTuple):
     unlisted: str = ""
 
 
+def known_format(line: str) -> ForeignFormat | None:
+    """Return the format of a file that begins with this line."""
+    return next((each for each in FORMATS if each.matches(line)), None)
+
+
 def format_of(first: str) -> ForeignFormat:
     """Return the format of a file by its first line. Raises ValueError with the supported formats."""
-    form = next((each for each in FORMATS if each.matches(first)), None)
-    if form is not None:
+    if (form := known_format(first)) is not None:
         return form
     for sign, instead in _SUMMARIES.items():
         if first.lstrip().startswith(sign):
-            raise ValueError(f"a summary without single requests; {instead}")
+            raise ValueError(f"cannot be imported; {instead}")
     if _SYSSTAT.match(first):
         raise ValueError("a sysstat file that is not JSON; convert it with sadf -j FILE -- -A")
     known = ", ".join(each.tool for each in FORMATS)
@@ -84,11 +89,26 @@ def format_of(first: str) -> ForeignFormat:
     raise ValueError(f"unknown format; supported with one line per request: {known}; others: {others}")
 
 
-def _table(parse: Callable[[Mapping[str, str]], ForeignRequest | None], delimiter: str = ",") -> Any:
-    """Return a reader of a table whose first line has the titles."""
+def _delimiter(line: str) -> str:
+    return max(",;\t|", key=line.count)
+
+
+def _titles(line: str) -> list[str]:
+    return [title.strip().strip('"') for title in line.split(_delimiter(line))]
+
+
+def _has_columns(*names: str) -> Callable[[str], bool]:
+    return lambda first: set(names) <= set(_titles(first))
+
+
+def _table(
+    parse: Callable[[Mapping[str, str]], ForeignRequest | None], titles: Sequence[str] | None = None
+) -> Callable[[Iterator[str]], Iterator[ForeignRequest]]:
+    """Return a reader of a table with any delimiter, whose first line has the titles unless they are given."""
 
     def read(lines: Iterator[str]) -> Iterator[ForeignRequest]:
-        rows = csv.DictReader(lines, delimiter=delimiter)
+        first = next(lines, "")
+        rows = csv.DictReader(chain([first], lines), titles, delimiter=_delimiter(first))
         while True:
             try:
                 row = next(rows, None)
@@ -172,6 +192,8 @@ def _ab(row: Mapping[str, str]) -> ForeignRequest:
 
 
 def _hey(row: Mapping[str, str]) -> ForeignRequest:
+    if "offset" not in row:
+        raise ValueError("the columns status-code and offset are missing; hey writes them since 0.1.1")
     return ForeignRequest(duration(row["offset"]), duration(row["response-time"]), _status(row["status-code"]))
 
 
@@ -191,6 +213,10 @@ class _JMeterSamples:
         self._last: dict[str, tuple[str, int, int]] = {}
 
     def request(self, row: Mapping[str, str]) -> ForeignRequest | None:
+        if not row["timeStamp"].isdecimal():
+            raise ValueError(
+                f"the time {row['timeStamp'][:40]!r} has no time zone; set jmeter.save.saveservice.timestamp_format=ms"
+            )
         code, message = row["responseCode"], row.get("responseMessage") or ""
         start, seconds = _instant(row["timeStamp"], 1e-3), duration(row["elapsed"], 1e-3)
         if message.startswith(_TRANSACTION) or self._is_part(row):
@@ -218,9 +244,23 @@ def _verdict(word: str | None) -> bool | None:
     return {"true": True, "false": False}.get(word or "")
 
 
+# JMeter's first columns, without print_field_names.
+_JMETER = ("timeStamp", "elapsed", "label", "responseCode", "responseMessage", "threadName", "dataType", "success")
+
+
+_has_jmeter_titles = _has_columns("timeStamp", "elapsed", "responseCode")
+
+
 def _jmeter(lines: Iterator[str]) -> Iterator[ForeignRequest]:
-    requests: Iterator[ForeignRequest] = _table(_JMeterSamples().request)(lines)
-    return requests
+    first = next(lines, "")
+    titles = None if _has_jmeter_titles(first) else _JMETER
+    return _table(_JMeterSamples().request, titles)(chain([first], lines))
+
+
+def _is_jmeter(first: str) -> bool:
+    cells = _titles(first)
+    row = len(cells) >= len(_JMETER) and len(cells[0]) == 13 and cells[0].isdecimal() and cells[7] in ("true", "false")
+    return row or _has_jmeter_titles(first)
 
 
 def _k6(row: Mapping[str, str]) -> ForeignRequest | None:
@@ -296,23 +336,23 @@ _WITHOUT_RESPONSE = "requests without a response"
 FORMATS: Iterable[ForeignFormat] = (
     ForeignFormat(
         "ab -g",
-        _starts_with("starttime\tseconds\tctime"),
-        _table(_ab, "\t"),
+        _has_columns("starttime", "seconds", "ttime"),
+        _table(_ab),
         granular=True,
         unlisted="failures (their rows count as completed)",
     ),
     ForeignFormat(
-        "hey -o csv", _starts_with("response-time,"), _table(_hey), since_epoch=False, unlisted=_WITHOUT_RESPONSE
+        "hey -o csv", _has_columns("response-time"), _table(_hey), since_epoch=False, unlisted=_WITHOUT_RESPONSE
     ),
     ForeignFormat(
         "oha --output-format csv",
-        _starts_with("request-start,"),
+        _has_columns("request-start", "request-duration"),
         _table(_oha),
         since_epoch=False,
         unlisted=_WITHOUT_RESPONSE,
     ),
-    ForeignFormat("JMeter JTL (CSV)", _starts_with("timeStamp,elapsed,"), _jmeter),
-    ForeignFormat("k6 --out csv", _starts_with("metric_name,timestamp,"), _table(_k6), granular=True),
+    ForeignFormat("JMeter JTL (CSV)", _is_jmeter, _jmeter),
+    ForeignFormat("k6 --out csv", _has_columns("metric_name", "timestamp", "metric_value"), _table(_k6), granular=True),
     ForeignFormat("k6 --out json", _starts_with('{"type":"Metric"', '{"metric":', '{"type":"Point"'), _lines(_k6_json)),
     ForeignFormat("vegeta encode --to json", _starts_with('{"attack":'), _lines(_vegeta_json)),
     ForeignFormat("vegeta encode --to csv", _is_vegeta_csv, _lines(_vegeta_csv)),
@@ -326,6 +366,8 @@ _SYSSTAT = re.compile(r"Linux .*CPU\)|\ufffd\ufffd[a-z]!")
 _SUMMARIES = {
     "This is ApacheBench": "rerun it with ab -g FILE",
     "starting benchmark": "rerun it with h2load --log-file=FILE",
+    "<?xml": "for JMeter set jmeter.save.saveservice.output_format=csv",
+    "<testResults": "for JMeter set jmeter.save.saveservice.output_format=csv",
     "Summary:": "rerun it with hey -o csv, or oha --output-format csv",
     "{": "rerun k6 with --out csv=FILE, or oha with --output-format json; convert results of vegeta with vegeta encode",
 }

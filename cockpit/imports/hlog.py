@@ -42,7 +42,7 @@ class _Log(NamedTuple):
 
 
 def is_hlog(first: str) -> bool:
-    return first.startswith(("#", '"StartTimestamp"'))
+    return first.startswith(("#[", '"StartTimestamp"'))
 
 
 def hlog_run(

@@ -156,7 +156,7 @@ class _Counters:
         self._seconds = seconds
         self._sums["uptime"] += seconds
         queue, tasks = interval.queue, interval.process_and_context_switch
-        cpu = {load.cpu: load for load in interval.cpu_load}
+        cpu = {load.cpu: load for load in interval.cpu_load or interval.cpu_load_all}
         if "all" not in cpu:
             raise ValueError(f"{interval.timestamp.time[:24]}: CPU 'all' is missing")
         return HostReading(

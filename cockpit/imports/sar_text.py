@@ -1,8 +1,9 @@
 """Parses text of sar (`sar -A -f FILE`, `sar -u -r 1 60`) to the same intervals of a host as `sadf -j`. Pure.
 
 Each activity is a table. A header has the start time of its first interval and the names of the columns, which are the
-same in all languages; a row has the end time of its interval. Headers repeat, rows of averages have no time, and
-unknown tables are ignored. A table that lacks a row for any time of the CPU table is left out.
+same in all languages; a row has the end time of its interval. The time, as the locale writes it, is what stands before
+the columns. Headers repeat, rows of averages have no time, and unknown tables are ignored. A table that lacks a row for
+any time of the CPU table is left out.
 
 A file is hostile: every number is checked. Raises ValueError with the line of an invalid row.
 """
@@ -12,7 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from importlib.resources import files
 from typing import Any
 
 import msgspec
@@ -24,8 +26,12 @@ INSTEAD = "write it with sadf -j FILE -- -A"
 _LARGEST = 1 << 26
 _DAY = 86_400
 _HEAD = re.compile(r"Linux (\S{1,64}) \(([^()]{1,64})\)\s+(\S.{0,40}?)\s+_\S{1,32}_\s+\((\d{1,5}) CPU\)\s*$")
-_TIME = re.compile(r"(\d{1,2})[:.](\d\d)[:.](\d\d)")
+# Hours, minutes and perhaps seconds; a time zone; the words between them.
+_CLOCK = re.compile(r"(\d{1,2})(?:[:.]|\s?[時时點点시]\s?)(\d\d)(?:(?:[:.]|\s?[分분]\s?)(\d\d)(?:[秒초])?)?")
+_ZONE = re.compile(r"[+-]\d{4}\b|\b[A-Z]{3,5}\b")
 _NUMBER = re.compile(r"\d{1,20}(?:[.,]\d{1,6})?")
+# The words for the two halves of a day in the locales of glibc, without spaces and dots.
+_AM, _PM = (set(line.split()) for line in (files(__package__) / "day_halves.txt").read_text("utf-8").splitlines())
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,14 +93,16 @@ _TABLES = (
     _table("psi.psi-mem", "%smem=some_avg %fmem=full_avg"),
 )
 _CPU, _MEMORY = _TABLES[0], _TABLES[5]
+_TITLES = frozenset(title for table in _TABLES for title in (*table.columns, *table.needs))
 
 
 def is_sar_text(first: str) -> bool:
     return _HEAD.match(first) is not None
 
 
-def parse_sar(lines: Iterable[str], offset: float = 0.0) -> SysstatHost:
-    """Return the host of a file, with at least two intervals. `offset` (s) is the UTC offset of the file's times.
+def parse_sar(lines: Iterable[str], offset: float = 0.0, day: date | None = None) -> SysstatHost:
+    """Return the host of a file, with at least two intervals. `offset` (s) is the UTC offset of the file's times, `day`
+    the day of the first one (None: as in the file).
 
     Raises ValueError.
     """
@@ -108,7 +116,7 @@ def parse_sar(lines: Iterable[str], offset: float = 0.0) -> SysstatHost:
             reader.take(line)
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
-    return reader.host(offset)
+    return reader.host(offset, day)
 
 
 class _Reader:
@@ -132,30 +140,47 @@ class _Reader:
             self._head = head
             return
         words = line.split()
-        time = _TIME.fullmatch(words[0]) if words else None
-        if time is None:
-            return
-        am_pm = words[1].upper() if len(words) > 1 and words[1].upper() in ("AM", "PM") else ""
-        self._twelve_hours = self._twelve_hours or bool(am_pm)
-        cells = words[2 if am_pm else 1 :]
-        if not cells or cells[0] == "COM":
+        if not words:
+            self._table = None
+        elif "COM" in words[1:3]:
             # A comment (sar -C).
             return
-        if not any(map(_NUMBER.fullmatch, cells)):
-            self._title(cells, _seconds(time, am_pm))
+        elif not _TITLES.isdisjoint(words):
+            self._title(words)
         elif self._table is not None:
-            self._row(self._table, cells, _seconds(time, am_pm))
+            self._row(self._table, words)
 
-    def _title(self, titles: list[str], seconds: int) -> None:
-        names = frozenset(titles)
-        self._titles = titles
-        self._table = next((table for table in _TABLES if table.needs <= names), None)
-        if self._table is not None:
-            self._before[self._table] = _later(seconds, self._before.get(self._table))
+    def _title(self, words: list[str]) -> None:
+        first = next(place for place, word in enumerate(words) if word in _TITLES)
+        self._titles = words[first:]
+        self._table = next((table for table in _TABLES if table.needs <= frozenset(self._titles)), None)
+        if self._table is not None and (when := self._time(words[:first])) is not None:
+            self._before[self._table] = _later(when, self._before.get(self._table))
+        else:
+            self._table = None
 
-    def _row(self, table: _Table, cells: list[str], seconds: int) -> None:
-        if len(cells) != len(self._titles):
-            raise ValueError(f"{len(cells)} columns instead of {len(self._titles)}")
+    def _time(self, words: list[str]) -> int | None:
+        """Return the seconds since midnight; None for the words of an average. Raises ValueError."""
+        text = " ".join(words)
+        clock = _CLOCK.search(text)
+        if clock is None:
+            return None
+        rest = _ZONE.sub("", text[: clock.start()] + " " + text[clock.end() :])
+        half = re.sub(r"[\s.:፡]|kl", "", rest).lower()
+        if half and half not in _AM | _PM:
+            found = f"{text[:40]!r} is no known time, or the row has other columns than its header"
+            raise ValueError(f"{found}; write it with S_TIME_FORMAT=ISO sar")
+        self._twelve_hours = self._twelve_hours or bool(half)
+        return _seconds(clock, "PM" if half in _PM else "AM" if half else "")
+
+    def _row(self, table: _Table, words: list[str]) -> None:
+        surplus = len(words) - len(self._titles)
+        if surplus < 1 and _NUMBER.fullmatch(words[-1]):
+            raise ValueError(f"{len(words) - 1} columns instead of {len(self._titles)}")
+        cells, seconds = words[surplus:], self._time(words[: max(0, surplus)])
+        if surplus < 1 or seconds is None:
+            # A restart, or an average.
+            return
         before = self._before[table]
         t = self._before[table] = _later(seconds, before)
         if table is _CPU and t > before:
@@ -169,12 +194,13 @@ class _Reader:
             raise ValueError("two rows have the same time")
         at.append(row)
 
-    def host(self, offset: float) -> SysstatHost:
+    def host(self, offset: float, day: date | None) -> SysstatHost:
         """Return the host with all intervals that were read. Raises ValueError."""
         if self._head is None:
             raise ValueError("not text of sar")
-        release, node, date, cpus = self._head.groups()
-        midnight = datetime(*_date(date, self._twelve_hours), tzinfo=UTC) - timedelta(seconds=offset)
+        release, node, written, cpus = self._head.groups()
+        first = day or date(*_date(written, self._twelve_hours))
+        midnight = datetime(first.year, first.month, first.day, tzinfo=UTC) - timedelta(seconds=offset)
         if not self._starts:
             raise ValueError(f"no CPU utilization (sar -u); {INSTEAD}")
         tables = {table: rows for table, rows in self._rows.items() if all(t in rows for t in self._starts)}
@@ -219,7 +245,7 @@ class _Reader:
 
 def _seconds(time: re.Match[str], am_pm: str) -> int:
     """Return the seconds since midnight; `am_pm` is AM, PM or ""."""
-    hours, minutes, seconds = map(int, time.groups())
+    hours, minutes, seconds = (int(number or 0) for number in time.groups())
     if hours > (12 if am_pm else 23) or minutes > 59 or seconds > 59:
         raise ValueError(f"{time[0]!r} is not a time")
     return 3600 * (hours % 12 + 12 * (am_pm == "PM") if am_pm else hours) + 60 * minutes + seconds
@@ -242,7 +268,7 @@ def _date(text: str, twelve_hours: bool) -> tuple[int, int, int]:
     and PM. Raises ValueError."""
     numbers = re.findall(r"\d+", text)
     if len(numbers) != 3 or max(map(len, numbers)) > 4:
-        raise ValueError(f"unknown date format {text!r}; write it with S_TIME_FORMAT=ISO sar")
+        raise ValueError(f"unknown date format {text!r}; add the day of the first row: --date 2026-11-24")
     first, second, third = map(int, numbers)
     if len(numbers[0]) == 4:
         return first, second, third
@@ -270,8 +296,8 @@ def _put(row: dict[str, Any], place: str, value: str | int | float) -> None:
 def _add_slab(rows: Iterable[dict[str, Any]]) -> None:
     """Add the slab to rows of memory without it (`sar -r` without ALL), from the total memory, which no column has.
 
-    The total is derived from the rounded %memused of all rows. Older versions count buffers, cache and slab as used;
-    then nothing is added.
+    The total is derived from the rounded %memused of all rows. Nothing is added if that of the oldest or the newest
+    versions fits (see Memory.total).
     """
     without = [row for row in rows if "slab" not in row]
     if all(_fits(row, row["memused"] + row["memfree"]) for row in without):
@@ -282,6 +308,8 @@ def _add_slab(rows: Iterable[dict[str, Any]]) -> None:
         share = row["memused-percent"]
         low = max(low, 100 * row["memused"] / (share + _HALF))
         high = min(high, 100 * row["memused"] / (share - _HALF)) if share > _HALF else high
+    if not low <= high and all("avail" in row and _fits(row, row["memused"] + row["avail"]) for row in without):
+        return
     if not low <= high < float("inf"):
         raise ValueError("the total memory is ambiguous; write it with sar -r ALL")
     for row in without:

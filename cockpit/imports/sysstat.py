@@ -35,6 +35,7 @@ class Timestamp(_Part, frozen=True, kw_only=True):
     date: str
     time: str
     utc: int = 0
+    tz: str = ""
     interval: Annotated[int, Meta(ge=0, le=604_800)]
 
 
@@ -96,11 +97,11 @@ class Memory(_Part, frozen=True, kw_only=True):
 
     @property
     def total(self) -> int:
-        """Total memory. Newer versions of sysstat exclude buffers, cache and slab from `memused`, older ones do not;
-        `memused_percent` shows which total is right. Raises ValueError if neither is.
-        """
+        """Total memory. The oldest versions of sysstat count buffers, cache and slab in `memused`, those since 12.7.8
+        what is not available; `memused_percent` shows which total is right. Raises ValueError if none is."""
         used_and_free = self.memused + self.memfree
-        for total in (used_and_free + self.buffers + self.cached + self.slab, used_and_free):
+        newest = self.memused + (self.avail or 0)
+        for total in (used_and_free + self.buffers + self.cached + self.slab, used_and_free, newest):
             if abs(100 * self.memused - self.memused_percent * total) <= 0.006 * total:
                 return total
         raise ValueError("the total memory is ambiguous: memused-percent does not match")
@@ -173,7 +174,8 @@ class Statistics(_Part, frozen=True, kw_only=True):
     """An interval, at its end time. None: sadf or sar was run without the option for it."""
 
     timestamp: Timestamp
-    cpu_load: list[CpuLoad]
+    cpu_load: list[CpuLoad] = []
+    cpu_load_all: list[CpuLoad] = []
     process_and_context_switch: dict[str, Rate] | None = None
     swap_pages: dict[str, Rate] | None = None
     paging: dict[str, Rate] | None = None
@@ -188,8 +190,9 @@ class Statistics(_Part, frozen=True, kw_only=True):
     def epoch(self) -> float:
         """The end of the interval (epoch s). Raises ValueError."""
         stamp = self.timestamp
-        if stamp.utc != 1:
-            raise ValueError(f"times are local; {AGAIN}, without -T and -U")
+        if stamp.utc != 1 and stamp.tz != "UTC":
+            zone = f"in the time zone {stamp.tz[:24]!r}" if stamp.tz else "local"
+            raise ValueError(f"times are {zone}; {AGAIN}, without -T and -U")
         # Older versions write 14-05-00.
         when = f"{stamp.date}T{stamp.time.replace('-', ':')}+00:00"
         epoch = datetime.fromisoformat(when).timestamp()
@@ -237,6 +240,8 @@ def checked_host(host: SysstatHost) -> SysstatHost:
     """Return the host. Raises ValueError if its intervals are too few or not in order."""
     if len(host.statistics) < 2:
         raise ValueError("fewer than two intervals; the first one is only the start of the counters")
+    if not all(interval.cpu_load or interval.cpu_load_all for interval in host.statistics):
+        raise ValueError(f"no CPU utilization (sar -u); {AGAIN}")
     epochs = [interval.epoch for interval in host.statistics]
     if any(later <= earlier for earlier, later in pairwise(epochs)):
         raise ValueError("intervals are not in chronological order")

@@ -84,6 +84,10 @@ class Counts(LoadCounts, frozen=True, kw_only=True):
         return self.completed + sum(self.errors.values())
 
     @property
+    def all_failed(self) -> bool:
+        return 0 < self.ended <= self.failed
+
+    @property
     def latency(self) -> Histogram:
         """Response time since the intended send; the service time under closed load."""
         return self.response if self.response.count else self.service

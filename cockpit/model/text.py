@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
 
 # Direction overrides and isolates: they can reorder the visible text.
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+# Control characters except tabs and line ends; line separators.
+_EXECUTED = re.compile(rf"\r(?!\n)|[\x00-\x08\v\f\x0e-\x1f\x7f-\x9f\u2028\u2029{''.join(_BIDI)}]")
 _HIDDEN = {"Cc", "Cf", "Cn", "Cs", "Co", "Zl", "Zp"}
 # Letters that are invisible, or look like a space.
 _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
@@ -28,6 +31,11 @@ def sanitize(text: str, limit: int = 4096) -> str:
         return cut if len(text) <= limit else cut[: limit - 1] + "…"
     shown = "".join(_visible(cut))
     return shown if len(text) <= limit else shown[: limit - 1] + "…"
+
+
+def inert(text: str, mark: str = "·") -> str:
+    """Replace characters that a terminal would execute or that reorder the visible text, on any number of lines."""
+    return _EXECUTED.sub(mark, text)
 
 
 def escaped(json: str) -> str:

@@ -12,12 +12,12 @@ from cockpit.analysis.stability import Stability
 from cockpit.analysis.threshold_words import found_words
 from cockpit.analysis.thresholds import Status, ThresholdResult
 from cockpit.analysis.words import stability_words
-from cockpit.model.errors import EXIT_BUG, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_THRESHOLD, EXIT_UNSTABLE
+from cockpit.model.errors import EXIT_ALL_FAILED, EXIT_BUG, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_THRESHOLD, EXIT_UNSTABLE
 from cockpit.model.metrics import RunResult
 from cockpit.model.text import milliseconds, sanitize
 from cockpit.report.encoding import struct_from, to_json
 from cockpit.report.run_json import LatencyJson, RunJson, StabilityJson, latency_json, run_json, stability_json
-from cockpit.report.summary import errors_words, plan_words, threshold_table, warning_texts
+from cockpit.report.summary import errors_words, failure_line, failure_words, plan_words, threshold_table, warning_texts
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,14 +49,16 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        """The exit code, in this order: interrupted; the run failed; a threshold failed; unstable or inconclusive. An
-        inconclusive check does not pass: to accept it takes an explicit decision."""
+        """The exit code, in this order: interrupted; the run failed; a threshold failed; all requests failed; unstable
+        or inconclusive. An inconclusive check does not pass: to accept it takes an explicit decision."""
         if self.interrupted:
             return EXIT_INTERRUPTED
         if self.result.reason == "failed":
             return EXIT_BUG
         if self.failed or self.aborted:
             return EXIT_THRESHOLD
+        if self.result.counts.all_failed:
+            return EXIT_ALL_FAILED
         return EXIT_UNSTABLE if self.unstable or self.inconclusive else EXIT_GOOD
 
     @property
@@ -64,6 +66,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
         return {
             EXIT_INTERRUPTED: "interrupted",
             EXIT_BUG: f"the run failed: {sanitize(self.result.detail)}",
+            EXIT_ALL_FAILED: failure_words(self.result),
             EXIT_THRESHOLD: f"{len(self.failed)} of {len(self.thresholds)} thresholds failed",
             EXIT_UNSTABLE: "unstable"
             if self.unstable
@@ -117,7 +120,7 @@ def check_json(check: CheckResult) -> str:
 
 def check_text(check: CheckResult) -> str:
     """Return the load, the main metrics, one line per threshold, the warnings, and the result."""
-    lines = [*_headline(check.result), threshold_table(check.thresholds, check.aborted)]
+    lines = [*failure_line(check.result), *_headline(check.result), threshold_table(check.thresholds, check.aborted)]
     if check.baseline:
         sources = dict.fromkeys(run.source for run in check.baseline.runs)
         lines.append(f"  baseline {check.baseline.name}: {sanitize(', '.join(sources), 200)}")
@@ -132,7 +135,7 @@ def junit(check: CheckResult) -> str:
     cases = [(one.threshold.text, "" if one.holds else _failure_words(one)) for one in check.thresholds]
     if check.stability is not None:
         cases.append(("stable", stability_words(check.stability) if check.unstable else ""))
-    error = check.words if check.exit_code in (EXIT_BUG, EXIT_INTERRUPTED) else ""
+    error = check.words if check.exit_code in (EXIT_BUG, EXIT_ALL_FAILED, EXIT_INTERRUPTED) else ""
     suite = _suite(check.target, f"{check.result.seconds:.3f}", cases, error)
     properties = ElementTree.Element("properties")
     for name, value in _properties(check):

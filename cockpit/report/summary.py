@@ -28,13 +28,36 @@ _RESPONSE = "response time: from the scheduled send to the last byte read"
 
 def summary(result: RunResult, verdicts: tuple[Verdict, ...] = ()) -> str:
     """Return the lines without a trailing newline; `verdicts` are those of the session."""
-    lines = [f"run {result.run}  {plan_words(result.plan)}", "", *_totals(result), "", *_percentiles(result)]
+    lines = [
+        *failure_line(result),
+        f"run {result.run}  {plan_words(result.plan)}",
+        "",
+        *_totals(result),
+        "",
+        *_percentiles(result),
+    ]
     lines += ["", *_parts(result)] if result.counts.latency.count else []
     lines += _segments(result.segments) + _groups(result.counts.groups) + _hosts(result)
     lines += verdict_lines(completed_by(result, verdicts))
     if warnings := warning_texts(result):
         lines += ["", *(f"  ! {warning}" for warning in warnings)]
     return "\n".join(lines)
+
+
+def failure_words(result: RunResult) -> str:
+    """Return how all requests of a run failed; "" if one succeeded."""
+    counts = result.counts
+    if not counts.all_failed:
+        return ""
+    if counts.refused == counts.ended:
+        statuses = ", ".join(str(status) for status in sorted(counts.statuses))
+        return f"all {counts.ended:,} responses are {statuses}"
+    return f"all {counts.ended:,} requests failed: {errors_words({**counts.errors, **counts.unexpected})}"
+
+
+def failure_line(result: RunResult) -> list[str]:
+    words = failure_words(result)
+    return [f"FAILED: {words}"] if words else []
 
 
 def warning_texts(result: RunResult) -> list[str]:

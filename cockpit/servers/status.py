@@ -6,6 +6,8 @@ from collections.abc import Collection
 from itertools import islice
 from typing import NamedTuple
 
+# Maximum size of a page.
+PAGE_BYTES, PAGE_LINES = 1 << 20, 10_000
 # Maximum characters of a text on a page, e.g. a scoreboard of 20,000 slots.
 TEXT_CHARS = 32768
 # Maximum number of metrics of a page, and of characters of their names.

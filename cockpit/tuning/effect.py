@@ -233,7 +233,7 @@ def _logs_of(knobs: Sequence[Knob]) -> tuple[str, ...]:
 
 async def _log_end(shell: Remote, logs: Sequence[str]) -> _Log | None:
     done = await files.run(shell, scripts.LOG_END, *logs)
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    lines = done.lines
     if done.exit_status != 0 or len(lines) != 2:
         return None
     size, _, inode = lines[0].partition(" ")

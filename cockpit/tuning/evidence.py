@@ -209,4 +209,4 @@ async def _times(remote: Remote, one: FileReader, instance: Instance) -> tuple[i
 async def _starts(remote: Remote, file: str, *pids: str) -> list[int]:
     """Return the times (epoch s) of a file's last edit and of the starts of processes."""
     done = await files.run(remote, STARTED, file, *pids)
-    return [int(line) for line in done.stdout.splitlines() if line.isdigit() and len(line) < 12] or [0]
+    return [int(line) for line in done.lines if line.isdigit() and len(line) < 12] or [0]

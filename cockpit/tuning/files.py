@@ -145,8 +145,8 @@ async def commit(shell: Remote, change: str, lease: int, replacements: Sequence[
     done = await run(shell, scripts.commit(change, lease, jobs))
     if done.exit_status == 0:
         return
-    steps = [line.split(" ") for line in done.stdout.decode("ascii", "replace").splitlines()]
-    at = next((number for word, number in steps if word == "at"), "")
+    steps = [line.split(" ") for line in done.lines]
+    at = next((row[1] for row in steps if row[0] == "at" and len(row) == 2), "")
     culprit = next((r for r in replacements if str(r.number) == at), replacements[0])
     # A killed program may have replaced a file without reporting it.
     refused = done.exit_status in (scripts.REFUSED, scripts.FOREIGN)

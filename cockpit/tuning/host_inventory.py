@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from cockpit.model.errors import ChangeRefused
-from cockpit.servers.inventory import Inventory, lines_of, parse_inventory, safe_path
+from cockpit.servers.inventory import Inventory, parse_inventory, safe_path
 from cockpit.servers.kind import RunningServer
 from cockpit.servers.registry import FILES, INCLUDES, LIBRARIES, PROCESSES, TEXTS, VARIABLES, VERSIONS
 from cockpit.servers.startup import Instance, absolute
@@ -64,13 +64,13 @@ async def take_inventory(remote: Remote, host: str) -> Inventory:
 async def untrusted(remote: Remote, paths: Iterable[str]) -> list[str]:
     """Return the paths that a user other than root and the login could replace. Raises HostError."""
     done = await files.run(remote, UNTRUSTED, *paths)
-    return done.stdout.decode("utf-8", "replace").splitlines()
+    return done.lines
 
 
 async def environment_files(remote: Remote, unit: str) -> dict[str, str]:
     """Return, by variable, the last EnvironmentFile of a unit that sets it. Raises HostError."""
     done = await files.run(remote, ENVIRONMENT, unit)
-    rows = (line.split("\t") for line in done.stdout.decode("utf-8", "replace").splitlines())
+    rows = (line.split("\t") for line in done.lines)
     return {row[0]: path for row in rows if len(row) == 2 and (path := safe_path(row[1]))}
 
 
@@ -89,7 +89,7 @@ async def configuration_files(remote: Remote, instance: Instance) -> Configurati
             break
         done = await files.run(remote, READ_INCLUDES, str(instance.process.pid), instance.process.root, *unread)
         unread = []
-        for line in lines_of(done.stdout.decode("utf-8", "replace")):
+        for line in done.lines:
             match line.split("\t", 3):
                 case ["file", name, real, same] if safe_path(real):
                     found[name] = real
@@ -114,7 +114,7 @@ async def configuration(remote: Remote, server: RunningServer) -> Configuration:
     reals = list(dict.fromkeys(read.files.values()))
     done = await files.run(remote, READ_TEXTS, *reals)
     texts: dict[str, str] = {}
-    for row in lines_of(done.stdout.decode("utf-8", "replace")):
+    for row in done.lines:
         number, _, line = row.partition(" ")
         if number.isascii() and number.isdigit() and len(number) < 5 and int(number) < len(reals):
             line = "" if line.lstrip().startswith("#") else line

@@ -48,7 +48,7 @@ async def _naming(
     names = "|".join(sorted(name.replace(".", "[.]").replace("_", "[_-]") for name in named))
     paths = sorted(reals)
     done = await files.run(remote, _NAMING, names, *paths) if paths else None
-    found = done.stdout.decode("utf-8", "replace").splitlines() if done else []
+    found = done.lines if done else []
     return {real: await files.read(remote, host, real) for real in found if real in paths}
 
 

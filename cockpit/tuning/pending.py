@@ -93,10 +93,10 @@ async def get(shell: Remote, command: str, keep: str = "") -> str:
     done = await files.run(shell, scripts.GET, command, keep, seconds=60)
     if done.exit_status != 0:
         raise ChangeRefused(_problem(done))
-    lines = done.stdout.decode("utf-8", "backslashreplace").strip().splitlines()
-    if len(lines) != 1:
+    lines = done.stdout.decode("utf-8", "backslashreplace").strip().split("\n")
+    if len(lines) != 1 or not lines[0]:
         raise ChangeRefused(
-            "the command prints nothing" if not lines else f"the command prints {len(lines)} lines, not one"
+            "the command prints nothing" if not lines[0] else f"the command prints {len(lines)} lines, not one"
         )
     return " ".join(lines[0].split())
 
@@ -150,7 +150,7 @@ async def discard(shell: Remote, change: str) -> None:
 
 
 def outcome(text: bytes) -> UndoOutcome:
-    rows = [line.split(" ", 2) for line in text.decode("utf-8", "replace").splitlines()]
+    rows = [line.split(" ", 2) for line in text.decode("utf-8", "replace").split("\n")]
     by_word: dict[str, dict[str, str]] = {"file": {}, "value": {}, "test": {}, "reload": {}}
     for row in rows:
         if len(row) == 3 and row[0] in by_word:

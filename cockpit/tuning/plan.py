@@ -274,7 +274,7 @@ def _diff(replacement: Replacement) -> str:
     name = replacement.before.file
     sides = ((replacement.before.digest, replacement.before.data), (replacement.digest, replacement.data))
     old, new = ("/dev/null" if digest == ABSENT else name for digest, _ in sides)
-    before, after = (data.decode("utf-8", "backslashreplace").splitlines() for _, data in sides)
+    before, after = (data.decode("utf-8", "backslashreplace").split("\n") for _, data in sides)
     return "".join(f"{line}\n" for line in difflib.unified_diff(before, after, old, new, n=0, lineterm=""))
 
 

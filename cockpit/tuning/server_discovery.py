@@ -147,16 +147,16 @@ def _names(one: OfferedKnob, taken: Mapping[str, RunningServer | None]) -> Itera
 
 
 async def without_untrusted(remote: Remote, server: RunningServer) -> RunningServer:
-    """Return the server, without candidates if another user could have chosen the programs that their commands run."""
+    """Return the server, without candidates if another user could replace a program that their commands run."""
     master, startup = server.master, server.startup
-    if master is None or startup is None or master.origin != "user":
+    if master is None or startup is None or master.origin == "container":
         return server
     # The command line may name a directory or an interpreter with programs that the test would run.
     named = (*startup.files, master.program, *shlex.split(startup.test))
     paths = [path for path in dict.fromkeys(named) if path.startswith("/")]
     if not (foreign := await untrusted(remote, paths)):
         return server
-    uncertainty = f"another user started it and can replace {foreign[0]}: log in as that user"
+    uncertainty = f"another user can replace {foreign[0]}: log in as that user"
     return server._replace(candidates=(), startup=startup._replace(uncertainty=uncertainty))
 
 

@@ -100,8 +100,7 @@ class Tuner:
         done = await files.run(shell, HISTORY)
         if done.exit_status != 0:
             raise ChangeRefused(files.error_reason(done), subject=host)
-        past = [_past(*row.split("\t", 2)) for row in done.stdout.decode("utf-8", "replace").splitlines()]
-        return history.ordered(one for one in past if one)
+        return history.ordered(past for line in done.lines if (past := _past(line)))
 
     async def read_record(self, shell: Remote, host: str, past: HistoryEntry) -> AppliedChange:
         """Read the record of a change in the history, for an undo. Raises ChangeRefused if it cannot be read."""
@@ -184,9 +183,10 @@ async def _originals(shell: Remote, applied: AppliedChange) -> dict[str, bytes]:
     return kept
 
 
-def _past(change: str, state: str, facts: str) -> HistoryEntry | None:
-    """Parse a row of the history; None if it is invalid."""
+def _past(line: str) -> HistoryEntry | None:
+    """Parse a line of the history; None if it is invalid, e.g. printed by the login."""
     try:
+        change, state, facts = line.split("\t", 2)
         return HistoryEntry(
             change=change, facts=msgspec.json.decode(facts, type=ChangeFacts), state=HistoryState(state)
         )

@@ -110,6 +110,36 @@ def test_zsh_completion(tmp_path: Path, environment: dict[str, str], monkeypatch
             type_and_wait("\x15echo do''ne\n", "done")
 
 
+HOSTILE = ("a$(touch pwned)", "b`touch pwned`", "c;touch pwned", "d\ntouch pwned")
+START = {
+    "bash": ("bash", "--norc", "-i"),
+    "zsh": ("zsh", "-f", "-i"),
+    "fish": ("fish", "--no-config", "--private"),
+}
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_completed_name_of_a_file_runs_no_command(
+    shell: str, tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in (tmp_path / "state/cockpit/recordings", tmp_path):
+        for name in HOSTILE:
+            (folder / f"{name}.cockpit").touch()
+            (tmp_path / "config/cockpit/profiles" / f"{name}.toml").touch()
+    monkeypatch.chdir(tmp_path)
+    load = {"bash": "source", "zsh": "PS1='ready'; autoload -U compinit; compinit -D; source", "fish": "source"}[shell]
+    stub = "function cockpit; echo got; end" if shell == "fish" else "cockpit() { echo got; }"
+    with on_terminal(START[shell], environment=environment) as terminal:
+        terminal.type(f"{load} {script(shell, tmp_path, environment)}; {stub}; echo lo''aded\n".encode())
+        terminal.until_words("loaded")
+        for command in ("replay", "run", "report"):
+            for name in HOSTILE:
+                terminal.type(f"cockpit {command} {name[0]}\t\necho do''ne {command} {name[0]}\n".encode())
+                terminal.until_words(f"done {command} {name[0]}")
+    assert not (tmp_path / "pwned").exists()
+
+
 def test_every_shell_has_a_script_and_others_are_refused(tmp_path: Path, environment: dict[str, str]) -> None:
     scripts = {script(shell, tmp_path, environment).read_text() for shell in SHELLS}
     assert len(scripts) == len(SHELLS) == 3

@@ -35,6 +35,11 @@ NO_PROFILE = "no such profile; a URL is http://host or host:port"
         (("run", NOWHERE, "-q", "10", "-c", "3", "--max-in-flight", "3"), "-c: conflicts with --max-in-flight"),
         (("run", NOWHERE, "-H", "broken"), "write it as 'Name: value'"),
         (("run", NOWHERE, "-D", "none"), "-D: none: no such file"),
+        (("run", NOWHERE, "-c", "10", "-d", "3s"), "-d: 3s would be sent as the body; did you mean -z 3s?"),
+        (("run", NOWHERE, "-t", "4", "--latency"), "-t: load processes are -w N, a time is -z 30s; --latency: percent"),
+        (("check", NOWHERE, "--http2"), "--http2: the load is HTTP/1.1; see cockpit check --help"),
+        (("run", NOWHERE, "-o", "json"), "-o: results are on stdout; as JSON with --json; see cockpit run --help"),
+        (("report", RECORDING, "-o", "x.pdf"), "x.pdf: report has no format .pdf; end the name in .html, "),
         (("run", "ftp://x/"), "found 'ftp://x/'"),
         (("run", "none.toml"), "none.toml: no such profile"),
         (("check", NOWHERE, "--threshold", "speed > 3"), "unknown metric 'speed'"),
@@ -168,6 +173,23 @@ def test_unwritable_stdout_keeps_recording(url: str, tmp_path: Path) -> None:
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
         assert "50 of 50 sent" in cockpit("report", tmp_path / name).stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "first"),
+    [
+        ("check URL/status/404 -n 20 --threshold errors==0", "FAILED: all 20 responses are 404"),
+        ("run URL/status/404 -n 20 --no-tui", "FAILED: all 20 responses are 404"),
+        ("run URL/ -m DELETE -n 20 --no-tui", "FAILED: all 20 responses are 501"),
+        ("run URL/ -n 20 --no-tui --expect-body absent", "FAILED: all 20 requests failed: contains 20"),
+        ("ab -n 20 URL/status/404", "cockpit: all 20 responses are 404"),
+    ],
+)
+def test_a_load_without_a_single_success_fails_and_says_so(command: str, first: str, url: str) -> None:
+    done = cockpit(*command.replace("URL", url).split(" "))
+    assert done.returncode == 3, done.stderr
+    lines = (done.stderr if command.startswith("ab") else done.stdout).splitlines()
+    assert first in (lines if command.startswith("ab") else lines[:1])
 
 
 def test_connection_levels_make_open_profile_closed(url: str, tmp_path: Path) -> None:

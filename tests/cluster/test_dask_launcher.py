@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import platform
 import shlex
 import sys
 import sysconfig
+import tempfile
 import zipfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -36,7 +38,7 @@ from cockpit.model.errors import HostError, NotInstalled, UsageError
 from cockpit.model.generators import GeneratorClock, GeneratorLost
 from cockpit.model.hosts import GeneratorConfig
 from cockpit.model.load import LoadPlan, LogReplay
-from tests.cluster.forge import forge, tolerate_silence
+from tests.cluster.forge import forge, modules, tolerate_silence
 from tests.hosts.sshd import Sshd
 from tests.load.servers import SMALL, Outcome, always, plan, serving
 from tests.waiting import DEADLINE
@@ -142,6 +144,17 @@ async def test_open_schedule_is_split_exactly_and_starts_in_sync(cluster: Cluste
     starts = [min(tick.start for tick in outcome.ticks if tick.worker == worker) for worker in (0, 1)]
     assert starts == pytest.approx([outcome.started.t] * 2, abs=slack)
     assert all(abs(event.offset) <= event.uncertainty for event in clocks(outcome))
+
+
+async def test_dask_imports_only_from_private_directories_and_serves_nothing_without_certificate(
+    cluster: Cluster,
+) -> None:
+    client = cluster.launcher.client
+    assert client is not None
+    for directory, ports in [*(await client.run(modules)).values(), await client.run_on_scheduler(modules)]:
+        private = next(each for each in Path(directory).parents if each.parent == Path(tempfile.gettempdir()))
+        assert (private.stat().st_mode & 0o777, private.stat().st_uid) == (0o700, os.geteuid())
+        assert private.name.startswith("cockpit-") and len(ports) == 1
 
 
 async def test_replayed_log_is_split_across_generators(cluster: Cluster, tmp_path: Path) -> None:

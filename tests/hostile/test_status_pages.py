@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import random
+import time
 from collections import Counter
+from contextlib import suppress
 from typing import get_args
 
 import pytest
@@ -15,7 +17,7 @@ from cockpit.model import events as ev
 from cockpit.model.errors import HostError
 from cockpit.model.events import StatusRead
 from cockpit.model.hosts import HostConfig, StatusKind, StatusPage
-from cockpit.servers.status import MOST_VALUES, NAME_CHARS, TEXT_CHARS, PageMetrics
+from cockpit.servers.status import MOST_VALUES, NAME_CHARS, PAGE_BYTES, TEXT_CHARS, PageMetrics
 from cockpit.session.rounding import rounded
 from tests.hostile.measuring import SEEDS, THOROUGH, growth_below
 from tests.hostile.probe_fuzz import RUN, STEP, mutated, replay
@@ -102,6 +104,30 @@ def test_sizes_are_bounded() -> None:
     for nested in (b"<a>" * 300_000, b"<a>" * 100_000 + b"</a>" * 100_000):
         with pytest.raises(HostError):
             parse_page("tomcat", nested)
+
+
+HEAD = "# pxname,svname,"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        HEAD + "\n," * (PAGE_BYTES // 2),
+        HEAD + "x," * (PAGE_BYTES // 2 - 40_000) + "\n," * 9_999,
+        HEAD + "\n" + "," * 90_000,
+    ],
+    ids=["rows", "columns and rows", "cells"],
+)
+def test_page_of_haproxy_takes_less_than_a_second_of_cpu(body: str) -> None:
+    begun = time.process_time()
+    with suppress(HostError):
+        parse_page("haproxy", body.encode())
+    assert time.process_time() - begun < 1.0
+
+
+def test_page_on_a_socket_has_the_limit_of_any_page() -> None:
+    with pytest.raises(HostError, match="more than 1 MiB or 10000 lines"):
+        parse_page("haproxy", HEAD.encode() + b"\nx" * PAGE_BYTES)
 
 
 async def test_fuzzed_http_responses_raise_only_host_errors() -> None:

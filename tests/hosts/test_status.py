@@ -15,14 +15,13 @@ from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.status import feed as status_feed
 from cockpit.hosts.status.feed import PageFeed, read_page
-from cockpit.hosts.status.fetch import MOST_BYTES
 from cockpit.hosts.transport import open_shell
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError
 from cockpit.model.events import AnyEvent, StatusRead, encode
 from cockpit.model.hosts import HostConfig, StatusKind, StatusPage
 from cockpit.servers.registry import STATUS_PAGES
-from cockpit.servers.status import NotThePageError
+from cockpit.servers.status import PAGE_BYTES, NotThePageError
 from tests.hosts.pages import PAGES
 from tests.hosts.sshd import Sshd
 from tests.load.certificates import Authority, server_context
@@ -110,7 +109,7 @@ REFUSALS: list[tuple[StatusKind, bytes, str]] = [
     ("nginx", response("It works!"), "not a stub_status page: the location of this URL needs `stub_status;`"),
     ("nginx", b"", "no HTTP response"),
     ("nginx", b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "no HTTP response"),
-    ("apache", response("BusyWorkers: 1\n" + "x" * MOST_BYTES), "longer than 1024 KiB; not a status page"),
+    ("apache", response("BusyWorkers: 1\n" + "x" * PAGE_BYTES), "longer than 1024 KiB; not a status page"),
 ]
 
 

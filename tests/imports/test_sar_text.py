@@ -75,6 +75,17 @@ LOCALES: dict[str, Callable[[str], str]] = {
     ),
     "fr_FR": lambda text: text.replace("Average:", "Moyenne :").replace("11/24/26", "24/11/2026"),
     "ja_JP": lambda text: text.replace("Average:", "平均値:").replace("11/24/26", "2026年11月24日"),
+    "zh_CN": lambda text: re.sub(
+        r"^14:05:(..)", r"14时05分\1秒", text.replace("11/24/26", "2026年11月24日"), flags=re.M
+    ),
+    "ko_KR": lambda text: re.sub(
+        r"^14:05:(..)", r"14시 05분 \1초", text.replace("11/24/26", "2026년 11월 24일"), flags=re.M
+    ),
+    "zh_HK": lambda text: re.sub(
+        r"^14:05:(..)", r"下午 02時05分\1秒 UTC", text.replace("11/24/26", "2026年11月24日 星期二"), flags=re.M
+    ),
+    "ar_EG": lambda text: re.sub(r"^14:05:(..)", r"UTC 02:05:\1 م", text.replace("11/24/26", "24/11/2026"), flags=re.M),
+    "es_MX": lambda text: re.sub(r"^14:05:(..)", r"02:05:\1 p. m.", text.replace("11/24/26", "24/11/26"), flags=re.M),
     "fi_FI": lambda text: re.sub(r"^14:05:", "14.05.", text, flags=re.MULTILINE),
     "CRLF": lambda text: text.replace("\n", "\r\n"),
 }
@@ -166,12 +177,18 @@ def test_devices_have_a_row_each() -> None:
     ("text", "words"),
     [
         (TEXT.split("\n\n")[0], "no CPU utilization .sar -u.; write it with sadf -j FILE -- -A"),
-        (TEXT.replace("11/24/26", "today"), "unknown date format 'today'; write it with S_TIME_FORMAT=ISO sar"),
+        (
+            TEXT.replace("11/24/26", "today"),
+            "unknown date format 'today'; add the day of the first row: --date 2026-11-24",
+        ),
         (TEXT.replace("11/24/26", "99/99/99"), "month must be in 1..12"),
         (TEXT.replace("14:05:20   ", "14:04:00   ", 1), "line 5: the time jumps back; write it with TZ=UTC"),
         (TEXT.replace("14:05:20   ", "14:65:20   ", 1), "line 5: '14:65:20' is not a time"),
         (TEXT.replace("     30.00", "      3.0k", 1), "line 5: '3.0k' is not a number"),
-        (TEXT.replace("60.00\n14:05:30", "60.00 1\n14:05:30"), "line 5: 8 columns instead of 7"),
+        (
+            TEXT.replace("60.00\n14:05:30", "60.00 1\n14:05:30"),
+            "line 5: '14:05:20 all' is no known time, or the row has other columns than its header",
+        ),
         (TEXT.replace("490000    790000", "490000.5 790000"), "Expected `int`.*write it with sadf"),
         (TEXT + TEXT, "line 14: a second file starts here"),
         (TEXT.replace("     30.00", "  99999.00"), "Expected `float` <= "),
@@ -221,7 +238,7 @@ def test_the_command(tmp_path: Path) -> None:
     (tmp_path / "sar.txt").write_text(TEXT)
     done = cockpit("import", "sar.txt", "-o", "x.cockpit", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "sar.txt: text of sar, from 2026-11-24 on, times read as UTC (--utc-offset)" in done.stderr
+    assert "sar.txt: text of sar, from 2026-11-24 on (--date), times read as UTC (--utc-offset)" in done.stderr
     # A run of 10 s, an hour ahead of UTC.
     hits = "response-time,offset,status-code\n" + "".join(f"0.5,{n},200\n" for n in range(10))
     (tmp_path / "hey.csv").write_text(hits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from cockpit.hosts.shell import Channel
 from cockpit.hosts.ssh import connect
+from cockpit.model.errors import HostError
 from cockpit.model.hosts import HostConfig
 from cockpit.profiles.reader import parse_profile
 from cockpit.setup.doctor_host import diagnose_host
@@ -180,12 +181,18 @@ async def test_host_with_dropbear_and_busybox_only(web1: Host, tmp_path: Path) -
         for _ in range(5):
             findings = await diagnose_host(profile, profile.hosts[0], config)
             assert {finding.level for finding in findings} == {"ok"}, findings
-        shell = await connect(HostConfig(name="small", ssh="small"), config)
-        for _ in range(10):
-            ending = [await shell.open("read -r line") for _ in range(5)]
-            outputs, _ = await asyncio.gather(asyncio.gather(*(shell.run("echo up") for _ in range(5))), end(ending))
-            assert [output.stdout for output in outputs] == [b"up\n"] * 5
-        await shell.close()
+        rounds = 0
+        while rounds < 10:
+            shell = await connect(HostConfig(name="small", ssh="small"), config)
+            # dropbear 2022.83 fails an assertion if a request arrives for a channel that it has closed.
+            with suppress(HostError):
+                while rounds < 10:
+                    ending = [await shell.open("read -r line") for _ in range(5)]
+                    running = asyncio.gather(*(shell.run("echo up") for _ in range(5)))
+                    outputs, _ = await asyncio.gather(running, end(ending))
+                    assert [output.stdout for output in outputs] == [b"up\n"] * 5
+                    rounds += 1
+            await shell.close()
 
 
 async def end(channels: Sequence[Channel]) -> None:

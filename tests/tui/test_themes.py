@@ -16,11 +16,12 @@ from textual.strip import Strip
 import cockpit
 from cockpit.cli.appearance_options import THEMES
 from cockpit.model.events import AnyEvent
+from cockpit.model.glyphs import ASCII
 from cockpit.model.text import sanitize
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.terminal import theme
 from cockpit.tui.terminal.appearance import Appearance, read_settings
-from cockpit.tui.terminal.glyphs import GLYPHS, to_ascii
+from cockpit.tui.terminal.glyphs import to_ascii
 from cockpit.tui.terminal.theme import Colours
 from tests.tui.driving import press, reset_screen, running_app, wait_for_events
 from tests.tui.scenario import Scenario
@@ -150,7 +151,7 @@ SEARCHED_ONLY = ("model/text.py", "profiles/errors.py", "tui/glyphs.py")
 
 
 def test_ascii_replacements_keep_width_and_server_text() -> None:
-    assert [glyph for glyph, sign in GLYPHS.items() if cell_len(glyph) != len(sign) or not sign.isascii()] == []
+    assert [glyph for glyph, sign in ASCII.items() if cell_len(glyph) != len(sign) or not sign.isascii()] == []
     assert len(set(to_ascii("░▒▓█─═≡"))) == 7, "signs of the heat map are distinct"
     assert to_ascii("…/日本 é ▸") == "~/日本 é >"
     assert to_ascii("…/日本 é ▸", "latin-1") == "~/???? é >"
@@ -165,7 +166,7 @@ def test_every_glyph_in_code_has_ascii_replacement() -> None:
         for file in (root / package).rglob("*.py"):
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    letters = {letter for letter in node.value if not letter.isascii() and letter not in GLYPHS}
+                    letters = {letter for letter in node.value if not letter.isascii() and letter not in ASCII}
                     if letters and str(file.relative_to(root)) not in SEARCHED_ONLY:
                         missing[f"{file.name}:{node.lineno}"] = letters
     assert missing == {}, "add a replacement for each in tui/terminal/glyphs.py"

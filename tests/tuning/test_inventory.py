@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
+import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,7 +16,7 @@ import psutil
 import pytest
 
 from cockpit.model.hosts import HostConfig
-from cockpit.servers.inventory import Inventory, Process
+from cockpit.servers.inventory import Inventory, Origin, Process
 from cockpit.servers.kind import CandidateKnob, RunningServer
 from cockpit.servers.registry import running_servers
 from cockpit.servers.startup import Startup
@@ -45,17 +48,54 @@ async def test_a_line_of_a_file_states_no_facts_about_other_files(
     assert found.texts[str(tmp_path / "more.conf")] == "worker_processes 2;\n"
 
 
-@pytest.mark.parametrize("own", ["interpreter", "directory"])
-async def test_a_server_whose_test_would_run_another_users_program_is_not_offered(own: str, shell: FaultyShell) -> None:
+@pytest.mark.parametrize("origin", ["user", "host"])
+@pytest.mark.parametrize("own", ["interpreter", "directory", ""])
+async def test_a_server_whose_test_would_run_another_users_program_is_not_offered(
+    own: str, origin: Origin, shell: FaultyShell
+) -> None:
     """Its file is trusted, its command line is not: an interpreter, or a working directory with Python modules."""
     program = "/tmp/python3" if own == "interpreter" else "/usr/bin/python3"
     command = (program, "/usr/bin/gunicorn", "-c", "/etc/passwd", "app:app")
     directory = "/tmp" if own == "directory" else "/"
-    for origin in ("user", "host"):
-        master = Process(7, 1, "gunicorn", command, "/usr/bin/env", directory, True, origin=origin)
-        (server,) = running_servers(Inventory("root", (master,)))
-        found = await without_untrusted(shell, server)
-        assert bool(found.candidates) is (origin == "host")
+    master = Process(7, 1, "gunicorn", command, "/usr/bin/env", directory, True, origin=origin)
+    (server,) = running_servers(Inventory("root", (master,)))
+    assert bool((await without_untrusted(shell, server)).candidates) is not bool(own)
+
+
+PYTHON = Path(sys.executable).resolve()
+# Below a directory of any user: a row of the inventory about a process that is not theirs.
+FORGED = (
+    "x\nprocess\t1\t0\tnginx\tnginx\nmaster\t1\t/tmp/evil/nginx\t/\tyes\t\thost"
+    '\nunix\t/evil\tusers:(("nginx",pid=1,fd=3))\ny'
+)
+
+
+@contextmanager
+def listening_in(directory: Path) -> Iterator[None]:
+    """Listen on a Unix socket in a directory whose path is longer than the 107 bytes of a socket's path."""
+    with tempfile.TemporaryDirectory() as short, socket.socket(socket.AF_UNIX) as bound:
+        Path(short, "link").symlink_to(directory)
+        bound.bind(f"{short}/link/socket")
+        bound.listen()
+        yield
+
+
+@pytest.mark.parametrize("place", ["working directory", "program", pytest.param("socket", marks=pytest.mark.lab)])
+async def test_names_of_directories_forge_no_rows_of_the_inventory(
+    place: str, tmp_path: Path, shell: FaultyShell
+) -> None:
+    directory, program = tmp_path / FORGED, PYTHON
+    directory.mkdir(parents=True)
+    with ExitStack() as stack:
+        if place == "socket":
+            stack.enter_context(listening_in(directory))
+        if place == "program":
+            program = Path(shutil.copy(program, directory))
+        pids = stack.enter_context(named("nginx", program=str(program), cwd=directory))
+        found = await take_inventory(shell, "web1")
+    assert not {one.program for one in found.processes} & {"/tmp/evil/nginx"}
+    assert "/evil" not in {one.path for one in found.sockets}
+    assert set(map(int, pids)) <= {one.pid for one in found.processes if one.name == "nginx"}
 
 
 async def test_an_included_pipe_or_endless_file_does_not_stop_discovery(tmp_path: Path, shell: FaultyShell) -> None:
@@ -118,10 +158,12 @@ time.sleep(600)
 
 
 @contextmanager
-def named(name: str, *arguments: str) -> Iterator[tuple[str, str]]:
+def named(
+    name: str, *arguments: str, program: str = sys.executable, cwd: Path | None = None
+) -> Iterator[tuple[str, str]]:
     """A process of this name and its child, by their PIDs."""
-    program = [sys.executable, "-c", NAMED, name, *arguments]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as parent:
+    command = [program, "-c", NAMED, name, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=cwd) as parent:
         assert parent.stdout is not None
         child = parent.stdout.readline().strip()
         try:

@@ -17,6 +17,7 @@ from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.knobs import Setting
 from cockpit.tuning.applied import AppliedChange, ChangeFailed
 from cockpit.tuning.change_options import Timeouts
+from cockpit.tuning.scripts import HISTORY
 from cockpit.tuning.tuner import Tuner
 from tests.tuning.conftest import (
     ENTRIES,
@@ -91,6 +92,23 @@ async def test_several_knobs_are_one_change_that_can_be_undone_and_redone(server
     assert server.bytes() == changed
     await tuner.undo(shell, redone)
     expect_rolled_back(server, reloads=4)
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85"])
+async def test_old_value_with_a_line_separator_can_be_undone_from_the_history(
+    separator: str, server: Server, shell: FaultyShell
+) -> None:
+    """Also if the login prints lines of its own."""
+    shell.received = lambda program, done: (
+        done._replace(stdout=b"Welcome!\n" + done.stdout) if program == HISTORY else done
+    )
+    tuner, old = Tuner(), PREFORK.replace(b"10", f"1{separator}0".encode())
+    server.target.write_bytes(old)
+    await tuner.apply(shell, "web1", [(server.knob(), "30")])
+    (past,) = await tuner.history(shell, "web1")
+    assert past.facts.settings[0].old == f"1{separator}0"
+    await tuner.undo(shell, await tuner.read_record(shell, "web1", past))
+    assert server.target.read_bytes() == old
 
 
 async def test_directive_is_added_and_removed(server: Server, shell: FaultyShell) -> None:

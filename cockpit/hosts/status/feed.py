@@ -19,7 +19,7 @@ from cockpit.model.events import AnyEvent, StatusRead
 from cockpit.model.hosts import StatusKind, StatusPage
 from cockpit.model.text import sanitize
 from cockpit.servers.registry import STATUS_PAGES
-from cockpit.servers.status import NotThePageError, PageMetrics, bounded
+from cockpit.servers.status import PAGE_BYTES, PAGE_LINES, NotThePageError, PageMetrics, bounded
 
 # Minimum interval (s) between two requests, and timeout (s) of a response.
 PACE = 1.0
@@ -70,6 +70,9 @@ async def read_page(shell: Shell, page: StatusPage, tls: ssl.SSLContext | None =
 
 def parse_page(kind: StatusKind, body: bytes) -> PageMetrics:
     """Parse the metrics of a page, within limits. Raises HostError if it is not a page of that kind."""
+    # Parsing is part of the event loop.
+    if len(body) > PAGE_BYTES or body.count(b"\n") > PAGE_LINES:
+        raise HostError(f"the page has more than {PAGE_BYTES >> 20} MiB or {PAGE_LINES} lines")
     try:
         return bounded(STATUS_PAGES[kind].parse(body.decode("utf-8", "replace")))
     except NotThePageError as error:

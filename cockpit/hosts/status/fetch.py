@@ -17,9 +17,8 @@ from anyio.streams.tls import TLSStream
 from cockpit.hosts.shell import HostConnection, Shell
 from cockpit.model.errors import HostError
 from cockpit.model.text import sanitize
+from cockpit.servers.status import PAGE_BYTES
 
-# Maximum bytes of a status page.
-MOST_BYTES = 1024 * 1024
 CHUNK = 65536
 
 
@@ -52,8 +51,8 @@ async def fetch(
             body = bytearray()
             async for data in response.aiter_stream():
                 body += data
-                if len(body) > MOST_BYTES:
-                    raise HostError(f"longer than {MOST_BYTES // 1024} KiB; not a status page")
+                if len(body) > PAGE_BYTES:
+                    raise HostError(f"longer than {PAGE_BYTES // 1024} KiB; not a status page")
             location = next((value for name, value in response.headers if name.lower() == b"location"), b"")
             return HttpPage(response.status, location.decode("latin-1"), bytes(body))
     except TimeoutError:

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Mapping
 
 from cockpit.servers.kind import StatusPageKind
-from cockpit.servers.status import NAME_CHARS, NotThePageError, PageMetrics, number
+from cockpit.servers.status import MOST_VALUES, NAME_CHARS, NotThePageError, PageMetrics, number
 
 _HINT = "the URL must end in ;csv, as http://localhost:8404/stats;csv"
 _TOTALS = {"FRONTEND": "frontend", "BACKEND": "backend"}
@@ -19,6 +19,7 @@ _COUNTERS = (
 )
 # Means over the last 1024 requests of a backend or a server (ms).
 _TIMES = ("qtime", "ctime", "rtime", "ttime")
+_READ = {"pxname", "svname", "status", "type", *_GAUGES, *_COUNTERS, *_TIMES}
 
 
 def parse(page: str) -> PageMetrics:
@@ -29,25 +30,27 @@ def parse(page: str) -> PageMetrics:
     values: dict[str, float] = {"servers.up": 0.0, "servers.down": 0.0}
     single: dict[str, float] = {}
     try:
-        for row in csv.DictReader(page.removeprefix("# ").splitlines()):
-            _add(row, values, single)
+        header, *rows = csv.reader(page.removeprefix("# ").split("\n"))
+        columns = [(place, name) for place, name in enumerate(header) if name in _READ]
+        for row in filter(None, rows):
+            _add({name: row[place] for place, name in columns if place < len(row)}, values, single)
     except csv.Error:
         raise NotThePageError(f"not the CSV of HAProxy's statistics: {_HINT}") from None
     return PageMetrics(values | single, {})
 
 
-def _add(row: Mapping[str, str | None], values: dict[str, float], single: dict[str, float]) -> None:
+def _add(row: Mapping[str, str], values: dict[str, float], single: dict[str, float]) -> None:
     """Add a row to the totals and to the metrics of single rows, unless its name is overlong."""
-    kind = row["svname"] or ""
+    kind = row.get("svname", "")
     total = _TOTALS.get(kind)
     if total is None and row.get("type") != _LISTENER:
-        values["servers.up" if (row.get("status") or "").startswith(("UP", "no check")) else "servers.down"] += 1
+        values["servers.up" if row.get("status", "").startswith(("UP", "no check")) else "servers.down"] += 1
     label = f"{row['pxname']}/{kind}"
     for name in (*_GAUGES, *_COUNTERS, *_TIMES):
-        value = number(row.get(name) or "")
+        value = number(row.get(name, ""))
         if value is None:
             continue
-        if len(label) < NAME_CHARS:
+        if len(label) < NAME_CHARS and len(single) < MOST_VALUES:
             single[f"{label} {name}"] = value
         if total and name not in _TIMES:
             values[f"{total}.{name}"] = values.get(f"{total}.{name}", 0.0) + value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from rich.console import RenderableType
@@ -16,7 +16,7 @@ from textual.binding import BindingType
 from textual.command import Provider
 from textual.dom import DOMNode
 from textual.events import Event, Key, Paste
-from textual.filter import Monochrome, NoColor
+from textual.filter import LineFilter, Monochrome, NoColor
 from textual.notifications import Notification, SeverityLevel
 from textual.screen import Screen
 
@@ -29,7 +29,7 @@ from cockpit.tui.palette import STYLE, CommandProvider
 from cockpit.tui.terminal import theme
 from cockpit.tui.terminal.appearance import Appearance, save_settings
 from cockpit.tui.terminal.driver import Terminal
-from cockpit.tui.terminal.glyphs import Ascii
+from cockpit.tui.terminal.glyphs import Ascii, Inert
 from cockpit.tui.terminal.key_queue import KeyQueue
 from cockpit.tui.terminal.screen_diff import RenderedUpdate, ShownCells
 
@@ -75,8 +75,7 @@ class CockpitBase(App[Returned]):
         self._key_order = KeyQueue(self, super().on_event)
         self.animation_level = "none"
         self._filters = [NoColor() if isinstance(each, Monochrome) else each for each in self._filters]
-        if self.appearance.ascii:
-            self._filters.append(Ascii(self.appearance.encoding))
+        self._own_filters = [Inert(), *([Ascii(self.appearance.encoding)] if self.appearance.ascii else [])]
         for name in theme.NAMES:
             self.register_theme(theme.theme(name, self.appearance.colours))
         self.theme = self.appearance.theme
@@ -86,6 +85,9 @@ class CockpitBase(App[Returned]):
             await self._key_order.take(event)
         else:
             await super().on_event(event)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        return [*super().get_line_filters(), *self._own_filters]
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return theme.VARIABLES

@@ -1,7 +1,4 @@
-"""ASCII replacements of the screen's glyphs.
-
-They are applied to finished lines, so that all widgets draw with one set of glyphs.
-"""
+"""Filters of finished lines, whichever widget draws them: ASCII replacements of glyphs, no control characters."""
 
 from __future__ import annotations
 
@@ -10,38 +7,10 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-_BRAILLE = 0x2800
-# Replacements of braille cells by number of dots.
-_DOTS = " ..::++##"
+from cockpit.model.glyphs import ASCII
+from cockpit.model.text import inert
 
-# Each replacement has the width of its glyph; ordered sets (bars, trends, shades) keep their order.
-GLYPHS: dict[str, str] = {
-    **{chr(_BRAILLE + code): _DOTS[code.bit_count()] for code in range(256)},
-    **dict(zip("▁▂▃▄▅▆▇█", "_.-=+*%#", strict=True)),
-    **dict(zip("▏▎▍▌▋▊▉", "..---==", strict=True)),
-    **dict(zip("▔▀▐▕", "'\"|'", strict=True)),
-    **dict(zip("░▒▓", ":=%", strict=True)),
-    # Lines and borders, also of Textual.
-    **dict.fromkeys("─╌┄╍╴╶╸╺", "-"),
-    "━": "=",
-    # Percentiles over the shades of a heat map.
-    **dict(zip("═≡", "~@", strict=True)),
-    **dict.fromkeys("│┃║╎┆┊╵╷╹╻", "|"),
-    "┊": ":",
-    **dict.fromkeys("┌┐└┘├┤┬┴┼╭╮╰╯╔╗╚╝╠╣╦╩╬┏┓┗┛┡┩┠┨╞╡", "+"),
-    **dict.fromkeys("▖▗▘▝▙▛▜▟▚▞", "#"),
-    # Arrows and marks.
-    **dict(zip("←↑→↓", "<^>v", strict=True)),
-    **dict(zip("▲▴▼▾▸▶◂◀", "^^vv>><<", strict=True)),
-    **dict(zip("●○◆◇■□✓✔✗✘⭘", "*o**#o+*xxo", strict=True)),
-    # Punctuation and signs of arithmetic.
-    **dict(zip("…·•–—−", "~.*---", strict=True)),
-    **dict(zip("“”„‘’‚", '"""\'\'`', strict=True)),
-    **dict(zip("×÷±≈≠≤≥", "x/~~!<>", strict=True)),
-    **dict(zip("µ°²³\xa0�", "uo23 ?", strict=True)),
-}
-
-_TABLE = str.maketrans(GLYPHS)
+_TABLE = str.maketrans(ASCII)
 
 
 def to_ascii(text: str, encoding: str = "utf-8") -> str:
@@ -62,6 +31,13 @@ def _has(char: str, encoding: str) -> bool:
     except (UnicodeEncodeError, LookupError):
         return char.isascii()
     return True
+
+
+class Inert(LineFilter):
+    """Draw no character that a terminal would execute, whichever widget has it. Such characters have no width."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        return [Segment(inert(text, ""), style, control) for text, style, control in segments]
 
 
 class Ascii(LineFilter):

@@ -7,7 +7,7 @@ timeout 10 systemctl show -p EnvironmentFiles -- "$1" 2>/dev/null |
         for file in $pattern; do
             [ -f "$file" ] || continue
             head -c 65536 -- "$file" | sed -n 's/^[[:blank:]]*\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p' | while read -r name; do
-                printf '%s\t%s\n' "$name" "$file"
+                row "$name" "$file"
             done
         done
     done

@@ -8,8 +8,6 @@ visible= shared=
 [ "$(readlink "/proc/$server/ns/mnt")" != "$(readlink /proc/self/ns/mnt)" ] || shared=y
 shift 2
 IFS=
-newline='
-'
 including='include|serverroot|jkworkersfile|^[[:space:]]*import[[:space:]]' readable=
 one() {
     if [ -d "$1" ]; then
@@ -21,7 +19,8 @@ one() {
     # Links within another root would resolve to other files here.
     real=$1
     [ "$root" ] || real=$(readlink -f -- "$1") || return 0
-    [ -r "$1" ] || { printf 'unread\t%s\n' "$1"; return 0; }
+    case $1$real in *[$tab$newline]*) row unread "a file whose name has line breaks"; return 0 ;; esac
+    [ -r "$1" ] || { row unread "$1"; return 0; }
     same=unknown
     if [ "$root" ]; then
         same=yes
@@ -30,8 +29,8 @@ one() {
         [ ! "$1" -ef "/proc/$server/root$1" ] || same=yes
         [ -e "/proc/$server/root$1" ] || [ -z "$shared" ] || same=yes
     fi
-    printf 'file\t%s\t%s\t%s\n' "$1" "$real" "$same"
-    case $1 in *"$newline"*) ;; *) readable=$readable$1$newline ;; esac
+    row file "$1" "$real" "$same"
+    readable=$readable$1$newline
 }
 # One search for all files, because a search for each would take most of the time; but only the start of large files.
 search() {
@@ -48,7 +47,7 @@ for pattern; do
         found=y
         one "$name"
     done
-    [ "$found" ] || printf 'missing\t%s\n' "$pattern"
+    [ "$found" ] || row missing "$pattern"
 done
 IFS=$newline
 set -f

@@ -2,7 +2,7 @@
 # its environment to print, $5 PROGRAM=PATTERN of a loaded library to print; all separated by spaces. NAMES is replaced
 # before this program is sent. Prints facts from /proc, ss and these files, one per line, parts separated by tabs.
 files=$1 texts=$2 versions=$3 variables=$4 libraries=$5
-printf 'user\t%s\n' "$(id -un)"
+row user "$(id -un)"
 
 # master PID NAME: prints program, directory, unit and origin of a server's first process.
 master() {
@@ -19,55 +19,51 @@ master() {
             *:*/system.slice/*.service) [ "$origin" = container ] || unit=${line##*/} ;;
         esac
     done <"/proc/$1/cgroup"
-    printf 'master\t%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$program" "$directory" "$certain" "$unit" "$origin"
+    row master "$1" "$program" "$directory" "$certain" "$unit" "$origin"
     for variable in $variables; do
         case $2 in ${variable%%=*}) variable=${variable#*=} ;; *) continue ;; esac
-        printf 'fact\t%s\t%s\t' "$1" "$variable"
-        head -c 65536 "/proc/$1/environ" | tr '\0\n\t' '\n  ' | sed -n "s/^$variable=//p" | head -n 1 | grep . || echo
+        row fact "$1" "$variable" \
+            "$(head -c 65536 "/proc/$1/environ" | tr '\0\n\t' '\n  ' | sed -n "s/^$variable=//p" | head -n 1)"
     done
     for library in $libraries; do
         case $2 in ${library%%=*}) ;; *) continue ;; esac
-        printf 'fact\t%s\tlibrary\t%s\n' "$1" "$(grep -o "${library#*=}" "/proc/$1/maps" | head -n 1)"
+        row fact "$1" library "$(grep -o "${library#*=}" "/proc/$1/maps" | head -n 1)"
     done
     [ "$origin" = host ] || return 0
     program=${program% (deleted)}
-    case $programs in *"
-$program
-"*) return 0 ;; esac
-    programs="$programs$program
-"
+    case $programs in *"$newline$program$newline"*) return 0 ;; esac
+    programs=$programs$program$newline
     option=
     for version in $versions; do
         case ${program##*/} in ${version%%=*}) option=${version#*=} ;; esac
     done
     [ "$option" ] && trusted "$program" || return 0
-    timeout 5 "$program" "$option" </dev/null 2>&1 | head -c 16384 | while IFS= read -r line; do
-        printf 'built\t%s\t%s\n' "$program" "$line"
+    timeout 5 "$program" "$option" </dev/null 2>&1 | head -c 16384 | tr '\t' ' ' | while IFS= read -r line; do
+        row built "$program" "$line"
     done
 }
 
-programs='
-'
+programs=$newline
 for at in /proc/[0-9]*/comm; do
     read -r name <"$at" || continue
     case $name in NAMES) ;; *) continue ;; esac
     at=${at%/comm}
     read -r line <"$at/stat" || continue
     set -f; set -- ${line##*) }; set +f
-    printf 'process\t%s\t%s\t%s\t' "${at#/proc/}" "$2" "$name"
+    row process "${at#/proc/}" "$2" "$name" | tr '\n' '\t'
     head -c 65536 -- "$at/cmdline" | tr '\0\n\t' '\t  '
     echo
     read -r parent <"/proc/$2/comm" || parent=
     [ "$parent" = "$name" ] || master "${at#/proc/}" "$name"
 done 2>/dev/null
 ss -ltnpH 2>/dev/null | while read -r _ _ queue local _ users; do
-    printf 'listen\t%s\t%s\t%s\n' "$local" "$users" "$queue"
+    row listen "$local" "$users" "$queue"
 done
 ss -xlpH 2>/dev/null | while read -r _ _ _ _ path _ _ _ users; do
-    case $path in /*) printf 'unix\t%s\t%s\n' "$(readlink -f -- "$path" || echo "$path")" "$users" ;; esac
+    [ ! -S "$path" ] || row unix "$(readlink -f -- "$path")" "$users"
 done
-for address in "$(uname -n)" $(hostname -I 2>/dev/null); do printf 'address\t%s\n' "$address"; done
-for file in $files; do [ ! -r "$file" ] || printf 'file\t%s\n' "$file"; done
+for address in "$(uname -n)" $(hostname -I 2>/dev/null); do row address "$address"; done
+for file in $files; do [ ! -r "$file" ] || row file "$file"; done
 set --
 for file in $texts; do [ ! -r "$file" ] || set -- "$@" "$file"; done
 # The shell reads a pipe byte by byte, so one awk reads all files if all are small.

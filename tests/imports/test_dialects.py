@@ -1,0 +1,66 @@
+"""Results as people have them: other delimiters, titles and encodings, and lines before the results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.commands import cockpit
+
+TITLES = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,dataType,success,bytes,URL"
+ROWS = "".join(f"17663622851{n}5,{100 + n},GET /a,200,OK,T 1-1,text,true,468,http://web1/a\n" for n in range(5))
+JTL = f"{TITLES}\n{ROWS}"
+WRK = """\
+Running 30s test @ http://127.0.0.1:8080/index.html
+  12 threads and 400 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency   635.91us    0.89ms  12.92ms   93.69%
+    Req/Sec    56.20k     8.07k   62.00k    86.54%
+  22464657 requests in 30.00s, 17.76GB read
+Requests/sec: 748868.53
+Transfer/sec:    606.33MB
+"""
+
+
+def swapped(text: str) -> str:
+    """The first two columns the other way round."""
+    return "".join(",".join((b, a, rest)) for a, b, rest in (line.split(",", 2) for line in text.splitlines(True)))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (JTL.replace(",", ";"), "JMeter JTL (CSV)"),
+        (JTL.replace(",", "\t"), "JMeter JTL (CSV)"),
+        (swapped(JTL), "JMeter JTL (CSV)"),
+        (ROWS, "JMeter JTL (CSV)"),
+        (f"\ufeff{JTL}", "JMeter JTL (CSV)"),
+        (f"\n$ cat results.jtl\n{JTL}", "JMeter JTL (CSV)"),
+        (f"# wrk -t12 -c400 -d30s http://127.0.0.1:8080/index.html\n\nset up by a script\n{WRK}", "summary of wrk"),
+        (f"\ufeff{WRK}", "summary of wrk"),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_the_content_decides(content: str, said: str, encoding: str, tmp_path: Path) -> None:
+    (tmp_path / "results").write_text(content.removeprefix("\ufeff") if encoding == "utf-16" else content, encoding)
+    done = cockpit("import", "results", "-o", "x.cockpit", cwd=tmp_path)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (0, f"results: {said}")
+    requests = "22464657" if "wrk" in said else "5"
+    assert f"completed{requests}" in cockpit("report", "x.cockpit", cwd=tmp_path).stdout.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (JTL.replace("17663622851", "2025/12/22 00:11:25."), "set jmeter.save.saveservice.timestamp_format=ms"),
+        ('<?xml version="1.0"?>\n<testResults version="1.2">\n', "jmeter.save.saveservice.output_format=csv"),
+        ("response-time,DNS+dialup,DNS,Request-write\n0.1,0.1,0.1,0.1\n", "hey writes them since 0.1.1"),
+        (f"a prompt\n{JTL}x\n", "after 1 other lines: line 7: "),
+        ("nothing\nof\nthis\n", "unknown format; supported"),
+    ],
+)
+def test_what_is_missing_is_named(content: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "results").write_text(content)
+    done = cockpit("import", "results", "-o", "x.cockpit", cwd=tmp_path)
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
