@@ -10,14 +10,17 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from cockpit.cli import GARBAGE
 from tests.lab.requirements import missing
 
 # The duration of an example depends on the machine, not on the code. `make test` has the same examples each time.
-settings.register_profile("cockpit", deadline=None, max_examples=30, derandomize=True)
-settings.register_profile("fuzz", deadline=None, max_examples=int(os.environ.get("COCKPIT_EXAMPLES", "1000")))
+SLOW = [HealthCheck.too_slow]
+settings.register_profile("cockpit", deadline=None, max_examples=30, derandomize=True, suppress_health_check=SLOW)
+settings.register_profile(
+    "fuzz", deadline=None, max_examples=int(os.environ.get("COCKPIT_EXAMPLES", "1000")), suppress_health_check=SLOW
+)
 settings.load_profile("fuzz" if "COCKPIT_EXAMPLES" in os.environ else "cockpit")
 
 # A shell's background job ignores SIGINT, and nohup ignores SIGHUP. All commands that tests start would inherit that,

@@ -12,7 +12,6 @@ import tempfile
 from importlib.metadata import version
 from typing import Any
 
-import dask.config
 import distributed
 import msgspec
 
@@ -24,10 +23,15 @@ _DEATH = 15.0
 _JOIN = 20.0
 
 
-async def _scheduler(lines: asyncio.StreamReader) -> None:
+async def _scheduler(lines: asyncio.StreamReader, private: str) -> None:
     order = msgspec.json.decode(await lines.readline(), type=SchedulerOrder)
     async with distributed.Scheduler(
-        host="127.0.0.1", port=0, protocol="tls", dashboard=False, security=order.certificate.security()
+        host="127.0.0.1",
+        port=0,
+        protocol="tls",
+        dashboard=False,
+        security=order.certificate.security(),
+        local_directory=private,
     ) as scheduler:
         # Dask serves HTTP without the certificate, even without its dashboard.
         scheduler.http_server.stop()
@@ -35,7 +39,7 @@ async def _scheduler(lines: asyncio.StreamReader) -> None:
         await lines.readline()
 
 
-async def _generator(lines: asyncio.StreamReader) -> None:
+async def _generator(lines: asyncio.StreamReader, private: str) -> None:
     _print(GeneratorVersions(version=__version__, python=platform.python_version(), dask=version("distributed")))
     order = msgspec.json.decode(await lines.readline(), type=GeneratorOrder)
     worker = distributed.Worker(
@@ -50,6 +54,7 @@ async def _generator(lines: asyncio.StreamReader) -> None:
         death_timeout=_DEATH,
         dashboard=False,
         memory_limit=None,
+        local_directory=private,
     )
     try:
         async with asyncio.timeout(_JOIN):
@@ -82,8 +87,7 @@ async def _main(role: str) -> None:
     try:
         # Dask imports modules from this directory. Its default is shared with all users.
         with tempfile.TemporaryDirectory(prefix="cockpit-") as private:
-            dask.config.set({"temporary-directory": private})
-            await (_scheduler if role == "scheduler" else _generator)(lines)
+            await (_scheduler if role == "scheduler" else _generator)(lines, private)
     except (OSError, TimeoutError, RuntimeError, ValueError, msgspec.MsgspecError) as error:
         _print(Started(problem=_one_line(error)))
 

@@ -22,9 +22,9 @@ from tests.cli.terminals import COCKPIT
 from tests.commands import cockpit
 
 
-def run_json(*arguments: str | Path) -> RunJson:
+def run_json(*arguments: str | Path, code: int = 0) -> RunJson:
     done = cockpit("run", *arguments, "--json")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
     return msgspec.convert(json.loads(done.stdout), RunJson)
 
 
@@ -107,7 +107,7 @@ def test_profile_replays_log_of_its_folder(url: str, tmp_path: Path) -> None:
 
 def test_each_path_is_sent_once_over_all_workers_and_unexpected_responses_fail(url: str) -> None:
     once = ["--urls", "/status/2{00..09}", "--order", "once", "-c", "4", "-w", "2", "--expect-body", "nothing"]
-    result = run_json(url, *once)
+    result = run_json(url, *once, code=3)
     assert result.statuses == {str(status): 1 for status in range(200, 210)}
     assert (result.completed, result.failed, result.unexpected) == (10, 10, {"contains": 10})
     assert result.generator.workers == 2 and len(result.generator.cpus) == 2

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tests.lab.services import nginx_config
+
 _APP = """\
 def application(environ, start_response):
     start_response("200 OK", [("Content-Type", "text/plain")])
@@ -12,7 +14,7 @@ def application(environ, start_response):
 """
 _HAPROXY = """\
 global
-    log {to} local0
+    log stdout format raw local0
 defaults
     mode http
     log global
@@ -21,7 +23,7 @@ defaults
     timeout client 60s
     timeout server 60s
 frontend web
-    bind :{port}
+    bind :8076
     default_backend app
 backend app
     server origin origin1:80
@@ -47,19 +49,6 @@ _CADDY = """\
 			{formats}
 		}}
 	}}
-}}
-"""
-_NGINX = """\
-worker_processes 1;
-pid /srv/logs/{name}.pid;
-error_log /srv/logs/{name}-error.log;
-events {{ worker_connections 64; }}
-http {{
-    {settings}
-    server {{
-        listen {port};
-        location / {{ {answer} }}
-    }}
 }}
 """
 
@@ -97,19 +86,6 @@ def _own(name: str, port: int, start: str, *also: str, resolution: float = 1.0, 
     return LogWriter("web1", port, f"/srv/logs/{name}.log", resolution=resolution, delay=delay, start=start, stop=stop)
 
 
-def _haproxy(name: str, port: int, to: str, output: str, before: str = "") -> str:
-    return f"""
-        printf %s '{_HAPROXY.format(to=to, port=port)}' >/srv/logs/{name}.cfg
-        {before}
-        {_in_background(name, f"haproxy -db -f /srv/logs/{name}.cfg", output)}
-    """
-
-
-def _nginx(name: str, port: int, answer: str, settings: str = "access_log off;") -> str:
-    text = _NGINX.format(name=name, port=port, answer=answer, settings=settings)
-    return f"printf %s '{text}' >/srv/logs/{name}.conf; nginx -c /srv/logs/{name}.conf"
-
-
 def _caddy(name: str, port: int, formats: str = "") -> LogWriter:
     start = f"""
         printf %s '{_CADDY.format(name=name, port=port, formats=formats)}' >/srv/logs/{name}.Caddyfile
@@ -118,21 +94,20 @@ def _caddy(name: str, port: int, formats: str = "") -> LogWriter:
     return _own(name, port, start, resolution=0.001)
 
 
-def _gunicorn(name: str, port: int, bind: str, before: str = "", *also: str) -> LogWriter:
-    start = f"""
-        printf %s '{_APP}' >/srv/logs/app.py; {before or ":"}
-        cd /srv/logs && PYTHONDONTWRITEBYTECODE=1 gunicorn -D -p /srv/logs/{name}.pid -b {bind} \\
-            --access-logfile /srv/logs/{name}.log app:application
-    """
-    return _own(name, port, start, *also)
+def _with(file: str, text: str, command: str) -> str:
+    """Write a file in /srv/logs, then start a server."""
+    return f"printf %s '{text}' >/srv/logs/{file}; {command}"
 
 
-_SYSLOGD = _in_background("syslogd", "busybox syslogd -n -O /srv/logs/by-syslog.log")
+_START_HAPROXY = _in_background("haproxy", "haproxy -db -f /srv/logs/haproxy.cfg", "/srv/logs/haproxy.log")
+_START_GUNICORN = """
+    cd /srv/logs && PYTHONDONTWRITEBYTECODE=1 gunicorn -D -p /srv/logs/gunicorn.pid -b 0.0.0.0:8074 \\
+        --access-logfile /srv/logs/gunicorn.log app:application
+"""
 _VARNISH = """
     varnishd -n /srv/logs/varnish -P /srv/logs/varnish.pid -a :8071 -b origin1:80 -s malloc,8m
     varnishncsa -n /srv/logs/varnish -D -w /srv/logs/varnish.log -P /srv/logs/varnishncsa.pid
 """
-_FRONT = _nginx("front", 8075, "proxy_pass http://unix:/srv/logs/gunicorn.sock; proxy_set_header Host $http_host;")
 WRITERS = {
     "apache": LogWriter("web1", 80, "/var/log/apache2/access.log"),
     "nginx": LogWriter("proxy1", 8080, "/var/log/nginx/access.log"),
@@ -141,23 +116,15 @@ WRITERS = {
         "proxy1", 80, "/var/log/squid/access.log", path="/img/{:05}.jpg", site="origin1", resolution=0.001
     ),
     "tomcat": LogWriter("app1", 8080, "/var/log/tomcat10/access.log"),
-    "haproxy": _own(
-        *("haproxy", 8076, _haproxy("haproxy", 8076, "stdout format raw", "/srv/logs/haproxy.log")), resolution=0.001
-    ),
-    "haproxy by syslog": _own(
-        *("by-syslog", 8077, _haproxy("by-syslog", 8077, "/dev/log", "/dev/null", _SYSLOGD), "syslogd.pid"),
-        resolution=0.001,
-    ),
+    "haproxy": _own("haproxy", 8076, _with("haproxy.cfg", _HAPROXY, _START_HAPROXY), resolution=0.001),
     "varnish": _own("varnish", 8071, _VARNISH, "varnishncsa.pid"),
     "caddy": _caddy("caddy", 8073),
     "caddy with other times": _caddy("caddy-iso", 8069, "time_format iso8601\n\t\t\tduration_format string"),
     # It reads the clock once per second of the monotonic clock.
     "lighttpd": _own(
-        *("lighttpd", 8072, f"printf %s '{_LIGHTTPD}' >/srv/logs/lighttpd.conf; lighttpd -f /srv/logs/lighttpd.conf"),
-        delay=1.0,
+        "lighttpd", 8072, _with("lighttpd.conf", _LIGHTTPD, "lighttpd -f /srv/logs/lighttpd.conf"), delay=1.0
     ),
-    "gunicorn": _gunicorn("gunicorn", 8074, "0.0.0.0:8074"),
-    "gunicorn on a Unix socket": _gunicorn("on-socket", 8075, "unix:/srv/logs/gunicorn.sock", _FRONT, "front.pid"),
+    "gunicorn": _own("gunicorn", 8074, _with("app.py", _APP, _START_GUNICORN)),
 }
 # It waits for silent clients, so that no request is repeated on another connection.
 _RECEIVED = """
@@ -165,4 +132,7 @@ _RECEIVED = """
     access_log /srv/logs/receiver.log received;
     keepalive_timeout 600s;
 """
-RECEIVER = _own("receiver", 8070, _nginx("receiver", 8070, 'return 200 "received\\n";', _RECEIVED))._replace(path="/{}")
+_FILES = {"pid": "/srv/logs/receiver.pid", "log": "/srv/logs/receiver-error.log"}
+_RECEIVER = nginx_config("8070", 'return 200 "received\\n";', _RECEIVED, **_FILES)
+_START_RECEIVER = _with("receiver.conf", _RECEIVER, "nginx -c /srv/logs/receiver.conf")
+RECEIVER = _own("receiver", 8070, _START_RECEIVER)._replace(path="/{}")

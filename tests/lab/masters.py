@@ -25,28 +25,19 @@ from cockpit.setup.profile_draft import HostSurvey, draft_of
 from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.server_discovery import DiscoveredHost, discover
 from cockpit.tuning.tuner import Tuner
+from tests.lab.services import nginx_config
 from tests.waiting import free_port, wait_until
 
-_NGINX = """\
-worker_processes 1;
-pid {root}/server.pid;
-error_log {root}/error.log;
-events {{ worker_connections 64; }}
-http {{
-    access_log off;
-    client_body_temp_path {root}/body;
-    proxy_temp_path {root}/proxy;
-    fastcgi_temp_path {root}/fastcgi;
-    uwsgi_temp_path {root}/uwsgi;
-    scgi_temp_path {root}/scgi;
-    keepalive_timeout 65;
-    include conf.d/*.conf;
-    server {{
-        listen 127.0.0.1:{port};
-        return 204;
-    }}
-}}
-"""
+_TEMPORARY = "".join(
+    f"{name}_temp_path {{root}}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+)
+_NGINX = nginx_config(
+    "127.0.0.1:{port}",
+    "return 204;",
+    f"access_log off; {_TEMPORARY}\n    keepalive_timeout 65;\n    include conf.d/*.conf;",
+    pid="{root}/server.pid",
+    log="{root}/error.log",
+)
 _APACHE = """\
 ServerRoot {root}
 PidFile server.pid
@@ -189,7 +180,9 @@ def running_server(kind: str, root: Path, user: int | None = None, more: str = "
     """Run a server; `more` is the content of its included file, for HAProxy the end of its only file."""
     (root / "conf.d").mkdir(parents=True)
     master, (config, command, _) = Master(root, free_port()), KINDS[kind]
-    master.file.write_text(config.format(root=root, port=master.port) + (more if kind == "haproxy" else ""))
+    master.file.write_text(
+        config.replace("{root}", str(root)).replace("{port}", str(master.port)) + (more if kind == "haproxy" else "")
+    )
     (root / "conf.d" / "more.conf").write_text(more)
     if user is not None:
         os.chown(root, user, user)

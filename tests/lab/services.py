@@ -51,6 +51,23 @@ DOCUMENTS = "/var/www/html"
 PREFORK_CONF = "/etc/apache2/mods-available/mpm_prefork.conf"
 
 
+def nginx_config(listen: str, server: str, http: str = "access_log off;", *, pid: str, log: str) -> str:
+    """Return a configuration of nginx with one server, and settings of the blocks `server` and `http`."""
+    return f"""\
+worker_processes 1;
+pid {pid};
+error_log {log};
+events {{ worker_connections 64; }}
+http {{
+    {http}
+    server {{
+        listen {listen};
+        {server}
+    }}
+}}
+"""
+
+
 def stop_all(name: str) -> str:
     """Return a shell command that ends all processes of this name; a starting server may miss the first signal."""
     return f"while pkill -x {name}; do sleep 0.05; done"

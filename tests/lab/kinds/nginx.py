@@ -17,6 +17,7 @@ from tests.lab.kinds.asking import (
     while_open,
     written,
 )
+from tests.lab.services import nginx_config
 
 PORT = 8088
 _SITE = f"""\
@@ -39,16 +40,7 @@ server {{
     }}
 }}
 """
-_SECOND = f"""\
-worker_processes 1;
-pid /run/nginx2.pid;
-error_log /var/log/nginx2.log;
-events {{ worker_connections 64; }}
-http {{
-    access_log off;
-    server {{ listen {PORT + 1}; return 204; }}
-}}
-"""
+_SECOND = nginx_config(f"{PORT + 1}", "return 204;", pid="/run/nginx2.pid", log="/var/log/nginx2.log")
 _LOG, _OTHER_LOG = "/var/log/nginx/access.log", "/var/log/nginx/kinds.log"
 _WORKERS = "pgrep -P $(cat /run/nginx.pid)"
 _URL = f"http://localhost:{PORT}"

@@ -3,31 +3,18 @@
 from cockpit.model.hosts import StatusPage
 from tests.lab.kinds import Change, KindCase
 from tests.lab.kinds.asking import written
+from tests.lab.services import nginx_config
 
 PORT = 8085
 _POOL = "/etc/php/*/fpm/pool.d/www.conf"
-_NGINX = f"""\
-user www-data;
-pid /run/kinds-nginx.pid;
-error_log /var/log/kinds-nginx.log;
-events {{ worker_connections 64; }}
-http {{
-    access_log off;
-    server {{
-        listen {PORT};
-        location / {{
-            include /etc/nginx/fastcgi_params;
-            fastcgi_param SCRIPT_FILENAME /srv/php/index.php;
-            fastcgi_pass unix:/run/php/php-www.sock;
-        }}
-        location /status {{
-            include /etc/nginx/fastcgi_params;
-            fastcgi_param SCRIPT_FILENAME $fastcgi_script_name;
-            fastcgi_pass unix:/run/php/php-www.sock;
-        }}
-    }}
-}}
-"""
+_PASS = "include /etc/nginx/fastcgi_params; fastcgi_pass unix:/run/php/php-www.sock; fastcgi_param SCRIPT_FILENAME {};"
+_NGINX = nginx_config(
+    f"{PORT}",
+    f"location / {{ {_PASS.format('/srv/php/index.php')} }}"
+    f"location /status {{ {_PASS.format('$fastcgi_script_name')} }}",
+    pid="/run/kinds-nginx.pid",
+    log="/var/log/kinds-nginx.log",
+)
 _SECOND = """\
 [global]
 pid = /run/php/second.pid
