@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import psutil
@@ -176,9 +177,15 @@ class Master(NamedTuple):
 
 
 @contextmanager
-def running_server(kind: str, root: Path, user: int | None = None, more: str = "") -> Iterator[Master]:
+def running_server(kind: str, user: int | None = None, more: str = "") -> Iterator[Master]:
     """Run a server; `more` is the content of its included file, for HAProxy the end of its only file."""
-    (root / "conf.d").mkdir(parents=True)
+    # No change is offered if other users can write to the folders, as to /tmp.
+    with TemporaryDirectory(dir="/run", prefix="cockpit-test-") as folder:
+        yield from _running(kind, Path(folder), user, more)
+
+
+def _running(kind: str, root: Path, user: int | None, more: str) -> Iterator[Master]:
+    (root / "conf.d").mkdir()
     master, (config, command, _) = Master(root, free_port()), KINDS[kind]
     master.file.write_text(
         config.replace("{root}", str(root)).replace("{port}", str(master.port)) + (more if kind == "haproxy" else "")

@@ -54,6 +54,7 @@ PREFORK_CONF = "/etc/apache2/mods-available/mpm_prefork.conf"
 def nginx_config(listen: str, server: str, http: str = "access_log off;", *, pid: str, log: str) -> str:
     """Return a configuration of nginx with one server, and settings of the blocks `server` and `http`."""
     return f"""\
+user www-data;
 worker_processes 1;
 pid {pid};
 error_log {log};

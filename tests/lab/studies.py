@@ -13,8 +13,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 
 from cockpit.model.errors import EXIT_INTERRUPTED
@@ -59,38 +58,24 @@ def run(lab: Lab, name: str, form: str, folder: Path) -> int:
                 print("interrupted: waiting until the hosts are restored", file=sys.stderr)
 
 
-@contextmanager
-def folder_for(keep: Path | None) -> Iterator[Path]:
-    """Yield the folder for the results: `keep`, or a temporary folder."""
-    if keep is not None:
-        keep.mkdir(parents=True, exist_ok=True)
-        yield keep
-        return
-    with tempfile.TemporaryDirectory(prefix="studies-") as directory:
-        yield Path(directory)
-
-
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.lab.studies", description="The studies on a lab.")
     parser.add_argument("--publish", action="store_true", help="write the results into profiles/README.md")
     parser.add_argument("--full", dest="form", action="store_const", const="full", default="short", help="hours")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep recordings and results, a folder per study")
-    parser.add_argument("name", nargs="*", help=f"studies (default all): {', '.join(STUDIES)}")
-    options = parser.parse_args()
-    unknown = [name for name in options.name if name not in STUDIES]
-    if unknown:
-        parser.error(f"no such study: {', '.join(unknown)}; there are {', '.join(STUDIES)}")
-    return options
+    parser.add_argument("--keep", metavar="DIR", help="keep recordings and results, a folder per study")
+    parser.add_argument("name", nargs="*", choices=[*STUDIES, []], help=f"studies (default all): {', '.join(STUDIES)}")
+    return parser.parse_args()
 
 
 def main() -> int:
     options = arguments()
     counted, failed, began = results_page.Tally(Counter(), 0), [], time.monotonic()
     rows: list[str] = []
-    with folder_for(options.keep) as directory, Lab.start(*NAMES, share=SHARE) as lab:
+    results = nullcontext(options.keep) if options.keep else tempfile.TemporaryDirectory(prefix="studies-")
+    with results as directory, Lab.start(*NAMES, share=SHARE) as lab:
         print(f"lab: {lab.cpus}", file=sys.stderr)
         for name in options.name or STUDIES:
-            folder, begun = directory / name, time.monotonic()
+            folder, begun = Path(directory, name), time.monotonic()
             code = run(lab, name, options.form, folder)
             if code == EXIT_INTERRUPTED:
                 return code

@@ -32,18 +32,16 @@ TO_HTTP = "server {{ listen {listen}; location / {{ proxy_pass http://127.0.0.1:
 
 
 async def test_of_several_servers_behind_a_proxy_only_those_of_its_chain_are_changed(tmp_path: Path) -> None:
-    shell, socket = LocalShell("here"), tmp_path / "own" / "php.sock"
-    port, front = free_port(), free_port()
+    shell, port, front = LocalShell("here"), free_port(), free_port()
     with (
-        running_server("php", tmp_path / "own") as own,
-        running_server("php", tmp_path / "other") as other,
-        running_server("nginx", tmp_path / "third", more=BEHIND_NGINX.format(root=tmp_path, php=socket)) as third,
-        running_server("nginx", tmp_path / "back", more=TO_PHP.format(port=port, php=socket)) as back,
-        running_server("nginx", tmp_path / "front", more=TO_HTTP.format(listen=front, to=port)) as master,
-        running_server(
-            "haproxy", tmp_path / "haproxy", more=f"backend b\n    server n 127.0.0.1:{third.port}\n"
-        ) as proxy,
+        running_server("php") as own,
+        running_server("php") as other,
+        running_server("nginx", more=BEHIND_NGINX.format(root=tmp_path, php=own.root / "php.sock")) as third,
+        running_server("nginx", more=TO_PHP.format(port=port, php=own.root / "php.sock")) as back,
+        running_server("nginx", more=TO_HTTP.format(listen=front, to=port)) as master,
+        running_server("haproxy", more=f"backend b\n    server n 127.0.0.1:{third.port}\n") as proxy,
     ):
+        socket = own.root / "php.sock"
         found = await discover(shell, "here", proxy.port, answers=True)
         steps = [f"127.0.0.1:{third.port}", str(socket), "192.0.2.7:8080"]
         hops = [(hop.upstream.words, hop.is_here) for hop in found.chain]

@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from msgspec.structs import replace
@@ -68,24 +69,22 @@ VARIABLE = "GUNICORN_CMD_ARGS"
 
 
 @pytest.fixture
-def started(tmp_path: Path) -> Iterator[tuple[Path, int]]:
+def started() -> Iterator[tuple[Path, int]]:
     """The configuration file and the port of a gunicorn with one worker by its environment."""
-    (tmp_path / "app.py").write_text(APP)
-    file, port = tmp_path / "gunicorn.conf.py", free_port()
-    file.write_text("workers = 2\nthreads = 1\n")
-    command = ["/usr/bin/gunicorn", "-b", f"127.0.0.1:{port}", "--keep-alive", "3", "app:application"]
+    command = ["/usr/bin/gunicorn", "-b", f"127.0.0.1:{(port := free_port())}", "--keep-alive", "3", "app:application"]
     environment = {"PATH": os.defpath, "PYTHONDONTWRITEBYTECODE": "1", VARIABLE: "--workers=1 --timeout '77'"}
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as master:
-        try:
-            yield file, port
-        finally:
-            master.terminate()
+    with TemporaryDirectory(dir="/run", prefix="cockpit-test-") as folder:
+        file = Path(folder, "gunicorn.conf.py")
+        file.write_text("workers = 2\nthreads = 1\n")
+        file.with_name("app.py").write_text(APP)
+        with subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.DEVNULL) as master:
+            try:
+                yield file, port
+            finally:
+                master.terminate()
 
 
-async def test_settings_that_the_environment_overrides_are_not_changed_in_the_file(
-    started: tuple[Path, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+async def test_settings_that_the_environment_overrides_are_not_changed_in_the_file(started: tuple[Path, int]) -> None:
     file, port = started
     await until(lambda: subprocess.run(["curl", "-sf", f"http://127.0.0.1:{port}/"], check=False).returncode == 0)
     shell, before = LocalShell("here"), file.read_bytes()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -24,8 +23,8 @@ REQUESTS = "server.max-keep-alive-requests"
 
 
 @pytest.fixture
-def running(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Master]:
-    with running_server(request.param, tmp_path / "server") as master:
+def running(request: pytest.FixtureRequest) -> Iterator[Master]:
+    with running_server(request.param) as master:
         yield master
 
 

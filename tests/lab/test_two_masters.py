@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import psutil
 import pytest
@@ -84,19 +82,17 @@ class Meanwhile(ChangeObserver):
 
 
 @pytest.fixture(scope="module", params=CHANGES)
-def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
     """Both servers for all tests, which leave their files as they were."""
-    root = tmp_path_factory.mktemp("pair")
-    with ExitStack() as stack:
-        servers = (running_server(request.param, root / name) for name in ("one", "other"))
-        yield Pair(request.param, [stack.enter_context(server) for server in servers])
+    with running_server(request.param) as one, running_server(request.param) as other:
+        yield Pair(request.param, [one, other])
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[[str], Master]]:
-    """Start an nginx by a name."""
+def start() -> Iterator[Callable[[], Master]]:
+    """Start an nginx."""
     with ExitStack() as stack:
-        yield lambda name: stack.enter_context(running_server("nginx", tmp_path / name))
+        yield lambda: stack.enter_context(running_server("nginx"))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -217,17 +213,15 @@ async def test_included_file_and_error_log_belong_to_their_server(pair: Pair, sh
 
 async def test_configuration_writable_by_other_user_is_not_offered(shell: LocalShell) -> None:
     assert await untrusted(shell, ["/usr/sbin/haproxy", "/etc/passwd"]) == []
-    with TemporaryDirectory() as directory:
-        os.chown(directory, NOBODY, NOBODY)
-        with running_server("haproxy", Path(directory) / "server", user=NOBODY) as master:
-            found = await master.discovered(shell)
+    with running_server("haproxy", user=NOBODY) as master:
+        found = await master.discovered(shell)
     assert found.serving is not None and found.serving.startup is not None
     assert found.serving.candidates == ()
-    assert "another user started it and can replace" in found.serving.startup.uncertainty
+    assert "another user can replace" in found.serving.startup.uncertainty
 
 
-async def test_reload_of_other_server_is_refused(start: Callable[[str], Master], shell: LocalShell) -> None:
-    master, other = start("one"), start("other")
+async def test_reload_of_other_server_is_refused(start: Callable[[], Master], shell: LocalShell) -> None:
+    master, other = start(), start()
     own, foreign = [(await each.knobs(shell))["keepalive_timeout"] for each in (master, other)]
     before = master.facts, other.facts
     with pytest.raises(ChangeRefused, match="reloads nginx"):
@@ -246,9 +240,9 @@ async def test_reload_of_other_server_is_refused(start: Callable[[str], Master],
 
 @pytest.mark.parametrize("workers", ["nginx", ""], ids=["by workers", "by log"])
 async def test_dropped_reload_is_rolled_back_with_its_reason(
-    start: Callable[[str], Master], shell: LocalShell, workers: str
+    start: Callable[[], Master], shell: LocalShell, workers: str
 ) -> None:
-    master = start("one")
+    master = start()
     knob, before = (await master.knobs(shell))["keepalive_timeout"], master.file.read_bytes()
     knob = replace(knob, name="listen", directive="listen", section="http { server {", workers=workers)
     # Without the target's port only the log shows it. nginx tries to bind for 2.5 s before it gives up.
@@ -261,8 +255,8 @@ async def test_dropped_reload_is_rolled_back_with_its_reason(
     assert master.file.read_bytes() == before and await master.probe() == ""
 
 
-async def test_restart_is_confirmed_by_new_master(start: Callable[[str], Master], shell: LocalShell) -> None:
-    master, other, nginx = start("one"), start("other"), Pair("nginx", [])
+async def test_restart_is_confirmed_by_new_master(start: Callable[[], Master], shell: LocalShell) -> None:
+    master, other, nginx = start(), start(), Pair("nginx", [])
     pid, workers = master.pid, master.workers
     root, file = shlex.quote(str(master.root)), shlex.quote(str(master.root / "server.pid"))
     stop = f'kill -QUIT "$(cat {file})"; while [ -e {file} ]; do sleep 0.02; done'

@@ -7,11 +7,12 @@ so that all times use this clock and are converted to the monotonic clock at the
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import os
+import select
 import socket
 import struct
-import threading
 import time
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -53,45 +54,78 @@ class Log(msgspec.Struct, frozen=True):
 
 
 class TruthServer:
-    """A thread for each connection sleeps until its response is due."""
+    """A single loop: requests wait in a heap until their responses are due."""
 
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
         self._replies: list[Reply] = []
         self._stall = (0, 0)
+        self._waiting: list[tuple[int, int, int, socket.socket]] = []
+        self._sockets: dict[int, socket.socket] = {}
         self._count = itertools.count()
+        self._epoll = select.epoll()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
         # Inherited by connections: their first segment may arrive before they are accepted.
         self._listener.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        self._listener.setblocking(False)
         self.port = self._listener.getsockname()[1]
 
-    def serve(self) -> None:
+    def serve(self, control: int) -> None:
+        """Serve until `control` (a file descriptor) is readable."""
+        for descriptor in (control, self._listener.fileno()):
+            self._epoll.register(descriptor, select.EPOLLIN)
         while True:
-            client, _ = self._listener.accept()
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            threading.Thread(target=self._answer, args=(client,), daemon=True).start()
-
-    def _answer(self, client: socket.socket) -> None:
-        with client, suppress(OSError):
-            while True:
-                data, ancillary, _, _ = client.recvmsg(65536, 64)
-                if not data:
+            pause = max(0, self._waiting[0][0] - time.time_ns()) / _SECOND if self._waiting else -1
+            for descriptor, _ in self._epoll.poll(pause):
+                if descriptor == control:
                     return
-                seconds, nanoseconds = _STAMP.unpack(ancillary[0][2])
-                arrived = seconds * _SECOND + nanoseconds
-                time.sleep(max(0, self._due(arrived) - time.time_ns()) / _SECOND)
-                leaving = time.time_ns()
-                client.send(_REPLY)
-                self._replies.append(Reply(arrived, leaving, time.time_ns()))
+                if descriptor == self._listener.fileno():
+                    self._accept()
+                else:
+                    self._read(descriptor)
+            self._reply_all_due()
 
-    def _due(self, arrived: int) -> int:
-        rule, number = self._rule, next(self._count)
+    def _accept(self) -> None:
+        with suppress(BlockingIOError):
+            while True:
+                client, _ = self._listener.accept()
+                client.setblocking(False)
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._sockets[client.fileno()] = client
+                self._epoll.register(client.fileno(), select.EPOLLIN)
+
+    def _read(self, descriptor: int) -> None:
+        client = self._sockets[descriptor]
+        try:
+            data, ancillary, _, _ = client.recvmsg(65536, 64)
+        except OSError:
+            data, ancillary = b"", []
+        if not data:
+            self._sockets.pop(descriptor).close()
+            return
+        # The kernel starts to stamp a moment after the first socket asks for it.
+        arrived = time.time_ns()
+        for _, _, stamp in ancillary:
+            seconds, nanoseconds = _STAMP.unpack(stamp)
+            arrived = seconds * _SECOND + nanoseconds
+        number = next(self._count)
+        heapq.heappush(self._waiting, (self._due(number, arrived), number, arrived, client))
+
+    def _due(self, number: int, arrived: int) -> int:
+        rule = self._rule
         if number == 0 and rule.stall:
             begin = arrived + round(rule.stall_at * _SECOND)
             self._stall = (begin, begin + round(rule.stall * _SECOND))
         delay = rule.slow if rule.slow_every and number % rule.slow_every == 0 else rule.delay
         due = arrived + round(delay * _SECOND)
         return self._stall[1] if self._stall[0] <= due < self._stall[1] else due
+
+    def _reply_all_due(self) -> None:
+        while self._waiting and self._waiting[0][0] <= (now := time.time_ns()):
+            _, _, arrived, client = heapq.heappop(self._waiting)
+            with suppress(OSError):
+                client.send(_REPLY)
+            self._replies.append(Reply(arrived, now, time.time_ns()))
 
     def log(self) -> Log:
         ahead = time.time_ns() - time.monotonic_ns()
@@ -110,7 +144,6 @@ def run(rule: Rule, cpu: int, pipe: Connection) -> None:
     """Serve on a CPU: send the port, serve until a message arrives, and send a Log."""
     prioritize(0, cpu)
     server = TruthServer(rule)
-    threading.Thread(target=server.serve, daemon=True).start()
     pipe.send(server.port)
-    pipe.recv()
+    server.serve(pipe.fileno())
     pipe.send(server.log())
