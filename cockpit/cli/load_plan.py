@@ -140,7 +140,7 @@ def _request(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
         names = {name.lower() for name, _ in given}
         changes["headers"] = (*(own for own in plan.headers if own[0].lower() not in names), *given)
     if options.urls:
-        changes["paths"] = paths_of(options.urls, options.order, options.seed, NAMED)
+        changes["paths"] = paths_of(options.urls, options.order, options.seed, NAMED, changes.get("url", plan.url))
         if options.order == "once" and options.requests is None and options.duration is None:
             changes |= {"requests": None, "duration": None}
     if options.expect_status or options.expect_body is not None:

@@ -35,7 +35,7 @@ _DESTINATION = re.compile(
 
 @dataclass(frozen=True)
 class Destination:
-    """`[user@]host[:port]`; the host may be an alias of ssh_config. None: as in ssh_config."""
+    """`[user@]host[:port]`, also after `ssh://`; the host may be an alias of ssh_config. None: as in ssh_config."""
 
     host: str
     user: str | None = None
@@ -44,7 +44,8 @@ class Destination:
     @classmethod
     def parse(cls, text: str) -> Destination:
         """Parse a destination. Raises UsageError with the allowed forms."""
-        match = _DESTINATION.fullmatch(text.strip())
+        uri = text.strip().startswith("ssh://")
+        match = _DESTINATION.fullmatch(text.strip().removeprefix("ssh://").removesuffix("/" * uri))
         port = int(match["port"]) if match and match["port"] else None
         if not match or match["host"].startswith("-") or (port is not None and not 0 < port < 65536):
             raise UsageError(
@@ -195,5 +196,5 @@ def _agent(options: Options, tokens: Mapping[str, str]) -> str:
 def _jumps(options: Options, host: str, port: int) -> tuple[Destination, ...]:
     """Return the jump hosts, without the host itself, which a ProxyJump under `Host *` would add to the jump host."""
     text = options.value("proxyjump") or ""
-    jumps = tuple(Destination.parse(part.removeprefix("ssh://")) for part in text.split(",") if part)
+    jumps = tuple(Destination.parse(part) for part in text.split(",") if part)
     return tuple(jump for jump in jumps if (jump.host, jump.port or port) != (host, port))

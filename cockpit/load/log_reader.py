@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
+import lzma
 import re
+import zlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from functools import lru_cache, partial
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -145,7 +149,7 @@ def _read(replay: LogReplay, hosts: frozenset[bytes], seed: int | None) -> Logge
     starts, numbers, requests, omitted = array("d"), array("I"), DistinctRequests(), Counter[Omission]()
     partial_logs, stripped = set[PartialLog](), 0
     try:
-        with Path(replay.file).open("rb") as file:
+        with Path(replay.file).open("rb") as raw, _decompressed(raw, replay.file) as file:
             for request in _parse_lines(iter(partial(file.readline, MOST_BYTES), b""), partial_logs):
                 path = _path_of(request, hosts)
                 if request is None or isinstance(path, Omission):
@@ -154,8 +158,9 @@ def _read(replay: LogReplay, hosts: frozenset[bytes], seed: int | None) -> Logge
                 starts.append(request.at)
                 numbers.append(requests.number_of(request.method + b" " + path))
                 stripped += path.endswith(b"?")
-    except OSError as error:
-        raise UsageError(f"{replay.file}: cannot be read: {error.strerror}") from None
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or f"damaged: {error}"
+        raise UsageError(f"{replay.file}: cannot be read: {reason}") from None
     lines = len(starts) + omitted.total()
     if not starts:
         raise UsageError(_no_requests(replay.file, omitted, partial_logs))
@@ -168,6 +173,18 @@ def _read(replay: LogReplay, hosts: frozenset[bytes], seed: int | None) -> Logge
     return LoggedLoad(
         replay, offsets, np.frombuffer(numbers, np.uint32)[order], requests, lines, omitted, spread, stripped
     )
+
+
+def _decompressed(file: BufferedReader, name: str) -> IO[bytes]:
+    """Return the content of a file that may be compressed. Raises UsageError for a format that Python lacks."""
+    start = file.peek(6)
+    if start.startswith(b"\x1f\x8b"):
+        return cast(IO[bytes], gzip.GzipFile(fileobj=file))
+    if start.startswith(b"\xfd7zXZ\0"):
+        return lzma.LZMAFile(file)
+    if start.startswith(b"\x28\xb5\x2f\xfd"):
+        raise UsageError(f"{name}: compressed with zstd; use: zstd -dc {name} | cockpit run … --replay-log -")
+    return file
 
 
 def _parse_lines(lines: Iterable[bytes], partial_logs: set[PartialLog]) -> Iterable[LoggedRequest | None]:

@@ -34,10 +34,11 @@ class NamedFiles:
             raise FileRefused(f"{name}: cannot be read: {error.strerror}") from None
 
     def existing(self, name: str) -> str:
-        """Return the path of an existing file, for code that opens it itself. Raises FileRefused."""
-        path = self.place(name)
+        """Return the path of an existing file or pipe (`-`: standard input), for code that opens it itself. Raises
+        FileRefused."""
+        path = self.place("/dev/stdin" if name == "-" else name)
         # os.path returns False for an invalid name (too long, with a NUL); pathlib may raise.
-        if not os.path.isfile(path):  # noqa: PTH113
+        if not os.path.exists(path) or os.path.isdir(path):  # noqa: PTH110, PTH112
             raise FileRefused(f"{name}: no such file")
         return str(path)
 

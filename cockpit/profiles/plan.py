@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast, get_args
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 from cockpit.model.load import (
     LOAD_OPTIONS,
@@ -67,7 +67,7 @@ def make_plan(
         **body_of("load", load.body, load.body_file, files),
         expect=_expect(target.expect),
         mix=tuple(_request(url, one, files) for one in mix),
-        paths=paths_of(target.urls, target.order, target.seed, files) if target.urls else None,
+        paths=paths_of(target.urls, target.order, target.seed, files, url) if target.urls else None,
         replay=replay,
         stages=stages,
         think_time=think_time_of(load.think_time),
@@ -98,7 +98,7 @@ def replay_of(log: str | None, speed: float | None, files: NamedFiles) -> LogRep
 def checked_url(url: str) -> str:
     """Return a URL with scheme (default: http) and path. Raises Invalid."""
     found = f"found {without_credentials(url)!r}"
-    url = url if "://" in url else f"http://{url}"
+    url = _checked_characters("target.url", url if "://" in url else f"http://{url}")
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -107,9 +107,16 @@ def checked_url(url: str) -> str:
         reason = "" if "@" in url else f" ({error})"
         raise Invalid("target.url", f"{found}{reason}; allowed: http://host[:port]/path") from None
     named = parts.hostname and not parts.netloc.endswith(":")
-    if parts.scheme not in ("http", "https") or not named or port == 0 or any(c.isspace() for c in url):
+    if parts.scheme not in ("http", "https") or not named or port == 0 or " " in parts.netloc:
         raise Invalid("target.url", f"{found}; allowed: http://host[:port]/path")
     return url if parts.path else parts._replace(path="/").geturl()
+
+
+def _checked_characters(key: str, url: str) -> str:
+    """Return the URL or path, in which letters outside of ASCII and spaces are encoded later. Raises Invalid."""
+    if char := next((char for char in url if char != " " and (char.isspace() or not char.isprintable())), None):
+        raise Invalid(key, f"found {without_credentials(url)!r}; allowed: no {char!a}; write it as {quote(char)}")
+    return url
 
 
 def is_address(text: str) -> bool:
@@ -149,25 +156,28 @@ def body_of(key: str, body: str | None, file: str | None, files: NamedFiles) -> 
         return {"body": None, "binary": raw}
 
 
-def paths_of(urls: str, order: Any, seed: int, files: NamedFiles) -> PathList:
-    """Return the paths of a pattern (it contains `{`), or of a file with one path per line. Raises Invalid."""
+def paths_of(urls: str, order: Any, seed: int, files: NamedFiles, target: str) -> PathList:
+    """Return the paths of a pattern (it contains `{`), or of a file with one path or URL of the target per line. Raises
+    Invalid."""
     if "{" in urls:
         if not urls.startswith("/") or set("{}") & set(_RANGE.sub("", urls)):
             raise Invalid(
                 "target.urls", f"found {urls!r}; allowed: a pattern, e.g. /img/{{001..200}}.jpg, or a file name"
             )
         return PathList(pattern=urls, order=order, seed=seed)
-    lines = [line.strip() for line in _text("target.urls", urls, files).splitlines()]
-    listed = tuple(_path(line) for line in lines if line and not line.startswith("#"))
+    lines = [line.strip(" \r") for line in _text("target.urls", urls, files).removeprefix("\ufeff").split("\n")]
+    listed = tuple(_path(line, target) for line in lines if line and not line.startswith("#"))
     if not listed:
         raise Invalid("target.urls", f"{urls}: contains no paths; allowed: one path per line, e.g. /img/1.jpg")
     return PathList(listed=listed, order=order, seed=seed)
 
 
-def _path(line: str) -> str:
-    parts = urlsplit(line)
+def _path(line: str, target: str) -> str:
+    parts, own = urlsplit(_checked_characters("target.urls", line)), urlsplit(target)
     path = parts._replace(scheme="", netloc="").geturl() or "/"
-    if not path.startswith("/") or any(c.isspace() for c in path):
+    if parts.netloc and (parts.scheme, parts.netloc) != (own.scheme, own.netloc):
+        raise Invalid("target.urls", f"found {line!r}; allowed: only URLs of {own.scheme}://{own.netloc}")
+    if not path.startswith("/"):
         raise Invalid("target.urls", f"found the line {line!r}; allowed: one path or URL per line, e.g. /img/1.jpg")
     return path
 

@@ -126,10 +126,11 @@ def _listed(section: StudySection, file: ProfileFile, files: NamedFiles) -> tupl
 def _variant(one: VariantSection, file: ProfileFile, files: NamedFiles) -> Variant:
     key = f"study.variant {one.name}"
     target = file.target
-    with errors_for_key(f"{key}.urls"):
-        paths = paths_of(one.urls, target.order, target.seed, files) if one.urls else None
     with errors_for_key(f"{key}.url"):
         url = checked_url(one.url) if one.url else ""
+    with errors_for_key(f"{key}.urls"):
+        own = url or checked_url(target.url)
+        paths = paths_of(one.urls, target.order, target.seed, files, own) if one.urls else None
     if one.mix and paths:
         raise Invalid(f"{key}.mix", conflict("urls"))
     for name in one.mix:

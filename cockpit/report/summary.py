@@ -122,7 +122,7 @@ def _totals(result: RunResult) -> list[str]:
         f"  target     {sanitize(', '.join(result.addresses))}",
         f"  rate       {result.rate:.1f} req/s over {result.seconds:.3f} s",
         f"  completed  {counts.completed} of {counts.sent} sent, {counts.failed} failed{_unfinished(counts.abandoned)}",
-        f"  received   {counts.bytes_received} bytes, {counts.body_bytes} of them bodies{speed}",
+        f"  received   {size(counts.bytes_received)}B, {size(counts.body_bytes)}B of them bodies{speed}",
         f"  statuses   {_statuses(counts.statuses)}",
         f"  errors     {errors_words(counts.errors)}",
     ]

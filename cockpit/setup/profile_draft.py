@@ -113,7 +113,7 @@ def hosts_named(texts: Iterable[str]) -> list[HostConfig]:
     unique valid name."""
     hosts: dict[str, HostConfig] = {}
     for text in texts:
-        destination = text.strip()
+        destination = text.strip().removeprefix("ssh://").removesuffix("/")
         if not destination:
             continue
         name = host_name(destination)

@@ -119,7 +119,7 @@ def test_think_times() -> None:
 
 
 def test_open_load_and_paths(tmp_path: Path) -> None:
-    (tmp_path / "urls").write_text("/a.jpg\n# none\nhttp://elsewhere/b.jpg?x=1\n")
+    (tmp_path / "urls").write_text("/a.jpg\n# none\nhttp://web1/b.jpg?x=1\n")
     text = TARGET + 'urls = "%s"\norder = "once"\nseed = 7\n[load]\nrate = 2000\narrivals = "poisson"\n'
     pattern = parse_profile(text % "/img/{00001..15000}.jpg", "x", "x").plan
     assert pattern.paths is not None and pattern.paths.pattern == "/img/{00001..15000}.jpg"

@@ -27,6 +27,8 @@ from cockpit.servers.editing import (
 
 # Sections whose content belongs to the enclosing section if their condition is true.
 CONDITIONAL = frozenset({"ifmodule", "ifdefine", "ifversion", "iffile", "ifdirective", "ifsection"})
+# Old names of directives.
+_RENAMED = {b"maxclients": b"maxrequestworkers", b"maxrequestsperchild": b"maxconnectionsperchild"}
 _NUMBER = re.compile(r"-?[0-9]+|\$\{\w+\}")
 
 
@@ -44,9 +46,9 @@ class ApacheGrammar(Grammar):
     def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
         """Return the sections except conditional sections and macros; see Grammar.sections_of."""
         found: dict[str, set[str]] = {}
-        wanted = {name.lower(): name for name in names}
+        wanted = {_current(name.encode()): name for name in names}
         for item in items(text):
-            name = wanted.get(item.name.content.decode("utf-8", "replace").lower())
+            name = wanted.get(_current(item.name.content))
             if not name or item.closes or not item.within or any(block.name == MACRO for block in item.within):
                 continue
             if item.within[-1].name not in CONDITIONAL:
@@ -112,7 +114,7 @@ def _statement(text: bytes, item: Item) -> Statement:
 def _survey(text: bytes, directive: str, section: str | None) -> _Survey:
     kind, _, rest = (section or "").partition(" ")
     wanted = (kind.lower(), rest.strip())
-    name = directive.lower().encode()
+    name = _current(directive.encode())
     blocks: list[Block] = []
     found: list[Item] = []
     strays: list[Item] = []
@@ -127,22 +129,33 @@ def _survey(text: bytes, directive: str, section: str | None) -> _Survey:
             continue
         if inside == ():
             indent = item.line.body[: item.name.start]
-        if item.name.content.lower() == name:
+        if _current(item.name.content) == name:
             (found if inside == () else strays).append(item)
-    if section is None and not found:
-        found = _in_a_condition(directive, strays)
+    if section is None:
+        found = _of_one_place(directive, found, strays)
     _check_place(directive, section, wanted, blocks, found, strays)
     return _Survey(found, blocks[-1] if blocks else None, indent, close)
 
 
-def _in_a_condition(directive: str, strays: list[Item]) -> list[Item]:
-    """Return the occurrences in a conditional section, e.g. Debian's `<IfModule mpm_…>`. Raises ConfigError if there is
-    more than one."""
-    conditional = [item for item in strays if all(block.name in CONDITIONAL for block in item.within)]
-    if len({item.within for item in conditional}) > 1:
-        places = " and ".join(str(item.line.number) for item in conditional)
+def _current(name: bytes) -> bytes:
+    """Return the name of a directive in lower case, the present one for an old one."""
+    return _RENAMED.get(name.lower(), name.lower())
+
+
+def _of_one_place(directive: str, found: list[Item], strays: list[Item]) -> list[Item]:
+    """Return the occurrences at the top level (`found`), else in a conditional section, e.g. Debian's `<IfModule
+    mpm_…>`. Raises ConfigError if a condition decides which of them is the last."""
+    last = found[-1:]
+    conditional = [
+        item
+        for item in strays
+        if all(block.name in CONDITIONAL for block in item.within)
+        and (not last or item.line.start > last[0].line.start)
+    ]
+    if len({item.within for item in (*last, *conditional)}) > 1:
+        places = " and ".join(str(item.line.number) for item in (*last, *conditional))
         raise ConfigError(f"{directive} is in several sections (lines {places}); set section in the knob")
-    return conditional
+    return found or conditional
 
 
 def _below(within: tuple[Block, ...], wanted: tuple[str, str]) -> tuple[Block, ...] | None:

@@ -24,7 +24,8 @@ _WORDS = {"true": b"True", "false": b"False", "none": b"None"}
 
 
 class GunicornGrammar(Grammar):
-    """Computed settings, and assignments inside another statement, cannot be changed."""
+    """A computed setting is shown as its expression and can be replaced; assignments inside another statement cannot be
+    changed."""
 
     sections = False
 
@@ -88,14 +89,14 @@ def _assignments(module: ast.Module, name: str) -> Iterator[ast.Assign | ast.Ann
 
 def _statement(text: bytes, name: str, node: ast.Assign | ast.AnnAssign) -> Statement:
     value = node.value
-    if not isinstance(value, ast.Constant) or not isinstance(value.value, str | int | float | None):
-        raise ConfigError(f"{name} is computed; change it by hand", node.lineno)
+    assert value is not None
     assert value.end_lineno is not None and value.end_col_offset is not None
     start, end = _at(text, value.lineno, value.col_offset), _at(text, value.end_lineno, value.end_col_offset)
     first, last = _at(text, node.lineno, 0), line_end(text, end)
     rest = text[end:last].strip()
     alone = node.col_offset == 0 and (not rest or rest.startswith(b"#"))
-    shown = str(value.value)
+    computed = not isinstance(value, ast.Constant) or not isinstance(value.value, str | int | float | None)
+    shown = text[start:end].decode() if computed else str(value.value)  # type: ignore[attr-defined]
     if not shown.isprintable():
         raise ConfigError(f"{name} contains unprintable characters; change it by hand", node.lineno)
     return Statement(shown, (start, end), whole_lines(text, first, last) if alone else None, node.lineno)

@@ -28,6 +28,7 @@ SECTIONS = frozenset(
     {
         *(b"global", b"defaults", b"frontend", b"backend", b"listen", b"peers", b"resolvers", b"userlist", b"mailers"),
         *(b"program", b"http-errors", b"ring", b"cache", b"fcgi-app", b"log-forward", b"crt-store", b"traces"),
+        *(b"log-profile", b"acme", b"healthcheck"),
     }
 )
 # A word with its quotes and escaped characters, or a comment to the end of the line.
@@ -38,6 +39,7 @@ _CONDITION = ".if"
 # Keywords without arguments: `on` is the keyword, `off` is `no` and the keyword.
 FLAGS = ("option http-keep-alive", "option http-server-close", "option httpclose")
 _NO = b"no"
+_GLOBAL: BlockPath = ("global",)
 
 
 class HaproxyGrammar(Grammar):
@@ -52,6 +54,10 @@ class HaproxyGrammar(Grammar):
                 raise ConfigError(f"{name} depends on an .if; change it by hand", line_number(text, item.begin))
         if not path:
             return Location((), _no_section)
+        if path == _GLOBAL:
+            # Several sections `global` are one.
+            ends = [item for item in items if item.closes == _GLOBAL]
+            items = [item for item in items if item not in ends[:-1]]
         location = blocks.locate(text, name, path, items, _STYLE)
         return _as_flag(text, name, location) if name in FLAGS else location
 
@@ -98,8 +104,8 @@ def _words(text: bytes, start: int, end: int) -> Iterator[_Word]:
 def _items(text: bytes, length: int) -> Iterator[BlockItem]:
     """Yield the lines, with their first `length` words as the name. A section ends after its last line with words."""
     within: BlockPath = ()
-    at = close = 0
-    conditions = 0
+    at = close = conditions = 0
+    indented = False
     while at < len(text):
         start, at = at, line_end(text, at)
         words = list(_words(text, start, at))
@@ -109,11 +115,14 @@ def _items(text: bytes, length: int) -> Iterator[BlockItem]:
         condition = (_CONDITION,) if conditions else ()
         if first.startswith(b"."):
             conditions += (first == b".if") - (first == b".endif")
-        elif first in SECTIONS:
+        elif first in SECTIONS or (indented and words[0].start == start and first != _NO):
+            # In an indented file, an unknown word at the start of a line is a section of a later version.
+            indented = False
             if within:
                 yield _end(close, within)
             within = (_joined(text, words).decode("utf-8", "replace"), *condition)
         else:
+            indented = indented or words[0].start > start
             yield _keyword(text, words, length, (*within[:1], *(condition or within[1:])))
         close = close if conditions and first not in SECTIONS else at
     if conditions:

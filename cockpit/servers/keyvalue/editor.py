@@ -35,6 +35,8 @@ _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./:*-]*")
 _BARE = re.compile(rb"[A-Za-z0-9_@%+=:,./-]+")
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})")
 _SPACED = re.compile(rb"^[ \t]*-?[\w./]+[ \t]+=", re.MULTILINE)
+# An EnvironmentFile of systemd, in which a quote inside of an unquoted value is a character.
+_UNQUOTED = re.compile(rb"(?:[ \t]*(?:[#;][^\n]*|[A-Za-z_]\w*=(?:[^\s'\"\\][^\\\n]*)?)?\r?(?:\n|$))*")
 _EXPORT = re.compile(rb"[ \t]*(?:(?:export|readonly|declare|typeset)[ \t]+(?:-\w+[ \t]+)*)?")
 
 
@@ -138,7 +140,7 @@ def _as_shell(text: bytes) -> ShellText | None:
     try:
         shell = shell_grammar.parse(text)
     except ConfigError:
-        if _SPACED.search(text):
+        if _SPACED.search(text) or _UNQUOTED.fullmatch(text):
             return None
         raise
     spaced = [match for match in _SPACED.finditer(text) if not any(a <= match.start() < b for a, b in shell.blocks)]

@@ -35,6 +35,7 @@ class SquidGrammar(Grammar):
         check_text(text)
         read = list(_lines(text))
         found = [line for line in read if _name(line) == name.encode()]
+        _check_conditions(name, read)
         store = next((line for line in read if _name(line) == b"cache_dir"), None) if name in _STORE_DEFAULTS else None
 
         def insert() -> Insertion:
@@ -51,6 +52,15 @@ class SquidGrammar(Grammar):
         if any(word.startswith(b"#") for word in raw.split()):
             raise ConfigError("a value must not contain a # that starts a comment")
         return raw
+
+
+def _check_conditions(name: str, read: list[LogicalLine]) -> None:
+    """Raise ConfigError if the directive depends on an `if`, whose condition is known to squid only."""
+    depth = 0
+    for line in read:
+        depth += (_name(line) == b"if") - (_name(line) == b"endif")
+        if depth and _name(line) == name.encode():
+            raise ConfigError(f"{name} depends on an if; change it by hand", line.number)
 
 
 def _name(line: LogicalLine) -> bytes:

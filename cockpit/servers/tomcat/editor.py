@@ -61,11 +61,11 @@ class TomcatGrammar(Grammar):
 
 def elements(text: bytes) -> list[Element]:
     """Return the Connectors and Executors of all Services. Raises ConfigError if the text is invalid XML, has a
-    DOCTYPE, or is not UTF-8."""
+    DOCTYPE, or is neither UTF-8 nor ASCII."""
     check_text(text)
     found: list[Element] = []
     path: list[str] = []
-    parser = expat.ParserCreate()
+    parser = expat.ParserCreate("utf-8")
 
     def start(name: str, attributes: dict[str, str]) -> None:
         key = _NAMED_BY.get(name)
@@ -74,7 +74,7 @@ def elements(text: bytes) -> list[Element]:
         path.append(name)
 
     def declared(version: str, encoding: str | None, standalone: int) -> None:
-        if encoding is not None and encoding.lower() != "utf-8":
+        if encoding is not None and encoding.lower() != "utf-8" and not text.isascii():
             raise ConfigError(f"the encoding is {excerpt(encoding, 40)}; only UTF-8 can be edited")
 
     def refuse(*_: object) -> None:

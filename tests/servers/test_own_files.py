@@ -1,0 +1,62 @@
+"""Constructs of people's own files: conditions, old names, later versions, computed values."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.servers.editing import ConfigError
+from cockpit.servers.registry import GRAMMARS
+
+HAPROXY_3 = b"global\n  nbthread 2\n  log-tag main\n\nlog-profile p1\n  log-tag prof\n\ndefaults\n  mode http\n"
+UNKNOWN = HAPROXY_3.replace(b"log-profile", b"section-of-5.0")
+GLOBALS = b"global\n  maxconn 100\nglobal\n  maxconn 300\ndefaults\n  maxconn 7\n"
+PREFORK = b"<IfModule mpm_prefork_module>\n  MaxRequestWorkers 20\n  MaxClients 10\n</IfModule>\n"
+TOMCAT = b"""<?xml version="1.0" encoding="ISO-8859-1"?>
+<Server><Service><Connector port="8080" maxThreads="150"/></Service></Server>
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "name", "section", "shown", "changed"),
+    [
+        ("apache", PREFORK, "MaxRequestWorkers", None, "10", PREFORK.replace(b"10", b"4")),
+        ("apache", b"MaxRequestsPerChild 5\n", "MaxConnectionsPerChild", None, "5", b"MaxRequestsPerChild 4\n"),
+        ("haproxy", HAPROXY_3, "maxconn", "global", None, HAPROXY_3.replace(b"main\n", b"main\n  maxconn 4\n")),
+        ("haproxy", UNKNOWN, "log-tag", "global", "main", UNKNOWN.replace(b"main", b"4")),
+        ("haproxy", b"global\nmaxconn 5\nnbthread 2\n", "nbthread", "global", "2", b"global\nmaxconn 5\nnbthread 4\n"),
+        ("haproxy", GLOBALS, "maxconn", "global", "300", GLOBALS.replace(b"300", b"4")),
+        ("gunicorn", b"workers = cpu_count() * 2 + 1\n", "workers", None, "cpu_count() * 2 + 1", b"workers = 4\n"),
+        ("tomcat", TOMCAT, "maxThreads", "Connector 8080", "150", TOMCAT.replace(b"150", b"4")),
+        ("keyvalue", b"GREETING=it's\nN=5\n", "N", None, "5", b"GREETING=it's\nN=4\n"),
+    ],
+)
+def test_the_value_that_the_program_uses_is_read_and_changed(
+    kind: str, text: bytes, name: str, section: str | None, shown: str | None, changed: bytes
+) -> None:
+    grammar = GRAMMARS[kind]
+    found = grammar.read(text, name, section)
+    assert found.value == shown
+    assert grammar.change(text, name, grammar.spell_in(text, name, section, "4", found.raw), section) == changed
+    if found.raw is not None:
+        assert grammar.change(changed, name, found.raw, section) == text
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "name", "reason"),
+    [
+        (
+            "apache",
+            b"KeepAlive On\n<IfModule a.c>\nKeepAlive Off\n</IfModule>\n",
+            "KeepAlive",
+            "lines 1 and 3",
+        ),
+        ("apache", b"MaxRequestWorkers 2\n<IfDefine A>\nMaxClients 1\n</IfDefine>\n", "MaxClients", "lines 1 and 3"),
+        ("squid", b"workers 2\nif ${process_number} = 1\ncache_mem 8 MB\nendif\n", "cache_mem", "line 3: .*an if"),
+        ("tomcat", TOMCAT.replace(b"?>", "?><!-- é -->".encode()), "maxThreads", "encoding is ISO-8859-1"),
+    ],
+)
+def test_a_value_that_a_condition_decides_is_refused_with_its_line(
+    kind: str, text: bytes, name: str, reason: str
+) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        GRAMMARS[kind].read(text, name, None)
