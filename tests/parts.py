@@ -93,6 +93,8 @@ def main(name: str) -> int:
     if name == "lab":
         return run(*STAGES[name])
     with tempfile.TemporaryDirectory(prefix="cockpit-", ignore_cleanup_errors=True) as folder:
+        # Some tests act as another user.
+        Path(folder).chmod(0o755)
         os.environ["TMPDIR"] = folder
         return run(*STAGES[name])
 
