@@ -94,7 +94,7 @@ def main(name: str) -> int:
         return run(*STAGES[name])
     with tempfile.TemporaryDirectory(prefix="cockpit-", ignore_cleanup_errors=True) as folder:
         # Some tests act as another user.
-        Path(folder).chmod(0o755)
+        Path(folder).chmod(0o1777)
         os.environ["TMPDIR"] = folder
         return run(*STAGES[name])
 

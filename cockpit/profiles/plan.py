@@ -165,7 +165,7 @@ def paths_of(urls: str, order: Any, seed: int, files: NamedFiles, target: str) -
                 "target.urls", f"found {urls!r}; allowed: a pattern, e.g. /img/{{001..200}}.jpg, or a file name"
             )
         return PathList(pattern=urls, order=order, seed=seed)
-    lines = [line.strip(" \r") for line in _text("target.urls", urls, files).removeprefix("\ufeff").split("\n")]
+    lines = [line.strip(" \r") for line in _text("target.urls", urls, files).split("\n")]
     listed = tuple(_path(line, target) for line in lines if line and not line.startswith("#"))
     if not listed:
         raise Invalid("target.urls", f"{urls}: contains no paths; allowed: one path per line, e.g. /img/1.jpg")
@@ -242,7 +242,7 @@ def _file(key: str, name: str, files: NamedFiles) -> str:
 
 def _text(key: str, name: str, files: NamedFiles) -> str:
     try:
-        return _bytes(key, name, files).decode("utf-8")
+        return _bytes(key, name, files).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise Invalid(key, f"{name}: is not UTF-8 text") from None
 
