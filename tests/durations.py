@@ -53,7 +53,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         row[1] += seconds
         row[2] += _cpu[test]
     rows = sorted(files.items(), key=lambda row: -row[1][1])
-    total = [sum(column) for column in zip(*files.values(), strict=True)]
+    total = [sum(column) for column in zip(*files.values(), strict=True)] or [0.0, 0.0, 0.0]
     terminalreporter.write_sep("=", "durations by file")
     terminalreporter.write_line(f"{'tests':>6} {'seconds':>8} {'CPU':>8} {'waiting':>8}  file")
     for name, (tests, seconds, cpu) in [*rows[:SHOWN], ("total", total)]:

@@ -39,10 +39,11 @@ def test_the_requests_of_a_log_are_read(compress: Callable[[bytes], bytes], pipe
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (gzip.compress(LOG)[:-9], "cannot be read: damaged: "),
+        (gzip.compress(LOG, mtime=0)[:-9], "cannot be read: damaged: "),
         (lzma.compress(LOG)[:40], "cannot be read: damaged: "),
         (b"\x28\xb5\x2f\xfd rest", "compressed with zstd; use: zstd -dc "),
     ],
+    ids=["gzip", "xz", "zstd"],
 )
 def test_a_damaged_log_is_refused_in_one_line(content: bytes, reason: str, tmp_path: Path) -> None:
     (tmp_path / "access.log").write_bytes(content)
