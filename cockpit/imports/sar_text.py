@@ -151,7 +151,8 @@ class _Reader:
             self._row(self._table, words)
 
     def _title(self, words: list[str]) -> None:
-        first = next(place for place, word in enumerate(words) if word in _TITLES)
+        # Shares have columns that are not read before those that are.
+        first = next(place for place, word in enumerate(words) if word in _TITLES or word.startswith("%"))
         self._titles = words[first:]
         self._table = next((table for table in _TABLES if table.needs <= frozenset(self._titles)), None)
         if self._table is not None and (when := self._time(words[:first])) is not None:

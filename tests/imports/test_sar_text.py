@@ -166,6 +166,8 @@ def test_devices_have_a_row_each() -> None:
         ]
     table = "14:05:00 IFACE rxpck/s txpck/s rxkB/s txkB/s rxcmp/s txcmp/s rxmcst/s %ifutil\n"
     table += "".join(f"14:05:{second} eth0 10 20 30 40 0 0 0 0.5\n" for second in (10, 20, 30))
+    table += "\n14:05:00 %scpu-10 %scpu-60 %scpu-300 %scpu\n"
+    table += "".join(f"14:05:{second} 1 2 3 0.5\n" for second in (10, 20, 30))
     table += "\n14:05:00 tps rtps wtps dtps bread/s bwrtn/s bdscd/s\n"
     table += "".join(f"14:05:{second} 15 12 2 1 136 32 0\n" for second in (10, 20, 30))
     point = host_of(read(f"{TEXT}\n{table}")).points[-1]
