@@ -31,6 +31,21 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 LAB = Path(__file__).parent / "lab"
+# Groups that take half a minute or more; they start first, so that none of them is left when the other processes end.
+LONGEST = [
+    "whole lab",
+    "kinds in the lab",
+    "study/test_runner.py",
+    "autopilot/test_runner.py",
+    "session/test_rounds.py",
+    "autopilot/test_screen.py",
+    "session/test_extending.py",
+    "study/test_lost_host.py",
+    "study/test_terminal.py",
+    "cli/test_terminal.py",
+    "tui/test_bindings.py",
+    "tuning/test_faults.py",
+]
 # Seconds for one test with its fixtures: only a hanging test takes that long, even on a busy machine.
 HANG = 300.0
 
@@ -97,10 +112,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests of the lab by place, and give all tests of a file, and files that share a lab, to one process."""
+    places = {name: place for place, name in enumerate(LONGEST)}
     for item in items:
         if LAB in item.path.parents:
             item.add_marker("lab")
         item.add_marker(pytest.mark.xdist_group(_group(item)))
+    items.sort(key=lambda item: places.get(_group(item), len(LONGEST)))
 
 
 def _group(item: pytest.Item) -> str:

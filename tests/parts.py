@@ -20,7 +20,7 @@ from typing import NamedTuple
 BIN = Path(sys.executable).parent
 PYTEST = (sys.executable, "-m", "pytest", "-p", "tests.durations")
 # Tests wait for servers and processes for a part of the time: more processes than CPUs keep two CPUs busy.
-SIDE_BY_SIDE = ("--dist", "loadgroup", "--numprocesses")
+SIDE_BY_SIDE = ("--dist", "loadgroup", "--no-loadscope-reorder", "--numprocesses")
 INTERRUPTED = 130
 
 

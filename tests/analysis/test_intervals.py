@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 from cockpit.analysis.intervals import (
     ALPHA,
@@ -31,14 +31,14 @@ from tests.statistics.studies import studies
 @pytest.mark.parametrize("probability", [0.6, 0.975, 0.9995])
 def test_students_t_agrees_with_scipy(freedom: float, probability: float) -> None:
     t = student_quantile(probability, freedom)
-    assert t == pytest.approx(stats.t.ppf(probability, freedom), rel=1e-3)
+    assert t == pytest.approx(scipy.stats.t.ppf(probability, freedom), rel=1e-3)
     assert student_cdf(t, freedom) == pytest.approx(probability, abs=1e-6)
 
 
 def test_few_runs_match_welch_or_use_pooled_spread() -> None:
     before, after = np.log([100.0, 104, 99, 108]), np.log([120.0, 131, 125])
     found = few_runs(before, after, PooledVariance.of(()))
-    welch = stats.ttest_ind(after, before, equal_var=False).confidence_interval(1 - ALPHA)
+    welch = scipy.stats.ttest_ind(after, before, equal_var=False).confidence_interval(1 - ALPHA)
     assert (found.low, found.high) == pytest.approx((welch.low, welch.high), rel=1e-2)
     before, after = np.log([100.0]), np.log([200.0])
     assert math.isinf(few_runs(before, after, PooledVariance.of(())).high)

@@ -7,9 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from scipy.optimize import approx_fprime
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import ConstantKernel, Matern
+import scipy
 
 from cockpit.autopilot.gaussian_process import GaussianProcess
 from cockpit.autopilot.knobs import space_of
@@ -32,6 +30,9 @@ def test_predictions_match_scikit_learn() -> None:
     # The points are far apart in time, so that drift is fitted as noise.
     ours = GaussianProcess(space.tables, points, values, np.arange(20) * 1e9)
     lengths = np.exp(-ours.parameters[:3] / 2)
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import ConstantKernel, Matern
+
     kernel = ConstantKernel(math.exp(ours.parameters[3])) * Matern(length_scale=lengths, nu=2.5)
     noise = math.exp(ours.parameters[4]) + math.exp(ours.parameters[5])
     theirs = GaussianProcessRegressor(kernel, alpha=noise + 1e-8, optimizer=None)
@@ -49,7 +50,7 @@ def test_gradient_of_posterior_matches_finite_differences() -> None:
     process = GaussianProcess(space.tables, points, values, np.arange(12.0))
     for parameters in (process.parameters, np.array([0.5, -1.0, 0.2, -3.0, -4.0])):
         value, gradient = process.posterior(parameters)
-        numeric = approx_fprime(parameters, lambda at: process.posterior(at)[0], 1e-6)
+        numeric = scipy.optimize.approx_fprime(parameters, lambda at: process.posterior(at)[0], 1e-6)
         assert gradient == pytest.approx(numeric, abs=1e-3) and math.isfinite(value)
 
 

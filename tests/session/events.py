@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 from msgspec.structs import replace
 
@@ -63,6 +64,15 @@ def reading(t: float) -> HostReading:
 
 def small_session() -> Iterator[AnyEvent]:
     """60 s: a run, a change in its middle, a note, a second run."""
+    return iter(_small_session())
+
+
+@cache
+def _small_session() -> tuple[AnyEvent, ...]:
+    return tuple(_events())
+
+
+def _events() -> Iterator[AnyEvent]:
     yield SessionStarted(
         t=0, wall=1_700_000_000.0, version="0", name="small", hosts=(HostConfig(name="web1"),), knobs=(KNOB,)
     )
