@@ -24,7 +24,7 @@ $(BIN)/cockpit: pyproject.toml
 demo: setup ## open the cockpit on an embedded web server and SSH host
 	@$(BIN)/cockpit demo
 
-test: setup ## set up, check, and run all tests that need neither root nor packages of the system
+test: setup ## set up, and run all tests that need neither root nor packages of the system
 	@$(BIN)/python -m tests.parts test
 
 test-lab: setup ## run the tests on real servers: as root on Debian; asks before it installs packages (YES=1 answers yes)

@@ -1,3 +1,8 @@
 """cockpit: a terminal cockpit for people who tune web servers."""
 
+import os
+
 __version__ = "0.1.0"
+
+# numpy's threads would compute beside the generator, at the start of each process and in the loops of its algebra.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -1,4 +1,4 @@
-"""`make test` runs all parts and fails if a part fails, a test hangs, or CI skips a test."""
+"""`make check` runs all checks and fails if one fails; suites fail if a test hangs, or CI skips a test."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ def test_it():
 SKIPS = "import pytest\n\ndef test_it():\n    pytest.skip('nothing to test here')\n"
 
 
-def test_later_parts_run_after_failed_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first = (parts.Part("first", ("true",)), parts.Part("second", ("false",)))
-    assert parts.run(first, (parts.Part("third", ("touch", str(tmp_path / "ran"))),)) == 1
-    assert (tmp_path / "ran").exists()
-    rows = [line.split()[:2] for line in capsys.readouterr().out.splitlines() if line]
-    assert rows == [["first", "passed"], ["second", "FAILED"], ["third", "passed"]]
-    assert parts.run(first[:1]) == 0
+def test_failed_check_prints_its_output_and_others_run(capsys: pytest.CaptureFixture[str]) -> None:
+    commands = {"first": ("echo", "quiet"), "second": ("sh", "-c", "echo because; exit 1"), "third": ("true",)}
+    assert parts.run_checks(commands) == 1
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines == [["because"], ["first", "passed"], ["second", "FAILED"], ["third", "passed"]]
+    assert parts.run_checks({"first": ("true",)}) == 0
 
 
 def test_busy_round_lists_failed_tests(capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,11 +43,11 @@ async def test_best_settings_are_compared_in_rounds_and_not_kept(tmp_path: Path)
 async def test_settings_that_violate_a_constraint_are_excluded(tmp_path: Path, limit: str) -> None:
     """Also if all settings violate it badly, so that each evaluation is aborted."""
     async with live(tmp_path) as session:
-        found, state = await run_search(session, plan(tmp_path, f"p50 < {limit}"))
+        found, state = await run_search(session, plan(tmp_path, f"p50 < {limit}", levels="1,3,5,7"))
     badly = limit == "0.01ms"
     assert {trial.outcome for trial in state.trials} <= {"infeasible", "failed", *(() if badly else ("measured",))}
     assert any(trial.outcome == "infeasible" for trial in state.trials)
-    assert all(max(trial.margins) < 0 for trial in state.trials) and len(state.trials) > 5 * badly
+    assert all(max(trial.margins) < 0 for trial in state.trials) and len(state.trials) > 2 * badly
     assert (found.ended.outcome, found.ended.values) == ("nothing", {})
     assert state.ended is not None and state.ended.values == {}
 

@@ -48,10 +48,7 @@ def question(app: AutopilotApp) -> str:
     return str(app.screen.query(Static).first().content)
 
 
-@pytest.mark.parametrize("key", ["enter", "escape"])
-async def test_proved_settings_are_applied_with_enter_but_not_escape(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
-) -> None:
+async def test_proved_settings_are_applied_with_enter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Two rounds of half a second on a busy machine prove nothing.
     monkeypatch.setattr(Proof, "rejection_reason", lambda *_: "")
     async with unstarted(tmp_path, step=0.01) as live:
@@ -70,14 +67,13 @@ async def test_proved_settings_are_applied_with_enter_but_not_escape(
             assert question(app).startswith("better: Level "), live.state.autopilot
             assert f"{trials(live.state)} evaluations, " in question(app)
             assert (tmp_path / "conf").read_text() == BEFORE
-            await press(pilot, key)
+            await press(pilot, "enter")
             await until(pilot, lambda: app.found is not None)
-        assert app.failure is None and app.found is not None and app.found.ended.applied == (key == "enter")
+        assert app.failure is None and app.found is not None and app.found.ended.applied
         assert app.found.ended.outcome == "better" and live.state.autopilot is not None
         line = result_line(live.state.autopilot, app.found.verdict)
-        assert line.startswith("better: Level ") and line.endswith("; now active") == (key == "enter")
-    value = app.found.ended.values["Level"] if key == "enter" else "5"
-    assert (tmp_path / "conf").read_text() == BEFORE.replace("5", value)
+        assert line.startswith("better: Level ") and line.endswith("; now active")
+    assert (tmp_path / "conf").read_text() == BEFORE.replace("5", app.found.ended.values["Level"])
 
 
 async def test_unapproved_settings_are_not_tried(tmp_path: Path) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 BODY = b"x" * 92
+# Seconds before a response: load on this server computes little, however long it lasts.
+DELAY = 0.01
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -20,6 +23,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(BODY)
 
     def do_HEAD(self) -> None:
+        time.sleep(DELAY)
         status = int(self.path.removeprefix("/status/")) if self.path.startswith("/status/") else 200
         self.send_response(status)
         self.send_header("Content-Length", str(len(BODY)))

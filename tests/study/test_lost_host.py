@@ -53,7 +53,7 @@ async def host_link(demo_study: DemoStudy, tmp_path: Path) -> AsyncIterator[Host
 
 
 def study_of(demo_study: DemoStudy) -> tuple[LiveSession, Runner]:
-    demo_study.write(short='variants = ["more"]\nrounds = 1\nduration = "2s"\nconcurrency = 2')
+    demo_study.write(short='variants = ["more"]\nrounds = 1\nduration = "2s"\nrate = 20')
     return demo_study.in_process()
 
 

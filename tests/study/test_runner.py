@@ -15,7 +15,7 @@ from tests.study.conftest import DEADLINE, DemoStudy
 from tests.waiting import until
 
 # Long enough to be killed during a run, short enough to be repeated.
-SLOW = 'duration = "2s"\nrate = 20\nrounds = 1'
+SLOW = 'duration = "2s"\nrate = 20\nrounds = 1\nvariants = ["few", "more"]'
 
 # A single variant, so that nothing is compared; the run does not end before it is interrupted.
 ALONE = 'duration = "10m"\nrate = 20\nrounds = 1\nvariants = ["more"]'
