@@ -116,7 +116,7 @@ class SessionLines:
             if marker not in self._markers:
                 self._markers.add(marker)
                 yield MarkerLine(t=marker.t, utc=at(marker.t), kind=marker.kind, text=marker.text)
-        yield from self._results(state, at)
+        yield from self._results(state, at, last=last)
 
     def _seconds(self, state: State, at: Callable[[float], str], end: int) -> Iterator[SecondLine]:
         for t in range(self._next_second, end):
@@ -133,14 +133,18 @@ class SessionLines:
             )
         self._next_second = max(self._next_second, end)
 
-    def _results(self, state: State, at: Callable[[float], str]) -> Iterator[RunLine]:
+    def _results(self, state: State, at: Callable[[float], str], *, last: bool) -> Iterator[RunLine]:
+        """Yield the results of finished runs, each after all seconds of its run."""
         finished = state.runs if state.running is None else state.runs - 1
         for number in range(self._runs + 1, finished + 1):
+            end = max((segment.last for segment in state.segments if segment.run == number), default=0.0)
+            if end >= self._next_second and not last:
+                break
+            self._runs = number
             result = run_result(state, number)
             if result is not None:
                 run = run_json(result, verdicts=verdicts(state), rounds=state.rounds)
                 yield RunLine(t=state.t, utc=at(state.t), result=run)
-        self._runs = max(self._runs, finished)
 
 
 def _change_line(change: Change, outcome: ChangeOutcome, at: Callable[[float], str]) -> ChangeLine:

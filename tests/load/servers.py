@@ -143,7 +143,9 @@ async def serving(
         await stop_listening(listener)
         for client in server.connections:
             # A close would wait for a client that reads nothing.
-            client.writer.transport.abort()
+            # Python before 3.11.5 cannot abort TLS that is already closed.
+            with suppress(AttributeError):
+                client.writer.transport.abort()
         for task in list(running):
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)

@@ -29,11 +29,20 @@ def found() -> list[AnyLine]:
     return [*found, *lines.new_lines(state, last=True)]
 
 
+def _place(line: AnyLine) -> tuple[int, bool] | None:
+    """Return the run of a line, and whether the line is its result; None for lines without a run."""
+    if isinstance(line, SecondLine):
+        return (line.run, False) if line.run else None
+    return (line.result.run, True) if isinstance(line, RunLine) else None
+
+
 def test_each_line_is_emitted_once_and_decodes_by_type(found: list[AnyLine]) -> None:
     assert isinstance(found[0], SessionLine) and found[0].hosts == ("web1",)
     assert [line.t for line in found if isinstance(line, SecondLine)] == [float(t) for t in range(61)]
     [first, second] = [line.result for line in found if isinstance(line, RunLine)]
     assert (first.run, second.run) == (1, 2) and first.completed + second.completed == 8000
+    places = [place for line in found if (place := _place(line))]
+    assert places == sorted(places), "a result follows the seconds of its run"
     markers = [(line.t, line.kind, line.text) for line in found if isinstance(line, MarkerLine)]
     assert sorted(markers) == sorted((marker.t, marker.kind, marker.text) for marker in STATE.markers) and markers
     changes = [line for line in found if isinstance(line, ChangeLine)]
