@@ -11,6 +11,9 @@ from cockpit.load.failures import TLS_CUT, TLS_TROUBLE
 from cockpit.model import load
 from cockpit.model.errors import UsageError
 
+# OpenSSL's reason for an end of the connection without close_notify.
+_END = "UNEXPECTED_EOF_WHILE_READING"
+
 
 def context_of(tls: load.Tls) -> ssl.SSLContext:
     """Return an SSL context with the TLS settings of a plan. Raises UsageError for invalid files."""
@@ -117,7 +120,7 @@ class TlsSocket:
         With OpenSSL 1.1, getpeername() fails on a reset socket and succeeds on an ended one.
         """
         try:
-            if error.reason != "UNEXPECTED_EOF_WHILE_READING":
+            if error.reason != _END:
                 self._socket.getpeername()
         except OSError:
             return ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
@@ -135,4 +138,9 @@ class TlsSocket:
         except ssl.SSLEOFError:
             raise
         except ssl.SSLError as error:
-            raise OSError(TLS_TROUBLE, _reason(error)) from None
+            if error.reason != _END:
+                raise OSError(TLS_TROUBLE, _reason(error)) from None
+            # Python before 3.11.4.
+            end = ssl.SSLEOFError(*error.args)
+            end.reason = error.reason
+            raise end from None
