@@ -9,7 +9,7 @@ from argparse import Namespace
 
 from cockpit.cli.load_plan import errors_name_flags
 from cockpit.cli.terminal import emit
-from cockpit.model.errors import EXIT_GOOD, UsageError
+from cockpit.model.errors import EXIT_GOOD, UnreachableError, UsageError
 from cockpit.model.text import sanitize
 from cockpit.profiles.plan import checked_url
 from cockpit.profiles.trust import accept_written
@@ -18,10 +18,16 @@ from cockpit.setup.profile_draft import HERE, HostSurvey, draft_of, hosts_named,
 
 
 def new(options: Namespace) -> int:
-    """Write the profile and print its path; findings are on stderr. Raises UsageError if the file exists."""
+    """Write the profile and print its path; findings are on stderr.
+
+    Raises UnreachableError if a host cannot be inspected, and UsageError if the file exists; nothing is written then.
+    """
     with errors_name_flags():
         url = checked_url(options.url)
     surveyed = asyncio.run(_survey(url, options))
+    missing = [f"{host.config.name}: {sanitize(host.problem, 400)}" for host in surveyed if host.found is None]
+    if missing:
+        raise UnreachableError("; ".join([*missing, "no profile was written"]))
     for host in surveyed:
         print(f"{host.config.name}: {sanitize(host.words, 400)}", file=sys.stderr)
     text = profile_text(draft_of(url, surveyed, concurrency=options.concurrency, duration=f"{options.duration:g}s"))

@@ -12,13 +12,14 @@ import msgspec
 from cockpit.files import atomic_write
 from cockpit.model.errors import UsageError
 from cockpit.model.hosts import HostConfig
-from cockpit.model.knobs import Knob
+from cockpit.model.knobs import SECRET, Knob
 from cockpit.model.text import sanitize
 from cockpit.profiles.reader import parse_profile
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of a new profile. `duration` is as in a profile, e.g. "30s"; `notes` are comments above a host."""
+    """The content of a new profile. `duration` is as in a profile, e.g. "30s"; `notes` are comments above a host;
+    `others` are further knobs with their values (None: not set), commented out."""
 
     url: str
     question: str = ""
@@ -27,6 +28,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     keepalive: bool = True
     hosts: tuple[HostConfig, ...] = ()
     knobs: tuple[Knob, ...] = ()
+    others: tuple[tuple[Knob, str | None], ...] = ()
     notes: dict[str, tuple[str, ...]] = {}
 
 
@@ -38,6 +40,7 @@ def profile_text(draft: Draft) -> str:
         "\n".join(("[load]", *_load(draft), "")),
         *("\n".join((*_comments(draft, host), "[[host]]", *_fields(host, _HOST), "")) for host in draft.hosts),
         *("\n".join((*_help(knob), "[[knob]]", *_fields(knob, _KNOB), "")) for knob in draft.knobs),
+        *("\n".join(_commented_out(knob, value)) for knob, value in draft.others),
         '[check]\nthresholds = ["failed == 0"]\n',
     ]
     text = "\n".join(block for block in blocks if block)
@@ -91,6 +94,15 @@ def _load(draft: Draft) -> Iterator[str]:
 def _comments(draft: Draft, host: HostConfig) -> Iterator[str]:
     for note in draft.notes.get(host.name, ()):
         yield f"# {sanitize(' '.join(note.split()))}"
+
+
+def _commented_out(knob: Knob, value: str | None) -> Iterator[str]:
+    """Yield a knob as comments, which take effect without their `# `."""
+    now = "not set" if value is None else SECRET if knob.secret else sanitize(value)
+    yield f"# {sanitize(knob.name)}, now {now}{f': {knob.help}' if knob.help else ''}"
+    for line in ("[[knob]]", *_fields(knob, _KNOB)):
+        yield f"# {line}"
+    yield ""
 
 
 def _help(knob: Knob) -> Iterator[str]:

@@ -165,13 +165,16 @@ def draft_of(
     duration: str = "30s",
     keepalive: bool = True,
 ) -> Draft:
-    """Return the draft of a profile with the chosen knobs, by (host, name); None: the usual ones."""
+    """Return the draft of a profile with the chosen knobs, by (host, name); None: the usual ones. The others are
+    commented out."""
     selection = None if chosen is None else set(chosen)
     hosts: list[HostConfig] = []
     notes: dict[str, tuple[str, ...]] = {}
     knobs: list[Knob] = []
+    others: list[tuple[Knob, str | None]] = []
     for host in surveyed:
-        selected = [offer.knob for offer in host.found.offered if _is_selected(offer, selection)] if host.found else []
+        offered = host.found.offered if host.found else ()
+        selected = [offer.knob for offer in offered if _is_selected(offer, selection)]
         server = host.server or host.server_of(selected)
         config = host.config
         if server is not None:
@@ -181,6 +184,7 @@ def draft_of(
         hosts.append(config)
         notes[config.name] = _notes(host)
         knobs += selected
+        others += [(offer.knob, offer.value) for offer in offered if offer.knob not in selected]
     return Draft(
         url=url,
         question=question,
@@ -189,6 +193,7 @@ def draft_of(
         keepalive=keepalive,
         hosts=tuple(hosts),
         knobs=tuple(_with_unique_names(knobs)),
+        others=tuple(others),
         notes=notes,
     )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cockpit.model.errors import ProfileError, UsageError
 from cockpit.model.hosts import HostConfig, StatusPage
@@ -195,6 +196,10 @@ def test_everything_comes_back() -> None:
         keepalive=False,
         hosts=(host,),
         knobs=(knob, sysctl),
+        others=(
+            (replace(sysctl, name="backlog"), "128"),
+            (replace(knob, name="Key", secret=True), "s3"),
+        ),
         notes={"web1": ("two\nlines = 1",)},
     )
     read = parse_profile(profile_text(draft), "new", "new")
@@ -203,6 +208,14 @@ def test_everything_comes_back() -> None:
     assert read.hosts == (host,)
     assert [one.name for one in read.knobs] == ["KeepAlive", "somaxconn"]
     assert (read.knobs[0].values, read.knobs[0].section, read.knobs[1].min) == (("On", "Off"), None, 1)
+    text = profile_text(draft)
+    assert (
+        f"# backlog, now 128: {sysctl.help}\n# [[knob]]\n" in text
+        and "# Key, now (secret)" in text
+        and "s3" not in text
+    )
+    whole = parse_profile(re.sub(r"(?m)^# (?=\[\[knob|\w+ = )", "", text), "new", "new")
+    assert [one.name for one in whole.knobs] == ["KeepAlive", "somaxconn", "backlog", "Key"]
 
 
 @given(TEXTS, TEXTS, TEXTS)

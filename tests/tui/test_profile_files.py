@@ -292,6 +292,11 @@ def test_new_command_writes_tunable_profile(workdir: Path, world: DemoServers) -
     refused = cockpit(*arguments, "-o", result.stdout.strip())
     assert refused.returncode == 2
     assert "exists already; replace it with --force" in refused.stderr
+    lost = cockpit("new", world.url, "--host", "root@nohost.invalid", "-o", workdir / "lost.toml")
+    assert lost.returncode == 3 and lost.stderr.startswith("cockpit: nohost: cannot resolve nohost.invalid"), (
+        lost.stderr
+    )
+    assert not (workdir / "lost.toml").exists()
     result = cockpit("new", "http://web1/", "-o", workdir / "p.toml", "-c", "5", "-z", "1m")
     assert result.returncode == 0, result.stderr
     plan = read_profile(workdir / "p.toml").plan
