@@ -96,7 +96,7 @@ def _run(options: Namespace) -> CheckResult | None:
     result = runs_result(runs)
     stopped = result.reason == "stopped" and not outcome.interrupted and breaker.failed is None
     found = CheckResult(
-        target=profile.plan.without_secrets().url if profile.name == "url" else options.target,
+        target=profile.plan.without_secrets().url if profile.source is None else options.target,
         result=result,
         thresholds=_threshold_results(thresholds, abort_on, runs, breaker),
         aborted=breaker.failed,

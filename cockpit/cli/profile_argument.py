@@ -69,7 +69,7 @@ def named_profile(target: str) -> Profile:
 
 def _profile_of_url(url: str) -> Profile:
     with errors_name_flags():
-        return Profile(name="url", plan=make_plan(TargetSection(url=url), LoadSection()))
+        return Profile.of_url(make_plan(TargetSection(url=url), LoadSection()))
 
 
 def _next_step(target: str, files: list[str]) -> str:

@@ -41,7 +41,7 @@ def profile_of(text: str) -> Profile:
     options = _parser(with_url=True).parse_args(words)
     with errors_name_flags():
         plan = make_plan(TargetSection(url=options.target), LoadSection())
-    return Profile(name="url", plan=_apply_flags(plan, options))
+    return Profile.of_url(_apply_flags(plan, options))
 
 
 def plan_with(plan: LoadPlan, flags: Sequence[str]) -> LoadPlan:

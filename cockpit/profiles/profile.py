@@ -31,8 +31,8 @@ class ProfileSource(msgspec.Struct, frozen=True):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """A profile. `name` is the file name without suffix. `thresholds` and `abort_on` are expressions, not parsed yet;
-    the other keys of [check] are as in the file, `max_duration` in seconds.
+    """A profile. `name` is the file name without suffix, or as from `of_url`. `thresholds` and `abort_on` are
+    expressions, not parsed yet; the other keys of [check] are as in the file, `max_duration` in seconds.
 
     `short_study` is the study with the values of [study.short], if there are any. Both are None without [study]. The
     load generators are the `generators`, or the workers of the Dask scheduler at `cluster`, or this machine.
@@ -56,6 +56,12 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     study: Study | None = None
     short_study: Study | None = None
     source: ProfileSource | None = None
+
+    @classmethod
+    def of_url(cls, plan: LoadPlan) -> Profile:
+        """Return the profile of a load without a file. Its name is the host and path of the URL."""
+        parts = urlsplit(plan.without_secrets().url)
+        return cls(name=f"{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/"), plan=plan)
 
 
 def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profile:

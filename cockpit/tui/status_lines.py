@@ -75,6 +75,9 @@ def _name(context: DrawContext, room: int) -> Line:
     if state.started is None:
         return (("cockpit", "strong"),)
     profile, target = sanitize(state.started.name), sanitize(state.started.target.removeprefix("http://"))
+    if target.removeprefix("https://").partition("?")[0].rstrip("/") == profile:
+        # A load without a profile is named after its target.
+        profile, target = target, ""
     name: Line = (("cockpit  ", "strong"), (profile + (f" · {target}" if target else ""), ""))
     if length(name) > room:
         left = room - cell_len(profile) - 2

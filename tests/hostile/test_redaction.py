@@ -198,6 +198,14 @@ def test_numeric_secret_keeps_numbers_and_names() -> None:
     assert secrets.redact(lost) == msgspec.structs.replace(lost, detail=f"auth {REDACTED} refused")
 
 
+def test_secret_without_letters_is_redacted_in_samples() -> None:
+    """It has no form that could be searched in the encoded event, so each sample is walked."""
+    known = reading(1.0)
+    processes = (msgspec.structs.replace(known.processes[0], command=f"login {'-.' * 8}"),)
+    sample = HostSample(t=1.0, host="web1", round_trip=0.0, reading=msgspec.structs.replace(known, processes=processes))
+    assert b"-.-." not in encode(Redactor(["-." * 8]).event(sample))
+
+
 def test_url_host_and_port_are_not_redacted() -> None:
     secrets = Secrets(profile_with())
     run = RunStarted(t=0.0, run=1, plan=LoadPlan(url="http://bench:70000@h:70000/70000?token=70000"))

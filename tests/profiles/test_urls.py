@@ -6,8 +6,10 @@ import pytest
 
 from cockpit.hosts.ssh_settings import Destination
 from cockpit.load.request import target_of
+from cockpit.model.load import LoadPlan
 from cockpit.model.load_checks import Invalid
 from cockpit.profiles.plan import NAMED, checked_url, paths_of
+from cockpit.profiles.profile import Profile
 from cockpit.setup.profile_draft import hosts_named
 
 TARGET = "http://127.0.0.1:1/"
@@ -20,6 +22,14 @@ def test_letters_and_spaces_are_encoded_and_other_characters_are_named() -> None
             checked_url(f"http://127.0.0.1:1/a{char}b")
     with pytest.raises(Invalid):
         checked_url("http://a b/")
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [("http://web1/", "web1"), ("https://me:sesame@web1:8443/a/b.html?q=1", "web1:8443/a/b.html")],
+)
+def test_load_without_a_profile_is_named_after_its_target(url: str, name: str) -> None:
+    assert Profile.of_url(LoadPlan(url=url)).name == name
 
 
 @pytest.mark.parametrize(

@@ -35,11 +35,16 @@ set = {{ MinSpareServers = "4" }}
 [[study.variant]]
 name = "more"
 set = {{ MinSpareServers = "{more}" }}
+before = ["notice"]
 [[study.observe]]
 name = "pages"
 host = "demo"
 command = "echo 7"
 counter = true
+[[action]]
+name = "notice"
+host = "demo"
+command = "echo noticed >>{noticed}"
 [study.short]
 {short}
 """
@@ -52,13 +57,14 @@ class DemoStudy:
         self.world = world
         self.folder = folder / "out"
         self.profile = folder / "demo.toml"
+        self.noticed = folder / "noticed"
         self.ssh_config = world.ssh_config
         self.original = world.config_file.read_bytes()
 
     def write(self, *, rule: str = "runs = 1", short: str = "requests = 40\nconcurrency = 2", more: str = "7") -> None:
         # Without ranges, so that the server itself refuses a value.
         known = re.sub(r"(?m)^(min|max) = \d+\n", "", self.world.profile_toml())
-        text = known + STUDY.format(rule=rule, short=short, more=more)
+        text = known + STUDY.format(rule=rule, short=short, more=more, noticed=self.noticed)
         self.profile.write_text(text)
 
     def command(self, *flags: str) -> list[str]:

@@ -54,6 +54,7 @@ async def test_study_runs_from_plan_to_verdicts(demo_study: DemoStudy) -> None:
     pairs = [(verdict["first"], verdict["other"], verdict["control"]) for verdict in result["verdicts"]]
     assert pairs == [("few", "A/A control", True), ("few", "more", False)]
     assert demo_study.is_original() and not demo_study.journal().touched and demo_study.journal().finished
+    assert demo_study.noticed.read_text() == "noticed\n" * 2, "the action before each visit of a variant"
     rows = list(csv.DictReader((demo_study.folder / "runs.csv").read_text().splitlines()))
     failed = [(row["variant"], row["value"]) for row in rows if row["metric"] == "failed"]
     assert failed == [(name, "0") for name in ("few", "few", "A/A control", "A/A control", "more", "more")]

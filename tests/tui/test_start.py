@@ -106,7 +106,7 @@ async def test_start_screen_lists_and_filters_demo_profiles_and_recordings() -> 
             "mpm                   Does Apache's event MPM take less CPU than its",
             "web1 · 6 knobs · study",
             "invalid: target.url: found 'ftp://x/'",
-            "spare-servers          today 14:05  00:03:12   2 runs  13.9k req/s  p99  4.2 ms  1 change",
+            "spare-servers          today 14:05  00:03:12   2 runs  13.9k req/s  p99  4.2 ms  A MaxSpareServers 10 → 40",
             "before                Nov 20 14:05  00:00:00   no run  not ended",
             "junk                  does not read: not a database",
         ):

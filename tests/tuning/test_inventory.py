@@ -14,14 +14,16 @@ from pathlib import Path
 
 import psutil
 import pytest
+from msgspec.structs import replace
 
 from cockpit.model.hosts import HostConfig
-from cockpit.servers.inventory import Inventory, Origin, Process
+from cockpit.model.knobs import Knob
+from cockpit.servers.inventory import Inventory, Origin, Process, parse_inventory
 from cockpit.servers.kind import CandidateKnob, RunningServer
 from cockpit.servers.registry import running_servers
 from cockpit.servers.startup import Startup
 from cockpit.setup.profile_draft import HostSurvey
-from cockpit.tuning import files, pending
+from cockpit.tuning import files, pending, server_check
 from cockpit.tuning.host_inventory import configuration, take_inventory
 from cockpit.tuning.included import follow_includes
 from cockpit.tuning.scripts import STARTED
@@ -96,6 +98,19 @@ async def test_names_of_directories_forge_no_rows_of_the_inventory(
     assert not {one.program for one in found.processes} & {"/tmp/evil/nginx"}
     assert "/evil" not in {one.path for one in found.sockets}
     assert set(map(int, pids)) <= {one.pid for one in found.processes if one.name == "nginx"}
+
+
+async def test_queues_that_a_new_limit_does_not_reach_are_noted(
+    shell: FaultyShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def found(*_: object) -> Inventory:
+        return parse_inventory('listen\t0.0.0.0:80\tusers:(("nginx",pid=1,fd=6))\t511\n', ())
+
+    monkeypatch.setattr(server_check, "take_inventory", found)
+    limit = Knob(name="backlog", host="web1", kind="sysctl", key="net/core/somaxconn")
+    (note,) = await server_check.limits_at_listen(shell, "web1", [limit])
+    assert note.startswith("accept queues now: port 80 (nginx) 511; restart a server")
+    assert await server_check.limits_at_listen(shell, "web1", [replace(limit, key="vm.swappiness")]) == []
 
 
 async def test_an_included_pipe_or_endless_file_does_not_stop_discovery(tmp_path: Path, shell: FaultyShell) -> None:

@@ -16,7 +16,7 @@ from cockpit.model.load_checks import Invalid
 from cockpit.model.text import clock, count_text, milliseconds, sanitize, si
 from cockpit.profiles.catalogue import ProfileEntry
 from cockpit.profiles.plan import checked_url
-from cockpit.recording.library import Recent
+from cockpit.recording.library import Recent, sanitized_name
 from cockpit.tui.key_table import MainKey, SessionKey, StartKey
 from cockpit.tui.terminal.styled_line import Line, clip, fit, length, right, rule
 
@@ -223,7 +223,7 @@ def _summary(one: ProfileEntry) -> str:
 
 def _recording_row(one: Recent, names: int, width: int, now: dt.datetime) -> Line:
     kept = one.kept
-    title = sanitize(kept.session if kept.session and kept.name.startswith(kept.session) else kept.name)
+    title = sanitize(kept.session if kept.session and kept.name.startswith(sanitized_name(kept.session)) else kept.name)
     if kept.problem:
         return clip(((fit(title, names), ""), (f"  {sanitize(kept.problem)}", "warn")), width)
     when = f"  {right(when_words(kept.began, now), 12)}"
@@ -232,11 +232,13 @@ def _recording_row(one: Recent, names: int, width: int, now: dt.datetime) -> Lin
     cells.append((f"  {right(count_text(kept.runs, 'run') if kept.runs else 'no run', 7)}", "dim"))
     if one.rate is not None and one.p99_ms is not None:
         cells.append((f"  {right(si(one.rate), 5)} req/s  p99 {right(milliseconds(one.p99_ms / 1000), 4)} ms", ""))
-    changes: list[tuple[str, str]] = [(f"  {count_text(len(one.changes), 'change')}", "dim")] if one.changes else []
-    ended = [] if kept.ended else [("  not ended", "warn")]
-    for extra in (*ended, *changes):
-        if length((*cells, extra)) <= width:
-            cells.append(extra)
+    if not kept.ended and length((*cells, ("  not ended", "warn"))) <= width:
+        cells.append(("  not ended", "warn"))
+    labels = sanitize(", ".join(change.label for change in one.changes))
+    for words in (labels, count_text(len(one.changes), "change")) if one.changes else ():
+        if length((*cells, (f"  {words}", "dim"))) <= width:
+            cells.append((f"  {words}", "dim"))
+            break
     return clip(tuple(cells), width)
 
 
