@@ -49,7 +49,7 @@ def start_choices(*, recordings: bool = True, broken: bool = True) -> StartChoic
         target="http://web1/hello.html",
         ended=True,
     )
-    change = ChangeSummary(letter="A", label="A MaxSpareServers 10 → 40", outcome="applied")
+    change = ChangeSummary(letter="A", label="A MaxSpareServers", outcome="applied")
     newest = Recent(kept=kept, rate=13_934.0, p99_ms=4.2, changes=(change,))
     before = RecordingInfo(name="before", path="/state/two.cockpit", size=1, began=WALL - 86_400, session="x")
     junk = RecordingInfo(name="junk", path="/state/junk.cockpit", size=1, problem="does not read: not a database")
@@ -106,7 +106,7 @@ async def test_start_screen_lists_and_filters_demo_profiles_and_recordings() -> 
             "mpm                   Does Apache's event MPM take less CPU than its",
             "web1 · 6 knobs · study",
             "invalid: target.url: found 'ftp://x/'",
-            "spare-servers          today 14:05  00:03:12   2 runs  13.9k req/s  p99  4.2 ms  A MaxSpareServers 10 → 40",
+            "spare-servers          today 14:05  00:03:12   2 runs  13.9k req/s  p99  4.2 ms  A MaxSpareServers",
             "before                Nov 20 14:05  00:00:00   no run  not ended",
             "junk                  does not read: not a database",
         ):
