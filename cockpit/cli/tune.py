@@ -305,13 +305,20 @@ async def _typed_yes() -> bool:
 
 
 def _assignments(options: Namespace, profile: Profile) -> dict[str, str]:
-    """Return the values of NAME=VALUE arguments by knob. Raises UsageError."""
+    """Return the values of NAME=VALUE arguments by knob. Raises UsageError, ChangeRefused for a value not allowed."""
     values: dict[str, str] = {}
     for text in options.names:
         name, sign, value = text.partition("=")
         if not sign:
             raise UsageError(f"tune {options.action}: {text!r}: write NAME=VALUE")
-        values[_knob(profile, name).name] = value
+        knob = _knob(profile, name)
+        if sanitize(value) != value:
+            raise ChangeRefused(f"{knob.name}: a value is one line of text, without control characters")
+        if why := knob.format_error(value):
+            raise ChangeRefused(why)
+        if why := knob.value_error(value):
+            raise ChangeRefused(f"{knob.name}: {knob.shown(value, 80)!r} {why}")
+        values[knob.name] = value
     return values
 
 
