@@ -73,10 +73,11 @@ class PlaybackPhase(Enum):
 
 @dataclass(frozen=True)
 class LoadStatus:
-    """Status of a live session."""
+    """Status of a live session; `failure`: why the last start of the load failed, "" if it did not."""
 
     plan: LoadPlan
     phase: LoadPhase
+    failure: str = ""
 
 
 @dataclass(frozen=True)

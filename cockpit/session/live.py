@@ -189,7 +189,7 @@ class LiveControls(Controls):
             phase = LoadPhase.RUNNING
         else:
             phase = LoadPhase.STARTING if load.starting else LoadPhase.IDLE
-        return LoadStatus(load.plan, phase)
+        return LoadStatus(load.plan, phase, load.failure)
 
     @property
     def position(self) -> float | None:

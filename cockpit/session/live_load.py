@@ -14,7 +14,7 @@ from cockpit.load.pool import LoadRun, launch
 from cockpit.load.preflight import Preflight, preflight
 from cockpit.load.workers import LocalLauncher, WorkerLauncher
 from cockpit.model.clock import Clock
-from cockpit.model.errors import UsageError
+from cockpit.model.errors import CockpitError, UsageError
 from cockpit.model.events import AnyEvent, ExtensionReason
 from cockpit.model.load import LoadPlan
 from cockpit.model.load_checks import check_plan
@@ -23,7 +23,10 @@ from cockpit.session.loop import LatestState
 
 
 class LiveLoad:
-    """Runs of `plan`, one at a time; the load of the active run can be changed."""
+    """Runs of `plan`, one at a time; the load of the active run can be changed.
+
+    `failure`: why the last start failed, "" if it did not.
+    """
 
     def __init__(
         self, plan: LoadPlan, clock: Clock, emit: Callable[[AnyEvent], None], launcher: WorkerLauncher | None = None
@@ -31,6 +34,7 @@ class LiveLoad:
         """`launcher` starts the load workers; None: on this machine."""
         self.plan = plan
         self.runs = 0
+        self.failure = ""
         self._clock = clock
         self._emit = emit
         self._launcher = launcher or LocalLauncher()
@@ -72,6 +76,10 @@ class LiveLoad:
                     return
                 checked = self._preflight.result()
                 self._run = await launch(plan, self.runs + 1, self._clock, self._emit, checked, self._launcher)
+                self.failure = ""
+            except CockpitError as error:
+                self.failure = error.problem
+                raise
             finally:
                 self._preflight.cancel()
                 self._preflight = None

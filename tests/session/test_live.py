@@ -17,10 +17,14 @@ from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.recording.reader import Recording, last_state
 from cockpit.recording.writer import RecordingWriter
-from cockpit.session.controls import LoadPhase
+from cockpit.session.controls import LoadPhase, LoadStatus
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
+from cockpit.tui.charts.throughput import Throughput
+from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.terminal.role_styles import ROLES
 from tests.session.sessions import do, running, until
+from tests.tui.driving import plain
 
 
 def source_of(url: str) -> LiveSource:
@@ -63,6 +67,12 @@ async def test_unreachable_target_starts_no_run() -> None:
         with pytest.raises(TargetError):
             await do(session, "toggle")
         assert session.state.runs == 0
+        # The throughput pane shows the reason until a run starts.
+        status = session.controls.status
+        assert isinstance(status, LoadStatus) and "127.0.0.1 port 1 is unreachable" in status.failure
+        lines = Throughput().draw(DrawContext(state=session.state, status=status), 100, 16)
+        assert {role for line in lines for _, role in line} <= {*ROLES, ""}
+        assert f"The load did not start: {status.failure}" in " ".join(plain(lines))
 
 
 async def test_form_adjusts_running_load_and_next_plan(url: str) -> None:

@@ -9,7 +9,7 @@ from cockpit.analysis.time_ranges import TimeRange
 from cockpit.model.load_seconds import LoadSecond
 from cockpit.model.state import Segment
 from cockpit.model.text import age, sanitize, share_words, si
-from cockpit.session.controls import PlaybackPhase, PlaybackStatus
+from cockpit.session.controls import LoadStatus, PlaybackPhase, PlaybackStatus
 from cockpit.tui.charts import braille
 from cockpit.tui.charts.cursor import (
     Chart,
@@ -59,7 +59,13 @@ class Throughput(Chart):
         self.window = window = context.window(width)
         cursor = context.cursor(window)
         if not state.seconds:
-            empty = centred([("No requests sent yet", "text"), *start_hint(context)], width, height - 1)
+            failure = context.status.failure if isinstance(context.status, LoadStatus) else ""
+            why: Piece = (
+                (sanitize(f"The load did not start: {failure}"), "alarm")
+                if failure
+                else ("No requests sent yet", "text")
+            )
+            empty = centred([why, *start_hint(context)], width, height - 1)
             return [rule((("throughput", "strong"),), (), width), *empty]
         columns = columns_of(context, window)
         title = _title(context, columns, window, width)
