@@ -47,7 +47,8 @@ def context_of(tls: load.Tls) -> ssl.SSLContext:
 def handshake_problem(error: OSError) -> str:
     """Return the problem of a failed TLS handshake, on one line."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted: {error.verify_message}; give the CA file, or turn verification off"
+        ways = "trust its CA (--cacert, tls.ca), or skip the check (--insecure, tls.verify = false)"
+        return f"its certificate is not trusted: {error.verify_message}; {ways}"
     if isinstance(error, ssl.SSLEOFError | ConnectionResetError):
         return "the server aborted the TLS handshake"
     return f"the TLS handshake failed: {_reason(error)}"
