@@ -23,7 +23,7 @@ def searched_knob(knob: Knob, wanted: str, original: str) -> SearchedKnob:
     if knob.secret:
         raise UsageError(f"{knob.name}: secret values cannot be searched")
     unit = knob.unit.strip() or _unit(original)
-    numbers, others = _parsed_values(knob, wanted, unit)
+    numbers, others = _parsed_values(knob, wanted, original, unit)
     original_number = _number(original, unit)
     if original_number is not None and (not others or original not in others):
         numbers = sorted({*numbers, original_number})
@@ -38,7 +38,7 @@ def searched_knob(knob: Knob, wanted: str, original: str) -> SearchedKnob:
         if value != original and (problem := knob.format_error(value) or knob.value_error(value)):
             raise UsageError(f"{knob.name}={value}: {problem}")
     if len(values) < 2:
-        raise UsageError(f"{knob.name}: only one value to try; give a range: --knob {knob.name}=5..400")
+        raise UsageError(f"{knob.name}: only one value to try; give a range: {_flag(knob, original, unit)}")
     return SearchedKnob(knob.name, values, len(numbers), knob.effective_cost)
 
 
@@ -52,10 +52,10 @@ def _dimension(knob: SearchedKnob) -> Dimension:
     return Dimension(knob.knob, knob.values, (*places, *(None for _ in knob.values[knob.ordered :])))
 
 
-def _parsed_values(knob: Knob, text: str, unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
+def _parsed_values(knob: Knob, text: str, original: str, unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
     """Return the numbers, and the values without an order."""
     if not text:
-        return _allowed_values(knob, unit)
+        return _allowed_values(knob, original, unit)
     numbers: list[float] = []
     others: list[str] = []
     ranged = False
@@ -79,15 +79,24 @@ def _ordered_values(values: Sequence[str], unit: str) -> tuple[Sequence[float], 
     return sorted({number for number in numbers if number is not None}), ()
 
 
-def _allowed_values(knob: Knob, unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
-    choices = knob.choices or (knob.known.form.choices if knob.known else ())
+def _allowed_values(knob: Knob, original: str, unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
+    """Return the values that the profile allows, else those that the server accepts."""
+    form = knob.known.form if knob.known else None
+    choices = knob.choices or (form.choices if form else ())
     if choices:
         return _ordered_values(choices, unit)
-    if knob.min is not None and knob.max is not None:
-        return levels(knob.min, knob.max), ()
-    raise UsageError(
-        f"{knob.name}: no values, and no min and max, in the profile; give a range: --knob {knob.name}=5..400"
-    )
+    least, most = (form and form.bounds) or (None, None)
+    low, high = least if knob.min is None else knob.min, most if knob.max is None else knob.max
+    if low is not None and high is not None:
+        return levels(low, high), ()
+    raise UsageError(f"{knob.name}: its range is not known; give one: {_flag(knob, original, unit)}")
+
+
+def _flag(knob: Knob, value: str, unit: str) -> str:
+    """Return a flag with a range as an example: a quarter to four times the value."""
+    number = _number(value, unit)
+    values = f"{_number_text(number // 4)}..{_number_text(number * 4)}" if number else "5..400"
+    return f"--knob {knob.name}={values}"
 
 
 def _number_text(number: float) -> str:

@@ -131,7 +131,7 @@ class Autopilot:
         Afterwards the original values are active, or the proved ones if `keep` returns True. `keep` is called whatever
         the result. Raises UsageError if the budget is too small, CockpitError if the load or a host fails for good.
         """
-        self._check_budget()
+        self.check_budget()
         await self._live.hosts_read()
         now = self._source.now()
         self._began = now - self._spent
@@ -156,7 +156,7 @@ class Autopilot:
             self._source.emit(ended)
         return found
 
-    def _check_budget(self) -> None:
+    def check_budget(self) -> None:
         """Raise UsageError if the budget is too short for the first points, the race and the shortest proof."""
         points = 2 * len(self.plan.knobs) + 2
         search = (points + _RACED) * self._evaluation()

@@ -27,7 +27,7 @@ from cockpit.cli.trust_prompt import require_trust
 from cockpit.hosts.prompts import PromptQueue
 from cockpit.model.autopilot import SearchedKnob, SearchPlan
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, ChangeRefused, ProfileError, TargetError, UsageError
-from cockpit.model.knobs import Knob
+from cockpit.model.knobs import COSTS, Knob
 from cockpit.model.metrics import run_result
 from cockpit.model.text import sanitize
 from cockpit.profiles.profile import Profile
@@ -159,6 +159,11 @@ async def _search(options: Namespace, profile: Profile, requested: Mapping[str, 
             read = await live.source.tuning.read(list(requested))
             original = {name: value or "" for name, value in read.items()}
             knobs, excluded = _searchable(options, profile, requested, original)
+            if not options.knob:
+                # The diagnosis would be in vain if the budget is too short for any knob.
+                least = min(knobs.values(), key=lambda knob: COSTS.index(knob.cost))
+                one = {least.knob: original[least.knob]}
+                Autopilot(live, _plan(options, profile, [least]), one, spent=options.seconds).check_budget()
             begun = live.source.now()
             # Knobs that the user names need no diagnosis.
             found = [] if options.knob else await _find_bottlenecks(live, options.seconds, knobs)

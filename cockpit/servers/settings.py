@@ -27,15 +27,17 @@ class Impact(StrEnum):
 
 class ValueForm(NamedTuple):
     """The form of a value. `words` describes it for the user, e.g. `a time such as 65s`; `matches` checks a value;
-    `choices` are all values, () if they cannot be listed."""
+    `choices` are all values, () if they cannot be listed; `bounds` of numbers, None: unlimited or no numbers."""
 
     words: str
     matches: Callable[[str], bool]
     choices: tuple[str, ...] = ()
+    bounds: tuple[int, int] | None = None
 
     def or_word(self, *words: str) -> ValueForm:
         """Return a form that also accepts these words."""
-        return ValueForm(f"{self.words}, or {' or '.join(words)}", lambda value: value in words or self.matches(value))
+        either = f"{self.words}, or {' or '.join(words)}"
+        return ValueForm(either, lambda value: value in words or self.matches(value), bounds=self.bounds)
 
 
 class KnownSetting(NamedTuple):
@@ -58,7 +60,8 @@ class KnownSetting(NamedTuple):
 def integer(least: int = 0, most: int | None = None) -> ValueForm:
     words = f"a whole number of at least {least}" if most is None else f"a whole number from {least} to {most}"
     limit = _LIMIT if most is None else most
-    return ValueForm(words, lambda value: bool(_WHOLE.fullmatch(value)) and least <= int(value) <= limit)
+    bounds = None if most is None else (least, most)
+    return ValueForm(words, lambda value: bool(_WHOLE.fullmatch(value)) and least <= int(value) <= limit, bounds=bounds)
 
 
 def quantity(what: str, example: str, units: str = "") -> ValueForm:

@@ -6,11 +6,13 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.autopilot.knobs import searched_knob
 from cockpit.autopilot.runner import Autopilot
 from cockpit.autopilot.words import result_line, trial_line
 from cockpit.model.errors import TargetError, UsageError
+from cockpit.model.knobs import Knob
 from tests.autopilot.searches import BEFORE, ended, knob, live, plan, run_search
 from tests.session.sessions import locks
 
@@ -104,10 +106,17 @@ def test_knob_values(tmp_path: Path, requested: str, original: str, values: tupl
     assert (found.values, found.ordered) == (values, ordered)
 
 
+def test_values_that_the_server_accepts_are_the_range() -> None:
+    level = Knob(name="gzip", host="web1", kind="nginx", file="/n", directive="gzip_comp_level")
+    *_, last = values = searched_knob(level, "", "6").values
+    assert (values[0], last) == ("1", "9") and len(values) > 7
+    assert searched_knob(replace(level, min=4), "", "6").values == tuple("456789")
+
+
 @pytest.mark.parametrize(
     ("requested", "limits", "message"),
     [
-        ("", {}, r"Level: no values, .* --knob Level=5\.\.400"),
+        ("", {}, r"Level: its range is not known; give one: --knob Level=1\.\.20"),
         ("9,3", {"min": 1, "max": 8}, "Level=9: is out of range; allowed: 1 to 8"),
         ("5", {}, "Level: only one value to try"),
         ("5..2", {}, "empty range; write the smaller number first"),
