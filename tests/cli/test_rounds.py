@@ -12,6 +12,7 @@ from cockpit.cli import tune as command
 from cockpit.cli.arguments import make_parser
 from cockpit.model import fold_load
 from cockpit.profiles.reader import read_profile
+from cockpit.recording.library import list_recordings
 from cockpit.session import rounds as session_rounds
 from tests.cli.conftest import in_process, keyvalue
 from tests.cli.terminals import running
@@ -86,3 +87,10 @@ def test_rounds_print_verdict(
         assert (verdict["design"], verdict["values"]) == ("rounds", [2, 2])
         assert "the old values are active, as at the start" in err
     assert (tmp_path / "conf").read_text() == ("Level=7\n" if keep else BEFORE) and record.exists()
+
+
+def test_budget_of_a_search_is_checked_before_its_diagnosis(profile: Path) -> None:
+    profile.write_text(f"{profile.read_text()}min = 1\nmax = 8\n")
+    done = in_process("autopilot", "--trust", str(profile), "--budget", "30s", "--no-tui")
+    assert done.returncode == 2 and "too short for the diagnosis, the first 4 evaluations" in done.stderr
+    assert [recording.runs for recording in list_recordings()] == [0]
