@@ -83,7 +83,9 @@ _FLAGS: dict[str, FlagTable] = {
     ),
     "replay": (
         Flag("file", recording, "a file, or a name in `cockpit recordings list`", "FILE|NAME"),
-        Flag("--at", str, "start at T: 90s, +2m, -30s (from the end) or 14:05", "T", default="0"),
+        Flag(
+            "--at", str, "start at T: 90s, +2m, -30s (from the end), 14:05 (default: first load)", "T", default=""
+        ),
         Flag("--paused", True, "start paused"),
     ),
     "recordings list": (Flag("--json", True, "print JSON"),),

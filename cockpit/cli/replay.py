@@ -12,6 +12,7 @@ from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.open_recording import recording_at
 from cockpit.cli.terminal import on_terminal
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
+from cockpit.recording.reader import Recording
 from cockpit.session.loop import Session
 from cockpit.session.replay import ReplaySource, parse_instant
 
@@ -24,10 +25,13 @@ def replay(options: Namespace) -> int:
     return EXIT_INTERRUPTED if interrupted else EXIT_GOOD
 
 
-def show_recording(file: Path, appearance: Appearance, at: str = "0", *, playing: bool = True) -> bool:
-    """Show a recording until the screen is closed; return whether it was interrupted. Raises CockpitError."""
+def show_recording(file: Path, appearance: Appearance, at: str = "", *, playing: bool = True) -> bool:
+    """Show a recording until the screen is closed; return whether it was interrupted. `at`: "" is its first load.
+
+    Raises CockpitError.
+    """
     with recording_at(file) as recording:
-        start = parse_instant(at, recording.end, recording.started.wall)
+        start = parse_instant(at, recording.end, recording.started.wall) if at else _first_load(recording)
         if not on_terminal():
             raise UsageError(f"replay: needs a terminal; for text use: cockpit report {file}")
         # Keep the index of a long recording out of garbage collections, which would delay seeks.
@@ -40,3 +44,9 @@ def show_recording(file: Path, appearance: Appearance, at: str = "0", *, playing
             return app.interrupted
 
         return asyncio.run(show())
+
+
+def _first_load(recording: Recording) -> float:
+    """Return the end of the first second of load; 0 without load."""
+    begun = recording.times_of(["run_started"])
+    return min(begun[0] + 1.0, recording.end) if begun else 0.0

@@ -94,6 +94,13 @@ def action_key(action: Action) -> SessionKey:
     return _SESSION[action.name]
 
 
+def no_load_words(context: DrawContext) -> str:
+    """Return why a pane of runs is empty: nothing was started yet, or the replay has not reached the first load."""
+    if context.extent is None:
+        return f"No runs yet. Press {SessionKey.TOGGLE} to start."
+    return f"No load up to here. Press {SessionKey.NEXT} to go to it."
+
+
 def start_hint(context: DrawContext) -> list[Piece]:
     """Return the first key to press, and the profile's question."""
     first = [action for action in context.actions if action.footer][:1]

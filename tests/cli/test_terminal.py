@@ -66,7 +66,7 @@ def test_screen_is_shown_with_stderr_redirected(url: str, tmp_path: Path, comman
         assert screen.end() == 0
     text = log.read_text()
     assert "recorded in" in text and "\x1b" not in text
-    assert f"replay it: cockpit replay {'demo' if command == 'demo' else 'url'}-" in text
+    assert f"replay it: cockpit replay {'demo' if command == 'demo' else '127.0.0.1'}-" in text
 
 
 def test_demo_and_topic_without_terminal() -> None:
@@ -135,7 +135,8 @@ def test_ctrl_z_suspends_to_shell_and_fg_resumes(tmp_path: Path) -> None:
 
 def test_ctrl_z_without_job_control_does_not_stop() -> None:
     with cockpit_on_terminal("replay", RECORDING, "--paused") as terminal:
-        terminal.until(b"throughput")
+        # It opens at the first load.
+        terminal.until_screen("base now")
         terminal.type(b"\x1a")
         terminal.until(b"job control")
         terminal.type(b"q")

@@ -34,7 +34,7 @@ from cockpit.tui.charts.markers import (
 from cockpit.tui.charts.threshold_lines import is_rate_line, other_thresholds, threshold_cells
 from cockpit.tui.charts.window import AXIS, ChartWindow
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.key_names import action_key, start_hint
+from cockpit.tui.key_names import action_key, no_load_words, start_hint
 from cockpit.tui.key_table import MainKey, SessionKey, key_names
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, centred, length, packed, right, rule
 
@@ -51,6 +51,13 @@ _ROOMY = 10
 _KINDS = (("gap", "host lost"), ("restart", "restart"), ("worker", "load worker lost"))
 
 
+def _reason(context: DrawContext) -> Piece:
+    """Return why there are no requests."""
+    if isinstance(context.status, LoadStatus) and context.status.failure:
+        return sanitize(f"The load did not start: {context.status.failure}"), "alarm"
+    return no_load_words(context) if context.extent else "No requests sent yet", "text"
+
+
 class Throughput(Chart):
     """The throughput chart: one second per column of dots, or more if zoomed out."""
 
@@ -59,13 +66,7 @@ class Throughput(Chart):
         self.window = window = context.window(width)
         cursor = context.cursor(window)
         if not state.seconds:
-            failure = context.status.failure if isinstance(context.status, LoadStatus) else ""
-            why: Piece = (
-                (sanitize(f"The load did not start: {failure}"), "alarm")
-                if failure
-                else ("No requests sent yet", "text")
-            )
-            empty = centred([why, *start_hint(context)], width, height - 1)
+            empty = centred([_reason(context), *start_hint(context)], width, height - 1)
             return [rule((("throughput", "strong"),), (), width), *empty]
         columns = columns_of(context, window)
         title = _title(context, columns, window, width)

@@ -9,7 +9,6 @@ from cockpit.model.host_state import HostState
 from cockpit.model.metrics import host_metrics
 from cockpit.model.state import Segment
 from cockpit.model.text import sanitize, si, size
-from cockpit.tui.key_table import SessionKey
 from cockpit.tui.terminal.styled_line import Line, fit, length, pairs
 
 # Cells for the group's name before a line of metrics.
@@ -50,7 +49,7 @@ _BYTES = (
 def averages_rows(host: HostState, segment: Segment | None, width: int) -> tuple[Line, Sequence[Line]]:
     """Return header and rows: the metrics by group, with the group's parts below it."""
     if segment is None:
-        return (("averages", "strong"),), [((f"No runs yet. Press {SessionKey.TOGGLE} to start.", "dim"),)]
+        return (("averages", "strong"),), [(("No runs yet.", "dim"),)]
     window = segment.hosts.get(host.config.name)
     head: Line = ((f"averages of segment {segment.number}", "strong"), (f"  {sanitize(segment.label)}", "dim"))
     if window is None or window.seconds <= 0:

@@ -18,7 +18,8 @@ from cockpit.model.state import Segment, State
 from cockpit.model.text import milliseconds, sanitize, share_words, si, size
 from cockpit.tui.charts.braille import trend
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.key_table import MainKey, SessionKey
+from cockpit.tui.key_names import no_load_words
+from cockpit.tui.key_table import MainKey
 from cockpit.tui.runs.strip_lines import MARKS, ROLES
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, Spot, centred, fit, length, right, rule
@@ -70,7 +71,7 @@ class Runs(Lines):
         title = rule((("runs", "strong"), *trends(segments, width - length(legend))), legend, width)
         self.spots = ()
         if not segments:
-            return [title, *centred([(f"No runs yet. Press {SessionKey.TOGGLE} to start.", "dim")], width, height - 1)]
+            return [title, *centred([(no_load_words(context), "dim")], width, height - 1)]
         label = width - _NUMBER - sum(column.width for column in columns) - _WARNING
         head: list[Piece] = [(right("#", _NUMBER - 2) + "  " + fit("change", label), "dim")]
         head += [(right(column.title, column.width), "dim") for column in columns]
