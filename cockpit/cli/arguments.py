@@ -83,9 +83,7 @@ _FLAGS: dict[str, FlagTable] = {
     ),
     "replay": (
         Flag("file", recording, "a file, or a name in `cockpit recordings list`", "FILE|NAME"),
-        Flag(
-            "--at", str, "start at T: 90s, +2m, -30s (from the end), 14:05 (default: first load)", "T", default=""
-        ),
+        Flag("--at", str, "start at T: 90s, +2m, -30s (from the end), 14:05 (default: first load)", "T", default=""),
         Flag("--paused", True, "start paused"),
     ),
     "recordings list": (Flag("--json", True, "print JSON"),),
