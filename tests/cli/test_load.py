@@ -136,7 +136,10 @@ def test_ab_writes_the_fields_and_files_of_ab(url: str, tmp_path: Path) -> None:
     assert fields["Complete requests"].split() == ["200"]
     assert fields["Failed requests"].split() == ["0"]
     assert fields["HTML transferred"].split() == [str(200 * 92), "bytes"]
-    assert float(fields["Requests per second"].split()[0]) > 0
+    received, requests, transfer = (
+        float(fields[name].split()[0]) for name in ("Total transferred", "Requests per second", "Transfer rate")
+    )
+    assert transfer == pytest.approx(received / 200 / 1024 * requests, rel=0.01)
     assert (tmp_path / "e").read_text().count("\n") == 101
     assert (tmp_path / "g").read_text().count("\n") == 201
     assert (tmp_path / "g").read_text().startswith("starttime\tseconds\tctime\tdtime\tttime\twait\n")
