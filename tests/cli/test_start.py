@@ -68,7 +68,7 @@ def test_keys_typed_ahead_reach_prompt(url: str, tmp_path: Path) -> None:
         terminal.until_screen("No requests sent yet", "quit")
         # One write: a note that contains letters of other keys, then quit.
         terminal.type(b"mqtc 5 + 3\rq")
-        terminal.until_screen("url: ended with no run")
+        terminal.until_screen(": ended with no run")
         terminal.type(b"q")
         assert terminal.end() == 0
 

@@ -49,7 +49,7 @@ def start_choices(*, recordings: bool = True, broken: bool = True) -> StartChoic
         target="http://web1/hello.html",
         ended=True,
     )
-    change = ChangeSummary(letter="A", label="A MaxSpareServers", outcome="applied")
+    change = ChangeSummary(letter="A", label="A MaxSpareServers 10 → 40", outcome="applied")
     newest = Recent(kept=kept, rate=13_934.0, p99_ms=4.2, changes=(change,))
     before = RecordingInfo(name="before", path="/state/two.cockpit", size=1, began=WALL - 86_400, session="x")
     junk = RecordingInfo(name="junk", path="/state/junk.cockpit", size=1, problem="does not read: not a database")
