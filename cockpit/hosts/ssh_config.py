@@ -64,7 +64,8 @@ def resolve(host: str, user: str | None, port: int | None, files: Sequence[Path]
     included = "".join(f'Include "{file}"\n' for file in files)
     try:
         found = _run_ssh(("-F", str(explicit or "/dev/stdin"), *given, "--", host), included)
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
+        # PermissionError: it is missing, and PATH has a directory that this user cannot read.
         return _by_asyncssh(host, user, port, [explicit] if explicit else files)
     defaults = _defaults()
     always = ("hostname", "user", "port")

@@ -60,6 +60,13 @@ def _reason(error: OSError) -> str:
     return str(error.strerror or error).lower()
 
 
+def _as_end(error: ssl.SSLError) -> ssl.SSLEOFError:
+    """Return the exception that Python raises for an end without close_notify since 3.11.4."""
+    end = ssl.SSLEOFError(*error.args)
+    end.reason = error.reason
+    return end
+
+
 class TlsWrapper:
     """Wraps connected sockets in TLS."""
 
@@ -141,7 +148,4 @@ class TlsSocket:
         except ssl.SSLError as error:
             if error.reason != _END:
                 raise OSError(TLS_TROUBLE, _reason(error)) from None
-            # Python before 3.11.4.
-            end = ssl.SSLEOFError(*error.args)
-            end.reason = error.reason
-            raise end from None
+            raise _as_end(error) from None
