@@ -14,6 +14,7 @@ from cockpit.model.knobs import Knob, Setting
 from cockpit.profiles.profile import Profile
 from cockpit.tuning.applied import AppliedChange, ChangeFailed, HistoryEntry
 from cockpit.tuning.change_options import Approval, ChangeObserver, whoami
+from cockpit.tuning.files import HostFile
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
@@ -111,6 +112,7 @@ class KnobValues:
         self._clock = clock
         self._emit = emit
         self._values: dict[str, str | None] = {}
+        self._changes = 0
 
     @property
     def all(self) -> Collection[Knob]:
@@ -137,36 +139,43 @@ class KnobValues:
         """
         values: dict[str, str | None] = {}
         for knob in map(self.knob, names):
-            values[knob.name] = await self._read(knob)
+            values[knob.name] = await self._read(knob, {})
         return values
 
     async def read_host(self, host: str) -> bool:
-        """Read all knobs of the host; return whether it has any."""
-        knobs = [knob for knob in self._knobs.values() if knob.host == host]
+        """Read all knobs of the host, each file once and before commands; return whether it has any."""
+        knobs = sorted((knob for knob in self._knobs.values() if knob.host == host), key=lambda knob: knob.live)
+        known: dict[tuple[str, bool], HostFile] = {}
         for knob in knobs:
-            await self._try_to_read(knob)
+            await self._try_to_read(knob, known)
         return bool(knobs)
 
     async def settings(self, assignments: Assignments) -> tuple[Setting, ...]:
         """Return the settings of a change with the last known old values; unknown values are read."""
         for knob, _ in assignments:
             if knob.name not in self._values:
-                await self._try_to_read(knob)
+                await self._try_to_read(knob, {})
         return tuple(Setting(knob=knob.name, old=self._values.get(knob.name), new=new) for knob, new in assignments)
 
     def take(self, settings: Iterable[Setting]) -> None:
         self._values |= {setting.knob: setting.new for setting in settings}
+        self._changes += 1
 
-    async def _read(self, knob: Knob) -> str | None:
-        value = await self._tuner.read(self._remotes[knob.host], knob)
+    async def _read(self, knob: Knob, known: dict[tuple[str, bool], HostFile]) -> str | None:
+        changes = self._changes
+        value = await self._tuner.read(self._remotes[knob.host], knob, known)
+        if changes != self._changes:
+            # The value, and known files, may be older than the change.
+            known.clear()
+            return await self._read(knob, known)
         self._values[knob.name] = value
         self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=knob.host, value=value))
         return value
 
-    async def _try_to_read(self, knob: Knob) -> None:
+    async def _try_to_read(self, knob: Knob, known: dict[tuple[str, bool], HostFile]) -> None:
         """Read the knob; if this fails, emit an event with the reason."""
         try:
-            await self._read(knob)
+            await self._read(knob, known)
         except Exception as error:
             detail = str(error) if isinstance(error, CockpitError) else internal_error(error)
             self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=knob.host, value=None, detail=detail))

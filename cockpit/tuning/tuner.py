@@ -19,6 +19,7 @@ from cockpit.tuning import files, history, live, pending, plan, server_check
 from cockpit.tuning.applied import AppliedChange, ChangeFacts, HistoryEntry, HistoryState
 from cockpit.tuning.change_options import TIMEOUTS, Approval, ChangeObserver, ChangeOptions, Timeouts
 from cockpit.tuning.effect import Probe
+from cockpit.tuning.files import HostFile
 from cockpit.tuning.plan import CurrentValues, Plan
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import HISTORY
@@ -48,11 +49,20 @@ class Tuner:
         self._options = ChangeOptions(timeouts=timeouts, probe=probe, who=who)
         self._turns: dict[str, asyncio.Lock] = {}
 
-    async def read(self, shell: Remote, knob: Knob) -> str | None:
-        """Return the knob's value on the host; None: not set. Raises ChangeRefused if it cannot be read."""
+    async def read(
+        self, shell: Remote, knob: Knob, known: dict[tuple[str, bool], HostFile] | None = None
+    ) -> str | None:
+        """Return the knob's value on the host; None: not set. Raises ChangeRefused if it cannot be read.
+
+        `known`: files that were read for other knobs; read files are added.
+        """
         if knob.live:
             return await _value(shell, knob)
-        return plan.value_in(await files.read_of(shell, knob.host, knob), knob).value
+        known = {} if known is None else known
+        key = knob.file, knob.creates
+        if key not in known:
+            known[key] = await files.read_of(shell, knob.host, knob)
+        return plan.value_in(known[key], knob).value
 
     async def prepare(self, shell: Remote, host: str, assignments: Sequence[tuple[Knob, str | None]]) -> Plan:
         """Plan a change, without touching anything."""

@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from cockpit.analysis.rounds import RoundsPlan
+from cockpit.hosts.shell import Completed
+from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
+from cockpit.model.events import AnyEvent, KnobRead
+from cockpit.model.knobs import Knob, Setting
+from cockpit.session.changes import KnobValues
+from cockpit.tuning.tuner import Tuner
 from tests.session.sessions import BEFORE, Live, do, live_session, until
 
 
@@ -114,3 +120,30 @@ async def test_undo_of_chosen_change_requires_no_later_change_of_knob(live: Live
     assert (tmp_path / "conf").read_text() == BEFORE
     state = await until(session, lambda state: len(state.changes) == 6 and bool(state.changes[-1].outcome))
     assert [change.undoes for change in state.changes] == ["", "", "", "B", "C", "A"]
+
+
+async def test_values_of_host_are_read_with_one_read_per_file_and_again_after_a_change() -> None:
+    files = {"/file-a": b"Level=1\nLimit=2\n", "/file-b": b"Mode=3\n"}
+    knobs = [
+        Knob(name=key, host="web1", kind="keyvalue", file=file, key=key)
+        for key, file in (("Level", "/file-a"), ("Mode", "/file-b"), ("Limit", "/file-a"))
+    ]
+    events: list[AnyEvent] = []
+    reads: list[str] = []
+
+    class Host:
+        async def run(self, program: str, **_: object) -> Completed:
+            file = next(file for file in files if file in program)
+            reads.append(file)
+            data = files[file]
+            if reads == [*files]:
+                # A change ends while /file-b is read.
+                files["/file-a"] = b"Level=7\nLimit=8\n"
+                values.take([Setting(knob="Level", old="1", new="7"), Setting(knob="Limit", old="2", new="8")])
+            return Completed(0, file.encode() + b"\0" + data, b"")
+
+    values = KnobValues(knobs, {"web1": Host()}, Tuner(), Clock(), events.append)
+    assert await values.read_host("web1") and not await values.read_host("web2")
+    assert reads == ["/file-a", "/file-b", "/file-b", "/file-a"]
+    read = [(event.knob, event.value) for event in events if isinstance(event, KnobRead)]
+    assert read == [("Level", "1"), ("Mode", "3"), ("Limit", "8")]

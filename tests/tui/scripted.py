@@ -36,12 +36,13 @@ from cockpit.tui.app import CockpitApp
 class ScriptedTuning:
     """Tuning that responds with events, like live tuning.
 
-    A cleared `gate` blocks calls; `refuse` is the error of the calls; `notes` is the server's comment on the values,
-    in previews and outcomes.
+    A cleared `gate` blocks changes, a cleared `reading` blocks `refresh`; `refuse` is the error of the calls; `notes`
+    is the server's comment on the values, in previews and outcomes.
     """
 
     source: ScriptedSource
     gate: asyncio.Event = field(default_factory=asyncio.Event)
+    reading: asyncio.Event = field(default_factory=asyncio.Event)
     refuse: str = ""
     notes: str = ""
     running_rounds: bool = False
@@ -50,9 +51,11 @@ class ScriptedTuning:
 
     def __post_init__(self) -> None:
         self.gate.set()
+        self.reading.set()
 
     async def refresh(self) -> None:
         self.calls.append(("refresh", {}))
+        await self.reading.wait()
 
     async def preview(self, values: Mapping[str, str]) -> tuple[Preview, ...]:
         self.calls.append(("preview", dict(values)))

@@ -294,6 +294,18 @@ async def test_change_under_way_excludes_others_and_continues_after_close() -> N
         assert [name for name, _ in tuning.calls] == ["refresh", "preview", "apply"]
 
 
+async def test_keys_work_while_values_are_read() -> None:
+    async with tuning_panel() as (pilot, _, tuning):
+        tuning.reading.clear()
+        await press(pilot, "ctrl+r")
+        await until(pilot, lambda: status(pilot) == "reading the values …")
+        await preview_and_apply(pilot, *"30")
+        await until(pilot, lambda: status(pilot).startswith("active: "))
+        tuning.reading.set()
+        await wait_idle(pilot)
+        assert status(pilot).startswith("active: ")
+
+
 async def test_rolled_back_change_shows_reason_and_keeps_input() -> None:
     async with tuning_panel() as (pilot, _, tuning):
         await press(pilot, *"many", "enter")

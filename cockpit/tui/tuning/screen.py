@@ -41,6 +41,7 @@ from cockpit.tui.tuning.undo import ask_to_undo
 from cockpit.tui.tuning.widgets import KEYS, READ_ONLY, STYLE, ActionStatus, History, KnobRow, ValueInput
 
 _REFRESH = 0.5
+_READING = "reading the values …"
 # Seconds after which a guarded change is rolled back unless it is kept.
 CONFIRM_WITHIN = 60.0
 
@@ -316,10 +317,15 @@ class TuningScreen(Dialog[None]):
         ask(self.app, self.session, tuning, self._typed(), self._status.report)
 
     def action_reread(self) -> None:
-        """Read all values again."""
-        tuning = self._tuning
-        if tuning is not None and not self._status.waits():
-            self._start("reading the values …", tuning.refresh())
+        """Read all values again; other actions need not wait for them."""
+        if self._tuning is not None and not self._status.busy:
+            self._status.show_text(_READING)
+            self.app.run_worker(self._reread(self._tuning))
+
+    async def _reread(self, tuning: Tuning) -> None:
+        await tuning.refresh()
+        if self.is_attached and self._status.shown == _READING:
+            self._status.show_text("")
 
     def _start(self, words: str, work: Awaitable[None], done: str = "") -> None:
         self._asked = ""
