@@ -25,15 +25,16 @@ _FUNCTIONS = {"help": "help_topic", "import": "import_results"}
 _MODULES = {"import": "import_results"}
 
 
+_START = Flag("--start", True, "start the load as soon as the screen is open")
 _NO_RECORD = Flag("--no-record", True, "do not record")
 _PROBE = (
     Flag("--target", str, "check the server with this URL instead of the profile's", "URL", dest="url"),
     Flag("--no-probe", True, "send no requests to check the server before and after the change"),
 )
-
 # Flags and arguments of each command, and of each subcommand such as `tune set`. A new flag is one entry.
 _FLAGS: dict[str, FlagTable] = {
     "run": (
+        _START,
         Flag("--no-tui", True, "no screen: progress on stderr, a summary on stdout"),
         _NO_RECORD,
         Flag("--ndjson", True, "no screen: JSON lines on stdout, one per second, change and marker"),
@@ -118,7 +119,7 @@ _FLAGS: dict[str, FlagTable] = {
         Flag("--json", True, "print the findings as JSON"),
         Flag("--no-exec", True, "list the profile's commands, run none of them"),
     ),
-    "demo": (Flag("--record", Path, _RECORD), _NO_RECORD),
+    "demo": (_START, Flag("--record", Path, _RECORD), _NO_RECORD),
     "schema": (Flag("of", ("run", "ndjson", "check", "compare", "study", "profile")),),
     "completion": (Flag("shell", ("bash", "zsh", "fish")),),
     "help": (Flag("topic", str, "a topic or a command (default: list the topics)", nargs="?"),),

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 def demo(options: Namespace) -> int:
     if not on_terminal():
         raise UsageError("demo: stdin and stdout must be a terminal; redirect stderr only (2>file)")
-    outcome = asyncio.run(show_demo(RecordingTarget.of(options), appearance_of(options)))
+    outcome = asyncio.run(show_demo(RecordingTarget.of(options), appearance_of(options), options.start))
     if found := verdicts(outcome.state):
         print(verdict_line(found[-1]), file=sys.stderr)
     report_recording(outcome.recording)
     return EXIT_INTERRUPTED if outcome.interrupted else EXIT_GOOD
 
 
-async def show_demo(record_to: RecordingTarget, appearance: Appearance) -> SessionEnd:
+async def show_demo(record_to: RecordingTarget, appearance: Appearance, start: bool = False) -> SessionEnd:
     """Show the screen until it is closed. The recording starts when the servers are up."""
     async with DemoServers() as world:
         profile = parse_profile(world.profile_toml(), "demo", "demo")
-        return await on_screen(profile, world.ssh_config, record_to, appearance=appearance)
+        return await on_screen(profile, world.ssh_config, record_to, start=start, appearance=appearance)

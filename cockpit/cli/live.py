@@ -156,12 +156,12 @@ async def on_screen(
     ssh_config: Path | None,
     record_to: RecordingTarget,
     *,
-    autostart: str = "",
+    start: bool = False,
     listen: Listener | None = None,
     appearance: Appearance | None = None,
     streams: Sequence[Stream] = (),
 ) -> SessionEnd:
-    """Show the session on the screen until it is closed."""
+    """Show the session on the screen until it is closed; `start`: with its load started."""
     with Secrets(profile).redact_errors():
         async with launcher_of(profile, ssh_config) as launcher:
             recorder = record_to.recorder(profile.name)
@@ -169,7 +169,7 @@ async def on_screen(
                 profile, recorder, ssh_config=ssh_config, questions=PromptQueue(), listen=listen, launcher=launcher
             )
             session = can_look_back(live.session)
-            app = _app(session, profile, autostart, appearance)
+            app = _app(session, profile, start, appearance)
             async with streaming(session, streams):
                 await app.run_async()
             report_gaps(recorder)
@@ -177,13 +177,13 @@ async def on_screen(
             return SessionEnd(session.state, app.interrupted, recorder.path if recorder else "")
 
 
-def _app(session: Session, profile: Profile, autostart: str, appearance: Appearance | None) -> CockpitApp:
+def _app(session: Session, profile: Profile, start: bool, appearance: Appearance | None) -> CockpitApp:
     from cockpit.tui.app import CockpitApp
     from cockpit.tui.hints import Hints
 
     return CockpitApp(
         session,
-        autostart=autostart,
+        autostart="toggle" if start else "",
         hints=Hints(),
         appearance=appearance,
         baseline_of=_baseline_of(profile),

@@ -49,7 +49,7 @@ def run(options: Namespace) -> int:
                     profile,
                     options.ssh_config,
                     record_to,
-                    autostart="toggle",
+                    start=options.start,
                     listen=listen,
                     appearance=appearance,
                     streams=streams,

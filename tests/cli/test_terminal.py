@@ -29,7 +29,7 @@ def test_recording_and_replay_command_are_printed_after_screen(url: str, tmp_pat
     file = tmp_path / "my own.cockpit"
     flags = {"in the library": (), "in a file": ("--record", file), "nowhere": ("--no-record",)}[kept]
     state = {"XDG_STATE_HOME": str(tmp_path)}
-    with cockpit_on_terminal("run", url, "-n", "50", *flags, environment=state) as screen:
+    with cockpit_on_terminal("run", url, "-n", "50", "--start", *flags, environment=state) as screen:
         screen.until(b"LIVE idle")
         screen.type(b"q")
         assert screen.end() == 0
@@ -47,6 +47,8 @@ def test_lite_screen_in_ascii_without_mouse(url: str) -> None:
     options = ("-n", "50", "--lite", "--ascii", "--no-mouse")
     with cockpit_on_terminal("run", url, *options, size=(100, 30)) as screen:
         screen.until(b"--no-lite")
+        screen.until(b"No requests sent yet")
+        screen.type(b" ")
         screen.until(b"req/s")
         screen.type(b"q")
         assert screen.end() == 0
@@ -59,7 +61,7 @@ def test_lite_screen_in_ascii_without_mouse(url: str) -> None:
 @pytest.mark.parametrize("command", ["demo", "run"])
 def test_screen_is_shown_with_stderr_redirected(url: str, tmp_path: Path, command: str) -> None:
     log = tmp_path / "stderr"
-    arguments = ("demo",) if command == "demo" else ("run", url, "-n", "50")
+    arguments = ("demo",) if command == "demo" else ("run", url, "-n", "50", "--start")
     with cockpit_on_terminal(*arguments, environment={"XDG_STATE_HOME": str(tmp_path)}, err=log) as screen:
         screen.until(b"No requests sent yet" if command == "demo" else b"baseline")
         screen.type(b"\x11")
@@ -173,7 +175,7 @@ def test_signal_closes_recording_and_restores_terminal(url: str, tmp_path: Path,
 def test_hangup_during_run(url: str, tmp_path: Path, hangup: str, controlling: bool) -> None:
     file = tmp_path / "session.cockpit"
     stops = hangup == "stop"
-    flags = ("-q", "100", "--on-hangup", hangup, "--record", file, *(("-z", "10m") if stops else ("-n", "200")))
+    flags = ("--start", "-q", "100", "--on-hangup", hangup, "--record", file, *(("-z", "10m") if stops else ("-n", "200")))
     with cockpit_on_terminal("run", url, *flags, controlling=controlling) as screen:
         screen.until(b"req/s")
         screen.close()
@@ -185,7 +187,7 @@ def test_hangup_during_run(url: str, tmp_path: Path, hangup: str, controlling: b
 
 def test_run_after_sighup_restores_terminal_and_stops_on_sigterm(url: str, tmp_path: Path) -> None:
     file = tmp_path / "session.cockpit"
-    flags = ("-q", "100", "-z", "10m", "--on-hangup", "continue", "--record", file)
+    flags = ("--start", "-q", "100", "-z", "10m", "--on-hangup", "continue", "--record", file)
     with cockpit_on_terminal("run", url, *flags) as screen:
         screen.until(b"req/s")
         os.kill(screen.process.pid, signal.SIGHUP)
