@@ -14,7 +14,6 @@ from cockpit.tui.dialogs.help import HelpScreen, help_entries, parsed_entries
 from cockpit.tui.draw_context import Detail, DrawContext
 from cockpit.tui.key_table import (
     DETAILS,
-    ENDS,
     FAR,
     MARKERS,
     MOVE,
@@ -46,7 +45,6 @@ class HasHelp(Protocol):
 
 _CHARTS = parsed_entries(f"""\
 {MOVE} | move the cursor; the titles of both charts show the values there
-{ENDS} | to the first cell, to the newest
 {MARKERS} | to the previous, next marker or start of a segment
 {ChartKey.JUMP} | the whole screen at that instant
 {ZOOM} | zoom in, out

@@ -136,8 +136,6 @@ class ChartKey(Shortcut):
 
     LEFT = "left", "moved", "", "move"
     RIGHT = "right", "moved"
-    FIRST = "home", "moved"
-    LAST = "end", "moved"
     PAGE_LEFT = "pageup", "moved"
     PAGE_RIGHT = "pagedown", "moved"
     PREVIOUS = "left_square_bracket", "to_marker", "", "marker"
@@ -245,7 +243,6 @@ def key_names(*keys: Shortcut) -> str:
 # Groups of keys that the help lists together.
 SELECT, SCROLL = key_names(*_ARROWS), key_names(*_LIST)
 MOVE = key_names(ChartKey.LEFT, ChartKey.RIGHT, ChartKey.PAGE_LEFT, ChartKey.PAGE_RIGHT)
-ENDS = key_names(ChartKey.FIRST, ChartKey.LAST)
 MARKERS = key_names(ChartKey.PREVIOUS, ChartKey.NEXT)
 DETAILS = key_names(ViewKey.NEXT_DETAIL, ViewKey.PREVIOUS_DETAIL)
 SORT = key_names(ViewKey.SORT, ViewKey.REVERSE)
@@ -267,7 +264,7 @@ HELP = f"""\
 {MainKey.UNDO} | undo the last change; its diff is shown first
 {MainKey.VIEW} | latency as lines over time; as histogram; the segment over its baseline; as heat map over time; as
     percentiles
-{ViewKey.CURSOR} | chart cursor: {MOVE} {ENDS} move it, {MARKERS} move it to a marker or a segment; the titles of the
+{ViewKey.CURSOR} | chart cursor: {MOVE} move it, {MARKERS} move it to a marker or a segment; the titles of the
     charts show the values there. {ChartKey.JUMP} shows the whole screen at that instant. {ChartKey.LEAVE} leaves. A
     click on a chart does the same
 click | keys in the footer and in dialogs; a segment (again: compare), a process, a title of the process table (sort,

@@ -32,9 +32,8 @@ if TYPE_CHECKING:
 
 # Seconds of load summed per frame: charts of long sessions are computed over several frames.
 _AT_ONCE = 300
-# Cursor movements: in cells (_FAR exceeds any session), in tenths of the chart's width, in markers.
-_FAR = 1 << 30
-_CELLS = {ChartKey.LEFT.key: -1, ChartKey.RIGHT.key: 1, ChartKey.FIRST.key: -_FAR, ChartKey.LAST.key: _FAR}
+# Cursor movements: in cells, in tenths of the chart's width, in markers.
+_CELLS = {ChartKey.LEFT.key: -1, ChartKey.RIGHT.key: 1}
 _PAGES = {ChartKey.PAGE_LEFT.key: -1, ChartKey.PAGE_RIGHT.key: 1}
 _MARKERS = {ChartKey.PREVIOUS.key: -1, ChartKey.NEXT.key: 1}
 # Maximum delay (s) of the ticks of a second.
