@@ -42,6 +42,20 @@ _BRIEF = {
     Cause.REQUESTS_FAILED: "errors",
 }
 
+MARKS = {
+    Outcome.BETTER: "▲",
+    Outcome.WORSE: "▼",
+    Outcome.EQUIVALENT: "≈",
+    Outcome.INCONCLUSIVE: "?",
+    Outcome.INVALID: "!",
+}
+
+
+def mark_words(verdict: Verdict) -> str:
+    """Return the mark of the outcome, with the headline's change if there is a conclusion: `▲ ×3.7`."""
+    amount = amount_words(verdict.effects[0]) if verdict.outcome in DIFFERENT and verdict.effects else ""
+    return f"{MARKS[verdict.outcome]} {amount or verdict.outcome}"
+
 
 def verdict_line(verdict: Verdict) -> str:
     """Return the verdict in one line, as in `A KeepAlive Off → On: better: rate +15% (+12 to +18%) · n = 4 vs 4`."""

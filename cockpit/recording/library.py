@@ -175,11 +175,13 @@ def _with_summary(database: sqlite3.Connection, kept: RecordingInfo) -> Recordin
 
 
 class ChangeSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a session: label, e.g. `MaxSpareServers 10 → 30`, and outcome (None or "": in progress)."""
+    """A change of a session: label, e.g. `A MaxSpareServers 10 → 30`, outcome (None or "": in progress), and its
+    verdict in short, e.g. `▲ ×3.7` ("": none)."""
 
     letter: str
     label: str
     outcome: str | None
+    effect: str = ""
 
 
 class Recent(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,10 +218,15 @@ def _with_metrics(kept: RecordingInfo) -> Recent:
     try:
         with closing(opened(Path(kept.path), timeout=1)) as database:
             row = database.execute("SELECT rate, p99_ms, failed FROM runs ORDER BY number DESC LIMIT 1").fetchone()
-            changes = database.execute("SELECT letter, label, outcome FROM changes ORDER BY begun LIMIT 100").fetchall()
+            changes = database.execute(
+                "SELECT letter, label, outcome, effect FROM changes ORDER BY begun LIMIT 100"
+            ).fetchall()
     except (RecordingError, sqlite3.Error, MemoryError, UnicodeError):
         return Recent(kept=kept)
-    made = tuple(ChangeSummary(letter=str(one[0]), label=str(one[1]), outcome=str(one[2] or "")) for one in changes)
+    made = tuple(
+        ChangeSummary(letter=str(letter), label=str(label), outcome=str(outcome or ""), effect=str(effect or ""))
+        for letter, label, outcome, effect in changes
+    )
     # A column of SQLite may have values of any type.
     rate, p99_ms, failed = (one if isinstance(one, int | float) else None for one in row or (None, None, None))
     if rate is None:

@@ -13,7 +13,7 @@ from cockpit.recording.validity import checked_event
 
 # application_id "ckpt" in the SQLite header identifies recordings; user_version is the version of the format.
 APPLICATION_ID = 0x636B7074
-VERSION = 5
+VERSION = 6
 
 # Bodies of at least this size (bytes) are compressed with zlib; smaller ones are text that sqlite3 can show.
 COMPRESS_FROM = 512
@@ -52,7 +52,9 @@ CREATE TABLE runs (                                                            -
     number INTEGER PRIMARY KEY, run INTEGER, label TEXT, start REAL, end REAL, completed INTEGER, failed INTEGER,
     rate REAL, p50_ms REAL, p90_ms REAL, p99_ms REAL, max_ms REAL
 );
-CREATE TABLE changes (letter TEXT PRIMARY KEY, host TEXT, label TEXT, begun REAL, active_since REAL, outcome TEXT);
+CREATE TABLE changes (
+    letter TEXT PRIMARY KEY, host TEXT, label TEXT, begun REAL, active_since REAL, outcome TEXT, effect TEXT
+);
 CREATE TABLE markers (t REAL, kind TEXT, sign TEXT, text TEXT);
 CREATE TABLE seconds (                                                         -- load per second
     second INTEGER PRIMARY KEY, completed INTEGER, failed INTEGER, p50_us INTEGER, p99_us INTEGER, max_us INTEGER
@@ -109,9 +111,13 @@ def last_instant(database: sqlite3.Connection) -> float:
 def write_tables(database: sqlite3.Connection, state: State, seconds: tuple[int, int]) -> None:
     """Update the tables for sqlite3 queries. `seconds`: range of indexes of `state.seconds`. Raises sqlite3.Error."""
     database.executemany("INSERT OR REPLACE INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", _runs(state))
+    effects = _effects(state)
     database.executemany(
-        "INSERT OR REPLACE INTO changes VALUES (?,?,?,?,?,?)",
-        [(one.letter, one.host, one.label, one.begun, one.active_since, one.outcome) for one in state.own_changes],
+        "INSERT OR REPLACE INTO changes VALUES (?,?,?,?,?,?,?)",
+        [
+            (one.letter, one.host, one.label, one.begun, one.active_since, one.outcome, effects.get(one.letter, ""))
+            for one in state.own_changes
+        ],
     )
     database.execute("DELETE FROM markers")
     database.executemany(
@@ -124,6 +130,18 @@ def write_tables(database: sqlite3.Connection, state: State, seconds: tuple[int,
             for one in state.seconds[slice(*seconds)]
         ],
     )
+
+
+def _effects(state: State) -> dict[str, str]:
+    """Return the verdicts on changes in short, by letter, once the session has ended."""
+    if not state.ended or not state.own_changes:
+        return {}
+    # Imports numpy, which lists of recordings do not need.
+    from cockpit.analysis.segment_verdicts import verdicts
+    from cockpit.analysis.words import mark_words
+
+    found = verdicts(state)
+    return {verdict.label.partition(" ")[0]: mark_words(verdict) for verdict in found}
 
 
 def _runs(state: State) -> Iterator[tuple[object, ...]]:

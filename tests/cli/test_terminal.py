@@ -175,7 +175,16 @@ def test_signal_closes_recording_and_restores_terminal(url: str, tmp_path: Path,
 def test_hangup_during_run(url: str, tmp_path: Path, hangup: str, controlling: bool) -> None:
     file = tmp_path / "session.cockpit"
     stops = hangup == "stop"
-    flags = ("--start", "-q", "100", "--on-hangup", hangup, "--record", file, *(("-z", "10m") if stops else ("-n", "200")))
+    flags = (
+        "--start",
+        "-q",
+        "100",
+        "--on-hangup",
+        hangup,
+        "--record",
+        file,
+        *(("-z", "10m") if stops else ("-n", "200")),
+    )
     with cockpit_on_terminal("run", url, *flags, controlling=controlling) as screen:
         screen.until(b"req/s")
         screen.close()

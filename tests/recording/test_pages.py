@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from cockpit.analysis.segment_verdicts import verdicts
+from cockpit.analysis.words import mark_words
 from cockpit.model import events as ev
 from cockpit.model.counts import Counts, Group
 from cockpit.model.events import AnyEvent
@@ -111,7 +113,8 @@ def test_sqlite_tables_can_be_queried(tmp_path: Path, monkeypatch: pytest.Monkey
         (segment.number, segment.label, segment.counts.completed) for segment in final.segments
     ]
     assert rows[0][3] == 1000 * final.segments[0].counts.latency.percentile(99)
-    assert ask("SELECT letter, outcome FROM changes").fetchall() == [("A", "applied")]
+    (verdict,) = verdicts(final)
+    assert ask("SELECT letter, outcome, effect FROM changes").fetchall() == [("A", "applied", mark_words(verdict))]
     assert ask("SELECT count(*) FROM markers").fetchone() == (len(final.markers),)
     assert ask("SELECT kind FROM events WHERE kind IN ('tick', 'host_sample')").fetchall() == []
     database.close()

@@ -49,7 +49,7 @@ def start_choices(*, recordings: bool = True, broken: bool = True) -> StartChoic
         target="http://web1/hello.html",
         ended=True,
     )
-    change = ChangeSummary(letter="A", label="A MaxSpareServers 10 → 40", outcome="applied")
+    change = ChangeSummary(letter="A", label="A MaxSpareServers 10 → 40", outcome="applied", effect="▲ ×3.7")
     newest = Recent(kept=kept, rate=13_934.0, p99_ms=4.2, changes=(change,))
     before = RecordingInfo(name="before", path="/state/two.cockpit", size=1, began=WALL - 86_400, session="x")
     junk = RecordingInfo(name="junk", path="/state/junk.cockpit", size=1, problem="does not read: not a database")
@@ -107,6 +107,7 @@ async def test_start_screen_lists_and_filters_demo_profiles_and_recordings() -> 
             "web1 · 6 knobs · study",
             "invalid: target.url: found 'ftp://x/'",
             "spare-servers          today 14:05  00:03:12   2 runs  13.9k req/s  p99  4.2 ms  A MaxSpareServers",
+            "MaxSpareServers 10 → 40 ▲",
             "before                Nov 20 14:05  00:00:00   no run  not ended",
             "junk                  does not read: not a database",
         ):
@@ -193,7 +194,7 @@ async def test_arrows_select_and_enter_opens_profile() -> None:
 async def test_recording_summary_is_shown_and_enter_opens_recording() -> None:
     async with running_start_app(start_choices(), at=Choice("recording", "/state/one.cockpit")) as (pilot, app):
         about = widget_text(pilot, "#about")
-        assert "A MaxSpareServers 10 → 40  applied" in about
+        assert "A MaxSpareServers 10 → 40  applied  ▲ ×3.7" in about
         assert "cockpit report spare-servers-20261121-140500" in about
         await pilot.press("enter")
         assert await exit_choice(pilot, app) == Choice("recording", "/state/one.cockpit")

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from cockpit.analysis.effects import metric_of
 from cockpit.analysis.outcome import DIFFERENT, Design, Effect, Outcome, Verdict
 from cockpit.analysis.words import (
+    MARKS,
     amount_words,
     change_words,
     detectable_words,
@@ -25,13 +26,6 @@ from cockpit.tui.runs.strip import StripContents, VerdictProgress, strip
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Spot, clip, ends, fit, length, rule
 
-MARKS = {
-    Outcome.BETTER: "▲",
-    Outcome.WORSE: "▼",
-    Outcome.EQUIVALENT: "≈",
-    Outcome.INCONCLUSIVE: "?",
-    Outcome.INVALID: "!",
-}
 ROLES = {
     Outcome.BETTER: "better_value",
     Outcome.WORSE: "worse_value",

@@ -234,7 +234,7 @@ def _recording_row(one: Recent, names: int, width: int, now: dt.datetime) -> Lin
         cells.append((f"  {right(si(one.rate), 5)} req/s  p99 {right(milliseconds(one.p99_ms / 1000), 4)} ms", ""))
     if not kept.ended and length((*cells, ("  not ended", "warn"))) <= width:
         cells.append(("  not ended", "warn"))
-    labels = sanitize(", ".join(change.label for change in one.changes))
+    labels = sanitize(", ".join(f"{change.label} {change.effect}".rstrip() for change in one.changes))
     for words in (labels, count_text(len(one.changes), "change")) if one.changes else ():
         if length((*cells, (f"  {words}", "dim"))) <= width:
             cells.append((f"  {words}", "dim"))
@@ -288,7 +288,7 @@ def _about_recording(one: Recent) -> Iterator[tuple[str, str]]:
         return
     yield f"{sanitize(kept.name)}   {sanitize(kept.target)}", ""
     for change in one.changes[-_MAX_CHANGES:]:
-        yield f"{sanitize(change.label)}  {sanitize(change.outcome or 'under way')}", "dim"
+        yield sanitize(f"{change.label}  {change.outcome or 'under way'}  {change.effect}".rstrip()), "dim"
     ended = "" if kept.ended else "in progress, or interrupted   ·   "
     yield f"{ended}Enter: replay it   ·   cockpit report {sanitize(kept.name)}", "dim"
 
