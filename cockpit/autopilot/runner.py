@@ -156,18 +156,25 @@ class Autopilot:
             self._source.emit(ended)
         return found
 
+    @property
+    def least_budget(self) -> float:
+        """Seconds needed for the diagnosis, the first points, the race and the shortest proof."""
+        search = (self._first_points + _RACED) * self._evaluation()
+        return self._spent + max(search / (1 - _PROOF), search + FIRST_TEST * self._round())
+
     def check_budget(self) -> None:
-        """Raise UsageError if the budget is too short for the first points, the race and the shortest proof."""
-        points = 2 * len(self.plan.knobs) + 2
-        search = (points + _RACED) * self._evaluation()
-        least = max(search / (1 - _PROOF), search + FIRST_TEST * self._round())
-        if least + self._spent > self.plan.budget:
+        """Raise UsageError if the budget is too short."""
+        if self.least_budget > self.plan.budget:
             diagnosis = "the diagnosis, " if self._spent else ""
             raise UsageError(
-                f"--budget {elapsed(self.plan.budget)}: too short for {diagnosis}the first {points} evaluations of"
-                f" {count_text(len(self.plan.knobs), 'knob')} and the proof; use --budget"
-                f" {math.ceil((least + self._spent) / 60)}m"
+                f"--budget {elapsed(self.plan.budget)}: too short for {diagnosis}the first {self._first_points}"
+                f" evaluations of {count_text(len(self.plan.knobs), 'knob')} and the proof; use --budget"
+                f" {math.ceil(self.least_budget / 60)}m"
             )
+
+    @property
+    def _first_points(self) -> int:
+        return 2 * len(self.plan.knobs) + 2
 
     def _has_all_trials(self, state: State) -> bool:
         """Return whether the state has all evaluations."""
@@ -218,7 +225,7 @@ class Autopilot:
         if (1 + _RACED) * self._evaluation() + self._proof() > self.remaining_seconds:
             return False
         trials = [trial for trial in self._search.trials if trial.point != self._search.start]
-        enough = len(trials) >= 2 * len(self.plan.knobs) + 2 + _MIN_SEARCHED
+        enough = len(trials) >= self._first_points + _MIN_SEARCHED
         return not (enough and self._search.searching and self._search.expected_improvement() < _MIN_IMPROVEMENT)
 
     def _evaluation(self) -> float:

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import sys
 from argparse import Namespace
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import asdict, replace
@@ -169,10 +169,13 @@ async def _search(options: Namespace, profile: Profile, requested: Mapping[str, 
             found = [] if options.knob else await _find_bottlenecks(live, options.seconds, knobs)
             spent = 0.0 if options.knob else live.source.now() - begun
             chosen = await person.choose(found, list(knobs), excluded) if found else knobs
-            plan = _plan(options, profile, (knobs[name] for name in chosen))
             approve = person.approve if options.ask else None
-            values = {name: original[name] for name in chosen}
-            pilot = Autopilot(live, plan, values, approve, diagnosis_lines(found), spent)
+
+            def search_of(names: Sequence[str], notes: Iterable[str]) -> Autopilot:
+                plan = _plan(options, profile, (knobs[name] for name in names))
+                return Autopilot(live, plan, {name: original[name] for name in names}, approve, notes, spent)
+
+            pilot = within_budget(search_of, list(chosen), found)
             person.search_started(pilot)
             return await pilot.run(person.keep)
 
@@ -191,6 +194,21 @@ async def _search(options: Namespace, profile: Profile, requested: Mapping[str, 
         return EXIT_INTERRUPTED
     _print(options, live, found)
     return EXIT_GOOD
+
+
+def within_budget(
+    search_of: Callable[[Sequence[str], Iterable[str]], Autopilot], chosen: Sequence[str], found: Sequence[Bottleneck]
+) -> Autopilot:
+    """Return the search of the chosen knobs; after a diagnosis, of those within the budget, suggested ones first."""
+    suggested = suggested_knobs(found)
+    names = sorted(chosen, key=lambda name: name not in suggested)
+    notes = list(diagnosis_lines(found))
+    pilot = search_of(chosen, notes)
+    while found and len(names) > 1 and pilot.least_budget > pilot.plan.budget:
+        names.pop()
+        left = ", ".join(sanitize(name) for name in chosen if name not in names)
+        pilot = search_of(names, [*notes, f"left out, as the budget is too short: {left}"])
+    return pilot
 
 
 async def _on_screen(live: LiveSession, search: RunSearch, options: Namespace) -> SearchResult | None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import math
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from cockpit.autopilot.diagnosis import Bottleneck, BottleneckKind
 from cockpit.autopilot.knobs import searched_knob
 from cockpit.autopilot.runner import Autopilot
 from cockpit.autopilot.words import result_line, trial_line
+from cockpit.cli.autopilot import within_budget
 from cockpit.model.errors import TargetError, UsageError
 from cockpit.model.knobs import Knob
-from tests.autopilot.searches import BEFORE, ended, knob, live, plan, run_search
+from tests.autopilot.searches import BEFORE, ended, knob, live, plan, run_search, unstarted
 from tests.session.sessions import locks
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -63,6 +67,23 @@ async def test_too_small_budget_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=r"too short for the diagnosis, the first .* evaluations"):
             await pilot.run()
         assert session.state.autopilot is None and session.state.runs == 0
+
+
+async def test_search_after_a_diagnosis_leaves_out_knobs_that_exceed_the_budget(tmp_path: Path) -> None:
+    knobs = {name: searched_knob(replace(knob(tmp_path), name=name), "1,5", "5") for name in ("A", "B", "C", "D")}
+    found = [Bottleneck(BottleneckKind.CPU, "web1", "97% busy", ("C",))]
+    async with unstarted(tmp_path) as session:
+
+        def search_of(names: Sequence[str], notes: Iterable[str]) -> Autopilot:
+            fields = replace(plan(tmp_path), knobs=tuple(knobs[name] for name in names), budget=budget)
+            return Autopilot(session, fields, dict.fromkeys(names, "5"), None, notes)
+
+        budget = math.inf
+        budget = search_of(["C", "A"], ()).least_budget
+        pilot = within_budget(search_of, list(knobs), found)
+        assert [each.knob for each in pilot.plan.knobs] == ["C", "A"]
+        assert pilot._limits[-1] == "left out, as the budget is too short: B, D"
+        assert len(within_budget(search_of, list(knobs), []).plan.knobs) == 4
 
 
 async def test_cancelled_search_leaves_original_settings(tmp_path: Path) -> None:

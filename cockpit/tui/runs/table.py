@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from cockpit.analysis.outcome import DIFFERENT, Cause
 from cockpit.analysis.warning_words import warning_label, warning_words
 from cockpit.analysis.warnings import WarningKind, segment_warnings
-from cockpit.analysis.words import brief, connection_words
+from cockpit.analysis.words import MARKS, brief, connection_words
 from cockpit.model.host_state import HostState
 from cockpit.model.metrics import host_metrics
 from cockpit.model.state import Segment, State
@@ -20,7 +20,7 @@ from cockpit.tui.charts.braille import trend
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_names import no_load_words
 from cockpit.tui.key_table import MainKey
-from cockpit.tui.runs.strip_lines import MARKS, ROLES
+from cockpit.tui.runs.strip_lines import ROLES
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, Spot, centred, fit, length, right, rule
 

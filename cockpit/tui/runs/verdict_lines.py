@@ -14,6 +14,7 @@ from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import segment_warnings
 from cockpit.analysis.windows import GUARD
 from cockpit.analysis.words import (
+    MARKS,
     basis_lines,
     change_words,
     detectable_words,
@@ -26,7 +27,7 @@ from cockpit.model.state import Segment
 from cockpit.model.text import sanitize
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_table import CompareKey, MainKey, SessionKey, key_names
-from cockpit.tui.runs.strip_lines import MARKS, ROLES
+from cockpit.tui.runs.strip_lines import ROLES
 from cockpit.tui.runs.table import server_notes
 from cockpit.tui.terminal.styled_line import EMPTY, Line, fit
 
