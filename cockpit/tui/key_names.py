@@ -95,9 +95,11 @@ def action_key(action: Action) -> SessionKey:
 
 
 def no_load_words(context: DrawContext) -> str:
-    """Return why a pane of runs is empty: nothing was started yet, or the replay has not reached the first load."""
+    """Return why a pane of runs is empty: nothing was started yet; a replay is loading, or before its first load."""
     if context.extent is None:
         return f"No runs yet. Press {SessionKey.TOGGLE} to start."
+    if context.state.started is None:
+        return "Loading the recording …"
     return f"No load up to here. Press {SessionKey.NEXT} to go to it."
 
 

@@ -14,6 +14,7 @@ from cockpit.model.metrics import host_metrics
 from cockpit.tui.draw_context import PROCESSES, Detail, DrawContext, details_of
 from cockpit.tui.hosts.host_pane import condition, host_pane, processes_line
 from cockpit.tui.hosts.panes import HostLines, HostPanes, host_line
+from cockpit.tui.key_names import no_load_words
 from cockpit.tui.runs.table import Runs
 from tests.tui.driving import context_of, plain
 from tests.tui.host_details import detail, detail_context, with_host
@@ -190,6 +191,17 @@ def test_segment_averages_replace_host_details() -> None:
     for segments, reason in (((segment,), "fewer than two samples"), ((), "No runs yet")):
         without = DrawContext(state=replace(context.state, segments=segments), view=context.view)
         assert reason in "\n".join(detail(without))
+
+
+def test_empty_panes_of_a_replay_name_what_is_missing() -> None:
+    connecting = ev.HostChanged(t=0.1, host="web1", condition="connecting")
+    for events, load, host in (
+        ([], "Loading the recording …", ""),
+        ([session_started(), connecting], "No load up to here. Press ] to go to it.", "waiting for its first sample"),
+    ):
+        context = replace_context(context_of(events), extent=(0.0, 60.0))
+        shown = "\n".join(pane(context, 60) if context.hosts else ())
+        assert no_load_words(context) == load and host in shown and "start the load" not in shown
 
 
 def test_changed_sample_interval_is_shown() -> None:

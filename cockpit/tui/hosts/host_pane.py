@@ -78,7 +78,8 @@ def _waiting(host: HostState, context: DrawContext, width: int) -> list[Line]:
         return [(("waiting for data", "dim"),)]
     waited = max(0.0, context.hosts_now - host.since)
     if waited < _LONG:
-        text, role = "waiting for its first sample; you can start the load already", "dim"
+        hint = "; you can start the load already" if context.extent is None else ""
+        text, role = f"waiting for its first sample{hint}", "dim"
     else:
         over_ssh = host.config.ssh is not None and not host.config.via
         check = "that its SSH port is reachable from here" if over_ssh else "that its probe can start"
