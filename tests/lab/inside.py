@@ -29,6 +29,9 @@ DISKS = "/var/tmp"  # a directory on a disk of this machine
 FILLED = 1_600_000_000  # mtime of generated files (s since 1970): old enough for caches
 # Trees that are separate file systems on some machines: an overlay over / does not include them.
 SYSTEM_TREES = ("/usr", "/var", "/etc", "/opt", "/srv")
+# Directories that are empty on a new host, with their modes.
+EMPTY = {"run": "755", "tmp": "1777", "root": "700", "var/log": "755"}
+REPOSITORY = Path(__file__).parents[2]
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 DEVICE_LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
 ENVIRONMENT = {
@@ -70,8 +73,13 @@ def build_root(stage: Path, label: str) -> Path:
     mount("proc", root / "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     mount("sysfs", root / "sys", "sysfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
     build_devices(root / "dev")
-    for directory, mode in (("run", "755"), ("tmp", "1777"), ("root", "700"), ("var/log", "755")):
+    for directory, mode in EMPTY.items():
         mount(label, root / directory, "tmpfs", MS_NOSUID | MS_NODEV, f"mode={mode}")
+    if any(REPOSITORY.is_relative_to(f"/{directory}") for directory in EMPTY):
+        # Hosts that generate load import this cockpit.
+        repository = root / str(REPOSITORY).lstrip("/")
+        repository.mkdir(parents=True)
+        overlay(label, str(REPOSITORY), stage, "repository", repository)
     (root / "run/lock").mkdir()
     (root / "run/lock").chmod(0o1777)
     return root
