@@ -19,7 +19,7 @@ from cockpit.profiles.trust import is_trusted
 from cockpit.recording.library import ChangeSummary, Recent, RecordingInfo
 from cockpit.tui.dialogs.prompt import FilterScreen, PromptScreen
 from cockpit.tui.start.app import StartApp
-from cockpit.tui.start.choices import Choice, StartChoices
+from cockpit.tui.start.choices import Choice, StartChoices, row, sections, widths
 from cockpit.tui.start.doctor import DoctorScreen
 from cockpit.tui.start.screen import StartScreen
 from cockpit.tui.start.trust import TrustScreen
@@ -189,6 +189,12 @@ async def test_arrows_select_and_enter_opens_profile() -> None:
         assert "space starts the load" in about
         await pilot.press("enter")
         assert await exit_choice(pilot, app) == Choice("profile", str(PROFILES / "spare-servers.toml"))
+
+
+def test_recording_row_has_the_effects_of_changes_whose_names_do_not_fit() -> None:
+    found = sections(start_choices())[0].offers[0]
+    line = "".join(text for text, _ in row(found, widths(sections(start_choices()), 100), 100, NOW))
+    assert line.rstrip().endswith("p99  4.2 ms  1 change ▲ ×3.7")
 
 
 async def test_recording_summary_is_shown_and_enter_opens_recording() -> None:

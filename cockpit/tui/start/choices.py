@@ -235,7 +235,8 @@ def _recording_row(one: Recent, names: int, width: int, now: dt.datetime) -> Lin
     if not kept.ended and length((*cells, ("  not ended", "warn"))) <= width:
         cells.append(("  not ended", "warn"))
     labels = sanitize(", ".join(f"{change.label} {change.effect}".rstrip() for change in one.changes))
-    for words in (labels, count_text(len(one.changes), "change")) if one.changes else ():
+    effects = sanitize(", ".join(change.effect for change in one.changes if change.effect))
+    for words in (labels, f"{count_text(len(one.changes), 'change')} {effects}".rstrip()) if one.changes else ():
         if length((*cells, (f"  {words}", "dim"))) <= width:
             cells.append((f"  {words}", "dim"))
             break
