@@ -11,7 +11,9 @@ A file is hostile: every number is checked. Raises ValueError with the line of a
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
@@ -25,13 +27,23 @@ INSTEAD = "write it with sadf -j FILE -- -A"
 # Maximum characters of a file; a parsed row takes ten times as much memory.
 _LARGEST = 1 << 26
 _DAY = 86_400
-_HEAD = re.compile(r"Linux (\S{1,64}) \(([^()]{1,64})\)\s+(\S.{0,40}?)\s+_\S{1,32}_\s+\((\d{1,5}) CPU\)\s*$")
+_HEAD = re.compile(r"Linux (\S{1,64}) \(([^()]{1,64})\)\s+(?:(\S.{0,60}?)\s+)?_\S{1,32}_\s+\((\d{1,5}) CPU\)\s*$")
 # Hours, minutes and perhaps seconds; a time zone; the words between them.
-_CLOCK = re.compile(r"(\d{1,2})(?:[:.]|\s?[時时點点시]\s?)(\d\d)(?:(?:[:.]|\s?[分분]\s?)(\d\d)(?:[秒초])?)?")
+_CLOCK = re.compile(r"(\d{1,2})(?:[:.]|\s?[時时點点시]\s?)(\d\d?)(?:(?:[:.]|\s?[分분]\s?)(\d\d?)(?:[秒초])?)?")
 _ZONE = re.compile(r"[+-]\d{4}\b|\b[A-Z]{3,5}\b")
-_NUMBER = re.compile(r"\d{1,20}(?:[.,]\d{1,6})?")
-# The words for the two halves of a day in the locales of glibc, without spaces and dots.
-_AM, _PM = (set(line.split()) for line in (files(__package__) / "day_halves.txt").read_text("utf-8").splitlines())
+_NUMBER = re.compile(r"\d{1,20}(?:[.,٫]\d{1,6})?")
+
+
+def _plain(text: str) -> str:
+    """Return text in one form of its letters, without spaces and dots."""
+    return re.sub(r"[\s.:፡]", "", unicodedata.normalize("NFKC", text)).casefold()
+
+
+# The words for the two halves of a day in the locales of glibc.
+_AM, _PM = (
+    set(map(_plain, line.split())) for line in (files(__package__) / "day_halves.txt").read_text("utf-8").splitlines()
+)
+_ISO = "write it with S_TIME_FORMAT=ISO sar"
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,9 +167,15 @@ class _Reader:
         first = next(place for place, word in enumerate(words) if word in _TITLES or word.startswith("%"))
         self._titles = words[first:]
         self._table = next((table for table in _TABLES if table.needs <= frozenset(self._titles)), None)
-        if self._table is not None and (when := self._time(words[:first])) is not None:
+        if self._table is None:
+            return
+        when = self._time(words[:first])
+        if when is not None:
             self._before[self._table] = _later(when, self._before.get(self._table))
+        elif re.search(r"\d", " ".join(words[:first])):
+            raise _unknown_time(words[:first])
         else:
+            # Averages.
             self._table = None
 
     def _time(self, words: list[str]) -> int | None:
@@ -167,10 +185,9 @@ class _Reader:
         if clock is None:
             return None
         rest = _ZONE.sub("", text[: clock.start()] + " " + text[clock.end() :])
-        half = re.sub(r"[\s.:፡]|kl", "", rest).lower()
+        half = _plain(rest.removeprefix("kl."))
         if half and half not in _AM | _PM:
-            found = f"{text[:40]!r} is no known time, or the row has other columns than its header"
-            raise ValueError(f"{found}; write it with S_TIME_FORMAT=ISO sar")
+            raise _unknown_time(words)
         self._twelve_hours = self._twelve_hours or bool(half)
         return _seconds(clock, "PM" if half in _PM else "AM" if half else "")
 
@@ -192,7 +209,7 @@ class _Reader:
                 _put(row, table.columns[title], cell if title == table.name else _value(cell))
         at = self._rows.setdefault(table, {}).setdefault(t, [])
         if at and not table.name:
-            raise ValueError("two rows have the same time")
+            raise ValueError(f"two rows have the same time; {_ISO}")
         at.append(row)
 
     def host(self, offset: float, day: date | None) -> SysstatHost:
@@ -200,7 +217,7 @@ class _Reader:
         if self._head is None:
             raise ValueError("not text of sar")
         release, node, written, cpus = self._head.groups()
-        first = day or date(*_date(written, self._twelve_hours))
+        first = day or _date(written or "", self._twelve_hours)
         midnight = datetime(first.year, first.month, first.day, tzinfo=UTC) - timedelta(seconds=offset)
         if not self._starts:
             raise ValueError(f"no CPU utilization (sar -u); {INSTEAD}")
@@ -244,12 +261,19 @@ class _Reader:
         return interval
 
 
+def _unknown_time(words: list[str]) -> ValueError:
+    return ValueError(
+        f"{' '.join(words)[:40]!r} is no known time, or the row has other columns than its header; {_ISO}"
+    )
+
+
 def _seconds(time: re.Match[str], am_pm: str) -> int:
-    """Return the seconds since midnight; `am_pm` is AM, PM or ""."""
+    """Return the seconds since midnight; `am_pm` is AM, PM or "". Few locales print it beside 24 hours."""
     hours, minutes, seconds = (int(number or 0) for number in time.groups())
-    if hours > (12 if am_pm else 23) or minutes > 59 or seconds > 59:
+    if hours > 23 or minutes > 59 or seconds > 59:
         raise ValueError(f"{time[0]!r} is not a time")
-    return 3600 * (hours % 12 + 12 * (am_pm == "PM") if am_pm else hours) + 60 * minutes + seconds
+    hours = hours % 12 + 12 * (am_pm == "PM") if am_pm and hours <= 12 else hours
+    return 3600 * hours + 60 * minutes + seconds
 
 
 def _later(seconds: int, before: int | None) -> int:
@@ -264,26 +288,30 @@ def _later(seconds: int, before: int | None) -> int:
     return t
 
 
-def _date(text: str, twelve_hours: bool) -> tuple[int, int, int]:
-    """Return year, month and day. With slashes, the month is first if years have two digits (locale C) or times have AM
-    and PM. Raises ValueError."""
-    numbers = re.findall(r"\d+", text)
-    if len(numbers) != 3 or max(map(len, numbers)) > 4:
-        raise ValueError(f"unknown date format {text!r}; add the day of the first row: --date 2026-11-24")
-    first, second, third = map(int, numbers)
-    if len(numbers[0]) == 4:
-        return first, second, third
-    year = 2000 + third if third < 100 else third
-    month_first = "/" in text and (twelve_hours or len(numbers[2]) == 2)
-    if (month_first and first <= 12) or second > 12:
-        return year, first, second
-    return year, second, first
+def _date(text: str, twelve_hours: bool) -> date:
+    """Return the day. With slashes, the month is first if years have two digits (locale C) or times have AM and PM.
+
+    Raises ValueError for names of months, other calendars, and digits whose order is unknown: those of other scripts,
+    and those that follow a letter.
+    """
+    numbers = re.findall(r"(?<!\w)[0-9]+", re.sub("[年月日년월일]", " ", text))
+    with suppress(ValueError):
+        first, second, third = map(int, numbers)
+        if len(numbers[0]) == 4:
+            found = date(first, second, third)
+        else:
+            month_first = "/" in text and (twelve_hours or len(numbers[2]) == 2)
+            month, day = (first, second) if (month_first and first <= 12) or second > 12 else (second, first)
+            found = date(2000 + third if third < 100 else third, month, day)
+        if found.year < 2100 and not re.search(r"\d", re.sub("[0-9]", "", text)):
+            return found
+    raise ValueError(f"unknown date format {text[:40]!r}; add the day of the first row: --date 2026-11-24")
 
 
 def _value(cell: str) -> int | float:
     if not _NUMBER.fullmatch(cell):
         raise ValueError(f"{cell[:24]!r} is not a number; write it without --human")
-    return float(cell.replace(",", ".")) if "." in cell or "," in cell else int(cell)
+    return int(cell) if cell.isdecimal() else float(re.sub("[,٫]", ".", cell))
 
 
 def _put(row: dict[str, Any], place: str, value: str | int | float) -> None:

@@ -183,7 +183,7 @@ def test_devices_have_a_row_each() -> None:
             TEXT.replace("11/24/26", "today"),
             "unknown date format 'today'; add the day of the first row: --date 2026-11-24",
         ),
-        (TEXT.replace("11/24/26", "99/99/99"), "month must be in 1..12"),
+        (TEXT.replace("11/24/26", "99/99/99"), "unknown date format .99/99/99.; add the day"),
         (TEXT.replace("14:05:20   ", "14:04:00   ", 1), "line 5: the time jumps back; write it with TZ=UTC"),
         (TEXT.replace("14:05:20   ", "14:65:20   ", 1), "line 5: '14:65:20' is not a time"),
         (TEXT.replace("     30.00", "      3.0k", 1), "line 5: '3.0k' is not a number"),
