@@ -193,7 +193,7 @@ def _ab(row: Mapping[str, str]) -> ForeignRequest:
 
 def _hey(row: Mapping[str, str]) -> ForeignRequest:
     if "offset" not in row:
-        raise ValueError("the columns status-code and offset are missing; hey writes them since 0.1.1")
+        raise ValueError("the columns status-code and offset are missing; rerun it with hey 0.1.1 or later")
     return ForeignRequest(duration(row["offset"]), duration(row["response-time"]), _status(row["status-code"]))
 
 

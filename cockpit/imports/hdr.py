@@ -1,4 +1,4 @@
-"""Decodes compressed histograms of HdrHistogram logs (V2, as written in Java, C, Go and Python). Pure.
+"""Decodes compressed histograms of HdrHistogram logs (V0, V1, and V2 as written in Java, C, Go and Python). Pure.
 
 The HdrHistogram library is not used, because it trusts its input: it decompresses without a limit and may read past the
 end of the counts.
@@ -15,10 +15,13 @@ import numpy as np
 
 from cockpit.model.histogram import EMPTY, Histogram, indices_of
 
-_COMPRESSED, _COUNTS = 0x1C849304, 0x1C849303
-_OUTER, _INNER = struct.Struct(">II"), struct.Struct(">IIIIQQd")
-# Bits of a cookie that hold the size of a word.
+# Cookies of compressed histograms, each with the cookie of the counts in it.
+_V0, _V1, _V2 = 0x1C849309, 0x1C849302, 0x1C849304
+_COUNTS = {_V0: 0x1C849308, _V1: 0x1C849301, _V2: 0x1C849303}
+_OUTER, _INNER, _INNER_V0 = struct.Struct(">II"), struct.Struct(">IIIIQQd"), struct.Struct(">IIQQQ")
+# Bits of a cookie that hold the size of a word: the bytes of a count before V2.
 _WORD = 0xF0
+_FOREIGN = "not a compressed histogram"
 # Maximum size of the decompressed counts (bytes) and maximum bucket index: 5 digits over all of 64 bits have 7 million
 # buckets; a histogram of latencies has thousands.
 _MOST_BYTES, _MOST_INDEX = 1 << 20, 1 << 23
@@ -31,8 +34,8 @@ def decode(text: str, unit: int, longest: float) -> Histogram:
 
     Raises ValueError.
     """
-    digits, lowest, body = _decompressed(text)
-    indices, counts = _nonzero(body)
+    digits, lowest, word, body = _decompressed(text)
+    indices, counts = _nonzero_words(body, word) if word else _nonzero(body)
     if not indices:
         return EMPTY
     half = max(0, (2 * 10**digits - 1).bit_length() - 1)
@@ -48,23 +51,44 @@ def decode(text: str, unit: int, longest: float) -> Histogram:
     return Histogram(ours, sums, total, lower[0], most)
 
 
-def _decompressed(text: str) -> tuple[int, int, bytes]:
-    """Return the significant digits, the lowest value and the encoded counts."""
+def _decompressed(text: str) -> tuple[int, int, int, bytes]:
+    """Return the significant digits, the lowest value, the bytes of a count (0: their number varies), and the counts.
+
+    Raises ValueError.
+    """
     if not text.isascii():
-        raise ValueError("not a compressed histogram of version 2")
+        raise ValueError(_FOREIGN)
+    inflater = zlib.decompressobj()
     try:
         packed = base64.b64decode(text, validate=True)
-        cookie, length = _OUTER.unpack_from(packed)
-        if cookie & ~_WORD != _COMPRESSED or length != len(packed) - _OUTER.size:
-            raise ValueError("not a compressed histogram of version 2")
-        plain = zlib.decompressobj().decompress(packed[_OUTER.size :], _MOST_BYTES)
-        cookie, length, offset, digits, lowest, _, _ = _INNER.unpack_from(plain)
+        outer, length = _OUTER.unpack_from(packed)
+        version = outer & ~_WORD
+        if version not in _COUNTS or length != len(packed) - _OUTER.size:
+            raise ValueError(_FOREIGN)
+        plain = inflater.decompress(packed[_OUTER.size :], _MOST_BYTES)
+        if version == _V0:
+            cookie, digits, lowest, _, _ = _INNER_V0.unpack_from(plain)
+            body, offset = plain[_INNER_V0.size :], 0
+            length = len(body)
+        else:
+            cookie, length, offset, digits, lowest, _, _ = _INNER.unpack_from(plain)
+            body = plain[_INNER.size :]
     except (binascii.Error, struct.error, zlib.error):
-        raise ValueError("not a compressed histogram of version 2") from None
-    body = plain[_INNER.size :]
-    if cookie & ~_WORD != _COUNTS or length > len(body) or offset or digits > 5 or lowest >= _HIGHEST:
+        raise ValueError(_FOREIGN) from None
+    word = 0 if version == _V2 else (cookie & _WORD) >> 4 & 0xE
+    damaged = cookie & ~_WORD != _COUNTS[version] or length > len(body) or inflater.unconsumed_tail
+    if damaged or offset or digits > 5 or lowest >= _HIGHEST or word not in (0, 2, 4, 8):
         raise ValueError("damaged histogram")
-    return digits, lowest, body[:length]
+    return digits, lowest, word, body[:length]
+
+
+def _nonzero_words(body: bytes, word: int) -> tuple[list[int], list[int]]:
+    """Return the indices and counts of non-empty buckets from counts of `word` bytes each."""
+    counts = np.frombuffer(body[: len(body) // word * word], dtype=f">i{word}").astype(np.int64)
+    if ((counts < 0) | (counts >= _MOST)).any():
+        raise ValueError("damaged histogram")
+    indices = np.flatnonzero(counts)
+    return indices.tolist(), counts[indices].tolist()
 
 
 def _nonzero(body: bytes) -> tuple[list[int], list[int]]:

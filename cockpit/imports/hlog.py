@@ -1,4 +1,4 @@
-"""Imports an HdrHistogram log (1.2, 1.3) as a run: one tick per interval, with its histogram. Pure.
+"""Imports an HdrHistogram log (1.0 to 1.3) as a run: one tick per interval, with its histogram. Pure.
 
 A log has only one value per request: no statuses, no errors, no bytes. It does not state the unit of its values.
 """
@@ -21,6 +21,8 @@ UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000}
 # Tag of service time in cockpit's own logs; response time has no tag.
 _SERVICE = "service"
 _TIME = re.compile(r"#\[(StartTime|BaseTime): *([0-9.]{1,24}) ")
+# A line of a log without a head; all compressed histograms begin with HIST.
+_ROW = re.compile(r"(?:Tag=[^,]*,)?[0-9.]+,[0-9.]+,[0-9.]+,HIST")
 # Times that are this much (s) before the log's start are relative to it.
 _YEAR = 365 * 86_400.0
 # The standard writer divides Interval_Max by this.
@@ -42,7 +44,7 @@ class _Log(NamedTuple):
 
 
 def is_hlog(first: str) -> bool:
-    return first.startswith(("#[", '"StartTimestamp"'))
+    return first.startswith(("#[", '"StartTimestamp"')) or _ROW.match(first) is not None
 
 
 def hlog_run(

@@ -146,6 +146,8 @@ class _Reader:
 
     def take(self, line: str) -> None:
         """Take a line. Raises ValueError for an invalid row of a known table."""
+        # sysstat 11.5 ends numbers with NUL.
+        line = line.replace("\0", "")
         if head := _HEAD.match(line):
             if self._head is not None:
                 raise ValueError("a second file starts here; import each file separately")

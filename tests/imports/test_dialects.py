@@ -55,7 +55,7 @@ def test_the_content_decides(content: str, said: str, encoding: str, tmp_path: P
     [
         (JTL.replace("17663622851", "2025/12/22 00:11:25."), "set jmeter.save.saveservice.timestamp_format=ms"),
         ('<?xml version="1.0"?>\n<testResults version="1.2">\n', "jmeter.save.saveservice.output_format=csv"),
-        ("response-time,DNS+dialup,DNS,Request-write\n0.1,0.1,0.1,0.1\n", "hey writes them since 0.1.1"),
+        ("response-time,DNS+dialup,DNS,Request-write\n0.1,0.1,0.1,0.1\n", "rerun it with hey 0.1.1 or later"),
         (f"a prompt\n{JTL}x\n", "after 1 other lines: line 7: "),
         ("nothing\nof\nthis\n", "unknown format; supported"),
     ],

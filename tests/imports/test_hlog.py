@@ -127,18 +127,42 @@ def packed(body: bytes, digits: int = 3, lowest: int = 1, offset: int = 0, lengt
 ONE = packed(b"\x02")
 
 
+def packed_before_v2(one: HdrHistogram, version: int, word: int) -> str:
+    """A histogram with counts of `word` bytes, as versions 0 and 1 write it."""
+    counts = [one.get_count_at_index(index) for index in range(one.counts_len)]
+    body = b"".join(count.to_bytes(word, "big") for count in counts)
+    if version:
+        inner = struct.pack(">IIIIQQd", 0x1C849301 | word << 4, len(body), 0, 3, 1, 1 << 43, 1)
+    else:
+        inner = struct.pack(">IIQQQ", 0x1C849308 | word << 4, 3, 1, 1 << 43, one.total_count)
+    inside = zlib.compress(inner + body)
+    outer = (0x1C849302 if version else 0x1C849309) | word << 4
+    return base64.b64encode(struct.pack(">II", outer, len(inside)) + inside).decode()
+
+
+@pytest.mark.parametrize(("version", "word"), [(0, 2), (0, 8), (1, 4), (1, 8)])
+def test_histograms_of_older_versions_are_read(version: int, word: int) -> None:
+    one = theirs([1_000, 2_000_000, 2_000_000, 31_000_000])
+    found = decode(packed_before_v2(one, version, word), 1, 31_000_000)
+    assert found == decode(one.encode().decode(), 1, 31_000_000) and found.count == 4
+    text = f"0.000,1.000,31.000,{packed_before_v2(one, version, word)}\n"
+    assert is_hlog(text) and run_of_text(text).ticks[0].completed == 4
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "not a compressed histogram of version 2"),
-        ("HISTFAAA", "not a compressed histogram of version 2"),
-        ("ä", "not a compressed histogram of version 2"),
-        (packed(b"\x02")[:-8], "not a compressed histogram of version 2"),
+        ("", "not a compressed histogram"),
+        ("HISTFAAA", "not a compressed histogram"),
+        ("ä", "not a compressed histogram"),
+        (packed(b"\x02")[:-8], "not a compressed histogram"),
         (packed(b"\x80"), "damaged histogram"),
         (packed(b"\x02", length=50), "damaged histogram"),
         (packed(b"\x02", digits=9), "damaged histogram"),
         (packed(b"\x02", offset=1), "damaged histogram"),
         (packed(b"\xff" * 9), "damaged histogram"),
+        (packed_before_v2(theirs([1]), 1, 6), "damaged histogram"),
+        (packed_before_v2(theirs([1]), 0, 8)[:-8], "not a compressed histogram"),
         (packed(b"\xfe" * 8 + b"\x7f"), "too large|damaged"),
         (packed(b"\xff\xff\x07\x02"), "values of the histogram are too large"),
         (packed(b"\x02", lowest=1 << 52), ""),
@@ -178,7 +202,7 @@ def test_a_log_that_does_not_fit_is_refused() -> None:
         (HEAD, "no intervals"),
         (HEAD + "0,1,2\n", "line 4: 3 columns instead of 4"),
         (HEAD + "nan,1,2,x\n", "line 4: 'nan' is out of range"),
-        (HEAD + "0,1,2,x\n", "line 4: not a compressed histogram of version 2"),
+        (HEAD + "0,1,2,x\n", "line 4: not a compressed histogram"),
         (HEAD + "x,1,2,x\n", "line 4: could not convert"),
         (HEAD + f"0,1,2,{packed(b'')}\n", "no values"),
         (HEAD + f"0,1,2,{ONE}\n900000,1,2,{ONE}\n", "lasts 10 days; the maximum is 7"),

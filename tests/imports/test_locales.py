@@ -47,7 +47,7 @@ def test_each_locale_is_read_or_refused_with_the_way_out() -> None:
     for written, morning, afternoon, point, expected, names in ROWS:
         assert outcome(written, morning, afternoon, point) == expected, names
         outcomes[expected] += len(names.split())
-    # Undecidable: 12 hours without the half of the day (hy_AM, sm_WS), and 26/11/24 (ne_NP), as en_GB writes another day.
+    # Undecidable: 12 hours without the half of the day (hy_AM, sm_WS), and 26/11/24 (ne_NP), another day in en_GB.
     assert outcomes["wrong"] == 3
 
 
