@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import TypeVar
+from weakref import WeakSet
 
 import asyncssh
 
@@ -17,9 +18,9 @@ from cockpit.hosts.prompts import Keyring, Prompter
 from cockpit.hosts.shell import SH, Completed
 from cockpit.hosts.ssh_errors import reason
 from cockpit.hosts.ssh_login import Login
-from cockpit.hosts.ssh_settings import Destination, read_settings
+from cockpit.hosts.ssh_settings import Destination, SshSettings, read_settings
 from cockpit.hosts.stream_connection import StreamConnection
-from cockpit.model.errors import HostError, UsageError
+from cockpit.model.errors import CockpitError, HostError, UsageError
 from cockpit.model.hosts import HostConfig
 from cockpit.model.text import sanitize
 
@@ -28,6 +29,8 @@ CLOSE_TIMEOUT = 2.0
 # Timeout (s) for retries of the start of a process, and the pause before each retry.
 _RETRY_TIME = 20.0
 _RETRY_PAUSE = 0.02
+# Maximum number of further connections to a host.
+_FURTHER = 32
 # Receive window of a channel (bytes): a server may send this much unread output.
 WINDOW = 512 * 1024
 
@@ -73,14 +76,25 @@ class _Pipes:
 
 
 class SshShell:
-    """A connection to a host; `via` are the connections to its jump hosts, in order."""
+    """A connection to a host; `via` are the connections to its jump hosts, in order.
+
+    `log_in` opens a further connection, without prompts, for sessions that sshd refuses on the others (MaxSessions).
+    """
 
     def __init__(
-        self, name: str, connection: asyncssh.SSHClientConnection, via: Sequence[asyncssh.SSHClientConnection] = ()
+        self,
+        name: str,
+        connection: asyncssh.SSHClientConnection,
+        via: Sequence[asyncssh.SSHClientConnection] = (),
+        log_in: Callable[[], Awaitable[asyncssh.SSHClientConnection]] | None = None,
     ) -> None:
         self._name = name
         self._connection = connection
         self._via = tuple(via)
+        self._log_in = log_in
+        self._further: list[asyncssh.SSHClientConnection] = []
+        self._logging_in = asyncio.Lock()
+        self._processes: WeakSet[asyncssh.SSHClientProcess[bytes]] = WeakSet()
 
     async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
         pipes: _Pipes | None = None
@@ -129,26 +143,59 @@ class SshShell:
         await self._connection.wait_closed()
 
     async def close(self) -> None:
-        await _close([self._connection, *reversed(self._via)])
+        await _close([*self._further, self._connection, *reversed(self._via)])
 
     async def _start(self, interpreter: str) -> _Pipes:
-        """Start a process in a new channel.
+        """Start a process in a new channel, on a further connection if sshd refuses it on the open ones."""
+        if (pipes := await self._start_on_open(interpreter)) is not None:
+            return pipes
+        async with self._logging_in:
+            if (pipes := await self._start_on_open(interpreter)) is not None:
+                return pipes
+            needed = 1 + sum(not process.is_closing() for process in self._processes)
+            refused = f"sshd refused session {needed} on this connection"
+            way_out = f"set MaxSessions {needed} or more in its sshd_config"
+            if self._log_in is None or len(self._further) >= _FURTHER:
+                raise HostError(f"{refused}; {way_out}", subject=self._name)
+            try:
+                further = await self._log_in()
+            except CockpitError as error:
+                why = f"{refused}, and a further login failed: {error.problem}"
+                raise HostError(f"{why}; or {way_out}", subject=self._name) from None
+            self._further.append(further)
+            pipes = await self._start_on(further, interpreter)
+            if pipes is None:
+                further.close()
+                raise HostError(f"sshd refuses all sessions; {way_out}", subject=self._name)
+            return pipes
+
+    async def _start_on_open(self, interpreter: str) -> _Pipes | None:
+        self._further = [connection for connection in self._further if not connection.is_closed()]
+        for connection in (self._connection, *self._further):
+            if (pipes := await self._start_on(connection, interpreter)) is not None:
+                return pipes
+        return None
+
+    async def _start_on(self, connection: asyncssh.SSHClientConnection, interpreter: str) -> _Pipes | None:
+        """Start a process in a new channel of a connection; None if sshd refuses the channel.
 
         dropbear closes a new channel if another process exits before the program starts; retry the start.
         """
         deadline = monotonic() + _RETRY_TIME
         while True:
             try:
-                process = await self._connection.create_process(
+                process = await connection.create_process(
                     f"exec {interpreter}", encoding=None, request_pty=False, x11_forwarding=False, window=WINDOW
                 )
+                self._processes.add(process)
                 return _Pipes(self._name, process)
             except (asyncssh.Error, OSError) as error:
-                if not isinstance(error, asyncssh.ChannelOpenError) or self._connection.is_closed():
+                if not isinstance(error, asyncssh.ChannelOpenError) or connection.is_closed():
                     raise HostError(f"connection lost: {reason(error)}", subject=self._name) from None
-                if error.code != asyncssh.OPEN_REQUEST_SESSION_FAILED or monotonic() > deadline:
-                    why = f"sshd refused another channel ({reason(error)}); use fewer tails or raise MaxSessions"
-                    raise HostError(why, subject=self._name) from None
+                if error.code != asyncssh.OPEN_REQUEST_SESSION_FAILED:
+                    return None
+                if monotonic() > deadline:
+                    raise HostError(f"sshd started no program: {reason(error)}", subject=self._name) from None
                 await asyncio.sleep(_RETRY_PAUSE)
 
 
@@ -166,7 +213,7 @@ async def connect(
     except BaseException:
         await _close(list(reversed(route.opened)))
         raise
-    return SshShell(config.name, route.opened[-1], route.opened[:-1])
+    return SshShell(config.name, route.opened[-1], route.opened[:-1], route.log_in_again)
 
 
 class _Route:
@@ -177,6 +224,12 @@ class _Route:
         self._ssh_config = ssh_config
         self._asker = asker
         self._keyring = keyring
+        self._last: tuple[str, SshSettings, asyncssh.SSHClientConnection | None] | None = None
+
+    async def log_in_again(self) -> asyncssh.SSHClientConnection:
+        """Open a further connection to the last host, without prompts. Raises CockpitError."""
+        assert self._last is not None
+        return await Login(*self._last, None, self._keyring).open()
 
     async def open(self, name: str, destination: Destination, trail: tuple[Destination, ...] = ()) -> None:
         """Open the connection to a destination; `trail` are the destinations that are reached through it."""
@@ -187,7 +240,8 @@ class _Route:
             for jump in settings.jumps:
                 await self.open(f"{name}, jump host {jump.host}", jump, (*trail, destination))
         tunnel = self.opened[-1] if self.opened else None
-        self.opened.append(await Login(name, settings, tunnel, self._asker, self._keyring).open())
+        self._last = (name, settings, tunnel)
+        self.opened.append(await Login(*self._last, self._asker, self._keyring).open())
 
 
 async def _awaited(name: str, operation: Awaitable[_Result]) -> _Result:

@@ -16,6 +16,7 @@ import asyncssh
 
 from cockpit.hosts.known_hosts import KnownHosts
 from cockpit.hosts.ssh_keys import Keys
+from cockpit.hosts.ssh_offer import offered_host_keys, without_common
 from cockpit.hosts.ssh_settings import SshSettings
 from cockpit.model.errors import (
     AuthRefused,
@@ -101,13 +102,16 @@ class LoginClient(asyncssh.SSHClient):
 
 @dataclass(frozen=True)
 class Attempt:
-    """A failed login, with its settings and observations. `wrong` is the number of wrong secrets so far."""
+    """A failed login, with its settings and observations. `host_keys` are the accepted algorithms, `wrong` is the
+    number of wrong secrets so far."""
 
     name: str
     settings: SshSettings
     known: KnownHosts
     keys: Keys
     client: LoginClient
+    tunnel: asyncssh.SSHClientConnection | None
+    host_keys: str
     wrong: int = 0
 
 
@@ -126,6 +130,12 @@ async def explain(attempt: Attempt, error: Exception) -> CockpitError:
         return HostError(f"cannot resolve {settings.host} ({why}); check `ssh` or ssh_config", subject=name)
     if isinstance(error, asyncssh.KeyImportError) or not isinstance(error, asyncssh.Error | OSError):
         return UsageError(f"invalid ssh_config or key file: {sanitize(str(error), 200)}", subject=name)
+    cut = isinstance(error, asyncssh.KeyExchangeFailed | asyncssh.ConnectionLost | ConnectionResetError)
+    if cut and not settings.options.value("proxycommand"):
+        offered = await offered_host_keys(settings.host, settings.port, attempt.tunnel)
+        named = settings.options.value("hostkeyalgorithms") is not None
+        if problem := without_common(offered, attempt.host_keys, named):
+            return HostError(f"{settings.where}: {problem}", subject=name)
     return HostError(f"{settings.where}: {reason(error)}", subject=name)
 
 
@@ -172,10 +182,15 @@ def _key_error(
         )
     if settings.options.value("knownhostscommand"):
         files += " (KnownHostsCommand is not run by cockpit)"
+    compare = "compare the fingerprint with the server's and"
+    if settings.user_file is None:
+        way_out = "UserKnownHostsFile of ssh_config names no file that can keep it; name one"
+    elif settings.options.by_client:
+        way_out = f"{compare} accept it with: {_accept(settings)}"
+    else:
+        way_out = f"{compare} accept it on the screen of cockpit"
     return HostKeyUnknown(
-        f"the host key of {settings.where}, {_named(shown)}, is not in {files}; compare the fingerprint with the"
-        f" server's and accept it with: {_accept(settings)}",
-        subject=name,
+        f"the host key of {settings.where}, {_named(shown)}, is not in {files}; {way_out}", subject=name
     )
 
 
@@ -206,7 +221,9 @@ async def _auth_error(attempt: Attempt) -> AuthRefused:
     wrong = f" ({count_text(attempt.wrong, 'wrong attempt')})" if attempt.wrong else ""
     if need_passphrase:
         files = ", ".join(need_passphrase)
-        way_out = "enter it on the screen or add the key with ssh-add"
+        way_out = (
+            f"enter it on the screen or {'' if settings.agent else 'start ssh-agent and '}add the key with ssh-add"
+        )
         return CredentialsRequired(f"{refusal}: no passphrase for {files}{wrong}; {way_out}", subject=name)
     refusal += f"; tried {', '.join([*tried, await _agent_keys(settings)])}"
     if keys.invalid:

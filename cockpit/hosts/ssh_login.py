@@ -22,6 +22,7 @@ from cockpit.hosts.prompts import Keyring, Prompter
 from cockpit.hosts.shell import SILENCE
 from cockpit.hosts.ssh_errors import Attempt, LoginClient, explain, was_denied
 from cockpit.hosts.ssh_keys import Keys, sort_keys, unlock
+from cockpit.hosts.ssh_offer import HOST_KEY_KINDS
 from cockpit.hosts.ssh_settings import SshSettings, public_half
 from cockpit.model.text import count_text, sanitize
 
@@ -31,16 +32,6 @@ CONNECT_TIMEOUT = 15.0
 # Maximum number of attempts per secret.
 TRIES = 3
 KEEPALIVE_COUNT = 3
-
-# Offered after the kinds of the known keys, so that a server with another kind counts as changed.
-_HOST_KEY_KINDS = (
-    "ssh-ed25519",
-    "ecdsa-sha2-nistp256",
-    "ecdsa-sha2-nistp384",
-    "ecdsa-sha2-nistp521",
-    "rsa-sha2-512",
-    "rsa-sha2-256",
-)
 
 
 class Login:
@@ -64,19 +55,25 @@ class Login:
         self._wrong = 0
         # No further prompts for these: key files after TRIES wrong passphrases, and "host key" after it was accepted.
         self._prompted: set[Path | str] = set()
+        # Keys that ssh_config lets in without a prompt (StrictHostKeyChecking).
+        self._accepted: list[asyncssh.SSHKey] = []
 
     async def open(self) -> asyncssh.SSHClientConnection:
         """Open the connection. Raises the CockpitError that `explain` returns."""
         while True:
             settings = self._settings
             known = await asyncio.to_thread(_known_hosts, self._name, settings)
+            known.trusted += self._accepted
             keys = await asyncio.to_thread(sort_keys, settings.identities, self._keyring)
             password, self._password = self._password, None
             client = LoginClient(CONNECT_TIMEOUT, password, self._prompt_live if self._asker else None)
             try:
                 return await self._try(known, keys, client)
             except (asyncssh.Error, asyncssh.KeyImportError, OSError, ValueError) as error:
-                attempt = Attempt(self._name, settings, known, keys, client)
+                if isinstance(error, asyncssh.HostKeyNotVerifiable) and await self._accept_host_key(known, client):
+                    continue
+                kinds = _accepted_kinds(settings, known)
+                attempt = Attempt(self._name, settings, known, keys, client, self._tunnel, kinds)
                 if self._asker is None or not await self._prompt(self._asker, attempt, error):
                     raise await explain(replace(attempt, wrong=self._wrong), error) from None
 
@@ -116,10 +113,25 @@ class Login:
                 return await self._prompt_passphrase(asker, path)
         return attempt.client.wants_password and await self._prompt_password(asker)
 
+    async def _accept_host_key(self, known: KnownHosts, client: LoginClient) -> bool:
+        """Accept an unknown key without a prompt if ssh_config says so, and add it to its file, if any."""
+        settings = self._settings
+        accepts = settings.unknown_keys == "accept" and not known.expected and not self._accepted
+        if not accepts or client.shown is None:
+            return False
+        if settings.user_file is not None:
+            hashed = settings.options.is_on("hashknownhosts")
+            key = unknown_host_key(settings.where, known.lookup, client.shown, settings.user_file, hashed)
+            await asyncio.to_thread(add_known_host, key)
+        self._accepted.append(client.shown)
+        return True
+
     async def _prompt_host_key(self, asker: Prompter, known: KnownHosts, client: LoginClient) -> bool:
         """Prompt for an unknown key. A key that differs from the known one is always refused."""
-        file = self._settings.accept_into
+        file = self._settings.user_file
         if file is None or client.shown is None or known.expected or "host key" in self._prompted:
+            return False
+        if self._settings.unknown_keys != "ask":
             return False
         key = unknown_host_key(
             self._settings.where, known.lookup, client.shown, file, self._settings.options.is_on("hashknownhosts")
@@ -215,7 +227,11 @@ def _options(
     return options
 
 
+def _accepted_kinds(settings: SshSettings, known: KnownHosts) -> str:
+    return settings.options.value("hostkeyalgorithms") or _host_key_kinds(known)
+
+
 def _host_key_kinds(known: KnownHosts) -> str:
     """Return kinds of host keys in the order of preference; a leading + adds them to the kinds of certificates."""
     kinds = [kind.decode() for key in known.trusted for kind in key.sig_algorithms]
-    return ("+" if known.authorities else "") + ",".join(dict.fromkeys((*kinds, *_HOST_KEY_KINDS)))
+    return ("+" if known.authorities else "") + ",".join(dict.fromkeys((*kinds, *HOST_KEY_KINDS)))

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from cockpit.hosts.ssh_config import Options, resolve
 from cockpit.model.errors import UsageError
@@ -54,12 +55,16 @@ class Destination:
         return cls(match["host"].strip("[]"), match["user"], port)
 
 
+UnknownKeys = Literal["refuse", "ask", "accept"]
+
+
 @dataclass(frozen=True)
 class SshSettings:
     """A destination with the settings of ssh_config.
 
-    `host` and `port` are the address to connect to, `known_as` is the host's name in known_hosts. `accept_into` is the
-    file to which an accepted key is added; None: unknown keys are refused. `identities` are the existing key files,
+    `host` and `port` are the address to connect to, `known_as` is the host's name in known_hosts. `user_file` is the
+    file to which an accepted key is added; None: ssh_config names none. `unknown_keys`: what happens to an unknown key.
+    `identities` are the existing key files,
     from ssh_config or ssh's defaults. `agent` is a socket's path, "" without an agent. `jumps` are the jump hosts, in
     the order of connecting.
     """
@@ -72,7 +77,8 @@ class SshSettings:
     user: str
     known_as: str
     known_hosts: tuple[Path, ...]
-    accept_into: Path | None
+    user_file: Path | None
+    unknown_keys: UnknownKeys
     revoked_host_keys: tuple[Path, ...]
     identities: tuple[Path, ...]
     agent: str
@@ -108,7 +114,7 @@ def read_settings(destination: Destination, explicit: Path | None) -> SshSetting
     user = options.value("user") or destination.user or getpass.getuser()
     tokens = _tokens(destination.host, host, port, user, options)
     known_hosts = _files(options, "userknownhostsfile", USER_KNOWN_HOSTS, tokens)
-    refuse_unknown = Path("/dev/null") in known_hosts[:1] or not known_hosts or options.is_on("stricthostkeychecking")
+    user_file = next((file for file in known_hosts[:1] if file != Path("/dev/null")), None)
     return SshSettings(
         destination=destination,
         options=options,
@@ -118,12 +124,21 @@ def read_settings(destination: Destination, explicit: Path | None) -> SshSetting
         user=user,
         known_as=tokens["k"].lower(),
         known_hosts=known_hosts + _files(options, "globalknownhostsfile", GLOBAL_KNOWN_HOSTS, tokens),
-        accept_into=None if refuse_unknown else known_hosts[0],
+        user_file=user_file,
+        unknown_keys=_unknown_keys(options, user_file),
         revoked_host_keys=_paths(filter(None, [options.value("revokedhostkeys")]), tokens),
         identities=_identities(options, tokens),
         agent=_agent(options, tokens),
         jumps=_jumps(options, host, port),
     )
+
+
+def _unknown_keys(options: Options, user_file: Path | None) -> UnknownKeys:
+    """Return what ssh(1) does with an unknown key. ssh -G prints no and off as false, yes as true."""
+    strict = options.value("stricthostkeychecking") or "ask"
+    if strict in ("no", "off", "false", "accept-new"):
+        return "accept"
+    return "refuse" if user_file is None or options.is_on("stricthostkeychecking") else "ask"
 
 
 def _tokens(name: str, host: str, port: int, user: str, options: Options) -> dict[str, str]:

@@ -34,8 +34,6 @@ from cockpit.tuning.tuner import Tuner
 _READ_TIMEOUT, _TEST_TIMEOUT, _READ_INTERVAL = 20.0, 60.0, 0.3
 # Clock offsets of a host above this (s) are reported: the times in its logs do not match the timeline.
 _MAX_CLOCK_OFFSET = 2.0
-# Channels per SSH connection (default of sshd's MaxSessions).
-_CHANNELS = 10
 _TOOLS = ("timeout", "sha256sum", "mktemp", "readlink", "stat", "head", "tail", "cut")
 # Prints `yes` or `no` for each KIND:NAME. A `command` of the profile must be in the PATH of the login, a `tool` in
 # cockpit's. For `write`, the directory of the file must be writable, too: files are replaced by a rename.
@@ -208,12 +206,6 @@ async def _tails(config: HostConfig, shell: Shell) -> AsyncIterator[Finding]:
             yield note(config.name, f"tail: command {name!r} not found", "install it there, or remove the tail")
         else:
             yield note(config.name, f"tail: {name} cannot be read", "is the path correct, can this user read it?")
-    if len(config.tail) + 2 > _CHANNELS:
-        yield note(
-            config.name,
-            f"{len(config.tail)} tails, the probe and a change need more than {_CHANNELS} channels",
-            "remove tails, or increase MaxSessions in its sshd_config",
-        )
 
 
 async def _changeable(

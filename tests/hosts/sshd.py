@@ -25,6 +25,7 @@ class Sshd:
     environment is that of the tests plus `environment`. `commands` are the running shells.
     With `password` set, the server accepts it as well as the key, with the password method or, with `prompts`, with
     keyboard-interactive prompts (prompt -> expected response). `tried_passwords` are all passwords received.
+    `max_sessions` is the limit per connection.
     """
 
     def __init__(self, directory: Path, *, noise: str = "", login: Sequence[str] = ("/bin/sh",)) -> None:
@@ -38,6 +39,7 @@ class Sshd:
         self.prompts: dict[str, str] = {}
         self.tried_passwords: list[str] = []
         self.allows_remote_forwarding = True
+        self.max_sessions: int | None = None
         self.port = 0
         self.ssh_config = directory / "ssh_config"
         self.known_hosts = directory / "known_hosts"
@@ -60,7 +62,6 @@ class Sshd:
             self.port,
             server_host_keys=self._certified_keys or [self.host_key],
             authorized_client_keys=str(self.directory / "authorized_keys"),
-            process_factory=self._serve,
             server_factory=lambda: _Authentication(self, self._connections),
             encoding=None,
             reuse_address=True,
@@ -120,7 +121,12 @@ class Sshd:
             connection.abort()
         self._connections.clear()
 
-    async def _serve(self, session: asyncssh.SSHServerProcess[bytes]) -> None:
+    @property
+    def logins(self) -> int:
+        """The number of connections since the start."""
+        return len(self._connections)
+
+    async def serve(self, session: asyncssh.SSHServerProcess[bytes]) -> None:
         line = f"{self.noise}\n{session.command}" if self.noise else session.command or ""
         command = await asyncio.create_subprocess_exec(
             *self.login,
@@ -147,6 +153,19 @@ class _Authentication(asyncssh.SSHServer):
     def __init__(self, sshd: Sshd, connections: list[asyncssh.SSHServerConnection]) -> None:
         self._sshd = sshd
         self._connections = connections
+        self._sessions = 0
+
+    def session_requested(self) -> asyncssh.SSHServerProcess[bytes] | bool:
+        if self._sessions == self._sshd.max_sessions:
+            return False
+        self._sessions += 1
+        return asyncssh.SSHServerProcess(self._serve, None, 3, False)
+
+    async def _serve(self, session: asyncssh.SSHServerProcess[bytes]) -> None:
+        try:
+            await self._sshd.serve(session)
+        finally:
+            self._sessions -= 1
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connections.append(conn)

@@ -14,6 +14,7 @@ import pytest
 
 from cockpit.hosts.feed import check_host
 from cockpit.hosts.ssh import connect
+from cockpit.hosts.ssh_offer import HOST_KEY_KINDS, offered_host_keys, without_common
 from cockpit.hosts.ssh_settings import Destination, read_settings
 from cockpit.model.errors import AuthRefused, CredentialsRequired, HostError, HostKeyChanged, HostKeyUnknown, UsageError
 from cockpit.model.hosts import HostConfig
@@ -29,7 +30,7 @@ async def test_check_connects_and_returns_facts(sshd: Sshd) -> None:
         await check_host(WEB, sshd.ssh_config)
 
 
-async def test_unknown_host_key_is_refused(sshd: Sshd) -> None:
+async def test_unknown_host_key_is_refused(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
     key, command = public(sshd.host_key), f"accept it with: ssh -F {sshd.ssh_config} -o StrictHostKeyChecking=ask"
     for entries in (
         "",
@@ -45,8 +46,81 @@ async def test_unknown_host_key_is_refused(sshd: Sshd) -> None:
     sshd.known_hosts.unlink()
     message = await refusal(sshd, HostKeyUnknown, HostConfig(name="web1", ssh=f"root@web:{sshd.port}"))
     assert message.endswith(f"{command} -p {sshd.port} root@web true")
-    sshd.write_config(UserKnownHostsFile="/dev/null", StrictHostKeyChecking="no")
-    await refusal(sshd, HostKeyUnknown)
+    # No advice that cannot help: /dev/null keeps no key, and without OpenSSH's client there is no ssh to run.
+    for file in ("/dev/null", "none"):
+        sshd.write_config(UserKnownHostsFile=file)
+        assert (await refusal(sshd, HostKeyUnknown)).endswith("names no file that can keep it; name one")
+    sshd.write_config()
+    monkeypatch.setattr("cockpit.hosts.ssh_config.PROGRAM", "/nowhere/ssh")
+    assert (await refusal(sshd, HostKeyUnknown)).endswith("accept it on the screen of cockpit")
+
+
+@pytest.mark.parametrize("strict", ["no", "off", "accept-new"])
+async def test_unknown_host_keys_are_accepted_if_ssh_config_says_so(sshd: Sshd, strict: str) -> None:
+    sshd.known_hosts.unlink()
+    sshd.write_config(UserKnownHostsFile="/dev/null", StrictHostKeyChecking=strict)
+    assert await echo_hello(sshd) == "hello"
+    sshd.write_config(StrictHostKeyChecking=strict)
+    assert await echo_hello(sshd) == "hello"
+    assert sshd.known_hosts.read_text() == f"[127.0.0.1]:{sshd.port} {public(sshd.host_key)}\n"
+    sshd.trust(new_key())
+    await refusal(sshd, HostKeyChanged)
+    sshd.known_hosts.write_text(f"@revoked [127.0.0.1]:{sshd.port} {public(sshd.host_key)}\n")
+    assert "revoked" in await refusal(sshd, HostKeyChanged)
+
+
+async def test_host_key_algorithms_of_both_sides_are_named(sshd: Sshd) -> None:
+    sshd.write_config(HostKeyAlgorithms="rsa-sha2-512,rsa-sha2-256")
+    assert (await refusal(sshd, HostError)).endswith(
+        f"127.0.0.1:{sshd.port}: no common host key algorithm: the server offers ssh-ed25519; ssh_config accepts"
+        " rsa-sha2-512,rsa-sha2-256; set HostKeyAlgorithms +ssh-ed25519 for this host in ssh_config".replace(",", ", ")
+    )
+    ours = ",".join(HOST_KEY_KINDS)
+    assert "set HostKeyAlgorithms +ssh-rsa for" in str(without_common(["ssh-dss", "ssh-rsa"], ours, named=False))
+    only_new = without_common(["ssh-dss"], f"+{ours}", named=False)
+    assert str(only_new).endswith("add a HostKey made with ssh-keygen -t ed25519 to its sshd_config")
+    assert without_common([], ours, named=False) is without_common(["ssh-ed25519"], ours, named=False) is None
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", b"SSH-2.0-x\r\n", b"SSH-2.0-x\r\n\xff\xff\xff\xff\x04\x14", b"220 mail\r\n" * 60]
+)
+async def test_a_server_without_an_offer_has_none(answer: bytes) -> None:
+    async def respond(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer)
+        writer.close()
+
+    async with await asyncio.start_server(respond, "127.0.0.1", 0) as server:
+        assert await offered_host_keys("127.0.0.1", server.sockets[0].getsockname()[1], None) == ()
+
+
+@pytest.mark.parametrize("most", [1, 2])
+async def test_sessions_beyond_max_sessions_use_further_connections(sshd: Sshd, most: int) -> None:
+    sshd.max_sessions = most
+    shell = await connect(WEB, sshd.ssh_config)
+    channels = await asyncio.gather(*(shell.open("echo hello; cat") for _ in range(4)))
+    assert (await shell.run("echo hello")).stdout == b"hello\n"
+    assert [await channel.readline() for channel in channels] == [b"hello\n"] * 4 and sshd.logins == -(-5 // most)
+    await shell.close()
+    assert await echo_hello(sshd) == "hello"
+
+
+async def test_a_missing_session_is_named_with_the_number_that_is_needed(sshd: Sshd) -> None:
+    sshd.max_sessions = 1
+    shell = await connect(WEB, sshd.ssh_config)
+    channel = await shell.open("cat")
+    sshd.client_key.unlink()
+    (sshd.directory / "authorized_keys").write_text("")
+    with pytest.raises(HostError, match="refused session 2 on this connection, and a further login failed: ") as caught:
+        await shell.run("echo hello")
+    assert str(caught.value).endswith("; or set MaxSessions 2 or more in its sshd_config")
+    channel.close()
+    await shell.close()
+    sshd.max_sessions = 0
+    await sshd.stop()
+    sshd.authorize(new_key())
+    await sshd.start()
+    assert "sshd refuses all sessions; set MaxSessions 1 or more in its sshd_config" in await refusal(sshd, HostError)
 
 
 async def test_changed_and_revoked_host_keys_are_refused(sshd: Sshd) -> None:
@@ -141,7 +215,7 @@ async def test_missing_wrong_and_encrypted_client_keys(sshd: Sshd) -> None:
     sshd.write_config()
     sshd.client_key.write_bytes(locked(asyncssh.read_private_key(sshd.client_key), "secret"))
     message = await refusal(sshd, CredentialsRequired)
-    assert f"no passphrase for {sshd.client_key}; enter it on the screen or add the key with ssh-add" in message
+    assert f"no passphrase for {sshd.client_key}; enter it on the screen or start ssh-agent and add the key" in message
     new_key().write_private_key(sshd.client_key)
     message = await refusal(sshd, AuthRefused)
     assert str(sshd.client_key) in message and "no ssh agent" in message and "root's authorized_keys" in message
