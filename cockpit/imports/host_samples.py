@@ -69,6 +69,8 @@ COUNTERS = {
     "atmptf": "Tcp.AttemptFails",
     "estres": "Tcp.EstabResets",
     "retrans": "Tcp.RetransSegs",
+    # Since sysstat 12.7.6.
+    "retrseg": "Tcp.RetransSegs",
     "isegerr": "Tcp.InErrs",
     "orsts": "Tcp.OutRsts",
 }

@@ -85,7 +85,7 @@ _TABLES = (
         "memory",
         "kbmemfree kbavail kbmemused %memused=memused-percent kbbuffers kbcached kbcommit kbactive kbinact=inactive "
         "kbdirty kbslab",
-        "kbmemfree kbmemused %memused kbbuffers kbcached kbcommit kbactive kbinact kbdirty",
+        "kbmemfree kbmemused %memused kbbuffers kbcached kbcommit kbactive kbinact",
     ),
     _table("memory", "kbswpfree kbswpused kbswpcad"),
     _table("queue", "runq-sz plist-sz ldavg-1 ldavg-5 ldavg-15 blocked", "runq-sz plist-sz ldavg-1 ldavg-5 ldavg-15"),
@@ -99,7 +99,7 @@ _TABLES = (
     _table("network.net-edev", "IFACE=iface rxerr/s txerr/s rxdrop/s txdrop/s", name="IFACE"),
     _table("network.net-sock", "totsck tcpsck udpsck rawsck ip-frag tcp-tw"),
     _table("network.net-tcp", "active/s passive/s iseg/s oseg/s"),
-    _table("network.net-etcp", "atmptf/s estres/s retrans/s isegerr/s orsts/s"),
+    _table("network.net-etcp", "atmptf/s estres/s retrans/s retrseg/s isegerr/s orsts/s", "atmptf/s estres/s orsts/s"),
     _table("psi.psi-cpu", "%scpu=some_avg"),
     _table("psi.psi-io", "%sio=some_avg %fio=full_avg"),
     _table("psi.psi-mem", "%smem=some_avg %fmem=full_avg"),

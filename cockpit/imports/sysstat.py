@@ -78,7 +78,8 @@ class Io(_Part, frozen=True, kw_only=True):
 
 
 class Memory(_Part, frozen=True, kw_only=True):
-    """Memory in KiB. `avail` is missing on old kernels, `slab` without `-r ALL`, and swap (`swp…`) without -S."""
+    """Memory in KiB. `avail` is missing on old kernels, `dirty` before sysstat 10.1.2, `slab` without `-r ALL`, and
+    swap (`swp…`) without -S."""
 
     memfree: Level
     avail: Level | None = None
@@ -89,7 +90,7 @@ class Memory(_Part, frozen=True, kw_only=True):
     commit: Level
     active: Level
     inactive: Level
-    dirty: Level
+    dirty: Level = 0
     slab: Level = 0
     swpfree: Level = 0
     swpused: Level = 0
