@@ -17,6 +17,8 @@ from datetime import datetime
 from itertools import chain
 from typing import Any, NamedTuple
 
+from cockpit.imports.jmeter_xml import TRANSACTION, xml_rows
+
 # Maximum duration of a request (s), and latest time (epoch s): the limits of a recording.
 LONGEST, LATEST = 1e6, 9.9e10
 # Kinds of errors by words in their messages, in lower case.
@@ -38,8 +40,6 @@ _KINDS = {
     "error reading a body": "closed_early",
 }
 OTHER_ERROR = "other"
-# Start of the message in JMeter's rows of transactions.
-_TRANSACTION = "Number of samples in transaction :"
 
 
 class ForeignRequest(NamedTuple):
@@ -219,7 +219,7 @@ class _JMeterSamples:
             )
         code, message = row["responseCode"], row.get("responseMessage") or ""
         start, seconds = _instant(row["timeStamp"], 1e-3), duration(row["elapsed"], 1e-3)
-        if message.startswith(_TRANSACTION) or self._is_part(row):
+        if message.startswith(TRANSACTION) or self._is_part(row):
             return None
         status = _status(code) if code.isdecimal() else 0
         passed = _verdict(row.get("success"))
@@ -255,6 +255,17 @@ def _jmeter(lines: Iterator[str]) -> Iterator[ForeignRequest]:
     first = next(lines, "")
     titles = None if _has_jmeter_titles(first) else _JMETER
     return _table(_JMeterSamples().request, titles)(chain([first], lines))
+
+
+def _jmeter_xml(lines: Iterator[str]) -> Iterator[ForeignRequest]:
+    samples = _JMeterSamples()
+    for number, row in xml_rows(lines):
+        try:
+            request = samples.request(row)
+        except (ValueError, KeyError) as error:
+            raise _at_line(number, error) from None
+        if request is not None:
+            yield request
 
 
 def _is_jmeter(first: str) -> bool:
@@ -352,6 +363,7 @@ FORMATS: Iterable[ForeignFormat] = (
         unlisted=_WITHOUT_RESPONSE,
     ),
     ForeignFormat("JMeter JTL (CSV)", _is_jmeter, _jmeter),
+    ForeignFormat("JMeter JTL (XML)", lambda first: first.lstrip().startswith("<testResults"), _jmeter_xml),
     ForeignFormat("k6 --out csv", _has_columns("metric_name", "timestamp", "metric_value"), _table(_k6), granular=True),
     ForeignFormat("k6 --out json", _starts_with('{"type":"Metric"', '{"metric":', '{"type":"Point"'), _lines(_k6_json)),
     ForeignFormat("vegeta encode --to json", _starts_with('{"attack":'), _lines(_vegeta_json)),
@@ -366,8 +378,6 @@ _SYSSTAT = re.compile(r"Linux .*CPU\)|\ufffd\ufffd[a-z]!")
 _SUMMARIES = {
     "This is ApacheBench": "rerun it with ab -g FILE",
     "starting benchmark": "rerun it with h2load --log-file=FILE",
-    "<?xml": "for JMeter set jmeter.save.saveservice.output_format=csv",
-    "<testResults": "for JMeter set jmeter.save.saveservice.output_format=csv",
     "Summary:": "rerun it with hey -o csv, or oha --output-format csv",
     "{": "rerun k6 with --out csv=FILE, or oha with --output-format json; convert results of vegeta with vegeta encode",
 }

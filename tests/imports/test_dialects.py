@@ -23,6 +23,22 @@ Transfer/sec:    606.33MB
 """
 
 
+SAMPLE = '<httpSample t="1{n}" lt="9" ts="17663622851{n}5" s="true" lb="GET /a" rc="200" rm="OK" tn="T 1-1" by="468"'
+# Five requests: two in a transaction, one with a redirect, and two alone; the file is cut off.
+XML = "".join(
+    (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<testResults version="1.2">\n',
+        '<sample t="9" ts="1766362285105" s="true" lb="visit" rc="" tn="T 1-1"',
+        ' rm="Number of samples in transaction : 2, number of failing samples : 0">\n',
+        *(f"{SAMPLE.format(n=n)}>\n<java.net.URL>http://web1/a</java.net.URL>\n</httpSample>\n" for n in (1, 2)),
+        "</sample>\n",
+        f"{SAMPLE.format(n=3)}>\n  {SAMPLE.format(n=3)}/>\n  <responseData>&lt;a&gt;</responseData></httpSample>\n",
+        *(f"{SAMPLE.format(n=n)}/>\n" for n in (5, 7)),
+        f"{SAMPLE.format(n=9)}>\n",
+    )
+)
+
+
 def swapped(text: str) -> str:
     """The first two columns the other way round."""
     return "".join(",".join((b, a, rest)) for a, b, rest in (line.split(",", 2) for line in text.splitlines(True)))
@@ -35,6 +51,7 @@ def swapped(text: str) -> str:
         (JTL.replace(",", "\t"), "JMeter JTL (CSV)"),
         (swapped(JTL), "JMeter JTL (CSV)"),
         (ROWS, "JMeter JTL (CSV)"),
+        (XML, "JMeter JTL (XML)"),
         (f"\ufeff{JTL}", "JMeter JTL (CSV)"),
         (f"\n$ cat results.jtl\n{JTL}", "JMeter JTL (CSV)"),
         (f"# wrk -t12 -c400 -d30s http://127.0.0.1:8080/index.html\n\nset up by a script\n{WRK}", "summary of wrk"),
@@ -54,7 +71,12 @@ def test_the_content_decides(content: str, said: str, encoding: str, tmp_path: P
     ("content", "said"),
     [
         (JTL.replace("17663622851", "2025/12/22 00:11:25."), "set jmeter.save.saveservice.timestamp_format=ms"),
-        ('<?xml version="1.0"?>\n<testResults version="1.2">\n', "jmeter.save.saveservice.output_format=csv"),
+        ('<?xml version="1.0"?>\n<testResults version="1.2">\n<sample t="x" ts="1" rc="200"/>\n', "line 2: could not"),
+        ('<testResults version="1.2">\n<sample t="1"/>\n', "line 2: 'timeStamp' is missing"),
+        ('<testResults version="1.2">\n</sample>\n', "line 2: mismatched tag"),
+        ('<testResults>\n<!DOCTYPE x [<!ENTITY a "b">]>\n', "line 2: not well-formed"),
+        ("<testResults>\n" + "<sample>\n" * 65, "line 66: samples are nested too deeply"),
+        ('<?xml version="1.0"?>\n<html>\n', "unknown format; supported"),
         ("response-time,DNS+dialup,DNS,Request-write\n0.1,0.1,0.1,0.1\n", "rerun it with hey 0.1.1 or later"),
         (f"a prompt\n{JTL}x\n", "after 1 other lines: line 7: "),
         ("nothing\nof\nthis\n", "unknown format; supported"),
