@@ -118,8 +118,8 @@ Record the result of another load generator, or samples of sysstat, to replay, c
   cockpit import wrk.txt                           # summary: totals only
   cockpit import web1.json                         # sysstat alone
 
-formats, detected by the first line: ab -g, hey -o csv, oha --output-format csv,
-  JMeter JTL (CSV), k6 --out csv|json, vegeta encode --to csv|json,
+formats, detected by the content: ab -g, hey -o csv, oha --output-format csv,
+  JMeter JTL (CSV, XML), k6 --out csv|json, vegeta encode --to csv|json,
   h2load --log-file, HdrHistogram logs, sadf -j FILE -- -A, text of sar;
   summaries of wrk, wrk2 and oha --output-format json (totals only).
 # recordings SUBCOMMAND | list, rename, delete or prune recordings |  | recordings recording-format
