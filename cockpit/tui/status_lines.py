@@ -52,6 +52,8 @@ PAUSE = 0.020
 
 # Minimum cells for the target; with less room the generator's lag is dropped, then the target.
 _TARGET = 24
+# Minimum cells for the name; with less room it is dropped.
+_NAME = 4
 
 
 class TopLine(Lines):
@@ -59,13 +61,13 @@ class TopLine(Lines):
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         session: Line = (*mode(context), *recording(context))
-        if length(session) > width:
+        if length(session) > width - _NAME:
             return [clip((*recording(context), *mode(context)), width)]
         # Without the lag if the target has no room beside it.
         status = (*session, *generator(context.second))
         if width - length(status) <= _TARGET:
             status = (*session, *generator(context.second, brief=True))
-        status = status if length(status) <= width else session
+        status = status if length(status) <= width - _NAME else session
         return [ends(_name(context, width - length(status) - 1), status, width)]
 
 

@@ -120,6 +120,9 @@ def test_top_line_shows_mode_clock_recording_and_generator() -> None:
     context = DrawContext(state=state, mode=Mode.LIVE, recording="s.cockpit", recording_error="disk full")
     for width in (118, 40):
         assert "NOT RECORDING: disk full" in pane_text(TopLine(), context, width, 1)
+    back = dataclasses.replace(context, mode=Mode.LOOKING_BACK, status=paused, recording_error="")
+    for width in range(70, 90):
+        assert "LOOKING BACK PAUSED · End: back to live" in pane_text(TopLine(), back, width, 1)
 
 
 def test_multiline_question_is_shown_as_single_text() -> None:
