@@ -248,9 +248,9 @@ async def launch(
     plan, lowered = limits.fit_in_flight(plan, capacity)
     if found is None:
         addresses = await preflight.resolve(plan)
-        names = tuple(dict.fromkeys(str(address[0]) for address in addresses))
-        warnings = (*lowered, *limits.warnings(plan, capacity))
-        found = preflight.Preflight(address=addresses[0], addresses=names, warnings=warnings)
+        unused = preflight.not_loaded(plan, addresses[0], addresses)
+        warnings = (*lowered, *limits.warnings(plan, capacity), *unused)
+        found = preflight.Preflight(address=addresses[0], warnings=warnings)
     address = found.address
 
     def assigned(machines: int) -> list[Assignment]:
@@ -266,7 +266,7 @@ async def launch(
     shown = plan.without_secrets()
     emit(
         RunStarted(
-            t=now, run=run, plan=shown, addresses=found.addresses, warnings=found.warnings, machines=launcher.machines
+            t=now, run=run, plan=shown, addresses=(found.shown,), warnings=found.warnings, machines=launcher.machines
         )
     )
     return LoadRun(plan, run, clock, emit, workers, now, capacity.files)

@@ -10,6 +10,7 @@ import contextlib
 import os
 import socket
 from collections.abc import Awaitable, Callable
+from ipaddress import ip_address
 from typing import Any
 
 import msgspec
@@ -30,19 +31,52 @@ _TIMEOUT = 10.0
 # Bytes per read.
 _READ_SIZE = 65536
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+# Maximum number of addresses that a warning names.
+_NAMED = 4
+_MISDIRECTED = 421
 
 
 class Preflight(msgspec.Struct, frozen=True, kw_only=True):
-    """The result. `address` is the socket address that workers connect to.
+    """The result. `address` is the socket address that workers connect to, one of the name's.
 
-    `addresses` are all addresses of the name, the used one first. `status` is the status of the response, None if
-    only a connection was opened because the request may have side effects (POST). `warnings` are one line each.
+    `status` is the status of the response, None if only a connection was opened because the request may have side
+    effects (POST). `warnings` are one line each.
     """
 
     address: tuple[Any, ...]
-    addresses: tuple[str, ...]
     status: int | None = None
     warnings: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """The address as text, without its port."""
+        return address_text(self.address)
+
+
+def address_text(address: tuple[Any, ...]) -> str:
+    """Return the host of a socket address, with its zone; the path of a Unix socket."""
+    host, _, zone = _scoped(address).partition("%")
+    with contextlib.suppress(OSError, ValueError):
+        zone = socket.if_indextoname(int(zone))
+    return f"{host}%{zone}" if zone else host
+
+
+def _scoped(address: tuple[Any, ...]) -> str:
+    """Return the host of a socket address, with the number of its interface if there is one."""
+    return f"{address[0]}%{address[3]}" if len(address) == 4 and address[3] else str(address[0])
+
+
+def not_loaded(plan: LoadPlan, address: tuple[Any, ...], addresses: list[tuple[Any, ...]]) -> list[str]:
+    """Return a warning if the name has several addresses of the family that is loaded: a run loads one of them.
+
+    Addresses of the other family usually lead to the same servers.
+    """
+    others = [address_text(one) for one in addresses if one != address and len(one) == len(address)]
+    if not others:
+        return []
+    host, _ = destination(plan)
+    more = ", ".join(others[:_NAMED]) + (f" and {len(others) - _NAMED} more" if len(others) > _NAMED else "")
+    return [f"{host}: only {address_text(address)} is loaded, not {more}; choose an address with --connect-to"]
 
 
 async def resolve(plan: LoadPlan) -> list[tuple[Any, ...]]:
@@ -87,13 +121,17 @@ async def preflight(plan: LoadPlan, capacity: limits.Capacity | None = None) -> 
         with contextlib.suppress(OSError):
             await writer.wait_closed()
     notes = [*limits.fit_in_flight(plan, capacity)[1], *limits.warnings(plan, capacity)]
+    notes += not_loaded(plan, address, addresses)
     if status is not None and status >= 400 and not Expectation(planned.expect).allows(status):
-        notes.append(f"{url_without_password(planned.url)} answers {status}: responses will count as failed")
+        hint = "; the server has another name: set it with --sni, or its address with --connect-to"
+        notes.append(
+            f"{url_without_password(planned.url)} answers {status}: responses will count as failed"
+            + (hint if status == _MISDIRECTED else "")
+        )
     if location:
         shown, target = url_without_password(planned.url), redirect_target(planned.url, location)
         notes.append(f"{shown} answers {status}: redirects are not followed; load {target} instead")
-    names = dict.fromkeys([str(address[0]), *(str(other[0]) for other in addresses)])
-    return Preflight(address=address, addresses=tuple(names), status=status, warnings=tuple(notes))
+    return Preflight(address=address, status=status, warnings=tuple(notes))
 
 
 async def _order(plan: LoadPlan) -> RequestOrder | LoggedOrder:
@@ -118,14 +156,20 @@ async def _connect(
             async with asyncio.timeout(time_limit):
                 return *await open_streams(address), address
         except TimeoutError:
-            reasons.append(f"{address[0]} did not {action} within {time_limit:g} s")
+            reasons.append(f"{address_text(address)} did not {action} within {time_limit:g} s")
         except OSError as error:
             _raise_if_tls(plan, error)
             reason = os.strerror(error.errno).lower() if error.errno else str(error)
-            reasons.append(f"{address[0]}: {reason}")
+            reasons.append(f"{address_text(address)}: {reason}{_zone_hint(address)}")
     host, port = destination(plan)
     where = f"socket {plan.unix}" if plan.unix else f"{host} port {port}"
     raise TargetError(f"{where} is unreachable: {'; '.join(reasons)}")
+
+
+def _zone_hint(address: tuple[Any, ...]) -> str:
+    if len(address) == 4 and not address[3] and ip_address(address[0]).is_link_local:
+        return f" (link-local: name its interface, as in [{address[0]}%eth0])"
+    return ""
 
 
 def _opener(plan: LoadPlan) -> Callable[[tuple[Any, ...]], Awaitable[_Streams]]:
@@ -141,7 +185,7 @@ def _opener(plan: LoadPlan) -> Callable[[tuple[Any, ...]], Awaitable[_Streams]]:
         return await asyncio.open_unix_connection(address[0], **options)
 
     async def to_port(address: tuple[Any, ...]) -> _Streams:
-        return await asyncio.open_connection(address[0], address[1], **options)
+        return await asyncio.open_connection(_scoped(address), address[1], **options)
 
     if plan.unix:
         return to_socket
@@ -184,13 +228,13 @@ async def _first_response(
                 if not data and silent:
                     raise TargetError(f"{shown}: the server closed the connection without a response")
                 if not data:
-                    raise Malformed("ended within its head")
+                    raise Malformed("the server closed the connection within the head of the response")
                 silent = False
                 response.feed(data)
             return response.head.status, heads.location
     except TimeoutError:
         raise TargetError(f"{shown}: connected, but no response within {time_limit:g} s") from None
-    except Malformed:
-        raise TargetError(f"{shown}: the server does not speak HTTP/1.1") from None
+    except Malformed as fault:
+        raise TargetError(f"{shown}: {fault}") from None
     except OSError as error:
         raise TargetError(f"{shown}: the server aborted the connection: {error.strerror or error}") from None

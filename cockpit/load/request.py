@@ -20,7 +20,9 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class RequestTarget(NamedTuple):
-    """The parts of a URL: `host` and `port` to connect to, `authority` and `path` (with query) of the request."""
+    """The parts of a URL: `host` and `port` to connect to, `authority` and `path` (with query) of the request.
+
+    `zone` is the interface of a link-local IPv6 address, which is used to connect, and not sent (RFC 6874)."""
 
     host: str
     port: int
@@ -28,6 +30,7 @@ class RequestTarget(NamedTuple):
     path: str
     credentials: str
     secure: bool = False
+    zone: str = ""
 
 
 def target_of(url: str) -> RequestTarget:
@@ -42,7 +45,7 @@ def target_of(url: str) -> RequestTarget:
         raise UsageError(f"{shown}: not an http or https URL; write it as http://localhost:8080/")
     if not host or port == 0:
         raise UsageError(f"{shown}: the URL has no host, or port 0; write it as http://localhost:8080/")
-    name = _ascii_name(host, shown)
+    name, zone = _without_zone(_ascii_name(host, shown))
     path = quote(parts.path or "/", safe=PLAIN)
     if parts.query:
         path += "?" + quote(parts.query, safe=PLAIN)
@@ -50,7 +53,13 @@ def target_of(url: str) -> RequestTarget:
     bracketed = f"[{name}]" if ":" in name else name
     authority = bracketed if port in (None, default_port) else f"{bracketed}:{port}"
     userinfo = parts.netloc.rpartition("@")[0]
-    return RequestTarget(name, port or default_port, authority, path, userinfo, parts.scheme == "https")
+    return RequestTarget(name, port or default_port, authority, path, userinfo, parts.scheme == "https", zone)
+
+
+def _without_zone(host: str) -> tuple[str, str]:
+    """Split `fe80::1%25eth0` of a URL, or `fe80::1%eth0`, into address and zone; other names have no zone."""
+    address, _, zone = host.partition("%")
+    return (address, zone.removeprefix("25")) if ":" in address and zone.removeprefix("25") else (host, "")
 
 
 def _ascii_name(host: str, shown: str) -> str:
@@ -82,7 +91,7 @@ def requests_of(plan: LoadPlan) -> tuple[Request, ...]:
     first = target_of(plan.mix[0].url)
     for request in plan.mix:
         target = target_of(request.url)
-        if (target.host, target.port, target.secure) != (first.host, first.port, first.secure):
+        if target._replace(path="", credentials="") != first._replace(path="", credentials=""):
             raise UsageError(
                 f"request {request.name!r} has the target {target.authority}, {plan.mix[0].name!r} {first.authority};"
                 " use the same target for all requests of a run"
@@ -96,10 +105,10 @@ def target_of_plan(plan: LoadPlan) -> RequestTarget:
 
 
 def destination(plan: LoadPlan) -> tuple[str, int]:
-    """Return host and port to connect to: `connect_to` if set, else the target. Raises UsageError."""
+    """Return host (with its zone) and port to connect to: `connect_to` if set, else the target. Raises UsageError."""
     target = target_of_plan(plan)
     if not plan.connect_to:
-        return target.host, target.port
+        return _with_zone(target.host, target.zone), target.port
     try:
         parts = urlsplit(f"//{plan.connect_to}")
         host, port = parts.hostname, parts.port
@@ -108,7 +117,11 @@ def destination(plan: LoadPlan) -> tuple[str, int]:
         host, port, valid = None, None, False
     if not host or not valid:
         raise UsageError(f"connect to {plan.connect_to!r}: not a host and a port, as in localhost:8080 or [::1]:8080")
-    return _ascii_name(host, plan.connect_to), port or target.port
+    return _with_zone(*_without_zone(_ascii_name(host, plan.connect_to))), port or target.port
+
+
+def _with_zone(host: str, zone: str) -> str:
+    return f"{host}%{zone}" if zone else host
 
 
 def request_parts(request: Request, *, keepalive: bool) -> tuple[bytes, bytes, bytes]:

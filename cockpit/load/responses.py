@@ -36,8 +36,11 @@ _URL = f"{PLAIN}#"
 _CACHED_HEADS = 128
 _CACHED_HEAD_LIMIT = 4096
 _SWITCHING_PROTOCOLS = 101
+_SWITCH = "the server switches to another protocol (101) without a request for it"
+_TOO_LARGE = f"the head of the response is larger than {HEAD_LIMIT // 1024} KiB"
 # Fields (except Content-Length) that affect framing or keep-alive.
 _FRAMING = frozenset({b"transfer-encoding", b"connection", b"proxy-connection", b"upgrade"})
+_LENGTH_LINE = re.compile(rb"(?im)^content-length:([^\r\n]*)\r\n")
 # Allowed characters of a field's value (RFC 9110 section 5.5), and the maximum length of a number.
 _VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 # An empty line. Lines may end in LF alone (RFC 9112 section 2.2).
@@ -167,18 +170,21 @@ class HeadCache:
 
     def parse(self, raw: bytes) -> Head:
         """Return the head in `raw`, which includes the empty line at its end. Raises Malformed."""
+        if b"HTTP/1." not in raw[:16]:
+            raise Malformed
         fields = _Fields()
         parser = httptools.HttpResponseParser(fields)
-        normalized = _normalized(raw)
+        normalized = _with_one_length(_normalized(raw))
         try:
             parser.feed_data(normalized)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            raise Malformed(str(error)) from None
-        if not fields.complete or b"HTTP/1." not in raw[:16]:
-            raise Malformed("no HTTP/1.x status line")
+            switches = parser.get_status_code() == _SWITCHING_PROTOCOLS
+            raise Malformed(_SWITCH if switches else f"invalid head of the response: {error}") from None
+        if not fields.complete:
+            raise Malformed
         status = parser.get_status_code()
         if status == _SWITCHING_PROTOCOLS:
-            raise Malformed("an unexpected protocol switch")
+            raise Malformed(_SWITCH)
         keeps = self._is_kept_open(fields, minor=raw[raw.find(b"HTTP/1.") + 7 :][:1])
         length = self._length(fields, status)
         head = Head(status, len(raw), length, keeps, keeps and self._keepalive and length != UNTIL_CLOSE)
@@ -254,6 +260,17 @@ def _normalized(head: bytes) -> bytes:
     if head.count(b"\n") != head.count(b"\r\n"):
         head = _LINE_END.sub(b"\r\n", head)
     return _FOLD.sub(b" ", head) if b"\r\n " in head or b"\r\n\t" in head else head
+
+
+def _with_one_length(head: bytes) -> bytes:
+    """Join repeated fields Content-Length of one value (RFC 9110 section 8.6). Raises Malformed if they differ."""
+    lengths = [length for line in _LENGTH_LINE.findall(head) for length in _tokens(line)]
+    if len(lengths) < 2:
+        return head
+    if len(set(lengths)) > 1:
+        values = b" and ".join(lengths[:3]).decode("latin-1")
+        raise Malformed(f"the response has different values of Content-Length: {values}")
+    return _LENGTH_LINE.sub(b"", head)[: -len(b"\r\n")] + b"Content-Length: %b\r\n\r\n" % lengths[0]
 
 
 def _tokens(value: bytes) -> list[bytes]:
@@ -338,15 +355,15 @@ class ResponseReader:
             empty = _HEAD_END.search(raw, start)
             if empty is None:
                 if len(raw) - start > HEAD_LIMIT:
-                    raise Malformed("no end of its head")
+                    raise Malformed(_TOO_LARGE)
                 begun = raw[start : start + 16].lstrip(b"\r\n")[: len(_START)]
                 if not _START.startswith(begun):
-                    raise Malformed("no HTTP/1.x status line")
+                    raise Malformed
                 self._partial = raw[start:]
                 return False
             end = empty.end()
             if end - start > HEAD_LIMIT:
-                raise Malformed("a head too long")
+                raise Malformed(_TOO_LARGE)
             lines = raw[start:end]
             head = self._heads.known(lines) or self._heads.like_last(lines) or self._heads.parse(lines)
             if head.status >= 200:

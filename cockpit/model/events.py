@@ -42,7 +42,7 @@ class SessionEnded(Event, frozen=True, tag="session_ended"):
 
 
 class RunStarted(Event, frozen=True, tag="run_started"):
-    """A run starts. `run` counts from 1; `addresses`: resolved addresses of the target. `machines`: the generator of
+    """A run starts. `run` counts from 1; `addresses`: the loaded addresses of the target. `machines`: the generator of
     each worker; (): all workers run on the cockpit's machine. `totals`: set if the run was imported from a summary."""
 
     run: int

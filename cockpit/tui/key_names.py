@@ -59,7 +59,7 @@ def footer_entries(entries: Iterable[FooterEntry], hosts: int = 0) -> list[Line]
 def spots_of(line: Line) -> Iterator[Spot]:
     """Yield the clickable spots of every `key_entry` in a line."""
     x = 0
-    for piece, following in zip(line, (*line[1:], ("", "")), strict=True):
+    for piece, following in zip(line, (*line[1:], ("", "")), strict=False):
         if piece[1] == "key":
             yield from key_spots((piece, following), x)
         x += cell_len(piece[0])

@@ -21,20 +21,42 @@ from tests.load.servers import (
     Server,
     always,
     engine_load,
+    load,
     once,
     plan,
     serving,
 )
+
+LENGTH = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n"
 
 
 async def test_responding_target_is_accepted() -> None:
     async with serving(always(b"HTTP/1.1 100 Continue\r\n\r\n" + SMALL)) as server:
         found = await preflight(plan(server.url.replace("127.0.0.1", "localhost")))
     assert found.address[:2] == ("127.0.0.1", server.port)
-    assert found.addresses[0] == "127.0.0.1"
+    assert found.shown == "127.0.0.1"
     assert found.status == 200
     assert found.warnings == ()
     assert server.requests == 1
+
+
+async def test_one_of_several_addresses_is_loaded_and_the_others_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolved(host: str, port: int, *_: object, **__: object) -> list[Any]:
+        if host != "many.example":
+            return resolve(host, port, type=socket.SOCK_STREAM)
+        found = ["127.0.0.1", "127.0.0.2", *(f"192.0.2.{n}" for n in range(4))]
+        return [*((socket.AF_INET, 1, 6, "", (one, port)) for one in found), (10, 1, 6, "", ("::1", port, 0, 0))]
+
+    resolve = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    async with serving(always(SMALL)) as server:
+        load_plan = plan(server.url.replace("127.0.0.1", "many.example"), requests=3)
+        found = await preflight(load_plan)
+        outcome = await load(load_plan)
+    assert outcome.started.addresses == (found.shown,) == ("127.0.0.1",)
+    others = "127.0.0.2, 192.0.2.0, 192.0.2.1, 192.0.2.2 and 1 more"
+    warning = f"many.example: only 127.0.0.1 is loaded, not {others}; choose an address with --connect-to"
+    assert found.warnings == (warning,) and warning in outcome.started.warnings
 
 
 async def test_failed_status_has_warning() -> None:
@@ -43,7 +65,10 @@ async def test_failed_status_has_warning() -> None:
     assert found.status == 404
     [warning] = found.warnings
     assert "404" in warning
-    assert "secret" not in warning
+    assert "secret" not in warning and "--sni" not in warning
+    async with serving(always(b"HTTP/1.1 421 Misdirected Request\r\nContent-Length: 0\r\n\r\n")) as server:
+        [warning] = (await preflight(plan(server.url))).warnings
+    assert "set it with --sni, or its address with --connect-to" in warning
 
 
 @pytest.mark.parametrize(
@@ -79,7 +104,16 @@ async def test_post_is_not_sent() -> None:
         (once(), "closed the connection without a response"),
         (once(b"SSH-2.0-x\r\n"), "does not speak HTTP"),
         (once(b"SSH-2.0-x\r\n\r\n"), "does not speak HTTP"),
-        (once(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 60_000), "does not speak HTTP"),
+        (once(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 60_000), "head of the response is larger than 128 KiB"),
+        (once(b"HTTP/1.1 200 OK\r\nX: " + b"y" * 300_000 + b"\r\n\r\n"), "head of the response is larger than 128 KiB"),
+        (once(b"HTTP/1.1 200 OK\r\nX: y\r\n"), "closed the connection within the head"),
+        (
+            once(LENGTH + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+            "Transfer-Encoding can't be present with Content-Len",
+        ),
+        (once(LENGTH + b"Content-Length: 6\r\n\r\nhello"), "different values of Content-Length: 5 and 6"),
+        (once(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"), r"\(101\)"),
+        (once(b"HTTP/1.1 101 Switching Protocols\r\n\r\n"), r"another protocol \(101\) without a request"),
         (once(hold=True), "no response within 0.3 s"),
     ],
 )

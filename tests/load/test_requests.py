@@ -208,16 +208,36 @@ async def test_unix_socket(tmp_path: Path) -> None:
             load_plan = plan("http://web1/", unix=path, requests=20, **values)
             outcome = await load(load_plan)
             assert outcome.statuses == {200: 20}
-            assert outcome.started.addresses == (await preflight(load_plan)).addresses == (path,)
+            assert outcome.started.addresses == ((await preflight(load_plan)).shown,) == (path,)
     with pytest.raises(TargetError, match="unreachable"):
         await preflight(plan("http://web1/", unix=str(tmp_path / "none.sock")))
 
 
-async def test_ipv6() -> None:
-    async with serving(always(SMALL), address="::1") as server:
-        outcome = await load(plan(f"http://[::1]:{server.port}/", requests=10))
-    assert outcome.statuses == {200: 10}
-    assert outcome.started.addresses == ("::1",)
+@pytest.mark.parametrize(
+    ("url", "connect_to", "address"),
+    [
+        ("http://[::1]:{port}/", "", "::1"),
+        ("http://[::1%251]:{port}/", "", "::1%lo"),
+        ("http://[::1%1]:{port}/", "", "::1%lo"),
+        ("http://[::1]:{port}/", "[::1%1]:{port}", "::1%lo"),
+    ],
+)
+async def test_ipv6_zone_is_used_to_connect_and_not_sent(url: str, connect_to: str, address: str) -> None:
+    heads: list[bytes] = []
+
+    async def behave(client: ClientConnection) -> None:
+        while True:
+            heads.append(await client.request())
+            await client.send(SMALL)
+
+    async with serving(behave, address="::1") as server:
+        url, connect_to = (text.format(port=server.port) for text in (url, connect_to))
+        load_plan = plan(url, connect_to=connect_to, requests=3)
+        found = await preflight(load_plan)
+        outcome = await load(load_plan)
+    assert outcome.statuses == {200: 3}
+    assert outcome.started.addresses == (found.shown,) == (address,)
+    assert all(b"\r\nHost: [::1]:%d\r\n" % server.port in head for head in heads)
 
 
 async def test_local_addresses_are_used_in_turn() -> None:
