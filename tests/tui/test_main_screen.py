@@ -30,7 +30,7 @@ from tests.tui.driving import (
     wait_idle,
 )
 from tests.tui.scenario import Scenario
-from tests.tui.screens import notices, until_notice
+from tests.tui.screens import notices, rendered_text, until_notice
 from tests.tui.scripted import scripted_app
 
 EVENTS = Scenario().events(99)
@@ -222,3 +222,16 @@ async def test_shutdown_notice_names_pending_work() -> None:
         tuning.gate.set()
         await pending
         release.set()
+
+
+@pytest.mark.parametrize("key", ["", "ctrl+p"], ids=["charts", "commands"])
+async def test_a_terminal_narrowed_to_a_few_columns_is_drawn(key: str) -> None:
+    async with running_app(EVENTS) as (pilot, _):
+        if key:
+            await press(pilot, key)
+        for width in (12, 7, 5, 3, 2, 1):
+            await pilot.resize_terminal(width, 40 if key else 8)
+            await wait_idle(pilot)
+            assert {len(line) for line in rendered_text(pilot.app).splitlines()} == {width}
+        await pilot.resize_terminal(120, 40)
+        await until(pilot, lambda: "start/stop" in screen_text(pilot) if key else "1.39k" in screen_text(pilot))

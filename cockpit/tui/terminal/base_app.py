@@ -44,6 +44,10 @@ _NOTICES = """
 ToastRack { dock: top; align-vertical: top; margin: 1 0 0 0; }
 Toast { width: auto; max-width: 60; margin: 0; padding: 0 1; }
 """
+# Textual cannot wrap the lines of a list without any cells; a list that is cut off on a tiny terminal can be drawn.
+_LISTS = """
+OptionList { min-width: 8; }
+"""
 # Maximum duration (s) of a notice.
 NOTICE = 4.0
 # Frames are skipped while the terminal has not accepted the last one for this time (s).
@@ -59,7 +63,7 @@ class CockpitBase(App[Returned]):
     TITLE = "cockpit"
     COMMAND_PALETTE_BINDING = AppKey.COMMANDS.key
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {CommandProvider}
-    CSS = STYLE + _NOTICES + _WITHOUT_COLOURS
+    CSS = STYLE + _NOTICES + _LISTS + _WITHOUT_COLOURS
     BINDINGS: ClassVar[list[BindingType]] = bindings(AppKey, set(AppKey) - {AppKey.HELP_SIGN, AppKey.THEME})
 
     def __init__(self, appearance: Appearance | None = None) -> None:
