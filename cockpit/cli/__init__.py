@@ -9,12 +9,15 @@ from collections.abc import Sequence
 from cockpit.cli.arguments import make_parser
 from cockpit.cli.parser import join_time_values
 from cockpit.cli.signals import ended_by_signals
-from cockpit.cli.terminal import drop_output, prepare_streams
+from cockpit.cli.terminal import drop_output, prepare_streams, write_utf8
 from cockpit.model.errors import EXIT_INTERRUPTED, EXIT_USAGE, CockpitError
 from cockpit.model.text import sanitize
 
 # Maximum length of an error line, which may contain long paths and texts of hosts.
 _MAX_ERROR = 1 << 20
+
+# Options whose output is data; JSON is UTF-8 (RFC 8259).
+_DATA = ("json", "ndjson")
 
 # New objects between garbage collections. Imported modules stay alive, so that with Python's default of 700 the
 # collections take a tenth of the time until the first frame.
@@ -31,6 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if any("\ud800" <= char <= "\udfff" for char in text):
                 return _refuse(f"{text!a}: not valid in this terminal's encoding", EXIT_USAGE)
         options = make_parser().parse_args(join_time_values(given or ["start"]))
+        if any(getattr(options, name, False) for name in _DATA):
+            write_utf8()
         with ended_by_signals():
             code: int = options.command(options)
     except CockpitError as error:

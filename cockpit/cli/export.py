@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from cockpit.cli.export_formats import EXPORT_FORMATS, ExportFormat, formats_with
 from cockpit.cli.open_recording import recording_at
-from cockpit.cli.terminal import put, put_bytes
+from cockpit.cli.terminal import put, put_bytes, write_utf8
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.events import encode
 from cockpit.model.text import escaped
@@ -33,6 +33,7 @@ def export(options: Namespace) -> int:
         if form.binary:
             put_bytes(made, options.output)
         else:
+            write_utf8()
             put(made, options.output)
     return EXIT_GOOD
 

@@ -24,7 +24,9 @@ def page(text: str) -> None:
     # Ctrl-C belongs to the pager while it runs.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        subprocess.run(command, input=text.encode(), env={"LESS": _LESS, **os.environ}, check=False)
+        stream = raw(sys.stdout)
+        given = text.encode(stream.encoding or "utf-8", stream.errors or "replace")
+        subprocess.run(command, input=given, env={"LESS": _LESS, **os.environ}, check=False)
     except OSError:
         print(text.rstrip("\n"), file=raw(sys.stdout))
     finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 from cockpit.analysis.segment_verdicts import verdicts
 from cockpit.cli.open_recording import recording_at
 from cockpit.cli.study_folder import result_in
-from cockpit.cli.terminal import put
+from cockpit.cli.terminal import put, write_utf8
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.load_checks import conflict
 from cockpit.model.metrics import all_results
@@ -31,6 +31,8 @@ def report(options: Namespace) -> int:
     form = options.format or ("json" if options.json else _ENDINGS.get(ending or ".txt"))
     if form is None:
         raise UsageError(f"{options.output}: report has no format {ending}; end the name in {', '.join(_ENDINGS)}")
+    if form != "text":
+        write_utf8()
     put((_study(options.file, form) if options.file.is_dir() else _recording(options.file, form),), options.output)
     return EXIT_GOOD
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from cockpit.cli.help import profile_keys
-from cockpit.cli.terminal import emit
+from cockpit.cli.terminal import emit, write_utf8
 from cockpit.model.errors import EXIT_GOOD
 from cockpit.profiles.sections import ProfileFile
 from cockpit.report.check_result import CheckJson
@@ -64,5 +64,6 @@ _OUTPUTS = {"run": RunJson, "check": CheckJson, "compare": CompareJson, "study":
 def schema(options: Namespace) -> int:
     described = {"profile": profile_schema, "ndjson": ndjson_schema}
     make = described.get(options.of)
+    write_utf8()
     emit(to_json(make() if make else msgspec.json.schema(_OUTPUTS[options.of])))
     return EXIT_GOOD

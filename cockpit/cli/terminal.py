@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
@@ -15,6 +16,8 @@ from cockpit.model.glyphs import ASCII
 from cockpit.model.text import inert
 
 _ASCII = str.maketrans(ASCII)
+# Name of the error handler of the standard streams.
+_REPLACED = "cockpit-replaced"
 
 
 class InertStream(io.TextIOBase):
@@ -25,11 +28,8 @@ class InertStream(io.TextIOBase):
 
     def write(self, text: str) -> int:
         text = inert(text)
-        try:
-            self.raw.write(text)
-        except UnicodeEncodeError:
-            plain = text.translate(_ASCII).encode(self.raw.encoding, "replace")
-            self.raw.write(plain.decode(self.raw.encoding))
+        # Either all glyphs of a text or none, so that the order of bars and shades is kept.
+        self.raw.write(text if encodable(text, self.raw.encoding) else text.translate(_ASCII))
         return len(text)
 
     def flush(self) -> None:
@@ -47,6 +47,24 @@ class InertStream(io.TextIOBase):
     @property
     def encoding(self) -> str:  # type: ignore[override]
         return self.raw.encoding
+
+
+def encodable(text: str, encoding: str | None) -> bool:
+    """Return whether an encoding has all characters of a text."""
+    if text.isascii():
+        return True
+    try:
+        text.encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    """Return ASCII for the characters that an encoding lacks, and the end of these characters."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(ASCII.get(char, "?") for char in error.object[error.start : error.end]), error.end
 
 
 def raw(stream: TextIO) -> TextIO:
@@ -120,18 +138,30 @@ def put_bytes(pieces: Iterable[bytes], path: Path) -> None:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
 
 
+def write_utf8() -> None:
+    """Write data to stdout in UTF-8 as into a file, in any locale; on a terminal, in the terminal's encoding."""
+    stream = raw(sys.stdout)
+    if isinstance(stream, io.TextIOWrapper) and not stream.isatty():
+        stream.reconfigure(encoding="utf-8")
+
+
 def drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def prepare_streams() -> None:
-    """Open the null device for each closed standard stream, before another file gets its descriptor, and let only
-    inert text through."""
+    """Open the null device for each closed standard stream, before another file gets its descriptor. Let only
+    inert text through, in any encoding: the characters that an encoding lacks are replaced."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             # Stays open until exit.
             stream = Path(os.devnull).open("w" if number else "r", encoding="utf-8")  # noqa: SIM115
             os.set_inheritable(stream.fileno(), True)
             setattr(sys, name, stream)
-    for name in ("stdout", "stderr"):
-        setattr(sys, name, InertStream(raw(getattr(sys, name))))
+    codecs.register_error(_REPLACED, _replaced)
+    for name in ("stdin", "stdout", "stderr"):
+        stream = raw(getattr(sys, name))
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_REPLACED if stream.writable() else "replace")
+        if stream.writable():
+            setattr(sys, name, InertStream(stream))
