@@ -160,8 +160,8 @@ def prepare_streams() -> None:
             setattr(sys, name, stream)
     codecs.register_error(_REPLACED, _replaced)
     for name in ("stdin", "stdout", "stderr"):
-        stream = raw(getattr(sys, name))
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=_REPLACED if stream.writable() else "replace")
-        if stream.writable():
-            setattr(sys, name, InertStream(stream))
+        found = raw(getattr(sys, name))
+        if isinstance(found, io.TextIOWrapper):
+            found.reconfigure(errors="replace" if name == "stdin" else _REPLACED)
+        if name != "stdin":
+            setattr(sys, name, InertStream(found))

@@ -183,15 +183,15 @@ def _cores(stat: dict[bytes, list[bytes]]) -> tuple[CpuCounters, ...]:
 def _memory(content: bytes) -> MemCounters:
     table = _table(content)
 
-    def kib(name: bytes, otherwise: int = 0) -> int:
+    def kib(name: bytes) -> int:
         row = table.get(name + b":")
-        return count(row[0], _MEMORY_LIMIT) if row else otherwise
+        return count(row[0], _MEMORY_LIMIT) if row else 0
 
     _entry(table, b"MemTotal:", "/proc/meminfo")
     memory = MemCounters(
         total=kib(b"MemTotal"),
         free=kib(b"MemFree"),
-        available=kib(b"MemAvailable", otherwise=kib(b"MemFree")),
+        available=kib(b"MemAvailable") if b"MemAvailable:" in table else None,
         buffers=kib(b"Buffers"),
         cached=kib(b"Cached"),
         reclaimable=kib(b"SReclaimable"),

@@ -281,7 +281,7 @@ def _memory(memory: Memory) -> MemCounters:
     return MemCounters(
         total=memory.total,
         free=memory.memfree,
-        available=memory.memfree if memory.avail is None else memory.avail,
+        available=memory.avail,
         buffers=memory.buffers,
         cached=memory.cached,
         reclaimable=0,

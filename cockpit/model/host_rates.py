@@ -270,15 +270,17 @@ def _by_name(counters: Sequence[_Named]) -> Mapping[str, _Named]:
 
 
 def memory_use(reading: HostReading) -> MemoryUse:
-    """Return memory use as `free` of procps 4 prints it: used is total minus available."""
-    memory = reading.memory
+    """Return memory use as `free` of procps 4 prints it: used is total minus available. If the host does not report
+    `available`, used is total minus free, buffers and cache, as in procps 3."""
+    memory, available = reading.memory, reading.memory.available
+    unused = memory.free + memory.buffers + memory.cached + memory.reclaimable if available is None else available
     return MemoryUse(
         total=memory.total * KIB,
-        used=max(0, memory.total - memory.available) * KIB,
+        used=max(0, memory.total - unused) * KIB,
         free=memory.free * KIB,
         shared=memory.shmem * KIB,
         buff_cache=(memory.buffers + memory.cached + memory.reclaimable) * KIB,
-        available=memory.available * KIB,
+        available=None if available is None else available * KIB,
         buffers=memory.buffers * KIB,
         cache=(memory.cached + memory.reclaimable) * KIB,
         swap_total=memory.swap_total * KIB,

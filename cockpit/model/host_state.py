@@ -105,14 +105,14 @@ class NetRates(msgspec.Struct, frozen=True):
 
 
 class MemoryUse(msgspec.Struct, frozen=True):
-    """As `free -w`, in bytes; `swap_…` is the Swap line."""
+    """As `free -w`, in bytes; `swap_…` is the Swap line. `available` is None if the host does not report it."""
 
     total: int
     used: int
     free: int
     shared: int
     buff_cache: int
-    available: int
+    available: int | None
     buffers: int = 0
     cache: int = 0
     swap_total: int = 0

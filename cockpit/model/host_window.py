@@ -36,6 +36,9 @@ _GAUGES = (
     *(f"load.{name}" for name in ("1", "5", "15", "running", "blocked")),
     *(f"processes.{name}" for name in ("mean", "rss", "unshared")),
 )
+# Not reported by each host.
+_AVAILABLE = _GAUGES.index("memory.mean.available")
+_KNOWN_GAUGES = _GAUGES[:_AVAILABLE] + _GAUGES[_AVAILABLE + 1 :]
 _memory_levels = attrgetter(*MemoryUse.__struct_fields__)
 _other_levels = attrgetter("running", "blocked", "count", "rss", "unshared")
 
@@ -62,7 +65,7 @@ def idle_metrics(point: HostPoint) -> dict[str, float]:
 
 def _by_field(group: str, struct: msgspec.Struct) -> dict[str, float]:
     names, values = _named(group, type(struct), ())
-    return dict(zip(names, values(struct), strict=True))
+    return {name: value for name, value in zip(names, values(struct), strict=True) if value is not None}
 
 
 def extend_window(
@@ -136,7 +139,7 @@ def current_metrics(point: HostPoint, sar_values: Mapping[str, float]) -> dict[s
     metrics = dict(sar_values)
     for group, rates in (("cpu", point.cpu), ("io", point.io), ("net", point.net)):
         metrics |= {} if rates is None else _by_field(group, rates)
-    metrics |= zip(_GAUGES, _levels(point), strict=True)
+    metrics |= {name: value for name, value in zip(_GAUGES, _levels(point), strict=True) if value is not None}
     metrics |= {name: value for name, value in ((*_PSS, point.pss), (*_OTHER, point.other)) if value is not None}
     return metrics
 
@@ -236,8 +239,11 @@ def _named(
 
 def _gauges(before: HostPoint, after: HostPoint, seconds: float) -> Iterator[MeanGroup]:
     """Yield the means of the gauges, interpolated linearly between two samples."""
-    pairs = zip(_levels(before), _levels(after), strict=True)
-    yield MeanGroup(_GAUGES, tuple([(earlier + now) / 2 for earlier, now in pairs]), seconds)
+    names, earlier, later = _GAUGES, _levels(before), _levels(after)
+    if before.memory.available is None or after.memory.available is None:
+        names = _KNOWN_GAUGES
+        earlier, later = (levels[:_AVAILABLE] + levels[_AVAILABLE + 1 :] for levels in (earlier, later))
+    yield MeanGroup(names, tuple([(one + two) / 2 for one, two in zip(earlier, later, strict=True)]), seconds)
     if before.pss is not None and after.pss is not None:
         yield MeanGroup(_PSS, ((before.pss + after.pss) / 2,), seconds)
 

@@ -117,11 +117,11 @@ class CpuCounters(msgspec.Struct, frozen=True, array_like=True):
 
 
 class MemCounters(msgspec.Struct, frozen=True, array_like=True):
-    """Fields of /proc/meminfo, KiB."""
+    """Fields of /proc/meminfo, KiB. `available`: None before Linux 3.14, and in some containers."""
 
     total: int
     free: int
-    available: int
+    available: int | None
     buffers: int
     cached: int
     reclaimable: int

@@ -307,7 +307,7 @@ def host_metrics(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
     `rss_each` and `unshared_each`: per process; `user`, `system` and their sum `cpu`: per cent of one core. `coverage`:
     per cent of the window, or of `seconds` if that is longer, in which the host was sampled without a gap.
     All `processes.` metrics are left out if /proc hides processes, because counts of the visible processes would be
-    wrong. All `memory.` metrics are left out if an imported file has none.
+    wrong. All `memory.` metrics are left out if an imported file has none, `available` if the host does not report it.
     """
     mean = means(window)
     metrics = {name: mean[name] for name in (*_MEANS, *mean) if name in mean}
@@ -343,7 +343,8 @@ def _host_order(metric: tuple[str, float]) -> int:
 
 
 def _values(group: str, struct: msgspec.Struct) -> dict[str, float]:
-    return {f"{group}.{name}": float(getattr(struct, name)) for name in struct.__struct_fields__}
+    values = ((name, getattr(struct, name)) for name in struct.__struct_fields__)
+    return {f"{group}.{name}": float(value) for name, value in values if value is not None}
 
 
 def _processes(window: HostWindow) -> dict[str, float]:

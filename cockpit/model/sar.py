@@ -260,7 +260,7 @@ def _counters(reading: HostReading) -> dict[str, int]:
         **forks,
         "MemTotal": memory.total,
         "MemFree": memory.free,
-        "MemAvailable": memory.available,
+        **({} if memory.available is None else {"MemAvailable": memory.available}),
         "Buffers": memory.buffers,
         "Cached": memory.cached,
         "SwapTotal": memory.swap_total,

@@ -47,7 +47,8 @@ def _part(name: str, metric: str) -> Callable[[HostPoint], Cell]:
 
     def read(point: HostPoint) -> Cell:
         group = getattr(point, name)
-        return None if group is None else round(getattr(group, metric), 3)
+        value = None if group is None else getattr(group, metric)
+        return None if value is None else round(value, 3)
 
     return read
 

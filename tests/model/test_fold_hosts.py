@@ -9,11 +9,20 @@ from cockpit.model import events as ev
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.fold_panes import TAIL_LINES
 from cockpit.model.host_state import HostState, StatusPane
-from cockpit.model.hosts import CpuCounters, HostConfig, IoCounters, ProcessCounters, StatusKind, StatusPage
+from cockpit.model.hosts import (
+    CpuCounters,
+    HostConfig,
+    IoCounters,
+    MemCounters,
+    ProcessCounters,
+    StatusKind,
+    StatusPage,
+)
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import host_metrics, metric_value, run_result
 from cockpit.model.state import State
-from tests.model.hosts import FACTS, START, UP, disk, host_of, lost, net, process, sample
+from cockpit.report.host_table import host_table
+from tests.model.hosts import FACTS, START, UP, disk, host_of, lost, net, process, result_of, sample
 
 
 def loaded(t: float, busy: int = 0, writes: int = 0) -> ev.HostSample:
@@ -332,3 +341,15 @@ def test_rates_after_gap_reboot_and_pause() -> None:
     assert rebooted.point.cpu is None
     host = host_of(sample(1, forks=100), sample(2, forks=107))
     assert host.point.unseen == 7
+
+
+def test_memory_of_a_host_without_memavailable_is_as_free_computes_it() -> None:
+    memory = MemCounters(2000, 400, None, 50, 600, 100, 30, 0, 0)
+    samples = [sample(t, memory=memory) for t in (1, 2, 3, 4)]
+    assert host_of(*samples).point.memory.available is None
+    assert host_of(*samples).point.memory.used == 850 * 1024
+    result = result_of(samples[0], samples[1:3], samples[3])
+    found = host_metrics(result.hosts["web1"])
+    assert {found[f"memory.{part}used"] for part in ("", "mean.", "start.")} == {850 * 1024}
+    assert not [name for name in found if name.startswith("memory.") and "available" in name]
+    assert [line.split()[-1] for line in host_table("web1", result.hosts["web1"], 2.0) if " mean " in line] == ["-"]

@@ -222,10 +222,14 @@ def _memory(point: HostPoint, width: int) -> list[tuple[str, str]]:
     names = next(names for need, names in _MEMORY if width >= need)
     called = {"buff_cache": "buff/cache", "available": "avail" if width < _ROOMY else "available"}
     found = [
-        (f"{'  ' if at else ''}{called.get(name, name)} ", f"{getattr(point.memory, name) / _MIB:.0f}")
+        (f"{'  ' if at else ''}{called.get(name, name)} ", _mebibytes(getattr(point.memory, name)))
         for at, name in enumerate(names)
     ]
     return [*found, (" MiB", "")]
+
+
+def _mebibytes(value: int | None) -> str:
+    return "–" if value is None else f"{value / _MIB:.0f}"
 
 
 def _group(host: HostState, role: str, width: int) -> list[tuple[int, Line]]:

@@ -139,10 +139,11 @@ def _parts(host: HostState, context: DrawContext) -> list[Line]:
     point = host.point
     assert point is not None
     busy = f"{100 - point.cpu.idle:.0f}" if point.cpu else "–"
+    available = "–" if point.memory.available is None else size(point.memory.available)
     parts: list[Line] = [pairs([("cpu ", right(busy, 3)), ("", "%")])]
     parts += _process_parts(host, context)
     parts += [
-        pairs([("avail ", right(size(point.memory.available), 5))]),
+        pairs([("avail ", right(available, 5))]),
         pairs([("load ", right(f"{point.load[0]:.2f}", 5))]),
         pairs([("tps ", right(si(point.io.tps) if point.io else "–", 5))]),
     ]
