@@ -23,6 +23,7 @@ from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan, LogReplay
 from cockpit.model.text import sanitize
 from cockpit.servers.access_log import MOST_BYTES, LoggedRequest, PartialLog, without_prefix
+from cockpit.servers.other_logs import JSON_WITHOUT_REQUEST, NO_FIELDS, OTHER_LOGS, w3c
 from cockpit.servers.registry import LOGGED_REQUESTS, PARTIAL_LOGS
 
 _LINES_LIMIT = 20_000_000
@@ -32,10 +33,13 @@ _DEDUPLICATED_LIMIT = 100_000
 _METHODS = frozenset((b"GET", b"HEAD"))
 # Printable ASCII without quotes and backslashes, which servers escape in their logs like other bytes.
 _PATH = re.compile(rb"/[!#-\[\]-~]*")
-_ABSOLUTE = re.compile(rb"https?://([^/?#:@]{1,255})(?::\d{0,5})?(.*)")
+_ABSOLUTE = re.compile(rb"https?://([^/?#:@]{1,255})(?::\d{0,5})?([/?#].*|)")
+# Spaces, and bytes outside of ASCII, which servers write as they are or escape as \xC3; sent percent-encoded.
+_ENCODED = re.compile(rb"\\x([0-9A-Fa-f]{2})|([ \x80-\xff])")
 _FORMATS = (
     "common or combined (nginx, Apache, Tomcat, lighttpd, gunicorn, varnishncsa), squid's native format,"
-    " HAProxy's httplog, Caddy's JSON"
+    " HAProxy's httplog, JSON (Caddy, nginx, Envoy, Traefik), Envoy's default, AWS ALB, and W3C with #Fields (IIS,"
+    " CloudFront)"
 )
 
 
@@ -194,9 +198,14 @@ def _parse_lines(lines: Iterable[bytes], partial_logs: set[PartialLog]) -> Itera
     for number, line in enumerate(lines):
         if number >= _LINES_LIMIT:
             raise UsageError(f"the log has more than {_LINES_LIMIT} lines; replay a part of it")
-        parse = parse or next((one for one in LOGGED_REQUESTS if one(line)), None)
+        if line.startswith(b"#"):
+            parse = w3c(line) if line.startswith(b"#Fields:") else parse
+            partial_logs |= {NO_FIELDS} if parse is None and line.startswith(b"#Fields:") else set()
+            continue
+        parse = parse or next((one for one in (*LOGGED_REQUESTS, *OTHER_LOGS) if one(line)), None)
         if not parse:
-            partial_logs |= {one for one in PARTIAL_LOGS if one.pattern.match(without_prefix(line))}
+            known = (*PARTIAL_LOGS, JSON_WITHOUT_REQUEST)
+            partial_logs |= {one for one in known if one.pattern.match(without_prefix(line))}
         yield parse(line) if parse else None
 
 
@@ -206,7 +215,7 @@ def _path_of(request: LoggedRequest | None, hosts: frozenset[bytes]) -> bytes | 
         return Omission.MALFORMED
     if request.method not in _METHODS:
         return Omission.METHOD
-    path = request.target
+    path = _ENCODED.sub(lambda found: b"%" + (found[1] or found[2].hex().encode()).upper(), request.target)
     if not path.startswith(b"/"):
         absolute = _ABSOLUTE.fullmatch(path)
         if absolute is None:

@@ -81,10 +81,11 @@ def instant(stamp: bytes) -> float | None:
 
 def logged_request(stamp: bytes, request: bytes) -> LoggedRequest | None:
     """Return the request of a time and a request line (`GET /x HTTP/1.1`); None: one of them is malformed."""
-    words, at = request.split(b" "), instant(stamp)
-    if at is None or len(words) != 3 or not words[2].startswith(b"HTTP/"):
-        return None
-    return LoggedRequest(at, words[0], words[1])
+    method, _, rest = request.partition(b" ")
+    # Clients may send spaces in a target.
+    target, _, protocol = rest.rpartition(b" ")
+    at = instant(stamp)
+    return LoggedRequest(at, method, target) if at is not None and target and protocol.startswith(b"HTTP/") else None
 
 
 def combined_request(line: bytes) -> LoggedRequest | None:

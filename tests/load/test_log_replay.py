@@ -93,9 +93,9 @@ def test_lines_that_cannot_be_replayed_are_counted_by_reason(write: Write) -> No
             "AH00489: resuming normal operations",
         )
     )
-    assert requests_of(log) == [b"GET /a", b"GET /?q"]
+    assert requests_of(log) == [b"GET /a", b"GET /?q", b"GET /a%20b", b"GET /%C3%A4"]
     assert log.warnings[0].endswith(
-        ": 8 of 10 lines are not replayed (malformed, or in another format: 5,"
+        ": 6 of 10 lines are not replayed (malformed, or in another format: 3,"
         " methods other than GET and HEAD: 2, URLs of other hosts: 1)"
     )
 

@@ -1,11 +1,13 @@
-"""Access logs as they lie: compressed, from a pipe, damaged."""
+"""Access logs of other programs, compressed, from a pipe, damaged."""
 
 from __future__ import annotations
 
 import gzip
 import lzma
 import os
+import re
 import threading
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from cockpit.model.load import LogReplay
 from tests.load.servers import plan
 
 LOG = b"".join(b'10.0.0.9 - - [23/Nov/2026:01:00:0%d +0000] "GET /%d HTTP/1.1" 200 5\n' % (n, n) for n in range(3))
+OTHER_LOGS = tomllib.loads(Path(__file__).with_name("other_logs.toml").read_text(encoding="utf-8"))
 
 
 def requests(file: Path) -> list[bytes]:
@@ -49,3 +52,18 @@ def test_a_damaged_log_is_refused_in_one_line(content: bytes, reason: str, tmp_p
     (tmp_path / "access.log").write_bytes(content)
     with pytest.raises(UsageError, match=reason):
         requests(tmp_path / "access.log")
+
+
+@pytest.mark.parametrize("name", OTHER_LOGS)
+def test_other_formats_are_read_or_named(name: str, tmp_path: Path) -> None:
+    case = OTHER_LOGS[name]
+    file = tmp_path / "access.log"
+    file.write_text(case["lines"].lstrip("\n"), encoding="utf-8")
+    log = plan("http://www.example.org/", replay=LogReplay(file=str(file)))
+    if "error" in case:
+        with pytest.raises(UsageError, match=re.escape(case["error"])):
+            read_log(log)
+    else:
+        found = read_log(log)
+        assert [found.requests.line(number).decode() for number in found.numbers.tolist()] == case["requests"]
+        assert found.total == 1 or found.seconds >= 1
