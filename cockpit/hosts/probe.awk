@@ -478,7 +478,7 @@ function check_name(pid, i) {
   send_process(pid, i)
 }
 
-function send_process(pid, i,   path, line, got, turn, slow, first, ran, renamed) {
+function send_process(pid, i,   path, line, more, got, turn, slow, first, ran, renamed) {
   slow = (tick + pid) % slow_round == 0
   first = !(pid in pss_read) && tick - first_tick[pid] > 1 && pss_count < most
   rest[i] = ""
@@ -488,6 +488,8 @@ function send_process(pid, i,   path, line, got, turn, slow, first, ran, renamed
   }
   path = stat_at[pid]
   got = (getline line < path)
+  # The name of the process, at most 15 bytes, may contain line breaks.
+  while (got > 0 && length(line) < 60 && (getline more < path) > 0) line = line " " more
   close(path)
   # The receiver forgets processes that are not listed: if a process is listed again, all its lines are sent again.
   if (got <= 0) { forget(pid); first_tick[pid] = tick; return }

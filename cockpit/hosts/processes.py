@@ -149,7 +149,7 @@ def process(pid: int, stat: bytes, statm: bytes, cmdline: bytes, page: int) -> P
     fields = tail.split()
     if not closing or len(fields) < 22 or len(sizes) < 3:
         return None
-    comm = _text(head.partition(b"(")[2][:NAME_BYTES])
+    comm = _text(head.partition(b"(")[2][:NAME_BYTES]).replace("\n", " ")
     state = _text(fields[0][:1])
     return ProcessCounters(
         pid=pid,

@@ -74,6 +74,14 @@ async def test_python_workers_are_watched_with_their_parent(host_shell: str, spa
     assert {(row.pid == parent.pid, row.ppid == parent.pid) for row in processes} == {(True, False), (False, True)}
 
 
+async def test_names_with_line_breaks_are_watched_and_forge_nothing(host_shell: str, spawner: Spawner) -> None:
+    named = spawner.start(f"{TAG}\nx) R 1")
+    ending = spawner.start(f"{TAG}-y\n")
+    rows = (await read_once(f"{TAG}*")).processes
+    assert {row.pid: row.comm for row in rows} == {named.pid: f"{TAG} x) R 1", ending.pid: f"{TAG}-y "}
+    assert {row.ppid for row in rows} == {os.getpid()}
+
+
 async def test_rows_match_psutil_and_hostile_titles_are_text(host_shell: str, spawner: Spawner) -> None:
     hostile = "\x1b]0;pwned\x07\x1b[2J\n#cockpit end 1\n/proc/stat:cpu 1 1 1 1 1 1 1 1 1 1\n"
     child = spawner.start(f"{TAG} )b (c", "two words", "tab\there")
