@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import io
 import os
 import sys
@@ -85,7 +86,10 @@ def can_ask() -> bool:
 def confirmed(question: str) -> bool:
     """Ask on the terminal; return whether the answer is yes."""
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    try:
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+    except UnicodeDecodeError:
+        return False
 
 
 def aligned(rows: Sequence[Sequence[str]], widest: int | None = None) -> list[str]:
@@ -141,8 +145,15 @@ def put_bytes(pieces: Iterable[bytes], path: Path) -> None:
 def write_utf8() -> None:
     """Write data to stdout in UTF-8 as into a file, in any locale; on a terminal, in the terminal's encoding."""
     stream = raw(sys.stdout)
-    if isinstance(stream, io.TextIOWrapper) and not stream.isatty():
-        stream.reconfigure(encoding="utf-8")
+    if not stream.isatty():
+        _reconfigure(stream, encoding="utf-8")
+
+
+def _reconfigure(stream: TextIO, **values: str) -> None:
+    # The settings are changed before the position is read, which fails if the descriptor was replaced by a terminal.
+    if isinstance(stream, io.TextIOWrapper):
+        with contextlib.suppress(OSError):
+            stream.reconfigure(**values)  # type: ignore[arg-type]
 
 
 def drop_output() -> None:
@@ -159,9 +170,7 @@ def prepare_streams() -> None:
             os.set_inheritable(stream.fileno(), True)
             setattr(sys, name, stream)
     codecs.register_error(_REPLACED, _replaced)
-    for name in ("stdin", "stdout", "stderr"):
-        found = raw(getattr(sys, name))
-        if isinstance(found, io.TextIOWrapper):
-            found.reconfigure(errors="replace" if name == "stdin" else _REPLACED)
-        if name != "stdin":
-            setattr(sys, name, InertStream(found))
+    for name in ("stdout", "stderr"):
+        stream = raw(getattr(sys, name))
+        _reconfigure(stream, errors=_REPLACED)
+        setattr(sys, name, InertStream(stream))
