@@ -171,6 +171,6 @@ def prepare_streams() -> None:
             setattr(sys, name, stream)
     codecs.register_error(_REPLACED, _replaced)
     for name in ("stdout", "stderr"):
-        stream = raw(getattr(sys, name))
-        _reconfigure(stream, errors=_REPLACED)
-        setattr(sys, name, InertStream(stream))
+        found = raw(getattr(sys, name))
+        _reconfigure(found, errors=_REPLACED)
+        setattr(sys, name, InertStream(found))
