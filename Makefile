@@ -38,9 +38,10 @@ test-busy: setup ## run both suites three times while every CPU is busy (ROUNDS=
 check: setup ## lint, types and import contracts
 	@$(BIN)/python -m tests.parts check
 
-fuzz: setup ## feed parsers, recordings and streams far more hostile input than `make test` does
+fuzz: setup ## feed parsers far more hostile input than `make test` does, and files to real servers (as root on Debian)
 	@COCKPIT_EXAMPLES=1000 COCKPIT_FUZZ_SEEDS=50 COCKPIT_FUZZ_FILES=1000 \
 		$(BIN)/python -m pytest tests/hostile tests/servers tests/imports tests/profiles tests/model -m "not lab"
+	@COCKPIT_ORACLE_FILES=2000 $(BIN)/python -m pytest -rA tests/lab/test_oracles.py
 
 mutants: setup ## change COUNT=300 random places of a copy in COPY=/tmp/copy, and count the changes that the tests notice
 	@$(BIN)/python -m tests.mutants $(COPY) $(COUNT)

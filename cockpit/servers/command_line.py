@@ -4,12 +4,30 @@ from __future__ import annotations
 
 import re
 
-from cockpit.servers.editing import Span
+from cockpit.servers.editing import Span, line_end
 
 _EXEC_START = re.compile(rb"(?m)^ExecStart[ \t]*=[ \t]*((?:[^\\\n]|\\[^\n]|\\\n)*)")
+# The end of a line that the next one continues, with the comments between them.
+_JOINED = re.compile(rb"\\\r?\n(?:[ \t]*[#;][^\n]*(?:\n|$))*")
+_COMMENT = re.compile(rb"[ \t]*[#;]")
 _WORD = re.compile(rb"(?:[^\s\\]|\\[^\n])+")
 # A word without quotes, variables and specifiers.
 PLAIN = re.compile(rb"[\w.,:/=+@~\[\]-]+")
+
+
+def join_lines(text: bytes) -> bytes:
+    """Return the text with spaces instead of the ends of continued lines and the comments between them. Positions stay
+    the same."""
+    parts, at = [], 0
+    while found := _JOINED.search(text, at):
+        if _COMMENT.match(text, text.rfind(b"\n", 0, found.start()) + 1):
+            end = line_end(text, found.start())
+            parts.append(text[at:end])
+        else:
+            end = found.end()
+            parts += [text[at : found.start()], b" " * len(found[0])]
+        at = end
+    return b"".join((*parts, text[at:]))
 
 
 def command_line(text: bytes) -> Span | None:

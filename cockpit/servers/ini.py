@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from cockpit.servers.editing import (
+    AmbiguousValue,
     ConfigError,
     Grammar,
     Location,
@@ -28,6 +29,7 @@ from cockpit.servers.editing import (
 _HEADER = re.compile(rb"\[([^\[\]\n]{1,200})\]")
 _KEY = re.compile(rb"[ \t]*([^\s=#;\[\]]{1,200}(?:\[[^\s\]]{0,200}\])?)[ \t]*=[ \t]*")
 _QUOTED = re.compile(rb"\"[^\"\n]*\"|'[^'\n]*'")
+_QUOTED_LINES = re.compile(rb"\"(?:\\.|[^\"\\])*\"|'[^']*'", re.DOTALL)
 _PLAIN = re.compile(rb"[^\s\"'#;=]+(?: [^\s\"'#;=]+)*")
 
 
@@ -49,12 +51,13 @@ class IniText(NamedTuple):
 
 
 class IniGrammar(Grammar):
-    """`comments` are the bytes that start a comment after a value. If `section` is None, the only section that contains
-    the key is used."""
+    """`comments` are the bytes that start a comment after a value. A quoted value can span `several_lines`. If
+    `section` is None, the only section that contains the key is used."""
 
     names = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*(?:\[[A-Za-z0-9_.-]+\])?")
     keeps_section = True
     comments = b";"
+    several_lines = False
 
     def same_key(self, one: str, other: str) -> bool:
         return one == other
@@ -65,10 +68,10 @@ class IniGrammar(Grammar):
         return section == wanted
 
     def locate(self, text: bytes, name: str, section: str | None) -> Location:
-        parsed = _parsed(text, self.comments)
+        parsed = self.parse(text)
         named = [line for line in parsed.lines if self.same_key(line.key, name)]
         wanted = section if section is not None else _only_section(name, named)
-        found = tuple(_statement(text, line) for line in named if self.counts(line.section, name, wanted))
+        found = tuple(_statement(text, line) for line in named if self._counts(text, line, wanted))
         if wanted not in parsed.ends:
             if not found:
                 known = ", ".join(f"[{excerpt(header, 80)}]" for header in parsed.ends if header) or "none"
@@ -76,8 +79,19 @@ class IniGrammar(Grammar):
             return Location(found, lambda: new_line(text, len(text), b""))
         return Location(found, lambda: new_line(text, parsed.ends[wanted], name.encode() + b" = "))
 
+    def _counts(self, text: bytes, line: IniLine, wanted: str) -> bool:
+        try:
+            return self.counts(line.section, line.key, wanted)
+        except AmbiguousValue as error:
+            raise AmbiguousValue(error.reason, line_number(text, line.start)) from None
+
+    def parse(self, text: bytes) -> IniText:
+        check_text(text)
+        quoted = _QUOTED_LINES if self.several_lines else _QUOTED
+        return IniText(list(_lines(text, self.comments, quoted, ends := {"": 0})), ends)
+
     def includes(self, text: bytes, section: str | None) -> list[tuple[str, int]]:
-        lines = [line for line in _parsed(text, self.comments).lines if line.key in self.including]
+        lines = [line for line in self.parse(text).lines if line.key in self.including]
         return [
             (statement.shown.strip("\"'"), statement.line) for statement in (_statement(text, line) for line in lines)
         ]
@@ -104,12 +118,7 @@ def _only_section(name: str, named: list[IniLine]) -> str:
     return sections[0] if sections else ""
 
 
-def _parsed(text: bytes, comments: bytes) -> IniText:
-    check_text(text)
-    return IniText(list(_lines(text, comments, ends := {"": 0})), ends)
-
-
-def _lines(text: bytes, comments: bytes, ends: dict[str, int]) -> Iterator[IniLine]:
+def _lines(text: bytes, comments: bytes, quoted: re.Pattern[bytes], ends: dict[str, int]) -> Iterator[IniLine]:
     """Yield the settings, and record the end of each section in `ends`."""
     at, section = 0, ""
     while at < len(text):
@@ -120,17 +129,21 @@ def _lines(text: bytes, comments: bytes, ends: dict[str, int]) -> Iterator[IniLi
         elif not line or line[:1] in b"#;":
             continue
         elif match := _KEY.match(text, start, at):
-            end = _value_end(text, match.end(), at, comments)
+            end = _value_end(text, match.end(), at, comments, quoted)
+            at = line_end(text, end) if end > at else at
             yield IniLine(start, at, match[1].decode("utf-8", "backslashreplace"), (match.end(), end), section)
         ends[section] = at
 
 
-def _value_end(text: bytes, start: int, end: int, comments: bytes) -> int:
+def _value_end(text: bytes, start: int, end: int, comments: bytes, quoted: re.Pattern[bytes]) -> int:
     """Return the end of the value that begins at `start`, before a comment and trailing white space."""
     at = start
     while at < end and text[at] not in comments:
-        quoted = _QUOTED.match(text, at, end)
-        at = quoted.end() if quoted else at + 1
+        part = quoted.match(text, at)
+        if quoted is _QUOTED_LINES and not part and text[at] in b"\"'":
+            raise ConfigError("a quote is never closed", line_number(text, at))
+        at = part.end() if part else at + 1
+        end = max(end, line_end(text, at - 1))
     return start + len(text[start:at].rstrip())
 
 

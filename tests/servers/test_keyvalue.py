@@ -50,7 +50,7 @@ def test_shell_reads_same_value(parts: list[str], raw: bytes) -> None:
     try:
         found = keyvalue.read(text, "KEY")
     except ConfigError as error:
-        assert "one command" in str(error)
+        assert "one command" in str(error) or "depends on a condition" in str(error)
         return
     assert in_shell(text) == (found.value or "")
     changed = keyvalue.change(text, "KEY", raw)

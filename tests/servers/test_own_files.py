@@ -9,7 +9,27 @@ from cockpit.servers.registry import GRAMMARS
 
 HAPROXY_3 = b"global\n  nbthread 2\n  log-tag main\n\nlog-profile p1\n  log-tag prof\n\ndefaults\n  mode http\n"
 UNKNOWN = HAPROXY_3.replace(b"log-profile", b"section-of-5.0")
-GLOBALS = b"global\n  maxconn 100\nglobal\n  maxconn 300\ndefaults\n  maxconn 7\n"
+GLOBALS = b"global\n  nbthread 2\n  maxconn 100\nglobal\n  nbthread 3\n  maxconn 300\ndefaults\n  maxconn 7\n"
+PHP_INI = b"[PHP]\nmemory_limit = 1M\n[Session]\nmemory_limit = 3M\nx = 'a\nmemory_limit = 5M\n'\n[PATH=/srv]\n"
+LIGHTTPD = b'$HTTP["host"] == "a" {\n  global {\n    server.port =  # c\n    2\n  }\n}\n'
+UNIT = b"""[Unit]
+Documentation=a \\
+Nice=1
+[Service]
+Environment="A=\\"NN=1\\"" B='NN=2' \\
+# NN=0
+  NN="7" C="it's"
+Nice=8
+ExecStart=/bin/a --threads 2 \\
+# --workers 1 \\
+
+ExecStart=
+ExecStart=/bin/a \\
+; --workers 1
+  --workers 3
+[X-Other]
+ExecStart=/bin/a --workers 2
+"""
 PREFORK = b"<IfModule mpm_prefork_module>\n  MaxRequestWorkers 20\n  MaxClients 10\n</IfModule>\n"
 TOMCAT = b"""<?xml version="1.0" encoding="ISO-8859-1"?>
 <Server><Service><Connector port="8080" maxThreads="150"/></Service></Server>
@@ -24,9 +44,16 @@ TOMCAT = b"""<?xml version="1.0" encoding="ISO-8859-1"?>
         ("haproxy", HAPROXY_3, "maxconn", "global", None, HAPROXY_3.replace(b"main\n", b"main\n  maxconn 4\n")),
         ("haproxy", UNKNOWN, "log-tag", "global", "main", UNKNOWN.replace(b"main", b"4")),
         ("haproxy", b"global\nmaxconn 5\nnbthread 2\n", "nbthread", "global", "2", b"global\nmaxconn 5\nnbthread 4\n"),
-        ("haproxy", GLOBALS, "maxconn", "global", "300", GLOBALS.replace(b"300", b"4")),
+        ("haproxy", GLOBALS, "maxconn", "global", "100", GLOBALS.replace(b"100", b"4")),
         ("gunicorn", b"workers = cpu_count() * 2 + 1\n", "workers", None, "cpu_count() * 2 + 1", b"workers = 4\n"),
         ("tomcat", TOMCAT, "maxThreads", "Connector 8080", "150", TOMCAT.replace(b"150", b"4")),
+        ("haproxy", GLOBALS, "nbthread", "global", "3", GLOBALS.replace(b"nbthread 3", b"nbthread 4")),
+        ("php-fpm", PHP_INI, "memory_limit", None, "3M", PHP_INI.replace(b"3M", b"4")),
+        ("lighttpd", LIGHTTPD, "server.port", None, "2", LIGHTTPD.replace(b"2", b"4")),
+        ("systemd", UNIT, "--workers", None, "3", UNIT.replace(b"3", b"4")),
+        ("systemd", UNIT, "NN", None, "7", UNIT.replace(b"7", b"4")),
+        ("systemd", UNIT, "Nice", None, "8", UNIT.replace(b"8", b"4")),
+        ("keyvalue", b"; N=1\nA=a b\nB='it'\nC=it's\nN=5\n", "N", None, "5", b"; N=1\nA=a b\nB='it'\nC=it's\nN=4\n"),
         ("keyvalue", b"GREETING=it's\nN=5\n", "N", None, "5", b"GREETING=it's\nN=4\n"),
     ],
 )
@@ -51,6 +78,15 @@ def test_the_value_that_the_program_uses_is_read_and_changed(
             "lines 1 and 3",
         ),
         ("apache", b"MaxRequestWorkers 2\n<IfDefine A>\nMaxClients 1\n</IfDefine>\n", "MaxClients", "lines 1 and 3"),
+        ("php-fpm", b"[PATH=/a]\n[PHP]\nmemory_limit = 1M\n", "memory_limit", "line 3: .*some requests only"),
+        ("keyvalue", b"N=1\nif [ -n x ]; then\n  N=2\nfi\n", "N", "line 3: .*depends on a condition"),
+        ("keyvalue", b"N=1\ntest -n x && N=2\n", "N", "line 2: .*depends on a condition"),
+        ("keyvalue", b"N=1\nunset N\n", "N", "line 2: .*depends on a condition or a command"),
+        ("keyvalue", b"N=1\n: ${N:=2}\n", "N", "line 2: .*depends on a condition or a command"),
+        ("keyvalue", b"# c \\\nN=1\n", "N", "line 2: .*systemd before 254"),
+        ("keyvalue", b"A=it's\nN=1\nB=it's\n", "N", "line 1: only a shell"),
+        ("gunicorn", b"N = 1\nfor N in (2, 3):\n    pass\n", "N", "line 2: .*another statement"),
+        ("gunicorn", b"import os as N\n", "N", "line 1: .*another statement"),
         ("squid", b"workers 2\nif ${process_number} = 1\ncache_mem 8 MB\nendif\n", "cache_mem", "line 3: .*an if"),
         ("tomcat", TOMCAT.replace(b"?>", "?><!-- é -->".encode()), "maxThreads", "encoding is ISO-8859-1"),
     ],

@@ -29,12 +29,14 @@ from cockpit.servers.editing import (
 CONDITIONAL = frozenset({"ifmodule", "ifdefine", "ifversion", "iffile", "ifdirective", "ifsection"})
 # Old names of directives.
 _RENAMED = {b"maxclients": b"maxrequestworkers", b"maxrequestsperchild": b"maxconnectionsperchild"}
+# The condition that an MPM is loaded: https://httpd.apache.org/docs/2.4/mod/core.html#ifmodule
+_MPM = re.compile(r"(?:mpm_)?(?:prefork|worker|event)(?:_module|\.c)")
 _NUMBER = re.compile(r"-?[0-9]+|\$\{\w+\}")
 
 
 class ApacheGrammar(Grammar):
-    """Directives in a `section`, e.g. `IfModule mpm_prefork_module`. None: at the top level, or in the only conditional
-    section that contains the directive."""
+    """Directives in a `section`, e.g. `IfModule mpm_prefork_module`. None: at the top level, or a setting of an MPM in
+    the section of that MPM."""
 
     including = ("Include", "IncludeOptional")
     variable = re.compile(r"\$\{\w+\}")
@@ -132,8 +134,9 @@ def _survey(text: bytes, directive: str, section: str | None) -> _Survey:
         if _current(item.name.content) == name:
             (found if inside == () else strays).append(item)
     if section is None:
-        found = _of_one_place(directive, found, strays)
+        found = found or _of_mpm(name, strays)
     _check_place(directive, section, wanted, blocks, found, strays)
+    _check_conditions(directive, section, wanted, found, strays)
     return _Survey(found, blocks[-1] if blocks else None, indent, close)
 
 
@@ -142,20 +145,39 @@ def _current(name: bytes) -> bytes:
     return _RENAMED.get(name.lower(), name.lower())
 
 
-def _of_one_place(directive: str, found: list[Item], strays: list[Item]) -> list[Item]:
-    """Return the occurrences at the top level (`found`), else in a conditional section, e.g. Debian's `<IfModule
-    mpm_…>`. Raises ConfigError if a condition decides which of them is the last."""
-    last = found[-1:]
-    conditional = [
-        item
-        for item in strays
-        if all(block.name in CONDITIONAL for block in item.within)
-        and (not last or item.line.start > last[0].line.start)
-    ]
-    if len({item.within for item in (*last, *conditional)}) > 1:
-        places = " and ".join(str(item.line.number) for item in (*last, *conditional))
-        raise ConfigError(f"{directive} is in several sections (lines {places}); set section in the knob")
-    return found or conditional
+def _of_mpm(name: bytes, strays: list[Item]) -> list[Item]:
+    """Return the occurrences in the section of a single MPM, e.g. Debian's `<IfModule mpm_prefork_module>`, if the
+    directive is a setting of MPMs: discovery offers the file of the MPM that runs."""
+    within = {item.within for item in strays if _is_conditional(item.within)}
+    is_single = len(within) == 1 and all(_MPM.fullmatch(block.argument) for block in next(iter(within)))
+    return [item for item in strays if item.within in within] if is_single and name.decode() in WHOLE_NUMBERS else []
+
+
+def _is_conditional(inside: tuple[Block, ...] | None) -> bool:
+    return inside is not None and inside != () and all(block.name in CONDITIONAL for block in inside)
+
+
+def _check_conditions(
+    directive: str, section: str | None, wanted: tuple[str, str], found: list[Item], strays: list[Item]
+) -> None:
+    """Raise ConfigError if a condition decides whether another line than the last one of `found` counts, or if a later
+    line outside of a conditional section counts instead."""
+    last = found[-1] if found else None
+    for item in strays:
+        inside = item.within if section is None else _below(item.within, wanted)
+        is_later = last is None or item.line.start > last.line.start
+        if is_later and _is_conditional(inside):
+            lines = f"lines {last.line.number} and {item.line.number}" if last else f"line {item.line.number}"
+            header = excerpt(item.within[-1].header, 120)
+            hint = f'set section = "{header}" in the knob if it is true' if section is None else "change it by hand"
+            raise ConfigError(f"{directive} depends on <{header}> ({lines}); {hint}", item.line.number)
+        if (
+            is_later
+            and last
+            and item.within == last.within[: len(item.within)]
+            and _is_conditional(last.within[len(item.within) :])
+        ):
+            raise ConfigError(f"{directive} is set again outside of <{section}>; change it by hand", item.line.number)
 
 
 def _below(within: tuple[Block, ...], wanted: tuple[str, str]) -> tuple[Block, ...] | None:
@@ -184,8 +206,7 @@ def _check_place(
     if found or section is None:
         return
     for item in strays:
-        inside = _below(item.within, wanted)
-        if inside and all(block.name in CONDITIONAL for block in inside):
+        if _is_conditional(_below(item.within, wanted)):
             raise ConfigError(f"{directive} is {_place(item)}")
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from cockpit.servers.editing import (
     ConfigError,
@@ -35,9 +36,10 @@ class GunicornGrammar(Grammar):
             raise ConfigError("a Python file has no sections")
         module = _module(text)
         found = tuple(_statement(text, name, node) for node in _assignments(module, name))
-        inside = next((node for node in ast.walk(module) if _assigns(node, name) and node not in module.body), None)
-        if isinstance(inside, ast.stmt):
-            raise ConfigError(f"{name} is assigned inside another statement; change it by hand", inside.lineno)
+        simple = {target for node in module.body for target in _targets(node)}
+        bound = next((node for node in ast.walk(module) if _binds(node, name) and node not in simple), None)
+        if bound is not None:
+            raise ConfigError(f"{name} is assigned inside another statement; change it by hand", bound.lineno)
         return Location(found, lambda: new_line(text, len(text), name.encode() + b" = "))
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
@@ -68,11 +70,25 @@ def _module(text: bytes) -> ast.Module:
         raise ConfigError("not a Python file") from None
 
 
-def _assigns(node: ast.AST, name: str) -> bool:
+def _targets(node: ast.AST) -> list[ast.Name]:
+    """Return the names that an assignment sets."""
     targets = node.targets if isinstance(node, ast.Assign) else []
     if isinstance(node, ast.AnnAssign | ast.AugAssign):
         targets = [node.target]
-    return any(isinstance(part, ast.Name) and part.id == name for target in targets for part in ast.walk(target))
+    return [part for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+
+
+def _binds(node: ast.AST, name: str) -> TypeGuard[ast.expr | ast.stmt | ast.alias]:
+    """Return whether the name gets or loses a value, also by a loop, an import or a definition."""
+    if isinstance(node, ast.Name):
+        return node.id == name and not isinstance(node.ctx, ast.Load)
+    if isinstance(node, ast.alias):
+        return name in (node.asname or node.name.partition(".")[0], "*")
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == name
+
+
+def _assigns(node: ast.AST, name: str) -> bool:
+    return any(target.id == name for target in _targets(node))
 
 
 def _assignments(module: ast.Module, name: str) -> Iterator[ast.Assign | ast.AnnAssign]:

@@ -2,7 +2,7 @@
 
 A keyword can have several words (`timeout client`); its value is the rest of the line without a comment. A section is
 identified by its header line: `global`, `defaults`, `frontend web`. If a keyword is set several times, the last line
-counts.
+counts, except for some keywords of `global`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,13 @@ _CONDITION = ".if"
 # Keywords without arguments: `on` is the keyword, `off` is `no` and the keyword.
 FLAGS = ("option http-keep-alive", "option http-server-close", "option httpclose")
 _NO = b"no"
+# Keywords of `global` whose first line counts: later ones are "already specified" (2.6, 3.0).
+_FIRST = frozenset(
+    {
+        *("maxconn", "maxconnrate", "maxsessrate", "maxsslrate", "maxpipes", "ulimit-n", "tune.maxaccept"),
+        *("tune.maxpollevents", "tune.runqueue-depth", "spread-checks", "chroot", "pidfile"),
+    }
+)
 _GLOBAL: BlockPath = ("global",)
 
 
@@ -59,6 +66,8 @@ class HaproxyGrammar(Grammar):
             ends = [item for item in items if item.closes == _GLOBAL]
             items = [item for item in items if item not in ends[:-1]]
         location = blocks.locate(text, name, path, items, _STYLE)
+        if path == _GLOBAL and name in _FIRST:
+            return location._replace(statements=location.statements[::-1])
         return _as_flag(text, name, location) if name in FLAGS else location
 
     def spell_in(self, text: bytes, name: str, section: str | None, value: str, like: bytes | None) -> bytes:

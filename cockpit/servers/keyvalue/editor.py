@@ -36,7 +36,11 @@ _BARE = re.compile(rb"[A-Za-z0-9_@%+=:,./-]+")
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})")
 _SPACED = re.compile(rb"^[ \t]*-?[\w./]+[ \t]+=", re.MULTILINE)
 # An EnvironmentFile of systemd, in which a quote inside of an unquoted value is a character.
-_UNQUOTED = re.compile(rb"(?:[ \t]*(?:[#;][^\n]*|[A-Za-z_]\w*=(?:[^\s'\"\\][^\\\n]*)?)?\r?(?:\n|$))*")
+_UNQUOTED = re.compile(
+    rb"(?:[ \t]*(?:[#;][^\n]*|[A-Za-z_]\w*=(?:[^\s'\"\\][^\\\n]*|'[^'\n]*'|\"[^\"\\\n]*\")?)?[ \t]*\r?(?:\n|$))*"
+)
+_COMMENTED = "versions of systemd before 254 read the line as part of the comment above it"
+_CONTINUED_COMMENT = re.compile(rb"(?:^|\n)[ \t]*[#;][^\n]*\\\r?\n\Z")
 _EXPORT = re.compile(rb"[ \t]*(?:(?:export|readonly|declare|typeset)[ \t]+(?:-\w+[ \t]+)*)?")
 
 
@@ -75,7 +79,8 @@ def spell_for_shell(value: str, like: bytes | None = None) -> bytes:
 
 class _KeyLine(NamedTuple):
     """The line of a key from `start` to `end` (line end included), the span of its value, and its section (None: before
-    the first one). `refused` is the reason why the value cannot be read or changed here."""
+    the first one). `refused` is the reason why the value cannot be read or changed here. `ignored`: other lines count,
+    if there are any."""
 
     start: int
     end: int
@@ -83,6 +88,7 @@ class _KeyLine(NamedTuple):
     section: str | None = None
     append: bool = False
     refused: str = ""
+    ignored: bool = False
 
 
 class _Text(NamedTuple):
@@ -126,11 +132,25 @@ def _parsed(text: bytes, key: str, section: str | None) -> _Text:
     if shell:
         if section is not None:
             raise ConfigError(f"no section [{excerpt(section, 80)}]: the file has no sections")
+        _check_comments(text, shell)
         found = [_in_shell(text, assignment) for assignment in shell.assignments if assignment.name == key.encode()]
         return _Text(_effective(text, key, found), shell, None)
     plain = plain_grammar.parse(text)
     found = _in_section(text, key, section, plain, _in_plain(text, key, plain))
     return _Text(_effective(text, key, found), None, plain)
+
+
+def _check_comments(text: bytes, shell: ShellText) -> None:
+    """Raise ConfigError if a value over several lines is one for a shell, and several ones for systemd or for some of
+    its versions."""
+    for one in shell.assignments:
+        raw = text[slice(*one.value)]
+        if not one.is_computed and b"\n" in raw.replace(b"\\\n", b"") and raw[:1] not in (b"'", b'"'):
+            reason = "only a shell reads the next lines as part of it; change it by hand"
+            raise ConfigError(reason, line_number(text, one.start))
+    for start, _ in shell.blocks:
+        if _CONTINUED_COMMENT.search(text, 0, text.rfind(b"\n", 0, start) + 1):
+            raise ConfigError(f"{_COMMENTED}; change it by hand", line_number(text, start))
 
 
 def _as_shell(text: bytes) -> ShellText | None:
@@ -150,10 +170,13 @@ def _as_shell(text: bytes) -> ShellText | None:
 def _in_shell(text: bytes, assignment: shell_grammar.ShellAssignment) -> _KeyLine:
     start = text.rfind(b"\n", 0, assignment.start) + 1
     feed = text.find(b"\n", assignment.value[1])
+    end = len(text) if feed < 0 else feed + 1
     refused = "its value is an array or the output of a command" if assignment.is_computed else ""
     if assignment.is_prefix:
-        refused = "it is set for one command only"
-    return _KeyLine(start, len(text) if feed < 0 else feed + 1, assignment.value, None, assignment.append, refused)
+        return _KeyLine(start, end, assignment.value, refused="it is set for one command only", ignored=True)
+    if assignment.is_conditional:
+        refused = "it depends on a condition or a command"
+    return _KeyLine(start, end, assignment.value, None, assignment.append, refused)
 
 
 def _in_plain(text: bytes, key: str, plain: PlainText) -> list[_KeyLine]:
@@ -194,16 +217,19 @@ def _quoted(line: _KeyLine) -> str:
 
 def _effective(text: bytes, key: str, found: list[_KeyLine]) -> list[_KeyLine]:
     """Return the lines that set the key. Raises ConfigError if the last one cannot be changed."""
-    effective = [line for line in found if not line.refused] or found
-    last = found[-1] if found and found[-1].append else effective[-1] if effective else None
-    if last is None:
+    effective = [line for line in found if not line.ignored] or found
+    if not effective:
         return []
+    last = effective[-1]
     line = line_number(text, last.value[0])
     if last.append:
         raise ConfigError(f"{key}+= adds to its value; change it by hand", line)
-    if last.refused:
-        raise ConfigError(f"{key}: {last.refused}; change it by hand", line)
-    return effective
+    refused = last.refused
+    if _CONTINUED_COMMENT.search(text, 0, last.start):
+        refused = _COMMENTED
+    if refused:
+        raise ConfigError(f"{key}: {refused}; change it by hand", line)
+    return [line for line in effective if not line.refused]
 
 
 def _check_grammar(text: bytes, key: str, parsed: _Text) -> None:

@@ -9,14 +9,18 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from cockpit.servers.editing import ConfigError, line_number
+from cockpit.servers.editing import ConfigError, line_end, line_number
 
 _ASSIGNMENT = re.compile(rb"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _HERE_DOCUMENT = re.compile(rb"<<(-?)[ \t]*(?:\"([^\"\n]+)\"|'([^'\n]+)'|\\?([A-Za-z_][A-Za-z0-9_]*))")
 _ENDS_WORD = b" \t\r\n;&|<>()"
+_ARGUMENT = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*|\"?\$\{([A-Za-z_][A-Za-z0-9_]*):?=[^\s]*")
 _DECLARES = frozenset({b"export", b"readonly", b"declare", b"typeset", b"local"})
 # Keywords that can be followed by a command.
 _KEYWORDS = frozenset({b"if", b"then", b"else", b"elif", b"fi", b"while", b"until", b"do", b"done", b"{", b"}", b"!"})
+# Keywords around commands that might not be executed, or not in this shell.
+_OPENS = frozenset({b"if", b"while", b"until", b"for", b"case", b"{"})
+_CLOSES = frozenset({b"fi", b"done", b"esac", b"}"})
 _COMMANDS = frozenset(
     (
         *(b"for", b"case", b"esac", b"in", b".", b"source", b":", b"[", b"[[", b"test", b"unset", b"set", b"shift"),
@@ -27,7 +31,8 @@ _COMMANDS = frozenset(
 
 class ShellAssignment(NamedTuple):
     """An assignment `NAME=value` and the span of its value. `append`: `NAME+=`; `is_prefix`: it applies only to the
-    command that follows it; `is_computed`: the value is an array or the output of a command."""
+    command that follows it; `is_computed`: the value is an array or the output of a command. `is_conditional`: whether
+    it is executed depends on a command; also an argument `NAME` of a command such as `unset` or `read`."""
 
     name: bytes
     start: int
@@ -35,11 +40,16 @@ class ShellAssignment(NamedTuple):
     append: bool
     is_computed: bool
     is_prefix: bool = False
+    is_conditional: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        return not (self.append or self.is_computed or self.is_prefix or self.is_conditional)
 
 
 class ShellText(NamedTuple):
     """A parsed text. `blocks` are spans of quoted or literal text over several lines; `unknown` is the position of the
-    first word that is not a known shell command; None: there is none."""
+    first word that is not a known shell command, or opens a condition that is never closed; None: there is none."""
 
     assignments: tuple[ShellAssignment, ...]
     blocks: tuple[tuple[int, int], ...]
@@ -105,18 +115,30 @@ class _Reader:
         self._command = True
         self._declares = False
         self._statement = 0
+        self._depth = self._parentheses = self._opened = 0
+        self._chained = False
 
     def read(self) -> ShellText:
         at = 0
         while at < len(self._text):
             at = self._step(at)
+        if self._unknown is None and self._is_inside():
+            self._unknown = self._opened
         return ShellText(tuple(self._found), tuple(self._blocks), self._unknown)
+
+    def _is_inside(self) -> bool:
+        """Return whether a command decides if the next assignment is executed."""
+        return self._depth > 0 or self._parentheses > 0 or self._chained
 
     def _step(self, at: int) -> int:
         text, byte = self._text, self._text[at]
         if byte == 0x0A:
+            self._chained = self._chained and self._command
             self._next_command()
             return self._here_documents(at + 1)
+        if byte == 0x3B and text[at + 1 : at + 2] != b";" and not text[text.rfind(b"\n", 0, at) + 1 : at].strip():
+            # A comment of systemd's EnvironmentFile; no shell accepts it.
+            return line_end(text, at) - 1
         if byte in b" \t\r":
             return at + 1
         if text[at : at + 2] == b"\\\n":
@@ -127,6 +149,9 @@ class _Reader:
         if byte in b"<>":
             return self._redirection(at)
         if byte in b";&|()":
+            self._parentheses = max(0, self._parentheses + (byte == 0x28) - (byte == 0x29))
+            self._chained = byte in b"&|"
+            self._opened = at
             self._next_command()
             return at + 1
         return self._word(at)
@@ -173,14 +198,20 @@ class _Reader:
             self._found.append(self._assignment(at, end, match))
         elif self._command:
             self._take_command(word, at, end)
+        elif (name := _ARGUMENT.fullmatch(word)) and not self._declares:
+            self._found.append(ShellAssignment(name[1] or word, at, (end, end), False, False, is_conditional=True))
         return end
 
     def _assignment(self, at: int, end: int, match: re.Match[bytes]) -> ShellAssignment:
         start = at + match.end()
         array = start == end and self._text[end : end + 1] == b"("
-        return ShellAssignment(match[1], at, (start, end), bool(match[2]), array or _substitutes(self._text[start:end]))
+        computed = array or _substitutes(self._text[start:end])
+        append = bool(match[2])
+        return ShellAssignment(match[1], at, (start, end), append, computed, is_conditional=self._is_inside())
 
     def _take_command(self, word: bytes, at: int, end: int) -> None:
+        self._depth = max(0, self._depth + (word in _OPENS) - (word in _CLOSES))
+        self._opened = at if word in _OPENS else self._opened
         if word in _KEYWORDS:
             return
         self._command = False

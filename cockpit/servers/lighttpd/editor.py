@@ -1,7 +1,7 @@
 """Locate and encode the settings of a lighttpd configuration text. Pure.
 
 A setting is `key = value`, up to the end of its line or of the line that closes its parentheses. A section is a path of
-conditions, outermost first: `$HTTP["host"] == "a" {`. A value, as text, is the expression in the file, without quotes
+conditions, outermost first: `$HTTP["host"] == "a" {`; `global {` is the top level. A value, as text, is the expression in the file, without quotes
 around a single word.
 """
 
@@ -22,6 +22,10 @@ _WORD = re.compile(rb"[A-Za-z0-9_/.:@*-]+")
 _QUOTED_WORD = re.compile(rb'"([A-Za-z0-9_/.:@*-]+)"')
 _BARE = re.compile(rb"-?[0-9]+|(?:var|env)\.[A-Za-z0-9_.]+")
 _STYLE = BlockStyle(assign=b" = ")
+# The next line belongs to an operator at the end of a line.
+_OPERATORS = (b"=", b"+=", b":=", b"=>", b"+", b"==", b"!=", b"=~", b"!~")
+# Settings in a block of this name are at the top level, also inside a condition.
+_GLOBAL = "global"
 _CONNECTIONS, _FILES = "server.max-connections", "server.max-fds"
 # Appended to the name of a `+=` statement, so that it is not read as the value of the setting.
 _APPENDED = b" +="
@@ -99,12 +103,14 @@ def _escaped_end(string: bytes) -> bool:
 def _items(text: bytes) -> Iterator[BlockItem]:
     check_text(text)
     within: BlockPath = ()
+    outer: list[BlockPath] = []
     words: list[_Token] = []
     depth = 0
     for token in _tokens(text):
         sign = text[token.start : token.end]
         depth += (sign == b"(") - (sign == b")")
-        if sign.startswith(b"#") or (sign == b"\n" and depth > 0):
+        is_open = depth > 0 or (words and text[words[-1].start : words[-1].end] in _OPERATORS)
+        if sign.startswith(b"#") or (sign == b"\n" and is_open):
             continue
         if sign not in (b"\n", b"{", b"}") or depth > 0:
             words.append(token)
@@ -112,20 +118,23 @@ def _items(text: bytes) -> Iterator[BlockItem]:
         if sign == b"{":
             if not words:
                 raise ConfigError("unexpected {", line_number(text, token.start))
-            within = (*within, " ".join(text[words[0].start : token.start].decode("utf-8", "replace").split()))
+            outer.append(within)
+            header = " ".join(text[words[0].start : token.start].decode("utf-8", "replace").split())
+            within = () if header == _GLOBAL else (*within, header)
         else:
             yield from _setting(text, words, within)
         words = []
         if sign == b"}":
-            if not within:
+            if not outer:
                 raise ConfigError("unexpected }", line_number(text, token.start))
-            yield BlockItem(b"}", token.start, token, token.end, within[:-1], closes=within)
-            within = within[:-1]
+            if within:
+                yield BlockItem(b"}", token.start, token, token.end, within[:-1], closes=within)
+            within = outer.pop()
     if depth > 0:
         raise ConfigError("a parenthesis is never closed", line_number(text, words[0].start))
     yield from _setting(text, words, within)
-    if within:
-        raise ConfigError(f"the section {excerpt(within[-1])} {{ is never closed")
+    if outer:
+        raise ConfigError(f"the section {excerpt(within[-1] if within else _GLOBAL)} {{ is never closed")
 
 
 def _setting(text: bytes, words: list[_Token], within: BlockPath) -> Iterator[BlockItem]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from cockpit.servers.command_line import PLAIN, command_line, words
+from cockpit.servers.command_line import PLAIN, join_lines, words
 from cockpit.servers.editing import (
     ConfigError,
     Insertion,
@@ -24,27 +24,35 @@ from cockpit.servers.editing import (
 from cockpit.servers.ini import IniGrammar
 
 _SECTION = "Service"
-_JOINED = re.compile(rb"\\\r?\n")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{1,60}")
-_ASSIGNMENTS = "Environment"
-# Words of Environment=; a word can be quoted as a whole.
-_WORD = re.compile(rb"\"[^\"\n]*\"|'[^'\n]*'|[^\s\"']+")
+_ASSIGNMENTS, _COMMAND = "Environment", "ExecStart"
+# Words of Environment=; a word, or a part of it, can be quoted.
+_WORD = re.compile(rb"(?:\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|\\.|[^\s\"'\\])+")
+_QUOTE = (b'"', b"'")
 # Characters that start an escape or a specifier, or end a quoted word.
 _SPECIAL = frozenset("\"'\\%")
 
 
 class UnitGrammar(IniGrammar):
-    """`[Service]` is added to a file without it. Comments are separate lines."""
+    """`[Service]` is added to a file without it. Comments are separate lines, also between the lines of a value."""
 
     names = re.compile(rf"[A-Z][A-Za-z]{{1,60}}|{_VARIABLE.pattern}|--?[a-z][a-z0-9-]{{0,60}}")
     sections = False
     comments = b""
 
     def locate(self, text: bytes, name: str, section: str | None) -> Location:
+        check_text(text)
+        plain = join_lines(text)
+        try:
+            location = self._located(plain, name)
+        except ConfigError as error:
+            raise ConfigError(error.reason, _number(text, plain, error.line)) from None
+        found = (each._replace(line=_number(text, plain, each.line)) for each in location.statements)
+        return Location(tuple(found), location.insertion)
+
+    def _located(self, text: bytes, name: str) -> Location:
         if name.startswith("-"):
-            return _option(text, name)
-        if _JOINED.search(text):
-            raise ConfigError("the file contains line continuations; change it by hand")
+            return self._option(text, name)
         return self._variable(text, name) if _VARIABLE.fullmatch(name) else self._property(text, name)
 
     def spell_in(self, text: bytes, name: str, section: str | None, value: str, like: bytes | None) -> bytes:
@@ -67,6 +75,18 @@ class UnitGrammar(IniGrammar):
             return Location((), lambda: new_line(text, len(text), f"[{_SECTION}]\n{name}=".encode()))
         return Location(location.statements, lambda: _compact(location.insertion(), name))
 
+    def _option(self, text: bytes, name: str) -> Location:
+        commands = self._property(text, _COMMAND).statements
+        if not commands:
+            raise ConfigError("the file has no ExecStart")
+        line = commands[-1].value
+        found = tuple(_option_statements(text, words(text, *line), name))
+
+        def insertion() -> Insertion:
+            raise ConfigError(f"ExecStart has no {name}; add it by hand", line_number(text, line[0]))
+
+        return Location(found, insertion)
+
     def _variable(self, text: bytes, name: str) -> Location:
         lines = self._property(text, _ASSIGNMENTS)
         # An empty assignment discards the previous ones.
@@ -80,6 +100,12 @@ class UnitGrammar(IniGrammar):
             return Insertion(at, before + f'"{name}='.encode(), b'"' + after)
 
         return Location(found, insertion)
+
+
+def _number(text: bytes, plain: bytes, line: int) -> int:
+    """Return the line of `text` at which a line of `plain` starts."""
+    starts = [0, *(found.end() for found in re.finditer(b"\n", plain))]
+    return line_number(text, starts[line - 1]) if line else 0
 
 
 def _compact(place: Insertion, name: str) -> Insertion:
@@ -98,16 +124,32 @@ def _assignments(text: bytes, line: Statement, name: str) -> Iterator[Statement]
     """Yield the assignments of a variable on a line of Environment=. Raises ConfigError if one cannot be read."""
     start, end = line.value
     every = [found.span() for found in _WORD.finditer(text, start, end)]
+    if name.encode() in text[start:end] and not _are_words(text, every, line.value):
+        raise ConfigError("a quote in Environment= is never closed; change it by hand", line.line)
     for first, last in every:
-        inner = (first + 1, last - 1) if text[first : first + 1] in (b'"', b"'") else (first, last)
+        inner = _unquoted(text, first, last)
         if not text.startswith(f"{name}=".encode(), inner[0], inner[1]):
             continue
-        value = (inner[0] + len(name) + 1, inner[1])
+        value = _unquoted(text, inner[0] + len(name) + 1, inner[1])
         shown = text[slice(*value)].decode("utf-8", "backslashreplace")
-        if _SPECIAL.intersection(shown) or text[last : last + 1].strip():
+        if _SPECIAL.intersection(shown):
             raise ConfigError(f"the value of {name} has quotes or escapes; change it by hand", line.line)
         whole = line.removal_span if len(every) == 1 else _word_and_space(text, (first, last), (start, end))
         yield Statement(shown, value, whole, line.line)
+
+
+def _unquoted(text: bytes, start: int, end: int) -> Span:
+    """Return the span between the quotes of a word that is quoted as a whole."""
+    quote = text[start : start + 1]
+    is_quoted = quote in _QUOTE and end - start > 1 and text.find(quote, start + 1) == end - 1
+    return (start + 1, end - 1) if is_quoted else (start, end)
+
+
+def _are_words(text: bytes, every: list[Span], line: Span) -> bool:
+    """Return whether the line consists of these words."""
+    ends = [line[0], *(end for _, end in every)]
+    starts = [*(start for start, _ in every), line[1]]
+    return not any(text[end:start].strip() for end, start in zip(ends, starts, strict=True))
 
 
 def _word_and_space(text: bytes, word: Span, line: Span) -> Span:
@@ -117,19 +159,6 @@ def _word_and_space(text: bytes, word: Span, line: Span) -> Span:
         return start - 1, end
     rest = text[end : line[1]]
     return start, line[1] - len(rest.lstrip())
-
-
-def _option(text: bytes, name: str) -> Location:
-    check_text(text)
-    line = command_line(text)
-    if line is None:
-        raise ConfigError("the file has no ExecStart")
-    found = tuple(_option_statements(text, words(text, *line), name))
-
-    def insertion() -> Insertion:
-        raise ConfigError(f"ExecStart has no {name}; add it by hand", line_number(text, line[0]))
-
-    return Location(found, insertion)
 
 
 def _option_statements(text: bytes, every: list[Span], name: str) -> Iterator[Statement]:

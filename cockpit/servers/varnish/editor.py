@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from cockpit.servers.command_line import PLAIN, command_line, words
+from cockpit.servers.command_line import PLAIN, command_line, join_lines, words
 from cockpit.servers.editing import (
     ConfigError,
     Grammar,
@@ -61,6 +61,7 @@ def given_options(text: bytes) -> tuple[list[GivenOption], int]:
     """Return the options that a file passes to varnishd, and the end of the last one. Raises ConfigError if only a
     shell could expand them."""
     check_text(text)
+    text = join_lines(text) if command_line(text) else text
     start, end = _command_line(text)
     every = words(text, start, end)
     for first, last in every:
@@ -81,7 +82,7 @@ def _command_line(text: bytes) -> Span:
             raise ConfigError("ExecStart does not start varnishd directly", line_number(text, line[0]))
         return program[1], line[1]
     found = [assignment for assignment in shell_grammar.parse(text).assignments if assignment.name == _VARIABLE]
-    if not found or found[-1].append or found[-1].is_computed or found[-1].is_prefix:
+    if not found or not found[-1].is_plain:
         raise ConfigError("the file has neither ExecStart nor a DAEMON_OPTS with all options")
     start, end = found[-1].value
     quoted = end - start > 1 and text[start] == text[end - 1] and text[start] in b"\"'"
