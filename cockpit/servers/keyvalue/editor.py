@@ -132,7 +132,7 @@ def _parsed(text: bytes, key: str, section: str | None) -> _Text:
     if shell:
         if section is not None:
             raise ConfigError(f"no section [{excerpt(section, 80)}]: the file has no sections")
-        _check_comments(text, shell)
+        _check_lines(text, key, shell)
         found = [_in_shell(text, assignment) for assignment in shell.assignments if assignment.name == key.encode()]
         return _Text(_effective(text, key, found), shell, None)
     plain = plain_grammar.parse(text)
@@ -140,9 +140,11 @@ def _parsed(text: bytes, key: str, section: str | None) -> _Text:
     return _Text(_effective(text, key, found), None, plain)
 
 
-def _check_comments(text: bytes, shell: ShellText) -> None:
-    """Raise ConfigError if a value over several lines is one for a shell, and several ones for systemd or for some of
-    its versions."""
+def _check_lines(text: bytes, key: str, shell: ShellText) -> None:
+    """Raise ConfigError if an expansion such as `${KEY:=9}` sets the key, or if a value over several lines is one for a
+    shell, and several ones for systemd or for some of its versions."""
+    if found := re.search(rb"(?m)^(?![ \t]*#).*\$\{" + key.encode() + rb":?=", text):
+        raise ConfigError(f"{key} depends on a condition or a command; change it by hand", line_number(text, found.end()))
     for one in shell.assignments:
         raw = text[slice(*one.value)]
         if not one.is_computed and b"\n" in raw.replace(b"\\\n", b"") and raw[:1] not in (b"'", b'"'):

@@ -14,7 +14,7 @@ from cockpit.servers.editing import ConfigError, line_end, line_number
 _ASSIGNMENT = re.compile(rb"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _HERE_DOCUMENT = re.compile(rb"<<(-?)[ \t]*(?:\"([^\"\n]+)\"|'([^'\n]+)'|\\?([A-Za-z_][A-Za-z0-9_]*))")
 _ENDS_WORD = b" \t\r\n;&|<>()"
-_ARGUMENT = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*|\"?\$\{([A-Za-z_][A-Za-z0-9_]*):?=[^\s]*")
+_IDENTIFIER = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
 _DECLARES = frozenset({b"export", b"readonly", b"declare", b"typeset", b"local"})
 # Keywords that can be followed by a command.
 _KEYWORDS = frozenset({b"if", b"then", b"else", b"elif", b"fi", b"while", b"until", b"do", b"done", b"{", b"}", b"!"})
@@ -198,8 +198,8 @@ class _Reader:
             self._found.append(self._assignment(at, end, match))
         elif self._command:
             self._take_command(word, at, end)
-        elif (name := _ARGUMENT.fullmatch(word)) and not self._declares:
-            self._found.append(ShellAssignment(name[1] or word, at, (end, end), False, False, is_conditional=True))
+        elif _IDENTIFIER.fullmatch(word) and not self._declares:
+            self._found.append(ShellAssignment(word, at, (end, end), False, False, is_conditional=True))
         return end
 
     def _assignment(self, at: int, end: int, match: re.Match[bytes]) -> ShellAssignment:
