@@ -26,6 +26,9 @@ from cockpit.servers.editing import (
 )
 
 _HEADER = re.compile(r'(?:"[^"]*"|[^"{])+')
+# A condition after a name. A value may contain an IPv6 address in brackets.
+CONDITION = re.compile(r"\[(\w+)=((?:[^\[\]]|\[[^\[\]]*\])+)\]")
+ADDRESSED = re.compile(rf"(.*?)((?:{CONDITION.pattern})+)")
 # The names of blocks, outermost first.
 BlockPath = tuple[str, ...]
 
@@ -58,9 +61,15 @@ def path_of(section: str | None) -> BlockPath:
     return tuple(header for header in headers if header)
 
 
+def plain(header: str) -> str:
+    """Return a header with spaces instead of the signs of its conditions, without the names of the directives."""
+    parts = ADDRESSED.fullmatch(header)
+    return " ".join([parts[1], *(value for _, value in CONDITION.findall(parts[2]))]) if parts else header
+
+
 def header_of(section: str) -> Sequence[str]:
     """Return the words of the innermost header of a section."""
-    return " ".join(path_of(section)[-1:]).split()
+    return plain(" ".join(path_of(section)[-1:])).split()
 
 
 def locate(text: bytes, name: str, path: BlockPath, items: Iterable[BlockItem], style: BlockStyle) -> Location:
@@ -106,9 +115,16 @@ def _check_place(
     if path and not closes:
         raise ConfigError(f"no section {_section(path, style)}{hint}")
     if len(closes) > 1:
-        raise ConfigError(f"{len(closes)} sections {_section(path, style)}: cannot tell which; edit the file by hand")
+        raise ConfigError(several([path] * len(closes), path, style))
     if not path and not found and elsewhere:
         raise ConfigError(f"{name} is not at the top level{hint}")
+
+
+def several(sections: Sequence[BlockPath], path: BlockPath, style: BlockStyle) -> str:
+    """Return the message about several sections of the same name, with one that can be told apart."""
+    other = next((section for section in sections if section != path), None)
+    fix = f"set section in the knob, e.g. section = '{_section(other, style)}'" if other else "edit the file by hand"
+    return f"{len(sections)} sections {_section(path, style)}: cannot tell which; {fix}"
 
 
 def _section(path: BlockPath, style: BlockStyle) -> str:

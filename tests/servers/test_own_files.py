@@ -31,6 +31,22 @@ ExecStart=/bin/a \\
 ExecStart=/bin/a --workers 2
 """
 PREFORK = b"<IfModule mpm_prefork_module>\n  MaxRequestWorkers 20\n  MaxClients 10\n</IfModule>\n"
+SERVERS = b"""http {
+  server { listen 80; server_name a www.a; return 301 /; }
+  server { listen 443 ssl; server_name a; keepalive_timeout 2; location / { gzip on; } }
+  server { listen [::]:80; keepalive_timeout 3; }
+}
+"""
+HOSTS = b"""<VirtualHost *:80>
+  ServerName a
+  Timeout 2
+</VirtualHost>
+<VirtualHost *:80>
+  ServerName b
+  ServerAlias www.b
+  Timeout 3
+</VirtualHost>
+"""
 TOMCAT = b"""<?xml version="1.0" encoding="ISO-8859-1"?>
 <Server><Service><Connector port="8080" maxThreads="150"/></Service></Server>
 """
@@ -46,6 +62,16 @@ TOMCAT = b"""<?xml version="1.0" encoding="ISO-8859-1"?>
         ("haproxy", b"global\nmaxconn 5\nnbthread 2\n", "nbthread", "global", "2", b"global\nmaxconn 5\nnbthread 4\n"),
         ("haproxy", GLOBALS, "maxconn", "global", "100", GLOBALS.replace(b"100", b"4")),
         ("gunicorn", b"workers = cpu_count() * 2 + 1\n", "workers", None, "cpu_count() * 2 + 1", b"workers = 4\n"),
+        (
+            *("nginx", SERVERS, "keepalive_timeout", "http { server[server_name=a][listen=443] {", "2"),
+            SERVERS.replace(b"out 2", b"out 4"),
+        ),
+        (
+            *("nginx", SERVERS, "keepalive_timeout", "http { server[listen=[::]:80] {", "3"),
+            SERVERS.replace(b"3;", b"4;"),
+        ),
+        ("apache", HOSTS, "Timeout", "VirtualHost *:80 (ServerName a)", "2", HOSTS.replace(b"2", b"4")),
+        ("apache", HOSTS, "Timeout", "virtualhost *:80 (servername www.b)", "3", HOSTS.replace(b"3", b"4")),
         ("tomcat", TOMCAT, "maxThreads", "Connector 8080", "150", TOMCAT.replace(b"150", b"4")),
         ("haproxy", GLOBALS, "nbthread", "global", "3", GLOBALS.replace(b"nbthread 3", b"nbthread 4")),
         ("php-fpm", PHP_INI, "memory_limit", None, "3M", PHP_INI.replace(b"3M", b"4")),
@@ -96,3 +122,32 @@ def test_a_value_that_a_condition_decides_is_refused_with_its_line(
 ) -> None:
     with pytest.raises(ConfigError, match=reason):
         GRAMMARS[kind].read(text, name, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "section", "names", "sections"),
+    [
+        (
+            *("nginx", SERVERS, "http { server {", {"keepalive_timeout", "gzip"}),
+            {
+                "http {": set(),
+                "http { server[server_name=a][listen=80] {": set(),
+                "http { server[server_name=a][listen=443] {": {"keepalive_timeout"},
+                "http { server[server_name=a][listen=443] { location / {": {"gzip"},
+                "http { server[listen=[::]:80] {": {"keepalive_timeout"},
+            },
+        ),
+        (
+            *("apache", HOSTS, "VirtualHost *:80", {"Timeout"}),
+            {"VirtualHost *:80 (ServerName a)": {"Timeout"}, "VirtualHost *:80 (ServerName b)": {"Timeout"}},
+        ),
+    ],
+)
+def test_blocks_of_one_name_are_offered_by_what_makes_them_different(
+    kind: str, text: bytes, section: str, names: set[str], sections: dict[str, set[str]]
+) -> None:
+    assert GRAMMARS[kind].sections_of(text, names) == sections
+    with pytest.raises(ConfigError, match="cannot tell which; set section in the knob"):
+        GRAMMARS[kind].read(text, next(iter(names)), section)
+    for offered in sections:
+        GRAMMARS[kind].read(text, next(iter(names)), offered)

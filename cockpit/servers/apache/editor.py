@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection
 from typing import NamedTuple
 
+from cockpit.servers.apache import virtual_hosts
 from cockpit.servers.apache.coercions import WHOLE_NUMBERS, coerced_pair
 from cockpit.servers.apache.grammar import MACRO, Block, Item, items, lines, word_at, words
 from cockpit.servers.editing import (
@@ -35,8 +36,8 @@ _NUMBER = re.compile(r"-?[0-9]+|\$\{\w+\}")
 
 
 class ApacheGrammar(Grammar):
-    """Directives in a `section`, e.g. `IfModule mpm_prefork_module`. None: at the top level, or a setting of an MPM in
-    the section of that MPM."""
+    """Directives in a `section`, e.g. `IfModule mpm_prefork_module`, or `VirtualHost *:80 (ServerName a.example)` of
+    several virtual hosts. None: at the top level, or a setting of an MPM in the section of that MPM."""
 
     including = ("Include", "IncludeOptional")
     variable = re.compile(r"\$\{\w+\}")
@@ -49,7 +50,7 @@ class ApacheGrammar(Grammar):
         """Return the sections except conditional sections and macros; see Grammar.sections_of."""
         found: dict[str, set[str]] = {}
         wanted = {_current(name.encode()): name for name in names}
-        for item in items(text):
+        for item in virtual_hosts.distinguished(list(items(text))):
             name = wanted.get(_current(item.name.content))
             if not name or item.closes or not item.within or any(block.name == MACRO for block in item.within):
                 continue
@@ -121,7 +122,7 @@ def _survey(text: bytes, directive: str, section: str | None) -> _Survey:
     found: list[Item] = []
     strays: list[Item] = []
     indent, close = b"", len(text)
-    for item in items(text):
+    for item in virtual_hosts.addressed(list(items(text)), wanted[1]):
         inside = item.within if section is None else _below(item.within, wanted)
         if item.closes:
             defined = any(block.name == MACRO for block in item.within)
@@ -135,9 +136,20 @@ def _survey(text: bytes, directive: str, section: str | None) -> _Survey:
             (found if inside == () else strays).append(item)
     if section is None:
         found = found or _of_mpm(name, strays)
+    if len(blocks) > 1 and wanted[0] == virtual_hosts.KIND:
+        raise ConfigError(_several(text, section or "", blocks))
     _check_place(directive, section, wanted, blocks, found, strays)
     _check_conditions(directive, section, wanted, found, strays)
     return _Survey(found, blocks[-1] if blocks else None, indent, close)
+
+
+def _several(text: bytes, section: str, blocks: list[Block]) -> str:
+    """Return the message about several virtual hosts, with the name of one of them."""
+    starts = {block.line.start for block in blocks}
+    every = [item.closes for item in virtual_hosts.distinguished(list(items(text))) if item.closes]
+    other = next((one.header for one in every if one.line.start in starts and one.argument.endswith(")")), "")
+    fix = f"set section in the knob, e.g. section = '{other}'" if other else "edit the file by hand"
+    return f"{len(blocks)} sections <{section}>: cannot tell which; {fix}"
 
 
 def _current(name: bytes) -> bytes:
@@ -201,8 +213,6 @@ def _check_place(
     if section is not None and not blocks:
         hint = f"; {directive} is {_place(strays[-1])}" if strays else ""
         raise ConfigError(f"no section <{section}>{hint}")
-    if len(blocks) > 1 and wanted[0] == "virtualhost":
-        raise ConfigError(f"{len(blocks)} sections <{section}>: cannot tell which; edit the file by hand")
     if found or section is None:
         return
     for item in strays:

@@ -144,7 +144,9 @@ def _check_lines(text: bytes, key: str, shell: ShellText) -> None:
     """Raise ConfigError if an expansion such as `${KEY:=9}` sets the key, or if a value over several lines is one for a
     shell, and several ones for systemd or for some of its versions."""
     if found := re.search(rb"(?m)^(?![ \t]*#).*\$\{" + key.encode() + rb":?=", text):
-        raise ConfigError(f"{key} depends on a condition or a command; change it by hand", line_number(text, found.end()))
+        raise ConfigError(
+            f"{key} depends on a condition or a command; change it by hand", line_number(text, found.end())
+        )
     for one in shell.assignments:
         raw = text[slice(*one.value)]
         if not one.is_computed and b"\n" in raw.replace(b"\\\n", b"") and raw[:1] not in (b"'", b'"'):

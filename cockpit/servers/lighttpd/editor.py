@@ -1,8 +1,8 @@
 """Locate and encode the settings of a lighttpd configuration text. Pure.
 
 A setting is `key = value`, up to the end of its line or of the line that closes its parentheses. A section is a path of
-conditions, outermost first: `$HTTP["host"] == "a" {`; `global {` is the top level. A value, as text, is the expression in the file, without quotes
-around a single word.
+conditions, outermost first: `$HTTP["host"] == "a" {`; `global {` is the top level. A value, as text, is the expression
+in the file, without quotes around a single word.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Locate and encode the directives of an nginx configuration text. Pure.
 
 A value is the arguments of a directive, between its name and the `;`. A section is a path of blocks, outermost first:
-`http { server {`. If a directive is set several times, the last one counts.
+`http { server {`; of several blocks of one name, `http { server[server_name=www.example.org] {`. If a directive is set
+several times, the last one counts.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from cockpit.servers import blocks
+from cockpit.servers import blocks, same_name
 from cockpit.servers.blocks import BlockItem, BlockPath, BlockStyle
 from cockpit.servers.editing import ConfigError, Grammar, Location, Span, check_text, encode_line, excerpt, line_number
 
@@ -20,6 +21,8 @@ _SPECIAL = b";{}"
 _LUA = b"_by_lua_block"
 # Lua tokens: a long comment or string (`--[==[`, `[==[`), a line comment, a quoted string (closed or not), a brace.
 _LUA_PART = re.compile(rb"(?:--)?\[(=*)\[|--[^\n]*|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|[{}]", re.DOTALL)
+# Directives that tell blocks of the same name apart.
+_DIFFERENT = ("server_name", "listen")
 _STYLE = BlockStyle(terminator=b";", inline=True)
 
 
@@ -28,10 +31,15 @@ class NginxGrammar(Grammar):
     variable = re.compile(r"\$\w+|\$\{\w+\}")
 
     def locate(self, text: bytes, name: str, section: str | None) -> Location:
-        return blocks.locate(text, name, blocks.path_of(section), _items(text), _STYLE)
+        path = blocks.path_of(section)
+        items = same_name.addressed(text, _items(text), path)
+        if len(same := [index for index, item in enumerate(items) if item.closes == path]) > 1:
+            different = same_name.distinguished(text, _items(text), _DIFFERENT)
+            raise ConfigError(blocks.several([different[index].closes or () for index in same], path, _STYLE))
+        return blocks.locate(text, name, path, items, _STYLE)
 
     def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
-        return blocks.sections_of(_items(text), names, _STYLE)
+        return blocks.sections_of(same_name.distinguished(text, _items(text), _DIFFERENT), names, _STYLE)
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)
