@@ -254,7 +254,7 @@ def _of_unit(dump: str, name: str) -> Answer:
     if "Unit Load State: loaded" not in dump:
         return INVALID
     if name.startswith("-"):
-        command = last(re.findall(r"Command Line: (.*)", dump)) or ""
+        command = re.sub(r'"[^"]*"', "", last(re.findall(r"Command Line: (.*)", dump)) or "")
         return last(re.findall(rf" {name}[ =](\S+)", command))
     if name.isupper():
         return last(re.findall(rf"\tEnvironment: {name}=(.*)", dump))

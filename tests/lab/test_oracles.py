@@ -27,7 +27,7 @@ FILES = int(os.environ.get("COCKPIT_ORACLE_FILES", "12"))
 
 def made(kind: Kind, chance: random.Random) -> str:
     """Return the text of a file: lines, and blocks of lines, in any order."""
-    numbers = iter(chance.sample(range(10, 60), 50))
+    numbers = iter(chance.sample(range(100, 300), 200))
     text = "".join(f"{piece}\n" for piece in pieces(kind, chance, 2))
     parts = f"{kind.head}{text}{kind.tail}".split("«N»")
     return parts[0] + "".join(f"{next(numbers)}{part}" for part in parts[1:])

@@ -26,7 +26,7 @@ ExecStart=/bin/a --threads 2 \\
 ExecStart=
 ExecStart=/bin/a \\
 ; --workers 1
-  --workers 3
+  --workers 3 --title "a --workers 2 b"
 [X-Other]
 ExecStart=/bin/a --workers 2
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from cockpit.servers.command_line import PLAIN, join_lines, words
+from cockpit.servers.command_line import PLAIN, join_lines
 from cockpit.servers.editing import (
     ConfigError,
     Insertion,
@@ -80,7 +80,12 @@ class UnitGrammar(IniGrammar):
         if not commands:
             raise ConfigError("the file has no ExecStart")
         line = commands[-1].value
-        found = tuple(_option_statements(text, words(text, *line), name))
+        words = [found.span() for found in _WORD.finditer(text, *line)]
+        found = tuple(_option_statements(text, words, name))
+        if not found and re.search(rb"(?:^|[\s\"'])" + name.encode() + rb"[\s=]", text[slice(*line)]):
+            raise ConfigError(
+                f"the value of {name} has quotes or variables; change it by hand", line_number(text, line[0])
+            )
 
         def insertion() -> Insertion:
             raise ConfigError(f"ExecStart has no {name}; add it by hand", line_number(text, line[0]))
