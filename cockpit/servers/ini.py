@@ -143,7 +143,7 @@ def _value_end(text: bytes, start: int, end: int, comments: bytes, quoted: re.Pa
         if quoted is _QUOTED_LINES and not part and text[at] in b"\"'":
             raise ConfigError("a quote is never closed", line_number(text, at))
         at = part.end() if part else at + 1
-        end = max(end, line_end(text, at - 1))
+        end = line_end(text, at - 1) if at > end else end
     return start + len(text[start:at].rstrip())
 
 

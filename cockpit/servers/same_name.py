@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from cockpit.servers.blocks import ADDRESSED, CONDITION, BlockItem, BlockPath
 
+# Depth up to which blocks are told apart.
+_DEPTH = 8
 _VALUE = re.compile(r"(?:[\w.:*/-]|\[[\w:.]*\])+")
 
 
@@ -38,25 +40,32 @@ def distinguished(text: bytes, items: Iterable[BlockItem], names: Sequence[str])
     """Return the items; blocks of the same name have conditions: by the first of the directives `names`, or by more of
     them if necessary."""
     found = list(items)
-    for depth in range(1, 1 + max((len(item.closes or ()) for item in found), default=0)):
+    deepest = max((len(item.closes or ()) for item in found), default=0)
+    for depth in range(1, 1 + min(deepest, _DEPTH)):
         same: dict[BlockPath, list[_Block]] = {}
         for block in _blocks(text, found):
             if len(block.path) == depth:
                 same.setdefault(block.path, []).append(block)
         for blocks in same.values():
+            index: dict[tuple[str, str], list[_Block]] = {}
+            for block in blocks:
+                for pair in {(name, word) for name in names for word in block.words.get(name, ())}:
+                    index.setdefault(pair, []).append(block)
             for block in blocks if len(blocks) > 1 else ():
-                if conditions := _shortest(block, blocks, names):
+                if conditions := _shortest(block, index, names):
                     _rename(found, block, block.path[-1] + "".join(f"[{name}={value}]" for name, value in conditions))
     return found
 
 
-def _shortest(block: _Block, same: Sequence[_Block], names: Sequence[str]) -> list[tuple[str, str]]:
+def _shortest(
+    block: _Block, index: Mapping[tuple[str, str], Sequence[_Block]], names: Sequence[str]
+) -> list[tuple[str, str]]:
     """Return the conditions that only this block meets; [] if there are none."""
     conditions: list[tuple[str, str]] = []
     for name in names:
         values = [word for word in block.words.get(name, ()) if _VALUE.fullmatch(word)]
         conditions += [(name, value) for value in values[:1]]
-        if conditions and sum(other.meets(conditions) for other in same) == 1:
+        if conditions and sum(other.meets(conditions) for other in index[conditions[0]]) == 1:
             return conditions
     return []
 

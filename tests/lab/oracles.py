@@ -269,4 +269,7 @@ ANSWERS: dict[str, Callable[[Question, Path], Answer]] = {
         *(environment_file, shell, python),
     )
 }
-KINDS = [Kind(**kind) for kind in tomllib.loads(Path(__file__).with_name("oracles.toml").read_text())["kind"]]
+KINDS: dict[str, Kind] = {}
+for _title, _fields in tomllib.loads(Path(__file__).with_name("oracles.toml").read_text()).items():
+    _like = KINDS[_fields.pop("like")]._asdict() if "like" in _fields else {"answer": _fields["grammar"]}
+    KINDS[_title] = Kind(**_like | _fields | {"title": _title})

@@ -37,10 +37,10 @@ _VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})
 _SPACED = re.compile(rb"^[ \t]*-?[\w./]+[ \t]+=", re.MULTILINE)
 # An EnvironmentFile of systemd, in which a quote inside of an unquoted value is a character.
 _UNQUOTED = re.compile(
-    rb"(?:[ \t]*(?:[#;][^\n]*|[A-Za-z_]\w*=(?:[^\s'\"\\][^\\\n]*|'[^'\n]*'|\"[^\"\\\n]*\")?)?[ \t]*\r?(?:\n|$))*"
+    rb"(?:[ \t]*+(?:[#;][^\n]*+|[A-Za-z_]\w*+="
+    rb"(?:[^\s'\"\\][^\\\n]*+|'[^'\n]*+'|\"[^\"\\\n]*+\")?+[ \t]*+)?+\r?(?:\n|$))*+"
 )
 _COMMENTED = "versions of systemd before 254 read the line as part of the comment above it"
-_CONTINUED_COMMENT = re.compile(rb"(?:^|\n)[ \t]*[#;][^\n]*\\\r?\n\Z")
 _EXPORT = re.compile(rb"[ \t]*(?:(?:export|readonly|declare|typeset)[ \t]+(?:-\w+[ \t]+)*)?")
 
 
@@ -143,18 +143,24 @@ def _parsed(text: bytes, key: str, section: str | None) -> _Text:
 def _check_lines(text: bytes, key: str, shell: ShellText) -> None:
     """Raise ConfigError if an expansion such as `${KEY:=9}` sets the key, or if a value over several lines is one for a
     shell, and several ones for systemd or for some of its versions."""
-    if found := re.search(rb"(?m)^(?![ \t]*#).*\$\{" + key.encode() + rb":?=", text):
-        raise ConfigError(
-            f"{key} depends on a condition or a command; change it by hand", line_number(text, found.end())
-        )
+    signs = (b"${%b=" % key.encode(), b"${%b:=" % key.encode())
+    for number, line in enumerate(text.split(b"\n"), 1):
+        if any(sign in line for sign in signs) and not line.lstrip().startswith(b"#"):
+            raise ConfigError(f"{key} depends on a condition or a command; change it by hand", number)
     for one in shell.assignments:
         raw = text[slice(*one.value)]
         if not one.is_computed and b"\n" in raw.replace(b"\\\n", b"") and raw[:1] not in (b"'", b'"'):
             reason = "only a shell reads the next lines as part of it; change it by hand"
             raise ConfigError(reason, line_number(text, one.start))
     for start, _ in shell.blocks:
-        if _CONTINUED_COMMENT.search(text, 0, text.rfind(b"\n", 0, start) + 1):
+        if _is_below_comment(text, text.rfind(b"\n", 0, start) + 1):
             raise ConfigError(f"{_COMMENTED}; change it by hand", line_number(text, start))
+
+
+def _is_below_comment(text: bytes, at: int) -> bool:
+    """Return whether the line before `at` is a comment that ends in a backslash."""
+    line = text[text.rfind(b"\n", 0, max(0, at - 1)) + 1 : at].strip()
+    return line[:1] in (b"#", b";") and line.endswith(b"\\")
 
 
 def _as_shell(text: bytes) -> ShellText | None:
@@ -229,7 +235,7 @@ def _effective(text: bytes, key: str, found: list[_KeyLine]) -> list[_KeyLine]:
     if last.append:
         raise ConfigError(f"{key}+= adds to its value; change it by hand", line)
     refused = last.refused
-    if _CONTINUED_COMMENT.search(text, 0, last.start):
+    if _is_below_comment(text, last.start):
         refused = _COMMENTED
     if refused:
         raise ConfigError(f"{key}: {refused}; change it by hand", line)

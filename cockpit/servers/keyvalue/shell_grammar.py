@@ -111,7 +111,7 @@ class _Reader:
         self._found: list[ShellAssignment] = []
         self._blocks: list[tuple[int, int]] = []
         self._unknown: int | None = None
-        self._waiting: list[tuple[bytes, bool]] = []
+        self._waiting: list[tuple[bytes, bool, bool]] = []
         self._command = True
         self._declares = False
         self._statement = 0
@@ -162,7 +162,8 @@ class _Reader:
     def _redirection(self, at: int) -> int:
         document = _HERE_DOCUMENT.match(self._text, at)
         if document and self._text[at : at + 3] != b"<<<":
-            self._waiting.append((document[2] or document[3] or document[4], bool(document[1])))
+            is_quoted = document[4] is None or b"\\" in document[0]
+            self._waiting.append((document[2] or document[3] or document[4], bool(document[1]), is_quoted))
             return document.end()
         if self._command and self._unknown is None:
             self._unknown = at
@@ -174,11 +175,12 @@ class _Reader:
 
     def _here_documents(self, at: int) -> int:
         """Return the end of the here-documents that start at this line."""
-        for delimiter, tabs in self._waiting:
+        for delimiter, tabs, is_quoted in self._waiting:
             start, line = at, None
             while at < len(self._text) and line != delimiter:
-                feed = self._text.find(b"\n", at)
-                end = len(self._text) if feed < 0 else feed + 1
+                end = line_end(self._text, at)
+                while not is_quoted and _continues(self._text[at:end]) and end < len(self._text):
+                    end = line_end(self._text, end)
                 line = self._text[at:end].rstrip(b"\r\n")
                 line = line.lstrip(b"\t") if tabs else line
                 at = end
@@ -221,6 +223,12 @@ class _Reader:
         labels = self._text[end : end + 1] in (b")", b"(")
         if self._unknown is None and not labels and not self._declares and word not in _COMMANDS:
             self._unknown = at
+
+
+def _continues(line: bytes) -> bool:
+    """Return whether a backslash joins the next line."""
+    body = line.removesuffix(b"\n")
+    return (len(body) - len(body.rstrip(b"\\"))) % 2 == 1
 
 
 def _substitutes(raw: bytes) -> bool:

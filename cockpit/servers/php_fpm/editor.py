@@ -29,8 +29,9 @@ class PhpFpmGrammar(IniGrammar):
         parsed = super().parse(text)
         if _POOLS.search(text):
             return parsed
-        scoped = _SCOPED.search(text)
-        end = scoped.start() if scoped else len(text)
+        headers = [found.start() for found in _SCOPED.finditer(text)]
+        quoted = {header for header in headers for line in parsed.lines if line.start < header < line.end}
+        end = next((header for header in headers if header not in quoted), len(text))
         lines = [line._replace(section=_SOME_REQUESTS if line.start > end else "") for line in parsed.lines]
         return IniText(lines, {"": end})
 

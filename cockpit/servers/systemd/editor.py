@@ -6,6 +6,7 @@ A name in mixed case is a property (`TasksMax=9`), a name in capitals an environ
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -29,6 +30,7 @@ _ASSIGNMENTS, _COMMAND = "Environment", "ExecStart"
 # Words of Environment=; a word, or a part of it, can be quoted.
 _WORD = re.compile(rb"(?:\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|\\.|[^\s\"'\\])+")
 _QUOTE = (b'"', b"'")
+_SEPARATORS = bytes.maketrans(b"\"'=", b"   ")
 # Characters that start an escape or a specifier, or end a quoted word.
 _SPECIAL = frozenset("\"'\\%")
 
@@ -46,8 +48,9 @@ class UnitGrammar(IniGrammar):
         try:
             location = self._located(plain, name)
         except ConfigError as error:
-            raise ConfigError(error.reason, _number(text, plain, error.line)) from None
-        found = (each._replace(line=_number(text, plain, each.line)) for each in location.statements)
+            raise ConfigError(error.reason, _numbers(text, plain)[error.line]) from None
+        numbers = _numbers(text, plain)
+        found = (each._replace(line=numbers[each.line]) for each in location.statements)
         return Location(tuple(found), location.insertion)
 
     def _located(self, text: bytes, name: str) -> Location:
@@ -82,7 +85,7 @@ class UnitGrammar(IniGrammar):
         line = commands[-1].value
         words = [found.span() for found in _WORD.finditer(text, *line)]
         found = tuple(_option_statements(text, words, name))
-        if not found and re.search(rb"(?:^|[\s\"'])" + name.encode() + rb"[\s=]", text[slice(*line)]):
+        if not found and name.encode() in text[slice(*line)].translate(_SEPARATORS).split():
             raise ConfigError(
                 f"the value of {name} has quotes or variables; change it by hand", line_number(text, line[0])
             )
@@ -107,10 +110,11 @@ class UnitGrammar(IniGrammar):
         return Location(found, insertion)
 
 
-def _number(text: bytes, plain: bytes, line: int) -> int:
-    """Return the line of `text` at which a line of `plain` starts."""
+def _numbers(text: bytes, plain: bytes) -> list[int]:
+    """Return the line of `text` at which each line of `plain` starts, from 1; 0 for no line."""
     starts = [0, *(found.end() for found in re.finditer(b"\n", plain))]
-    return line_number(text, starts[line - 1]) if line else 0
+    counts = (text.count(b"\n", before, start) for before, start in zip([0, *starts], starts, strict=False))
+    return [0, *(1 + feeds for feeds in itertools.accumulate(counts))]
 
 
 def _compact(place: Insertion, name: str) -> Insertion:
