@@ -115,7 +115,9 @@ class _Reader:
         self._command = True
         self._declares = False
         self._statement = 0
-        self._depth = self._parentheses = self._opened = 0
+        self._depth = self._cases = self._opened = 0
+        # The number of open `case` at each open parenthesis: the sign `)` also ends a pattern of a `case`.
+        self._parentheses: list[int] = []
         self._chained = False
 
     def read(self) -> ShellText:
@@ -128,7 +130,7 @@ class _Reader:
 
     def _is_inside(self) -> bool:
         """Return whether a command decides if the next assignment is executed."""
-        return self._depth > 0 or self._parentheses > 0 or self._chained
+        return self._depth > 0 or bool(self._parentheses) or self._chained
 
     def _step(self, at: int) -> int:
         text, byte = self._text, self._text[at]
@@ -149,7 +151,10 @@ class _Reader:
         if byte in b"<>":
             return self._redirection(at)
         if byte in b";&|()":
-            self._parentheses = max(0, self._parentheses + (byte == 0x28) - (byte == 0x29))
+            if byte == 0x28:
+                self._parentheses.append(self._cases)
+            elif byte == 0x29 and self._parentheses[-1:] == [self._cases]:
+                self._parentheses.pop()
             self._chained = byte in b"&|"
             self._opened = at
             self._next_command()
@@ -213,6 +218,7 @@ class _Reader:
 
     def _take_command(self, word: bytes, at: int, end: int) -> None:
         self._depth = max(0, self._depth + (word in _OPENS) - (word in _CLOSES))
+        self._cases = max(0, self._cases + (word == b"case") - (word == b"esac"))
         self._opened = at if word in _OPENS else self._opened
         if word in _KEYWORDS:
             return
