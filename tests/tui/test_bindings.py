@@ -112,7 +112,7 @@ START = (
     Row("Checklist", "enter space", prepare=pushed(profile_screen, "#hosts")),
 )
 # Keys that a screen handles without a binding, so that keys in quick succession keep their order.
-UNBOUND = (Row("ViewKeys", "left left_square_bracket pageup home right right_square_bracket pagedown end", before="e"),)
+UNBOUND = (Row("ViewKeys", "left left_square_bracket pageup right right_square_bracket pagedown", before="e"),)
 
 
 def bound_keys() -> dict[str, set[str]]:
