@@ -5,7 +5,9 @@ The first variant under a load is the baseline, with which every other variant i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from cockpit.analysis.blocks import BLOCK
@@ -36,6 +38,14 @@ class VariantSegments(NamedTuple):
     @property
     def label(self) -> str:
         return self.segments[0].label
+
+
+class ChangeStep(NamedTuple):
+    """The instant (session s) at which a change became active, or was rolled back (`back`)."""
+
+    t: float
+    change: Change
+    back: bool
 
 
 def segment_verdict(state: State, segment: Segment, base: Segment, load_may_differ: bool = False) -> Verdict:
@@ -120,26 +130,39 @@ def verdicts(state: State) -> tuple[Verdict, ...]:
 
 def settings_at(state: State, t: float) -> Settings:
     """Return the knobs whose values at instant `t` differ from those at the start of the session."""
+    return _settings_at_all(state, (t,))[t]
+
+
+def _settings_at_all(state: State, instants: Iterable[float]) -> dict[float, Settings]:
+    """Return settings_at of several instants, with one pass over the changes."""
     begun: dict[str, str | None] = {}
     values: dict[str, str | None] = {}
-    for at, change, back in sorted(change_steps(state.changes), key=lambda step: step[0]):
-        for setting in change.settings:
-            begun.setdefault(setting.knob, setting.old)
-            if at <= t:
+    found: dict[float, Settings] = {}
+    steps = deque(change_steps(state.changes))
+    known: Settings | None = ()
+    for t in sorted(instants):
+        while steps and steps[0].t <= t:
+            _, change, back = steps.popleft()
+            for setting in change.settings:
+                begun.setdefault(setting.knob, setting.old)
                 values[setting.knob] = setting.old if back else setting.new
-    return tuple(sorted((knob, value) for knob, value in values.items() if value != begun[knob]))
+            known = None
+        if known is None:
+            known = tuple(sorted((knob, value) for knob, value in values.items() if value != begun[knob]))
+        found[t] = known
+    return found
 
 
-def change_steps(changes: Sequence[Change]) -> list[tuple[float, Change, bool]]:
-    """Return (instant, change, rolled back) for every change that became active or was rolled back."""
+def change_steps(changes: Sequence[Change]) -> list[ChangeStep]:
+    """Return every change that became active or was rolled back, in order of time."""
     steps = []
     for change in changes:
         if change.active_since is None:
             continue
-        steps.append((change.active_since, change, False))
+        steps.append(ChangeStep(change.active_since, change, False))
         if change.ended is not None and change.outcome not in (None, "applied"):
-            steps.append((change.ended, change, True))
-    return steps
+            steps.append(ChangeStep(change.ended, change, True))
+    return sorted(steps, key=attrgetter("t"))
 
 
 def _by_load(state: State) -> list[list[VariantSegments]]:
@@ -150,6 +173,7 @@ def _by_load(state: State) -> list[list[VariantSegments]]:
     evaluated = {trial.run for trial in state.autopilot.trials} if state.autopilot else set()
     loads: list[dict[Settings, list[Segment]]] = []
     plans: list[LoadPlan] = []
+    settings = _settings_at_all(state, (segment.start for segment in state.segments))
     for segment in state.segments:
         if segment.warmup or segment.round or segment.run in evaluated:
             continue
@@ -158,7 +182,7 @@ def _by_load(state: State) -> list[list[VariantSegments]]:
             place = len(plans)
             plans.append(segment.plan)
             loads.append({})
-        loads[place].setdefault(settings_at(state, segment.start), []).append(segment)
+        loads[place].setdefault(settings[segment.start], []).append(segment)
     return [
         [VariantSegments(settings, tuple(segments)) for settings, segments in variants.items()] for variants in loads
     ]

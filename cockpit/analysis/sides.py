@@ -55,7 +55,7 @@ def side_of_segments(state: State, segments: Sequence[Segment], name: str) -> Si
 def knobs_at(state: State, t: float) -> dict[str, str | None]:
     """Return the known knobs with their values at instant `t`."""
     values = {name: knob.value for name, knob in state.knobs.items() if knob.known}
-    for at, change, back in sorted(change_steps(state.changes), key=lambda step: step[0], reverse=True):
+    for at, change, back in reversed(change_steps(state.changes)):
         if at > t:
             values |= {one.knob: one.new if back else one.old for one in change.settings if one.knob in values}
     return values

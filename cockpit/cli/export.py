@@ -28,7 +28,8 @@ def export(options: Namespace) -> int:
         raise UsageError(f"{options.file}: only --format {formats_with('run')} exports a part of a recording (FILE#2)")
     if form.binary and options.output is None:
         raise UsageError(f"--format {form.name}: binary; write to a file: -o FILE.{form.name}")
-    with recording_at(source.path) as recording:
+    # A cast of a long session takes as long as its frames.
+    with recording_at(source.path, bounded="size" not in (form.options or ())) as recording:
         made = form.export(recording, vars(options) | {"run": source.run})
         if form.binary:
             put_bytes(made, options.output)

@@ -30,7 +30,7 @@ def show_recording(file: Path, appearance: Appearance, at: str = "", *, playing:
 
     Raises CockpitError.
     """
-    with recording_at(file) as recording:
+    with recording_at(file, bounded=False) as recording:
         start = parse_instant(at, recording.end, recording.started.wall) if at else _first_load(recording)
         if not on_terminal():
             raise UsageError(f"replay: needs a terminal; for text use: cockpit report {file}")

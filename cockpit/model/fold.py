@@ -128,7 +128,8 @@ def _written(state: State, change: Change) -> State:
 
 
 def _index_of(state: State, letter: str) -> int | None:
-    return next((at for at, change in enumerate(state.changes) if change.letter == letter), None)
+    # From the end: mostly the newest.
+    return next((at for at in reversed(range(len(state.changes))) if state.changes[at].letter == letter), None)
 
 
 def _with_change(state: State, at: int, change: Change) -> State:

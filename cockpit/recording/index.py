@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from cockpit.model.errors import RecordingError
 from cockpit.model.text import clock
 from cockpit.recording.database import error_line
 from cockpit.recording.packing import Damaged, checksum, reading
-from cockpit.recording.pages import PageGrowth
+from cockpit.recording.pages import FREQUENT_KINDS, PageGrowth
 from cockpit.recording.schema import EVENTS, is_intact
-from cockpit.recording.validity import LONGEST
+from cockpit.recording.validity import HOST_KINDS, LONGEST, MAX_HOST_EVENTS, MAX_LANDMARKS
 
 # Number of unpacked rows per range.
 _ROWS_PER_RANGE = 64
@@ -193,6 +194,18 @@ class Rows:
         except (sqlite3.Error, UnicodeError, OverflowError, MemoryError) as error:
             self.report(f"the file is damaged and partly unreadable: {error_line(error)}")
         return found
+
+    def check_counts(self) -> None:
+        """Raise RecordingError if the file has more events of a kind than a session can have."""
+        frequent = ",".join("?" * len(FREQUENT_KINDS))
+        query = f"SELECT kind, count(*) FROM events WHERE kind NOT IN ({frequent}) GROUP BY kind"
+        counts = [*self.select_rows(query, FREQUENT_KINDS), *self.select_rows("SELECT 'note', count(*) FROM notes")]
+        for kind, count in counts:
+            most = MAX_HOST_EVENTS if kind in HOST_KINDS else MAX_LANDMARKS
+            if count > most:
+                raise RecordingError(
+                    f"has {count} events {error_line(kind)!r}, more than {most}; query it: cockpit help recording-format"
+                )
 
     @contextmanager
     def consistent_read(self) -> Iterator[None]:

@@ -18,6 +18,7 @@ from cockpit.model.events import SessionStarted
 from cockpit.recording.database import error_line, in_use, opened
 from cockpit.recording.packing import Damaged
 from cockpit.recording.schema import EVENTS, from_row, last_instant
+from cockpit.recording.validity import is_metric
 from cockpit.recording.writer import RecordingExists, RecordingWriter
 
 SUFFIX = ".cockpit"
@@ -25,6 +26,8 @@ SUFFIX = ".cockpit"
 _COMPANIONS = ("-wal", "-shm", "-journal")
 _LONGEST_NAME = 60
 _DISALLOWED = re.compile(r"[^A-Za-z0-9._-]+")
+# Maximum number of characters of a text in a summary.
+_LONGEST_TEXT = 300
 
 
 class RecordingInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,8 +171,8 @@ def _with_summary(database: sqlite3.Connection, kept: RecordingInfo) -> Recordin
         began=started.wall,
         seconds=last_instant(database),
         runs=database.execute("SELECT count(*) FROM events WHERE kind = 'run_started'").fetchone()[0],
-        session=started.name,
-        target=started.target,
+        session=started.name[:_LONGEST_TEXT],
+        target=started.target[:_LONGEST_TEXT],
         ended=database.execute("SELECT 1 FROM events WHERE kind = 'session_ended'").fetchone() is not None,
     )
 
@@ -218,9 +221,9 @@ def _with_metrics(kept: RecordingInfo) -> Recent:
     try:
         with closing(opened(Path(kept.path), timeout=1)) as database:
             row = database.execute("SELECT rate, p99_ms, failed FROM runs ORDER BY number DESC LIMIT 1").fetchone()
-            changes = database.execute(
-                "SELECT letter, label, outcome, effect FROM changes ORDER BY begun LIMIT 100"
-            ).fetchall()
+            names = ("letter", "label", "outcome", "effect")
+            columns = ", ".join(f"substr({name}, 1, {_LONGEST_TEXT})" for name in names)
+            changes = database.execute(f"SELECT {columns} FROM changes ORDER BY begun LIMIT 100").fetchall()
     except (RecordingError, sqlite3.Error, MemoryError, UnicodeError):
         return Recent(kept=kept)
     made = tuple(
@@ -228,7 +231,7 @@ def _with_metrics(kept: RecordingInfo) -> Recent:
         for letter, label, outcome, effect in changes
     )
     # A column of SQLite may have values of any type.
-    rate, p99_ms, failed = (one if isinstance(one, int | float) else None for one in row or (None, None, None))
+    rate, p99_ms, failed = (one if is_metric(one) else None for one in row or (None, None, None))
     if rate is None:
         return Recent(kept=kept, changes=made)
     return Recent(kept=kept, rate=rate, p99_ms=p99_ms, failed=int(failed or 0), changes=made)

@@ -79,16 +79,20 @@ class Recording:
         database = opened(path)
         self._rows = Rows(database)
         try:
+            self._rows.check_counts()
             self._index = Index(self._rows)
             self._pages = PageReader(self._rows, self._index)
             self.refresh()
             if not self._index.ranges:
                 raise RecordingError(
-                    f"{path}: has no events; {self.damage or 'the session ended before the first event was written'}"
+                    f"has no events; {self.damage or 'the session ended before the first event was written'}"
                 )
         except (sqlite3.Error, MemoryError) as error:
             self.close()
             raise RecordingError(f"{path}: cannot be read as a recording: {error_line(error)}") from None
+        except RecordingError as error:
+            self.close()
+            raise RecordingError(error.problem, str(path)) from None
         except BaseException:
             self.close()
             raise

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from cockpit.model.events import AnyEvent, Note, decode, encode, kind
 from cockpit.model.state import State
 from cockpit.recording.packing import Damaged, checksum, inflated, reading
-from cockpit.recording.validity import checked_event
+from cockpit.recording.validity import LONGEST, checked_event
 
 # application_id "ckpt" in the SQLite header identifies recordings; user_version is the version of the format.
 APPLICATION_ID = 0x636B7074
@@ -92,7 +92,10 @@ def from_row(row: Sequence[object]) -> AnyEvent:
         body = row[3]
         if not isinstance(body, str | bytes):
             raise TypeError("the body is neither text nor a blob")
-        return checked_event(decode(body if isinstance(body, str) else inflated(body, LARGEST_EVENT)))
+        event = checked_event(decode(body if isinstance(body, str) else inflated(body, LARGEST_EVENT)))
+        if (event.t, kind(event)) != (row[1], row[2]):
+            raise ValueError("the body has another time or kind than its row")
+        return event
 
 
 def note_row(note: Note, wall: float) -> tuple[object, ...]:
@@ -102,10 +105,14 @@ def note_row(note: Note, wall: float) -> tuple[object, ...]:
 
 
 def last_instant(database: sqlite3.Connection) -> float:
-    """Return the latest time in a recording (session s); 0 without events. Raises sqlite3.Error."""
-    columns = (("t", "events"), ("end", "pages"))
-    found = [database.execute(f"SELECT max({column}) FROM {table}").fetchone()[0] for column, table in columns]
-    return max([0.0, *(float(one) for one in found if isinstance(one, int | float))])
+    """Return the latest valid time in a recording (session s); 0 without events. Raises sqlite3.Error."""
+    found = [
+        database.execute(
+            f"SELECT max({column}) FROM {table} WHERE {column} >= 0 AND {column} < ?", (LONGEST,)
+        ).fetchone()[0]
+        for column, table in (("t", "events"), ("end", "pages"))
+    ]
+    return max([0.0, *(float(one) for one in found if one is not None)])
 
 
 def write_tables(database: sqlite3.Connection, state: State, seconds: tuple[int, int]) -> None:

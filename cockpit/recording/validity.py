@@ -15,6 +15,10 @@ from cockpit.model.hosts import HostReading
 # Maximum duration of a session (s).
 LONGEST = 1e8
 _INT64_LIMIT = 1 << 63
+# Maximum number of events of a kind in a recording. Each starts a segment, a marker or a part of the report, whose cost
+# grows with the number of the earlier ones; or it is one of those that a host causes in an endless session.
+MAX_LANDMARKS, MAX_HOST_EVENTS = 3_000, 200_000
+HOST_KINDS = ("host_changed", "tail_changed", "knob_read", "generator_clock", "study_observation")
 # Limit of the counts of a histogram.
 _COUNT_LIMIT = 1 << 60
 # Fields that are indexes, counts or times: at least 0, and less than this.
@@ -70,6 +74,11 @@ def is_valid(event: AnyEvent) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_metric(value: object) -> bool:
+    """Return whether a value of a summary table is a finite number that is not negative."""
+    return isinstance(value, _NUMBERS) and 0 <= value < _INT64_LIMIT
 
 
 def check_field(name: str, value: float) -> None:

@@ -24,7 +24,7 @@ def series_parquet(state: State) -> tuple[bytes]:
         raise UsageError("--format parquet: pyarrow is missing; pip install 'cockpit[parquet]'") from None
     types = {int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_(), str: pyarrow.timestamp("ms", "UTC")}
     cells = list(zip(*series_rows(state), strict=True))
-    instants = [datetime.fromtimestamp(wall_of(state) + second, UTC) for second in range(len(cells[0]))]
+    instants = [datetime.fromtimestamp(wall_of(state) + second, UTC) for second in cells[0]]
     table = {
         column.title: pyarrow.array(
             instants if column.kind is str else [_converted(column, value) for value in values], types[column.kind]

@@ -1,4 +1,5 @@
-"""A session as a table, and as CSV: one row per second, one column per metric with its unit in the name.
+"""A session as a table, and as CSV: one column per metric with its unit in the name, one row per second, except in
+long gaps without load and readings.
 
 `t_s` is the session second, `utc` the wall clock of cockpit's machine. Load columns: `run`, `segment` (number in the
 runs table), and the responses within that second; empty without load. Host columns, named as in thresholds: the newest
@@ -21,6 +22,8 @@ from cockpit.model.load_seconds import LoadSecond
 from cockpit.model.state import Segment, State
 from cockpit.model.text import sanitize
 
+# Maximum number of rows of a gap without load and readings.
+_MAX_GAP = 60
 Cell = str | int | float | None
 
 _LOAD: dict[str, Callable[[LoadSecond], Cell]] = {
@@ -125,11 +128,12 @@ def series_columns(state: State) -> list[SeriesColumn]:
 
 
 def series_rows(state: State) -> Iterator[list[Cell]]:
-    """Yield the rows of the table, one per second."""
+    """Yield the rows of the table, one per second; of a gap without load and readings the first `_MAX_GAP`."""
     hosts = list(state.hosts.values())
     wall = wall_of(state)
     seconds = {second.second: second for second in state.seconds}
-    for t in range(int(state.t) + 1):
+    known = {0, int(state.t), *seconds, *(int(point.t) for host in hosts for point in host.points)}
+    for t in _with_short_gaps(sorted(known)):
         second = seconds.get(t)
         segment = segment_at(state, t) if second else None
         cells: list[Cell] = [t, utc(wall + t), segment.run if segment else None, segment.number if segment else None]
@@ -138,6 +142,15 @@ def series_rows(state: State) -> Iterator[list[Cell]]:
             point = _newest(host, t)
             cells += [_metric(point, name) for name in _HOST]
         yield cells
+
+
+def _with_short_gaps(known: Iterable[int]) -> Iterator[int]:
+    """Yield the seconds between the known ones too: all of them would be years in a file with two distant ticks."""
+    latest = 0
+    for second in known:
+        yield from range(latest, min(second, latest + _MAX_GAP))
+        latest = second
+    yield latest
 
 
 def series_csv(state: State) -> Iterator[str]:
@@ -180,10 +193,13 @@ def _known(cells: Mapping[str, Cell]) -> dict[str, float]:
     return {name: value for name, value in cells.items() if isinstance(value, int | float) and math.isfinite(value)}
 
 
+_START = attrgetter("start")
+
+
 def segment_at(state: State, t: int) -> Segment | None:
     """Return the segment at the middle of a second, else the last one that began before the end of the second."""
-    begun = [segment for segment in state.segments if segment.start < t + 1]
-    return next((segment for segment in reversed(begun) if segment.start <= t + 0.5), begun[-1] if begun else None)
+    begun = bisect_right(state.segments, t + 0.5, key=_START) or bisect_left(state.segments, t + 1.0, key=_START)
+    return state.segments[begun - 1] if begun else None
 
 
 def _newest(host: HostState, t: int) -> HostPoint | None:
