@@ -37,9 +37,16 @@ def atomic_write(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
     _sync(path.parent)
 
 
+def make_private(folder: Path) -> None:
+    """Create a folder and its missing parents, for this user only. Raises OSError."""
+    # Path.mkdir gives missing parents the default mode.
+    for missing in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+
+
 def write_private(path: Path, content: bytes) -> None:
     """Write a file that only the user can read, atomically; create its folder if needed. Raises OSError."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(path.parent)
     with atomic_write(path, 0o600) as file:
         file.write(content)
 

@@ -40,6 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code: int = options.command(options)
     except CockpitError as error:
         return _refuse(str(error), error.exit_code)
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "can't start new thread" not in str(error):
+            raise
+        return _refuse("out of memory or threads; raise the limits: ulimit -v, ulimit -u", EXIT_USAGE)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:

@@ -13,6 +13,7 @@ from typing import Literal
 
 from asyncssh import KeyImportError, SSHKey, SSHKnownHosts, import_public_key
 
+from cockpit.files import make_private
 from cockpit.hosts.prompts import UnknownHostKey
 from cockpit.model.errors import HostError, UsageError
 
@@ -116,7 +117,7 @@ def unknown_host_key(where: str, lookup: str, key: SSHKey, file: Path, hashed: b
 def add_known_host(key: UnknownHostKey) -> None:
     """Append the line to its file, creating it if needed. Raises HostError."""
     try:
-        key.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(key.file.parent)
         descriptor = os.open(key.file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "rb+", buffering=0) as file:
             at_line_start = file.seek(0, os.SEEK_END) == 0 or _ends_with_newline(file.fileno())

@@ -12,6 +12,7 @@ import struct
 import zlib
 
 import numpy as np
+import numpy.typing as npt
 
 from cockpit.model.histogram import EMPTY, Histogram, indices_of
 
@@ -22,11 +23,17 @@ _OUTER, _INNER, _INNER_V0 = struct.Struct(">II"), struct.Struct(">IIIIQQd"), str
 # Bits of a cookie that hold the size of a word: the bytes of a count before V2.
 _WORD = 0xF0
 _FOREIGN = "not a compressed histogram"
-# Maximum size of the decompressed counts (bytes) and maximum bucket index: 5 digits over all of 64 bits have 7 million
-# buckets; a histogram of latencies has thousands.
-_MOST_BYTES, _MOST_INDEX = 1 << 20, 1 << 23
+# Maximum size of the decompressed counts (bytes), in total and per compressed byte, and maximum bucket index: 5 digits
+# over all of 64 bits have 7 million buckets; a histogram of latencies has thousands.
+_MOST_BYTES, _MOST_RATIO, _MOST_INDEX = 1 << 20, 20, 1 << 23
+_SMALL = 1 << 12
+# Bits of a byte of a number, and maximum bytes of a number: _MOST in zigzag has 55 bits.
+_BITS, _MOST_LENGTH = 7, 8
 # Exclusive limits of a value (ns), of the sum of all values (ns), and of a count.
 _HIGHEST, SUM, _MOST = 1 << 53, 1 << 60, 1 << 53
+
+_TOO_LARGE = "values of the histogram are too large; choose their unit with --unit ns, us or ms"
+Numbers = npt.NDArray[np.int64]
 
 
 def decode(text: str, unit: int, longest: float) -> Histogram:
@@ -36,19 +43,19 @@ def decode(text: str, unit: int, longest: float) -> Histogram:
     """
     digits, lowest, word, body = _decompressed(text)
     indices, counts = _nonzero_words(body, word) if word else _nonzero(body)
-    if not indices:
+    if not len(indices):
         return EMPTY
     half = max(0, (2 * 10**digits - 1).bit_length() - 1)
     lower, width = _bounds(indices, half, max(1, lowest).bit_length() - 1, unit)
-    middles = [low + (wide - unit) // 2 for low, wide in zip(lower, width, strict=True)]
-    if middles[-1] >= _HIGHEST or sum(counts) * middles[-1] >= SUM:
-        raise ValueError("values of the histogram are too large; choose their unit with --unit ns, us or ms")
-    ours, places = np.unique(indices_of(np.array(middles, dtype=np.int64)), return_inverse=True)
+    middles = lower + (width - unit) // 2
+    if float(counts.sum(dtype=np.float64)) * float(middles[-1]) >= SUM:
+        raise ValueError(_TOO_LARGE)
+    ours, places = np.unique(indices_of(middles), return_inverse=True)
     sums = np.zeros(len(ours), dtype=np.int64)
-    np.add.at(sums, places, np.array(counts, dtype=np.int64))
-    total = sum(middle * count for middle, count in zip(middles, counts, strict=True))
-    most = min(max(round(longest), lower[-1]), lower[-1] + width[-1] - 1)
-    return Histogram(ours, sums, total, lower[0], most)
+    np.add.at(sums, places, counts)
+    last = int(lower[-1])
+    most = min(max(round(longest), last), last + int(width[-1]) - 1)
+    return Histogram(ours, sums, int(middles @ counts), int(lower[0]), most)
 
 
 def _decompressed(text: str) -> tuple[int, int, int, bytes]:
@@ -65,7 +72,9 @@ def _decompressed(text: str) -> tuple[int, int, int, bytes]:
         version = outer & ~_WORD
         if version not in _COUNTS or length != len(packed) - _OUTER.size:
             raise ValueError(_FOREIGN)
-        plain = inflater.decompress(packed[_OUTER.size :], _MOST_BYTES)
+        # Older versions have a count for each empty bucket.
+        most = min(_MOST_BYTES, _SMALL + _MOST_RATIO * len(packed)) if version == _V2 else _MOST_BYTES
+        plain = inflater.decompress(packed[_OUTER.size :], most)
         if version == _V0:
             cookie, digits, lowest, _, _ = _INNER_V0.unpack_from(plain)
             body, offset = plain[_INNER_V0.size :], 0
@@ -82,46 +91,46 @@ def _decompressed(text: str) -> tuple[int, int, int, bytes]:
     return digits, lowest, word, body[:length]
 
 
-def _nonzero_words(body: bytes, word: int) -> tuple[list[int], list[int]]:
+def _nonzero_words(body: bytes, word: int) -> tuple[Numbers, Numbers]:
     """Return the indices and counts of non-empty buckets from counts of `word` bytes each."""
     counts = np.frombuffer(body[: len(body) // word * word], dtype=f">i{word}").astype(np.int64)
     if ((counts < 0) | (counts >= _MOST)).any():
         raise ValueError("damaged histogram")
     indices = np.flatnonzero(counts)
-    return indices.tolist(), counts[indices].tolist()
+    return indices, counts[indices]
 
 
-def _nonzero(body: bytes) -> tuple[list[int], list[int]]:
-    """Return the indices and counts of non-empty buckets. Numbers are zigzag LEB128 of at most 9 bytes; a negative one
-    is the length of a run of empty buckets."""
-    indices, counts = [], []
-    at = index = 0
-    while at < len(body):
-        number = shift = 0
-        while True:
-            byte = body[at] if at < len(body) else -1
-            if byte < 0:
-                raise ValueError("damaged histogram")
-            at += 1
-            number |= (byte if shift == 56 else byte & 0x7F) << shift
-            if byte < 0x80 or shift == 56:
-                break
-            shift += 7
-        count = (number >> 1) ^ -(number & 1)
-        if count > 0:
-            indices.append(index)
-            counts.append(count)
-        index += -count if count < 0 else 1
-        if index > _MOST_INDEX or count >= _MOST:
-            raise ValueError("damaged histogram")
-    return indices, counts
+def _nonzero(body: bytes) -> tuple[Numbers, Numbers]:
+    """Return the indices and counts of non-empty buckets. Numbers are zigzag LEB128; a negative one is the length of a
+    run of empty buckets."""
+    raw = np.frombuffer(body, dtype=np.uint8)
+    ends = np.flatnonzero(raw < 1 << _BITS) + 1
+    lengths = np.diff(ends, prepend=0)
+    if (ends[-1] if len(ends) else 0) != len(raw) or (lengths > _MOST_LENGTH).any():
+        raise ValueError("damaged histogram")
+    numbers = np.zeros(len(ends), dtype=np.int64)
+    for place in range(int(lengths.max(initial=0))):
+        longer = lengths > place
+        part = raw[(ends - lengths)[longer] + place] & ((1 << _BITS) - 1)
+        numbers[longer] |= part.astype(np.int64) << (_BITS * place)
+    counts = (numbers >> 1) ^ -(numbers & 1)
+    steps = np.where(counts < 0, -counts, 1)
+    if (counts >= _MOST).any() or (steps > _MOST_INDEX).any() or steps.sum() > _MOST_INDEX:
+        raise ValueError("damaged histogram")
+    filled = counts > 0
+    return (np.cumsum(steps) - steps)[filled], counts[filled]
 
 
-def _bounds(indices: list[int], half: int, magnitude: int, unit: int) -> tuple[list[int], list[int]]:
-    """Return the lowest value and the width (ns) of each bucket. `half` is log2 of half the number of sub-buckets."""
-    lower, width = [], []
-    for index in indices:
-        bucket = max(0, (index >> half) - 1)
-        lower.append(((index - (bucket << half)) << (bucket + magnitude)) * unit)
-        width.append((1 << (bucket + magnitude)) * unit)
-    return lower, width
+def _bounds(indices: Numbers, half: int, magnitude: int, unit: int) -> tuple[Numbers, Numbers]:
+    """Return the lowest value and the width (ns) of each bucket. `half` is log2 of half the number of sub-buckets.
+
+    Raises ValueError for values that are too large.
+    """
+    bucket = np.maximum(0, (indices >> half) - 1)
+    place, shift = indices - (bucket << half), bucket + magnitude
+    # In floats first: the integers would overflow.
+    with np.errstate(over="ignore"):
+        if (np.ldexp(place + 1.0, shift) * unit >= _HIGHEST).any():
+            raise ValueError(_TOO_LARGE)
+    width = (np.int64(1) << shift) * unit
+    return place * width, width

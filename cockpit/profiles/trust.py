@@ -13,6 +13,7 @@ from pathlib import Path
 
 import platformdirs
 
+from cockpit.files import make_private
 from cockpit.model.errors import UsageError
 from cockpit.profiles.catalogue import shipped_folder
 from cockpit.profiles.profile import Profile
@@ -48,7 +49,7 @@ def accept_written(text: str) -> None:
 def _record(digest: str) -> None:
     path = folder() / digest
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path.parent)
         with contextlib.suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
     except OSError as error:

@@ -204,7 +204,7 @@ class Rows:
             most = MAX_HOST_EVENTS if kind in HOST_KINDS else MAX_LANDMARKS
             if count > most:
                 raise RecordingError(
-                    f"has {count} events {error_line(kind)!r}, more than {most}; query it: cockpit help recording-format"
+                    f"has {count} events {error_line(kind)!r}, more than {most}; see: cockpit help recording-format"
                 )
 
     @contextmanager

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 import platformdirs
 
+from cockpit.files import make_private
 from cockpit.model.errors import RecordingError
 from cockpit.model.events import SessionStarted
 from cockpit.recording.database import error_line, in_use, opened
@@ -58,7 +59,7 @@ def new_recording(session: str, wall: float) -> RecordingWriter:
     """
     library = folder()
     try:
-        library.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(library)
     except OSError as error:
         raise RecordingError(f"{library}: cannot create a recording: {error.strerror}") from None
     name = f"{sanitized_name(session)}-{time.strftime('%Y%m%d-%H%M%S', time.localtime(wall))}"

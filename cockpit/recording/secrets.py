@@ -22,6 +22,8 @@ from cockpit.recording.redaction import Redactor
 
 # A header whose name contains one of these words is a secret.
 _SECRET_WORDS = ("auth", "cookie", "token", "secret", "key", "session", "password", "credential")
+# Shorter bodies (characters) are words that occur elsewhere, too.
+_SHORTEST_BODY = 5
 
 
 class Secrets:
@@ -32,9 +34,10 @@ class Secrets:
         self._known: set[str] = set()
         self._redactor = Redactor(())
         plan = profile.plan
-        for url, headers in ((plan.url, plan.headers), *((one.url, one.headers) for one in plan.mix)):
-            self._learn_url(url)
-            for name, value in headers:
+        for one in (plan, *plan.mix):
+            self._learn_url(one.url)
+            self._learn(*([one.body] if one.body and len(one.body) >= _SHORTEST_BODY else []))
+            for name, value in one.headers:
                 self._learn_header(name, value)
         for page in (page for host in profile.hosts for page in host.status):
             self._learn_login(page.auth)

@@ -5,8 +5,12 @@ Metrics are in base units: seconds, bytes, ratios. The gauges are the metrics of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from socketserver import ThreadingMixIn
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from cockpit.model.counts import Counts, add
 from cockpit.model.errors import UsageError
@@ -16,11 +20,37 @@ from cockpit.report.series import host_metrics_at, load_metrics_at
 from cockpit.stream.lines import LATE
 
 if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
     from prometheus_client import Metric
 
 ADDRESS = "127.0.0.1"
+# Names for that address in the Host header, without the port.
+_NAMES = (ADDRESS, "localhost")
+_PORT = re.compile(r":\d{1,5}$")
 # Upper bounds of the histogram's buckets (s).
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+
+class _QuietHandler(WSGIRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def _of_loopback(application: WSGIApplication) -> WSGIApplication:
+    """Refuse requests for other names than loopback: a page in a browser could resolve its own name to it."""
+
+    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if _PORT.sub("", environ.get("HTTP_HOST", "").lower()) in _NAMES:
+            return application(environ, start_response)
+        start_response("421 Misdirected Request", [("Content-Type", "text/plain")])
+        return [b"only for 127.0.0.1 and localhost\n"]
+
+    return answer
 
 
 class PrometheusStream:
@@ -31,7 +61,7 @@ class PrometheusStream:
 
     def __init__(self, port: int) -> None:
         try:
-            from prometheus_client import CollectorRegistry, start_http_server
+            from prometheus_client import CollectorRegistry, make_wsgi_app
         except ImportError:
             raise UsageError(
                 "--prometheus: prometheus_client is not installed; pip install 'cockpit[prometheus]'"
@@ -40,11 +70,13 @@ class PrometheusStream:
         registry = CollectorRegistry()
         registry.register(self)
         try:
-            self._server, self._thread = start_http_server(port, ADDRESS, registry)
+            self._server = make_server(ADDRESS, port, _of_loopback(make_wsgi_app(registry)), _Server, _QuietHandler)
         except OSError as error:
             raise UsageError(
                 f"--prometheus {port}: {ADDRESS}:{port}: {error.strerror}; choose another port, or 0 for any free port"
             ) from None
+        self._thread = Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
 
     @property
     def port(self) -> int:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import msgspec
 import platformdirs
 
-from cockpit.files import read_bounded, write_private
+from cockpit.files import make_private, read_bounded, write_private
 from cockpit.model.errors import UsageError
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, ServerAction
@@ -93,7 +93,7 @@ def _key() -> bytes:
     """Return this user's random key in the state directory; create it if it is missing."""
     path = platformdirs.user_state_path("cockpit") / "journal.key"
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path.parent)
         if not path.exists():
             with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".journal.") as beside:
                 beside.write(secrets.token_bytes(_KEY_BYTES))

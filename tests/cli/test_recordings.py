@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.cli import main
+from cockpit.recording import library
 from cockpit.report import baselines
 from tests.commands import cockpit as command
 
@@ -122,3 +123,12 @@ def test_damaged_baseline_is_one_error_line(file: str, capsys: pytest.CaptureFix
         path.write_bytes(broken)
         assert main(["baseline", "show", "x"]) == 2
         assert "x.json: " in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_missing_state_directory_is_made_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = tmp_path / "home" / "state" / "cockpit"
+    monkeypatch.setenv("XDG_STATE_HOME", str(state.parent))
+    monkeypatch.setattr(library, "folder", lambda: state / "recordings")
+    library.new_recording("x", 1.7e9).close()
+    made = (state / "recordings", state, state.parent)
+    assert [oct(folder.stat().st_mode & 0o777) for folder in made] == ["0o700"] * 3

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cockpit.cli import main
 from tests.cli.conftest import in_process, keyvalue
 from tests.cli.terminals import COCKPIT
 from tests.commands import cockpit
@@ -204,3 +205,15 @@ def test_url_list_with_absolute_path(url: str, tmp_path: Path) -> None:
     (tmp_path / "paths").write_text("/status/201\n/status/202\n")
     done = cockpit("run", url, "--urls", tmp_path / "paths", "-n", "10", "--json")
     assert '"201": 5' in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("can't start new thread")])
+def test_limit_of_memory_or_threads_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr("cockpit.recording.library.list_recordings", fail)
+    assert main(["recordings", "list"]) == 2
+    assert capsys.readouterr().err == "cockpit: out of memory or threads; raise the limits: ulimit -v, ulimit -u\n"

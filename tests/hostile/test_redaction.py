@@ -255,3 +255,10 @@ def test_search_is_linear_in_hostile_text() -> None:
         started = time.process_time()
         redactor.text(part * (50_000 // len(part)))
         assert time.process_time() - started < 2.5
+
+
+def test_request_body_echoed_by_a_tail_is_redacted() -> None:
+    body = "user=x&password=hunter22"
+    profile = Profile(name="x", plan=LoadPlan(url="http://a/", concurrency=1, method="POST", body=body))
+    event = TailText(t=1.0, host="web1", tail=0, lines=(f"POST / {body} 200",))
+    assert Secrets(profile).redact(event).lines == (f"POST / {REDACTED} 200",)

@@ -3,6 +3,7 @@
 import base64
 import json
 import struct
+import time
 import tracemalloc
 import zlib
 from pathlib import Path
@@ -282,3 +283,16 @@ def test_any_values_summed_up_as_percentiles_keep_them(values: list[int], number
         assert low * (1 - width) <= found.percentile(percent) <= exact.max * (1 + width)
         assert found.percentile(percent) >= high * (1 - width)
     assert Histogram.from_wire(found.to_wire()) == found
+
+
+@pytest.mark.parametrize("digits", [0, 3])
+def test_histograms_that_unpack_to_millions_of_buckets_take_no_time(digits: int) -> None:
+    """1,000 lines of 1 kB took minutes; with no digits, single values had megabytes."""
+    counts = b"\x02" * 900_000
+    packed = zlib.compress(struct.pack(">IIIIQQd", 0x1C849313, len(counts), 0, digits, 1, 1 << 40, 1.0) + counts)
+    text = base64.b64encode(struct.pack(">II", 0x1C849314, len(packed)) + packed).decode()
+    begun = time.process_time()
+    for _ in range(100):
+        with pytest.raises(ValueError, match=r"damaged histogram|too large"):
+            decode(text, 1, 1e9)
+    assert time.process_time() - begun < 1.0

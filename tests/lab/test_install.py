@@ -85,6 +85,7 @@ compare
 sh /srv/given/install; echo "status $?"
 $(sed -n 's/^lab: to remove them: //p' /tmp/output) -y >/dev/null; [ ! -e /usr/sbin/toyd ] || echo kept
 echo y | script -eqc 'sh /srv/given/install' /dev/null >/tmp/output; echo "status $?"; tail -n 1 /tmp/output; compare
+sh /srv/given/install cron-on
 """
 EXPECTED = """\
 lab: missing packages; an install starts and enables nothing on this machine:
@@ -99,7 +100,7 @@ status 137
 status 0
 lab: switched off again what the packages had enabled:
 lab:   /etc/apache2/mods-enabled/mpm_toy.load
-lab:   /etc/cron.d/toyd (renamed to .off-by-cockpit-lab)
+lab:   /etc/cron.d/toyd (renamed to .off-by-cockpit-lab; undo: sh /srv/given/install cron-on)
 lab:   toyd (runlevel 2)
 lab:   toyd (runlevel 3)
 lab:   toyd (runlevel 4)
@@ -113,6 +114,7 @@ status 0
 status 0
 lab: to remove them: apt-get purge toyd
 nothing changed
+lab: /etc/cron.d/toyd: cron runs it again
 """
 
 

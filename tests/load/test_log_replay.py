@@ -79,6 +79,7 @@ def test_lines_that_cannot_be_replayed_are_counted_by_reason(write: Write) -> No
     targets = (
         "http://www.example.org:8080/a",
         "http://elsewhere/b",
+        "http://www.example.org@elsewhere/b",
         "https://WWW.example.org?q",
         "*",
         "/a b",
@@ -95,7 +96,7 @@ def test_lines_that_cannot_be_replayed_are_counted_by_reason(write: Write) -> No
     )
     assert requests_of(log) == [b"GET /a", b"GET /?q", b"GET /a%20b", b"GET /%C3%A4"]
     assert log.warnings[0].endswith(
-        ": 6 of 10 lines are not replayed (malformed, or in another format: 3,"
+        ": 7 of 11 lines are not replayed (malformed, or in another format: 4,"
         " methods other than GET and HEAD: 2, URLs of other hosts: 1)"
     )
 

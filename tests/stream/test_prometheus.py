@@ -83,3 +83,17 @@ def test_every_column_of_the_csv_has_a_gauge_of_its_own() -> None:
 def test_values_are_in_base_units(group: Group, column: str, cell: float, name: str, value: float) -> None:
     gauge = gauge_of(group, column)
     assert (gauge.name, gauge.value(cell)) == (name, value)
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("127.0.0.1", 200), ("localhost:1", 200), ("evil.example", 421), ("127.0.0.1.evil.example", 421)],
+)
+async def test_host_header_of_another_name_is_refused(host: str, status: int) -> None:
+    """A page in a browser can resolve its own name to 127.0.0.1 and would read the metrics."""
+    stream = PrometheusStream(0)
+    assert stream._server.server_address[0] == "127.0.0.1"
+    async with httpx.AsyncClient(trust_env=False) as client:
+        response = await client.get(f"http://127.0.0.1:{stream.port}/metrics", headers={"Host": host})
+    await stream.close(State())
+    assert response.status_code == status and ("cockpit_" in response.text) == (status == 200)
