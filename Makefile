@@ -38,7 +38,8 @@ test-busy: setup ## run both suites three times while every CPU is busy (ROUNDS=
 check: setup ## lint, types and import contracts
 	@$(BIN)/python -m tests.parts check
 
-fuzz: setup ## feed parsers far more hostile input than `make test` does, and files to real servers (as root on Debian)
+fuzz: setup ## feed 100,000 inputs to each parser (INPUTS=N for fewer), then streams, then files to real servers (as root on Debian)
+	@$(BIN)/python -m tests.hostile.parsers $(or $(INPUTS),100000)
 	@COCKPIT_EXAMPLES=1000 COCKPIT_FUZZ_SEEDS=50 COCKPIT_FUZZ_FILES=1000 \
 		$(BIN)/python -m pytest tests/hostile tests/servers tests/imports tests/profiles tests/model -m "not lab"
 	@COCKPIT_ORACLE_FILES=2000 $(BIN)/python -m pytest -rA tests/lab/test_oracles.py

@@ -147,7 +147,10 @@ def _at_line(line: int, error: Exception) -> ValueError:
 
 def bounded(word: str | float, most: float, factor: float = 1.0) -> float:
     """Parse a number and multiply it by `factor`. Raises ValueError if the result is not from 0 to `most`."""
-    value = float(word) * factor
+    try:
+        value = float(word) * factor
+    except OverflowError:  # An integer of JSON has any size.
+        value = math.inf
     if not 0 <= value <= most or not math.isfinite(value):
         raise ValueError(f"{str(word)[:24]!r} is out of range")
     return value

@@ -43,7 +43,7 @@ def parse_source(text: str) -> Selector:
     """
     if not _is_file(text):
         path, sign, number = text.rpartition("#")
-        if sign and number.isascii() and number.isdecimal() and int(number):
+        if sign and number.isascii() and number.isdecimal() and len(number) < 10 and int(number):
             return Selector(find(path), run=int(number))
         path, sign, time_range = text.rpartition("@")
         start, dots, end = time_range.partition("..")

@@ -25,6 +25,7 @@ class ConfigError(Exception):
     text, 0 if none. The message may quote the text unescaped: neutralise it before printing."""
 
     def __init__(self, reason: str, line: int = 0) -> None:
+        reason = " ".join(reason.splitlines())
         super().__init__(f"line {line}: {reason}" if line else reason)
         self.reason = reason
         self.line = line
