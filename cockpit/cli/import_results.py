@@ -8,9 +8,10 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from cockpit.cli.live import report_gaps, report_recording
 from cockpit.imports.formats import format_of, instant_of, known_format
@@ -87,7 +88,7 @@ def _read(file: Path, options: Namespace) -> _Content:
     return content
 
 
-def _content(lines: Iterator[str], file: Path, options: Namespace) -> _Content:
+def _content(lines: TextIO, file: Path, options: Namespace) -> _Content:
     checked = _limited_lines(lines)
     head = list(islice(checked, _LEADING + 1))
     leading = next((place for place in range(len(head)) if _is_known(head[place:])), None)
@@ -161,8 +162,9 @@ def _start(text: str | None) -> float | None:
         raise UsageError(f"--start {text}: write it as 2026-11-24T14:05:00Z") from None
 
 
-def _limited_lines(lines: Iterator[str]) -> Iterator[str]:
-    for number, line in enumerate(lines, 1):
+def _limited_lines(file: TextIO) -> Iterator[str]:
+    # A line of gigabytes must not be read whole.
+    for number, line in enumerate(iter(partial(file.readline, _MAX_LINE + 1), ""), 1):
         if len(line) > _MAX_LINE:
             raise ValueError(f"line {number} is longer than {_MAX_LINE} characters")
         yield line
