@@ -16,7 +16,7 @@ from cockpit.model.text import sanitize
 from cockpit.profiles.catalogue import own_folder
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.trust import is_trusted
-from cockpit.profiles.uses import Use, listing, uses_of
+from cockpit.profiles.uses import Use, listing, owners, uses_of
 from cockpit.report.encoding import to_json
 from cockpit.setup.doctor import Scope, diagnose
 from cockpit.setup.finding import Finding, failed, note, summary_line
@@ -53,7 +53,7 @@ async def _findings(options: Namespace, show: Callable[[Finding], None]) -> tupl
         return found, ()
     uses = uses_of(profile) if options.no_exec else ()
     if uses and not options.json:
-        emit("\n".join(listing(uses)))
+        emit("\n".join((*listing(uses), *owners(profile))))
     if not is_trusted(profile):
         fix = f"read the list, then accept it: {doctor_command(options.profile, '--trust')}"
         found.append(note("profile", "not trusted yet; no host was contacted", fix))

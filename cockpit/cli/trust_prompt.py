@@ -9,7 +9,7 @@ from cockpit.cli.terminal import can_ask, confirmed
 from cockpit.model.errors import UsageError
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.trust import accept, is_trusted
-from cockpit.profiles.uses import listing, summary, uses_of
+from cockpit.profiles.uses import listing, owners, summary, uses_of
 
 
 class NotTrusted(UsageError):
@@ -36,7 +36,10 @@ def _ask(profile: Profile, given: str) -> None:
             f"{given}: not trusted yet, uses {summary(uses)}; list them: {doctor_command(given)}; accept "
             f"them: {doctor_command(given, '--trust')}"
         )
-    print("\n".join((f"{given} is not trusted yet, or was edited. It uses on", *listing(uses))), file=sys.stderr)
+    print(
+        "\n".join((f"{given} is not trusted yet, or was edited. It uses on", *listing(uses), *owners(profile))),
+        file=sys.stderr,
+    )
     if not confirmed(f"Trust it ({summary(uses)})?"):
         raise NotTrusted(f"{given}: not trusted; nothing was run and no host was contacted")
 

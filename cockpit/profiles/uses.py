@@ -1,9 +1,12 @@
-"""The uses of a profile: commands it runs, hosts it contacts, files it reads and writes. Pure."""
+"""The uses of a profile: commands it runs, hosts it contacts, files it reads and writes. Pure, except `owners`."""
 
 from __future__ import annotations
 
+import pwd
 import re
+import stat
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from cockpit.model.hosts import HostConfig
@@ -12,6 +15,7 @@ from cockpit.model.live_knobs import LIVE_KNOBS
 from cockpit.model.load import url_without_password
 from cockpit.model.text import count_text, sanitize
 from cockpit.profiles.profile import Profile
+from cockpit.servers.inventory import foreign_programs
 
 Sort = Literal["target", "file", "host", "page", "writes", "reads", "command"]
 # Longer runs of blanks or empty lines are shown as their number, because they could hide the text after them.
@@ -82,6 +86,25 @@ def listing(uses: Iterable[Use]) -> Iterator[str]:
         yield from (f"  {'':8}  {line}" for line in more)
         if more:
             yield f"  {'':8}  ({sanitize(use.why)})"
+
+
+def owners(profile: Profile) -> Iterator[str]:
+    """Yield a line per program outside the system's directories that commands run on this machine: owner and mode.
+
+    Those of other hosts are unknown: none is contacted before the profile is trusted.
+    """
+    here = {"", *(host.name for host in profile.hosts if host.place == "this machine")}
+    commands = [use.text for use in uses_of(profile) if use.sort == "command" and use.place in here]
+    for path in foreign_programs(*(word for text in commands for word in re.split(r"[\s;&|()<>'\"]+", text))):
+        try:
+            found = Path(path).stat()
+            owner = pwd.getpwuid(found.st_uid).pw_name
+        except KeyError:
+            owner = str(found.st_uid)
+        except (OSError, ValueError):
+            continue
+        if stat.S_ISREG(found.st_mode):
+            yield f"  {'owner':<8}  {sanitize(path)} ({sanitize(owner)}, {stat.filemode(found.st_mode)})"
 
 
 def _uses(profile: Profile) -> Iterator[Use]:

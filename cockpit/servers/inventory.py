@@ -204,6 +204,15 @@ def _with_facts(process: Process, facts: Sequence[str] | None) -> Process:
     )
 
 
+# Directories whose programs belong to the system.
+_SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib/", "/etc/")
+
+
+def foreign_programs(*words: str) -> list[str]:
+    """Return the absolute paths among words of commands that are outside the system's directories."""
+    return [word for word in dict.fromkeys(words) if word.startswith("/") and not word.startswith(_SYSTEM)]
+
+
 def safe_path(text: str) -> str:
     """Normalise an absolute path; "" if the text is no absolute path, too long, or contains unprintable characters."""
     if not text.startswith("/") or not text.isprintable() or len(text) > _LONGEST_PATH:

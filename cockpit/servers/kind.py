@@ -103,7 +103,8 @@ class StatusAddress(NamedTuple):
 
 
 class RunningServer(NamedTuple):
-    """A server that runs on a host. `pattern` is the value for `processes` in [[host]], `master` its first process."""
+    """A server that runs on a host. `pattern` is the value for `processes` in [[host]], `master` its first process.
+    `programs` are those outside the system's directories that its commands run, with owner and mode."""
 
     title: str
     pattern: str
@@ -114,6 +115,7 @@ class RunningServer(NamedTuple):
     status: tuple[StatusAddress, ...] = ()
     master: Process | None = None
     startup: Startup | None = None
+    programs: tuple[str, ...] = ()
 
 
 class ServerKind(NamedTuple):

@@ -95,6 +95,7 @@ def _stranger(strangers: Iterable[str]) -> str:
 def _described(server: RunningServer) -> str:
     ports = f", port {', '.join(map(str, server.ports))}" if server.ports else ""
     words = f"{server.title}, {server.processes} process{'' if server.processes == 1 else 'es'}{ports}"
+    words += f", runs {' and '.join(server.programs)}" if server.programs else ""
     startup = server.startup
     if startup is None:
         return words

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from cockpit.model.errors import ChangeRefused
+from cockpit.model.text import sanitize
 from cockpit.servers.inventory import Inventory, parse_inventory, safe_path
 from cockpit.servers.kind import RunningServer
 from cockpit.servers.registry import FILES, INCLUDES, LIBRARIES, PROCESSES, TEXTS, VARIABLES, VERSIONS
 from cockpit.servers.startup import Instance, absolute
 from cockpit.tuning import files
 from cockpit.tuning.remote import Remote
-from cockpit.tuning.scripts import ENVIRONMENT, INVENTORY, UNTRUSTED
+from cockpit.tuning.scripts import ENVIRONMENT, INVENTORY, OWNERS, UNTRUSTED
 from cockpit.tuning.scripts import INCLUDES as READ_INCLUDES
 from cockpit.tuning.scripts import TEXTS as READ_TEXTS
 
@@ -65,6 +66,12 @@ async def untrusted(remote: Remote, paths: Iterable[str]) -> list[str]:
     """Return the paths that a user other than root and the login could replace. Raises HostError."""
     done = await files.run(remote, UNTRUSTED, *paths)
     return done.lines
+
+
+async def owners(remote: Remote, programs: Sequence[str]) -> tuple[str, ...]:
+    """Return the programs with owner and mode, e.g. `/opt/nginx (root, -rwxr-xr-x)`. Raises HostError."""
+    done = await files.run(remote, OWNERS, *programs)
+    return tuple(f"{path} ({sanitize(line, 80)})" for path, line in zip(programs, done.lines, strict=False) if line)
 
 
 async def environment_files(remote: Remote, unit: str) -> dict[str, str]:

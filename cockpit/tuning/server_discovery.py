@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob, Option
 from cockpit.servers import kernel, systemd
-from cockpit.servers.inventory import Inventory, Process
+from cockpit.servers.inventory import Inventory, Process, foreign_programs
 from cockpit.servers.kind import CandidateKnob, RunningServer
 from cockpit.servers.registry import AT_START, running_servers
 from cockpit.servers.sections import in_sections
@@ -22,7 +22,14 @@ from cockpit.tuning import files, live, plan
 from cockpit.tuning.chain import follow, server_on_port
 from cockpit.tuning.configuration import place as place_in_file
 from cockpit.tuning.files import HostFile
-from cockpit.tuning.host_inventory import Configuration, configuration, environment_files, take_inventory, untrusted
+from cockpit.tuning.host_inventory import (
+    Configuration,
+    configuration,
+    environment_files,
+    owners,
+    take_inventory,
+    untrusted,
+)
 from cockpit.tuning.included import follow_includes
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.server_log import with_own_log
@@ -147,7 +154,8 @@ def _names(one: OfferedKnob, taken: Mapping[str, RunningServer | None]) -> Itera
 
 
 async def without_untrusted(remote: Remote, server: RunningServer) -> RunningServer:
-    """Return the server, without candidates if another user could replace a program that their commands run."""
+    """Return the server, without candidates if another user could replace a program that their commands run, else with
+    the owners of its programs."""
     master, startup = server.master, server.startup
     if master is None or startup is None or master.origin == "container":
         return server
@@ -155,7 +163,8 @@ async def without_untrusted(remote: Remote, server: RunningServer) -> RunningSer
     named = (*startup.files, master.program, *shlex.split(startup.test))
     paths = [path for path in dict.fromkeys(named) if path.startswith("/")]
     if not (foreign := await untrusted(remote, paths)):
-        return server
+        programs = foreign_programs(master.program, *shlex.split(startup.test))
+        return server._replace(programs=await owners(remote, programs) if programs else ())
     uncertainty = f"another user can replace {foreign[0]}: log in as that user"
     return server._replace(candidates=(), startup=startup._replace(uncertainty=uncertainty))
 

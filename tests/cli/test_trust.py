@@ -258,3 +258,14 @@ def test_terminal_prompts_once(workspace: Workspace, url: str, answer: bytes, co
         with cockpit_on_terminal(*command, environment=workspace.environment) as again:
             assert again.end() == 0
             assert b"Trust it" not in again.shown
+
+
+def test_trust_question_shows_owner_and_mode_of_a_program_outside_the_systems_directories(workspace: Workspace) -> None:
+    program = workspace.folder / "program"
+    program.touch()
+    program.chmod(0o777)
+    text = workspace.profile.read_text()
+    workspace.profile.write_text(text.replace('get = "touch', f'get = "{program} </dev/null; touch'))
+    listed = workspace.cockpit("doctor", "--no-exec", "./evil.toml").stdout
+    assert f"owner     {program} ({program.owner()}, -rwxrwxrwx)" in listed
+    assert workspace.ran == set()

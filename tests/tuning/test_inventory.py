@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import psutil
 import pytest
@@ -24,7 +25,7 @@ from cockpit.servers.registry import running_servers
 from cockpit.servers.startup import Startup
 from cockpit.setup.profile_draft import HostSurvey
 from cockpit.tuning import files, pending, server_check
-from cockpit.tuning.host_inventory import configuration, take_inventory
+from cockpit.tuning.host_inventory import configuration, owners, take_inventory
 from cockpit.tuning.included import follow_includes
 from cockpit.tuning.scripts import STARTED
 from cockpit.tuning.server_discovery import DiscoveredHost, without_untrusted
@@ -217,3 +218,21 @@ def test_container_behind_published_port_is_suggested() -> None:
     }.items():
         host = DiscoveredHost("root", (), None, (), (), unknown_listeners=(listener,))
         assert advice in HostSurvey(HostConfig(name="web1"), host).words
+
+
+async def test_a_program_outside_the_systems_directories_is_shown_with_owner_and_mode(
+    tmp_path: Path, shell: FaultyShell
+) -> None:
+    program = tmp_path / "haproxy"
+    program.touch()
+    program.chmod(0o4755)
+    owner = program.owner()
+    assert await owners(shell, [str(program), "/nowhere"]) == (f"{program} ({owner}, -rwsr-xr-x)",)
+    command = (str(program), "-f", "/etc/passwd")
+    master = Process(7, 1, "haproxy", command, str(program), "/", True, origin="host")
+    (server,) = running_servers(Inventory("root", (master,)))
+    with patch("cockpit.tuning.server_discovery.untrusted", return_value=[]):
+        shown = await without_untrusted(shell, server)
+    assert shown.programs == (f"{program} ({owner}, -rwsr-xr-x)",)
+    survey = HostSurvey(HostConfig(name="web1"), DiscoveredHost("root", (shown,), None, (), (), ()))
+    assert f"runs {program} ({owner}, -rwsr-xr-x)" in survey.words

@@ -14,7 +14,7 @@ from cockpit.model.errors import UsageError
 from cockpit.model.text import sanitize
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.trust import accept
-from cockpit.profiles.uses import listing, summary, uses_of
+from cockpit.profiles.uses import listing, owners, summary, uses_of
 from cockpit.tui.dialogs.prompt import Dialog
 from cockpit.tui.key_names import close_binding, key_hints
 from cockpit.tui.key_table import DialogKey
@@ -46,7 +46,7 @@ class TrustScreen(Dialog[bool]):
                 ("↑ ↓", " scroll"), (DialogKey.YES, " trust it"), (DialogKey.CLOSE, " do not")
             )
             with VerticalScroll():
-                yield Static(Content("\n".join(listing(uses))), id="uses")
+                yield Static(Content("\n".join((*listing(uses), *owners(self.profile)))), id="uses")
             keys = f"{DialogKey.YES}: trust it, {DialogKey.CLOSE}: do not"
             yield Static(Content(f"Trust it ({sanitize(summary(uses))})? {keys}"), id="question")
 
