@@ -34,10 +34,11 @@ class Secrets:
         self._known: set[str] = set()
         self._redactor = Redactor(())
         plan = profile.plan
-        for one in (plan, *plan.mix):
-            self._learn_url(one.url)
-            self._learn(*([one.body] if one.body and len(one.body) >= _SHORTEST_BODY else []))
-            for name, value in one.headers:
+        requests = ((plan.url, plan.headers, plan.body), *((one.url, one.headers, one.body) for one in plan.mix))
+        for url, headers, body in requests:
+            self._learn_url(url)
+            self._learn(*([body] if body and len(body) >= _SHORTEST_BODY else []))
+            for name, value in headers:
                 self._learn_header(name, value)
         for page in (page for host in profile.hosts for page in host.status):
             self._learn_login(page.auth)
