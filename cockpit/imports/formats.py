@@ -115,7 +115,7 @@ def _table(
                 if row is None:
                     return
                 request = parse(row)
-            except (ValueError, KeyError, TypeError, AttributeError, csv.Error) as error:
+            except (ValueError, KeyError, TypeError, AttributeError, OverflowError, csv.Error) as error:
                 raise _at_line(rows.line_num, error) from None
             if request is not None:
                 yield request
@@ -130,7 +130,15 @@ def _lines(parse: Callable[[str], ForeignRequest | None]) -> Any:
         for number, line in enumerate(lines, 1):
             try:
                 request = parse(line) if line.strip() else None
-            except (ValueError, KeyError, TypeError, IndexError, RecursionError, AttributeError) as error:
+            except (
+                ValueError,
+                KeyError,
+                TypeError,
+                IndexError,
+                RecursionError,
+                AttributeError,
+                OverflowError,
+            ) as error:
                 raise _at_line(number, error) from None
             if request is not None:
                 yield request
@@ -142,15 +150,14 @@ def _at_line(line: int, error: Exception) -> ValueError:
     """Return an error with its line. Types other than ValueError are from missing cells, which are None."""
     if isinstance(error, KeyError):
         return ValueError(f"line {line}: {error.args[0]!r} is missing")
+    if isinstance(error, OverflowError):
+        return ValueError(f"line {line}: a number is out of range")
     return ValueError(f"line {line}: {error if isinstance(error, ValueError) else 'too few columns'}")
 
 
 def bounded(word: str | float, most: float, factor: float = 1.0) -> float:
     """Parse a number and multiply it by `factor`. Raises ValueError if the result is not from 0 to `most`."""
-    try:
-        value = float(word) * factor
-    except OverflowError:  # An integer of JSON has any size.
-        value = math.inf
+    value = float(word) * factor
     if not 0 <= value <= most or not math.isfinite(value):
         raise ValueError(f"{str(word)[:24]!r} is out of range")
     return value
