@@ -80,7 +80,8 @@ def _requests(data: bytes) -> object:
     if not found:
         return None
     # A run has a tick per second: those of days take seconds each.
-    return run_of(found, form) if max(one.start for one in found) - min(one.start for one in found) < _SHORT else None
+    span = max(one.start + one.seconds for one in found) - min(one.start for one in found)
+    return run_of(found, form) if span < _SHORT else None
 
 
 def _response(data: bytes) -> object:
