@@ -38,7 +38,7 @@ test-busy: setup ## run both suites three times while every CPU is busy (ROUNDS=
 check: setup ## lint, types and import contracts
 	@$(BIN)/python -m tests.parts check
 
-fuzz: setup ## feed 100,000 inputs to each parser (INPUTS=N for fewer), then streams, then files to real servers (as root on Debian)
+fuzz: setup ## feed 100,000 inputs to each parser (INPUTS=N for fewer; 20 minutes), then streams, then files to real servers
 	@$(BIN)/python -m tests.hostile.parsers $(or $(INPUTS),100000)
 	@COCKPIT_EXAMPLES=1000 COCKPIT_FUZZ_SEEDS=50 COCKPIT_FUZZ_FILES=1000 \
 		$(BIN)/python -m pytest tests/hostile tests/servers tests/imports tests/profiles tests/model -m "not lab"
