@@ -15,10 +15,10 @@ from cockpit.model.hosts import HostReading
 # Maximum duration of a session (s).
 LONGEST = 1e8
 _INT64_LIMIT = 1 << 63
-# Maximum number of events of a kind in a recording. Each starts a segment, a marker or a part of the report, whose cost
-# grows with the number of the earlier ones; or it is one of those that a host causes in an endless session.
-MAX_LANDMARKS, MAX_HOST_EVENTS = 3_000, 200_000
-HOST_KINDS = ("host_changed", "tail_changed", "knob_read", "generator_clock", "study_observation")
+# Maximum number of events of a kind in a recording: of those that start a segment, a marker or a part of the report,
+# whose cost grows with the number of earlier ones; and of those that hosts and the stages of changes cause.
+MAX_LANDMARKS, MAX_NUMEROUS = 3_000, 200_000
+NUMEROUS_KINDS = ("change_stage", "host_changed", "tail_changed", "knob_read", "generator_clock", "study_observation")
 # Limit of the counts of a histogram.
 _COUNT_LIMIT = 1 << 60
 # Fields that are indexes, counts or times: at least 0, and less than this.
