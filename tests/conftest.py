@@ -135,3 +135,9 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE)
+
+
+def pytest_unconfigure() -> None:
+    """Collect garbage once: pytest does it five times afterwards, half a second each after tests of the screen."""
+    gc.collect()
+    gc.freeze()

@@ -260,9 +260,11 @@ class Histogram:
 
 def _merged(parts: Sequence[Histogram]) -> Histogram:
     """Merge non-empty parts; buckets whose counts add up to 0 are left out."""
-    indices, inverse = np.unique(np.concatenate([part.indices for part in parts]), return_inverse=True)
-    counts = np.zeros(len(indices), dtype=np.int64)
-    np.add.at(counts, inverse, np.concatenate([part.counts for part in parts]))
+    indices = np.concatenate([part.indices for part in parts])
+    order = np.argsort(indices, kind="stable")
+    indices = indices[order]
+    first = np.flatnonzero(np.concatenate(([True], indices[1:] != indices[:-1])))
+    indices, counts = indices[first], np.add.reduceat(np.concatenate([part.counts for part in parts])[order], first)
     if not counts.all():
         indices, counts = indices[counts != 0], counts[counts != 0]
     return Histogram(indices, counts, sum(part.total_ns for part in parts), *_span(parts))

@@ -55,6 +55,10 @@ def _visible(text: str) -> Iterator[str]:
     # No mark at the start: it would be drawn over the character before the text.
     marks = _MAX_MARKS
     for char in text:
+        if " " <= char <= "~":
+            marks = 0
+            yield char
+            continue
         category = unicodedata.category(char)
         marks = marks + 1 if category in _MARKS else 0
         if char == "\t":
