@@ -24,7 +24,10 @@ CHECKS: Mapping[str, Sequence[str]] = {
 }
 PYTEST = (sys.executable, "-m", "pytest", "-p", "tests.durations", "--dist", "loadgroup", "--no-loadscope-reorder")
 # Tests wait for servers and processes for a part of the time: more processes than CPUs keep two CPUs busy.
-SUITES = {"test": (*PYTEST, "-n", "5", "-m", "not lab", "--ignore", "tests/lab"), "lab": (*PYTEST, "-n", "6", "-m", "lab")}
+SUITES = {
+    "test": (*PYTEST, "-n", "5", "-m", "not lab", "--ignore", "tests/lab"),
+    "lab": (*PYTEST, "-n", "6", "-m", "lab"),
+}
 INTERRUPTED = 130
 
 

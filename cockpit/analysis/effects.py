@@ -145,7 +145,7 @@ def _has_no_data(samples: Sequence[Mapping[str, Floats]], name: str) -> bool:
 def _effect(name: str, headline: bool, measured: MeasuredEffect | None, level: float, margin: float) -> Effect:
     if measured is None:
         return Effect(name=name, outcome=Outcome.INCONCLUSIVE, headline=headline, level=level, margin=margin)
-    shown = _to_shares(measured.interval) if measured.logarithmic else measured.interval
+    shown = measured.interval.as_shares() if measured.logarithmic else measured.interval
     known = math.isfinite(measured.interval.low) and math.isfinite(measured.interval.high)
     detectable = measured.detectable
     if detectable is not None:
@@ -173,7 +173,7 @@ def _adjustment(found: MeasuredAdjustment | None) -> SpeedAdjustment | None:
     if found is None:
         return None
     known = math.isfinite(found.plain.low) and math.isfinite(found.plain.high)
-    plain = _to_shares(found.plain)
+    plain = found.plain.as_shares()
     return SpeedAdjustment(
         change=plain.estimate,
         low=plain.low if known else None,
@@ -193,7 +193,3 @@ def _likely(name: str, measured: MeasuredEffect, margin: float) -> Outcome | Non
     if (measured.logarithmic or name == "errors") and abs(change) < margin:
         return None
     return Outcome.BETTER if (change > 0) == more_is_better(name) else Outcome.WORSE
-
-
-def _to_shares(interval: Interval) -> Interval:
-    return Interval(*(math.expm1(min(value, 700.0)) for value in interval))

@@ -69,6 +69,10 @@ class Interval(NamedTuple):
     def around(cls, estimate: float, half: float) -> Interval:
         return cls(estimate, estimate - half, estimate + half)
 
+    def as_shares(self) -> Interval:
+        """Return an interval of log ratios as shares."""
+        return Interval(*(math.expm1(min(value, 700.0)) for value in self))
+
     def at_least(self, half: float) -> Interval:
         """Return the interval, widened to at least `half` on both sides of the estimate."""
         return Interval(self.estimate, min(self.low, self.estimate - half), max(self.high, self.estimate + half))

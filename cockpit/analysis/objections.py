@@ -16,18 +16,13 @@ Windows = Sequence[Window]
 FAILING = 0.01
 
 
-def objection(before: Windows, after: Windows, other: Objection | None = None) -> Objection | None:
-    """Return the objection to the whole comparison; None: it is valid. `other` load has priority, because it also
-    saturates the generator."""
-    if other is not None:
-        return other
+def objection(before: Windows, after: Windows) -> Objection | None:
+    """Return the objection to the whole comparison; None: it is valid."""
     for windows, side in ((before, Period.BEFORE), (after, Period.AFTER)):
         share = max(window.saturated_share for window in windows)
         if share > BOUND:
             return Objection(cause=Cause.GENERATOR_SATURATED, side=side, share=share)
         for segment in (segment for window in windows for segment in window.segments):
-            if segment.altered:
-                return Objection(cause=Cause.LOAD_ALTERED, side=side)
             if segment.reason == "failed":
                 return Objection(cause=Cause.RUN_FAILED, side=side, detail=segment.detail)
             if segment.partial:

@@ -1,10 +1,12 @@
-"""Other load: CPU used by other programs, and when it invalidates a comparison.
+"""Other load: CPU used by other programs, and how much of an effect it can explain.
 
 There are two cases. Other load differs between the sides, so that the effects of the server and of other programs
-cannot be separated. Or it takes CPU that the server needs: at least a tenth of all CPU, and more than was idle.
+cannot be separated. Or it takes CPU that the server needs: at least a tenth of all CPU, and more than was idle. In both
+it is weighed: see `weighing`. A server that has the share s of all CPUs while other programs have x can have been
+slowed by at most 1 + x/s.
 
 Unwatched programs that work for the server (a database, an application server) count as other load, too. Their load
-follows the rate, exists only under load, or differs by the same amount in each round: none of that invalidates a
+follows the rate, exists only under load, or differs by the same amount in each round: none of that matters to a
 comparison.
 """
 
@@ -17,6 +19,7 @@ from statistics import median
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from cockpit.analysis import switch
 from cockpit.analysis.blocks import BLOCK
@@ -32,6 +35,8 @@ DIFFERS = 0.05
 TAKES = 0.1
 # Differences within this many standard errors are noise, by the variance of the quieter side.
 _STANDARD_ERRORS = 2.0
+# Smallest share of all CPUs that a server under load is taken to have.
+_LEAST_SHARE = 0.01
 # Minimum readings per side.
 _LEAST = 5
 # Name of the generator's machine beside the names of hosts.
@@ -39,12 +44,12 @@ GENERATOR = ""
 
 
 class MeasuredOtherLoad(NamedTuple):
-    """Other load on one machine on both sides, with the data to judge it, as shares of all CPUs. `idle` is the lower
-    mean of both sides, `noise` the standard error of the difference by the quieter side, `rate` the ratio of request
-    rates. `unloaded` is the other load of each side while no load ran; None: unknown."""
+    """Other load on one machine on both sides, with the data to judge it, as shares of all CPUs. `idle` is the mean of
+    each side, `noise` the standard error of the difference by the quieter side, `rate` the ratio of request rates.
+    `unloaded` is the other load of each side while no load ran; None: unknown."""
 
     load: OtherLoad
-    idle: float
+    idle: tuple[float, float]
     noise: float
     rate: float
     unloaded: tuple[float | None, float | None]
@@ -64,7 +69,7 @@ def other_loads(before: Windows, after: Windows) -> list[MeasuredOtherLoad]:
         found.append(
             MeasuredOtherLoad(
                 load=OtherLoad(host=name, before=max(0.0, float(one.mean())), after=max(0.0, float(two.mean()))),
-                idle=min(float(idle_before.mean()), float(idle_after.mean())),
+                idle=(float(idle_before.mean()), float(idle_after.mean())),
                 noise=noise_of(one, two),
                 rate=_rate(after) / _rate(before) if _rate(before) else 1.0,
                 unloaded=(_idle_other_load(before, name), _idle_other_load(after, name)),
@@ -73,22 +78,28 @@ def other_loads(before: Windows, after: Windows) -> list[MeasuredOtherLoad]:
     return found
 
 
-def other_load_objection(found: Sequence[MeasuredOtherLoad]) -> Objection | None:
-    """Return the objection to the first machine whose other load invalidates the comparison; None: valid."""
-    return next((_objection(one) for one in found if has_different_load(one) or takes_server_cpu(one)), None)
+def weighed_load(measured: MeasuredOtherLoad) -> OtherLoad:
+    """Return the other load with what it can explain of a comparison of two times, if it matters."""
+    if not (has_different_load(measured) or takes_server_cpu(measured)):
+        return measured.load
+    return replace(measured.load, slowed=_slowed(measured))
 
 
-def taken_cpu_objection(found: Sequence[MeasuredOtherLoad]) -> Objection | None:
-    """Return the objection to the first machine whose other load takes the server's CPU, whether or not it differs.
+def weighed_load_of_rounds(measured: MeasuredOtherLoad) -> OtherLoad:
+    """Return the other load with what it can explain of a comparison by rounds, if it takes the server's CPU.
 
-    For rounds: their order is random, so that a difference in each round is an effect of the settings.
+    The order of rounds is random: what slows both sides equally cancels out, and a difference in each round is an
+    effect of the settings unless the server lacks the CPU.
     """
-    return next((_objection(one) for one in found if takes_server_cpu(one)), None)
+    if not takes_server_cpu(measured):
+        return measured.load
+    before, after = _slowed(measured)
+    return replace(measured.load, slowed=(max(1.0, before / after), max(1.0, after / before)))
 
 
 def round_objections(rounds: Sequence[tuple[Windows, Windows]]) -> list[Objection | None]:
-    """Return the objection to each round: other load took the server's CPU, or its difference is far from the median of
-    all rounds. None: valid."""
+    """Return the objection to each round: the difference of its other load is far from the median of all rounds. None:
+    valid."""
     measured = [other_loads(before, after) for before, after in rounds]
     differences: dict[str, list[float]] = {}
     for one in (one for found in measured for one in found):
@@ -98,9 +109,7 @@ def round_objections(rounds: Sequence[tuple[Windows, Windows]]) -> list[Objectio
     def is_unusual(one: MeasuredOtherLoad) -> bool:
         return has_different_load(one) and abs(_difference(one) - usual[one.load.host]) > DIFFERS
 
-    return [
-        next((_objection(one) for one in found if takes_server_cpu(one) or is_unusual(one)), None) for found in measured
-    ]
+    return [next((other_load_objection(one.load) for one in found if is_unusual(one)), None) for found in measured]
 
 
 def has_different_load(measured: MeasuredOtherLoad) -> bool:
@@ -120,12 +129,21 @@ def takes_server_cpu(measured: MeasuredOtherLoad) -> bool:
     most = max(measured.load.before, measured.load.after)
     known = [share for share in measured.unloaded if share is not None]
     caused = bool(known) and max(known) < TAKES
-    return most >= TAKES and most > measured.idle and not caused
+    return most >= TAKES and most > min(measured.idle) and not caused
 
 
-def _objection(one: MeasuredOtherLoad) -> Objection:
-    side = Period.AFTER if one.load.after > one.load.before else Period.BEFORE
-    return Objection(cause=Cause.OTHER_LOAD, side=side, host=one.load.host, other=one.load)
+def other_load_objection(load: OtherLoad) -> Objection:
+    side = Period.AFTER if load.after > load.before else Period.BEFORE
+    return Objection(cause=Cause.OTHER_LOAD, side=side, host=load.host, other=load)
+
+
+def _slowed(measured: MeasuredOtherLoad) -> tuple[float, float]:
+    """Return the largest factor by which other load can have slowed the server, for each side."""
+    shares = (measured.load.before, measured.load.after)
+    before, after = (
+        1 + share / max(_LEAST_SHARE, 1 - share - idle) for share, idle in zip(shares, measured.idle, strict=True)
+    )
+    return before, after
 
 
 def _difference(one: MeasuredOtherLoad) -> float:
@@ -171,6 +189,13 @@ def _is_local(address: str) -> bool:
         return ip_address(address.partition("%")[0]).is_loopback
     except ValueError:
         return True
+
+
+def load_since(window: Window, load: OtherLoad) -> float | None:
+    """Return the other load in a time after a verdict if it differs from that of the side after, else None."""
+    others, _ = _load_and_idle([window], load.host)
+    share = float(others.mean()) if len(others) >= _LEAST else load.after
+    return share if abs(share - load.after) > DIFFERS else None
 
 
 def noise_of(before: Floats, after: Floats) -> float:

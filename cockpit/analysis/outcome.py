@@ -29,7 +29,6 @@ class Cause(StrEnum):
     OTHER_LOAD = "other load"
     GENERATOR_SATURATED = "generator saturated"
     HOST_LOST = "host lost"
-    LOAD_ALTERED = "load altered"
     LOAD_DIFFERS = "load differs"
     RUN_FAILED = "run failed"
     PARTIAL = "partial metrics"
@@ -55,11 +54,13 @@ class Design(StrEnum):
 
 class OtherLoad(msgspec.Struct, frozen=True, kw_only=True):
     """CPU used by programs other than the server, the load generator and the probe, as shares of all CPUs of a machine,
-    on both sides of a comparison. `host` "" is the generator's machine."""
+    on both sides of a comparison. `host` "" is the generator's machine. `slowed` are the largest factors by which it
+    can have slowed the server on each side; None: it does not matter."""
 
     host: str
     before: float
     after: float
+    slowed: tuple[float, float] | None = None
 
 
 class Objection(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,9 +98,8 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "metric"
     metric's unit; `level` is the confidence level of the interval and of the outcome.
 
     `margin` is the equivalence margin, `detectable` the minimum detectable effect (power 80%). None: unknown. If only
-    one of `low` and `high` is None, the interval is open at that end, because the generator was saturated
-    (`Verdict.at_least`). `likely` is the likely outcome of an inconclusive effect. `speed` is the adjustment for CPU
-    speed; None: not adjusted.
+    one of `low` and `high` is None, the interval is open at that end (`Verdict.at_least`). `likely` is the likely
+    outcome of an inconclusive effect. `speed` is the adjustment for CPU speed; None: not adjusted.
     """
 
     name: str
@@ -126,8 +126,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     `values` counts independent values per side: runs, or rounds; of a switch, blocks of `block` seconds. `discarded`
     counts discarded seconds per side, by reason. `growing`: more seconds after the change will follow; `needs` is how
     many are needed for a conclusion (infinite: the baseline is too short; None: unknown or none). `at_least`: the
-    generator was saturated on the faster side, which may be faster than measured. `other_loads` has each machine on
-    which other load was measured.
+    effect may be larger than measured, because the generator was saturated on the faster side, or because of other
+    load. `other_loads` has each machine on which other load was measured. `reached` is the instant (session s) at which
+    a verdict on a change under load became final; None: it is not.
     """
 
     outcome: Outcome
@@ -145,10 +146,19 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     needs: float | None = None
     at_least: bool = False
     other_loads: tuple[OtherLoad, ...] = ()
+    reached: float | None = None
 
     @property
     def headline(self) -> Effect | None:
         return self.effects[0] if self.effects else None
+
+    @property
+    def rows(self) -> tuple[Effect, ...]:
+        """The effects for a table below the verdict, which does not repeat its objection."""
+        return tuple(
+            msgspec.structs.replace(one, objection=None) if one.objection == self.objection else one
+            for one in self.effects
+        )
 
     @property
     def adjusted(self) -> bool:

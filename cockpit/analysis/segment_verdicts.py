@@ -6,22 +6,35 @@ The first variant under a load is the baseline, with which every other variant i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from cockpit.analysis.blocks import BLOCK
-from cockpit.analysis.outcome import Verdict
+from cockpit.analysis.outcome import DIFFERENT, Outcome, Verdict
 from cockpit.analysis.plans import differences
 from cockpit.analysis.rounds import rounds_verdict
+from cockpit.analysis.switch_verdict import concluding_blocks
 from cockpit.analysis.verdict import judge_repeated_runs, judge_rounds, judge_single_runs, judge_switch
-from cockpit.analysis.windows import GUARD, UNLOADED_LONGEST, Window, counted_range, segment_window
+from cockpit.analysis.windows import (
+    GUARD,
+    UNLOADED_LONGEST,
+    Window,
+    counted_range,
+    segment_window,
+    segment_window_at,
+)
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import Change, RoundsState, Segment, State
 
 # Shorter windows (s) have too few blocks: their segments are compared as a whole.
 _TOO_SHORT = 10
 _CACHE_SIZE = 1000
+_CONCLUSIONS = (*DIFFERENT, Outcome.EQUIVALENT)
+# A conclusion that other load spoils is tried again at this multiple of its blocks.
+_STEP = 1.15
 # Seconds after the end of a window within which its last metrics arrive.
 _ARRIVED = 3
 # Seconds after the end of a run within which its readings without load arrive (see Window.unloaded).
@@ -48,9 +61,37 @@ class ChangeStep(NamedTuple):
     back: bool
 
 
-def segment_verdict(state: State, segment: Segment, base: Segment, load_may_differ: bool = False) -> Verdict:
-    judge = judge_switch if base.run == segment.run else judge_single_runs
-    return judge(segment_window(state, base), segment_window(state, segment), segment.label, load_may_differ)
+def segment_verdict(
+    state: State, segment: Segment, base: Segment, load_may_differ: bool = False, label: str = ""
+) -> Verdict:
+    """Return the verdict on a segment: of one run the first that concludes, which is final, else that on all data."""
+    label, before, after = label or segment.label, segment_window(state, base), segment_window(state, segment)
+    if base.run != segment.run:
+        return judge_single_runs(before, after, label, load_may_differ)
+    if base.start < segment.start:
+        for t in _concluding_instants(state, before, after):
+            known = segment_window_at(state, base, t), segment_window_at(state, segment, t)
+            found = judge_switch(*known, label, load_may_differ)
+            if found.outcome in _CONCLUSIONS:
+                return replace(found, reached=t)
+    found = judge_switch(before, after, label, load_may_differ)
+    if found.growing and found.outcome in _CONCLUSIONS:
+        # Its last readings have not arrived, or the headline has not concluded.
+        return replace(found, outcome=Outcome.INCONCLUSIVE, needs=float(_ARRIVED))
+    return found
+
+
+def _concluding_instants(state: State, before: Window, after: Window) -> Iterator[float]:
+    """Yield instants (session s) at which the headline concludes, ever further apart. The data until then are
+    complete."""
+    following = 0.0
+    for number in concluding_blocks(before, after):
+        t = float(after.seconds[min(number * BLOCK, len(after.seconds)) - 1].second + 1)
+        if t + _ARRIVED > state.t:
+            return
+        if number >= following:
+            yield t
+            following = number * _STEP
 
 
 def segment_before(state: State, segment: Segment) -> Segment | None:
@@ -98,7 +139,7 @@ class SegmentVerdicts:
 
 def _cache_key(state: State, segment: Segment) -> tuple[object, ...]:
     """Return a key that changes whenever the segment's verdict may change."""
-    known = (segment.number, segment.start, segment.end, segment.altered, segment.partial)
+    known = (segment.number, segment.start, segment.end, segment.plan, segment.partial)
     if segment.end is None:
         return *known, len(counted_range(state, segment)) // BLOCK
     # A host's last reading of a segment arrives after the segment's end, those without load after its run's.
@@ -202,8 +243,7 @@ def _variant_verdict(state: State, first: VariantSegments, other: VariantSegment
     longest = max(other.segments, key=lambda segment: len(windows[segment.number].seconds))
     usable = [segment for segment in first.segments if _is_long_enough(windows[segment.number])] or list(first.segments)
     nearest = min(usable, key=lambda segment: abs(segment.start - longest.start))
-    judge = judge_switch if nearest.run == longest.run else judge_single_runs
-    return judge(windows[nearest.number], windows[longest.number], other.label)
+    return segment_verdict(state, longest, nearest, label=other.label)
 
 
 def _is_long_enough(window: Window) -> bool:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from cockpit.analysis import switch, switch_speed
 from cockpit.analysis.blocks import BLOCK, Sample, block_sample
-from cockpit.analysis.effects import MARGIN, MARGINS, MeasuredAdjustment, MeasuredEffect, by_ratio, effects, metrics
-from cockpit.analysis.intervals import Floats, Interval
+from cockpit.analysis.effects import (
+    HEADLINE_SHARE,
+    MARGIN,
+    MARGINS,
+    MeasuredAdjustment,
+    MeasuredEffect,
+    by_ratio,
+    conclude,
+    effects,
+    margin_of,
+    metrics,
+)
+from cockpit.analysis.intervals import ALPHA, Floats, Interval
 from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
 from cockpit.analysis.speed import log_speeds, speed_names
 from cockpit.analysis.visits import counting_error
@@ -80,6 +91,24 @@ def switch_verdict(before: Window, after: Window) -> Verdict:
     return Verdict(
         outcome=Outcome.INCONCLUSIVE, design=Design.SWITCH, values=values, block=BLOCK, effects=found, needs=needs
     )
+
+
+def concluding_blocks(before: Window, after: Window) -> Iterator[int]:
+    """Yield the numbers of blocks after the change at which the headline concludes. Later blocks change none of the
+    earlier numbers."""
+    compared = _Compared.of(before, after)
+    names = metrics([[sample.blocks] for sample in compared.samples], before.plan.open)
+    blocks = compared.blocks(names[0]) if names[0] in compared.samples[0].blocks else None
+    if blocks is None or min(len(blocks.before), len(blocks.after)) < switch.LEAST:
+        return
+    scale, unit = switch_scale(names[0], blocks.before, blocks.after[: switch.LEAST])
+    blocks = blocks._replace(before=blocks.before / unit, after=blocks.after / unit)
+    alpha = ALPHA * (HEADLINE_SHARE if len(names) > 1 else 1.0)
+    relative = scale is not switch.unscaled
+    for number, interval in switch_speed.effect_over_time(blocks, alpha, compared.between, scale):
+        ends = interval.as_shares() if relative else interval
+        if conclude(names[0], ends, relative, margin_of(names[0])) is not Outcome.INCONCLUSIVE:
+            yield number
 
 
 def _measured_effect(compared: _Compared, name: str, blocks: switch_speed.SwitchBlocks, alpha: float) -> MeasuredEffect:

@@ -34,8 +34,8 @@ from cockpit.analysis.intervals import (
     sequential,
 )
 from cockpit.analysis.objections import invalid, lost_hosts, objection, saturated_side, with_objections
-from cockpit.analysis.other_load import MeasuredOtherLoad, other_load_objection, other_loads, taken_cpu_objection
-from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Period, Verdict
+from cockpit.analysis.other_load import MeasuredOtherLoad, other_loads, weighed_load, weighed_load_of_rounds
+from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, OtherLoad, Outcome, Period, Verdict
 from cockpit.analysis.plans import differences
 from cockpit.analysis.switch_verdict import switch_verdict
 from cockpit.analysis.visits import (
@@ -50,6 +50,7 @@ from cockpit.analysis.visits import (
     visit_values,
 )
 from cockpit.analysis.warnings import comparison_warnings, speed_warnings
+from cockpit.analysis.weighing import weighed
 from cockpit.analysis.windows import Window, discarded_seconds
 
 Windows = Sequence[Window]
@@ -59,8 +60,8 @@ _TIMED = ("rate", "p50", "p99")
 _Judge = Callable[[Visits, Visits], Verdict]
 # Measures the effect on a metric from one value per visit and side, at level alpha; None: too few values.
 _Compare = Callable[[str, Floats, Floats, float], MeasuredEffect | None]
-# Returns the objection to a comparison by other load; None: valid.
-_OtherLoadCheck = Callable[[Sequence[MeasuredOtherLoad]], Objection | None]
+# Works out what the other load on a machine can explain of an effect.
+_WeighLoad = Callable[[MeasuredOtherLoad], OtherLoad]
 
 
 def judge_switch(before: Window, after: Window, label: str = "", load_may_differ: bool = False) -> Verdict:
@@ -90,8 +91,8 @@ def judge_rounds(
     """Judge rounds, each with both settings, oldest first. `budget` is the maximum number of rounds; None: no planned
     end. `others` are the rounds of the study's other comparisons under the same load: see `Speeds`."""
     before, after = [one for one, _ in pairs], [two for _, two in pairs]
-    check = other_load_objection if len(pairs) < FIRST_TEST else taken_cpu_objection
-    return _judged(before, after, label, False, lambda one, two: _rounds(one, two, budget, planned, others), check)
+    weigh = weighed_load if len(pairs) < FIRST_TEST else weighed_load_of_rounds
+    return _judged(before, after, label, False, lambda one, two: _rounds(one, two, budget, planned, others), weigh)
 
 
 def judge_runs(
@@ -118,15 +119,16 @@ def _judged(
     label: str,
     load_may_differ: bool,
     judge: _Judge,
-    check: _OtherLoadCheck = other_load_objection,
+    weigh: _WeighLoad = weighed_load,
 ) -> Verdict:
-    """Return the verdict of `judge` with warnings and objections. For a saturated generator see `_at_least`."""
+    """Return the verdict of `judge`, weighed by other load, with warnings and objections. For a saturated generator see
+    `_at_least`."""
     before, after = ([window for visit in side for window in visit] for side in (visits, others))
     unlike = sorted({words for window in (*before, *after) for words in differences(before[0].plan, window.plan)})
     summaries = any(segment.totals for window in (*before, *after) for segment in window.segments)
     found = _totals(visits, others) if summaries else judge(visits, others)
-    loads = other_loads(before, after)
-    against = objection(before, after, check(loads))
+    loads = [weigh(one) for one in other_loads(before, after)]
+    against = objection(before, after)
     if unlike and not load_may_differ:
         against = Objection(cause=Cause.LOAD_DIFFERS, detail=", ".join(unlike))
         found = replace(found, effects=())
@@ -141,14 +143,13 @@ def _judged(
             *(() if found.adjusted else speed_warnings(before, after)),
         ),
         growing=any(window.growing for window in (*before, *after)),
-        other_loads=tuple(one.load for one in loads),
     )
-    found = with_objections(found, against, lost_hosts(before, after))
+    found = weighed(with_objections(found, against, lost_hosts(before, after)), loads, before[0].plan.open)
     side = saturated_side(before, after)
     if side is None or before[0].plan.open or (unlike and not load_may_differ):
         return found
     whole = _with_saturated(visits, side is Period.BEFORE), _with_saturated(others, side is Period.AFTER)
-    return _at_least(found, _judged(*whole, label, load_may_differ, judge, check), _faster_side(*whole), side)
+    return _at_least(found, _judged(*whole, label, load_may_differ, judge, weigh), _faster_side(*whole), side)
 
 
 def _rounds(

@@ -25,7 +25,7 @@ _RECENT = 4 * BASELINE
 # Seconds of a longer baseline, for comparison.
 LONGER = 60
 # Objections that more data cannot remove.
-_FINAL = (Cause.LOAD_ALTERED, Cause.LOAD_DIFFERS, Cause.RUN_FAILED, Cause.PARTIAL)
+_FINAL = (Cause.LOAD_DIFFERS, Cause.RUN_FAILED, Cause.PARTIAL)
 
 
 def baseline_seconds(state: State) -> int:

@@ -174,8 +174,6 @@ def _errors_kind(result: RunResult) -> WarningKind:
 def segment_warnings(segment: Segment) -> list[RunWarning]:
     """Return the warnings of a segment, the most serious first."""
     found = _common_warnings(segment)
-    if segment.altered:
-        found.append(warning_of(WarningKind.LOAD_ALTERED))
     if segment.end is not None and segment.seconds < SHORT and not segment.warmup:
         found.append(warning_of(WarningKind.SHORT, seconds=segment.seconds, limit=SHORT))
     return found

@@ -120,8 +120,32 @@ def segment_window(state: State, segment: Segment) -> Window:
     return msgspec.structs.replace(window, segments=(segment,), growing=segment.end is None)
 
 
-def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Window:
-    """Return the window from `start` to `end`. Changes and actions within it are cut out with their guard."""
+def segment_window_at(state: State, segment: Segment, t: float) -> Window:
+    """Return the window of a segment as it was known at `t`: nothing that happened later changes it."""
+    end = min(segment.last, t)
+    window = window_between(state, segment.start, end, segment.plan, as_of=t)
+    lost = segment.partial_since is not None and segment.partial_since <= t
+    whole = (
+        segment
+        if segment.end is not None and segment.end <= t
+        else Segment(
+            number=segment.number,
+            run=segment.run,
+            plan=segment.plan,
+            label=segment.label,
+            start=segment.start,
+            last=end,
+        )
+    )
+    seen = msgspec.structs.replace(
+        whole, addresses=segment.addresses, partial=segment.partial if lost else "", reason="", detail=""
+    )
+    return msgspec.structs.replace(window, segments=(seen,), growing=False)
+
+
+def window_between(state: State, start: float, end: float, plan: LoadPlan, as_of: float = math.inf) -> Window:
+    """Return the window from `start` to `end`. Changes and actions within it are cut out with their guard. The time
+    without load after it counts if its run had ended at `as_of`."""
     flawed: dict[DiscardReason, int] = {}
     known = state.seconds
     inside = known[bisect_left(known, math.ceil(start), key=_second_of) :]
@@ -155,15 +179,15 @@ def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Wi
         saturated=tuple(bound),
         boots={name: host.facts.boot for name, host in state.hosts.items() if host.facts},
         generator_boot=state.started.boot if state.started else "",
-        unloaded=_unloaded(state, start, end),
+        unloaded=_unloaded(state, start, end, as_of),
     )
 
 
-def _unloaded(state: State, start: float, end: float) -> dict[str, float]:
+def _unloaded(state: State, start: float, end: float, as_of: float) -> dict[str, float]:
     """Return the other load on each host (per cent) without load just before or just after: the larger of the two
     medians. A time across a change is ignored, because its settings differ."""
     found: dict[str, float] = {}
-    for begun, over in _idle_times(state, start, end):
+    for begun, over in _idle_times(state, start, end, as_of):
         for name, host in state.hosts.items():
             shares = [point.other for point in _readings(host.points, begun, over) if point.other is not None]
             if len(shares) >= _UNLOADED_READINGS:
@@ -171,7 +195,7 @@ def _unloaded(state: State, start: float, end: float) -> dict[str, float]:
     return found
 
 
-def _idle_times(state: State, start: float, end: float) -> list[tuple[float, float]]:
+def _idle_times(state: State, start: float, end: float, as_of: float) -> list[tuple[float, float]]:
     """Return the time ranges next to the run around `start` in which no run was in progress."""
     runs: dict[int, list[Segment]] = {}
     for segment in state.segments:
@@ -187,7 +211,7 @@ def _idle_times(state: State, start: float, end: float) -> list[tuple[float, flo
         before = (spans[at - 1][1] or begun) + GUARD if at else 0.0
         ranges.append((max(before, begun - UNLOADED_LONGEST), begun))
     # The last tick of a segment may extend beyond the change that ends the segment.
-    if over is not None and not any(end - _TICK <= t <= over for t in switched):
+    if over is not None and over <= as_of and not any(end - _TICK <= t <= over for t in switched):
         after = spans[at + 1][0] if at + 1 < len(spans) else state.t
         ranges.append((over + GUARD, min(after, over + GUARD + UNLOADED_LONGEST)))
     return ranges

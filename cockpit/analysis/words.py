@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from cockpit.analysis.baseline import assumed_spread
 from cockpit.analysis.intervals import FIRST_TEST
-from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, OtherLoad, Outcome, Period, Verdict
+from cockpit.analysis.objection_words import bound_words, objection_words, other_load_words
+from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Outcome, Verdict
 from cockpit.analysis.stability import Stability, StabilityKind
 from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.windows import DiscardReason
@@ -35,7 +36,6 @@ _BRIEF = {
     Cause.OTHER_LOAD: "others",
     Cause.GENERATOR_SATURATED: "gen-sat",
     Cause.HOST_LOST: "lost",
-    Cause.LOAD_ALTERED: "altered",
     Cause.LOAD_DIFFERS: "≠ load",
     Cause.RUN_FAILED: "failed",
     Cause.PARTIAL: "partial",
@@ -74,7 +74,8 @@ def verdict_words(verdict: Verdict) -> str:
         head += ", at least"
     if verdict.growing and verdict.outcome is Outcome.INCONCLUSIVE and verdict.effects[0].likely:
         head += f", likely {verdict.effects[0].likely}"
-    return f"{head}: {'; '.join(_items_by_outcome(verdict))}{needs_words(verdict)}"
+    items = [*_items_by_outcome(verdict), *filter(None, [bound_words(verdict)])]
+    return f"{head}: {'; '.join(items)}{needs_words(verdict)}"
 
 
 def effect_words(effect: Effect) -> str:
@@ -168,35 +169,6 @@ def metric_words(name: str) -> str:
     """Return `web1 CPU/request` for `web1.cpu.per_request`; other names unchanged."""
     host, _, metric = name.partition(".")
     return f"{sanitize(host)} {_METRICS[metric]}" if metric in _METRICS else name
-
-
-def objection_words(objection: Objection) -> str:
-    side = f" {objection.side}" if objection.side else ""
-    host = sanitize(objection.host)
-    match objection.cause:
-        case Cause.GENERATOR_SATURATED:
-            period = "the baseline" if objection.side is Period.BEFORE else f"the time{side}"
-            return f"the generator was the bottleneck for {100 * objection.share:.0f}% of {period}"
-        case Cause.OTHER_LOAD if objection.other is not None:
-            return f"other load on {other_load_words(objection.other)}"
-        case Cause.HOST_LOST:
-            return f"{host} was lost for {objection.seconds} s{side}"
-        case Cause.REQUESTS_FAILED:
-            return f"{100 * objection.share:.1f}% of the requests failed{side}"
-        case Cause.LOAD_DIFFERS:
-            return f"the load differs: {objection.detail}"
-        case Cause.RUN_FAILED:
-            return f"the run{side} failed: {sanitize(objection.detail)}"
-        case Cause.PARTIAL:
-            return f"metrics{side} are partial: {sanitize(objection.detail)}"
-        case _:
-            return f"{objection.cause}{side}"
-
-
-def other_load_words(load: OtherLoad) -> str:
-    """Return `web1: 1% of its CPU before, 48% after`."""
-    before, after = (f"{100 * share:.0f}%" for share in (load.before, load.after))
-    return f"{sanitize(load.host) or 'the generator’s machine'}: {before} of its CPU before, {after} after"
 
 
 def brief(verdict: Verdict) -> tuple[str, Role]:
@@ -358,7 +330,8 @@ def basis_words(verdict: Verdict) -> str:
     before, after = verdict.values
     adjusted = ", adjusted for CPU speed" if verdict.adjusted else ""
     if verdict.design is Design.SWITCH:
-        return f"{before * verdict.block} s vs {after * verdict.block} s{adjusted}"
+        final = ", final" if verdict.reached is not None else ""
+        return f"{before * verdict.block} s vs {after * verdict.block} s{adjusted}{final}"
     if verdict.design is Design.ROUNDS:
         return f"{before} rounds{adjusted}"
     return f"n = {before} vs {after}{', totals only' if verdict.design is Design.TOTALS else ''}"

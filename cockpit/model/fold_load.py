@@ -69,9 +69,16 @@ def load_adjusted(state: State, event: ev.LoadAdjusted) -> State:
     if current is None or current.run != event.run:
         return state
     altered = {"concurrency": event.concurrency or current.plan.concurrency, "rate": event.rate or current.plan.rate}
-    segment = replace(current, altered=True, plan=replace(current.plan, **altered))
-    text = f"load {load_words(current.plan)} → {load_words(segment.plan)}"
-    return mark(with_last_segment(state, segment), Marker(t=event.t, kind="load", sign="±", text=text))
+    plan = replace(current.plan, **altered)
+    changed = {"plan": plan, "label": f"{current.base} · {load_words(plan)}"}
+    marked = mark(
+        state, Marker(t=event.t, kind="load", sign="±", text=f"load {load_words(current.plan)} → {load_words(plan)}")
+    )
+    if not current.counts.sent:
+        return with_last_segment(marked, replace(current, **changed))
+    return _continued(
+        marked, current, event.t, changes=(), warnings=(), addresses=(), partial="", partial_since=None, **changed
+    )
 
 
 def tick(state: State, event: Tick) -> State:
@@ -96,8 +103,12 @@ def run_ended(state: State, event: ev.RunEnded) -> State:
 def worker_lost(state: State, event: ge.WorkerLost) -> State:
     loss = f"worker {event.worker} lost: {event.detail}"
     segments = tuple(
-        replace(segment, partial="; ".join(filter(None, (segment.partial, loss))))
-        if segment.run == event.run
+        replace(
+            segment,
+            partial="; ".join(filter(None, (segment.partial, loss))),
+            partial_since=segment.partial_since or event.t,
+        )
+        if segment.run == event.run and (segment.end is None or segment.end > event.t)
         else segment
         for segment in state.segments
     )
@@ -119,8 +130,8 @@ def split_segment(state: State, change: Change) -> State:
         changes_until=len(state.changes),
         warnings=(),
         addresses=(),
-        altered=False,
         partial="",
+        partial_since=None,
         round=0,
     )
 
@@ -254,7 +265,6 @@ def _next_level(state: State, tick: Tick) -> State:
         changes=last.changes if last.warmup else (),
         stage=tick.stage,
         warmup=tick.warmup,
-        altered=False,
     )
 
 

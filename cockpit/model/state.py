@@ -40,9 +40,9 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     `label`: `base` (the settings), and the load level if there is one. `changes`: letters of the changes since the
     previous segment; `changes_until`: number of changes of the session at its start; `end`: None while it runs.
     `saturated_worker_seconds`: worker-seconds in which the generator was the bottleneck. `round`: number of its round,
-    to which the set-up of the next window belongs too; 0: none. `partial`: why its metrics are incomplete. `warmup`:
-    not part of the run's result; `stage`: load level; `altered`: the load was changed during the segment. `warnings`
-    and `addresses` of the target: from before the run. By worker: `worker_cpu`: CPU time (s); `worker_wait`: time it
+    to which the set-up of the next window belongs too; 0: none. `partial`: why its metrics are incomplete, and
+    since when. `warmup`: not part of the run's result; `stage`: load level. `warnings` and `addresses` of the target:
+    from before the run. By worker: `worker_cpu`: CPU time (s); `worker_wait`: time it
     waited for a CPU (s); `worker_silence`: time with requests in flight and no response (s). `totals`: see RunStarted.
     """
 
@@ -60,7 +60,6 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     hosts: Mapping[str, HostWindow] = MappingProxyType({})
     stage: int = 0
     warmup: bool = False
-    altered: bool = False
     warnings: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
     worker_cpu: Mapping[int, float] = MappingProxyType({})
@@ -68,6 +67,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     worker_silence: Mapping[int, float] = MappingProxyType({})
     saturated_worker_seconds: float = 0.0
     partial: str = ""
+    partial_since: float | None = None
     round: int = 0
     reason: str = ""
     detail: str = ""

@@ -110,7 +110,7 @@ def _thresholds(found: SessionSummary) -> str:
 
 
 def _verdict(verdict: Verdict) -> str:
-    rows = [ForestRow(metric_words(one.name), one) for one in verdict.effects]
+    rows = [ForestRow(metric_words(one.name), one) for one in verdict.rows]
     return verdict_block(verdict, forest("metric", rows) if rows else "")
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cockpit.analysis.objection_words import objection_words
 from cockpit.analysis.outcome import Effect
-from cockpit.analysis.words import objection_words
 from cockpit.model.metrics import host_metrics, metric_value
 from cockpit.report.series import Value, csv_text
 from cockpit.report.study_table import counter_increase

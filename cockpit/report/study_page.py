@@ -8,6 +8,7 @@ from collections import Counter
 from msgspec.structs import replace
 
 from cockpit.analysis.effects import more_is_better
+from cockpit.analysis.objection_words import objection_words
 from cockpit.analysis.outcome import Effect, Outcome, Verdict
 from cockpit.analysis.warning_words import grouped
 from cockpit.analysis.warnings import Affected, run_warnings
@@ -17,7 +18,6 @@ from cockpit.analysis.words import (
     discarded_words,
     method_lines,
     metric_words,
-    objection_words,
     too_few_words,
 )
 from cockpit.model.study import Variant

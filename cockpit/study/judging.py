@@ -230,7 +230,7 @@ def _compared_alike(study: Study, first: StudyCell, others: Cells, considered: s
 
 def _objections(pairs: Sequence[tuple[list[Window], list[Window]]]) -> list[Objection | None]:
     """Return the objection to each round; None: the round is valid."""
-    return [objection(*pair, other) for pair, other in zip(pairs, round_objections(pairs), strict=True)]
+    return [other or objection(*pair) for pair, other in zip(pairs, round_objections(pairs), strict=True)]
 
 
 def _pairs(

@@ -163,5 +163,5 @@ def test_a_kept_verdict_follows_the_readings_without_load_after_its_run() -> Non
     kept = SegmentVerdicts()
     for state in (at(121.0, points), at(140.0, (*points, *idle))):
         assert kept.verdict(state, segments[1], segments[0]) == segment_verdict(state, segments[1], segments[0])
-    assert segment_verdict(at(121.0, points), segments[1], segments[0]).outcome is Outcome.INVALID
-    assert segment_verdict(at(140.0, (*points, *idle)), segments[1], segments[0]).outcome is not Outcome.INVALID
+    assert segment_verdict(at(121.0, points), segments[1], segments[0]).other_loads[0].slowed is not None
+    assert segment_verdict(at(140.0, (*points, *idle)), segments[1], segments[0]).other_loads[0].slowed is None

@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.analysis.effects import margin_of
+from cockpit.analysis.objection_words import objection_words
 from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, Period, Verdict
 from cockpit.analysis.verdict import (
     PlannedComparisons,
@@ -18,7 +19,7 @@ from cockpit.analysis.verdict import (
 )
 from cockpit.analysis.warnings import WarningKind
 from cockpit.analysis.windows import DiscardReason, Window
-from cockpit.analysis.words import brief, method_lines, objection_words, value_words, verdict_line, verdict_words
+from cockpit.analysis.words import brief, method_lines, value_words, verdict_line, verdict_words
 from cockpit.model.histogram import EMPTY
 from cockpit.model.state import Segment
 from tests.analysis.synthetic import OPEN, PLAN, window
@@ -132,7 +133,6 @@ def test_different_load_is_invalid_unless_allowed() -> None:
 
 def test_flawed_run_makes_comparison_invalid() -> None:
     for changed, cause, words in (
-        ({"altered": True}, Cause.LOAD_ALTERED, "load altered after"),
         ({"reason": "failed", "detail": "no route\x1b[0m"}, Cause.RUN_FAILED, "the run after failed: no route·[0m"),
         ({"partial": "worker 1 lost"}, Cause.PARTIAL, "metrics after are partial: worker 1 lost"),
     ):

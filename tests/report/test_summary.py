@@ -130,7 +130,6 @@ def test_control_group_of_container() -> None:
 
 FLAWED = (
     saturated(window(2, 15, rate=1300)),
-    with_segment(window(2, 15), altered=True),
     with_segment(window(2, 15), reason="failed", detail="no\x1b route"),
     with_segment(window(2, 15), partial="worker 1 lost"),
     replace(window(2, 15), unread={"web1": 15}),

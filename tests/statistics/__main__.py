@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cockpit.analysis.outcome import DIFFERENT, Outcome
+from tests.statistics.disturbed import CAP, EFFECTS, HARMS, SIDES, disturbed, wrong
 from tests.statistics.neighbours import CASES, spoiled_shares
 from tests.statistics.noise import NOISES, STALLS
 from tests.statistics.repeated import ORDERS, repeated
@@ -107,6 +108,12 @@ def tables(repetitions: int) -> list[Table]:
             "other load on a host with 2 CPUs, sides of 30 s: share of invalid comparisons\n"
             + _row("load", 52, "invalid"),
             [partial(neighbour, at, repetitions) for at in range(len(CASES))],
+        ),
+        Table(
+            f"one switch beside programs that take 5 to 60% of the CPU in bursts, at most {CAP} s; each row has all\n"
+            "noises, and an effect on the rate; wrong: another word than the true one, or a bound beyond the effect\n"
+            + _row("others", 28, "effect", "wrong", "concluded"),
+            [partial(burst, side, effect, repetitions) for side in SIDES for effect in EFFECTS],
         ),
     ]
 
@@ -243,6 +250,17 @@ def baseline(spread: float, base: int, found: int, repetitions: int) -> str:
 
 def neighbour(at: int, repetitions: int) -> str:
     return _row(CASES[at].name, 52, spoiled_shares(CASES[at], repetitions, seed=7))
+
+
+def burst(side: str, effect: float, repetitions: int) -> str:
+    found = [one for harm in HARMS for one in disturbed(side, effect, harm, repetitions // len(HARMS), seed=9)]
+    return _row(
+        side,
+        28,
+        f"×{effect:.2f}",
+        np.array([wrong(one, effect) for one in found]),
+        np.array([one.outcome is not None for one in found]),
+    )
 
 
 def _row(name: str, width: int, *cells: object) -> str:

@@ -56,7 +56,7 @@ def _is_spoiled(case: Case, random: np.random.Generator) -> bool:
     after = _samples(load, case, random)
     measured = MeasuredOtherLoad(
         load=OtherLoad(host="web1", before=max(0.0, float(before.mean())), after=max(0.0, float(after.mean()))),
-        idle=case.idle / 100,
+        idle=(case.idle / 100, case.idle / 100),
         noise=noise_of(before, after),
         rate=1.0,
         unloaded=(None, None),

@@ -119,7 +119,7 @@ def test_verdict_has_outcome_effect_rows_and_scale() -> None:
     assert metrics(lines[2:7]) == ["rate", "p50", "p99", "CPU/request", "memory"]
     zero = lines[2].index("│")
     assert all(line[zero] in "│┼├┤" for line in lines[2:7]), "each row has the zero line"
-    assert lines[7].startswith("55 s before, 55 s after")
+    assert lines[7].startswith("55 s before, 40 s after")
     assert lines[7].endswith("5× better ▸")
     compact = lines_of(strip_at(FINAL), NARROW)
     assert compact[0].startswith("─ ▲  better, at least  A MinSpareServers 5 → 30")

@@ -63,8 +63,8 @@ service | Time from the first byte sent (or the start of the connect) to the las
     (its letter) or rolled back.
 verdict | The segment vs the segment before the change, in the same run; a new run vs the baseline. ▲ better, ▼ worse:
     the rate, or the named metric. ≈ equivalent. ? inconclusive; wait: keep the load running. ≥ ≤: at least and at
-    most, because the generator was saturated. ≠ load, altered, gen-sat, lost, errors: invalid; {MainKey.COMPARE}
-    shows the reason.
+    most, because the generator was saturated or other programs took CPU. ≠ load, gen-sat, lost, errors: invalid;
+    {MainKey.COMPARE} shows the reason.
 ├─●─┤ | In the verdict: the effect on a metric with its interval; left of the zero line is worse, right is better. ┊
     ┊: margins of equivalence; an interval between them is equivalent. ○: first estimate, no interval yet. ◂ ▸:
     beyond the scale, whose ends are labelled below. ▲? ▼?: likely; the bar shows the time still needed.

@@ -12,13 +12,14 @@ from msgspec.structs import replace
 
 from cockpit.analysis.blocks import BLOCK
 from cockpit.analysis.effects import metric_of
+from cockpit.analysis.other_load import load_since
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Outcome, Verdict
 from cockpit.analysis.rounds import progress
 from cockpit.analysis.rounds_words import place_words, title_words
 from cockpit.analysis.sides import knobs_at
 from cockpit.analysis.time_ranges import between
 from cockpit.analysis.verdict_wait import is_open
-from cockpit.analysis.windows import counted_range
+from cockpit.analysis.windows import counted_range, window_between
 from cockpit.model.state import RoundsState, Segment, State
 from cockpit.model.text import sanitize
 from cockpit.tui.draw_context import DrawContext
@@ -28,10 +29,9 @@ from cockpit.tui.key_table import MainKey, SessionKey
 _PLOTTED = ("errors", "rate", "p50", "p99", "cpu.per_request", "cpu.busy", "memory.used")
 # The next step by cause of an invalid verdict.
 _NEXT = {
-    Cause.OTHER_LOAD: "stop the other load, then run it again",
+    Cause.OTHER_LOAD: f"stop the other load, or rounds ({MainKey.ROUNDS})",
     Cause.GENERATOR_SATURATED: f"less load ({SessionKey.LESS}), or more workers (-w)",
     Cause.HOST_LOST: "run it again when the host answers",
-    Cause.LOAD_ALTERED: "apply the change again without changing the load",
     Cause.LOAD_DIFFERS: f"choose a segment of the same load and press {MainKey.BASELINE}",
     Cause.RUN_FAILED: f"see the run's error ({MainKey.COMPARE}), then run it again",
     Cause.PARTIAL: "run it again",
@@ -96,13 +96,25 @@ def strip(context: DrawContext) -> StripContents | None:
     return StripContents(
         verdict=verdict,
         change=_change(context.state, segment, base),
-        compared=f"vs segment {base.number}",
+        compared=f"vs segment {base.number}{_since(context.state, segment, verdict)}",
         effects=_plotted(verdict, _host_of(context.state, segment)) or _expected(verdict, segment),
         rate_change=_so_far(context.state, segment, base),
         progress=_progress(context.state, segment, verdict),
         next="" if context.state.studying else _next(verdict),
         cap=_cap(context.state, segment),
     )
+
+
+def _since(state: State, segment: Segment, verdict: Verdict) -> str:
+    """Return what has differed since a final verdict: ` · since then others on web1 17%`; "" if nothing has."""
+    if verdict.reached is None:
+        return ""
+    window = window_between(state, verdict.reached, segment.last, segment.plan)
+    found = (
+        (sanitize(load.host) or "the generator’s machine", load_since(window, load)) for load in verdict.other_loads
+    )
+    words = ", ".join(f"{name} {100 * share:.0f}%" for name, share in found if share is not None)
+    return f" · since then others on {words}" if words else ""
 
 
 def _cap(state: State, segment: Segment) -> float | None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from cockpit.analysis.effects import metric_of
+from cockpit.analysis.objection_words import bound_words, objection_words
 from cockpit.analysis.outcome import DIFFERENT, Design, Effect, Outcome, Verdict
 from cockpit.analysis.words import (
     MARKS,
@@ -17,7 +18,6 @@ from cockpit.analysis.words import (
     detectable_words,
     margin_words,
     metric_words,
-    objection_words,
     too_few_words,
 )
 from cockpit.tui.charts.forest import axis, forest_row, scale_end
@@ -56,6 +56,11 @@ def full_lines(contents: StripContents, width: int) -> list[Line]:
         lines = [title, *_invalid_lines(contents, width, str(contents.verdict.outcome))]
     else:
         lines = [title, ends(word, _progress_line(contents.progress, width - length(word) - 2), width)]
+        lines += (
+            [((fit(f"{' ' * _MARK}{words}", width).rstrip(), "warn"),)]
+            if (words := bound_words(contents.verdict))
+            else []
+        )
         lines += [(("   next: ", "dim"), (contents.next, ""))] if contents.next else []
     rows, room = _rows(contents, contents.effects, width)
     if not rows:
@@ -90,7 +95,8 @@ def strip_words(contents: StripContents) -> Line:
 
 
 def full_height(contents: StripContents) -> int:
-    return 2 + bool(contents.next) + (len(contents.effects) + 1 if contents.effects else 0)
+    bound = contents.verdict.outcome is not Outcome.INVALID and bool(bound_words(contents.verdict))
+    return 2 + bound + bool(contents.next) + (len(contents.effects) + 1 if contents.effects else 0)
 
 
 def compact_height(contents: StripContents, most: int) -> int:

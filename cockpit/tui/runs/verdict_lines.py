@@ -8,6 +8,7 @@ from textwrap import wrap
 from msgspec.structs import replace
 from rich.cells import cell_len
 
+from cockpit.analysis.objection_words import objection_words
 from cockpit.analysis.outcome import Effect, Verdict
 from cockpit.analysis.rounds_words import title_words
 from cockpit.analysis.warning_words import warning_words
@@ -19,7 +20,6 @@ from cockpit.analysis.words import (
     change_words,
     detectable_words,
     metric_words,
-    objection_words,
     value_words,
     verdict_words,
 )
@@ -79,7 +79,7 @@ def verdict_details(verdict: Verdict, width: int) -> list[Line]:
     plain = replace(verdict, label="", effects=verdict.effects)
     lines = _wrapped(f"{MARKS[verdict.outcome]} {verdict_words(plain)}", width, ROLES[verdict.outcome] or "strong")
     if verdict.effects:
-        rows = [_cells(effect) for effect in verdict.effects]
+        rows = [_cells(effect) for effect in verdict.rows]
         widths = [max(cell_len(row[at]) for row in (_HEAD, *rows)) + 2 for at in range(3)]
         lines += [EMPTY, ((_aligned(_HEAD, widths, width), "dim"),)]
         for effect, row in zip(verdict.effects, rows, strict=True):

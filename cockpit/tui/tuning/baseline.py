@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from cockpit.analysis.plans import differences
 from cockpit.analysis.verdict_wait import BASELINE, LONGER, baseline_power, baseline_seconds, baseline_wait
 from cockpit.analysis.words import detectable_amount
+from cockpit.model.fold_load import load_words
 from cockpit.model.state import State
 from cockpit.session.controls import Tuning
 from cockpit.tui.key_table import MainKey, TuningKey
@@ -21,8 +23,8 @@ def offer(state: State) -> str:
     if not left:
         return ""
     return (
-        f"baseline {baseline_seconds(state)} of {BASELINE} s. Enter: apply in {math.ceil(left)} s; Enter again: apply "
-        f"now, without a verdict (rounds, {MainKey.ROUNDS}, still give a verdict)"
+        f"baseline {baseline_seconds(state)} of {BASELINE} s{_altered(state)}. Enter: apply in {math.ceil(left)} s; "
+        f"Enter again: apply now, without a verdict (rounds, {MainKey.ROUNDS}, still give a verdict)"
     )
 
 
@@ -33,7 +35,16 @@ def power_words(state: State) -> str:
         return ""
     longer = "" if power.longer is None else f"; {LONGER} s would find ≥ {detectable_amount(power.longer)}"
     within = f"within {math.ceil(power.after)} s after the change"
-    return f"baseline {power.seconds} s finds {power.metric} ≥ {detectable_amount(power.found)} {within}{longer}"
+    found = f"{power.metric} ≥ {detectable_amount(power.found)} {within}"
+    return f"baseline {power.seconds} s{_altered(state)} finds {found}{longer}"
+
+
+def _altered(state: State) -> str:
+    """Return the load of the baseline, ` at c=40`, if it was altered during the run; else ""."""
+    segment = state.segment
+    if segment is None or not differences(state.plans[segment.run], segment.plan) or segment.stage:
+        return ""
+    return f" at {load_words(segment.plan)}"
 
 
 class BaselineWait:

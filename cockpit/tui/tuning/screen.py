@@ -23,7 +23,7 @@ from cockpit.session.controls import Preview, Tuning
 from cockpit.session.loop import EndOfSession, Session
 from cockpit.tui.dialogs.prompt import ChoiceScreen, Dialog
 from cockpit.tui.key_names import bindings
-from cockpit.tui.key_table import MainKey, SessionKey, TuningKey
+from cockpit.tui.key_table import SessionKey, TuningKey
 from cockpit.tui.terminal.styled_line import Line, content
 from cockpit.tui.tuning.baseline import BaselineWait, offer, power_words
 from cockpit.tui.tuning.changes import (
@@ -245,9 +245,13 @@ class TuningScreen(Dialog[None]):
         # The server may have corrected values.
         notes = [change.detail for change in changes if change.detail]
         pending = not_yet_active(knob for change in changes for knob in inactive_knobs(change, state))
-        without_load = f"{TuningKey.CLOSE}, then {SessionKey.TOGGLE}: start a run to see its effect"
-        with_load = f"{TuningKey.CLOSE}: see its segment in the runs table, {MainKey.COMPARE}: its verdict"
-        next_step = without_load if state.running is None else with_load
+        active = all(change.outcome == "applied" for change in changes)
+        if state.running is not None and self.is_attached and active and not pending and not self._typed():
+            # Nothing covers the charts while the change is judged.
+            self.app.notify("; ".join([f"active: {plan}", *notes]), markup=False)
+            self.dismiss(None)
+            return
+        next_step = f"{TuningKey.CLOSE}, then {SessionKey.TOGGLE}: start a run to see its effect"
         result = [f"{pending}: {plan}", *notes] if pending else [f"active: {plan}", *notes, next_step]
         self._status.report("; ".join(result))
 
