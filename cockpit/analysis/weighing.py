@@ -2,9 +2,10 @@
 
 Other load slows the server on a side by at most a known factor (see `other_load`). The true effect on the rate
 therefore lies in the measured interval, extended by the factor of the side before downwards and by that of the side
-after upwards; the median latency under closed load follows the rate. Nothing bounds what it does to the tail, to
-errors, and to latencies at a fixed rate: their intervals are open in the direction in which it can have acted. Metrics
-of the whole machine include the other programs.
+after upwards; the median latency under closed load follows the rate. CPU and CPU per request of the machine include
+the other programs by the same factor. Nothing bounds what they do to the tail, to errors, and to latencies at a fixed
+rate: their intervals are open in the direction in which it can have acted. Memory of
+the machine is that of all programs.
 """
 
 from __future__ import annotations
@@ -45,9 +46,10 @@ def weighed(verdict: Verdict, loads: Sequence[OtherLoad], open_load: bool) -> Ve
 
 def _weighed_effect(effect: Effect, load: OtherLoad, open_load: bool) -> Effect:
     host, dot, metric = effect.name.partition(".")
-    if dot:
-        of_machine = host == load.host and not metric.startswith("processes.")
-        return invalid(effect, other_load_objection(load)) if of_machine else effect
+    if dot and (host != load.host or metric.startswith("processes.")):
+        return effect
+    if dot and not metric.startswith("cpu."):
+        return invalid(effect, other_load_objection(load))
     known = Interval(effect.change or 0.0, _or(effect.low, -math.inf), _or(effect.high, math.inf))
     if effect.change is None or (math.isinf(known.low) and math.isinf(known.high)):
         return replace(effect, likely=None)
@@ -68,7 +70,7 @@ def _explained(name: str, load: OtherLoad, open_load: bool) -> tuple[float, floa
     before, after = (math.log(factor) for factor in load.slowed)
     if name == "rate":
         return before, after
-    if name == "p50" and not open_load:
+    if "." in name or (name == "p50" and not open_load):
         return after, before
     return _unbounded(load.slowed[1]), _unbounded(load.slowed[0])
 
