@@ -13,7 +13,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -224,9 +224,7 @@ class _JMeterSamples:
 
     def request(self, row: Mapping[str, str]) -> ForeignRequest | None:
         if not row["timeStamp"].isdecimal():
-            raise ValueError(
-                f"the time {row['timeStamp'][:40]!r} has no time zone; set jmeter.save.saveservice.timestamp_format=ms"
-            )
+            row = {**row, "timeStamp": str(_formatted_ms(row["timeStamp"]))}
         code, message = row["responseCode"], row.get("responseMessage") or ""
         start, seconds = _instant(row["timeStamp"], 1e-3), duration(row["elapsed"], 1e-3)
         if message.startswith(TRANSACTION) or self._is_part(row):
@@ -248,6 +246,19 @@ class _JMeterSamples:
             return True
         self._last[thread] = (label, start, end)
         return False
+
+
+def _formatted_ms(text: str) -> int:
+    """Return a time with the year first, as UTC if it has no zone, in ms. JMeter's format is an option, and days and
+    months of other orders cannot be told apart."""
+    try:
+        when = datetime.fromisoformat(text[:40].strip().replace("/", "-").replace(",", "."))
+    except ValueError:
+        raise ValueError(
+            f"the time {text[:40]!r} does not begin with year, month, day; set "
+            "jmeter.save.saveservice.timestamp_format=ms"
+        ) from None
+    return round(when.replace(tzinfo=when.tzinfo or UTC).timestamp() * 1000)
 
 
 def _verdict(word: str | None) -> bool | None:

@@ -56,7 +56,8 @@ def test_effect_beyond_what_other_load_explains_stands_shortened() -> None:
     better = judge_switch(window(1, **quiet), window(2, rate=1300, **hogged))
     assert better.outcome is Outcome.BETTER and better.at_least
     assert re.fullmatch(
-        r"better, at least: rate ≥ \+2\d% \(measured \+(29|30|31)%\), web1 CPU/request ≤ −.*others 1% → 29% of CPU explain at most ×1\.01",
+        r"better, at least: rate ≥ \+2\d% \(measured \+(29|30|31)%\), web1 CPU/request ≤ −.*"
+        r"others 1% → 29% of CPU explain at most ×1\.01",
         verdict_words(better),
     )
     assert brief(better)[0].startswith("≥+2")

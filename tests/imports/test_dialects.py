@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,8 @@ def swapped(text: str) -> str:
         (swapped(JTL), "JMeter JTL (CSV)"),
         (ROWS, "JMeter JTL (CSV)"),
         (XML, "JMeter JTL (XML)"),
+        (JTL.replace("17663622851", "2025/12/22 00:11:25."), "JMeter JTL (CSV)"),
+        (re.sub(r"17663622851(\d)5", r"2025-12-22T01:11:25.1\1+01:00", JTL), "JMeter JTL (CSV)"),
         (f"\ufeff{JTL}", "JMeter JTL (CSV)"),
         (f"\n$ cat results.jtl\n{JTL}", "JMeter JTL (CSV)"),
         (f"# wrk -t12 -c400 -d30s http://127.0.0.1:8080/index.html\n\nset up by a script\n{WRK}", "summary of wrk"),
@@ -70,7 +73,7 @@ def test_the_content_decides(content: str, said: str, encoding: str, tmp_path: P
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (JTL.replace("17663622851", "2025/12/22 00:11:25."), "set jmeter.save.saveservice.timestamp_format=ms"),
+        (JTL.replace("17663622851", "22.12.2025 00:11:25."), "set jmeter.save.saveservice.timestamp_format=ms"),
         ('<?xml version="1.0"?>\n<testResults version="1.2">\n<sample t="x" ts="1" rc="200"/>\n', "line 2: could not"),
         ('<testResults version="1.2">\n<sample t="1"/>\n', "line 2: 'timeStamp' is missing"),
         ('<testResults version="1.2">\n</sample>\n', "line 2: mismatched tag"),
