@@ -154,11 +154,12 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rows(self) -> tuple[Effect, ...]:
-        """The effects for a table below the verdict, which does not repeat its objection."""
-        return tuple(
-            msgspec.structs.replace(one, objection=None) if one.objection == self.objection else one
-            for one in self.effects
-        )
+        """The effects for a table below the verdict: each objection is in it once, that of the verdict never."""
+        said, found = [self.objection], []
+        for one in self.effects:
+            found.append(msgspec.structs.replace(one, objection=None) if one.objection in said else one)
+            said.append(one.objection)
+        return tuple(found)
 
     @property
     def adjusted(self) -> bool:
