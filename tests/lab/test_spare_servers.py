@@ -56,7 +56,6 @@ async def raise_spare_servers(pilot: Pilot[None], session: Session) -> None:
     await apply(pilot, session)
     state = await until(session, lambda state: bool(state.changes and state.changes[-1].outcome))
     assert state.changes[-1].outcome == "applied", state.changes[-1].detail
-    await pilot.press("escape")
 
 
 async def apply(pilot: Pilot[None], session: Session) -> None:

@@ -246,7 +246,7 @@ class TuningScreen(Dialog[None]):
         notes = [change.detail for change in changes if change.detail]
         pending = not_yet_active(knob for change in changes for knob in inactive_knobs(change, state))
         active = all(change.outcome == "applied" for change in changes)
-        if state.running is not None and self.is_attached and active and not pending and not self._typed():
+        if state.running is not None and self.is_current and active and not pending and not self._typed():
             # Nothing covers the charts while the change is judged.
             self.app.notify("; ".join([f"active: {plan}", *notes]), markup=False)
             self.dismiss(None)
