@@ -53,7 +53,9 @@ class _Compared(NamedTuple):
         names = speed_names(self.samples[0].blocks, self.samples[1].blocks, name)
         known = [~np.isnan(sample.blocks[name]) for sample in self.samples]
         one, two = (sample.blocks[name][kept] for sample, kept in zip(self.samples, known, strict=True))
-        if not names or not by_ratio(name, one.mean(keepdims=True), two.mean(keepdims=True)):
+        if not (names and len(one) and len(two)) or not by_ratio(
+            name, one.mean(keepdims=True), two.mean(keepdims=True)
+        ):
             return self._ordered(switch_speed.SwitchBlocks(one, two))
         before, after = (
             log_speeds(sample.blocks, names)[kept] for sample, kept in zip(self.samples, known, strict=True)
@@ -97,9 +99,11 @@ def concluding_blocks(before: Window, after: Window) -> Iterator[int]:
     """Yield the numbers of blocks after the change at which the headline concludes. Later blocks change none of the
     earlier numbers."""
     compared = _Compared.of(before, after)
+    if min(sample.size for sample in compared.samples) < switch.LEAST:
+        return
     names = metrics([[sample.blocks] for sample in compared.samples], before.plan.open)
-    blocks = compared.blocks(names[0]) if names[0] in compared.samples[0].blocks else None
-    if blocks is None or min(len(blocks.before), len(blocks.after)) < switch.LEAST:
+    blocks = compared.blocks(names[0])
+    if min(len(blocks.before), len(blocks.after)) < switch.LEAST:
         return
     scale, unit = switch_scale(names[0], blocks.before, blocks.after[: switch.LEAST])
     blocks = blocks._replace(before=blocks.before / unit, after=blocks.after / unit)

@@ -101,7 +101,7 @@ def test_later_events_never_change_a_verdict(kinds: list[str], others: float) ->
 
 def test_verdict_is_the_same_at_each_instant_after_it_is_reached() -> None:
     events = change_events(AFTER, 1.2)
-    found = [change_verdict(fold_all(events[:until])) for until in range(BEFORE + 20, len(events) + 1)]
+    found = [change_verdict(fold_all(events[:until])) for until in range(BEFORE + 4, len(events) + 1)]
     reached = [one for one in found if one.reached is not None]
     assert reached and all(one == two for one, two in pairwise(reached))
     assert found[-len(reached) :] == reached, "it never becomes open again"
