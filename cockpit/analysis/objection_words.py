@@ -39,8 +39,9 @@ def other_load_words(load: OtherLoad) -> str:
 
 def bound_words(verdict: Verdict) -> str:
     """Return what other load explains of the rate at most, in the direction of the effect if that is known: `others 16%
-    → 29% of CPU explain at most ×1.19`; "" without such load."""
-    return "; ".join(_bound_words(load, verdict) for load in verdict.other_loads if load.slowed)
+    → 29% of CPU explain at most ×1.19`; "" without such load or without effects."""
+    loads = verdict.other_loads if verdict.effects else ()
+    return "; ".join(_bound_words(load, verdict) for load in loads if load.slowed)
 
 
 def _bound_words(load: OtherLoad, verdict: Verdict) -> str:

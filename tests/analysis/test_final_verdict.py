@@ -153,6 +153,9 @@ def test_screen_notes_other_load_since_the_verdict_and_the_altered_load() -> Non
     assert lines[1].startswith("▲  better, at least: rate ≥ +9")
     assert lines[2] == "   others 3% → 30% of CPU explain at most ×1.03"
     assert len(lines) == full_height(strip_of(hogged))
+    begun = [event for event in events if event.t <= BEFORE + 15]
+    early = strip_of(with_others(fold_all([*begun, ev.RunEnded(t=BEFORE + 15.5, run=1, reason="stopped")]), (0, 30.0)))
+    assert not early.verdict.effects and len(full_lines(early, 80)) == full_height(early)
     assert "at c=40 finds" not in power_words(state)
     adjusted = [ev.LoadAdjusted(t=100.2, run=1, concurrency=40), *(ticks(100 + one, 3000) for one in range(40))]
     extended = replace(state.plans[1], extend=180.0)
