@@ -15,8 +15,8 @@ from cockpit.model.hosts import HostReading
 # Maximum duration of a session (s).
 LONGEST = 1e8
 _INT64_LIMIT = 1 << 63
-# Maximum number of events of a kind in a recording: of those that start a segment, a marker or a part of the report,
-# whose cost grows with the number of earlier ones; and of those that hosts and the stages of changes cause.
+# Maximum numbers of events of one kind in a recording. Landmarks start a segment, a marker or a part of the report;
+# their cost grows with the number of earlier ones. Numerous kinds come from hosts and from the stages of changes.
 MAX_LANDMARKS, MAX_NUMEROUS = 3_000, 200_000
 NUMEROUS_KINDS = ("change_stage", "host_changed", "tail_changed", "knob_read", "generator_clock", "study_observation")
 # Limit of the counts of a histogram.

@@ -56,11 +56,8 @@ def full_lines(contents: StripContents, width: int) -> list[Line]:
         lines = [title, *_invalid_lines(contents, width, str(contents.verdict.outcome))]
     else:
         lines = [title, ends(word, _progress_line(contents.progress, width - length(word) - 2), width)]
-        lines += (
-            [((fit(f"{' ' * _MARK}{words}", width).rstrip(), "warn"),)]
-            if (words := bound_words(contents.verdict))
-            else []
-        )
+        bound = bound_words(contents.verdict)
+        lines += [((fit(" " * _MARK + bound, width).rstrip(), "warn"),)] if bound else []
         lines += [(("   next: ", "dim"), (contents.next, ""))] if contents.next else []
     rows, room = _rows(contents, contents.effects, width)
     if not rows:
