@@ -46,11 +46,11 @@ def differences(one: LoadPlan, other: LoadPlan) -> tuple[str, ...]:
     """Return the differences as short texts, e.g. `concurrency 20 → 40`; empty if the loads are the same.
 
     Irrelevant fields are ignored: the concurrency of open load, the URL if requests are named. Segments with load steps
-    are compared by their load level. Secrets are left out.
+    are compared by their load level. A ramp is no constant load: it differs even from itself. Secrets are left out.
     """
     left, right = _comparable(one), _comparable(other)
     skipped = _ignored(left, right)
-    found = []
+    found = [f"{load_words(plan)} is a ramp" for plan in dict.fromkeys((left, right)) if _has_ramp(plan)]
     if left.open != right.open and not (_has_all_levels(left) or _has_all_levels(right)):
         found.append(f"{load_words(left)} → {load_words(right)}")
     for name, words in _COMPARED.items():
@@ -83,6 +83,10 @@ def _has_all_levels(plan: LoadPlan) -> bool:
     """Return whether this is the plan of a whole run with load steps; the plan of a segment has one level and a
     duration."""
     return bool(plan.stages) and plan.duration is None
+
+
+def _has_ramp(plan: LoadPlan) -> bool:
+    return plan.ramp_to is not None or (_has_all_levels(plan) and any(stage.ramp_to for stage in plan.stages))
 
 
 def _value_words(value: Any) -> str:

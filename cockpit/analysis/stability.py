@@ -38,6 +38,7 @@ class StabilityKind(StrEnum):
     TOO_SHORT = "too short"
     RATE = "rate"
     P99 = "p99"
+    RAMP = "the load is a ramp"
 
 
 class Stability(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +80,8 @@ def window_stability(window: Window) -> Stability:
     """Return the stability of a window: the rate of its last three parts must agree within 5%, or within four standard
     errors of random arrivals, and under open load p99 must have no trend."""
     seconds = window.seconds
+    if window.plan.ramp_to is not None:
+        return Stability(kind=StabilityKind.RAMP)
     if any(segment.totals for segment in window.segments):
         return Stability(kind=StabilityKind.TOTALS_ONLY)
     if not long_enough(window):

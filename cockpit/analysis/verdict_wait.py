@@ -31,15 +31,15 @@ _FINAL = (Cause.LOAD_DIFFERS, Cause.RUN_FAILED, Cause.PARTIAL)
 def baseline_seconds(state: State) -> int:
     """Return the seconds of baseline that a change made now would have; 0 without load."""
     segment = state.segment
-    if segment is None or state.running is None or segment.run != state.running or segment.warmup:
+    if segment is None or not _is_measured(state, segment):
         return 0
     return len(_baseline(state, segment).seconds)
 
 
 def baseline_wait(state: State) -> float:
-    """Return the seconds until the baseline is long enough for a change; 0: it is, or no load runs."""
+    """Return the seconds until the baseline is long enough for a change; 0: it is, or no constant load runs."""
     segment = state.segment
-    if segment is None or state.running is None:
+    if segment is None or state.running is None or segment.plan.ramp_to is not None:
         return 0.0
     if segment.warmup:
         return BASELINE + GUARD + max(0.0, segment.plan.warmup - segment.seconds)
@@ -68,7 +68,7 @@ def baseline_power(state: State) -> BaselinePower | None:
     """Return the minimum detectable effects of a change made now, while the run is extended. None without load,
     baseline or extension."""
     segment = state.segment
-    if segment is None or state.running is None or segment.run != state.running or segment.warmup:
+    if segment is None or not _is_measured(state, segment):
         return None
     after = int(segment.plan.extend // BLOCK)
     blocks = block_sample(_baseline(state, segment)).blocks
@@ -85,6 +85,11 @@ def baseline_power(state: State) -> BaselinePower | None:
     now, longest = len(values), LONGER // BLOCK
     longer = found(longest) if now < longest else None
     return BaselinePower(metric, now * BLOCK, segment.plan.extend, found(now), longer)
+
+
+def _is_measured(state: State, segment: Segment) -> bool:
+    """Return whether a segment of constant load is being measured."""
+    return segment.run == state.running and not segment.warmup and segment.plan.ramp_to is None
 
 
 def _baseline(state: State, segment: Segment) -> Window:

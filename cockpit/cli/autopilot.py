@@ -51,7 +51,7 @@ def autopilot(options: Namespace) -> int:
         parse_threshold(text)
     if profile.plan.stages or not profile.plan.extendable:
         raise UsageError(
-            f"{profile.name}: a search needs a constant load; remove load levels and paths that are used only once"
+            f"{profile.name}: a search needs a constant load; remove load levels, ramps and paths used only once"
         )
     require_trust(profile, options.profile, accepted=options.trust)
     profile = at_address(profile, options.ssh_config)

@@ -71,7 +71,11 @@ def _add_amount(group: argparse._ArgumentGroup) -> None:
     add("--poisson", action="store_true", help="open load: random (Poisson) arrivals instead of evenly spaced ones")
     add("--replay-log", metavar="FILE", help="open load: the GET and HEAD requests of an access log, at its intervals")
     add("--speed", dest="replay_speed", type=factor, metavar="X", help="replay the log X times as fast (default 1)")
-    add("--levels", metavar="LIST:T", help="load levels, each for T, e.g. 1,2,4:30s or 500/s,1k/s:30s")
+    add(
+        "--levels",
+        metavar="LIST:T",
+        help="load levels, each for T, e.g. 1,2,4:30s, 500/s,1k/s:30s or 1,1:50,50:30s (with a ramp)",
+    )
     add(
         "--think-time",
         metavar="T",

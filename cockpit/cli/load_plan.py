@@ -17,7 +17,7 @@ from cockpit.cli.load_arguments import given_flags
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LOAD_OPTIONS, Expect, LoadPlan, Stage
 from cockpit.model.load_checks import Invalid, conflict
-from cockpit.model.units import parse_count, parse_duration, parse_rate
+from cockpit.model.units import parse_count, parse_duration, parse_ramp, parse_rate
 from cockpit.profiles.plan import NAMED, NO_BODY, body_of, checked_url, headers_of, paths_of, replay_of, think_time_of
 
 # Flags by profile key, for errors.
@@ -64,14 +64,7 @@ def with_flags(plan: LoadPlan, options: Namespace) -> LoadPlan:
 
 
 def _amount(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
-    changes: dict[str, Any] = {}
-    if options.concurrency is not None and (options.rate or options.replay_log or plan.replay):
-        if options.max_in_flight is not None:
-            raise UsageError(conflict("--max-in-flight, since both limit the requests in flight with -q"), "-c")
-        # As in oha: -q is the rate of all connections together, and -c limits the requests in flight.
-        changes |= {"max_in_flight": options.concurrency, "concurrency": plan.concurrency}
-    elif options.concurrency is not None:
-        changes["rate"] = None
+    changes = _load(plan, options)
     if options.poisson:
         changes |= {"arrivals": "poisson", "seed": options.seed}
     if options.replay_log is not None or options.replay_speed is not None:
@@ -80,6 +73,7 @@ def _amount(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
         changes["think_time"] = think_time_of(options.think_time)
     if options.levels:
         changes |= {"stages": _levels(options), "requests": None, "duration": None, "rate": None}
+        changes["ramp_to"] = None
     if options.requests is not None or options.duration is not None:
         changes |= {"requests": options.requests, "duration": options.duration, "stages": ()}
     if options.levels and (options.requests or options.duration):
@@ -89,12 +83,37 @@ def _amount(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
     return changes
 
 
+def _load(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    for name in ("concurrency", "rate"):
+        if (given := getattr(options, name)) is not None:
+            changes |= dict(zip((name, "ramp_to"), given, strict=True))
+    if options.concurrency is not None and (options.rate or options.replay_log or plan.replay):
+        most, ramp_to = options.concurrency
+        if ramp_to is not None:
+            raise UsageError("with -q it is the maximum in flight, which cannot be a ramp", "-c")
+        if options.max_in_flight is not None:
+            raise UsageError(conflict("--max-in-flight, since both limit the requests in flight with -q"), "-c")
+        # As in oha: -q is the rate of all connections together, and -c limits the requests in flight.
+        changes |= {"max_in_flight": most, "concurrency": plan.concurrency}
+    elif options.concurrency is not None:
+        changes["rate"] = None
+    return changes
+
+
 def _replay(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
     """Return the replay of a log, to its end unless -n or -z is given."""
     if options.replay_log is None and plan.replay is not None:
         return {"replay": replace(plan.replay, speed=options.replay_speed)}
     replay = replay_of(options.replay_log, options.replay_speed, NAMED)
-    return {"replay": replay, "rate": options.rate, "stages": (), "requests": None, "duration": None}
+    return {
+        "replay": replay,
+        "rate": options.rate and options.rate[0],
+        "ramp_to": None,
+        "stages": (),
+        "requests": None,
+        "duration": None,
+    }
 
 
 def _worker_per_cpu(plan: LoadPlan) -> int:
@@ -114,14 +133,17 @@ def _levels(options: Namespace) -> tuple[Stage, ...]:
         return tuple(_load_level(level, seconds) for level in levels.split(","))
     except ValueError as error:
         raise UsageError(
-            f"{options.levels!r}: {error}; write it as 1,2,4:30s or 500/s,1k/s:30s", subject="--levels"
+            f"{options.levels!r}: {error}; write it as 1,2,4:30s, 500/s,1k/s:30s or 10:200:60s (a ramp)",
+            subject="--levels",
         ) from None
 
 
 def _load_level(text: str, seconds: float) -> Stage:
     if text.endswith("/s"):
-        return Stage(duration=seconds, rate=parse_rate(text))
-    return Stage(duration=seconds, concurrency=parse_count(text))
+        rate, ramp_to = parse_ramp(text, parse_rate)
+        return Stage(duration=seconds, rate=rate, ramp_to=ramp_to)
+    concurrency, ramp_to = parse_ramp(text, parse_count)
+    return Stage(duration=seconds, concurrency=concurrency, ramp_to=ramp_to)
 
 
 def _request(plan: LoadPlan, options: Namespace) -> dict[str, Any]:

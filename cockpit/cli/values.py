@@ -6,11 +6,12 @@ import argparse
 import re
 from collections.abc import Callable
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cockpit.model.load import FASTEST
-from cockpit.model.units import parse_count, parse_duration, parse_rate
+from cockpit.model.units import parse_count, parse_duration, parse_ramp, parse_rate
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
@@ -29,6 +30,10 @@ def positive(text: str) -> int:
     return int(_positive_value(parse_count, text))
 
 
+def connections(text: str) -> tuple[int, float | None]:
+    return parse_ramp(text, partial(_positive_value, parse_count))
+
+
 def count(text: str) -> int:
     if text.isdecimal():
         return int(text)
@@ -41,8 +46,8 @@ def port(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r}: invalid port; write 1 to 65535, or 0 for any free port")
 
 
-def rate(text: str) -> float:
-    return float(_positive_value(parse_rate, text))
+def rate(text: str) -> tuple[float, float | None]:
+    return parse_ramp(text, partial(_positive_value, parse_rate))
 
 
 def factor(text: str) -> float:

@@ -12,7 +12,7 @@ import msgspec
 
 from cockpit.cluster.clocks import MachineClock, Ping
 from cockpit.load import protocol
-from cockpit.load.protocol import Assignment, Done, Extend, Start
+from cockpit.load.protocol import Adjust, Assignment, Done, Extend, Start
 from cockpit.load.workers import Message
 from cockpit.model.errors import CockpitError, HostError
 from cockpit.model.text import sanitize
@@ -178,6 +178,9 @@ class RemoteWorker:
             message = Start(self.machine.clock.there(message.at))
         elif isinstance(message, Extend):
             message = Extend(self.machine.clock.there(message.until))
+        elif isinstance(message, Adjust):
+            start, end = map(self.machine.clock.there, (message.load.start, message.load.end))
+            message = Adjust(message.load._replace(start=start, end=end))
         self.machine.send(self.assignment.worker, protocol.encode(message))
 
     async def line(self) -> bytes:

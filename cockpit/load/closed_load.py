@@ -9,12 +9,13 @@ from time import monotonic
 
 from cockpit.load.connection import Connection
 from cockpit.load.engine import Engine, timeout_precision
+from cockpit.load.files import raise_file_limit
 from cockpit.load.idle_connection import RequestLimit
 from cockpit.load.load_socket import ConnectionOwner
 from cockpit.load.poller import Poller
 from cockpit.load.protocol import Assignment
+from cockpit.load.ramp import Ramp
 from cockpit.load.request_metrics import RequestMetrics
-from cockpit.load.schedule import Phase
 from cockpit.load.virtual_user import UserConnections
 from cockpit.model.load import LoadPlan
 
@@ -54,20 +55,22 @@ class ClosedLoad(Engine):
         # Number of connections to close when their request is over; number with an uncounted request of the warm-up.
         self._surplus = 0
         self._uncounted = 0
+        # Time at which a ramp next adds or removes a connection.
+        self._next_step = inf
         self._last_in_flight: set[Connection] = set()
         self._waiting: list[tuple[float, int, Connection]] = []
 
-    def adjust(self, concurrency: int | None, rate: float | None) -> None:
-        if concurrency is not None:
-            self._set_concurrency(concurrency, monotonic())
-            self._due = 0.0
+    def adjust(self, load: Ramp) -> None:
+        raise_file_limit(self.own(int(max(load.first, load.last))))
+        super().adjust(load)
 
     def reassign(self, place: int, workers: int, more: int) -> None:
         # A worker that is already sending its last requests takes no more.
         super().reassign(place, workers, 0 if self.exhausted else more)
 
-    def _set_load(self, phase: Phase) -> None:
-        self._set_concurrency(self.own(phase.concurrency), phase.start)
+    def _set_load(self, at: float) -> None:
+        self._next_step = self._load.next_step(at)
+        self._set_concurrency(self.own(self._load.connections(at)), at)
 
     def _set_concurrency(self, count: int, now: float) -> None:
         more = min(count, self._limit) - (len(self._active) - self._surplus)
@@ -166,9 +169,11 @@ class ClosedLoad(Engine):
     # --- called by the clock ---
 
     def _work(self, now: float) -> float:
+        if now >= self._next_step:
+            self._set_load(now)
         while self._waiting and self._waiting[0][0] <= now:
             self.proceed(heapq.heappop(self._waiting)[2])
-        return self._waiting[0][0] if self._waiting else inf
+        return min(self._waiting[0][0], self._next_step) if self._waiting else self._next_step
 
     def _started_in_flight(self) -> list[float]:
         return [connection.started for connection in self._active if connection.started < inf]

@@ -18,6 +18,7 @@ from cockpit.load.load_socket import Handler
 from cockpit.load.log_share import LoggedOrder
 from cockpit.load.poller import Poll, Poller
 from cockpit.load.protocol import Assignment, share
+from cockpit.load.ramp import Ramp, constant
 from cockpit.load.request_metrics import RequestMetrics
 from cockpit.load.request_order import RequestOrder, request_metrics_of
 from cockpit.load.schedule import Phase, phases_of
@@ -63,7 +64,8 @@ class Engine:
         # Maximum number of requests: by the plan (unlimited in the warm-up), and now (unlimited in an extension).
         self._planned_limit = self._limit = sys.maxsize if plan.warmup > 0 else self._quota
         self._phases: deque[Phase] = deque()
-        self._phase = Phase(0.0, 0, False, 0, 0.0)
+        self._load = constant(0.0)
+        self._phase = Phase(0.0, 0, False, self._load)
         self._over = self._quota == 0
         self._started = self._next_phase = self._next_tick = self._end_time = self._next_expiry = self._due = 0.0
         self._planned_end = 0.0
@@ -105,9 +107,10 @@ class Engine:
         self._end_time = self._due = 0.0
         self._next_phase = inf
 
-    def adjust(self, concurrency: int | None, rate: float | None) -> None:
-        """Change the load: the connections of this worker, or the rate of all workers together (arrivals/s)."""
-        raise NotImplementedError
+    def adjust(self, load: Ramp) -> None:
+        """Change the load of all workers together: connections, or arrivals/s."""
+        self._follow(monotonic(), load)
+        self._due = 0.0
 
     def reassign(self, place: int, workers: int, more: int) -> None:
         """Take the share of worker `place` of `workers` from now on, and `more` further requests."""
@@ -118,9 +121,7 @@ class Engine:
                 self._planned_limit += more
             if self._extended == inf:
                 self._limit_to(self._planned_limit)
-        if self.assignment.plan.stages:
-            self._set_load(self._phase._replace(start=monotonic()))
-        self._due = 0.0
+        self.adjust(self._load)
 
     def own(self, total: int) -> int:
         """Return this worker's part of a total that all remaining workers share evenly."""
@@ -219,15 +220,19 @@ class Engine:
         self._phase = phase
         self._next_phase = self._phases[0].start if self._phases else inf
         if sets_load:
-            self._set_load(phase)
+            self._follow(phase.start, phase.load)
+
+    def _follow(self, at: float, load: Ramp) -> None:
+        self._load = load
+        self._set_load(at)
 
     # --- implemented by subclasses ---
 
     def _poll(self) -> Poll:
         return self.poller.poll
 
-    def _set_load(self, phase: Phase) -> None:
-        """Set the load of a phase."""
+    def _set_load(self, at: float) -> None:
+        """Send this worker's share of the load from `at` on."""
         raise NotImplementedError
 
     def _limit_to(self, limit: int) -> None:

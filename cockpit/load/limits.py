@@ -114,7 +114,8 @@ def warnings(plan: LoadPlan, capacity: Capacity | None = None) -> tuple[str, ...
         lines.append(f"{plan.requests // per_connection} new connections from {ports} local ports: {shortage}")
     duration = _planned_duration(plan)
     if plan.open:
-        rate = max([plan.rate or 0.0, *(stage.rate or 0.0 for stage in plan.stages)]) / per_connection
+        levels = ((load.rate, load.ramp_to) for load in plan.stages)
+        rate = max(rate or 0.0 for load in ((plan.rate, plan.ramp_to), *levels) for rate in load) / per_connection
         if rate * min(_TIME_WAIT, duration) > ports:
             lines.append(
                 f"{rate:g} new connections/s use up {ports} local ports in {ports / rate:.0f} s: {shortage};"

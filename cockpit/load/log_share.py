@@ -9,6 +9,7 @@ from math import inf
 
 import msgspec
 
+from cockpit.load.ramp import Ramp
 from cockpit.load.request import request_parts, requests_of
 from cockpit.load.request_order import PlannedRequest
 from cockpit.model.load import LoadPlan
@@ -32,7 +33,7 @@ class LoggedArrivals:
         self._start = 0.0
         self.due = inf
 
-    def set_rate(self, at: float, rate: float) -> None:
+    def follow(self, at: float, rate: Ramp) -> None:
         """Start the replay at `at` (s of time.monotonic()); `rate` is ignored."""
         self._start = at
         self._advance_to(self._next)

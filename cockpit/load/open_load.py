@@ -20,8 +20,9 @@ from cockpit.load.idle_connection import IdleConnection, RequestLimit
 from cockpit.load.log_share import LoggedArrivals, LoggedOrder
 from cockpit.load.poller import Poll, Poller
 from cockpit.load.protocol import Assignment
+from cockpit.load.ramp import Ramp
 from cockpit.load.request_metrics import RequestMetrics
-from cockpit.load.schedule import ArrivalQueue, Arrivals, Phase
+from cockpit.load.schedule import ArrivalQueue, Arrivals
 
 # Arrivals sent in a row before responses are read.
 _MAX_BATCH = 64
@@ -88,23 +89,19 @@ class OpenLoad(Engine):
         self._idle: dict[TimedConnection, None] = {}
         self._spare: list[TimedConnection] = []
 
-    def adjust(self, concurrency: int | None, rate: float | None) -> None:
-        if rate is not None:
-            now = monotonic()
-            # Arrivals that were due at the old rate keep their due times.
-            self._catch_up(min(now, self._end_time, self._next_phase))
-            self._arrivals.set_rate(now, rate)
-            self._due = 0.0
+    def adjust(self, load: Ramp) -> None:
+        # Arrivals that were due at the old rate keep their due times.
+        self._catch_up(min(monotonic(), self._end_time, self._next_phase))
+        super().adjust(load)
 
     def reassign(self, place: int, workers: int, more: int) -> None:
-        self._catch_up(min(monotonic(), self._end_time, self._next_phase))
         if isinstance(self._arrivals, Arrivals):
             self._arrivals.share(workers)
         super().reassign(place, workers, more)
         self._max_in_flight = self.own(self.assignment.plan.max_in_flight)
 
-    def _set_load(self, phase: Phase) -> None:
-        self._arrivals.set_rate(phase.start, phase.rate)
+    def _set_load(self, at: float) -> None:
+        self._arrivals.follow(at, self._load)
 
     def _limit_to(self, limit: int) -> None:
         self._limit = limit

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from cockpit.load import limits, preflight, protocol
 from cockpit.load.log_reader import read_log
 from cockpit.load.protocol import Adjust, Assignment, Done, Extend, Reassign, Start, Stop
+from cockpit.load.ramp import Ramp, constant
 from cockpit.load.workers import LocalLauncher, WorkerHandle, WorkerLauncher
 from cockpit.model import events
 from cockpit.model.clock import Clock
@@ -62,9 +63,6 @@ class LoadRun:
         self._assigned = {worker.assignment.worker: worker.assignment.requests or 0 for worker in workers}
         self._results: Counter[int] = Counter()
         self._counted = sum(self._assigned.values())
-        # The load after the last adjustment.
-        self._concurrency = plan.concurrency
-        self._rate = plan.rate
         self._over = asyncio.create_task(self._supervise())
 
     @property
@@ -89,19 +87,27 @@ class LoadRun:
             worker.send(Stop())
         asyncio.get_running_loop().call_later(_STOP_TIMEOUT, self._kill_stuck)
 
-    def adjust(self, *, concurrency: int | None = None, rate: float | None = None) -> None:
-        """Change the load of the run: `concurrency` of a closed run, `rate` (arrivals/s) of an open run.
+    def adjust(
+        self, *, concurrency: int | None = None, rate: float | None = None, ramp_to: float | None = None
+    ) -> None:
+        """Change the load of the run: `concurrency` of a closed run, `rate` (arrivals/s) of an open run. A ramp lasts
+        until the planned end of the run.
 
         Workers apply it immediately; surplus connections finish their request first. The next load level, if any, sets
         its own load again. Emits LoadAdjusted. No effect after the end. Raises UsageError, without effect, if this run
         does not allow the change.
         """
-        self._check_adjustment(concurrency, rate)
+        self._check_adjustment(concurrency, rate, ramp_to)
         if self._stopping or not self.running:
             return
-        self._concurrency, self._rate = concurrency or self._concurrency, rate or self._rate
-        self._distribute()
-        self._emit(LoadAdjusted(t=self._clock.now(), run=self.run, concurrency=concurrency, rate=rate))
+        t, first = self._clock.now(), float(concurrency or rate or 0)
+        load = constant(first) if ramp_to is None else Ramp(first, ramp_to, t, self._planned_end(t))
+        origin, remaining = self._clock.origin, self._remaining()
+        for place, worker in enumerate(remaining):
+            # The workers that have sent all their requests take no share.
+            worker.send(Reassign(place, len(remaining)))
+            worker.send(Adjust(load._replace(start=origin + load.start, end=origin + load.end)))
+        self._emit(LoadAdjusted(t=t, run=self.run, concurrency=concurrency, rate=rate, ramp_to=ramp_to))
 
     def extend(self, until: float, awaited: ExtensionReason, change: str = "") -> None:
         """Delay the planned end, by time or by count, until `until` (session time); a past `until` cancels the delay.
@@ -119,15 +125,13 @@ class LoadRun:
             worker.send(Extend(self._clock.origin + until))
         self._emit(RunExtended(t=now, run=self.run, until=max(now, until), awaited=awaited, change=change))
 
-    def _distribute(self) -> None:
-        """Distribute the load over the remaining workers. Each worker takes its share of the total rate."""
-        remaining = self._remaining()
-        if self._rate is not None:
-            for worker in remaining:
-                worker.send(Adjust(None, self._rate))
-            return
-        for worker, own in zip(remaining, protocol.share(self._concurrency, [1] * len(remaining)), strict=True):
-            worker.send(Adjust(own))
+    def _planned_end(self, t: float) -> float:
+        """Return the planned end of the run by time. Raises UsageError if it is not after `t`."""
+        duration = self.plan.duration
+        end = t if duration is None else self._began + self.plan.warmup + duration
+        if end <= t:
+            raise UsageError("a ramp lasts until the planned end of the run; this run has none, so use a constant load")
+        return end
 
     def _remaining(self) -> list[WorkerHandle]:
         return [one for one in self._workers if one.done is None and one.assignment.worker not in self._lost]
@@ -144,24 +148,26 @@ class LoadRun:
         for place, (worker, more) in enumerate(zip(remaining, protocol.share(rest, [1] * len(remaining)), strict=True)):
             self._assigned[worker.assignment.worker] += more
             worker.send(Reassign(place, len(remaining), more))
-        if not self.plan.stages:
-            self._distribute()
 
-    def _check_adjustment(self, concurrency: int | None, rate: float | None) -> None:
+    def _check_adjustment(self, concurrency: int | None, rate: float | None, ramp_to: float | None) -> None:
         if self.plan.replay is not None:
             raise UsageError("a replayed log sets the load; start it again with another --speed")
         asked, other, name = (rate, concurrency, "rate") if self.plan.open else (concurrency, rate, "concurrency")
         if asked is None or other is not None:
             raise UsageError(f"this run has a {name}: only the {name} can be changed")
-        if not 0 < asked < math.inf:
-            raise UsageError(f"{name} {asked}: must be more than 0")
+        loads = [asked] if ramp_to is None else [asked, ramp_to]
+        for load in loads:
+            if not 0 < load < math.inf:
+                raise UsageError(f"{name} {load}: must be more than 0")
+        if ramp_to is not None:
+            self._planned_end(self._clock.now())
         if concurrency is None:
             return
         workers = len(self._workers)
         counted = self.plan.requests is not None or (self.plan.paths is not None and self.plan.paths.order == "once")
-        if counted and concurrency < workers:
-            raise UsageError(f"concurrency is {concurrency}; use at least {workers}, one for each worker")
-        limits.check_concurrency(concurrency, workers, self._files)
+        if counted and min(loads) < workers:
+            raise UsageError(f"concurrency is {min(loads):g}; use at least {workers}, one for each worker")
+        limits.check_concurrency(int(max(loads)), workers, self._files)
 
     def _kill_stuck(self) -> None:
         # A generator may already have load workers of the next run, with the same numbers.

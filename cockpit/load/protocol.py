@@ -13,6 +13,7 @@ import msgspec
 
 from cockpit.load.log_share import LogShare
 from cockpit.load.paths import count_of
+from cockpit.load.ramp import Ramp
 from cockpit.model.histogram import to_wire
 from cockpit.model.load import LoadPlan
 
@@ -48,10 +49,9 @@ class Start(msgspec.Struct, frozen=True, tag_field="command", tag="start"):
 
 
 class Adjust(msgspec.Struct, frozen=True, tag_field="command", tag="adjust"):
-    """Change the load: the number of connections of this worker, or the rate of all workers together (arrivals/s)."""
+    """Change the load of all workers together: connections, or arrivals/s."""
 
-    concurrency: int | None = None
-    rate: float | None = None
+    load: Ramp
 
 
 class Reassign(msgspec.Struct, frozen=True, tag_field="command", tag="reassign"):
@@ -112,7 +112,13 @@ def most_connections(plan: LoadPlan) -> int:
     """Maximum number of simultaneous connections of a plan, over all workers."""
     if plan.open:
         return plan.max_in_flight
-    return max([plan.concurrency, *(stage.concurrency or 0 for stage in plan.stages)])
+    return max(_levels(plan))
+
+
+def _levels(plan: LoadPlan) -> list[int]:
+    """Return all numbers of connections of a plan of closed load."""
+    stages = ((stage.concurrency, stage.ramp_to) for stage in plan.stages)
+    return [int(number or 0) for load in ((plan.concurrency, plan.ramp_to), *stages) for number in load]
 
 
 def connections_of(assignment: Assignment) -> int:
@@ -120,7 +126,7 @@ def connections_of(assignment: Assignment) -> int:
     plan = assignment.plan
     if plan.open:
         return assignment.in_flight
-    return max([assignment.concurrency, *(assignment.own(stage.concurrency or 0) for stage in plan.stages)])
+    return max(map(assignment.own, _levels(plan)))
 
 
 def _requests(plan: LoadPlan, concurrency: list[int]) -> list[int] | list[None]:

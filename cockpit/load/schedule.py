@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cockpit.model.load import LoadPlan
+from cockpit.load.ramp import Ramp, constant
+from cockpit.model.load import LoadPlan, Stage
 
 # Number of gaps per draw.
 _GAPS_PER_DRAW = 1024
@@ -20,9 +21,9 @@ _GAPS_PER_DRAW = 1024
 class Arrivals:
     """The arrivals of one worker, on an absolute schedule. `due` is the time of the next arrival.
 
-    The schedule is in units of the mean gap and is mapped to time by the current rate, so that a new rate continues at
-    the current position. Even arrivals: of W workers, worker w has every W-th arrival, starting with arrival w. Poisson
-    arrivals: each worker draws its own gaps; the sum over the workers is Poisson at the total rate.
+    The schedule is in units of the mean gap and is mapped to time by the integral of the current rate, so that a new
+    rate continues at the current position. Even arrivals: of W workers, worker w has every W-th arrival, starting with
+    arrival w. Poisson arrivals: each worker draws its own gaps; the sum over the workers is Poisson at the total rate.
     """
 
     def __init__(self, plan: LoadPlan, worker: int, workers: int) -> None:
@@ -30,19 +31,21 @@ class Arrivals:
         self._draw = np.random.default_rng([abs(plan.seed), worker]) if plan.arrivals == "poisson" else None
         self._units = _poisson(self._draw, 0.0) if self._draw else _even(worker / workers)
         self._unit = next(self._units)
-        self._from = self._origin = 0.0
-        self._rate = 0.0
+        # The rate of all workers that share it; its integral and the unit at the time from which on it is valid.
+        self._rate: Ramp | None = None
+        self._sharing = workers
+        self._passed = self._origin = 0.0
         self.due = inf
 
     def share(self, workers: int) -> None:
-        """Set the number of workers that share the rate; takes effect with the next `set_rate`."""
+        """Set the number of workers that share the rate; takes effect with the next `follow`."""
         self._workers = workers
 
-    def set_rate(self, at: float, rate: float) -> None:
-        """Set the rate of all workers together (arrivals/s) from `at` on."""
-        if self._rate:
-            self._origin += (at - self._from) * self._rate
-        self._from, self._rate = at, rate / self._workers
+    def follow(self, at: float, rate: Ramp) -> None:
+        """Follow the rate of all workers together (arrivals/s) from `at` on."""
+        if self._rate is not None:
+            self._origin = self._unit_at(at)
+        self._rate, self._sharing, self._passed = rate, self._workers, rate.arrivals(at)
         self._update_due()
 
     def advance(self) -> None:
@@ -51,7 +54,7 @@ class Arrivals:
 
     def skip(self, until: float) -> int:
         """Skip the arrivals due before `until` without drawing each; return their number. The process stays Poisson."""
-        target = self._origin + (until - self._from) * self._rate
+        target = self._unit_at(until)
         if self._unit >= target:
             return 0
         if self._draw:
@@ -64,8 +67,13 @@ class Arrivals:
         self._update_due()
         return passed
 
+    def _unit_at(self, t: float) -> float:
+        assert self._rate is not None
+        return self._origin + (self._rate.arrivals(t) - self._passed) / self._sharing
+
     def _update_due(self) -> None:
-        self.due = self._from + (self._unit - self._origin) / self._rate
+        assert self._rate is not None
+        self.due = self._rate.time_of(self._passed + (self._unit - self._origin) * self._sharing)
 
 
 def _even(phase: float) -> Iterator[float]:
@@ -104,25 +112,31 @@ class ArrivalQueue:
 
 
 class Phase(NamedTuple):
-    """A part of a run with constant load: `concurrency` or `rate` of all workers together."""
+    """A part of a run with the `load` of all workers together."""
 
     start: float
     stage: int
     warmup: bool
-    concurrency: int
-    rate: float
+    load: Ramp
 
 
 def phases_of(plan: LoadPlan, at: float) -> tuple[list[Phase], float]:
     """Return the phases of a run that starts at `at`, and its end: infinite if only the number of requests ends it."""
-    loads = [(stage.duration, stage.concurrency, stage.rate) for stage in plan.stages]
-    loads = loads or [(inf if plan.duration is None else plan.duration, plan.concurrency, plan.rate)]
-    phases, start = [], at
+    whole = Stage(
+        duration=inf if plan.duration is None else plan.duration,
+        concurrency=plan.concurrency,
+        rate=plan.rate,
+        ramp_to=plan.ramp_to,
+    )
+    phases, begin, past = [], at + plan.warmup, 0.0
+    for stage, level in enumerate(plan.stages or (whole,)):
+        start, past = begin + past, past + level.duration
+        phases.append(Phase(start, stage, False, _load_of(level, start, begin + past)))
     if plan.warmup > 0:
-        phases.append(Phase(at, 0, True, loads[0][1] or 0, loads[0][2] or 0.0))
-        start += plan.warmup
-    begin, past = start, 0.0
-    for stage, (duration, concurrency, rate) in enumerate(loads):
-        phases.append(Phase(begin + past, stage, False, concurrency or 0, rate or 0.0))
-        past += duration
+        phases.insert(0, phases[0]._replace(start=at, warmup=True))
     return phases, begin + past
+
+
+def _load_of(level: Stage, start: float, end: float) -> Ramp:
+    first = float(level.concurrency or 0) if level.rate is None else level.rate
+    return constant(first, start) if level.ramp_to is None else Ramp(first, level.ramp_to, start, end)

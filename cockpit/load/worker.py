@@ -112,8 +112,7 @@ class LoadWorker:
             if command is None or isinstance(command, Stop):
                 self._engine.stop()
             elif isinstance(command, Adjust):
-                raise_file_limit(command.concurrency or 0)
-                self._engine.adjust(command.concurrency, command.rate)
+                self._engine.adjust(command.load)
             elif isinstance(command, Reassign):
                 raise_file_limit(most_connections(self._engine.assignment.plan))
                 self._engine.reassign(command.place, command.workers, command.more)

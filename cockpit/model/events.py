@@ -54,11 +54,13 @@ class RunStarted(Event, frozen=True, tag="run_started"):
 
 
 class LoadAdjusted(Event, frozen=True, tag="load_adjusted"):
-    """The user changed the load of the active run; the workers follow within one or two ticks."""
+    """The user changed the load of the active run; the workers follow within one or two ticks. A ramp to `ramp_to`
+    lasts until the planned end of the run."""
 
     run: int
     concurrency: int | None = None
     rate: float | None = None
+    ramp_to: float | None = None
 
 
 ExtensionReason = Literal["baseline", "verdict", "rounds"]

@@ -14,7 +14,7 @@ from cockpit.model.fold_generators import generator_tick
 from cockpit.model.histogram import EMPTY
 from cockpit.model.host_state import HostPoint, HostState, HostWindow
 from cockpit.model.host_window import new_window
-from cockpit.model.load import LoadPlan
+from cockpit.model.load import LoadPlan, amount_words
 from cockpit.model.load_seconds import OpenSecond, WorkerSecond, load_second
 from cockpit.model.series import replaced
 from cockpit.model.state import Change, InFlight, Marker, Segment, State, mark, with_last_segment
@@ -69,7 +69,7 @@ def load_adjusted(state: State, event: ev.LoadAdjusted) -> State:
     if current is None or current.run != event.run:
         return state
     altered = {"concurrency": event.concurrency or current.plan.concurrency, "rate": event.rate or current.plan.rate}
-    plan = replace(current.plan, **altered)
+    plan = replace(current.plan, ramp_to=event.ramp_to, **altered)
     changed = {"plan": plan, "label": f"{current.base} · {load_words(plan)}"}
     marked = mark(
         state, Marker(t=event.t, kind="load", sign="±", text=f"load {load_words(current.plan)} → {load_words(plan)}")
@@ -221,17 +221,19 @@ def _label(base: str, plan: LoadPlan, stage: int) -> str:
 
 
 def load_words(plan: LoadPlan) -> str:
-    """Return the load as text: `c=20`, `2000/s` for open load, `access.log ×2` for a replayed log."""
+    """Return the load as text: `c=20`, `2000/s` for open load, `500→5000/s` for a ramp, `access.log ×2` for a replayed
+    log."""
     if plan.replay is not None:
         return f"{sanitize(plan.replay.file.rpartition('/')[2])} ×{plan.replay.speed:g}"
-    return f"c={plan.concurrency}" if plan.rate is None else f"{plan.rate:g}/s"
+    return f"{'c=' if plan.rate is None else ''}{amount_words(plan)}"
 
 
 def _plan_of(plan: LoadPlan, stage: int) -> LoadPlan:
     if not plan.stages:
         return plan
     level = plan.stages[min(stage, len(plan.stages) - 1)]
-    return replace(plan, concurrency=level.concurrency or plan.concurrency, rate=level.rate, duration=level.duration)
+    concurrency = level.concurrency or plan.concurrency
+    return replace(plan, concurrency=concurrency, rate=level.rate, ramp_to=level.ramp_to, duration=level.duration)
 
 
 def _counts(tick: Tick, plan: LoadPlan | None) -> Counts:

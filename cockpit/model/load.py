@@ -98,11 +98,12 @@ class PathList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
-    """A load level: `concurrency` (closed) or `rate` (open) for `duration` seconds."""
+    """A load level: `concurrency` (closed) or `rate` (open) for `duration` seconds; `ramp_to` as in a plan."""
 
     duration: float
     concurrency: int | None = None
     rate: float | None = None
+    ramp_to: float | None = None
 
 
 class ThinkTime(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,8 +165,9 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     Closed load (`rate` None): `concurrency` connections, each with one request in flight. Open load: `rate` arrivals/s
     on an absolute schedule, even or Poisson (by `seed`), independent of responses; at most `max_in_flight` requests are
     in flight, and further arrivals are queued, counted, and sent in order. A run ends after exactly `requests` requests
-    or `duration` seconds, whichever comes first if both are set, or with the last of `stages`. Arrivals that are still
-    queued at the end are counted, but never sent. The first `warmup` seconds of load are not counted.
+    or `duration` seconds, whichever comes first if both are set, or with the last of `stages`. With `ramp_to` the load,
+    connections or arrivals/s, changes linearly to this value during the `duration`. Arrivals that are still queued at
+    the end are counted, but never sent. The first `warmup` seconds of load are not counted.
     `timeout` (s): for a whole request from its send, connect included. `workers` processes share the load exactly;
     worker i is pinned to `cpus[i % len(cpus)]` unless `cpus` is empty. `on_loss`: if a worker is lost, redistribute its
     load to the others (where possible) or stop the run.
@@ -189,6 +191,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     replay: LogReplay | None = None
     concurrency: int = 1
     rate: float | None = None
+    ramp_to: float | None = None
     arrivals: Literal["even", "poisson"] = "even"
     seed: int = 1
     max_in_flight: int = 8192
@@ -239,9 +242,10 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def extendable(self) -> bool:
-        """Return whether a run can send more than planned: not with load levels, a log, or paths that are used
+        """Return whether a run can send more than planned: not with load levels, a ramp, a log, or paths that are used
         once."""
-        return not self.stages and self.replay is None and not (self.paths is not None and self.paths.order == "once")
+        once = self.paths is not None and self.paths.order == "once"
+        return not self.stages and self.ramp_to is None and self.replay is None and not once
 
     def adjustable(self, other: LoadPlan) -> bool:
         """Return whether an active run of this plan can change its load to that of the other plan."""
@@ -278,12 +282,12 @@ LOAD_OPTIONS = options_of(
     """\
 # method: method
 request method
-# concurrency: positive -c --concurrency N
-closed load: connections, one request in flight on each (default 1)
-connections, one request in flight on each (default 1); with -q the maximum in flight
-# rate: rate -q --rate R
-open load: arrivals/s
-open load: requests/s over all connections, e.g. 500, 2k
+# concurrency: connections -c --concurrency N[:M]
+closed load: connections, one request in flight on each (default 1), or a ramp such as `10:200`
+connections, one request in flight on each (default 1), or a ramp, e.g. 10:200; with -q the maximum in flight
+# rate: rate -q --rate R[:S]
+open load: arrivals/s, or a ramp such as `500:5000`
+open load: requests/s over all connections, e.g. 500, 2k, or a ramp, e.g. 500:5k
 # arrivals
 open load: even (default), or poisson for random intervals
 # seed: count
@@ -322,6 +326,13 @@ CPU numbers to pin the load processes to, e.g. 1,2
 if a load process or generator is lost: `redistribute` its load to the others (default), or `stop` the run
 """,
 )
+
+
+def amount_words(load: LoadPlan | Stage, arrow: str = "→", digits: str = "g") -> str:
+    """Return connections, or arrivals/s, as text: `20`, `2000/s`, or a ramp: `10→200`, `500→5000/s`."""
+    first = load.concurrency if load.rate is None else load.rate
+    ends = [first or 0] if load.ramp_to is None else [first or 0, load.ramp_to]
+    return f"{arrow.join(f'{end:{digits}}' for end in ends)}{'' if load.rate is None else '/s'}"
 
 
 def _redacted(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:

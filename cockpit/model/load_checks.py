@@ -69,6 +69,7 @@ def check_plan(plan: LoadPlan) -> None:
     """Raises Invalid for a value outside its limits, and for options that conflict."""
     for option in LOAD_OPTIONS.values():
         _check_value(f"load.{option.name}", getattr(plan, option.name), option.limits)
+    _check_ramp("load", plan)
     for stage in plan.stages:
         _check_stage(stage)
     _check_headers("load.headers", plan.headers)
@@ -141,19 +142,25 @@ def _check_stage(stage: Stage) -> None:
     for name in ("concurrency", "rate", "duration"):
         if getattr(stage, name) is not None:
             _check_value(f"load.stages.{name}", getattr(stage, name), LOAD_OPTIONS[name].limits)
+    _check_ramp("load.stages", stage)
+
+
+def _check_ramp(key: str, load: LoadPlan | Stage) -> None:
+    """Raise Invalid for a ramp to an invalid load."""
+    name = "concurrency" if load.rate is None else "rate"
+    if load.ramp_to is not None:
+        whole = name == "concurrency" and float(load.ramp_to).is_integer()
+        _check_value(f"{key}.{name}", int(load.ramp_to) if whole else load.ramp_to, LOAD_OPTIONS[name].limits)
 
 
 def _conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
     """Yield the key and the problem of each option that conflicts with another."""
-    ends = [name for name in ("requests", "duration") if getattr(plan, name) is not None]
-    if plan.stages and ends:
-        yield "load.stages", conflict(" and ".join(ends), "use stages alone")
-    if len({stage.rate is None for stage in plan.stages}) > 1:
-        yield "load.stages", "found load levels with concurrency and with rate; allowed: all of one kind"
+    yield from _stage_conflicts(plan)
     if plan.requests is not None and not plan.open and plan.requests < plan.concurrency:
         yield "load.requests", f"found {plan.requests}; allowed: at least the concurrency, {plan.concurrency}"
     least = plan.max_in_flight if plan.open else plan.concurrency
-    if plan.workers > least and not plan.stages:
+    variable = plan.stages or (plan.ramp_to is not None and plan.requests is None)
+    if plan.workers > least and not variable:
         yield "load.workers", f"found {plan.workers}; allowed: at most the concurrency, {least}"
     if plan.mix and plan.paths:
         yield "target.urls", conflict("[[request]] blocks")
@@ -174,9 +181,20 @@ def _conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
     yield from _user_conflicts(plan)
 
 
+def _stage_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
+    ends = [name for name in ("requests", "duration") if getattr(plan, name) is not None]
+    if plan.stages and ends:
+        yield "load.stages", conflict(" and ".join(ends), "use stages alone")
+    if len({stage.rate is None for stage in plan.stages}) > 1:
+        yield "load.stages", "found load levels with concurrency and with rate; allowed: all of one kind"
+    if plan.ramp_to is not None and plan.duration is None:
+        yield f"load.{'concurrency' if plan.rate is None else 'rate'}", "requires a duration for the ramp; set one"
+
+
 def _log_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
     named = {
         "rate": plan.rate is not None,
+        "ramp": plan.ramp_to is not None,
         "stages": plan.stages,
         "warmup": plan.warmup,
         "urls": plan.paths,

@@ -24,9 +24,10 @@ class OptionKind(NamedTuple):
 
 KINDS = {
     "positive": OptionKind(Annotated[int, Meta(gt=0)], flag="positive"),
+    "connections": OptionKind(Annotated[int, Meta(gt=0)], key=Annotated[int, Meta(gt=0)] | str, flag="connections"),
     "amount": OptionKind(Annotated[int, Meta(gt=0)], key=int | str, flag="positive"),
     "count": OptionKind(Annotated[int, Meta(ge=0)], flag="count"),
-    "rate": OptionKind(Annotated[float, Meta(gt=0)], flag="rate"),
+    "rate": OptionKind(Annotated[float, Meta(gt=0)], key=Annotated[float, Meta(gt=0)] | str, flag="rate"),
     "seconds": OptionKind(Annotated[float, Meta(gt=0, le=LONGEST)], key=float | str, flag="seconds"),
     "wait": OptionKind(Annotated[float, Meta(ge=0, le=LONGEST)], key=float | str, flag="wait"),
     "cpus": OptionKind(tuple[Annotated[int, Meta(ge=0)], ...], flag="cpus"),

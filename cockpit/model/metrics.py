@@ -125,7 +125,7 @@ def segments_result(segments: Sequence[Segment], plan: LoadPlan, seconds: float,
         hosts=_merged_windows(segments),
         segments=tuple(segments),
         warmup=warmup,
-        altered=len({(one.stage, one.plan.concurrency, one.plan.rate) for one in segments})
+        altered=len({(one.stage, one.plan.concurrency, one.plan.rate, one.plan.ramp_to) for one in segments})
         > len({one.stage for one in segments}),
         warnings=_once(segment.warnings for segment in segments),
         addresses=_once(segment.addresses for segment in segments),

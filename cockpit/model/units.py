@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import TypeVar
 
 _NUMBER = r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 _DURATION = re.compile(_NUMBER + r"\s*(us|µs|ms|s|m|min|h)?")
@@ -11,6 +13,7 @@ _PARTS = re.compile(r"(?:[0-9]{1,9}(?:h|min|m|s))+")
 _PART = re.compile(r"([0-9]{1,9})(h|min|m|s)")
 _COUNT = re.compile(_NUMBER + r"\s*([kKmM]?)")
 _SECONDS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+Amount = TypeVar("Amount", int, float)
 _FACTORS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
@@ -40,3 +43,12 @@ def parse_rate(text: str) -> float:
     if not match:
         raise ValueError(f"{text!r} is not a rate; write it as 500, 2.5 or 2k")
     return float(match[1]) * _FACTORS[match[2].lower()]
+
+
+def parse_ramp(text: str, parse: Callable[[str], Amount]) -> tuple[Amount, float | None]:
+    """Return both ends of a ramp `A:B`; the second is None for a constant load. Raises ValueError."""
+    first, colon, last = text.strip().removesuffix("/s").partition(":")
+    ends = parse(first), float(parse(last)) if colon else None
+    if 0 in ends:
+        raise ValueError(f"{text!r}: must be more than 0")
+    return ends

@@ -24,7 +24,7 @@ from cockpit.model.load import (
 )
 from cockpit.model.load_checks import Invalid, check_plan, conflict
 from cockpit.model.load_options import LONGEST, LoadOption
-from cockpit.model.units import parse_count, parse_duration
+from cockpit.model.units import parse_count, parse_duration, parse_ramp, parse_rate
 from cockpit.profiles.files import FileRefused, NamedFiles
 from cockpit.profiles.sections import ExpectSection, LoadLevel, LoadSection, RequestSection, TargetSection, TlsSection
 
@@ -56,7 +56,9 @@ def make_plan(
 ) -> LoadPlan:
     """Return the plan of the sections. `files` reads the files named in them. Raises Invalid."""
     url = checked_url(target.url)
-    shared = {name: _parse_option(option, getattr(load, name)) for name, option in LOAD_OPTIONS.items()}
+    given = {name: getattr(load, name) for name in LOAD_OPTIONS}
+    shared = {name: _parse_option(option, given[name]) for name, option in LOAD_OPTIONS.items()}
+    shared |= _load_of("load", given["concurrency"], given["rate"])
     stages = tuple(map(_stage, load.stages))
     replay = replay_of(load.replay_log, load.replay_speed, files)
     if not (shared["requests"] or shared["duration"] or stages or target.order == "once" or replay):
@@ -219,7 +221,20 @@ def _expect(expect: ExpectSection | None) -> Expect | None:
 
 def _stage(level: LoadLevel) -> Stage:
     seconds = seconds_of("load.stages.duration", level.duration) or 0.0
-    return Stage(duration=seconds, concurrency=level.concurrency, rate=level.rate)
+    return Stage(duration=seconds, **_load_of("load.stages", level.concurrency, level.rate))
+
+
+def _load_of(key: str, concurrency: Any, rate: Any) -> dict[str, Any]:
+    """Return the load of a plan or a stage. Text may be a ramp such as `10:200`. Raises Invalid."""
+    found = {"concurrency": concurrency, "rate": rate, "ramp_to": None}
+    for name, value, parse in (("concurrency", concurrency, parse_count), ("rate", rate, parse_rate)):
+        if not isinstance(value, str):
+            continue
+        try:
+            found[name], found["ramp_to"] = parse_ramp(value, parse)
+        except ValueError as error:
+            raise Invalid(f"{key}.{name}", str(error)) from None
+    return found
 
 
 def _parse_option(option: LoadOption, value: Any) -> Any:

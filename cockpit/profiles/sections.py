@@ -73,16 +73,16 @@ class RequestSection(Section, frozen=True, kw_only=True):
 
 
 class LoadLevel(Section, frozen=True, kw_only=True):
-    """A load level: concurrency or rate, for a duration."""
+    """A load level: concurrency or rate, or a ramp such as "10:200", for a duration."""
 
     duration: Duration
-    concurrency: Positive | None = None
-    rate: Annotated[float, Meta(gt=0)] | None = None
+    concurrency: Positive | str | None = None
+    rate: Annotated[float, Meta(gt=0)] | str | None = None
 
 
 class LoadKeys(Section, frozen=True, kw_only=True):
     """The load: closed (`concurrency`) or open (`rate`). It ends with `requests` or `duration`, whichever comes first,
-    or after the `stages`; default: after 10 s."""
+    or after the `stages`; default: after 10 s. A ramp lasts for its duration."""
 
     # The keys whose values have another form in a plan. LoadSection adds the keys of LOAD_OPTIONS.
 

@@ -170,6 +170,8 @@ def _check(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None:
     """Raise Invalid for parts that contradict each other."""
     if study.plan.stages:
         raise Invalid("load.stages", conflict("a study", "use study.levels, one run per level"))
+    if study.plan.ramp_to is not None:
+        raise Invalid("load", "found a ramp; allowed in a study: a constant load, since its runs are compared")
     if study.levels and not study.plan.open and any(level != int(level) for level in study.levels):
         raise Invalid(
             "study.levels", "found a fraction; allowed: whole numbers of connections (fractions only with load.rate)"

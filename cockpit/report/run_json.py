@@ -87,7 +87,8 @@ class RequestJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SegmentJson(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of the run with unchanged load and settings: a load level, or the time between two changes.
+    """A part of the run with unchanged load and settings: a load level, or the time between two changes. The load of a
+    ramp is that at its start; `ramp_to` is the load at its planned end, null for a constant load.
 
     `hosts` and `missing` are as in the run.
     """
@@ -95,6 +96,7 @@ class SegmentJson(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     concurrency: int | None
     offered_rate: float | None
+    ramp_to: float | None
     completed: int
     failed: int
     rate: float
@@ -221,6 +223,7 @@ def _segment(segment: Segment) -> SegmentJson:
         label=segment.label,
         concurrency=None if segment.plan.open else segment.plan.concurrency,
         offered_rate=segment.plan.rate,
+        ramp_to=segment.plan.ramp_to,
         completed=counts.completed,
         failed=counts.failed,
         rate=segment.rate,

@@ -14,7 +14,7 @@ from cockpit.analysis.words import connection_words
 from cockpit.model.counts import Group
 from cockpit.model.fold_load import load_words
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import LoadPlan
+from cockpit.model.load import LoadPlan, amount_words
 from cockpit.model.metrics import RunResult
 from cockpit.model.state import Segment
 from cockpit.model.text import milliseconds, sanitize, size
@@ -85,7 +85,7 @@ def plan_words(plan: LoadPlan) -> str:
 
 def _amount(plan: LoadPlan) -> str:
     if plan.stages:
-        levels = ", ".join(f"{stage.concurrency or f'{stage.rate:g}/s'}" for stage in plan.stages)
+        levels = ", ".join(map(amount_words, plan.stages))
         return f"load levels {levels} of {plan.stages[0].duration:g} s"
     ends = [f"n={plan.requests}"] if plan.requests is not None else []
     ends += [f"{plan.duration:g} s"] if plan.duration is not None else []

@@ -109,6 +109,8 @@ class LiveLoad:
         """Change the load by 10%, at least one connection: of the active run, else of the next run."""
         if self.plan.replay is not None:
             raise UsageError("a replayed log sets the load; start it again with another --speed")
+        if self.plan.ramp_to is not None:
+            raise UsageError("the load is a ramp; press = to set another load")
         if self.plan.rate is not None:
             self._set(rate=float(f"{self.plan.rate * (1.1 if more else 1 / 1.1):.3g}"))
         else:
@@ -141,11 +143,13 @@ class LiveLoad:
 class _Amount(TypedDict):
     concurrency: int | None
     rate: float | None
+    ramp_to: float | None
 
 
 def _amount(plan: LoadPlan) -> _Amount:
     """Return the load of a plan without load levels, in the form for LoadRun.adjust."""
-    return {"concurrency": plan.concurrency if plan.rate is None else None, "rate": plan.rate}
+    concurrency = plan.concurrency if plan.rate is None else None
+    return {"concurrency": concurrency, "rate": plan.rate, "ramp_to": plan.ramp_to}
 
 
 # Seconds between two verdicts on a running segment: it gains one block in this time.

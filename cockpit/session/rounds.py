@@ -83,8 +83,8 @@ class Rounds:
         if self._load.starting:
             raise ChangeRefused("the load is starting; press the key again once it runs")
         plan = self._load.active or self._load.plan
-        if plan.stages:
-            raise ChangeRefused("rounds need a constant load; remove the load levels")
+        if plan.stages or plan.ramp_to is not None:
+            raise ChangeRefused("rounds need a constant load; remove the load levels or the ramp")
         if not plan.extendable:
             raise ChangeRefused("rounds need a load that can be extended, not a log or paths that are used once")
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from cockpit.model.errors import UsageError
 from cockpit.model.fold_load import load_words
-from cockpit.model.load import OPEN_HEADERS, REDACTED, LoadPlan, url_without_password
+from cockpit.model.load import OPEN_HEADERS, REDACTED, LoadPlan, amount_words, url_without_password
 from cockpit.profiles.plan import DEFAULT_DURATION
 
 # Applies flags of `cockpit run` to a plan. Raises UsageError with the flag as its subject.
@@ -36,7 +36,7 @@ FIELDS = (
     FormField("method", ("-m",)),
     FormField("headers", ("-H",), "Accept: text/html; X-Id: 7"),
     FormField("body", ("-d",), "none"),
-    FormField("load", ("-c", "-q"), "20 connections, or open load of 2000/s"),
+    FormField("load", ("-c", "-q"), "20 connections, or 2000/s; 20:200 or 200:2000/s: a ramp to the end of the run"),
     FormField("duration", ("-z",), "60s, 5m20s"),
     FormField("requests", ("-n",), "no limit"),
     FormField("load steps", ("--levels",), "1,2,4:30s or 500/s,1k/s:30s instead of load and duration"),
@@ -62,17 +62,13 @@ def texts_of(plan: LoadPlan) -> dict[str, str]:
         "method": plan.method,
         "headers": "; ".join(f"{name}: {_shown(name, value)}" for name, value in plan.headers),
         "body": body if len(body) <= _LONGEST_BODY and body.isprintable() else "",
-        "load": load_words(plan) if plan.replay else _amount(plan),
+        "load": load_words(plan) if plan.replay else amount_words(plan, ":", ".10g"),
         "duration": "" if plan.duration is None else _duration(plan.duration),
         "requests": str(plan.requests) if plan.requests is not None else "",
         "load steps": _steps(plan),
         "think time": plan.think_time.words if plan.think_time else "",
         "keep-alive": KEEPALIVE if plan.keepalive else NO_KEEPALIVE,
     }
-
-
-def _amount(plan: LoadPlan) -> str:
-    return str(plan.concurrency) if plan.rate is None else f"{plan.rate:.10g}/s"
 
 
 def field_of(flag: str) -> str:
@@ -143,8 +139,7 @@ def _steps(plan: LoadPlan) -> str:
     """Return load steps in the syntax of --levels; "" if their durations differ."""
     if not plan.stages or len({stage.duration for stage in plan.stages}) > 1:
         return ""
-    levels = (f"{stage.rate:.10g}/s" if stage.concurrency is None else str(stage.concurrency) for stage in plan.stages)
-    return f"{','.join(levels)}:{_duration(plan.stages[0].duration)}"
+    return f"{','.join(amount_words(stage, ':', '.10g') for stage in plan.stages)}:{_duration(plan.stages[0].duration)}"
 
 
 def _duration(seconds: float) -> str:

@@ -52,6 +52,22 @@ def test_each_load_level_is_a_segment_without_warm_up(url: str) -> None:
     assert sum(segment.duration for segment in result.segments) == pytest.approx(result.duration)
 
 
+def test_ramps_are_segments_of_changing_load(url: str, tmp_path: Path) -> None:
+    recorded = tmp_path / "r.cockpit"
+    found = run_json(url, "-q", "100:300", "-z", "1s", "-w", "2", "--record", recorded)
+    assert found.sent + found.unsent == 200 and found.verdicts == []
+    [segment] = found.segments
+    assert (segment.label, segment.offered_rate, segment.ramp_to) == ("baseline", 100.0, 300.0)
+    assert "open 100→300/s 1 s" in cockpit("report", recorded).stdout
+    profile = tmp_path / "p.toml"
+    profile.write_text(
+        f'[target]\nurl = "{url}"\n[load]\nstages = [{{duration = 0.3, concurrency = "1:5"}}, '
+        "{duration = 0.3, concurrency = 5}]\n"
+    )
+    found = run_json(profile)
+    assert [(one.label, one.ramp_to) for one in found.segments] == [("baseline · c=1→5", 5.0), ("baseline · c=5", None)]
+
+
 def test_mix_is_reported_by_request_name(url: str, tmp_path: Path) -> None:
     profile = tmp_path / "p.toml"
     profile.write_text(

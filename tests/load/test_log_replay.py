@@ -16,6 +16,7 @@ from cockpit.load.log_reader import LoggedLoad, read_log
 from cockpit.load.log_share import LoggedArrivals, LoggedOrder
 from cockpit.load.preflight import preflight
 from cockpit.load.protocol import Assignment, decode_assignment, encode
+from cockpit.load.ramp import constant
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan, LogReplay
 from cockpit.model.load_checks import Invalid, check_plan
@@ -157,7 +158,7 @@ def test_shares_of_workers_cover_log_and_round_trip_json(write: Write) -> None:
         assignment = decode_assignment(message)
         assert assignment.log == share
         arrivals, order = LoggedArrivals(share), LoggedOrder(load_plan, share)
-        arrivals.set_rate(100.0, 0.0)
+        arrivals.follow(100.0, constant(0.0, 100.0))
         while arrivals.due < float("inf"):
             sent.append((arrivals.due - 100.0, order.next_request().request.split(b" HTTP")[0]))
             arrivals.advance()
@@ -166,7 +167,7 @@ def test_shares_of_workers_cover_log_and_round_trip_json(write: Write) -> None:
 
 def test_skipped_arrivals_are_counted(write: Write) -> None:
     arrivals = LoggedArrivals(read(write(*(line(number + 0.5) for number in range(5)))).share(0, 1))
-    arrivals.set_rate(10.0, 0.0)
+    arrivals.follow(10.0, constant(0.0, 10.0))
     assert arrivals.skip(12.5) == 3 and arrivals.due == 13.0
     assert arrivals.skip(12.5) == 0
     assert arrivals.skip(99.0) == 2 and arrivals.due == float("inf")

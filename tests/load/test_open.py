@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from cockpit.load import open_load
 from cockpit.load.protocol import assignments
+from cockpit.load.ramp import constant
 from cockpit.load.schedule import ArrivalQueue, Arrivals
 from cockpit.model.load import PathList, Request, Stage
 from cockpit.model.tick import Tick
@@ -220,7 +221,7 @@ async def test_each_arrival_is_sent_unsent_or_dropped(timing: dict[str, Any], mo
 def test_skipping_even_arrivals_equals_advancing_over_each(rate: float) -> None:
     advanced, skipped = (Arrivals(plan("http://x/", rate=rate), 1, 3) for _ in range(2))
     for arrivals in (advanced, skipped):
-        arrivals.set_rate(5.0, rate)
+        arrivals.follow(5.0, constant(rate, 5.0))
     until = 5.0 + 1000.4 / rate
     passed = 0
     while advanced.due < until:
@@ -233,7 +234,7 @@ def test_skipping_even_arrivals_equals_advancing_over_each(rate: float) -> None:
 
 def test_skipping_random_arrivals_keeps_rate() -> None:
     arrivals = Arrivals(plan("http://x/", rate=1e6, arrivals="poisson", seed=3), 0, 1)
-    arrivals.set_rate(0.0, 1e6)
+    arrivals.follow(0.0, constant(1e6, 0.0))
     passed = sum(arrivals.skip(step / 100) for step in range(1, 101))
     # Six standard deviations.
     assert passed == pytest.approx(1e6, abs=6000)

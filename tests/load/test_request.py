@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cockpit import __version__
 from cockpit.load.failures import connect_failure, transfer_failure
 from cockpit.load.protocol import assignments, share
+from cockpit.load.ramp import constant
 from cockpit.load.request import target_of
 from cockpit.load.schedule import Arrivals, phases_of
 from cockpit.model.errors import UsageError
@@ -154,7 +155,7 @@ def test_even_arrivals_of_all_workers_equal_schedule(rate: int, workers: int, at
     found: list[float] = []
     for worker in range(workers):
         arrivals = Arrivals(plan(rate=float(rate)), worker, workers)
-        arrivals.set_rate(at, float(rate))
+        arrivals.follow(at, constant(float(rate), at))
         found += due_before(arrivals, at + seconds)
     assert len(found) == rate * seconds
     assert all(abs(due - at - number / rate) < 1e-6 for number, due in enumerate(sorted(found)))
@@ -167,7 +168,7 @@ def test_schedule_continues_after_change_of_rate(levels: list[tuple[int, int]], 
     for worker in range(workers):
         arrivals, at = Arrivals(plan(rate=1.0), worker, workers), 1000.0
         for number, (rate, seconds) in enumerate(levels):
-            arrivals.set_rate(at, float(rate))
+            arrivals.follow(at, constant(float(rate), at))
             at += seconds
             total[number] += len(due_before(arrivals, at))
     assert total == [rate * seconds for rate, seconds in levels]
@@ -179,7 +180,7 @@ def test_poisson_arrivals_have_rate_spread_and_seed() -> None:
         instants: list[float] = []
         for worker in (0, 1):
             arrivals = Arrivals(plan(rate=1000.0, arrivals="poisson", seed=seed), worker, 2)
-            arrivals.set_rate(0.0, 1000.0)
+            arrivals.follow(0.0, constant(1000.0, 0.0))
             instants += due_before(arrivals, 30.0)
         found.append(sorted(instants))
     assert found[0] == found[1] != found[2]
@@ -193,7 +194,7 @@ def test_poisson_arrivals_have_rate_spread_and_seed() -> None:
 def test_load_levels_follow_warm_up_in_order() -> None:
     stages = (Stage(duration=2.0, concurrency=1), Stage(duration=3.0, concurrency=4))
     phases, end = phases_of(plan(stages=stages, warmup=1.0), 10.0)
-    assert [(phase.start, phase.stage, phase.warmup, phase.concurrency) for phase in phases] == [
+    assert [(phase.start, phase.stage, phase.warmup, phase.load.last) for phase in phases] == [
         (10.0, 0, True, 1),
         (11.0, 0, False, 1),
         (13.0, 1, False, 4),

@@ -25,6 +25,8 @@ def test_changed_field_changes_only_its_setting() -> None:
         ({"URL": "web2:8080/x"}, {"url": "http://web2:8080/x"}),
         ({"load": "2k/s"}, {"rate": 2000.0}),
         ({"load": "40"}, {"concurrency": 40}),
+        ({"load": "200:2k/s"}, {"rate": 200.0, "ramp_to": 2000.0}),
+        ({"load": "10:200"}, {"concurrency": 10, "ramp_to": 200.0}),
         ({"duration": "5m20s"}, {"duration": 320.0}),
         ({"requests": "10k"}, {"requests": 10_000}),
         ({"requests": "10k", "duration": ""}, {"requests": 10_000, "duration": None}),
@@ -50,6 +52,9 @@ def test_cleared_fields_and_replayed_log_keep_rest_of_plan() -> None:
     assert changed(thinking, duration="30 s") == thinking and changed(thinking, think_time="") == PLAN
     steps = replace(PLAN, duration=None, stages=(Stage(duration=3.0, rate=5.0), Stage(duration=3.0, rate=50.0)))
     assert texts_of(steps)["load steps"] == "5/s,50/s:3s"
+    assert texts_of(changed(load_steps="1,1:50:9s", duration=""))["load steps"] == "1,1:50:9s"
+    ramp = changed(load="200:2000/s")
+    assert texts_of(ramp)["load"] == "200:2000/s" and changed(ramp, load="40") == replace(PLAN, concurrency=40)
     assert changed(steps, load_steps="").stages == () and changed(steps, load_steps="").duration == 10.0
     plan = replace(PLAN, duration=None, replay=LogReplay(file="logs/day.log", speed=2.0))
     assert texts_of(plan)["load"] == "day.log ×2"
@@ -69,6 +74,8 @@ def test_invalid_field_is_named_by_flag() -> None:
         ({"load": "many"}, "-c", "'many' is not a whole number"),
         ({"load": "-3"}, "-c", "must be more than 0"),
         ({"load": "x/s"}, "-q", "is not a rate"),
+        ({"load": "5:0/s"}, "-q", "must be more than 0"),
+        ({"load": "5:9", "duration": "", "requests": "50"}, "-c", "requires a duration for the ramp"),
         ({"URL": "ftp://x"}, "URL", "allowed: http://"),
         ({"URL": ""}, "URL", "missing; write http://"),
         ({"method": "G T"}, "-m", "allowed: a word in capitals"),
