@@ -206,24 +206,27 @@ def change_steps(changes: Sequence[Change]) -> list[ChangeStep]:
     return sorted(steps, key=attrgetter("t"))
 
 
-def _by_load(state: State) -> list[list[VariantSegments]]:
-    """Return the variants under each load, loads and variants in order of their first segment.
-
-    Warm-ups, rounds and the evaluations of a search are left out: a search is judged only by its final rounds.
-    """
+def measured_segments(state: State) -> Iterator[tuple[Settings, Segment]]:
+    """Yield the segments and their settings, without warm-ups, rounds and the evaluations of a search, which is judged
+    only by its final rounds."""
     evaluated = {trial.run for trial in state.autopilot.trials} if state.autopilot else set()
-    loads: list[dict[Settings, list[Segment]]] = []
-    plans: list[LoadPlan] = []
     settings = _settings_at_all(state, (segment.start for segment in state.segments))
     for segment in state.segments:
-        if segment.warmup or segment.round or segment.run in evaluated:
-            continue
+        if not (segment.warmup or segment.round or segment.run in evaluated):
+            yield settings[segment.start], segment
+
+
+def _by_load(state: State) -> list[list[VariantSegments]]:
+    """Return the variants under each load, loads and variants in order of their first segment."""
+    loads: list[dict[Settings, list[Segment]]] = []
+    plans: list[LoadPlan] = []
+    for settings, segment in measured_segments(state):
         place = next((at for at, plan in enumerate(plans) if not differences(plan, segment.plan)), None)
         if place is None:
             place = len(plans)
             plans.append(segment.plan)
             loads.append({})
-        loads[place].setdefault(settings[segment.start], []).append(segment)
+        loads[place].setdefault(settings, []).append(segment)
     return [
         [VariantSegments(settings, tuple(segments)) for settings, segments in variants.items()] for variants in loads
     ]

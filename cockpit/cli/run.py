@@ -6,6 +6,7 @@ import asyncio
 from argparse import Namespace
 from pathlib import Path
 
+from cockpit.analysis.scaling import usl_fits
 from cockpit.analysis.segment_verdicts import verdicts
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.live import RecordingTarget, SessionEnd, headless, hlog_into, on_screen, report_recording
@@ -79,13 +80,13 @@ def _shown_on_screen(problem: BaseException) -> bool:
 
 def _print_results(outcome: SessionEnd, options: Namespace) -> int:
     results = all_results(outcome.state)
-    found = verdicts(outcome.state)
+    found, fits = verdicts(outcome.state), usl_fits(outcome.state)
     # The lines of --ndjson contain the results.
     for result in () if options.ndjson else results:
         emit(
-            to_json(run_json(result, verdicts=found, rounds=outcome.state.rounds))
+            to_json(run_json(result, verdicts=found, rounds=outcome.state.rounds, fits=fits))
             if options.json
-            else summary(result, found)
+            else summary(result, found, fits)
         )
     if outcome.interrupted:
         return EXIT_INTERRUPTED

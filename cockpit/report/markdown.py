@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from cockpit.analysis.threshold_words import found_words
+from cockpit.analysis.usl_words import USL_TITLES, usl_details, usl_line, usl_row
 from cockpit.analysis.words import change_words, method_lines, metric_words, value_words, verdict_line
 from cockpit.model.state import State
 from cockpit.model.text import sanitize
@@ -67,6 +68,9 @@ def _lines(found: SessionSummary) -> Iterator[str]:
         rows = [(*row.cells, row.against, "; ".join(row.warnings)) for row in segment_cells(found)]
         yield from ("", "## Runs", "", *_table(SEGMENT_TITLES, rows))
         yield from ("", f"Times are {found.segments[-1].counts.latency_name} times in ms.")
+    for fit in found.fits:
+        yield from ("", "## Scalability", "", md(usl_line(fit)), "", *_table(USL_TITLES, map(usl_row, fit.levels)))
+        yield from ("", *(f"- {md(line)}" for line in usl_details(fit)))
     yield from _hosts(found)
     if state.own_changes:
         yield from (

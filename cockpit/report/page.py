@@ -12,6 +12,7 @@ from cockpit.report.forest import ForestRow, forest
 from cockpit.report.page_charts import MOST_SEGMENTS, distributions, drawn_segments, timeline
 from cockpit.report.page_hosts import host_section
 from cockpit.report.page_parts import document, head, pairs, table, verdict_block
+from cockpit.report.scaling import usl_section
 from cockpit.report.search import SLICE_TITLES, TRIAL_TITLES, search_claim, search_plan, slice_rows, trial_rows
 from cockpit.report.session_summary import (
     CHANGE_TITLES,
@@ -43,6 +44,7 @@ def page(state: State) -> str:
         ("verdicts", "Verdicts", "".join(map(_verdict, found.verdicts))),
         ("timeline", "Timeline", timeline(state) + _markers(state)),
         ("runs", "Runs", _runs(found)),
+        ("scalability", "Scalability", "".join(map(usl_section, found.fits))),
         ("thresholds", "Thresholds", _thresholds(found)),
         ("latency", "Latency", _latency(found)),
         ("hosts", "Servers", "".join(host_section(state, host, found.segments) for host in state.hosts.values())),

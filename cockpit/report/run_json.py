@@ -11,6 +11,7 @@ from cockpit.analysis.baseline import Ratio
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.stability import Stability
 from cockpit.analysis.thresholds import Status, ThresholdResult
+from cockpit.analysis.usl import UslFit
 from cockpit.analysis.warnings import generator_bound, run_warnings
 from cockpit.analysis.words import stability_words
 from cockpit.model.counts import Group
@@ -21,6 +22,7 @@ from cockpit.model.knobs import Setting
 from cockpit.model.metrics import PROCESS_METRICS, RunResult, host_metrics, latency, latency_value, processes_hidden
 from cockpit.model.state import RoundsState, RoundWindowState, Segment
 from cockpit.report.encoding import struct_from
+from cockpit.report.scaling import UslJson, fits_of, usl_json
 from cockpit.report.verdicts import VerdictJson, WarningJson, completed_by, verdict_json, warning_json
 
 # Host -> metric -> value, and host -> group of metrics -> reason for null.
@@ -158,6 +160,7 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     hosts: HostsJson
     missing: MissingJson
     verdicts: list[VerdictJson]
+    scalability: list[UslJson]
     rounds: list[RoundsJson]
     thresholds: list[ThresholdOutcome]
     warnings: list[WarningJson]
@@ -169,8 +172,9 @@ def run_json(
     outcomes: tuple[ThresholdResult, ...] = (),
     verdicts: tuple[Verdict, ...] = (),
     rounds: tuple[RoundsState, ...] = (),
+    fits: tuple[UslFit, ...] = (),
 ) -> RunJson:
-    """Return the result in the shape of the schema; `verdicts` and `rounds` are those of the session."""
+    """Return the result in the shape of the schema; `verdicts`, `rounds` and `fits` are those of the session."""
     counts = result.counts
     return struct_from(
         RunJson,
@@ -200,6 +204,7 @@ def run_json(
         hosts=hosts_json(result.hosts, result.seconds),
         missing=missing_json(result.hosts),
         verdicts=[verdict_json(verdict) for verdict in completed_by(result, verdicts)],
+        scalability=[usl_json(fit) for fit in fits_of(result, fits)],
         rounds=rounds_json(rounds, result.run),
         thresholds=[struct_from(ThresholdOutcome, one, threshold=one.threshold.text) for one in outcomes],
         warnings=[warning_json(warning) for warning in run_warnings(result)],

@@ -13,8 +13,10 @@ from cockpit.analysis.comparison_words import value_words
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.rounds import rounds_verdict
 from cockpit.analysis.rounds_words import announcement_words, ended_words
+from cockpit.analysis.scaling import usl_fits
 from cockpit.analysis.segment_verdicts import SegmentVerdicts, verdicts
 from cockpit.analysis.thresholds import ThresholdResult, check_thresholds, parse_threshold
+from cockpit.analysis.usl import UslFit
 from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import segment_warnings
 from cockpit.analysis.words import brief, connection_words
@@ -32,12 +34,14 @@ _FEW_SEGMENTS = 4
 
 
 class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A session for reports. `segments` are without warm-ups; `thresholds` are threshold results, each with its run."""
+    """A session for reports. `segments` are without warm-ups; `fits` are scalability laws; `thresholds` are threshold
+    results, each with its run."""
 
     state: State
     segments: tuple[Segment, ...]
     results: tuple[RunResult, ...]
     verdicts: tuple[Verdict, ...]
+    fits: tuple[UslFit, ...]
     thresholds: tuple[tuple[int, ThresholdResult], ...]
 
 
@@ -57,6 +61,7 @@ def summarize_session(state: State) -> SessionSummary:
         segments=tuple(segment for segment in state.segments if not segment.warmup),
         results=tuple(results),
         verdicts=verdicts(state),
+        fits=usl_fits(state),
         thresholds=tuple(_threshold_results(state, results)),
     )
 

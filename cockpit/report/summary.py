@@ -8,6 +8,7 @@ from http import HTTPStatus
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.threshold_words import found_words
 from cockpit.analysis.thresholds import Status, ThresholdResult
+from cockpit.analysis.usl import UslFit
 from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import run_warnings
 from cockpit.analysis.words import connection_words
@@ -19,6 +20,7 @@ from cockpit.model.metrics import RunResult
 from cockpit.model.state import Segment
 from cockpit.model.text import milliseconds, sanitize, size
 from cockpit.report.host_table import host_table
+from cockpit.report.scaling import fits_of, usl_lines
 from cockpit.report.verdicts import completed_by, verdict_lines
 
 PERCENTILES = (50.0, 66.0, 75.0, 80.0, 90.0, 95.0, 98.0, 99.0, 99.9, 100.0)
@@ -26,8 +28,8 @@ _SERVICE = "service time: from the connect, or the first byte sent, to the last 
 _RESPONSE = "response time: from the scheduled send to the last byte read"
 
 
-def summary(result: RunResult, verdicts: tuple[Verdict, ...] = ()) -> str:
-    """Return the lines without a trailing newline; `verdicts` are those of the session."""
+def summary(result: RunResult, verdicts: tuple[Verdict, ...] = (), fits: tuple[UslFit, ...] = ()) -> str:
+    """Return the lines without a trailing newline; `verdicts` and `fits` are those of the session."""
     lines = [
         *failure_line(result),
         f"run {result.run}  {plan_words(result.plan)}",
@@ -38,7 +40,7 @@ def summary(result: RunResult, verdicts: tuple[Verdict, ...] = ()) -> str:
     ]
     lines += ["", *_parts(result)] if result.counts.latency.count else []
     lines += _segments(result.segments) + _groups(result.counts.groups) + _hosts(result)
-    lines += verdict_lines(completed_by(result, verdicts))
+    lines += usl_lines(fits_of(result, fits)) + verdict_lines(completed_by(result, verdicts))
     if warnings := warning_texts(result):
         lines += ["", *(f"  ! {warning}" for warning in warnings)]
     return "\n".join(lines)

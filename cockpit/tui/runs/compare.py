@@ -23,6 +23,7 @@ from cockpit.tui.dialogs.prompt import Dialog
 from cockpit.tui.draw_context import DrawContext, View, by_number
 from cockpit.tui.key_names import bindings, close_binding, key_hints
 from cockpit.tui.key_table import CompareKey, DialogKey, MainKey, key_names
+from cockpit.tui.runs.scaling import scaling_lines
 from cockpit.tui.runs.verdict_lines import verdict_details, verdict_lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, beside, content, length
 
@@ -91,7 +92,8 @@ class CompareScreen(Dialog[None]):
 
 
 def comparison_lines(context: DrawContext, segment: Segment, width: int) -> list[Line]:
-    lines, before = verdict_lines(context, segment, width), context.before(segment)
+    lines = [*verdict_lines(context, segment, width), *scaling_lines(context.state, segment, width)]
+    before = context.before(segment)
     if before is None:
         return lines
     try:
