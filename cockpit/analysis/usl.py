@@ -162,7 +162,7 @@ class _LinearFit:
             if all(kept):
                 free = found
                 if self._freedom > 0:
-                    inner = np.linalg.inv((design / scale).T @ (design / scale)) / np.outer(scale, scale)
+                    inner = np.linalg.pinv((design / scale).T @ (design / scale)) / np.outer(scale, scale)
                     self._covariance = error / self._freedom * inner
             if found[0] > 0 and (found >= 0).all() and error < best:
                 best, self.positive = error, tuple(map(float, found))
@@ -178,7 +178,7 @@ class _LinearFit:
         if self._freedom <= 0:
             return UslEstimate(value=value)
         middle = float(weights @ self._free)
-        half = self._reach * math.sqrt(float(weights @ self._covariance @ weights))
+        half = self._reach * math.sqrt(max(0.0, float(weights @ self._covariance @ weights)))
         low, high = 1 / (middle + half) if middle + half > 0 else None, 1 / (middle - half) if middle > half else None
         return _around(value, low, high)
 
@@ -187,10 +187,10 @@ class _LinearFit:
         if self._freedom <= 0:
             return UslEstimate(value=value)
         weights = np.array([upper, lower], dtype=np.float64)
-        top, bottom = weights @ self._free
-        moved = weights @ self._covariance @ weights.T * self._reach**2
-        # The ratios r with |top − r·bottom| within its standard error: lead·r² − 2·half·r + rest <= 0.
-        lead, half, rest = bottom**2 - moved[1, 1], top * bottom - moved[0, 1], top**2 - moved[0, 0]
+        sums = weights @ self._free
+        # The ratios r with |upper − r·lower| within its standard error: lead·r² − 2·half·r + rest <= 0.
+        squares = np.outer(sums, sums) - weights @ self._covariance @ weights.T * self._reach**2
+        (rest, half), (_, lead) = squares.tolist()
         root = math.sqrt(max(0.0, half**2 - lead * rest))
         if lead > 0:
             low, high = (half - root) / lead, (half + root) / lead

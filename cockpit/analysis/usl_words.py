@@ -42,13 +42,12 @@ def _claim(fit: UslFit) -> str:
         case UslProblem.RESIDUAL:
             return f"the fit is bad: {_worst(fit)}, more than {100 * WORST:.0f}%"
     measured = f"the measured levels (c={min(level.concurrency for level in fit.used)} to {fit.most})"
-    if fit.peak is not None and fit.peak_rate is not None and fit.peak_measured:
-        return f"peak {_estimate(fit.peak_rate, '/s')} at c={_estimate(fit.peak, digits=2)}"
-    least = fit.peak.low if fit.peak is not None else None
-    if fit.peak is not None and fit.peak.value <= fit.most:
-        return f"peak at about c={si(fit.peak.value, 2)} (95% CI {_ends(fit.peak, 2)}), which exceeds {measured}"
-    beyond = f"; a peak is at c ≥ {least:.0f}" if least is not None and least > 1 else ""
-    return f"no peak within {measured}{beyond}"
+    if fit.peak is None or fit.peak_rate is None or fit.peak.high is None:
+        least = 1.0 if fit.peak is None else fit.peak.low or 1.0
+        return f"no peak found within {measured}{f'; 95% CI of a peak: c ≥ {least:.0f}' if least > 1 else ''}"
+    if not fit.peak_measured:
+        return f"peak at c={_estimate(fit.peak, digits=2)}, not entirely within {measured}"
+    return f"peak {_estimate(fit.peak_rate, '/s')} at c={_estimate(fit.peak, digits=2)}"
 
 
 def _worst(fit: UslFit) -> str:

@@ -15,6 +15,7 @@ from tests.statistics.disturbed import CAP, EFFECTS, HARMS, SIDES, disturbed, wr
 from tests.statistics.neighbours import CASES, spoiled_shares
 from tests.statistics.noise import NOISES, STALLS
 from tests.statistics.repeated import ORDERS, repeated
+from tests.statistics.scaling import LAWS, coverage, fits
 from tests.statistics.simulate import EACH, LIMIT, compared_with_baseline, stalls_ended, studied, watched
 from tests.statistics.speeds import MACHINES, studies_of
 from tests.statistics.studies import Simulated, studies
@@ -115,6 +116,12 @@ def tables(repetitions: int) -> list[Table]:
             + _row("others", 28, "effect", "wrong", "concluded"),
             [partial(burst, side, effect, repetitions) for side in SIDES for effect in EFFECTS],
         ),
+        Table(
+            "Universal Scalability Law fitted to 7 levels with 2% of noise; coverage of the intervals of the rate of\n"
+            "one connection, contention, coherency, peak and its rate; claimed: a peak within the levels\n"
+            + _row("law", 30, "one", "contention", "coherency", "peak", "its rate", "claimed"),
+            [partial(scaling, name, repetitions) for name in LAWS],
+        ),
     ]
 
 
@@ -131,6 +138,11 @@ def main(repetitions: int) -> None:
                 print(row.result(), flush=True)
                 finished += 1
                 print(f"\r{finished} of {total} rows ", end="", file=sys.stderr, flush=True)
+
+
+def scaling(name: str, repetitions: int) -> str:
+    found = [coverage(LAWS[name], fit) for fit in fits(LAWS[name], repetitions, seed=13)]
+    return _row(name, 30, *map(list, zip(*found, strict=True)))
 
 
 def switch(name: str, repetitions: int, before: int) -> str:
