@@ -14,6 +14,8 @@ from cockpit.model.state import Segment, State
 
 # Seconds; a shorter level has mostly its first requests.
 _SHORTEST = 1.0
+# More connections are those of a hostile recording.
+_MOST = 10_000_000
 
 
 def usl_fits(state: State) -> tuple[UslFit, ...]:
@@ -21,7 +23,7 @@ def usl_fits(state: State) -> tuple[UslFit, ...]:
     groups: list[tuple[Settings, LoadPlan, list[Segment]]] = []
     for settings, segment in measured_segments(state):
         plan = segment.plan
-        if plan.open or plan.ramp_to is not None:
+        if plan.open or plan.ramp_to is not None or not 0 < plan.concurrency <= _MOST:
             continue
         alike = replace(plan, concurrency=1)
         known = (group for known, plan, group in groups if known == settings and not differences(plan, alike))
