@@ -51,7 +51,9 @@ def differences(one: LoadPlan, other: LoadPlan) -> tuple[str, ...]:
     left, right = _comparable(one), _comparable(other)
     skipped = _ignored(left, right)
     found = [f"{load_words(plan)} is a ramp" for plan in dict.fromkeys((left, right)) if _has_ramp(plan)]
-    if left.open != right.open and not (_has_all_levels(left) or _has_all_levels(right)):
+    if found:
+        skipped |= {"concurrency", "rate"}
+    elif left.open != right.open and not (_has_all_levels(left) or _has_all_levels(right)):
         found.append(f"{load_words(left)} → {load_words(right)}")
     for name, words in _COMPARED.items():
         before, after = getattr(left, name), getattr(right, name)

@@ -259,8 +259,8 @@ HELP = f"""\
     a set-up before each, until there is a verdict. The maximum duration and the minimum detectable effect are shown
     first. {MainKey.ROUNDS} again stops the rounds and restores the initial values; otherwise the new values stay unless
     they are worse
-{MainKey.LOAD} | load form: connections or rate (changes a running load at once), duration, requests, load steps, URL,
-    method, headers, body, think time and keep-alive of the next run
+{MainKey.LOAD} | load form: connections or rate, also a ramp (changes a running load at once), duration, requests, load
+    steps, URL, method, headers, body, think time and keep-alive of the next run
 {MainKey.UNDO} | undo the last change; its diff is shown first
 {MainKey.VIEW} | latency as lines over time; as histogram; the segment over its baseline; as heat map over time; as
     percentiles

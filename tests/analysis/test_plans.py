@@ -35,7 +35,9 @@ def test_differences_of_open_load_replays_levels_and_mixes() -> None:
     assert differences(OPEN, replace(OPEN, concurrency=5)) == ()
     assert differences(OPEN, replace(OPEN, rate=1000.0)) == ("rate 2000 → 1000",)
     ramp = replace(OPEN, ramp_to=9000.0)
-    assert differences(ramp, ramp) == ("2000→9000/s is a ramp",) and differences(OPEN, ramp) == differences(ramp, ramp)
+    assert differences(PLAN, ramp) == differences(ramp, ramp) == ("2000→9000/s is a ramp",) and differences(
+        OPEN, ramp
+    ) == differences(ramp, ramp)
     assert differences(OPEN, replace(OPEN, arrivals="poisson")) == ("arrivals even → poisson",)
     log = LogReplay(file="a.log", speed=2.0)
     planned = LoadPlan(url="http://a/", replay=log)

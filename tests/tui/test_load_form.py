@@ -117,6 +117,8 @@ async def test_form_shows_field_errors_and_effect_of_changes(size: tuple[int, in
         assert error.display and "is not a whole number" in text_of(error)
         await press(pilot, "enter")
         assert pilot.app.screen is screen
+        await replace_text(pilot, "load", "20:40")
+        assert effect(pilot).splitlines()[0].endswith("load 20 → 20:40, a ramp to the end of the run")
         await replace_text(pilot, "load", "40")
         assert not error.display
         assert effect(pilot).splitlines()[0] == "now and in the next run: load 20 → 40"

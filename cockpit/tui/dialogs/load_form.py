@@ -170,7 +170,8 @@ class LoadForm(Dialog[LoadPlan | None]):
         now = [name for name in changed if name == "load" and self._active and self._active.adjustable(plan)]
         next_run = [name for name in changed if name not in now]
         if now:
-            yield f"now and in the next run: load {self._before['load']} → {after['load']}"
+            until = "" if plan.ramp_to is None else ", a ramp to the end of the run"
+            yield f"now and in the next run: load {self._before['load']} → {after['load']}{until}"
         if next_run:
             yield f"{'next run only' if self._active else 'next run'}: {', '.join(next_run)}"
         yield sanitize(f"{plan.method} {url_without_password(plan.url)}", 76)
