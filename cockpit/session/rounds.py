@@ -83,10 +83,13 @@ class Rounds:
         if self._load.starting:
             raise ChangeRefused("the load is starting; press the key again once it runs")
         plan = self._load.active or self._load.plan
-        if plan.stages or plan.ramp_to is not None:
+        # The load of an active run may have been changed to a ramp.
+        if plan.stages or self._load.plan.ramp_to is not None:
             raise ChangeRefused("rounds need a constant load; remove the load levels or the ramp")
         if not plan.extendable:
-            raise ChangeRefused("rounds need a load that can be extended, not a log or paths that are used once")
+            raise ChangeRefused(
+                "rounds need a load that can be extended, not a ramp, a log or paths that are used once"
+            )
 
     async def run(self, subject: ComparedSettings, plan: RoundsPlan, change: MakeAndUndo) -> Conclusion:
         """Measure until the verdict; the base is active afterwards. The caller must then call `end`.

@@ -224,9 +224,11 @@ async def test_impossible_rounds_are_refused(live: Live, tmp_path: Path) -> None
         await source.tuning.prove({"Level": "5"}, SHORT)
     with pytest.raises(ChangeRefused, match="one line of text"):
         await source.tuning.prove({"Level": "7\n8"}, SHORT)
-    source.load.plan = replace(source.load.plan, duration=None, stages=(Stage(duration=9.0, concurrency=1),))
-    with pytest.raises(ChangeRefused, match="load levels"):
-        await source.tuning.prove({"Level": "7"}, SHORT)
+    levels = (Stage(duration=9.0, concurrency=1),)
+    for varying in ({"ramp_to": 9.0}, {"ramp_to": None, "duration": None, "stages": levels}):
+        source.load.plan = replace(source.load.plan, **varying)
+        with pytest.raises(ChangeRefused, match="remove the load levels or the ramp"):
+            await source.tuning.prove({"Level": "7"}, SHORT)
     assert session.state.runs == 0 and session.state.rounds == ()
     # The load of the current run must stay, whatever the next run has.
     levels = tuple(Stage(duration=60.0, rate=rate) for rate in (20.0, 30.0))
