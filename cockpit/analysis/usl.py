@@ -117,7 +117,7 @@ def fit_usl(levels: Sequence[UslLevel], label: str = "") -> UslFit | None:
     if c > 0:
         most = max(1.0, math.sqrt(max(0.0, a - b) / c))
         peak, peak_rate = fit.peak(most), fit.inverse(np.array([1.0, most - 1, most * (most - 1)]) / most, most, curve)
-    shown = tuple(_with_residual(level, curve) if level in used else level for level in levels)
+    shown = tuple(_with_residual(level, curve) if level.excluded is None else level for level in levels)
     residual = max(abs(level.residual or 0.0) for level in shown)
     few = UslProblem.FEW_LEVELS if distinct < FEWEST_LEVELS else None
     return UslFit(
