@@ -35,6 +35,12 @@ def usl_fits(state: State) -> tuple[UslFit, ...]:
     return tuple(fit for fit in fits if fit is not None)
 
 
+def usl_fit_with(state: State, segment: Segment) -> UslFit | None:
+    """Return the fit over levels that include a segment; None without one."""
+    fits = (fit for fit in usl_fits(state) if any(level.segment == segment.number for level in fit.levels))
+    return next(fits, None)
+
+
 def _label(settings: Settings) -> str:
     return ", ".join(f"{knob} {value or 'unset'}" for knob, value in settings)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import wrap
 
-from cockpit.analysis.scaling import usl_fits
+from cockpit.analysis.scaling import usl_fit_with
 from cockpit.analysis.usl_words import USL_TITLES, usl_details, usl_line, usl_row
 from cockpit.model.state import Segment, State
 from cockpit.tui.terminal.styled_line import EMPTY, Line
@@ -15,8 +15,7 @@ _CURVE = "│"
 
 def scaling_lines(state: State, segment: Segment, width: int) -> list[Line]:
     """Return the fit over the levels to which a segment belongs; [] without one."""
-    known = (fit for fit in usl_fits(state) if any(level.segment == segment.number for level in fit.levels))
-    if (fit := next(known, None)) is None:
+    if (fit := usl_fit_with(state, segment)) is None:
         return []
     role = "warn" if fit.problem else "strong"
     lines: list[Line] = [EMPTY, *(((line, role),) for line in wrap(usl_line(fit), width))]

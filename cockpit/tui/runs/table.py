@@ -9,6 +9,8 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from cockpit.analysis.outcome import DIFFERENT, Cause
+from cockpit.analysis.scaling import usl_fit_with
+from cockpit.analysis.usl_words import usl_line
 from cockpit.analysis.warning_words import warning_label, warning_words
 from cockpit.analysis.warnings import WarningKind, segment_warnings
 from cockpit.analysis.words import MARKS, brief, connection_words
@@ -142,6 +144,10 @@ def segment_details(segment: Segment, context: DrawContext, width: int, room: in
     if compared and cell_len(sanitize(segment.label)) <= width - _TITLE:
         label = []
     rest = [(note, "warn") for note in server_notes(segment, context.state)]
+    # A growing level would be fitted with each frame.
+    scalability = usl_fit_with(context.state, segment) if context.state.running is None else None
+    if scalability is not None:
+        rest.append((usl_line(scalability), "warn" if scalability.problem else "dim"))
     if not compared:
         rest += [(part, "dim") for part in wrap(connection_words(segment.counts), max(10, width - _NUMBER)) if part]
         texts = map(warning_words, segment_warnings(segment))
