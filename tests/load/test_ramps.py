@@ -94,10 +94,10 @@ async def test_arrivals_of_run_are_integral_of_rate() -> None:
 
 @pytest.mark.parametrize(("first", "last"), [(2, 12), (12, 2)])
 async def test_connections_are_added_and_removed_evenly(first: int, last: int) -> None:
-    values = {"concurrency": first, "ramp_to": float(last), "duration": 1.0, "workers": 2, "tick": 0.02}
+    values = {"concurrency": first, "ramp_to": float(last), "duration": 0.6, "workers": 2, "tick": 0.02}
     async with serving(always(SMALL)) as server:
         outcome = await load(plan(server.url, **values))
-    ramp = Ramp(first, last, outcome.started.t, outcome.started.t + 1.0)
+    ramp = Ramp(first, last, outcome.started.t, outcome.started.t + 0.6)
     for worker in (0, 1):
         ticks = [tick for tick in outcome.ticks if tick.worker == worker and tick.completed]
         opened = next(at for at, tick in enumerate(ticks) if tick.connections >= first // 2)
@@ -114,7 +114,7 @@ async def test_connections_are_added_and_removed_evenly(first: int, last: int) -
 async def test_ramp_begins_during_run_and_lasts_to_planned_end() -> None:
     outcome = Outcome()
     async with serving(always(SMALL)) as server:
-        run = await begin(plan(server.url, rate=50.0, duration=1.0, workers=2), outcome)
+        run = await begin(plan(server.url, rate=50.0, duration=0.6, workers=2), outcome)
         run.adjust(rate=100.0, ramp_to=300.0)
         await run.wait()
         endless = await begin(plan(server.url, requests=10_000_000), Outcome())
@@ -124,18 +124,19 @@ async def test_ramp_begins_during_run_and_lasts_to_planned_end() -> None:
         await endless.wait()
     [adjusted] = outcome.adjusted
     assert (adjusted.rate, adjusted.ramp_to) == (100.0, 300.0)
-    seconds = outcome.started.t + 1.0 - adjusted.t
+    seconds = outcome.started.t + 0.6 - adjusted.t
     late = adjusted.t - outcome.started.t
-    assert outcome.total("sent") + outcome.total("unsent") == pytest.approx(200 * seconds + 50 * late, abs=2)
+    # On a busy machine the workers follow late, at the lower rate until then.
+    assert -30 < outcome.total("sent") + outcome.total("unsent") - 200 * seconds - 50 * late < 3
 
 
 async def test_ramp_survives_lost_worker() -> None:
     outcome = Outcome()
     async with serving(always(SMALL)) as server:
-        run = await begin(plan(server.url, rate=100.0, ramp_to=700.0, duration=1.0, workers=2), outcome)
+        run = await begin(plan(server.url, rate=100.0, ramp_to=700.0, duration=0.6, workers=2), outcome)
         os.kill(run.pids[1], signal.SIGKILL)
         await run.wait()
     start = outcome.started.t
-    lost = Ramp(100.0, 700.0, start, start + 1.0).arrivals(outcome.lost[0].t) / 2
+    lost = Ramp(100.0, 700.0, start, start + 0.6).arrivals(outcome.lost[0].t) / 2
     sent = outcome.total("sent") + outcome.total("unsent")
-    assert 200 + (200 - lost) / 2 < sent <= 400 - lost + 2
+    assert 120 + (120 - lost) / 2 < sent <= 240 - lost + 2
