@@ -79,6 +79,6 @@ class Chunks:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             if not message.ended:
-                raise Malformed(f"invalid chunked body: {error}") from None
+                raise Malformed("invalid_chunks", f"invalid chunked body: {error}") from None
             message.excess = True
         return message.ended

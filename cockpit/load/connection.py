@@ -225,8 +225,8 @@ class Connection(LoadSocket):
         try:
             if not self._response.feed(data):
                 return False
-        except Malformed:
-            self._fail("malformed")
+        except Malformed as fault:
+            self._fail(fault.kind)
             return True
         self._complete(mask, now)
         return True

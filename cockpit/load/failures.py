@@ -36,10 +36,11 @@ _CONNECTED: dict[int, ErrorKind] = {**_ANYWHERE, errno.ETIMEDOUT: "timeout"}
 
 
 class Malformed(Exception):
-    """A response is not HTTP/1.x; the message names the fault, as the end of a sentence after the URL."""
+    """A response is not HTTP/1.x. `kind` is counted; the message is the end of a sentence after the URL."""
 
-    def __init__(self, fault: str = "the server does not speak HTTP/1.1") -> None:
+    def __init__(self, kind: ErrorKind = "not_http", fault: str = "the server does not speak HTTP/1.1") -> None:
         super().__init__(fault)
+        self.kind = kind
 
 
 def connect_failure(code: int | None) -> ErrorKind:

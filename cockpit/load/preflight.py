@@ -228,7 +228,7 @@ async def _first_response(
                 if not data and silent:
                     raise TargetError(f"{shown}: the server closed the connection without a response")
                 if not data:
-                    raise Malformed("the server closed the connection within the head of the response")
+                    raise TargetError(f"{shown}: the server closed the connection within the head of the response")
                 silent = False
                 response.feed(data)
             return response.head.status, heads.location

@@ -37,6 +37,9 @@ _CACHED_HEADS = 128
 _CACHED_HEAD_LIMIT = 4096
 _SWITCHING_PROTOCOLS = 101
 _SWITCH = "the server switches to another protocol (101) without a request for it"
+_INVALID = "invalid head of the response"
+# llhttp: "Transfer-Encoding can't be present with Content-Length", or the other way round.
+_WITH_BOTH = ("present with Content-Length", "present with Transfer-Encoding")
 _TOO_LARGE = f"the head of the response is larger than {HEAD_LIMIT // 1024} KiB"
 # Fields (except Content-Length) that affect framing or keep-alive.
 _FRAMING = frozenset({b"transfer-encoding", b"connection", b"proxy-connection", b"upgrade"})
@@ -178,13 +181,15 @@ class HeadCache:
         try:
             parser.feed_data(normalized)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            switches = parser.get_status_code() == _SWITCHING_PROTOCOLS
-            raise Malformed(_SWITCH if switches else f"invalid head of the response: {error}") from None
+            if parser.get_status_code() == _SWITCHING_PROTOCOLS:
+                raise Malformed("protocol_switch", _SWITCH) from None
+            has_both = str(error).endswith(_WITH_BOTH)
+            raise Malformed("ambiguous_length" if has_both else "invalid_head", f"{_INVALID}: {error}") from None
         if not fields.complete:
             raise Malformed
         status = parser.get_status_code()
         if status == _SWITCHING_PROTOCOLS:
-            raise Malformed(_SWITCH)
+            raise Malformed("protocol_switch", _SWITCH)
         keeps = self._is_kept_open(fields, minor=raw[raw.find(b"HTTP/1.") + 7 :][:1])
         length = self._length(fields, status)
         head = Head(status, len(raw), length, keeps, keeps and self._keepalive and length != UNTIL_CLOSE)
@@ -269,7 +274,7 @@ def _with_one_length(head: bytes) -> bytes:
         return head
     if len(set(lengths)) > 1:
         values = b" and ".join(lengths[:3]).decode("latin-1")
-        raise Malformed(f"the response has different values of Content-Length: {values}")
+        raise Malformed("ambiguous_length", f"the response has different values of Content-Length: {values}")
     return _LENGTH_LINE.sub(b"", head)[: -len(b"\r\n")] + b"Content-Length: %b\r\n\r\n" % lengths[0]
 
 
@@ -355,7 +360,7 @@ class ResponseReader:
             empty = _HEAD_END.search(raw, start)
             if empty is None:
                 if len(raw) - start > HEAD_LIMIT:
-                    raise Malformed(_TOO_LARGE)
+                    raise Malformed("head_too_large", _TOO_LARGE)
                 begun = raw[start : start + 16].lstrip(b"\r\n")[: len(_START)]
                 if not _START.startswith(begun):
                     raise Malformed
@@ -363,7 +368,7 @@ class ResponseReader:
                 return False
             end = empty.end()
             if end - start > HEAD_LIMIT:
-                raise Malformed(_TOO_LARGE)
+                raise Malformed("head_too_large", _TOO_LARGE)
             lines = raw[start:end]
             head = self._heads.known(lines) or self._heads.like_last(lines) or self._heads.parse(lines)
             if head.status >= 200:

@@ -110,5 +110,5 @@ CONNECTIONS: tuple[HostileCase, ...] = (
     case("two responses at once", always(OK + OK), 200),
     case("two responses in turn", always(OK, OK), 200),
     case("response before the request", _sends_unasked(_UNASKED), 408),
-    case("garbage before the request", _sends_unasked(b"\x00\x01\x02\r\n\r\n"), "malformed"),
+    case("garbage before the request", _sends_unasked(b"\x00\x01\x02\r\n\r\n"), "not_http"),
 )

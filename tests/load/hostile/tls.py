@@ -104,7 +104,7 @@ TLS_CASES: tuple[HostileCase, ...] = (
     _handshake("TLS, RST", _hello_then(reset=True), "reset", "tls"),
     _handshake("TLS, held", _hello_then(hold=True), "timeout"),
     _case("TLS, no response", once(hold=True), "timeout"),
-    _case("TLS, garbage after", once(b"\x00\x01\r\n\r\n"), "malformed"),
+    _case("TLS, garbage after", once(b"\x00\x01\r\n\r\n"), "not_http"),
     _case("TLS, closed after", once(), "closed_before_response"),
     _case("TLS, RST in a body", once(OK[:-2], reset=True), "reset"),
     _case("TLS, broken record", _breaks_a_record, "tls"),
@@ -116,5 +116,5 @@ TLS_CASES: tuple[HostileCase, ...] = (
     _case("TLS, complete, gone", _shuts_down(OK, gone=True), 200),
     _case("TLS, until gone", _shuts_down(_UNTIL_CLOSE, gone=True), "tls_truncated"),
     _case("TLS, until closed", once(_UNTIL_CLOSE), 200),
-    _case("plain, TLS server", always(OK), "malformed", "closed_before_response", "reset", tls=Tls, scheme="http"),
+    _case("plain, TLS server", always(OK), "not_http", "closed_before_response", "reset", tls=Tls, scheme="http"),
 )
