@@ -14,6 +14,14 @@ _RANGE = re.compile(r"(\d+(?:\.\d+)?)\.\.(\d+(?:\.\d+)?)")
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z%]*)")
 
 
+class UnknownRange(UsageError):
+    """A knob whose values to try are not known; `flag` is an example that gives them."""
+
+    def __init__(self, knob: str, flag: str) -> None:
+        super().__init__(f"{knob}: its range is not known; give one: {flag}")
+        self.flag = flag
+
+
 def searched_knob(knob: Knob, wanted: str, original: str) -> SearchedKnob:
     """Return a knob with the values to try, which include the original one ("": not set).
 
@@ -89,14 +97,17 @@ def _allowed_values(knob: Knob, original: str, unit: str) -> tuple[Sequence[floa
     low, high = least if knob.min is None else knob.min, most if knob.max is None else knob.max
     if low is not None and high is not None:
         return levels(low, high), ()
-    raise UsageError(f"{knob.name}: its range is not known; give one: {_flag(knob, original, unit)}")
+    raise UnknownRange(knob.name, _flag(knob, original, unit))
 
 
 def _flag(knob: Knob, value: str, unit: str) -> str:
-    """Return a flag with a range as an example: a quarter to four times the value."""
+    """Return a flag with a range as an example: a quarter to four times the value, within the known limits."""
     number = _number(value, unit)
-    values = f"{_number_text(number // 4)}..{_number_text(number * 4)}" if number else "5..400"
-    return f"--knob {knob.name}={values}"
+    low, high = (number // 4, number * 4) if number else (5.0, 400.0)
+    low, high = max(low, knob.min or 1.0), high if knob.max is None else min(high, knob.max)
+    if any(knob.format_error(f"{_number_text(one)}{unit}") for one in (low, high)):
+        return f"--knob {knob.name}=VALUE,VALUE"
+    return f"--knob {knob.name}={_number_text(low)}..{_number_text(high)}"
 
 
 def _number_text(number: float) -> str:

@@ -15,12 +15,12 @@ from cockpit.analysis.thresholds import parse_threshold
 from cockpit.analysis.windows import GUARD
 from cockpit.autopilot.decisions import RunSearch, SearchDecisions
 from cockpit.autopilot.diagnosis import Bottleneck, find_bottlenecks, suggested_knobs
-from cockpit.autopilot.knobs import searched_knob
+from cockpit.autopilot.knobs import UnknownRange, searched_knob
 from cockpit.autopilot.runner import Autopilot, SearchResult
 from cockpit.autopilot.words import diagnosis_lines, plan_lines, result_line, trial_line, values_words
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.launcher import launcher_of
-from cockpit.cli.live import RecordingTarget, no_progress, report_gaps, report_recording, run_headless
+from cockpit.cli.live import RecordingTarget, close_recording, no_progress, run_headless
 from cockpit.cli.profile_argument import at_address, named_profile
 from cockpit.cli.terminal import can_ask, confirmed, emit, on_terminal
 from cockpit.cli.trust_prompt import require_trust
@@ -101,6 +101,9 @@ def _searchable(
         except UsageError as error:
             problems.append(error)
     if problems and (options.knob or not found):
+        flags = [problem.flag for problem in problems if isinstance(problem, UnknownRange)]
+        if len(flags) > 1:
+            raise UsageError(f"no knob has a known range; give ranges of some or all: {' '.join(flags)}")
         raise problems[0]
     return found, [f"left out: {problem}" for problem in problems]
 
@@ -186,9 +189,7 @@ async def _search(options: Namespace, profile: Profile, requested: Mapping[str, 
                 person = _AtTerminal(options.apply)
                 found = await run_headless(live, lambda: search(person), _show(live.session))
         finally:
-            report_gaps(recorder)
-            if recorder:
-                report_recording(recorder.path)
+            close_recording(recorder, live.state)
     if found is None:
         print("cockpit: interrupted; the original values are active again", file=sys.stderr)
         return EXIT_INTERRUPTED

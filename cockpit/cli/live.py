@@ -146,6 +146,15 @@ async def no_progress() -> None:
     """Print no progress."""
 
 
+def close_recording(recorder: Recorder | None, state: State) -> None:
+    """Print where runs and changes are recorded; remove a recording of neither."""
+    if recorder and not state.runs and not state.markers:
+        discard(recorder)
+    elif recorder:
+        report_gaps(recorder)
+        report_recording(recorder.path)
+
+
 def discard(recorder: Recorder) -> None:
     if recorder.path:
         Path(recorder.path).unlink(missing_ok=True)

@@ -79,10 +79,10 @@ Show and change the settings (knobs) of a profile's hosts, each change tested an
   cockpit tune spare-servers undo                              # the newest
 # autopilot PROFILE | search for better settings, and prove them | 3 5 | autopilot tuning
 Try settings (knobs) under load, search for better ones, and prove the best in fresh rounds.
-  cockpit autopilot web.toml --diagnose          # only find the bottleneck
-  cockpit autopilot web.toml --where 'p99 < 20ms' --where 'errors == 0'
-  cockpit autopilot web.toml --knob MaxRequestWorkers=25..400 --budget 20m
-  cockpit autopilot web.toml --minimize p99 --no-restart --apply
+  cockpit autopilot web --diagnose          # only find the bottleneck
+  cockpit autopilot web --where 'p99 < 20ms' --where 'errors == 0'
+  cockpit autopilot web --knob MaxRequestWorkers=25..400 --budget 20m
+  cockpit autopilot web --minimize p99 --no-restart --apply
 # study PROFILE | run a planned series of runs | 3 4 5 | studies
 Run a profile's study: its variants in rounds, in random order, with an A/A control, tables and verdicts.
   cockpit study mpm --dry-run      # plan, duration, minimum detectable effect

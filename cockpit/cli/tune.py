@@ -16,7 +16,7 @@ from cockpit.analysis.rounds import Order, RoundsPlan, rounds_verdict
 from cockpit.analysis.rounds_words import announcement_words, ended_words, window_words
 from cockpit.analysis.words import verdict_line
 from cockpit.cli.launcher import launcher_of
-from cockpit.cli.live import RecordingTarget, discard, report_gaps, report_recording, run_headless
+from cockpit.cli.live import RecordingTarget, close_recording, run_headless
 from cockpit.cli.load_plan import errors_name_flags
 from cockpit.cli.profile_argument import at_address, named_profile
 from cockpit.cli.terminal import emit
@@ -101,11 +101,7 @@ async def _live(
                 await live.hosts_up(hosts)
                 yield live
         finally:
-            if recorder and live.state.markers:
-                report_gaps(recorder)
-                report_recording(recorder.path)
-            elif recorder:
-                discard(recorder)
+            close_recording(recorder, live.state)
 
 
 async def _show(options: Namespace, profile: Profile) -> None:
@@ -246,9 +242,7 @@ async def measure_rounds(options: Namespace, profile: Profile) -> int:
         try:
             return await _rounds(options, live, values, plan)
         finally:
-            report_gaps(recorder)
-            if recorder:
-                report_recording(recorder.path)
+            close_recording(recorder, live.state)
 
 
 async def _rounds(options: Namespace, live: LiveSession, values: Mapping[str, str], plan: RoundsPlan) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable, Sequence
+import re
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,21 @@ def test_values_that_the_server_accepts_are_the_range() -> None:
     *_, last = values = searched_knob(level, "", "6").values
     assert (values[0], last) == ("1", "9") and len(values) > 7
     assert searched_knob(replace(level, min=4), "", "6").values == tuple("456789")
+
+
+@pytest.mark.parametrize(
+    ("directive", "original", "flag"),
+    [
+        ("worker_processes", "2", "worker_processes=1..8"),
+        ("keepalive_timeout", "65s", "keepalive_timeout=16..260"),
+        ("keepalive_timeout", "", "keepalive_timeout=5..400"),
+        ("open_file_cache", "", "open_file_cache=VALUE,VALUE"),
+    ],
+)
+def test_suggested_range_is_valid(directive: str, original: str, flag: str) -> None:
+    knob = Knob(name=directive, host="web1", kind="nginx", file="/n", directive=directive)
+    with pytest.raises(UsageError, match=f"give one: --knob {re.escape(flag)}$"):
+        searched_knob(knob, "", original)
 
 
 @pytest.mark.parametrize(
