@@ -15,11 +15,11 @@ _NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z%]*)")
 
 
 class UnknownRange(UsageError):
-    """A knob whose values to try are not known; `flag` is an example that gives them."""
+    """A knob whose values to try are not known; `flag`: a flag with values as an example."""
 
     def __init__(self, knob: str, flag: str) -> None:
         super().__init__(f"{knob}: its range is not known; give one: {flag}")
-        self.flag = flag
+        self.knob, self.flag = knob, flag
 
 
 def searched_knob(knob: Knob, wanted: str, original: str) -> SearchedKnob:
@@ -105,7 +105,8 @@ def _flag(knob: Knob, value: str, unit: str) -> str:
     number = _number(value, unit)
     low, high = (number // 4, number * 4) if number else (5.0, 400.0)
     low, high = max(low, knob.min or 1.0), high if knob.max is None else min(high, knob.max)
-    if any(knob.format_error(f"{_number_text(one)}{unit}") for one in (low, high)):
+    has_words = value != "" and number is None
+    if has_words or any(knob.format_error(f"{_number_text(one)}{unit}") for one in (low, high)):
         return f"--knob {knob.name}=VALUE,VALUE"
     return f"--knob {knob.name}={_number_text(low)}..{_number_text(high)}"
 

@@ -100,10 +100,12 @@ def _searchable(
             found[name] = searched_knob(known[name], values, original[name])
         except UsageError as error:
             problems.append(error)
+    unknown = [problem for problem in problems if isinstance(problem, UnknownRange)]
+    if len(unknown) > 1:
+        names, flags = (", ".join(each.knob for each in unknown), " ".join(each.flag for each in unknown))
+        problems = [each for each in problems if each not in unknown]
+        problems.append(UsageError(f"{names}: no known ranges; give some, e.g. {flags}"))
     if problems and (options.knob or not found):
-        flags = [problem.flag for problem in problems if isinstance(problem, UnknownRange)]
-        if len(flags) > 1:
-            raise UsageError(f"no knob has a known range; give ranges of some or all: {' '.join(flags)}")
         raise problems[0]
     return found, [f"left out: {problem}" for problem in problems]
 

@@ -142,6 +142,7 @@ def test_values_that_the_server_accepts_are_the_range() -> None:
         ("keepalive_timeout", "65s", "keepalive_timeout=16..260"),
         ("keepalive_timeout", "", "keepalive_timeout=5..400"),
         ("open_file_cache", "", "open_file_cache=VALUE,VALUE"),
+        ("access_log", "/var/log/a", "access_log=VALUE,VALUE"),
     ],
 )
 def test_suggested_range_is_valid(directive: str, original: str, flag: str) -> None:

@@ -74,9 +74,10 @@ class KnobsScreen(Dialog[tuple[str, ...]]):
             panel.border_title = "limits of the server, and knobs to search"
             yield Static(Content("\n".join(diagnosis_lines(self._found))))
             yield Checklist(self._items)
-            yield Static(Content("\n".join(self._excluded)), classes="hint")
             hints = (DialogKey.SELECT, ": select"), ("Enter", ": start")
             yield Static(key_hints(*hints, (DialogKey.QUIT, ": quit")), classes="hint")
+            # Last: on a small terminal, the keys are more important.
+            yield Static(Content("\n".join(self._excluded)), classes="hint")
 
     def action_go(self) -> None:
         """Start the search with the selected knobs."""
