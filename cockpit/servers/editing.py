@@ -137,6 +137,10 @@ class Grammar(ABC):
         """Map the sections of a text to the settings among `names` that they contain. Raises ConfigError."""
         return {}
 
+    def conditions_of(self, text: bytes, name: str, section: str | None) -> tuple[str, ...]:
+        """Return the headers of conditional sections that contain the setting, or its place. Raises ConfigError."""
+        return ()
+
     def number(self, text: bytes, name: str, section: str | None) -> int | None:
         """Return the value if it is a whole number of at most 18 digits, else None."""
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from cockpit.servers.inventory import Process, safe_path
@@ -22,7 +22,7 @@ class Startup(NamedTuple):
     `files` are only assumed, "" if they are certain. `read_only_reason` is the reason why their settings cannot be
     changed, "" if they can. `compare` is a command that prints `no` if the running configuration differs from the
     files, "" if there is none. `overridden` are pairs of a setting and a place (command line or environment) that
-    overrides its value in the files.
+    overrides its value in the files. `conditions` are known conditions of its files, by the headers of their sections.
     """
 
     kind: str
@@ -36,15 +36,27 @@ class Startup(NamedTuple):
     read_only_reason: str = ""
     compare: str = ""
     overridden: tuple[tuple[str, str], ...] = ()
+    conditions: Mapping[str, bool] = {}
 
     @property
     def file(self) -> str:
         return self.files[0] if self.files else ""
 
+    def false_condition(self, sections: Iterable[str]) -> str:
+        """Return the first of these sections whose condition is known to be false; "" if there is none."""
+        false = {_normalized(section) for section, holds in self.conditions.items() if not holds}
+        return next((section for section in sections if _normalized(section) in false), "")
+
     @property
     def listed(self) -> str:
         """The names of at most three files as text; "" if there is none."""
         return ", ".join((*self.files[:3], *(["…"] if len(self.files) > 3 else ())))
+
+
+def _normalized(section: str) -> str:
+    """Return a header with its kind in lower case; arguments are case-sensitive."""
+    kind, _, argument = section.partition(" ")
+    return f"{kind.lower()} {argument}"
 
 
 class Instance(NamedTuple):

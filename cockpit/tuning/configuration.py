@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cockpit.model.knobs import Knob
 from cockpit.model.text import sanitize
-from cockpit.servers.editing import ConfigError, ConfigValue, Grammar
+from cockpit.servers.editing import BYTE_ORDER_MARK, ConfigError, ConfigValue, Grammar
 from cockpit.servers.registry import GRAMMARS
 
 
@@ -18,6 +18,14 @@ def read(knob: Knob, text: bytes) -> ConfigValue:
 def includes(knob: Knob, text: bytes) -> list[tuple[str, int]]:
     """Return the paths and patterns that the knob's section includes, each with its line number."""
     return _grammar(knob).includes(text, knob.section)
+
+
+def conditions_of(knob: Knob, text: bytes) -> tuple[str, ...]:
+    """Return the headers of conditional sections that contain the value; () if the value cannot be found."""
+    try:
+        return _grammar(knob).conditions_of(text.removeprefix(BYTE_ORDER_MARK), _name(knob), knob.section)
+    except ConfigError:
+        return ()
 
 
 def change(knob: Knob, text: bytes, raw: bytes | None) -> bytes:

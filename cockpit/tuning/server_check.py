@@ -12,12 +12,11 @@ from cockpit.model.text import sanitize
 from cockpit.servers import kernel, systemd
 from cockpit.servers.inventory import Inventory
 from cockpit.servers.registry import AT_START, DIRECTIVES, instances, running_servers
-from cockpit.servers.startup import Instance
-from cockpit.tuning import files
+from cockpit.servers.startup import Instance, Startup
+from cockpit.tuning import configuration, files, host_inventory
 from cockpit.tuning.chain import follow, server_on_port
 from cockpit.tuning.host_inventory import (
     ConfigurationFiles,
-    configuration,
     configuration_files,
     environment_files,
     take_inventory,
@@ -99,25 +98,36 @@ async def read_by(
         for instance in answering.every:
             if instance.startup.kind == kind and instance.process.pid not in read:
                 read[instance.process.pid] = await configuration_files(remote, instance)
-        real = (await files.read(remote, host, file)).real
+        now = await files.read(remote, host, file)
+        real = now.real
         one = await _container(remote, answering, read, tuple(group), real)
         one = one or _reader(answering, read, tuple(group), kind, file, real)
         if one.instance is not None and not one.wrong:
             one = one._replace(wrong=await _acts_on_another(remote, host, one, inventory, answering.every))
-        found += _overridden(one)
+        found += _without_effect(one, now.data)
     return found
 
 
-def _overridden(one: FileReader) -> Iterator[FileReader]:
-    """Yield the knobs that the server's command line or environment overrides, one by one, then the others together."""
-    places = dict(one.instance.startup.overridden) if one.instance and not one.wrong else {}
+def _without_effect(one: FileReader, text: bytes) -> Iterator[FileReader]:
+    """Yield the knobs whose value in the file is not active, one by one, then the others together: the server's command
+    line or environment overrides it, or it is in a section whose condition is false."""
+    rest = []
     for knob in one.knobs:
-        if one.instance and knob.directive in places:
-            place, file = places[knob.directive], sanitize(one.file, 200)
-            wrong = f"{place} overrides {file}: {sanitize(one.instance.words, 300)}"
+        if one.instance and not one.wrong and (why := _reason(one.instance.startup, knob, text)):
+            wrong = f"{sanitize(f'{why} {one.file}', 400)}: {sanitize(one.instance.words, 300)}"
             yield one._replace(knobs=(knob,), wrong=wrong)
-    if rest := tuple(knob for knob in one.knobs if knob.directive not in places):
-        yield one._replace(knobs=rest)
+        else:
+            rest.append(knob)
+    if rest:
+        yield one._replace(knobs=tuple(rest))
+
+
+def _reason(startup: Startup, knob: Knob, text: bytes) -> str:
+    """Return why a value in the file is not active; "" if no reason is known."""
+    if place := dict(startup.overridden).get(knob.directive):
+        return f"{place} overrides"
+    header = startup.false_condition(configuration.conditions_of(knob, text))
+    return f"line {configuration.read(knob, text).line}: <{header}> is false in" if header else ""
 
 
 async def runs_another(remote: Remote, instance: Instance) -> bool:
@@ -198,7 +208,7 @@ async def _with_chain(
     front = server_on_port([server for server in servers if port in server.ports], port)
     if front is None:
         return answering
-    chain = await follow(partial(configuration, remote), inventory, servers, front, port)
+    chain = await follow(partial(host_inventory.configuration, remote), inventory, servers, front, port)
     masters = {server.master for server in chain.servers}
     upstream = [one for one in others if one.process in masters]
     return answering._replace(upstream=upstream, uncertainty=chain.uncertainty)

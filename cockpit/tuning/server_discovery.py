@@ -20,6 +20,7 @@ from cockpit.servers.sections import in_sections
 from cockpit.servers.upstreams import Hop
 from cockpit.tuning import files, live, plan
 from cockpit.tuning.chain import follow, server_on_port
+from cockpit.tuning.configuration import conditions_of
 from cockpit.tuning.configuration import place as place_in_file
 from cockpit.tuning.files import HostFile
 from cockpit.tuning.host_inventory import (
@@ -218,7 +219,25 @@ async def _offered(
         file = known[knob.file]
         if file is None:
             return []
+        knob = _in_true_section(knob, file, server)
+        if server and server.startup and server.startup.false_condition(conditions_of(knob, file.data)):
+            return []
         value = plan.value_in(file, knob).value
         return [OfferedKnob(knob, await Tuner().read(remote, knob) if knob.live else value, usual, server)]
     except ChangeRefused:
         return []
+
+
+def _in_true_section(knob: Knob, file: HostFile, server: RunningServer | None) -> Knob:
+    """Return the knob; if its place depends on conditions, in the section whose condition is true."""
+    conditions = server.startup.conditions if server and server.startup and knob.section is None else {}
+    holding = (header for header, holds in conditions.items() if holds)
+    places = (knob, *(replace(knob, section=header) for header in holding))
+    return next((one for one in places if _is_set(one, file)), knob)
+
+
+def _is_set(knob: Knob, file: HostFile) -> bool:
+    try:
+        return plan.value_in(file, knob).value is not None
+    except ChangeRefused:
+        return False

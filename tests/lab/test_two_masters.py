@@ -211,6 +211,22 @@ async def test_included_file_and_error_log_belong_to_their_server(pair: Pair, sh
     included.write_text("")
 
 
+async def test_the_loaded_mpm_decides_which_section_is_offered_and_changed(shell: LocalShell) -> None:
+    with running_server("apache") as master:
+        setting = "MaxRequestWorkers 2\n"
+        sections = (f"<IfModule {name}>\n{setting}</IfModule>\n" for name in ("mpm_event_module", "prefork.c"))
+        master.file.write_text(master.file.read_text().replace(setting, "".join(sections)))
+        knob = (await master.knobs(shell))["MaxRequestWorkers"]
+        assert knob.section == "IfModule mpm_event_module"
+        other = replace(knob, name="other", section="IfModule prefork.c")
+        with pytest.raises(ChangeRefused, match=r"other: here: line 17: <IfModule prefork.c> is false in .*apache \(PID"):
+            await master.tuner().apply(shell, "here", [(other, "4")])
+        assert [one.wrong for one in await read_by(shell, "here", master.port, [knob])] == [""]
+        # Without the section of the loaded MPM, nothing is offered that has no effect.
+        master.file.write_text(master.file.read_text().replace("mpm_event_module>", "!event.c>", 1))
+        assert (await master.knobs(shell)).get("MaxRequestWorkers", knob).section != "IfModule prefork.c"
+
+
 async def test_configuration_writable_by_other_user_is_not_offered(shell: LocalShell) -> None:
     assert await untrusted(shell, ["/usr/sbin/haproxy", "/etc/passwd"]) == []
     with running_server("haproxy", user=NOBODY) as master:

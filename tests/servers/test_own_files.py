@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cockpit.servers.editing import ConfigError
-from cockpit.servers.registry import GRAMMARS
+from cockpit.servers.inventory import Inventory, Process
+from cockpit.servers.registry import GRAMMARS, instances
 
 HAPROXY_3 = b"global\n  nbthread 2\n  log-tag main\n\nlog-profile p1\n  log-tag prof\n\ndefaults\n  mode http\n"
 UNKNOWN = HAPROXY_3.replace(b"log-profile", b"section-of-5.0")
@@ -151,3 +152,22 @@ def test_blocks_of_one_name_are_offered_by_what_makes_them_different(
         GRAMMARS[kind].read(text, next(iter(names)), section)
     for offered in sections:
         GRAMMARS[kind].read(text, next(iter(names)), offered)
+
+
+@pytest.mark.parametrize(
+    ("loaded", "section", "false"),
+    [
+        ("event", None, "IfModule mpm_prefork_module"),
+        ("prefork", None, ""),
+        ("", None, ""),
+        ("event", "IfModule mpm_prefork_module", "IfModule mpm_prefork_module"),
+        ("event", "IFMODULE !event.c", "IFMODULE !event.c"),
+        ("worker", "IFMODULE !event.c", ""),
+    ],
+)
+def test_the_loaded_mpm_decides_conditions(loaded: str, section: str | None, false: str) -> None:
+    facts = (("library", f"mod_mpm_{loaded}"),) if loaded else ()
+    [one] = instances(Inventory(processes=(Process(7, 1, "apache2", ("apache2",), "/usr/sbin/apache2", facts=facts),)))
+    text = PREFORK + b"<IFMODULE !event.c>\n</IFMODULE>\n"
+    conditions = GRAMMARS["apache"].conditions_of(text, "MaxRequestWorkers", section)
+    assert one.startup.false_condition(conditions) == false

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from cockpit.servers.access_log import combined_request
-from cockpit.servers.apache.editor import ApacheGrammar
+from cockpit.servers.apache.editor import MPMS, ApacheGrammar, conditions_with
 from cockpit.servers.apache.evidence import SHOWN
 from cockpit.servers.apache.logs import parse as parse_access
 from cockpit.servers.apache.settings import SETTINGS
@@ -24,7 +24,6 @@ from cockpit.servers.kind import (
 from cockpit.servers.startup import Startup, absolute, command, last, options, uncertainty
 
 MODULES = "/etc/apache2/mods-enabled"
-_MPMS = ("prefork", "worker", "event")
 _DEBIAN_LOG, _RED_HAT_LOG = "/var/log/apache2/error.log", "/var/log/httpd/error_log"
 _DEBIAN, _RED_HAT = "/etc/apache2/apache2.conf", "/etc/httpd/conf/httpd.conf"
 # A further instance on Debian. Its programs are run by apachectl, because envvars is part of the configuration.
@@ -73,7 +72,14 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
         )
     certain = process if build is not None else process._replace(is_certain=False)
     reason = uncertainty(certain, file, not last(given, "f").startswith("/"))
-    return Startup("apache", (file,) if file else (), root, test, reload, reason)
+    conditions = conditions_with(_mpm(process, inventory))
+    return Startup("apache", (file,) if file else (), root, test, reload, reason, conditions=conditions)
+
+
+def _mpm(master: Process, inventory: Inventory) -> str:
+    """Return the MPM of the loaded library, else the compiled default; "" if both are unknown."""
+    built = _MPM.search(inventory.builds.get(master.program, ""))
+    return master.fact("library").removeprefix(_MPM_LIBRARY) or (built[1] if built else "")
 
 
 def _discover(inventory: Inventory) -> Iterator[RunningServer]:
@@ -83,7 +89,7 @@ def _discover(inventory: Inventory) -> Iterator[RunningServer]:
 
 
 def _debian(inventory: Inventory, master: Process, startup: Startup) -> RunningServer:
-    mpm = next((mpm for mpm in _MPMS if f"{MODULES}/mpm_{mpm}.load" in inventory.files), "event")
+    mpm = next((mpm for mpm in MPMS if f"{MODULES}/mpm_{mpm}.load" in inventory.files), "event")
     commands = startup.test, startup.reload
     mpm_file = ConfigFile("apache", f"/etc/apache2/mods-available/mpm_{mpm}.conf", *commands)
     main = ConfigFile("apache", startup.file, *commands)
@@ -105,7 +111,7 @@ def _debian(inventory: Inventory, master: Process, startup: Startup) -> RunningS
 def _modules(inventory: Inventory, test: str) -> Iterator[CandidateKnob]:
     """Yield knobs that switch Debian's modules. mod_cache is offered if a file enables a cache for some URLs."""
     caches = [name for name in _CACHES if _CACHE_ENABLED.search(inventory.text(_CACHE_FILE.format(name)))]
-    yield _module("MPM", [_option(mpm, f"mpm_{mpm}", *(f"mpm_{other}" for other in _MPMS)) for mpm in _MPMS], test)
+    yield _module("MPM", [_option(mpm, f"mpm_{mpm}", *(f"mpm_{other}" for other in MPMS)) for mpm in MPMS], test)
     yield _module("mod_deflate", [_option("on", "deflate"), _option("off", "", "deflate")], test)
     if caches:
         others = [f"cache_{name}" for name in _CACHES]
@@ -134,9 +140,7 @@ def _of_mpm(file: ConfigFile, mpm: str) -> Iterator[CandidateKnob]:
 
 def _other(inventory: Inventory, master: Process, startup: Startup) -> RunningServer:
     main = ConfigFile("apache", startup.file, startup.test, startup.reload)
-    # The compiled default, if the loaded library is unknown.
-    built = _MPM.search(inventory.builds.get(master.program, ""))
-    mpm = master.fact("library").removeprefix(_MPM_LIBRARY) or (built[1] if built else "")
+    mpm = _mpm(master, inventory)
     candidates = (
         *(_of_mpm(main, mpm) if mpm else main.candidates("MaxRequestWorkers MaxConnectionsPerChild", usual=True)),
         *main.candidates("KeepAlive", usual=True),
@@ -152,7 +156,7 @@ KIND = ServerKind(
     processes=("apache2", "httpd"),
     discover=_discover,
     files=(
-        *(f"{MODULES}/mpm_{mpm}.load" for mpm in _MPMS),
+        *(f"{MODULES}/mpm_{mpm}.load" for mpm in MPMS),
         f"{MODULES}/status.load",
         _DEFLATE,
         _RED_HAT,

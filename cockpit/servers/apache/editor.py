@@ -30,8 +30,10 @@ from cockpit.servers.editing import (
 CONDITIONAL = frozenset({"ifmodule", "ifdefine", "ifversion", "iffile", "ifdirective", "ifsection"})
 # Old names of directives.
 _RENAMED = {b"maxclients": b"maxrequestworkers", b"maxrequestsperchild": b"maxconnectionsperchild"}
-# The condition that an MPM is loaded: https://httpd.apache.org/docs/2.4/mod/core.html#ifmodule
-_MPM = re.compile(r"(?:mpm_)?(?:prefork|worker|event)(?:_module|\.c)")
+# The names of an MPM in conditions: https://httpd.apache.org/docs/2.4/mod/core.html#ifmodule
+MPMS = ("prefork", "worker", "event")
+_MPM_NAMES = "mpm_{}_module", "{}.c"
+_MPM = re.compile("|".join(re.escape(form.format(mpm)) for mpm in MPMS for form in _MPM_NAMES))
 _NUMBER = re.compile(r"-?[0-9]+|\$\{\w+\}")
 
 
@@ -57,6 +59,11 @@ class ApacheGrammar(Grammar):
             if item.within[-1].name not in CONDITIONAL:
                 found.setdefault(item.within[-1].header, set()).add(name)
         return found
+
+    def conditions_of(self, text: bytes, name: str, section: str | None) -> tuple[str, ...]:
+        survey = _survey(text, name, section)
+        within = survey.found[-1].within if survey.found else (survey.block,)
+        return tuple(block.header for block in within if block and block.name in CONDITIONAL)
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)
@@ -163,6 +170,12 @@ def _of_mpm(name: bytes, strays: list[Item]) -> list[Item]:
     within = {item.within for item in strays if _is_conditional(item.within)}
     is_single = len(within) == 1 and all(_MPM.fullmatch(block.argument) for block in next(iter(within)))
     return [item for item in strays if item.within in within] if is_single and name.decode() in WHOLE_NUMBERS else []
+
+
+def conditions_with(mpm: str) -> dict[str, bool]:
+    """Return the conditions about MPMs by section, if `mpm` is loaded."""
+    forms = [(form.format(one), one == mpm) for one in MPMS for form in _MPM_NAMES]
+    return {f"IfModule {no}{name}": holds != bool(no) for name, holds in forms for no in ("", "!") if mpm in MPMS}
 
 
 def _is_conditional(inside: tuple[Block, ...] | None) -> bool:
