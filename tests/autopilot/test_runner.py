@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterable, Sequence
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest

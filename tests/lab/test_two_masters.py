@@ -219,7 +219,7 @@ async def test_the_loaded_mpm_decides_which_section_is_offered_and_changed(shell
         knob = (await master.knobs(shell))["MaxRequestWorkers"]
         assert knob.section == "IfModule mpm_event_module"
         other = replace(knob, name="other", section="IfModule prefork.c")
-        with pytest.raises(ChangeRefused, match=r"other: here: line 17: <IfModule prefork.c> is false in .*apache \(PID"):
+        with pytest.raises(ChangeRefused, match=r"line 17: <IfModule prefork.c> is false in .*apache \(PID"):
             await master.tuner().apply(shell, "here", [(other, "4")])
         assert [one.wrong for one in await read_by(shell, "here", master.port, [knob])] == [""]
         # Without the section of the loaded MPM, nothing is offered that has no effect.
