@@ -5,7 +5,7 @@ from __future__ import annotations
 import pwd
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -20,11 +20,13 @@ from cockpit.servers.inventory import foreign_programs
 Sort = Literal["target", "file", "host", "page", "writes", "reads", "command"]
 # Longer runs of blanks or empty lines are shown as their number, because they could hide the text after them.
 _BLANKS = re.compile(r"[^\S\n]{40,}")
+# Maximum number of listed reasons of one use.
+_MAX_REASONS = 2
 _EMPTY_LINES = re.compile(r"\n(?:[^\S\n]*\n){3,}")
 
 
 class Use(NamedTuple):
-    """One use. `place` is the name of a host, "" for this machine; `why` is the key of the profile that causes it."""
+    """One use. `place` is the name of a host, "" for this machine; `why` are the keys of the profile that cause it."""
 
     sort: Sort
     place: str
@@ -40,8 +42,16 @@ class Use(NamedTuple):
 
 
 def uses_of(profile: Profile) -> tuple[Use, ...]:
-    """Return all uses in the order of the sections, without duplicates."""
-    return tuple(dict.fromkeys(_uses(profile)))
+    """Return all uses in the order of the sections, each once with its reasons."""
+    reasons: dict[Use, dict[str, None]] = {}
+    for use in _uses(profile):
+        reasons.setdefault(use._replace(why=""), {})[use.why] = None
+    return tuple(use._replace(why=_listed(list(whys))) for use, whys in reasons.items())
+
+
+def _listed(whys: Sequence[str]) -> str:
+    more = len(whys) - _MAX_REASONS
+    return "; ".join(whys[:_MAX_REASONS]) + (f"; {more} more" if more > 0 else "")
 
 
 def is_load_only(profile: Profile) -> bool:

@@ -164,7 +164,8 @@ async def without_untrusted(remote: Remote, server: RunningServer) -> RunningSer
     named = (*startup.files, master.program, *shlex.split(startup.test))
     paths = [path for path in dict.fromkeys(named) if path.startswith("/")]
     if not (foreign := await untrusted(remote, paths)):
-        programs = foreign_programs(master.program, *shlex.split(startup.test))
+        words = foreign_programs(master.program, *shlex.split(startup.test))
+        programs = [word for word in words if word not in (*startup.files, startup.root, startup.prefix)]
         return server._replace(programs=await owners(remote, programs) if programs else ())
     uncertainty = f"another user can replace {foreign[0]}: log in as that user"
     return server._replace(candidates=(), startup=startup._replace(uncertainty=uncertainty))

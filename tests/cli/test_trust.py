@@ -10,6 +10,8 @@ from unittest.mock import patch
 
 import pytest
 
+from cockpit.profiles.reader import read_profile
+from cockpit.profiles.uses import listing, summary, uses_of
 from tests.cli.conftest import in_process, keyvalue
 from tests.cli.terminals import cockpit_on_terminal
 
@@ -122,6 +124,16 @@ def test_local_file_needs_path(workspace: Workspace, url: str) -> None:
         assert done.returncode == 2
         assert f"cockpit: {name}: no such profile; a file needs a path: {path}" in done.stderr
     assert workspace.ran == set()
+
+
+def test_a_use_of_several_knobs_is_listed_once(tmp_path: Path, url: str) -> None:
+    file = tmp_path / "p.toml"
+    knobs = "".join(keyvalue(name, "/etc/conf", 'reload = "service a reload"') for name in "abcd")
+    file.write_text(f'[target]\nurl = "{url}"\n[[host]]\nname = "web1"\n{knobs}')
+    listed = list(listing(uses_of(read_profile(file))))
+    assert listed[-2] == "  writes    /etc/conf   (knob a; knob b; 2 more)"
+    assert listed[-1] == "  runs      service a reload   (knob a, reload; knob b, reload; 2 more)"
+    assert summary(uses_of(read_profile(file))) == "1 command, 1 file, 1 host (web1)"
 
 
 def test_trust_ends_when_profile_or_named_file_is_edited(workspace: Workspace, url: str) -> None:

@@ -51,9 +51,12 @@ def start_choices(*, recordings: bool = True, broken: bool = True) -> StartChoic
     )
     change = ChangeSummary(letter="A", label="A MaxSpareServers 10 → 40", outcome="applied", effect="▲ ×3.7")
     newest = Recent(kept=kept, rate=13_934.0, p99_ms=4.2, changes=(change,))
+    refused = ChangeSummary(letter="A", label="A K 1 → 2", outcome="rolled back")
     before = RecordingInfo(name="before", path="/state/two.cockpit", size=1, began=WALL - 86_400, session="x")
     junk = RecordingInfo(name="junk", path="/state/junk.cockpit", size=1, problem="does not read: not a database")
-    return StartChoices(profiles, [newest, Recent(kept=before), Recent(kept=junk)] if recordings else [])
+    return StartChoices(
+        profiles, [newest, Recent(kept=before, changes=(refused,)), Recent(kept=junk)] if recordings else []
+    )
 
 
 def start_app(choices: StartChoices, *, appearance: Appearance | None = None, **options: object) -> StartApp:
@@ -108,6 +111,7 @@ async def test_start_screen_lists_and_filters_demo_profiles_and_recordings() -> 
             "invalid: target.url: found 'ftp://x/'",
             "spare-servers          today 14:05  00:03:12   2 runs  13.9k req/s  p99  4.2 ms  A MaxSpareServers",
             "MaxSpareServers 10 → 40 ▲",
+            "no run  not ended  A K 1 → 2 rolled back",
             "before                Nov 20 14:05  00:00:00   no run  not ended",
             "junk                  does not read: not a database",
         ):

@@ -233,6 +233,12 @@ async def test_a_program_outside_the_systems_directories_is_shown_with_owner_and
     (server,) = running_servers(Inventory("root", (master,)))
     with patch("cockpit.tuning.server_discovery.untrusted", return_value=[]):
         shown = await without_untrusted(shell, server)
+    # Its directory and configuration file are no programs.
+    command = (str(program), "-f", str(tmp_path / "a.cfg"))
+    (tmp_path / "a.cfg").touch()
+    (server,) = running_servers(Inventory("root", (master._replace(command=command, directory=str(tmp_path)),)))
+    with patch("cockpit.tuning.server_discovery.untrusted", return_value=[]):
+        assert (await without_untrusted(shell, server)).programs == shown.programs
     assert shown.programs == (f"{program} ({owner}, -rwsr-xr-x)",)
     survey = HostSurvey(HostConfig(name="web1"), DiscoveredHost("root", (shown,), None, (), (), ()))
     assert f"runs {program} ({owner}, -rwsr-xr-x)" in survey.words

@@ -16,7 +16,7 @@ from cockpit.model.load_checks import Invalid
 from cockpit.model.text import clock, count_text, milliseconds, sanitize, si
 from cockpit.profiles.catalogue import ProfileEntry
 from cockpit.profiles.plan import checked_url
-from cockpit.recording.library import Recent, sanitized_name
+from cockpit.recording.library import ChangeSummary, Recent, sanitized_name
 from cockpit.tui.key_table import MainKey, SessionKey, StartKey
 from cockpit.tui.terminal.styled_line import Line, clip, fit, length, right, rule
 
@@ -234,8 +234,8 @@ def _recording_row(one: Recent, names: int, width: int, now: dt.datetime) -> Lin
         cells.append((f"  {right(si(one.rate), 5)} req/s  p99 {right(milliseconds(one.p99_ms / 1000), 4)} ms", ""))
     if not kept.ended and length((*cells, ("  not ended", "warn"))) <= width:
         cells.append(("  not ended", "warn"))
-    labels = sanitize(", ".join(f"{change.label} {change.effect}".rstrip() for change in one.changes))
-    effects = sanitize(", ".join(change.effect for change in one.changes if change.effect))
+    labels = sanitize(", ".join(f"{change.label} {_result(change)}".rstrip() for change in one.changes))
+    effects = sanitize(", ".join(filter(None, map(_result, one.changes))))
     for words in (labels, f"{count_text(len(one.changes), 'change')} {effects}".rstrip()) if one.changes else ():
         if length((*cells, (f"  {words}", "dim"))) <= width:
             cells.append((f"  {words}", "dim"))
@@ -280,6 +280,11 @@ def _about_profile(one: ProfileEntry, width: int) -> Iterator[tuple[str, str]]:
     more = f"   ·   {_ORIGINS[one.origin]}: {_short(one.path)}" if width >= _WIDE else ""
     study = f"   ·   cockpit study {sanitize(one.name)} --short" if profile.study else ""
     yield f"Enter: open it ({SessionKey.TOGGLE} starts the load)   ·   {StartKey.DOCTOR}: doctor{study}{more}", "dim"
+
+
+def _result(change: ChangeSummary) -> str:
+    """Return the effect of a change, or the outcome of one that is not active; "" if neither is known."""
+    return change.effect or (change.outcome if change.outcome in ("rolled back", "failed") else "")
 
 
 def _about_recording(one: Recent) -> Iterator[tuple[str, str]]:
