@@ -18,6 +18,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from cockpit.analysis.timeline import timeline
 from cockpit.model.host_state import HostPoint
 from cockpit.model.load import LoadPlan
 from cockpit.model.load_seconds import LoadSecond
@@ -149,7 +150,7 @@ def window_between(state: State, start: float, end: float, plan: LoadPlan, as_of
     flawed: dict[DiscardReason, int] = {}
     known = state.seconds
     inside = known[bisect_left(known, math.ceil(start), key=_second_of) :]
-    changing = [(begun, over) for begun, over in _change_spans(state) if begun < end and over > start]
+    changing = timeline(state).changing_within(start, end)
     kept, bound, guarded = [], [], 0
     for second in itertools.takewhile(lambda second: second.second < end, inside):
         flaw = _flaw(second, start, end, changing)
@@ -197,21 +198,17 @@ def _unloaded(state: State, start: float, end: float, as_of: float) -> dict[str,
 
 def _idle_times(state: State, start: float, end: float, as_of: float) -> list[tuple[float, float]]:
     """Return the time ranges next to the run around `start` in which no run was in progress."""
-    runs: dict[int, list[Segment]] = {}
-    for segment in state.segments:
-        runs.setdefault(segment.run, []).append(segment)
-    spans = [(segments[0].start, segments[-1].end) for segments in runs.values()]
-    at = max((place for place, (begun, _) in enumerate(spans) if begun <= start), default=None)
+    known = timeline(state)
+    spans, at = known.runs, known.run_at(start)
     if at is None:
         return []
     begun, over = spans[at]
-    switched = [change.active_since for change in state.changes if change.active_since is not None]
     ranges = []
-    if not any(begun < t <= start for t in switched):
+    if not known.switched(begun, start):
         before = (spans[at - 1][1] or begun) + GUARD if at else 0.0
         ranges.append((max(before, begun - UNLOADED_LONGEST), begun))
     # The last tick of a segment may extend beyond the change that ends the segment.
-    if over is not None and over <= as_of and not any(end - _TICK <= t <= over for t in switched):
+    if over is not None and over <= as_of and not known.switched(math.nextafter(end - _TICK, -math.inf), over):
         after = spans[at + 1][0] if at + 1 < len(spans) else state.t
         ranges.append((over + GUARD, min(after, over + GUARD + UNLOADED_LONGEST)))
     return ranges
@@ -219,7 +216,7 @@ def _idle_times(state: State, start: float, end: float, as_of: float) -> list[tu
 
 def counted_range(state: State, segment: Segment) -> range:
     """Return the session seconds from the first counted one of a growing segment to its newest complete one."""
-    changing = [(begun, over) for begun, over in _change_spans(state) if begun < segment.last and over > segment.start]
+    changing = timeline(state).changing_within(segment.start, segment.last)
     seconds = state.seconds
     begun = bisect_left(seconds, math.ceil(segment.start), key=_second_of)
     newest = math.floor(segment.last + 1 - WHOLE)
@@ -227,18 +224,6 @@ def counted_range(state: State, segment: Segment) -> range:
         if _flaw(second, segment.start, segment.last, changing) in (None, DiscardReason.SATURATED):
             return range(second.second, newest)
     return range(0)
-
-
-def _change_spans(state: State) -> list[tuple[float, float]]:
-    """Return the time spans in which servers were changed: from request to activation, during rollbacks, and during
-    actions."""
-    spans = [(action.begun, action.ended or state.t) for action in state.actions]
-    for change in state.changes:
-        over = change.ended or state.t
-        spans.append((change.begun, over if change.active_since is None else min(change.active_since, over)))
-        if (back := change.stages.get("undoing")) is not None:
-            spans.append((back, over))
-    return spans
 
 
 def _second_of(second: LoadSecond) -> int:

@@ -7,23 +7,28 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
+from random import Random
 from unittest.mock import patch
 
 import pytest
 
 from cockpit.analysis import segment_verdicts
 from cockpit.analysis.segment_verdicts import verdicts
+from cockpit.analysis.timeline import Timeline, timeline
 from cockpit.cli import main, open_recording
 from cockpit.model import events as ev
+from cockpit.model.errors import RecordingError
 from cockpit.model.fold import fold_all
 from cockpit.model.knobs import Setting
 from cockpit.model.load import LoadPlan
 from cockpit.model.tick import Tick
 from cockpit.recording import library
+from cockpit.recording.index import Rows
 from cockpit.recording.reader import Recording
 from cockpit.recording.schema import note_row, to_row
-from cockpit.recording.validity import MAX_LANDMARKS
+from cockpit.recording.validity import MAX_LANDMARKS, MAX_NUMEROUS
 from cockpit.tui.start.choices import StartChoice, Widths, row
 from tests.hostile.recordings import seal
 
@@ -89,11 +94,14 @@ def test_export_of_a_tick_after_three_years_is_as_small_as_its_data(tmp_path: Pa
     assert time.process_time() - begun < 1.0 and (tmp_path / "out").stat().st_size < 50_000
 
 
+def change(letter: str, begun: float, over: float) -> Iterable[ev.AnyEvent]:
+    setting = Setting(knob="k", old="1", new=letter)
+    yield ev.ChangeBegun(t=begun, change=letter, host="web1", settings=(setting,))
+    yield ev.ChangeEnded(t=over, change=letter, outcome="applied")
+
+
 def changes(count: int) -> Iterable[ev.AnyEvent]:
-    for number in range(count):
-        setting = Setting(knob="k", old="1", new=str(number))
-        yield ev.ChangeBegun(t=number / 100, change=f"C{number}", host="web1", settings=(setting,))
-        yield ev.ChangeEnded(t=number / 100, change=f"C{number}", outcome="applied")
+    return (event for number in range(count) for event in change(f"C{number}", number / 100, number / 100))
 
 
 MANY: dict[str, Callable[[int], Iterable[ev.AnyEvent]]] = {
@@ -121,11 +129,37 @@ def test_too_many_events_of_a_kind_are_refused_in_one_line(
         assert f"has {count} events '{kind.split()[0]}', more than {MAX_LANDMARKS}" in error and error.count("\n") == 1
 
 
+def test_readings_and_stages_have_a_limit_of_their_own() -> None:
+    count = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT {}) SELECT n, 0, 'knob_read' FROM n"
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.executescript("CREATE TABLE events (seq, t, kind); CREATE TABLE notes (t)")
+        database.execute(f"INSERT INTO events {count.format(MAX_NUMEROUS)}")
+        Rows(database).check_counts()
+        database.execute(f"INSERT INTO events {count.format(1)}")
+        with pytest.raises(RecordingError, match=f"has 200001 events 'knob_read', more than {MAX_NUMEROUS}"):
+            Rows(database).check_counts()
+
+
 def test_verdicts_need_one_pass_over_many_changes() -> None:
     state = fold_all((START, RUN, *changes(100)))
-    with patch.object(segment_verdicts, "change_steps", wraps=segment_verdicts.change_steps) as passes:
+    with (
+        patch.object(segment_verdicts, "change_steps", wraps=segment_verdicts.change_steps) as passes,
+        patch.object(Timeline, "of", wraps=Timeline.of) as cuts,
+    ):
         assert verdicts(state)
-    assert passes.call_count == 1
+    assert (passes.call_count, cuts.call_count) == (1, 1)
+
+
+def test_timeline_equals_a_pass_over_all_changes() -> None:
+    chance = Random(1)
+    numbers = [chance.randrange(100) for _ in range(200)]
+    spans = sorted((begun, begun + chance.choice([0, 1, 50])) for begun in numbers)
+    events = [event for number, (begun, over) in enumerate(spans) for event in change(f"C{number}", begun, over)]
+    known = timeline(fold_all((START, *sorted(events, key=lambda event: event.t))))
+    for start, end in zip(numbers, reversed(numbers), strict=True):
+        within = sorted((begun, over) for begun, over in spans if begun < end and over > start)
+        assert sorted(known.changing_within(start, end)) == within
+        assert known.switched(start, end) == any(start < over <= end for _, over in spans)
 
 
 def test_command_on_a_recording_has_a_deadline(
