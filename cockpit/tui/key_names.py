@@ -100,7 +100,7 @@ def no_load_words(context: DrawContext) -> str:
         return f"No runs yet. Press {SessionKey.TOGGLE} to start."
     if context.state.started is None:
         return "Loading the recording …"
-    return f"No load up to here. Press {SessionKey.NEXT} to go to it."
+    return f"No load up to here. Press {SessionKey.NEXT} for the next run or change."
 
 
 def start_hint(context: DrawContext) -> list[Piece]:

@@ -197,7 +197,11 @@ def test_empty_panes_of_a_replay_name_what_is_missing() -> None:
     connecting = ev.HostChanged(t=0.1, host="web1", condition="connecting")
     for events, load, host in (
         ([], "Loading the recording …", ""),
-        ([session_started(), connecting], "No load up to here. Press ] to go to it.", "waiting for its first sample"),
+        (
+            [session_started(), connecting],
+            "No load up to here. Press ] for the next run or change.",
+            "waiting for its first sample",
+        ),
     ):
         context = replace_context(context_of(events), extent=(0.0, 60.0))
         shown = "\n".join(pane(context, 60) if context.hosts else ())

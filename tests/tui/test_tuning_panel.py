@@ -102,7 +102,9 @@ async def test_values_are_typed_selected_and_reread() -> None:
         assert input_values(pilot)[2] == "1000"
         await press(pilot, "space", "escape")
         assert input_values(pilot)[2] == "1000"
-        await press(pilot, "down", "4", "ctrl+r")
+        await press(pilot, "down", "x")
+        await until(pilot, lambda: "takes a whole number of at least 1, not 'x'" in part(pilot, "plan"))
+        await press(pilot, "backspace", "4", "ctrl+r")
         await until(pilot, lambda: tuning.calls == [("refresh", {}), ("refresh", {})])
         assert input_values(pilot) == ["4", "", "1000"]
     async with tuning_panel() as (pilot, _, tuning):

@@ -390,7 +390,8 @@ class TuningScreen(Dialog[None]):
         if chosen is not None:
             return change_lines(chosen, state)
         if values:
-            head: Line = ((f"will change  {plan_words(state, values)}", "strong"),)
+            invalid = next(filter(None, (row.format_error() for row in self.query(KnobRow))), "")
+            head: Line = ((invalid or f"will change  {plan_words(state, values)}", "warn" if invalid else "strong"),)
             is_current = self._previewed is not None and self._previewed[0] == values
             power = power_words(self.session.state) if self.session.past is None else ""
             power_lines: list[Line] = [((power, "dim"),)] if power else []

@@ -139,6 +139,10 @@ class KnobRow(Horizontal):
         value = self.query_one(ValueInput).value.strip() if self.editable else ""
         return "" if self.known.known and value == self.known.value else value
 
+    def format_error(self) -> str:
+        """Return why the form of the typed value is invalid; "" if it is valid."""
+        return sanitize(self.knob.format_error(self.typed()), 400) if self.typed() else ""
+
     def clear(self) -> None:
         self.query_one(ValueInput).value = ""
 
