@@ -241,6 +241,7 @@ def test_doctor_no_exec_lists_everything_and_runs_nothing(workspace: Workspace) 
 
 
 def test_new_profile_is_trusted_until_edited(workspace: Workspace, url: str) -> None:
+    assert "no servers and settings without a host" in workspace.cockpit("new", url, "-o", "load.toml").stderr
     done = workspace.cockpit("new", url, "-o", "made.toml", "--host", ".")
     assert done.returncode == 0 and "cockpit run ./made.toml" in done.stderr
     assert "not trusted" not in workspace.cockpit("doctor", "./made.toml").stderr
