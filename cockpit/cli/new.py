@@ -31,7 +31,7 @@ def new(options: Namespace) -> int:
     for host in surveyed:
         print(f"{host.config.name}: {sanitize(host.words, 400)}", file=sys.stderr)
     if not surveyed:
-        print("no servers and settings without a host: add --host user@host, or --host . for this machine", file=sys.stderr)
+        print("no servers and settings without a host: add --host user@host, or . for this machine", file=sys.stderr)
     text = profile_text(draft_of(url, surveyed, concurrency=options.concurrency, duration=f"{options.duration:g}s"))
     path = options.output or place_for(url, surveyed)
     try:
