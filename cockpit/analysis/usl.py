@@ -1,8 +1,8 @@
 """The Universal Scalability Law, fitted to rates at several numbers of connections. Pure.
 
-X(N) = λN / (1 + σ(N − 1) + κN(N − 1)): λ is the rate of one connection, σ the contention (waiting for shared
-resources), κ the coherency (cost of agreement between them). N/X is linear in 1/λ, σ/λ and κ/λ, which are fitted by
-least squares of relative errors and are not negative. The intervals of σ, κ and the peak are those of ratios.
+X(N) = r N / (1 + s (N − 1) + k N (N − 1)): r is the rate of one connection, s the contention (waiting for shared
+resources), k the coherency (cost of agreement between them). N/X is linear in 1/r, s/r and k/r, which are fitted by
+least squares of relative errors and are not negative. The intervals of s, k and the peak are those of ratios.
 
 References: Gunther 2007, Guerrilla Capacity Planning; Fieller 1954 (the interval of a ratio).
 """
@@ -62,7 +62,7 @@ class UslProblem(StrEnum):
 
 
 class UslFit(msgspec.Struct, frozen=True, kw_only=True):
-    """The law fitted to levels under the same settings. `one` is the rate of one connection (λ); it, `contention` and
+    """The law fitted to levels under the same settings. `one` is the rate of one connection; it, `contention` and
     `coherency` are null if fewer than three levels are usable. `peak`: the number of connections with the highest rate,
     `peak_rate`; null: the rate rises without end, or is unknown. `problem`: why the fit is bad."""
 
