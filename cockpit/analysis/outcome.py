@@ -47,6 +47,7 @@ class Design(StrEnum):
 
     SWITCH = "one switch under load"
     ROUNDS = "rounds"
+    DUET = "both at the same time"
     RUNS = "runs"
     SINGLE_RUNS = "one run each"
     TOTALS = "totals of a summary"

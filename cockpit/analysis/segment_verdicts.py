@@ -17,7 +17,7 @@ from cockpit.analysis.outcome import DIFFERENT, Outcome, Verdict
 from cockpit.analysis.plans import differences
 from cockpit.analysis.rounds import rounds_verdict
 from cockpit.analysis.switch_verdict import concluding_blocks
-from cockpit.analysis.verdict import judge_repeated_runs, judge_rounds, judge_single_runs, judge_switch
+from cockpit.analysis.verdict import judge_duet, judge_repeated_runs, judge_rounds, judge_single_runs, judge_switch
 from cockpit.analysis.windows import (
     GUARD,
     UNLOADED_LONGEST,
@@ -120,6 +120,12 @@ class SegmentVerdicts:
         assert found is not None
         return found
 
+    def duet(self, state: State, segment: Segment) -> Verdict:
+        """Return the verdict on the two variants of a segment's duet."""
+        found = self._cached(("duet", *_cache_key(state, segment)), lambda: duet_segment_verdict(state, segment))
+        assert found is not None
+        return found
+
     def rounds(self, state: State, rounds: RoundsState) -> Verdict | None:
         complete, over = rounds.complete, rounds.ended is not None
         # The last readings of a host arrive after the window.
@@ -155,9 +161,14 @@ def _idle_blocks(state: State, run: int) -> int:
     return 0 if last.end is None else min(int(state.t - last.end), _IDLE) // BLOCK
 
 
+def duet_segment_verdict(state: State, segment: Segment) -> Verdict:
+    """Return the verdict on the two variants of a segment's duet."""
+    return judge_duet(segment_window(state, segment))
+
+
 def verdicts(state: State) -> tuple[Verdict, ...]:
-    """Return the verdicts on all variants vs the baseline, by load, then those on rounds. A change measured by rounds
-    has only the verdict of its rounds."""
+    """Return the verdicts on duets, on all settings vs the baseline, by load, then those on rounds. A change measured
+    by rounds has only the verdict of its rounds."""
     found = [(rounds, rounds_verdict(state, rounds)) for rounds in state.rounds]
     judged = [(rounds, verdict) for rounds, verdict in found if verdict is not None]
     measured = {rounds.begun.change for rounds, _ in judged if rounds.begun.change}
@@ -166,7 +177,12 @@ def verdicts(state: State) -> tuple[Verdict, ...]:
         first, *others = alike
         known = [other for other in others if not measured & set(other.segments[0].changes)]
         of_variants += [_variant_verdict(state, first, other) for other in known]
-    return (*of_variants, *(verdict for _, verdict in judged))
+    duets = [
+        duet_segment_verdict(state, segment)
+        for segment in state.segments
+        if segment.plan.variants and not segment.warmup
+    ]
+    return (*duets, *of_variants, *(verdict for _, verdict in judged))
 
 
 def settings_at(state: State, t: float) -> Settings:
@@ -212,7 +228,7 @@ def measured_segments(state: State) -> Iterator[tuple[Settings, Segment]]:
     evaluated = {trial.run for trial in state.autopilot.trials} if state.autopilot else set()
     settings = _settings_at_all(state, (segment.start for segment in state.segments))
     for segment in state.segments:
-        if not (segment.warmup or segment.round or segment.run in evaluated):
+        if not (segment.warmup or segment.round or segment.run in evaluated or segment.plan.variants):
             yield settings[segment.start], segment
 
 

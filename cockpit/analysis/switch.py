@@ -236,10 +236,16 @@ def bound(variance: Variance, before: int, after: int, alpha: float = ALPHA) -> 
     """Return the half width of the anytime-valid interval for these numbers of blocks."""
     if not variance.value:
         return 0.0
-    error = variance.value * (1 / before + 1 / after)
-    prior = max(_PRIOR**2, _PRIOR_BLOCKS * variance.value)
-    mixture = math.sqrt(error * (error + prior) / prior * (2 * math.log(1 / alpha) + math.log((error + prior) / error)))
-    return _DRIFT_ALLOWANCE + mixture * student_quantile(0.975, variance.freedom) / student_quantile(0.975, 1e6)
+    half = mixture(variance.value, variance.value * (1 / before + 1 / after), alpha)
+    return _DRIFT_ALLOWANCE + half * student_quantile(0.975, variance.freedom) / student_quantile(0.975, 1e6)
+
+
+def mixture(block: float, error: float, alpha: float) -> float:
+    """Return the half width of a normal mixture for a mean with the variance `error`; `block` is that of a block."""
+    if not error:
+        return 0.0
+    prior = max(_PRIOR**2, _PRIOR_BLOCKS * block)
+    return math.sqrt(error * (error + prior) / prior * (2 * math.log(1 / alpha) + math.log((error + prior) / error)))
 
 
 def detectable(before: Floats, after: Floats, alpha: float = ALPHA, scale: Scale = unscaled) -> float:

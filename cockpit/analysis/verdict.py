@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from cockpit.analysis.baseline import assumed_spread
 from cockpit.analysis.blocks import BLOCK
+from cockpit.analysis.duet import duet_verdict, sides
 from cockpit.analysis.effects import MeasuredAdjustment, MeasuredEffect, by_ratio, effects, metrics
 from cockpit.analysis.intervals import (
     FIRST_TEST,
@@ -67,6 +68,17 @@ _WeighLoad = Callable[[MeasuredOtherLoad], OtherLoad]
 def judge_switch(before: Window, after: Window, label: str = "", load_may_differ: bool = False) -> Verdict:
     """Judge a change made under running load. Different loads make it invalid unless `load_may_differ`."""
     return _judged([[before]], [[after]], label, load_may_differ, lambda one, two: switch_verdict(one[0][0], two[0][0]))
+
+
+def judge_duet(window: Window) -> Verdict:
+    """Judge the time of a duet. Other load acts on both variants at the same time, and explains no difference."""
+    before, after = sides(window)
+    one, two = window.plan.variants
+    label = f"{two.name} vs {one.name}"
+    found = _judged(
+        [[before]], [[after]], label, False, lambda one, two: duet_verdict(one[0][0], two[0][0]), lambda one: one.load
+    )
+    return replace(found, objection=found.objection and replace(found.objection, side=None))
 
 
 class PlannedComparisons(NamedTuple):

@@ -9,10 +9,11 @@ import numpy as np
 
 from cockpit.analysis import switch
 from cockpit.analysis.blocks import BLOCK, block_count, block_sample
+from cockpit.analysis.duet import is_settled
 from cockpit.analysis.effects import HEADLINE_SHARE
 from cockpit.analysis.intervals import ALPHA
-from cockpit.analysis.outcome import Cause, Outcome, Verdict
-from cockpit.analysis.segment_verdicts import segment_before, segment_verdict
+from cockpit.analysis.outcome import Cause, Design, Outcome, Verdict
+from cockpit.analysis.segment_verdicts import duet_segment_verdict, segment_before, segment_verdict
 from cockpit.analysis.switch import IN_A_ROW, LEAST
 from cockpit.analysis.switch_verdict import switch_scale
 from cockpit.analysis.windows import GUARD, Window, window_between
@@ -109,20 +110,33 @@ def segment_of_change(state: State, change: str) -> Segment | None:
     return next((segment for segment in reversed(state.segments) if segment.changes == (change,)), None)
 
 
+def awaited_segment(state: State, change: str) -> Segment | None:
+    """Return the segment whose verdict is awaited: after a change, or without one of a duet."""
+    if change:
+        return segment_of_change(state, change)
+    duet = state.segment is not None and state.segment.plan.variants and not state.segment.warmup
+    return state.segment if duet else None
+
+
 def awaits_verdict(state: State, change: str) -> bool:
-    """Return whether the run in flight can still bring a verdict on a change that became active in it."""
-    segment = segment_of_change(state, change)
+    """Return whether the run in flight can still bring a verdict on a change that became active in it, or on its
+    duet."""
+    segment = awaited_segment(state, change)
     if segment is None or segment.run != state.running or segment.end is not None:
         return False
+    if not change:
+        return is_open(duet_segment_verdict(state, segment))
     base = segment_before(state, segment)
     return base is not None and is_open(segment_verdict(state, segment, base))
 
 
 def is_open(verdict: Verdict) -> bool:
-    """Return whether more seconds after the change can conclude the verdict on one switch."""
+    """Return whether more seconds can conclude the verdict on one switch, or on a duet."""
     before, after = verdict.values
-    if before < LEAST:
+    if before < LEAST and verdict.design is Design.SWITCH:
         return False
     if verdict.outcome is Outcome.INVALID and verdict.objection is not None:
         return verdict.objection.cause not in _FINAL and after * BLOCK < FIRST
+    if verdict.design is Design.DUET:
+        return verdict.growing and not is_settled(verdict)
     return verdict.outcome is Outcome.INCONCLUSIVE and verdict.growing

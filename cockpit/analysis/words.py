@@ -278,6 +278,8 @@ _METHOD = {
     "beside a common trend; blocks of 5 s, variance of batches of up to 30 s; outliers that favour the effect may be "
     "left out",
     Design.ROUNDS: "paired rounds: both settings in each round, one value per round",
+    Design.DUET: "both variants under the same load at the same time: an anytime-valid interval of the mean difference "
+    "of blocks of 5 s; variance of batches of up to 30 s; connections are renewed every 5 s",
     Design.RUNS: "one value per run; the variance between runs is pooled over the settings",
     Design.TOTALS: "only totals from another tool: without data per second there is no interval",
     Design.SINGLE_RUNS: f"one run each: a spread between runs of {100 * assumed_spread('rate'):.0f}% "
@@ -319,6 +321,8 @@ def too_few_words(verdict: Verdict) -> str:
         return f"too short: {before * verdict.block} s before and {after * verdict.block} s after; 25 s and 35 s needed"
     if verdict.design is Design.ROUNDS:
         return f"{before} rounds; {FIRST_TEST} needed"
+    if verdict.design is Design.DUET:
+        return f"too short: {before * verdict.block} s; 35 s needed"
     return f"too few runs: {before} vs {after}; 2 vs 2 needed"
 
 
@@ -334,6 +338,8 @@ def basis_words(verdict: Verdict) -> str:
         return f"{before * verdict.block} s vs {after * verdict.block} s{adjusted}{final}"
     if verdict.design is Design.ROUNDS:
         return f"{before} rounds{adjusted}"
+    if verdict.design is Design.DUET:
+        return f"{before * verdict.block} s, both at the same time"
     return f"n = {before} vs {after}{', totals only' if verdict.design is Design.TOTALS else ''}"
 
 

@@ -15,7 +15,7 @@ from cockpit.cli.flags import Flag, FlagTable, add_flags
 from cockpit.cli.load_arguments import add_ab, add_load, add_ssh_config, add_trust
 from cockpit.cli.pages import BASELINE, GROUPS, RECORDINGS, START, TUNE, add_command, overview
 from cockpit.cli.parser import CommandParser
-from cockpit.cli.values import age, count, day, named_file, port, positive, recording, seconds, utc_offset
+from cockpit.cli.values import age, count, day, named_file, port, positive, recording, seconds, share, utc_offset
 
 PROFILE = "a profile: its name, or a path such as ./x.toml"
 _RECORD = "record to a new FILE (default: to ~/.local/state/cockpit/recordings)"
@@ -205,6 +205,14 @@ _CHECK: FlagTable = (
     Flag("--save-baseline", str, "save the runs as a baseline", "NAME"),
     Flag("--add-to-baseline", str, "add the runs to a baseline, or create it", "NAME"),
     Flag("--junit", Path, "write the result as JUnit XML"),
+    Flag("--against", str, "load this URL at the same time, and fail if the target is worse: see cockpit duet", "URL"),
+    Flag("--margin", share, "with --against: the largest tolerated loss", "SHARE", default="5%%"),
+    Flag("--markdown", Path, "with --against: write the result as Markdown, for a comment"),
+)
+_RUN = _FLAGS["run"]
+_DUET: FlagTable = (
+    Flag("--control", True, "load the target against itself (A/A): what is no difference"),
+    Flag("--margin", share, "a smaller difference counts as none, e.g. 5%% (default: that of each metric)", "SHARE"),
 )
 _SUBCOMMANDS = {"recordings": RECORDINGS, "baseline": BASELINE, "tune": TUNE}
 
@@ -249,6 +257,17 @@ def _add_run(parser: CommandParser) -> None:
         about="a profile (its name, or a path such as ./x.toml), or a URL (http:// may be left out of host:port)",
         record=_RECORD,
     )
+
+
+def _add_duet(parser: CommandParser) -> None:
+    add_load(
+        parser,
+        target="PROFILE|URL",
+        about="the first target, or a profile with two [[variant]] blocks",
+        record=_RECORD,
+    )
+    parser.add_argument("other", metavar="URL", nargs="?", help="the second target")
+    add_flags(parser.add_argument_group("duet"), (*_DUET, *_RUN))
 
 
 def _add_check(parser: CommandParser) -> None:
@@ -307,6 +326,7 @@ def _add_ssh_config(parser: CommandParser) -> None:
 _SHARED: dict[str, tuple[Callable[[CommandParser], None], ...]] = {
     "start": (_add_ssh_config, add_appearance),
     "run": (_add_run, add_appearance),
+    "duet": (_add_duet, add_appearance),
     "check": (_add_check,),
     "ab": (add_ab,),
     "tune": (_add_tune,),

@@ -23,6 +23,7 @@ from cockpit.analysis.thresholds import (
     with_defaults,
 )
 from cockpit.cli.baseline import add_runs, baseline_runs, save_runs
+from cockpit.cli.check_against import check_against
 from cockpit.cli.live import RecordingTarget, headless, hlog_into
 from cockpit.cli.load_arguments import given_flags
 from cockpit.cli.open_recording import recording_at
@@ -48,6 +49,8 @@ _RUN_FLAGS = ("--ssh-config", "--record", "--hlog", "--abort-on", "--max-duratio
 
 def check(options: Namespace) -> int:
     """Check runs. Exit 0: all thresholds hold; 99: one failed or lacks data; 4: inconclusive or unstable (--stable)."""
+    if options.against:
+        return check_against(options)
     try:
         # Profile names take precedence over files.
         recorded = find(options.target) is None and is_recording(options.target)

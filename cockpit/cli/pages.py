@@ -59,12 +59,19 @@ Check a new or a recorded run against thresholds and a baseline.
   cockpit check spare-servers --runs 5 --save-baseline spring
   cockpit check spare-servers --baseline spring --junit check.xml
   cockpit check night.cockpit --threshold 'failed.share < 1%'
+  cockpit check http://head:8081/ --against http://base:8080/ --margin 5%
 
 thresholds: METRIC < VALUE, with < <= > >= == !=
   METRIC: rate, failed, errors, completed, p50 to p99.999, mean, max,
           connect.p99, first_byte.p99, generator.cpu; of a host web1.cpu.idle,
           web1.io.tps, web1.processes.defunct (an unknown name lists all)
   VALUE:  200ms, 500, 12k, 20%, or 95% of baseline
+# duet URL URL|PROFILE | load two targets at the same time, and compare them | 1 3 | duet load streams
+Load two targets with the same requests at the same moments, until it is clear which one is better.
+  cockpit duet http://127.0.0.1:8080/ http://127.0.0.1:8081/ -c 10
+  cockpit duet http://old/ http://new/ -q 500           # latency at 500/s
+  cockpit duet http://127.0.0.1:8080/ --control         # A/A: no difference
+  cockpit duet two-builds --json                        # two [[variant]]s
 # ab URL | measure with ab's flags and report | 1 3 | load metrics
 Measure with cockpit's load generator, ab's flags and ab's report, for scripts that parse ab's output.
   cockpit ab -n 10000 -c 20 http://127.0.0.1:8080/

@@ -35,7 +35,11 @@ from cockpit.report.summary import summary
 
 def run(options: Namespace) -> int:
     """Show the screen on a terminal; otherwise, or with --no-tui, run the load once and print its summary."""
-    profile = chosen_profile(options)
+    return run_profile(chosen_profile(options), options)
+
+
+def run_profile(profile: Profile, options: Namespace) -> int:
+    """Run a profile as `cockpit run` does."""
     record_to = RecordingTarget.of(options)
     streams = streams_of(options)
     with hlog_into(options.hlog) as listen:

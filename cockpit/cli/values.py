@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cockpit.model.load import FASTEST
-from cockpit.model.units import parse_count, parse_duration, parse_ramp, parse_rate
+from cockpit.model.units import parse_count, parse_duration, parse_ramp, parse_rate, parse_share
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
@@ -80,6 +80,13 @@ def names(text: str) -> tuple[str, ...]:
     if not found:
         raise argparse.ArgumentTypeError(f"{text!r}: write names separated by commas, e.g. gen1,gen2")
     return found
+
+
+def share(text: str) -> float:
+    try:
+        return parse_share(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def workers(text: str) -> int | str:

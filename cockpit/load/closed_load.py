@@ -57,12 +57,18 @@ class ClosedLoad(Engine):
         self._uncounted = 0
         # Time at which a ramp next adds or removes a connection.
         self._next_step = inf
+        # Connections to renew once their request is over.
+        self._worn: set[Connection] = set()
         self._last_in_flight: set[Connection] = set()
         self._waiting: list[tuple[float, int, Connection]] = []
 
     def adjust(self, load: Ramp) -> None:
         raise_file_limit(self.own(int(max(load.first, load.last))))
         super().adjust(load)
+
+    def renew(self) -> None:
+        self._worn = set(self._active)
+        self._update_unchecked_limit()
 
     def reassign(self, place: int, workers: int, more: int) -> None:
         # A worker that is already sending its last requests takes no more.
@@ -90,7 +96,7 @@ class ClosedLoad(Engine):
     def _wait(self, connection: Connection, due: float) -> None:
         """Schedule the next request of a connection at `due`."""
         heapq.heappush(self._waiting, (due, id(connection), connection))
-        self._due = min(self._due, due)
+        self.due = min(self.due, due)
 
     def _limit_to(self, limit: int) -> None:
         # A connection ends with its request in flight if no request is left.
@@ -104,7 +110,7 @@ class ClosedLoad(Engine):
 
     def _update_unchecked_limit(self) -> None:
         """Update the number of requests that start without further checks."""
-        self._unchecked_limit = _NO_REQUESTS if self._surplus or self._uncounted else self._limit
+        self._unchecked_limit = _NO_REQUESTS if self._surplus or self._uncounted or self._worn else self._limit
 
     # --- called by connections ---
 
@@ -117,6 +123,11 @@ class ClosedLoad(Engine):
             connection.begin(monotonic())
         elif not connection.counts.live:
             self._count_connection(connection)
+            self.proceed(connection)
+        elif connection in self._worn:
+            self._worn.discard(connection)
+            self._update_unchecked_limit()
+            connection.close()
             self.proceed(connection)
         elif self._issued >= self._limit:
             self._end_connection(connection)
@@ -164,7 +175,7 @@ class ClosedLoad(Engine):
         connection.started = inf
         self._last_in_flight.discard(connection)
         if not self._last_in_flight:
-            self._over = True
+            self.over = True
 
     # --- called by the clock ---
 

@@ -32,8 +32,9 @@ _TIMEOUT_PRECISION = 0.001
 class Engine:
     """Runs one worker's share of a plan, in one thread.
 
-    `on_tick` is called once per tick, and may leave the metrics for the next tick. `on_cut` is called at the end of a
-    stage or of the warm-up, and must call `take`.
+    `due` is the time at which `housekeep` has to be called, `over` whether the load has ended. `on_tick` is called once
+    per tick, and may leave the metrics for the next tick. `on_cut` is called at the end of a stage or of the warm-up,
+    and must call `take`.
     """
 
     def __init__(
@@ -66,14 +67,33 @@ class Engine:
         self._phases: deque[Phase] = deque()
         self._load = constant(0.0)
         self._phase = Phase(0.0, 0, False, self._load)
-        self._over = self._quota == 0
-        self._started = self._next_phase = self._next_tick = self._end_time = self._next_expiry = self._due = 0.0
+        self.over = self._quota == 0
+        self._started = self._next_phase = self._next_tick = self._end_time = self._next_expiry = self.due = 0.0
         self._planned_end = 0.0
         # End of the extension of the run; infinite without one.
         self._extended = inf
 
     def run(self, at: float) -> None:
         """Run the load from `at` (s of time.monotonic()) until the end of the plan."""
+        self.begin(at)
+        now = monotonic()
+        poll, handlers, tally = self.waits(), self.handlers, self.tally
+        while not self.over:
+            wait = self.due - now
+            if wait < 0:
+                wait = 0.0
+            events = poll(wait)
+            before, now = now, monotonic()
+            if now - before - wait > tally.pause:
+                tally.pause = now - before - wait
+            for fd, mask in events:
+                handlers[fd](mask, now)
+            if now >= self.due:
+                self.housekeep(now)
+        self.finish()
+
+    def begin(self, at: float) -> None:
+        """Start the load at `at` (s of time.monotonic())."""
         plan = self.assignment.plan
         phases, self._planned_end = phases_of(plan, at)
         self._end_time = self._planned_end
@@ -83,34 +103,24 @@ class Engine:
         self._next_expiry = at + plan.timeout
         self._enter(self._phases.popleft())
         self.tally.begin()
-        self._due = now = monotonic()
-        poll, handlers, tally = self._poll(), self.handlers, self.tally
-        while not self._over:
-            wait = self._due - now
-            if wait < 0:
-                wait = 0.0
-            events = poll(wait)
-            before, now = now, monotonic()
-            if now - before - wait > tally.pause:
-                tally.pause = now - before - wait
-            for fd, mask in events:
-                handlers[fd](mask, now)
-            if now >= self._due:
-                self._housekeep(now)
+        self.due = monotonic()
+
+    def finish(self) -> None:
+        """Close all connections at the end of the load."""
         self._close_all()
-        tally.close_interval()
+        self.tally.close_interval()
 
     def stop(self) -> None:
         """Stop the run after the current events."""
         self.reason = "stopped"
         self._phases.clear()
-        self._end_time = self._due = 0.0
+        self._end_time = self.due = 0.0
         self._next_phase = inf
 
     def adjust(self, load: Ramp) -> None:
         """Change the load of all workers together: connections, or arrivals/s."""
         self._follow(monotonic(), load)
-        self._due = 0.0
+        self.due = 0.0
 
     def reassign(self, place: int, workers: int, more: int) -> None:
         """Take the share of worker `place` of `workers` from now on, and `more` further requests."""
@@ -134,7 +144,7 @@ class Engine:
             return
         self._extended, self._end_time = until, max(self._planned_end, until)
         self._limit_to(sys.maxsize)
-        self._due = 0.0
+        self.due = 0.0
 
     def take(self, start: float, now: float) -> Tick:
         """Return the counts since the last take, as a tick from `start` to `now`."""
@@ -175,7 +185,8 @@ class Engine:
 
     # --- called by the clock ---
 
-    def _housekeep(self, now: float) -> None:
+    def housekeep(self, now: float) -> None:
+        """Do what is due at `now`."""
         while now >= self._next_phase:
             self._change_phase(self._phases.popleft())
         if now >= self._extended:
@@ -183,7 +194,7 @@ class Engine:
             self._limit_to(self._planned_limit)
         if now >= self._end_time:
             self._catch_up(self._end_time)
-            self._over = True
+            self.over = True
             return
         due = self._work(now)
         tick_due = now >= self._next_tick
@@ -195,7 +206,7 @@ class Engine:
             self._on_tick()
             interval = self.assignment.plan.tick
             self._next_tick += interval * max(1.0, (now - self._next_tick) // interval + 1)
-        self._due = min(self._next_tick, self._next_expiry, self._next_phase, self._end_time, self._extended, due)
+        self.due = min(self._next_tick, self._next_expiry, self._next_phase, self._end_time, self._extended, due)
 
     def _change_phase(self, phase: Phase) -> None:
         """Change to the next phase: end the interval, so that counts belong to one phase each."""
@@ -228,8 +239,13 @@ class Engine:
 
     # --- implemented by subclasses ---
 
-    def _poll(self) -> Poll:
+    def waits(self) -> Poll:
+        """Return the function that waits for events of this load."""
         return self.poller.poll
+
+    def renew(self) -> None:
+        """Close each connection as soon as no request is in flight on it; the next request opens a new one."""
+        raise NotImplementedError
 
     def _set_load(self, at: float) -> None:
         """Send this worker's share of the load from `at` on."""

@@ -47,16 +47,17 @@ def check(plan: LoadPlan, capacity: Capacity | None = None) -> None:
     workers. CPUs, and whether a local address exists, are checked on this machine only."""
     capacity = capacity or capacity_here()
     check_plan(plan)
-    request_order.check(plan)
+    for part in plan.parts:
+        request_order.check(part)
     for address in plan.local_addresses:
         _check_address(address, capacity.here)
-    if target_of_plan(plan).secure:
+    if any(target_of_plan(part).secure for part in plan.parts):
         from cockpit.load.tls import context_of
 
         context_of(plan.tls)
     if not plan.open:
         shares = assignments(replace(plan, workers=plan.workers * capacity.machines), 0, ())
-        check_concurrency(most_connections(plan), len(shares), capacity.files)
+        check_concurrency(len(plan.parts) * most_connections(plan), len(shares), capacity.files)
     if capacity.here and plan.cpus and sys.platform == "linux":
         allowed = os.sched_getaffinity(0)
         missing = [cpu for cpu in plan.cpus if cpu not in allowed]
@@ -83,14 +84,14 @@ def fit_in_flight(plan: LoadPlan, capacity: Capacity | None = None) -> tuple[Loa
     Closed plans are unchanged: `check` refuses those with too many connections.
     """
     capacity = capacity or capacity_here()
-    most = capacity.files
-    if not plan.open or most is None:
+    if not plan.open or capacity.files is None:
         return plan, ()
+    most = capacity.files // len(plan.parts)
     workers = assignments(replace(plan, workers=plan.workers * capacity.machines), 0, ())[0].workers
     if plan.max_in_flight <= most * workers:
         return plan, ()
     lowered = replace(plan, max_in_flight=max(1, most * workers))
-    files = most + OWN_FILES
+    files = capacity.files + OWN_FILES
     return lowered, (
         f"at most {lowered.max_in_flight} requests in flight, not {plan.max_in_flight}: the limit is {files} open files"
         " per load worker (ulimit -Hn)",

@@ -88,11 +88,20 @@ class OpenLoad(Engine):
         self._awaiting_close: dict[TimedConnection, None] = {}
         self._idle: dict[TimedConnection, None] = {}
         self._spare: list[TimedConnection] = []
+        # Connections to close once their request is over.
+        self._worn: set[TimedConnection] = set()
 
     def adjust(self, load: Ramp) -> None:
         # Arrivals that were due at the old rate keep their due times.
         self._catch_up(min(monotonic(), self._end_time, self._next_phase))
         super().adjust(load)
+
+    def renew(self) -> None:
+        self._worn = set(self._busy)
+        for connection in self._idle:
+            connection.close()
+            self._spare.append(connection)
+        self._idle.clear()
 
     def reassign(self, place: int, workers: int, more: int) -> None:
         if isinstance(self._arrivals, Arrivals):
@@ -108,7 +117,7 @@ class OpenLoad(Engine):
         self.exhausted = self._issued + self._dropped >= limit
         self._admit_or_end()
 
-    def _poll(self) -> Poll:
+    def waits(self) -> Poll:
         return self.poller.poll_exactly
 
     # --- sending ---
@@ -204,6 +213,9 @@ class OpenLoad(Engine):
         assert isinstance(connection, TimedConnection)
         self._busy.pop(connection, None)
         self._awaiting_close.pop(connection, None)
+        if connection in self._worn:
+            self._worn.discard(connection)
+            connection.close()
         if connection.enter_idle():
             self._idle[connection] = None
         else:
@@ -228,9 +240,9 @@ class OpenLoad(Engine):
         """A request has ended: admit the next, or end the run."""
         if self._waiting:
             # Sent after the current events: sent from here, a request that fails immediately would recurse.
-            self._due = 0.0
+            self.due = 0.0
         elif self.exhausted and not self._busy:
-            self._over = True
+            self.over = True
 
     # --- called by the clock ---
 

@@ -253,14 +253,11 @@ async def launch(
         plan = replace(plan, requests=requests, replay=replace(log.replay, seconds=log.seconds))
     plan, lowered = limits.fit_in_flight(plan, capacity)
     if found is None:
-        addresses = await preflight.resolve(plan)
-        unused = preflight.not_loaded(plan, addresses[0], addresses)
-        warnings = (*lowered, *limits.warnings(plan, capacity), *unused)
-        found = preflight.Preflight(address=addresses[0], warnings=warnings)
-    address = found.address
+        found = await preflight.resolved(plan, (*lowered, *limits.warnings(plan, capacity)))
+    address, opposite = found.address, found.opposite
 
     def assigned(machines: int) -> list[Assignment]:
-        shares = protocol.assignments(replace(plan, workers=plan.workers * machines), run, address)
+        shares = protocol.assignments(replace(plan, workers=plan.workers * machines), run, address, opposite)
         return shares if log is None else [replace(one, log=log.share(one.worker, one.workers)) for one in shares]
 
     workers = await launcher.workers(assigned)
@@ -272,7 +269,7 @@ async def launch(
     shown = plan.without_secrets()
     emit(
         RunStarted(
-            t=now, run=run, plan=shown, addresses=(found.shown,), warnings=found.warnings, machines=launcher.machines
+            t=now, run=run, plan=shown, addresses=found.shown, warnings=found.warnings, machines=launcher.machines
         )
     )
     return LoadRun(plan, run, clock, emit, workers, now, capacity.files)

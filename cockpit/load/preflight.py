@@ -37,20 +37,22 @@ _MISDIRECTED = 421
 
 
 class Preflight(msgspec.Struct, frozen=True, kw_only=True):
-    """The result. `address` is the socket address that workers connect to, one of the name's.
+    """The result. `address` is the socket address that workers connect to, one of the name's; `opposite` is that of the
+    second of two variants.
 
     `status` is the status of the response, None if only a connection was opened because the request may have side
     effects (POST). `warnings` are one line each.
     """
 
     address: tuple[Any, ...]
+    opposite: tuple[Any, ...] = ()
     status: int | None = None
     warnings: tuple[str, ...] = ()
 
     @property
-    def shown(self) -> str:
-        """The address as text, without its port."""
-        return address_text(self.address)
+    def shown(self) -> tuple[str, ...]:
+        """The addresses as text, without their ports."""
+        return tuple(dict.fromkeys(address_text(one) for one in (self.address, self.opposite) if one))
 
 
 def address_text(address: tuple[Any, ...]) -> str:
@@ -99,13 +101,34 @@ async def resolve(plan: LoadPlan) -> list[tuple[Any, ...]]:
     return list(dict.fromkeys(entry[4] for entry in found))
 
 
+async def resolved(plan: LoadPlan, warnings: tuple[str, ...]) -> Preflight:
+    """Return the addresses of a plan's targets without contacting them, with these warnings. Raises as `resolve`."""
+    found = []
+    for part in plan.parts:
+        addresses = await resolve(part)
+        found.append(Preflight(address=addresses[0], warnings=tuple(not_loaded(part, addresses[0], addresses))))
+    return _together(found, warnings)
+
+
 async def preflight(plan: LoadPlan, capacity: limits.Capacity | None = None) -> Preflight:
-    """Check the plan, and send a request to the target. `capacity`: of the generator machines (default: this one).
+    """Check the plan, and send a request to its targets. `capacity`: of the generator machines (default: this one).
 
     Raises UsageError for an invalid plan or one beyond the capacity; TargetError for an unreachable target, an
     untrusted certificate, or a response that is not HTTP.
     """
     limits.check(plan, capacity)
+    found = [await _contacted(part) for part in plan.parts]
+    return _together(found, (*limits.fit_in_flight(plan, capacity)[1], *limits.warnings(plan, capacity)))
+
+
+def _together(found: list[Preflight], warnings: tuple[str, ...]) -> Preflight:
+    """Return the result for the one or two targets of a plan; its status is the first target's."""
+    every = dict.fromkeys((*warnings, *(line for one in found for line in one.warnings)))
+    return msgspec.structs.replace(found[0], opposite=found[1].address if len(found) > 1 else (), warnings=tuple(every))
+
+
+async def _contacted(plan: LoadPlan) -> Preflight:
+    """Send a request to the only target of a plan."""
     planned = requests_of(plan)[0]
     request = (await _order(plan)).next_request().request
     addresses = await resolve(plan)
@@ -120,8 +143,7 @@ async def preflight(plan: LoadPlan, capacity: limits.Capacity | None = None) -> 
         writer.transport.abort()
         with contextlib.suppress(OSError):
             await writer.wait_closed()
-    notes = [*limits.fit_in_flight(plan, capacity)[1], *limits.warnings(plan, capacity)]
-    notes += not_loaded(plan, address, addresses)
+    notes = not_loaded(plan, address, addresses)
     if status is not None and status >= 400 and not Expectation(planned.expect).allows(status):
         hint = "; the server has another name: set it with --sni, or its address with --connect-to"
         notes.append(

@@ -23,7 +23,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     (`in_flight`, open load), and its number of `requests` (None: not limited).
 
     `address` is the socket address of the target: (host, port), (host, port, flow info, scope) for IPv6, or (path,) for
-    a Unix socket. `workers` is the number of workers of the run. `log` are the worker's requests of a replayed log.
+    a Unix socket; `opposite` is that of the second of two variants. `workers` is the number of workers of the run.
+    `log` are the worker's requests of a replayed log.
     """
 
     plan: LoadPlan
@@ -32,6 +33,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int
     requests: int | None
     address: tuple[Any, ...]
+    opposite: tuple[Any, ...] = ()
     cpu: int | None = None
     workers: int = 1
     in_flight: int = 8192
@@ -124,9 +126,10 @@ def _levels(plan: LoadPlan) -> list[int]:
 def connections_of(assignment: Assignment) -> int:
     """Maximum number of simultaneous connections of a worker."""
     plan = assignment.plan
+    targets = len(plan.parts)
     if plan.open:
-        return assignment.in_flight
-    return max(map(assignment.own, _levels(plan)))
+        return targets * assignment.in_flight
+    return targets * max(map(assignment.own, _levels(plan)))
 
 
 def _requests(plan: LoadPlan, concurrency: list[int]) -> list[int] | list[None]:
@@ -140,7 +143,7 @@ def _requests(plan: LoadPlan, concurrency: list[int]) -> list[int] | list[None]:
     return split_evenly(plan.requests, workers) if plan.open else share(plan.requests, concurrency)
 
 
-def assignments(plan: LoadPlan, run: int, address: tuple[Any, ...]) -> list[Assignment]:
+def assignments(plan: LoadPlan, run: int, address: tuple[Any, ...], opposite: tuple[Any, ...] = ()) -> list[Assignment]:
     """Split the plan among its workers; there are at most as many workers as connections."""
     workers = max(1, min(plan.workers, most_connections(plan)))
     concurrency = share(plan.concurrency, [1] * workers)
@@ -154,6 +157,7 @@ def assignments(plan: LoadPlan, run: int, address: tuple[Any, ...]) -> list[Assi
             concurrency=concurrency[index],
             requests=requests[index],
             address=address,
+            opposite=opposite,
             cpu=plan.cpus[index % len(plan.cpus)] if plan.cpus else None,
             workers=workers,
             in_flight=in_flight[index],

@@ -53,7 +53,7 @@ class ThinkTimeLoad(ClosedLoad):
         connection.enter_idle()
         self._wait(connection, monotonic() + self._pause())
 
-    def _poll(self) -> Poll:
+    def waits(self) -> Poll:
         return self.poller.poll_exactly
 
     def _retry_pause(self) -> float:

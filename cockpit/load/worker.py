@@ -16,6 +16,7 @@ from time import monotonic
 import msgspec
 
 from cockpit.load.closed_load import ClosedLoad
+from cockpit.load.duet import DuetLoad
 from cockpit.load.engine import Engine
 from cockpit.load.files import raise_file_limit
 from cockpit.load.open_load import OpenLoad
@@ -68,8 +69,17 @@ class Outbox:
 
 def engine_for(
     assignment: Assignment, poller: Poller, on_tick: Callable[[], None], on_cut: Callable[[], None] | None = None
-) -> Engine:
+) -> Engine | DuetLoad:
     """Return the engine for an assignment."""
+    if assignment.plan.variants:
+        return DuetLoad(assignment, poller, on_tick, on_cut, engine_for_one)
+    return engine_for_one(assignment, poller, on_tick, on_cut)
+
+
+def engine_for_one(
+    assignment: Assignment, poller: Poller, on_tick: Callable[[], None], on_cut: Callable[[], None] | None
+) -> Engine:
+    """Return the engine for the assignment of a single target."""
     plan = assignment.plan
     engine = OpenLoad if plan.open else ThinkTimeLoad if plan.think_time else ClosedLoad
     return engine(assignment, poller, on_tick, on_cut)
@@ -114,7 +124,8 @@ class LoadWorker:
             elif isinstance(command, Adjust):
                 self._engine.adjust(command.load)
             elif isinstance(command, Reassign):
-                raise_file_limit(most_connections(self._engine.assignment.plan))
+                plan = self._engine.assignment.plan
+                raise_file_limit(len(plan.parts) * most_connections(plan))
                 self._engine.reassign(command.place, command.workers, command.more)
             elif isinstance(command, Extend):
                 self._engine.extend(command.until)

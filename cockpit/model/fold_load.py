@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model import generators as ge
-from cockpit.model.counts import Counts, LoadCounts, add, total
+from cockpit.model.counts import Counts, Group, LoadCounts, add, total
 from cockpit.model.fold_generators import generator_tick
 from cockpit.model.histogram import EMPTY
 from cockpit.model.host_state import HostPoint, HostState, HostWindow
@@ -87,7 +87,7 @@ def tick(state: State, event: Tick) -> State:
     if event.run == state.running:
         waiting = InFlight(requests=event.in_flight, oldest=event.oldest, silence=event.silence)
         state = replace(state, in_flight={**state.in_flight, event.worker: waiting})
-    return generator_tick(_count_into_second(state, event, counts), event)
+    return generator_tick(_count_into_second(state, event, _second_counts(counts, state.plans.get(event.run))), event)
 
 
 def run_ended(state: State, event: ev.RunEnded) -> State:
@@ -243,10 +243,14 @@ def _counts(tick: Tick, plan: LoadPlan | None) -> Counts:
 
 def _refused(tick: Tick, plan: LoadPlan | None) -> int:
     """Return the number of responses with status 400 or higher to requests without an expectation."""
-    if plan is None or not plan.mix:
-        return 0 if plan is not None and plan.expect is not None else _from_400(tick.statuses)
+    if plan is None or not plan.mix or plan.variants:
+        return 0 if plan is not None and _expects(plan) else _from_400(tick.statuses)
     names = [request.name for request in plan.mix if request.expect is None]
     return sum(_from_400(tick.groups[name].statuses) for name in names if name in tick.groups)
+
+
+def _expects(plan: LoadPlan) -> bool:
+    return any(one.expect is not None for one in plan.mix or (plan,))
 
 
 def _from_400(statuses: dict[int, int]) -> int:
@@ -333,7 +337,7 @@ def _fill(filling: OpenSecond | None, second: int, tick: Tick, counts: Counts) -
         second=second,
         start=min(before.start, tick.start),
         end=max(before.end, tick.t),
-        counts=add(before.counts, _second_counts(counts)),
+        counts=add(before.counts, counts),
         workers={**before.workers, tick.worker: worker},
         span=total(before.span, span),
         saturated=total(before.saturated, lost),
@@ -354,8 +358,16 @@ def _worker_second(before: WorkerSecond, tick: Tick, span: float) -> WorkerSecon
     )
 
 
-def _second_counts(counts: Counts) -> Counts:
-    """Return only the counts that the metrics of a second need, with coarse latencies."""
+def _second_counts(counts: Counts, plan: LoadPlan | None) -> Counts:
+    """Return only the counts that the metrics of a second need, with coarse latencies, and those of variants."""
     unused: dict[str, Any] = dict.fromkeys(("connect", "tls", "first_byte", "service", "response"), EMPTY)
     unused[counts.latency_name] = counts.latency.coarse()
-    return replace(counts, groups={}, statuses={}, **unused)
+    variants = counts.groups if plan is not None and plan.variants else {}
+    groups = {name: _variant_counts(group, plan) for name, group in variants.items()}
+    return replace(counts, groups=groups, statuses={}, **unused)
+
+
+def _variant_counts(group: Group, plan: LoadPlan | None) -> Group:
+    """Return the counts of a variant with coarse latencies, and only those statuses that count as failed."""
+    failed = {} if plan is None or _expects(plan) else {code: n for code, n in group.statuses.items() if code >= 400}
+    return replace(group, statuses=failed, service=group.service.coarse(), response=group.response.coarse())

@@ -164,6 +164,14 @@ class RunTotals(msgspec.Struct, frozen=True, kw_only=True):
         return max(below, default=None), min(above, default=None)
 
 
+class Variant(msgspec.Struct, frozen=True, kw_only=True):
+    """One of two targets that get the same load at the same time. `host`: the watched host of its server; "": none."""
+
+    name: str
+    url: str
+    host: str = ""
+
+
 class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The load to send.
 
@@ -183,6 +191,8 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     A connection closes after `requests_per_connection` requests; None: no limit. Under closed load each connection
     pauses for its `think_time` between a response and its next request.
     `cookies`: each virtual user keeps the cookies of its responses, and has `connections_per_user` connections.
+    `variants`: none, or two, whose URLs replace `url`: each gets the whole load, at the same moments (a duet);
+    `margin`: the equivalence margin of their comparison (share); None: that of each metric.
     `connect_to` (host:port) and `unix` (path of a socket) replace the address; `local_addresses`: source addresses.
     """
 
@@ -194,6 +204,8 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     mix: tuple[Request, ...] = ()
     paths: PathList | None = None
     replay: LogReplay | None = None
+    variants: tuple[Variant, ...] = ()
+    margin: float | None = None
     concurrency: int = 1
     rate: float | None = None
     ramp_to: float | None = None
@@ -257,6 +269,11 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
         fixed = self.stages or other.stages or self.replay or other.replay
         return self.open == other.open and not fixed
 
+    @property
+    def parts(self) -> tuple[LoadPlan, ...]:
+        """The plans of the targets that are loaded at the same time: those of the variants, else this plan alone."""
+        return tuple(_plan_of_variant(self, one.url) for one in self.variants) or (self,)
+
     def without_secrets(self) -> LoadPlan:
         """Return the plan without secrets, for recordings and the screen: no password, headers that may contain one
         redacted, bodies as a digest."""
@@ -273,6 +290,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(
             self,
             url=url_without_password(self.url),
+            variants=tuple(msgspec.structs.replace(one, url=url_without_password(one.url)) for one in self.variants),
             headers=_redacted(self.headers),
             body=_digest(self),
             binary=None,
@@ -338,6 +356,18 @@ def amount_words(load: LoadPlan | Stage, arrow: str = "→", digits: str = "g") 
     first = load.concurrency if load.rate is None else load.rate
     ends = [first or 0] if load.ramp_to is None else [first or 0, load.ramp_to]
     return f"{arrow.join(f'{end:{digits}}' for end in ends)}{'' if load.rate is None else '/s'}"
+
+
+def _plan_of_variant(plan: LoadPlan, url: str) -> LoadPlan:
+    """Return the plan of one variant; the requests of a mix keep their paths."""
+    target = urlsplit(url)
+    mix = tuple(
+        msgspec.structs.replace(
+            request, url=urlunsplit(urlsplit(request.url)._replace(scheme=target.scheme, netloc=target.netloc))
+        )
+        for request in plan.mix
+    )
+    return msgspec.structs.replace(plan, url=url, mix=mix, variants=())
 
 
 def _redacted(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:

@@ -83,7 +83,7 @@ def check_plan(plan: LoadPlan) -> None:
         _check_expect(f"{key}.expect", request.expect)
         for extraction in request.extract:
             _check_extraction(f"{key}.extract", extraction)
-    for key, problem in _conflicts(plan):
+    for key, problem in (*_conflicts(plan), *_variant_conflicts(plan)):
         raise Invalid(key, problem)
 
 
@@ -189,6 +189,19 @@ def _stage_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
         yield "load.stages", "found load levels with concurrency and with rate; allowed: all of one kind"
     if plan.ramp_to is not None and plan.duration is None:
         yield f"load.{'concurrency' if plan.rate is None else 'rate'}", "requires a duration for the ramp; set one"
+
+
+def _variant_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
+    if not plan.variants:
+        return
+    if len(plan.variants) != 2 or len({one.name for one in plan.variants}) != 2:
+        yield "variant", "found other than two variants with names of their own; allowed: exactly two"
+    once = plan.paths is not None and plan.paths.order == "once"
+    fixed = {"requests": plan.requests is not None, "paths that are used once": once}
+    addressed = {"connect_to": plan.connect_to, "unix": plan.unix, "stages": plan.stages, "a ramp": plan.ramp_to}
+    found = ", ".join(name for name, given in (fixed | addressed).items() if given)
+    if found:
+        yield "variant", conflict(found, "remove it: two variants get the same load until a verdict or for a time")
 
 
 def _log_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:

@@ -8,11 +8,20 @@ from types import MappingProxyType
 
 import msgspec
 
-from cockpit.model.counts import Counts
+from cockpit.model.counts import Counts, Group
 from cockpit.model.histogram import EMPTY, Histogram
 
 # Bucket edges (ns) of LoadSecond.density, for heat maps: eight per decade from 1 µs to 100 s.
 LATENCY_EDGES = tuple(round(1000 * 10 ** (step / 8)) for step in range(8 * 8 + 1))
+
+
+class VariantSecond(msgspec.Struct, frozen=True, kw_only=True):
+    """One second of a variant of a duet; fields as in LoadSecond."""
+
+    completed: int = 0
+    failed: int = 0
+    errors: int = 0
+    latency: Histogram = EMPTY
 
 
 class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +33,7 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     without a complete response at its end. `workers`: CPU of each worker by number, 1.0 is a whole core; `cpu_wait`:
     largest share of the time in which a worker was runnable and waited for a CPU; `pause`: longest time (s) between
     two iterations of a worker's event loop. `other` and `idle`: use of the generator machine's CPUs by programs other
-    than cockpit, and idle time, in per cent; None: not read.
+    than cockpit, and idle time, in per cent; None: not read. `variants`: its parts in a duet, else ().
     """
 
     second: int
@@ -44,6 +53,7 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     cpu_wait: float = 0.0
     other: float | None = None
     idle: float | None = None
+    variants: tuple[VariantSecond, ...] = ()
 
     @property
     def p50(self) -> float:
@@ -131,4 +141,15 @@ def load_second(filling: OpenSecond) -> LoadSecond:
         cpu_wait=max(map(_WAIT, workers), default=0.0),
         other=filling.other,
         idle=filling.idle,
+        variants=tuple(map(_variant_second, counts.groups.values())),
+    )
+
+
+def _variant_second(group: Group) -> VariantSecond:
+    """Return the metrics of a variant; statuses are those that count as failed."""
+    return VariantSecond(
+        completed=group.completed,
+        failed=sum(group.errors.values()) + sum(group.unexpected.values()) + sum(group.statuses.values()),
+        errors=sum(group.errors.values()),
+        latency=group.response if group.response.count else group.service,
     )

@@ -52,3 +52,11 @@ def parse_ramp(text: str, parse: Callable[[str], Amount]) -> tuple[Amount, float
     if 0 in ends:
         raise ValueError(f"{text!r}: must be more than 0")
     return ends
+
+
+def parse_share(text: str) -> float:
+    """Return the share of `5%`, above 0 and below 100%. Raises ValueError."""
+    match = re.fullmatch(r"(\d{1,2}(?:\.\d{1,3})?) ?%", text)
+    if match is None or not float(match[1]):
+        raise ValueError(f"{text!r}; allowed: a percentage above 0 and below 100, such as 10%")
+    return float(match[1]) / 100

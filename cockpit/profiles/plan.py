@@ -24,7 +24,7 @@ from cockpit.model.load import (
 )
 from cockpit.model.load_checks import Invalid, check_plan, conflict
 from cockpit.model.load_options import LONGEST, LoadOption
-from cockpit.model.units import parse_count, parse_duration, parse_ramp, parse_rate
+from cockpit.model.units import parse_count, parse_duration, parse_ramp, parse_rate, parse_share
 from cockpit.profiles.files import FileRefused, NamedFiles
 from cockpit.profiles.sections import ExpectSection, LoadLevel, LoadSection, RequestSection, TargetSection, TlsSection
 
@@ -292,10 +292,10 @@ def share_of(key: str, value: str | None) -> float | None:
     """Return a percentage of a profile as a fraction; None stays None. Raises Invalid."""
     if value is None:
         return None
-    match = re.fullmatch(r"(\d{1,2}(?:\.\d{1,3})?) ?%", value)
-    if match is None or not float(match[1]):
-        raise Invalid(key, f"found {value!r}; allowed: a percentage above 0 and below 100, such as 10%")
-    return float(match[1]) / 100
+    try:
+        return parse_share(value)
+    except ValueError as error:
+        raise Invalid(key, f"found {error}") from None
 
 
 def seconds_of(key: str, value: Any, least: float | None = None) -> float | None:

@@ -136,17 +136,17 @@ def junit(check: CheckResult) -> str:
     if check.stability is not None:
         cases.append(("stable", stability_words(check.stability) if check.unstable else ""))
     error = check.words if check.exit_code in (EXIT_BUG, EXIT_ALL_FAILED, EXIT_INTERRUPTED) else ""
-    suite = _suite(check.target, f"{check.result.seconds:.3f}", cases, error)
+    suite = suite_of(check.target, f"{check.result.seconds:.3f}", cases, error)
     properties = ElementTree.Element("properties")
     for name, value in _properties(check):
         ElementTree.SubElement(properties, "property", {"name": name, "value": value})
     suite.insert(0, properties)
     lines = [sanitize(line) for line in check_text(check).split("\n")]
     ElementTree.SubElement(suite, "system-out").text = "\n".join(lines)
-    return _document(suite)
+    return document(suite)
 
 
-def _suite(target: str, time: str, cases: Sequence[tuple[str, str]], error: str) -> ElementTree.Element:
+def suite_of(target: str, time: str, cases: Sequence[tuple[str, str]], error: str) -> ElementTree.Element:
     """Return a test suite. Cases are (name, reason of the failure, "" if passed); `error` is that of the run itself."""
     failures = sum(bool(why) for _, why in cases)
     counts = {"tests": len(cases) + bool(error), "failures": failures, "errors": int(bool(error)), "time": time}
@@ -171,10 +171,10 @@ def _failure_words(outcome: ThresholdResult) -> str:
 
 def junit_without_run(target: str, problem: str) -> str:
     """Return a test suite with the reason why the check was impossible."""
-    return _document(_suite(target, "0", (), problem))
+    return document(suite_of(target, "0", (), problem))
 
 
-def _document(suite: ElementTree.Element) -> str:
+def document(suite: ElementTree.Element) -> str:
     root = ElementTree.Element("testsuites", {name: value for name, value in suite.attrib.items() if name != "name"})
     root.append(suite)
     ElementTree.indent(root)

@@ -18,7 +18,7 @@ from cockpit.load.generator import boot_id, watch_machine
 from cockpit.load.workers import WorkerLauncher
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
-from cockpit.model.events import AnyEvent, HostChanged, Note, SessionEnded, SessionStarted
+from cockpit.model.events import AnyEvent, HostChanged, Note, RunStarted, SessionEnded, SessionStarted
 from cockpit.model.load import url_without_password
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
@@ -83,6 +83,8 @@ class LiveSource:
         self._woken.set()
         if isinstance(event, HostChanged) and event.condition == "up" and event.facts is not None:
             self._spawn(self.tuning.read_host(event.host))
+        if isinstance(event, RunStarted) and event.plan.variants:
+            asyncio.get_running_loop().call_soon(self.tuning.extension.await_duet)
 
     async def batches(self) -> AsyncIterator[EventBatch]:
         self.emit(_session_started(self.profile, self._clock))

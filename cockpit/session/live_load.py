@@ -9,7 +9,7 @@ from typing import TypedDict
 from msgspec.structs import replace
 
 from cockpit.analysis.blocks import BLOCK
-from cockpit.analysis.verdict_wait import awaits_verdict, segment_of_change
+from cockpit.analysis.verdict_wait import awaited_segment, awaits_verdict
 from cockpit.load.pool import LoadRun, launch
 from cockpit.load.preflight import Preflight, preflight
 from cockpit.load.workers import LocalLauncher, WorkerLauncher
@@ -158,7 +158,7 @@ Spawn = Callable[[Coroutine[None, None, None]], asyncio.Task[None]]
 
 
 class RunExtension:
-    """Extends the run until there is a verdict on a change, or until the maximum extension of its plan.
+    """Extends the run until there is a verdict on a change or a duet, or until the maximum extension of its plan.
 
     Only one change is awaited: a later change, or an undo, replaces the previous one.
     """
@@ -191,6 +191,13 @@ class RunExtension:
         self.extend_by("verdict", limit, change)
         self._verdict_task = self._spawn(self._watch(change))
 
+    def await_duet(self) -> None:
+        """Extend a duet that begins until its verdict, or until the maximum extension."""
+        plan = self._load.active or self._load.plan
+        if plan.extend > 0:
+            self.extend_by("verdict", (plan.seconds or 0.0) + plan.extend)
+            self._verdict_task = self._spawn(self._watch(""))
+
     def release(self) -> None:
         """End the extension: the run ends as planned."""
         self._cancel()
@@ -210,7 +217,7 @@ class RunExtension:
         run = self._load.runs
 
         def segment_started(state: State) -> bool:
-            return segment_of_change(state, change) is not None or state.running != run
+            return awaited_segment(state, change) is not None or state.running != run
 
         state = await self._latest.until(segment_started)
         while state.running == run:

@@ -77,8 +77,8 @@ class LiveTuning:
         self._action_count = 0
         self._awaited: asyncio.Future[bool] | None = None
         self._changing = asyncio.Lock()
-        self._extension = RunExtension(load, clock, latest, spawn)
-        self._rounds = Rounds(load, self._extension, clock, emit, latest)
+        self.extension = RunExtension(load, clock, latest, spawn)
+        self._rounds = Rounds(load, self.extension, clock, emit, latest)
 
     @property
     def awaited(self) -> bool:
@@ -192,7 +192,7 @@ class LiveTuning:
             return
         async with self._turn():
             change = self._changes.undoable(letter)
-            self._extension.release()
+            self.extension.release()
             await self._changes.undo(change)
 
     async def undo_past(self, host: str, past: HistoryEntry) -> AppliedChange:
@@ -201,10 +201,10 @@ class LiveTuning:
             return await self._changes.undo_past(host, past)
 
     def await_baseline(self, seconds: float) -> None:
-        self._extension.extend_by("baseline", seconds)
+        self.extension.extend_by("baseline", seconds)
 
     def release(self) -> None:
-        self._extension.release()
+        self.extension.release()
 
     async def prove(
         self, values: Mapping[str, str], plan: RoundsPlan, afterwards: FinalSide = FinalSide.CHOSEN
@@ -328,14 +328,14 @@ class LiveTuning:
 
     async def _apply(self, host: str, assignments: Assignments, approval: Approval | None) -> AppliedChange:
         """Apply a change, and extend the active run until its verdict."""
-        self._extension.prepare()
+        self.extension.prepare()
         try:
-            report, applied = await self._changes.apply(host, assignments, approval, self._extension.await_verdict)
+            report, applied = await self._changes.apply(host, assignments, approval, self.extension.await_verdict)
         except BaseException:
-            self._extension.release()
+            self.extension.release()
             raise
         if not report.active:
-            self._extension.release()
+            self.extension.release()
         return applied
 
     async def _confirmed(self) -> bool:

@@ -157,7 +157,7 @@ async def target(profile: Profile) -> AsyncIterator[Finding]:
         yield failed(TARGET, error, "is the server up, is the URL correct, does a firewall block the port?")
         return
     answer = "accepts connections" if found.status is None else f"answers {found.status}"
-    yield good(TARGET, f"{shown} {answer} at {found.shown}")
+    yield good(TARGET, f"{shown} {answer} at {', '.join(found.shown)}")
     for line in found.warnings:
         if line not in reported:
             yield note(TARGET, line, "fix the URL, or set expect or connect_to in [target]")

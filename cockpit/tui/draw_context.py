@@ -150,14 +150,18 @@ class DrawContext:
     def before(self, segment: Segment) -> Segment | None:
         """Return the baseline of a segment: the chosen one, the segment before a change under load, or the default.
 
-        None for warm-ups, rounds, and the baseline itself.
+        None for warm-ups, rounds, duets, and the baseline itself.
         """
+        if segment.plan.variants:
+            return None
         chosen = by_number(self.state.segments, self.view.baseline)
         base = chosen or segment_before(self.state, segment) or self.baseline
         return None if base is None or segment.warmup or segment.round or base.number == segment.number else base
 
     def verdict(self, segment: Segment) -> Verdict | None:
-        """Return the verdict on a segment; None without a baseline."""
+        """Return the verdict on a segment, of a duet that on its variants; None without a baseline."""
+        if segment.plan.variants:
+            return None if segment.warmup else self.verdicts.duet(self.state, segment)
         base = self.before(segment)
         return None if base is None else self.verdicts.verdict(self.state, segment, base)
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from cockpit.load.log_reader import read_log
 from cockpit.load.poller import Poller, SelectorPoller, best_poller
 from cockpit.load.pool import LoadRun, launch
-from cockpit.load.protocol import assignments
+from cockpit.load.protocol import Assignment, assignments
 from cockpit.load.request import target_of
 from cockpit.load.worker import engine_for
 from cockpit.model.clock import Clock
@@ -282,6 +282,11 @@ async def engine_load(load_plan: LoadPlan, poller: str = "best", address: tuple[
     [assignment] = assignments(load_plan, 1, address or ("127.0.0.1", target_of(load_plan.url).port))
     if load_plan.replay is not None:
         assignment = replace(assignment, log=read_log(load_plan).share(0, 1))
+    return await run_engine(assignment, poller)
+
+
+async def run_engine(assignment: Assignment, poller: str = "best") -> Outcome:
+    """Run an assignment in an engine alone, in a thread of this process."""
     outcome = Outcome()
     since = monotonic()
 

@@ -34,7 +34,7 @@ async def test_responding_target_is_accepted() -> None:
     async with serving(always(b"HTTP/1.1 100 Continue\r\n\r\n" + SMALL)) as server:
         found = await preflight(plan(server.url.replace("127.0.0.1", "localhost")))
     assert found.address[:2] == ("127.0.0.1", server.port)
-    assert found.shown == "127.0.0.1"
+    assert found.shown == ("127.0.0.1",)
     assert found.status == 200
     assert found.warnings == ()
     assert server.requests == 1
@@ -53,7 +53,7 @@ async def test_one_of_several_addresses_is_loaded_and_the_others_are_named(monke
         load_plan = plan(server.url.replace("127.0.0.1", "many.example"), requests=3)
         found = await preflight(load_plan)
         outcome = await load(load_plan)
-    assert outcome.started.addresses == (found.shown,) == ("127.0.0.1",)
+    assert outcome.started.addresses == found.shown == ("127.0.0.1",)
     others = "127.0.0.2, 192.0.2.0, 192.0.2.1, 192.0.2.2 and 1 more"
     warning = f"many.example: only 127.0.0.1 is loaded, not {others}; choose an address with --connect-to"
     assert found.warnings == (warning,) and warning in outcome.started.warnings

@@ -12,6 +12,8 @@ import numpy as np
 
 from cockpit.analysis.outcome import DIFFERENT, Outcome
 from tests.statistics.disturbed import CAP, EFFECTS, HARMS, SIDES, disturbed, wrong
+from tests.statistics.duets import CAP as CAP_OF_DUETS
+from tests.statistics.duets import duets
 from tests.statistics.neighbours import CASES, spoiled_shares
 from tests.statistics.noise import NOISES, STALLS
 from tests.statistics.repeated import ORDERS, repeated
@@ -121,6 +123,12 @@ def tables(repetitions: int) -> list[Table]:
             "one connection, contention, coherency, peak and its rate; claimed: a peak within the levels\n"
             + _row("law", 30, "one", "contention", "coherency", "peak", "its rate", "claimed"),
             [partial(scaling, name, repetitions) for name in LAWS],
+        ),
+        Table(
+            f"duets on a machine with bursts of other load and speed steps, {CAP_OF_DUETS} s; wrong: significant without\n"
+            "effect, found: −5% significant; covered: as above; rounds: width of their interval / that of a duet\n"
+            + _row("noise", 18, "wrong", "covered", "found", "covered", "rounds"),
+            [partial(duet, name, repetitions) for name in NOISES],
         ),
     ]
 
@@ -273,6 +281,17 @@ def burst(side: str, effect: float, repetitions: int) -> str:
         np.array([wrong(one, effect) for one in found]),
         np.array([one.outcome is not None for one in found]),
     )
+
+
+def duet(name: str, repetitions: int) -> str:
+    none, five = (duets(NOISES[name], repetitions, effect, seed) for effect, seed in ((0.0, 14), (math.log(0.95), 15)))
+    cells = [
+        cell
+        for found in (none, five)
+        for cell in ([math.isfinite(one.called) for one in found], [one.covered for one in found])
+    ]
+    narrower = float(np.median([one.rounds for one in none]) / np.median([one.width for one in none]))
+    return _row(name, 18, *cells, f"{narrower:.1f}")
 
 
 def _row(name: str, width: int, *cells: object) -> str:

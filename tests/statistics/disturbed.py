@@ -53,17 +53,19 @@ def disturbed(side: str, effect: float, harm: float, repetitions: int, seed: int
     found = []
     for at in range(repetitions):
         noise = noises[at % len(noises)](random, (1, BEFORE + CAP))[0]
-        others = _bursts(side, random)
+        begin, end = {"before": (0, BEFORE), "after": (BEFORE, BEFORE + CAP), "both": (0, BEFORE + CAP)}[side]
+        others = bursts(BEFORE + CAP, random, begin, end)
         rate = np.exp(noise) * (1 - others) ** harm
         rate[BEFORE:] *= effect
         found.append(_concluded(rate, others + np.diff(random.normal(0, _ERROR, len(others) + 1))))
     return found
 
 
-def _bursts(side: str, random: np.random.Generator) -> Floats:
-    """Return the share of CPU that other programs take per second: 1%, and bursts of 5 to 60% for 5 to 60 s."""
-    others = np.full(BEFORE + CAP, 0.01)
-    begin, end = {"before": (0, BEFORE), "after": (BEFORE, BEFORE + CAP), "both": (0, BEFORE + CAP)}[side]
+def bursts(seconds: int, random: np.random.Generator, begin: int = 0, end: int | None = None) -> Floats:
+    """Return the share of CPU that other programs take per second: 1%, and from `begin` to `end` bursts of 5 to 60% for
+    5 to 60 s."""
+    end = seconds if end is None else end
+    others = np.full(seconds, 0.01)
     for _ in range(random.integers(1, 5)):
         start = random.integers(begin, end)
         others[start : min(end, start + random.integers(5, 60))] = random.uniform(0.05, 0.6)

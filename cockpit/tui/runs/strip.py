@@ -20,6 +20,7 @@ from cockpit.analysis.sides import knobs_at
 from cockpit.analysis.time_ranges import between
 from cockpit.analysis.verdict_wait import is_open
 from cockpit.analysis.windows import counted_range, window_between
+from cockpit.model.fold_load import load_words
 from cockpit.model.state import RoundsState, Segment, State
 from cockpit.model.text import sanitize
 from cockpit.tui.draw_context import DrawContext
@@ -42,6 +43,7 @@ _AGAIN = "run it again"
 _REPEAT = {
     Design.SWITCH: f"rounds ({MainKey.ROUNDS})",
     Design.ROUNDS: f"more rounds ({MainKey.ROUNDS})",
+    Design.DUET: "leave the load running, or more connections",
     Design.RUNS: f"more runs, or rounds ({MainKey.ROUNDS})",
     Design.SINGLE_RUNS: f"more runs, or rounds ({MainKey.ROUNDS})",
     Design.TOTALS: f"run the same load here: {SessionKey.TOGGLE}",
@@ -91,6 +93,8 @@ def strip(context: DrawContext) -> StripContents | None:
     if rounds is not None:
         return _rounds_strip(context, rounds, segment)
     base, verdict = context.before(segment), context.verdict(segment)
+    if segment.plan.variants and verdict is not None:
+        return _duet_strip(context.state, segment, verdict)
     if base is None or verdict is None:
         return None
     return StripContents(
@@ -102,6 +106,18 @@ def strip(context: DrawContext) -> StripContents | None:
         progress=_progress(context.state, segment, verdict),
         next="" if context.state.studying else _next(verdict),
         cap=_cap(context.state, segment),
+    )
+
+
+def _duet_strip(state: State, segment: Segment, verdict: Verdict) -> StripContents:
+    return StripContents(
+        verdict=verdict,
+        change=sanitize(verdict.label),
+        compared=f"both at {load_words(segment.plan)}",
+        effects=_plotted(verdict, "") or _expected(verdict, segment),
+        progress=_progress(state, segment, verdict),
+        next=_next(verdict),
+        cap=_cap(state, segment),
     )
 
 
@@ -120,7 +136,8 @@ def _since(state: State, segment: Segment, verdict: Verdict) -> str:
 def _cap(state: State, segment: Segment) -> float | None:
     """Return the seconds from the segment's start to the end of its extended run; None if it is not extended."""
     extension = state.extension
-    if extension is None or segment.end is not None or extension.change not in segment.changes:
+    awaited = segment.plan.variants or (extension is not None and extension.change in segment.changes)
+    if extension is None or segment.end is not None or not awaited:
         return None
     return extension.until - segment.start
 

@@ -221,6 +221,8 @@ def _basis(contents: StripContents) -> str:
         return f"{before * verdict.block} s before, {after * verdict.block} {cap} after"
     if verdict.design is Design.ROUNDS:
         return "1 round" if before == 1 else f"{before} rounds"
+    if verdict.design is Design.DUET:
+        return f"{before * verdict.block} s of both"
     return f"runs: {before} before, {after} after"
 
 

@@ -139,7 +139,7 @@ def segment_details(segment: Segment, context: DrawContext, width: int, room: in
 
     For a compared segment, the verdict strip has the label if it fits, and the compare screen has the warnings.
     """
-    compared = context.before(segment) is not None or segment.round > 0
+    compared = context.verdict(segment) is not None or segment.round > 0
     label = wrap(sanitize(segment.label), max(10, width - _NUMBER))
     if compared and cell_len(sanitize(segment.label)) <= width - _TITLE:
         label = []
@@ -219,12 +219,10 @@ def _spawned(segment: Segment, context: DrawContext) -> Piece:
 
 def _verdict(segment: Segment, context: DrawContext) -> Piece:
     """Return the verdict in short, with a sign if there is a difference."""
-    if context.before(segment) is None:
-        base = context.baseline
-        return ("base" if base is not None and base.number == segment.number else "–", "dim")
     verdict = context.verdict(segment)
     if verdict is None:
-        return ("–", "dim")
+        base = context.baseline
+        return ("base" if base is not None and base.number == segment.number else "–", "dim")
     first = next(iter(segment_warnings(segment)), None)
     if first and verdict.objection and (verdict.objection.cause, first.kind) in _EXPLAINED:
         return ("–", "dim")

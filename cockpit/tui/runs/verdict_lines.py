@@ -45,6 +45,8 @@ def verdict_lines(context: DrawContext, segment: Segment, width: int) -> list[Li
     base, verdict = context.before(segment), context.verdict(segment)
     if segment.round and (found := _rounds_lines(context, segment, width)):
         return [*lines, *found, EMPTY, *_wrapped(RULE, width, "dim")]
+    if segment.plan.variants and verdict is not None:
+        return [*lines, EMPTY, *verdict_details(verdict, width), EMPTY, *_wrapped(RULE, width, "dim")]
     if base is None or verdict is None:
         alone = f"a change under load ({MainKey.TUNE}) starts one, or another run ({SessionKey.TOGGLE})"
         others = key_names(CompareKey.LEFT, CompareKey.RIGHT)

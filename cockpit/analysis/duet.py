@@ -1,0 +1,145 @@
+"""The verdict on a duet: two variants under the same load at the same time, compared block by block. Pure.
+
+Before is the first variant, after the second.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+
+import numpy as np
+from msgspec.structs import replace
+
+from cockpit.analysis import paired
+from cockpit.analysis.blocks import BLOCK, block_sample
+from cockpit.analysis.effects import MARGIN, MARGINS, MeasuredEffect, by_ratio, effects, more_is_better
+from cockpit.analysis.intervals import Floats, Interval
+from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
+from cockpit.analysis.switch import IN_A_ROW, LEAST, ratio_scale
+from cockpit.analysis.visits import counting_error
+from cockpit.analysis.windows import Window
+from cockpit.model.host_state import HostPoint
+from cockpit.model.load_seconds import LoadSecond
+
+# The name of the host of each variant's server, and its CPU seconds per response.
+SERVER = "server"
+COST = f"{SERVER}.cpu.per_request"
+# Unit of the share of failed requests, in which its equivalence margin is that of a ratio.
+_ERRORS_UNIT = MARGINS["errors"] / MARGIN
+
+
+class Loss(StrEnum):
+    """What is known of a loss from the first to the second variant, compared with a margin."""
+
+    WITHIN = "not worse by more than the margin"
+    BEYOND = "worse by more than the margin"
+    WORSE = "worse, and a loss beyond the margin is not excluded"
+    OPEN = "a loss beyond the margin is not excluded"
+
+
+def loss(verdict: Verdict) -> Loss:
+    """Return what a duet says about a loss: the worst of its metrics; only the headline can exclude one."""
+    if verdict.outcome is Outcome.INVALID or not verdict.effects:
+        return Loss.OPEN
+    found = [_loss(effect) for effect in verdict.effects]
+    return next((one for one in (Loss.BEYOND, Loss.WORSE) if one in found), found[0])
+
+
+def _loss(effect: Effect) -> Loss:
+    if effect.low is None or effect.high is None:
+        return Loss.OPEN
+    low, high = (-effect.high, -effect.low) if more_is_better(effect.name) else (effect.low, effect.high)
+    if high <= effect.margin:
+        return Loss.WITHIN
+    if low > effect.margin:
+        return Loss.BEYOND
+    return Loss.WORSE if effect.outcome is Outcome.WORSE else Loss.OPEN
+
+
+def is_settled(verdict: Verdict) -> bool:
+    """Return whether a duet can end: it has a conclusion, and a loss is known to be within the margin or beyond it."""
+    return verdict.outcome is not Outcome.INCONCLUSIVE and loss(verdict) is not Loss.WORSE
+
+
+def sides(window: Window) -> tuple[Window, Window]:
+    """Return the windows of both variants of a duet: the same seconds, each with the variant's own counts."""
+    before, after = (
+        replace(
+            window,
+            seconds=_part(window.seconds, at),
+            saturated=_part(window.saturated, at),
+            hosts={SERVER: _server(window.hosts[one.host])} if one.host in window.hosts else {},
+            cpus={SERVER: window.cpus[one.host]} if one.host in window.cpus else {},
+            unread={},
+        )
+        for at, one in enumerate(window.plan.variants)
+    )
+    return before, after
+
+
+def _server(points: tuple[HostPoint, ...]) -> tuple[HostPoint, ...]:
+    """Return the points with the CPU of the server alone where it is known, since both may share a machine."""
+    return tuple(
+        point
+        if point.servers is None or point.cpu is None
+        else replace(point, cpu=replace(point.cpu, user=point.servers, nice=0.0, system=0.0))
+        for point in points
+    )
+
+
+def _part(seconds: tuple[LoadSecond, ...], at: int) -> tuple[LoadSecond, ...]:
+    return tuple(
+        replace(second, completed=own.completed, failed=own.failed, errors=own.errors, latency=own.latency, variants=())
+        for second in seconds
+        for own in second.variants[at : at + 1]
+    )
+
+
+def duet_verdict(before: Window, after: Window) -> Verdict:
+    """Judge a duet by the differences of its blocks, without objections."""
+    samples = block_sample(before), block_sample(after)
+    blocks = [sample.blocks for sample in samples]
+    names = [name for name in _names(before) if all(name in side and not np.isnan(side[name]).all() for side in blocks)]
+    number = min(sample.size for sample in samples)
+    plan = before.plan
+
+    def measure(name: str, alpha: float) -> MeasuredEffect | None:
+        one, two = (side[name] for side in blocks)
+        both = ~(np.isnan(one) | np.isnan(two))
+        if both.sum() < LEAST:
+            return None
+        found = _measured(name, one[both], two[both], alpha)
+        if name == "errors":
+            return found._replace(interval=found.interval.at_least(counting_error([[before]], [[after]])))
+        return found
+
+    found = effects(names, measure, margin=plan.margin) if number >= LEAST and names else ()
+    return Verdict(
+        outcome=Outcome.INCONCLUSIVE,
+        design=Design.DUET,
+        values=(number, number),
+        block=BLOCK,
+        effects=found,
+        needs=float((LEAST + IN_A_ROW - 1 - number) * BLOCK) if before.growing and number < LEAST else None,
+    )
+
+
+def _names(window: Window) -> list[str]:
+    """Return the metrics to compare, the headline first: at a fixed rate the median latency, else the rate."""
+    return ["p50", "p99", COST, "errors"] if window.plan.open else ["rate", "p50", "p99", COST, "errors"]
+
+
+def _measured(name: str, one: Floats, two: Floats, alpha: float) -> MeasuredEffect:
+    means = float(one.mean()), float(two.mean())
+    if name == "rate" and min(means) > 0:
+        values, unit, logarithmic = ratio_scale(two) - ratio_scale(one), 1.0, True
+    elif by_ratio(name, one, two):
+        values, unit, logarithmic = np.log(two / one), 1.0, True
+    else:
+        unit = _ERRORS_UNIT if name == "errors" else max(means) or 1.0
+        values, logarithmic = (two - one) / unit, False
+    interval = Interval(*(unit * end for end in paired.effect(values, alpha)))
+    if logarithmic:
+        means = (means[0], means[0] * math.exp(interval.estimate))
+    return MeasuredEffect(interval, logarithmic, *means, unit * paired.detectable(values, alpha), interval.tentative)

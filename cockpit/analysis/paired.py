@@ -1,0 +1,62 @@
+"""The mean of paired differences while their number grows: an anytime-valid interval that respects autocorrelation.
+
+Each difference is between two variants in the same block of time, so that what disturbs both cancels out. Blocks are
+not independent: the variance is that of long batches, as for one switch under load (see `switch`).
+"""
+
+from __future__ import annotations
+
+import math
+
+from cockpit.analysis.cache import cached_by_value
+from cockpit.analysis.intervals import ALPHA, Floats, Interval, student_quantile
+from cockpit.analysis.switch import LEAST, Variance, long_run_variance, mixture, over_time
+
+# Normal quantile of a power of 80%.
+_POWER = 0.84
+# Allowance (log scale) for slow changes of the ratio that the time so far does not show.
+_ALLOWANCE = 0.005
+# Limit of the coefficient of the autoregression.
+_STEEPEST = 0.95
+
+
+def effect(differences: Floats, alpha: float = ALPHA) -> Interval:
+    """Return the mean of the differences with an anytime-valid interval: the intersection over all tests so far. It is
+    infinite for fewer than LEAST blocks, and excludes 0 only if the intervals of consecutive tests did."""
+    *_, (_, found) = over_time(lambda number: _single_test(differences[:number], alpha), len(differences))
+    return found
+
+
+@cached_by_value
+def _single_test(differences: Floats, alpha: float) -> Interval:
+    if len(differences) < LEAST:
+        return Interval(float(differences.mean()), -math.inf, math.inf)
+    return Interval.around(float(differences.mean()), _half_width(differences, len(differences), alpha))
+
+
+def detectable(differences: Floats, alpha: float = ALPHA, blocks: int | None = None) -> float:
+    """Return the minimum detectable effect (power 80%) after this number of blocks (default: those so far)."""
+    number = blocks or len(differences)
+    error = math.sqrt(_variance(differences).value / number)
+    return _half_width(differences, number, alpha) + _POWER * error
+
+
+def _half_width(differences: Floats, blocks: int, alpha: float) -> float:
+    found = _variance(differences)
+    reach = student_quantile(0.975, found.freedom) / student_quantile(0.975, 1e6)
+    return _ALLOWANCE + mixture(found.value, found.value / blocks, alpha) * reach
+
+
+def _variance(differences: Floats) -> Variance:
+    """Return the long-run variance per block: the larger one of that of batches and that of an autoregression, whose
+    coefficient is corrected for the bias of short series (Kendall 1954)."""
+    batches = long_run_variance(differences, differences[:0])
+    apart = differences - differences.mean()
+    squares = float(apart @ apart)
+    if not squares:
+        return batches
+    number = len(differences)
+    slope = float(apart[1:] @ apart[:-1]) / squares
+    slope = min(max(slope + (1 + 3 * slope) / number, 0.0), _STEEPEST)
+    value = squares / (number - 1) * (1 + slope) / (1 - slope)
+    return batches._replace(value=max(batches.value, value))

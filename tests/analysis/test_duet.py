@@ -1,0 +1,148 @@
+"""The verdict on two variants under the same load at the same time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from cockpit.analysis import paired
+from cockpit.analysis.duet import COST, Loss, is_settled, loss, sides
+from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
+from cockpit.analysis.verdict import judge_duet
+from cockpit.analysis.windows import DiscardReason, Window
+from cockpit.model.histogram import Histogram
+from cockpit.model.load import LoadPlan, Variant
+from cockpit.model.load_seconds import LoadSecond, VariantSecond
+from tests.statistics.duets import duets
+from tests.statistics.noise import NOISES
+
+CLOSED = LoadPlan(
+    url="http://a/", variants=(Variant(name="A", url="http://a/"), Variant(name="B", url="http://b/")), duration=30.0
+)
+OPEN = LoadPlan(url="http://a/", variants=CLOSED.variants, duration=30.0, rate=100.0)
+
+
+def window(
+    ratio: float, seconds: int = 60, plan: LoadPlan = CLOSED, failed: tuple[int, int] = (0, 0), seed: int = 1
+) -> Window:
+    """Return a window in which the second variant has `ratio` times the rate, and 1/ratio times the latency, of the
+    first, while both are disturbed."""
+    random = np.random.default_rng(seed)
+    shared = np.exp(random.normal(0, 0.2, seconds))
+    found = []
+    for second in range(seconds):
+        parts = []
+        for factor, fails in ((1.0, failed[0]), (ratio, failed[1])):
+            number = round(1000 * (1 if plan.open else shared[second] * factor) * math.exp(random.normal(0, 0.01)))
+            latency = random.exponential(1e6 / shared[second] / factor, number).astype(np.int64) + 1000
+            parts.append(
+                VariantSecond(
+                    completed=number, failed=min(fails, number), errors=0, latency=Histogram.of(latency).coarse()
+                )
+            )
+        found.append(
+            LoadSecond(
+                second=second,
+                start=float(second),
+                end=second + 1.0,
+                completed=sum(part.completed for part in parts),
+                variants=tuple(parts),
+            )
+        )
+    return Window(start=0.0, end=float(seconds), plan=plan, seconds=tuple(found))
+
+
+def test_sides_have_the_counts_of_their_variant() -> None:
+    whole = window(2.0, 10)
+    one, two = sides(whole)
+    assert [second.completed for second in two.seconds] == [second.variants[1].completed for second in whole.seconds]
+    assert not one.seconds[0].variants
+    assert sum(second.completed for second in (*one.seconds, *two.seconds)) == sum(
+        second.completed for second in whole.seconds
+    )
+
+
+@pytest.mark.parametrize(("ratio", "outcome"), [(1.1, Outcome.BETTER), (0.9, Outcome.WORSE), (1.0, Outcome.EQUIVALENT)])
+def test_difference_is_found_beneath_a_disturbance_that_both_share(ratio: float, outcome: Outcome) -> None:
+    found = judge_duet(window(ratio))
+    assert found.design is Design.DUET
+    assert found.label == "B vs A"
+    assert found.outcome is outcome
+    headline = found.headline
+    assert headline is not None
+    assert headline.name == "rate"
+    assert headline.low is not None and headline.high is not None
+    assert headline.low <= ratio - 1 <= headline.high
+    assert headline.high - headline.low < 0.06
+
+
+def test_latency_is_the_headline_at_a_fixed_rate() -> None:
+    found = judge_duet(window(1.3, plan=OPEN))
+    assert [effect.name for effect in found.effects][:2] == ["p50", "p99"]
+    assert found.outcome is Outcome.BETTER
+    assert found.headline is not None and found.headline.change == pytest.approx(1 / 1.3 - 1, abs=0.03)
+
+
+def test_more_failures_are_worse_whatever_the_rate() -> None:
+    found = judge_duet(window(1.2, failed=(0, 5)))
+    assert found.effect("errors") is not None
+    assert found.outcome is Outcome.WORSE
+
+
+def test_short_duet_says_how_long_it_needs() -> None:
+    found = judge_duet(window(2.0, 12))
+    assert (found.outcome, found.effects) == (Outcome.INCONCLUSIVE, ())
+
+
+def test_saturated_generator_makes_both_sides_invalid() -> None:
+    whole = window(1.2)
+    bound = Window(
+        start=0.0,
+        end=60.0,
+        plan=CLOSED,
+        seconds=whole.seconds[:40],
+        saturated=whole.seconds[40:],
+        flawed={DiscardReason.SATURATED: 20},
+    )
+    found = judge_duet(bound)
+    assert found.outcome is Outcome.INVALID
+    assert found.objection is not None and found.objection.side is None
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "outcome", "expected", "settled"),
+    [
+        (-0.02, 0.02, Outcome.EQUIVALENT, Loss.WITHIN, True),
+        (-0.04, -0.01, Outcome.WORSE, Loss.WITHIN, True),
+        (-0.08, -0.01, Outcome.WORSE, Loss.WORSE, False),
+        (-0.09, -0.06, Outcome.WORSE, Loss.BEYOND, True),
+        (-0.09, 0.01, Outcome.INCONCLUSIVE, Loss.OPEN, False),
+        (0.02, 0.09, Outcome.BETTER, Loss.WITHIN, True),
+    ],
+)
+def test_loss_is_within_or_beyond_the_margin(
+    low: float, high: float, outcome: Outcome, expected: Loss, settled: bool
+) -> None:
+    for name, ends in (("rate", (low, high)), ("p50", (-high, -low))):
+        effect = Effect(name=name, outcome=outcome, headline=True, change=0.0, low=ends[0], high=ends[1], margin=0.05)
+        verdict = Verdict(outcome=outcome, design=Design.DUET, effects=(effect,))
+        assert (loss(verdict), is_settled(verdict)) == (expected, settled)
+
+
+def test_cost_is_a_metric_of_the_server() -> None:
+    assert COST == "server.cpu.per_request"
+
+
+def test_interval_is_infinite_for_few_blocks_and_holds_over_all_tests() -> None:
+    assert math.isinf(paired.effect(np.array([0.1, 0.2])).high)
+    found = [one for noise in NOISES.values() for one in duets(noise, 6, 0.0, seed=3)]
+    assert sum(math.isfinite(one.called) for one in found) <= 0.05 * len(found)
+    assert sum(one.covered for one in found) >= 0.95 * len(found)
+
+
+def test_duets_find_five_percent_and_are_three_times_as_exact_as_rounds() -> None:
+    found = [one for noise in NOISES.values() for one in duets(noise, 6, math.log(0.95), seed=4)]
+    assert sum(math.isfinite(one.called) for one in found) >= 0.85 * len(found)
+    assert 3 * np.median([one.width for one in found]) <= np.median([one.rounds for one in found])
