@@ -47,7 +47,7 @@ function send_system(   line) {
   while ((getline line < "stat") > 0)
     if (substr(line, 1, 4) != "intr" && substr(line, 1, 7) != "softirq") put("/proc/stat:" line)
   close("stat")
-  send_all("loadavg")
+  send_loadavg()
   while ((getline line < "meminfo") > 0)
     if (line ~ /^(MemTotal|MemFree|MemAvailable|Buffers|Cached|SReclaimable|Shmem|SwapTotal|SwapFree):/)
       put("/proc/meminfo:" line)
@@ -62,6 +62,12 @@ function send_system(   line) {
   send_all("self/stat")
   send_all(shell_stat)
   send_counters()
+}
+
+# Send loadavg, and note the last PID that the kernel assigned.
+function send_loadavg(   line, word) {
+  if ((getline line < "loadavg") > 0) { put("/proc/loadavg:" line); split(line, word, " "); last_pid = word[5] + 0 }
+  close("loadavg")
 }
 
 # Send a line of counters if it changed since the last line of the file with the same first word.
@@ -391,6 +397,7 @@ function add_to_list(pid) {
 
 function end_frame(   i) {
   list = list part; part = ""
+  if (full_list) note_reused()
   if (list != indexed) index_list()
   for (i = 1; i <= listed; i++) if (rest[i] != "" && is_idle(i)) add_existing(i); else read_process(i)
   if (batch != "") send_cmdlines()
@@ -431,9 +438,19 @@ function forget_paths(pid) {
   delete ran_at[pid]; delete cmdline_at[pid]; delete rollup_at[pid]; delete status_at[pid]
 }
 
-# Whether a PID is a new process, and not a thread, whose ID is from the same sequence.
+# Treat listed processes as new if their PIDs were assigned since the listing before the last: an ended process may have
+# had the same PID.
+function note_reused(   pid) {
+  for (pid in first_tick)
+    if (assigned <= last_pid ? pid + 0 > assigned && pid + 0 <= last_pid : pid + 0 > assigned || pid + 0 <= last_pid)
+      first_tick[pid] = tick
+  assigned = assigned_next; assigned_next = last_pid
+}
+
+# Whether a newly assigned PID is a process, and not a thread, whose ID is from the same sequence. A listed one is
+# already known, but may be another process than before.
 function is_new(pid,   path, line) {
-  if (pid in last_tick) return 0
+  if (pid in last_tick) { first_tick[pid] = tick; return 0 }
   path = pid "/status"
   while ((getline line < path) > 0) if (line ~ /^Tgid:/) break
   close(path)

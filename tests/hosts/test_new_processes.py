@@ -100,9 +100,7 @@ async def test_loadavg_of_another_pid_namespace(
 @pytest.mark.lab
 async def test_pids_wrap_around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named_sleep: Path) -> None:
     """After the maximum PID, low PIDs follow."""
-    high = f"echo 30000 >/proc/sys/kernel/ns_last_pid; exec {shutil.which('sh')} -s"
-    own = "unshare --pid --fork --mount-proc --kill-child"
-    prepend_to_path(tmp_path / "bin", monkeypatch, sh=f"#!/bin/sh\nexec {own} /bin/sh -c '{high}'\n")
+    own_pids(tmp_path, monkeypatch, 30000)
     started = newer_descendants()
     async with running(NAME) as probe:
         assert await pids_of(probe) == set()
@@ -112,13 +110,44 @@ async def test_pids_wrap_around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
             assert number in await pids_of(probe)
 
 
-def start_with_pid(number: int, named_program: Path, within: int) -> None:
-    """Start a process with that PID in the PID namespace of another.
+@pytest.mark.lab
+@pytest.mark.parametrize("assigned", [FEW // 2, FEW + 10])
+async def test_pid_of_an_ended_process_is_new_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named_sleep: Path, assigned: int
+) -> None:
+    """It is listed in both frames; with few and with many PIDs assigned between them."""
+    own_pids(tmp_path, monkeypatch, 1000)
+    other = tmp_path / f"{TAG}-other"
+    other.symlink_to(named_sleep.resolve())
+    started = newer_descendants()
+    async with running(NAME) as probe:
+        assert await pids_of(probe) == set()
+        inside = next(process for process in started() if process.name() == "sh")
+        start_with_pid(900, other, inside.pid, 900 - assigned)
+        for _ in range(2 * ROUND):
+            assert await pids_of(probe) == set()
+        [ended] = [process for process in started() if process.name() == other.name]
+        ended.kill()
+        wait_until(lambda: not Path(f"/proc/{ended.pid}").exists())
+        start_with_pid(900, named_sleep, inside.pid)
+        assert await pids_of(probe) == {900}
+
+
+def own_pids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: int) -> None:
+    """Run the probe in a PID namespace of its own, in which `last` is the last PID."""
+    begin = f"echo {last} >/proc/sys/kernel/ns_last_pid; exec {shutil.which('sh')} -s"
+    own = "unshare --pid --fork --mount-proc --kill-child"
+    prepend_to_path(tmp_path / "bin", monkeypatch, sh=f"#!/bin/sh\nexec {own} /bin/sh -c '{begin}'\n")
+
+
+def start_with_pid(number: int, named_program: Path, within: int, last: int = 0) -> None:
+    """Start a process with that PID in the PID namespace of another; then let `last` be the last PID.
 
     Wait for its name without a fork: how often a loop runs depends on the machine, and each fork takes a PID.
     """
-    start = f'{named_program} 600 & until IFS= read -r name </proc/$!/comm && [ "$name" = {NAME} ]; do :; done'
+    start = f'{named_program} 600 & until IFS= read -r name </proc/$!/comm && [ "$name" = {named_program.name} ]; do :; done'
     numbered = f"echo {number - 1} >/proc/sys/kernel/ns_last_pid; {start}"
+    numbered += f"; echo {last} >/proc/sys/kernel/ns_last_pid" if last else ""
     enter = ["nsenter", "--target", str(within), "--pid", "--mount", "/bin/sh", "-c"]
     subprocess.run([*enter, numbered], check=True, stdout=subprocess.DEVNULL)
 
