@@ -6,6 +6,7 @@ Before is the first variant, after the second.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 import numpy as np
@@ -20,6 +21,7 @@ from cockpit.analysis.switch import IN_A_ROW, LEAST, ratio_scale
 from cockpit.analysis.visits import counting_error
 from cockpit.analysis.windows import Window
 from cockpit.model.host_state import HostPoint
+from cockpit.model.load import LoadPlan
 from cockpit.model.load_seconds import LoadSecond
 
 # The name of the host of each variant's server, and its CPU seconds per response.
@@ -89,18 +91,18 @@ def _server(points: tuple[HostPoint, ...]) -> tuple[HostPoint, ...]:
 
 
 def _part(seconds: tuple[LoadSecond, ...], at: int) -> tuple[LoadSecond, ...]:
-    return tuple(
-        replace(second, completed=own.completed, failed=own.failed, errors=own.errors, latency=own.latency, variants=())
-        for second in seconds
-        for own in second.variants[at : at + 1]
-    )
+    return tuple(second.part(at) for second in seconds if len(second.variants) > at)
 
 
 def duet_verdict(before: Window, after: Window) -> Verdict:
     """Judge a duet by the differences of its blocks, without objections."""
     samples = block_sample(before), block_sample(after)
     blocks = [sample.blocks for sample in samples]
-    names = [name for name in _names(before) if all(name in side and not np.isnan(side[name]).all() for side in blocks)]
+    names = [
+        name
+        for name in (*timed_metrics(before.plan), COST, "errors")
+        if all(name in side and not np.isnan(side[name]).all() for side in blocks)
+    ]
     number = min(sample.size for sample in samples)
     plan = before.plan
 
@@ -115,30 +117,44 @@ def duet_verdict(before: Window, after: Window) -> Verdict:
         return found
 
     found = effects(names, measure, margin=plan.margin) if number >= LEAST and names else ()
+    needed = LEAST + IN_A_ROW - 1 if not found else _blocks_needed(names[0], blocks, found[0])
     return Verdict(
         outcome=Outcome.INCONCLUSIVE,
         design=Design.DUET,
         values=(number, number),
         block=BLOCK,
         effects=found,
-        needs=float((LEAST + IN_A_ROW - 1 - number) * BLOCK) if before.growing and number < LEAST else None,
+        needs=float((needed - number) * BLOCK) if before.growing and needed is not None else None,
     )
 
 
-def _names(window: Window) -> list[str]:
-    """Return the metrics to compare, the headline first: at a fixed rate the median latency, else the rate."""
-    return ["p50", "p99", COST, "errors"] if window.plan.open else ["rate", "p50", "p99", COST, "errors"]
+def timed_metrics(plan: LoadPlan) -> tuple[str, ...]:
+    """Return the metrics of the load to compare, the headline first: at a fixed rate the median latency, else the
+    rate."""
+    return ("p50", "p99") if plan.open else ("rate", "p50", "p99")
+
+
+def _blocks_needed(name: str, blocks: Sequence[Mapping[str, Floats]], headline: Effect) -> int | None:
+    """Return the number of blocks at which the headline would conclude; None: unknown."""
+    if not headline.relative:
+        return None
+    values, _, _ = _differences(name, *(side[name] for side in blocks))
+    return paired.blocks_needed(values[~np.isnan(values)], math.log1p(headline.margin or MARGIN), 1 - headline.level)
+
+
+def _differences(name: str, one: Floats, two: Floats) -> tuple[Floats, float, bool]:
+    """Return the differences of blocks, their unit, and whether they are logarithms of ratios."""
+    if name == "rate" and min(one.mean(), two.mean()) > 0:
+        return ratio_scale(two) - ratio_scale(one), 1.0, True
+    if by_ratio(name, one, two):
+        return np.log(two / one), 1.0, True
+    unit = _ERRORS_UNIT if name == "errors" else float(max(one.mean(), two.mean())) or 1.0
+    return (two - one) / unit, unit, False
 
 
 def _measured(name: str, one: Floats, two: Floats, alpha: float) -> MeasuredEffect:
     means = float(one.mean()), float(two.mean())
-    if name == "rate" and min(means) > 0:
-        values, unit, logarithmic = ratio_scale(two) - ratio_scale(one), 1.0, True
-    elif by_ratio(name, one, two):
-        values, unit, logarithmic = np.log(two / one), 1.0, True
-    else:
-        unit = _ERRORS_UNIT if name == "errors" else max(means) or 1.0
-        values, logarithmic = (two - one) / unit, False
+    values, unit, logarithmic = _differences(name, one, two)
     interval = Interval(*(unit * end for end in paired.effect(values, alpha)))
     if logarithmic:
         means = (means[0], means[0] * math.exp(interval.estimate))

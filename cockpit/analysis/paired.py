@@ -10,7 +10,7 @@ import math
 
 from cockpit.analysis.cache import cached_by_value
 from cockpit.analysis.intervals import ALPHA, Floats, Interval, student_quantile
-from cockpit.analysis.switch import LEAST, Variance, long_run_variance, mixture, over_time
+from cockpit.analysis.switch import IN_A_ROW, LEAST, Variance, long_run_variance, mixture, over_time
 
 # Normal quantile of a power of 80%.
 _POWER = 0.84
@@ -31,18 +31,25 @@ def effect(differences: Floats, alpha: float = ALPHA) -> Interval:
 def _single_test(differences: Floats, alpha: float) -> Interval:
     if len(differences) < LEAST:
         return Interval(float(differences.mean()), -math.inf, math.inf)
-    return Interval.around(float(differences.mean()), _half_width(differences, len(differences), alpha))
+    return Interval.around(float(differences.mean()), _half_width(_variance(differences), len(differences), alpha))
 
 
 def detectable(differences: Floats, alpha: float = ALPHA, blocks: int | None = None) -> float:
     """Return the minimum detectable effect (power 80%) after this number of blocks (default: those so far)."""
     number = blocks or len(differences)
     error = math.sqrt(_variance(differences).value / number)
-    return _half_width(differences, number, alpha) + _POWER * error
+    return _half_width(_variance(differences), number, alpha) + _POWER * error
 
 
-def _half_width(differences: Floats, blocks: int, alpha: float) -> float:
-    found = _variance(differences)
+def blocks_needed(differences: Floats, least: float, alpha: float = ALPHA) -> int | None:
+    """Return the number of blocks at which the effect would exceed its bound, if effect and noise stay the same; an
+    effect below `least` counts as `least`. None: more than 2,000."""
+    size, variance = max(least, abs(float(differences.mean()))), _variance(differences)
+    numbers = range(max(LEAST + IN_A_ROW - 1, len(differences) + 1), 2001)
+    return next((number for number in numbers if _half_width(variance, number, alpha) < size), None)
+
+
+def _half_width(found: Variance, blocks: int, alpha: float) -> float:
     reach = student_quantile(0.975, found.freedom) / student_quantile(0.975, 1e6)
     return _ALLOWANCE + mixture(found.value, found.value / blocks, alpha) * reach
 

@@ -25,7 +25,7 @@ class TimeRange:
     `least` and `most` are the extreme rates (responses/s) of single seconds; a second that ticks cover by less than
     half counts only without any other. `failed` counts requests, `errors` those without a complete response. `failing`,
     `stalled` and `saturated` count seconds: with failures, without any response, and with the generator as the
-    bottleneck.
+    bottleneck. `variants` are the parts of a duet, else ().
     """
 
     seconds: int
@@ -39,6 +39,7 @@ class TimeRange:
     least: float
     most: float
     latency: Histogram
+    variants: tuple[TimeRange, ...] = ()
 
     @property
     def rate(self) -> float:
@@ -87,7 +88,12 @@ def of_seconds(seconds: Sequence[LoadSecond]) -> TimeRange | None:
         least=min(rates),
         most=max(rates),
         latency=Histogram.merged(second.latency for second in seconds),
+        variants=tuple(filter(None, (_variant(seconds, at) for at in range(len(seconds[0].variants))))),
     )
+
+
+def _variant(seconds: Sequence[LoadSecond], at: int) -> TimeRange | None:
+    return of_seconds([second.part(at) for second in seconds if len(second.variants) > at])
 
 
 def joined(ranges: Iterable[TimeRange | None]) -> TimeRange | None:
@@ -100,11 +106,16 @@ def joined(ranges: Iterable[TimeRange | None]) -> TimeRange | None:
         least=min(part.least for part in parts),
         most=max(part.most for part in parts),
         latency=Histogram.merged(part.latency for part in parts),
+        variants=tuple(found for each in _sides(parts) if (found := joined(each)) is not None),
     )
 
 
+def _sides(parts: Sequence[TimeRange]) -> Iterable[tuple[TimeRange, ...]]:
+    return zip(*(part.variants for part in parts if part.variants), strict=True)
+
+
 # Fields that are summed.
-_SUMMED = tuple(field.name for field in fields(TimeRange) if field.name not in ("least", "most", "latency"))
+_SUMMED = tuple(field.name for field in fields(TimeRange) if field.name not in ("least", "most", "latency", "variants"))
 
 
 class TimeRanges:

@@ -55,6 +55,13 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     idle: float | None = None
     variants: tuple[VariantSecond, ...] = ()
 
+    def part(self, at: int) -> LoadSecond:
+        """Return the second of one variant of a duet; metrics of the generator are those of both."""
+        own = self.variants[at]
+        return msgspec.structs.replace(
+            self, completed=own.completed, failed=own.failed, errors=own.errors, latency=own.latency, variants=()
+        )
+
     @property
     def p50(self) -> float:
         return self.latency.percentile(50)

@@ -83,6 +83,8 @@ class Rounds:
         if self._load.starting:
             raise ChangeRefused("the load is starting; press the key again once it runs")
         plan = self._load.active or self._load.plan
+        if plan.variants:
+            raise ChangeRefused("a duet compares two targets; start a load of one target for rounds")
         # The load of an active run may have been changed to a ramp.
         if plan.stages or self._load.plan.ramp_to is not None:
             raise ChangeRefused("rounds need a constant load; remove the load levels or the ramp")

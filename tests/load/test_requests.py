@@ -208,7 +208,7 @@ async def test_unix_socket(tmp_path: Path) -> None:
             load_plan = plan("http://web1/", unix=path, requests=20, **values)
             outcome = await load(load_plan)
             assert outcome.statuses == {200: 20}
-            assert outcome.started.addresses == ((await preflight(load_plan)).shown,) == (path,)
+            assert outcome.started.addresses == (await preflight(load_plan)).shown == (path,)
     with pytest.raises(TargetError, match="unreachable"):
         await preflight(plan("http://web1/", unix=str(tmp_path / "none.sock")))
 
@@ -236,7 +236,7 @@ async def test_ipv6_zone_is_used_to_connect_and_not_sent(url: str, connect_to: s
         found = await preflight(load_plan)
         outcome = await load(load_plan)
     assert outcome.statuses == {200: 3}
-    assert outcome.started.addresses == (found.shown,) == (address,)
+    assert outcome.started.addresses == found.shown == (address,)
     assert all(b"\r\nHost: [::1]:%d\r\n" % server.port in head for head in heads)
 
 

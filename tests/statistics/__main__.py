@@ -125,7 +125,7 @@ def tables(repetitions: int) -> list[Table]:
             [partial(scaling, name, repetitions) for name in LAWS],
         ),
         Table(
-            f"duets on a machine with bursts of other load and speed steps, {CAP_OF_DUETS} s; wrong: significant without\n"
+            f"duets beside bursts of other load and speed steps, {CAP_OF_DUETS} s; wrong: significant without\n"
             "effect, found: −5% significant; covered: as above; rounds: width of their interval / that of a duet\n"
             + _row("noise", 18, "wrong", "covered", "found", "covered", "rounds"),
             [partial(duet, name, repetitions) for name in NOISES],

@@ -42,6 +42,12 @@ def _cell(left: int, right: int) -> str:
     return chr(0x2800 + code) if code else " "
 
 
+def both(one: str, two: str) -> str:
+    """Return a cell with the dots of two cells."""
+    dots_of = [0 if cell == " " else ord(cell) - 0x2800 for cell in (one, two)]
+    return chr(0x2800 + (dots_of[0] | dots_of[1]))
+
+
 def trend(values: Sequence[float], top: float) -> str:
     """Return one block per value; `top` is a full block, 0 a thin line."""
     return "".join(_BARS[max(1, min(8, round(value / top * 8)))] if top > 0 else "▁" for value in values)

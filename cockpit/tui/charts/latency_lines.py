@@ -9,11 +9,12 @@ from cockpit.analysis.buckets import edges_between
 from cockpit.analysis.time_ranges import TimeRange, between, of_seconds
 from cockpit.model.histogram import Histogram
 from cockpit.model.state import Segment, State
-from cockpit.model.text import milliseconds
+from cockpit.model.text import milliseconds, sanitize
 from cockpit.tui.charts.cursor import percentile_words, with_cursor
 from cockpit.tui.charts.heat import latency_title, row_of
 from cockpit.tui.charts.markers import all_markers, letters, markers_by_cell
 from cockpit.tui.charts.threshold_lines import is_latency_line, threshold_cells
+from cockpit.tui.charts.throughput import VARIANT_ROLES
 from cockpit.tui.charts.window import AXIS, ChartWindow
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.styled_line import Line, Piece, centred, length, right
@@ -62,6 +63,8 @@ def numbers(context: DrawContext, width: int) -> Line:
     segment = context.segment
     if segment is None:
         return ()
+    if segment.plan.variants:
+        return _variant_numbers(segment)
     recent = recent_range(context.state, segment)
     whole = (segment.counts.latency, segment.counts.failed)
     lines = []
@@ -69,6 +72,16 @@ def numbers(context: DrawContext, width: int) -> Line:
         first = (_numbers(last, recent.latency, recent.failed),) if recent and recent.latency.count else ()
         lines.append(tuple(piece for part in (*first, _numbers(total, *whole)) for piece in (("  ", ""), *part)))
     return next((line for line in lines if length(line) <= width), lines[-1])
+
+
+def _variant_numbers(segment: Segment) -> Line:
+    """Return p50 and p99 of both variants of a duet, in the colours of their lines."""
+    pieces: list[Piece] = []
+    for (name, group), role in zip(segment.counts.groups.items(), VARIANT_ROLES, strict=False):
+        latency = group.response if group.response.count else group.service
+        p50, p99 = (milliseconds(latency.percentile(percent)) for percent in (50, 99))
+        pieces += [(f"{sanitize(name)} p50 {p50} p99 {p99}  ", role)]
+    return (*pieces, ("ms", "dim"))
 
 
 def recent_range(state: State, segment: Segment) -> TimeRange | None:
@@ -100,7 +113,13 @@ def _column(column: TimeRange | None, edges: Sequence[int]) -> Iterator[tuple[in
     """Yield rows and glyphs of a cell; later glyphs overwrite earlier ones."""
     if column is None:
         return
-    if column.latency.count:
+    if column.variants:
+        for part, role in zip(column.variants, VARIANT_ROLES, strict=False):
+            if part.latency.count:
+                p50, p99 = (row_of(value, edges) for value in (part.p50, part.p99))
+                yield p99, (P99[0], role)
+                yield p50, ((BOTH if p50 == p99 else P50)[0], role)
+    elif column.latency.count:
         p50, p99, most = (row_of(value, edges) for value in (column.p50, column.p99, column.latency.max))
         yield most, MAX
         yield p50, P50

@@ -44,6 +44,8 @@ _FAILED = "x"
 # Signs on the time axis and in the chart: requests in flight and no response.
 _STALLED, _ZERO = "■", "0"
 
+# Roles of the two variants of a duet.
+VARIANT_ROLES = ("before", "after")
 # Minimum height (lines) for the state line.
 _ROOMY = 10
 
@@ -74,7 +76,7 @@ class Throughput(Chart):
         plot = (height - 4 - (height >= _ROOMY)) // 2 * 2 or height - 4
         if plot < 1:
             return [title]
-        most = max((max(column.most, column.ended_rate) for column in columns if column), default=0.0)
+        most = max((_most(column) for column in columns if column), default=0.0)
         limits = [(result, result.limit or 0.0) for result in context.thresholds if is_rate_line(result)]
         # A limit far above the rate is drawn at the top, so that the rate stays readable.
         top = nice_ceiling(max([most, *(limit for _, limit in limits if limit <= 2 * most)]))
@@ -83,8 +85,10 @@ class Throughput(Chart):
         start, end = marker_text_range(context, window)
         shown = {at: marker for at, marker in markers.items() if start <= marker.t <= end and marker.text}
         lines: list[Line] = [((with_marker_texts(letters_over_shades(shaded, signs), shown, window.cells), "mark"),)]
-        rows = braille.area([_height(column) for column in columns], top, plot, _marks(columns))
-        signed = failed_cells(columns, top, plot)
+        duet = any(column and column.variants for column in columns)
+        heights = [None] * len(columns) if duet else [_height(column) for column in columns]
+        rows = braille.area(heights, top, plot, () if duet else _marks(columns))
+        signed = variant_cells(columns, top, plot) if duet else failed_cells(columns, top, plot)
         for result, limit in limits:
             row = plot - 1 - (braille.dots(limit, top, plot * 4) - 1) // 4
             drawn = "".join(signed[row].get(at, (" ", ""))[0] for at in range(window.cells))
@@ -111,6 +115,29 @@ def columns_of(context: DrawContext, window: ChartWindow) -> list[TimeRange | No
 
 def _marks(columns: Iterable[TimeRange | None]) -> list[tuple[float, ...]]:
     return [(column.rate, column.most) if column and column.seconds > 1 else () for column in columns]
+
+
+def _most(column: TimeRange) -> float:
+    """Return the highest rate that is drawn."""
+    return max(part.rate for part in column.variants) if column.variants else max(column.most, column.ended_rate)
+
+
+def variant_cells(columns: Sequence[TimeRange | None], top: float, height: int) -> list[dict[int, Piece]]:
+    """Return the cells of two lines, the rates of the variants of a duet, per line from the top."""
+    nothing: list[float | None] = [None] * len(columns)
+    drawn = []
+    for at in (0, 1):
+        marks = [(column.variants[at].rate,) if column and len(column.variants) > at else () for column in columns]
+        drawn.append(braille.area(nothing, top, height, marks))
+    found: list[dict[int, Piece]] = []
+    for one, two in zip(*drawn, strict=True):
+        cells = {}
+        for at, (left, right_) in enumerate(zip(one, two, strict=True)):
+            if left != " " or right_ != " ":
+                role = "strong" if left != " " != right_ else VARIANT_ROLES[left == " "]
+                cells[at] = (braille.both(left, right_), role)
+        found.append(cells)
+    return found
 
 
 def _height(column: TimeRange | None) -> float | None:
@@ -167,10 +194,22 @@ def _legend(context: DrawContext, columns: Sequence[TimeRange | None], window: C
     legend += [(f"{signs[kind]} {words}  ", "warn") for kind, words in _KINDS if kind in signs]
     if now is None:
         return (*legend, ("no load now", "dim"))
+    if now.variants:
+        return (*legend, *_variant_rates(context, now))
     waiting, oldest = in_flight(context.state)
     if waiting and not now.failed:
         legend.append((f"{waiting} in flight ({age(oldest)})  ", "text"))
     return (*legend, *_rate(now))
+
+
+def _variant_rates(context: DrawContext, second: LoadSecond) -> Line:
+    """Return the rates of both variants in the colours of their lines."""
+    plan = context.state.segments[-1].plan
+    pieces = [
+        (f"{sanitize(variant.name)} {si(second.part(at).rate)}  ", role)
+        for at, (variant, role) in enumerate(zip(plan.variants, VARIANT_ROLES, strict=True))
+    ]
+    return (*pieces, ("req/s", "text"))
 
 
 def _rate(second: LoadSecond) -> Line:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from cockpit.analysis.blocks import BLOCK
+from cockpit.analysis.duet import timed_metrics
 from cockpit.analysis.effects import metric_of
 from cockpit.analysis.other_load import load_since
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Outcome, Verdict
@@ -43,7 +44,7 @@ _AGAIN = "run it again"
 _REPEAT = {
     Design.SWITCH: f"rounds ({MainKey.ROUNDS})",
     Design.ROUNDS: f"more rounds ({MainKey.ROUNDS})",
-    Design.DUET: "leave the load running, or more connections",
+    Design.DUET: "more time (-z)",
     Design.RUNS: f"more runs, or rounds ({MainKey.ROUNDS})",
     Design.SINGLE_RUNS: f"more runs, or rounds ({MainKey.ROUNDS})",
     Design.TOTALS: f"run the same load here: {SessionKey.TOGGLE}",
@@ -210,6 +211,8 @@ def _expected(verdict: Verdict, segment: Segment) -> tuple[Effect, ...]:
     """Return placeholders for the effects of a pending verdict, so that the strip keeps its height."""
     if not verdict.growing or verdict.outcome is Outcome.INVALID:
         return ()
+    if segment.plan.variants:
+        return tuple(Effect(name=name, outcome=Outcome.INCONCLUSIVE) for name in timed_metrics(segment.plan))
     timed = ("p99", "rate", "p50") if segment.plan.open else ("rate", "p50", "p99")
     cost = "cpu.busy" if segment.plan.open else "cpu.per_request"
     names = [*timed, *(f"{host}.{metric}" for host in segment.hosts for metric in (cost, "memory.used"))]
