@@ -206,7 +206,7 @@ _CHECK: FlagTable = (
     Flag("--add-to-baseline", str, "add the runs to a baseline, or create it", "NAME"),
     Flag("--junit", Path, "write the result as JUnit XML"),
     Flag("--against", str, "load this URL at the same time, and fail if the target is worse: see cockpit duet", "URL"),
-    Flag("--margin", share, "with --against: the largest tolerated loss", "SHARE", default="5%%"),
+    Flag("--margin", share, "with --against: the largest tolerated loss (default 5%%)", "SHARE"),
     Flag("--markdown", Path, "with --against: write the result as Markdown, for a comment"),
 )
 _RUN = _FLAGS["run"]

@@ -66,7 +66,7 @@ thresholds: METRIC < VALUE, with < <= > >= == !=
           connect.p99, first_byte.p99, generator.cpu; of a host web1.cpu.idle,
           web1.io.tps, web1.processes.defunct (an unknown name lists all)
   VALUE:  200ms, 500, 12k, 20%, or 95% of baseline
-# duet URL URL|PROFILE | load two targets at the same time, and compare them | 1 3 | duet load streams
+# duet URL URL|PROFILE | load two targets at once, and compare them | 1 3 | duet load streams
 Load two targets with the same requests at the same moments, until it is clear which one is better.
   cockpit duet http://127.0.0.1:8080/ http://127.0.0.1:8081/ -c 10
   cockpit duet http://old/ http://new/ -q 500           # latency at 500/s

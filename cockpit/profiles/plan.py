@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast, get_args
 from urllib.parse import quote, urljoin, urlsplit
+
+from msgspec.structs import replace
 
 from cockpit.model.load import (
     LOAD_OPTIONS,
@@ -21,12 +23,21 @@ from cockpit.model.load import (
     Stage,
     ThinkTime,
     Tls,
+    Variant,
 )
 from cockpit.model.load_checks import Invalid, check_plan, conflict
 from cockpit.model.load_options import LONGEST, LoadOption
 from cockpit.model.units import parse_count, parse_duration, parse_ramp, parse_rate, parse_share
 from cockpit.profiles.files import FileRefused, NamedFiles
-from cockpit.profiles.sections import ExpectSection, LoadLevel, LoadSection, RequestSection, TargetSection, TlsSection
+from cockpit.profiles.sections import (
+    DuetSection,
+    ExpectSection,
+    LoadLevel,
+    LoadSection,
+    RequestSection,
+    TargetSection,
+    TlsSection,
+)
 
 # Default duration of a run.
 DEFAULT_DURATION = 10.0
@@ -86,6 +97,22 @@ def make_plan(
     )
     check_plan(plan)
     return plan
+
+
+def with_variants(plan: LoadPlan, sections: Sequence[DuetSection], hosts: Container[str]) -> LoadPlan:
+    """Return the plan of a duet of the [[variant]] blocks; without any, the plan as it is. Raises Invalid."""
+    if not sections:
+        return plan
+    variants = []
+    for one in sections:
+        key = f"variant {one.name}"
+        if one.host and one.host not in hosts:
+            raise Invalid(f"{key}.host", f"found {one.host!r}; allowed: a [[host]] of this file")
+        with errors_for_key(f"{key}.url"):
+            variants.append(Variant(name=one.name, url=checked_url(one.url), host=one.host))
+    found = replace(plan, variants=tuple(variants))
+    check_plan(found)
+    return found
 
 
 def replay_of(log: str | None, speed: float | None, files: NamedFiles) -> LogReplay | None:

@@ -16,7 +16,7 @@ from cockpit.model.study import Study
 from cockpit.model.via import command_of
 from cockpit.profiles.files import NamedFiles
 from cockpit.profiles.knobs import to_knob
-from cockpit.profiles.plan import NAMED, make_plan, seconds_of
+from cockpit.profiles.plan import NAMED, make_plan, seconds_of, with_variants
 from cockpit.profiles.sections import Host, ProfileFile, StatusSection
 from cockpit.profiles.study import to_study
 from cockpit.servers.registry import STATUS_PAGES
@@ -88,7 +88,7 @@ def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profi
     return Profile(
         name=name,
         question=file.question.strip(),
-        plan=make_plan(file.target, file.load, file.tls, file.request, files),
+        plan=with_variants(make_plan(file.target, file.load, file.tls, file.request, files), file.variant, hosts),
         hosts=(*(msgspec.convert(host, HostConfig, from_attributes=True) for host in file.host), *machines),
         knobs=knobs,
         actions=tuple(msgspec.convert(action, ServerAction, from_attributes=True) for action in file.action),

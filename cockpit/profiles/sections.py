@@ -264,6 +264,15 @@ class StudySection(Section, frozen=True, kw_only=True):
     short: ShortSection | None = None
 
 
+class DuetSection(Section, frozen=True, kw_only=True):
+    """One of two targets of `cockpit duet`, which replaces the URL of the target. `host`: the [[host]] of its
+    server."""
+
+    name: Label
+    url: str
+    host: str = ""
+
+
 class ProfileFile(Section, frozen=True, kw_only=True):
     """A profile."""
 
@@ -277,4 +286,5 @@ class ProfileFile(Section, frozen=True, kw_only=True):
     knob: tuple[KnobSection, ...] = ()
     action: tuple[ActionSection, ...] = ()
     check: Check = Check()
+    variant: tuple[DuetSection, ...] = ()
     study: StudySection | None = None

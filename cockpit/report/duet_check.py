@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from cockpit.analysis.duet import Loss, loss
+from cockpit.analysis.effects import MARGIN
 from cockpit.analysis.outcome import Outcome, Verdict
 from cockpit.analysis.words import (
     basis_lines,
@@ -56,8 +57,7 @@ class DuetCheck(msgspec.Struct, frozen=True, kw_only=True):
             return failure_words(self.result)
         if self.verdict.outcome is Outcome.INVALID:
             return f"no answer: {verdict_line(self.verdict)}"
-        margin = self.verdict.headline.margin if self.verdict.headline else 0.0
-        return str(loss(self.verdict)).replace("the margin", f"{100 * margin:g}%")
+        return str(loss(self.verdict)).replace("the margin", f"{100 * (self.result.plan.margin or MARGIN):g}%")
 
     @property
     def targets(self) -> tuple[str, str]:

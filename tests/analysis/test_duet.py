@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import math
+from xml.etree import ElementTree
 
+import msgspec
 import numpy as np
 import pytest
 
 from cockpit.analysis import paired
 from cockpit.analysis.duet import COST, Loss, is_settled, loss, sides
 from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
+from cockpit.analysis.segment_verdicts import verdicts
 from cockpit.analysis.verdict import judge_duet
+from cockpit.analysis.verdict_wait import awaits_verdict
 from cockpit.analysis.windows import DiscardReason, Window
+from cockpit.model.counts import Group
+from cockpit.model.events import RunEnded, RunStarted
+from cockpit.model.fold import fold
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan, Variant
 from cockpit.model.load_seconds import LoadSecond, VariantSecond
+from cockpit.model.metrics import all_results
+from cockpit.model.state import State
+from cockpit.model.tick import Tick
+from cockpit.report.duet_check import DuetCheck, duet_json, duet_junit, duet_markdown, duet_text
 from tests.statistics.duets import duets
 from tests.statistics.noise import NOISES
 
@@ -146,3 +157,67 @@ def test_duets_find_five_percent_and_are_three_times_as_exact_as_rounds() -> Non
     found = [one for noise in NOISES.values() for one in duets(noise, 6, math.log(0.95), seed=4)]
     assert sum(math.isfinite(one.called) for one in found) >= 0.85 * len(found)
     assert 3 * np.median([one.width for one in found]) <= np.median([one.rounds for one in found])
+
+
+def folded(ratio: float, seconds: int, plan: LoadPlan = CLOSED) -> State:
+    """Return the state of a duet after this many seconds, from its events."""
+    state = fold(State(), RunStarted(t=0.0, run=1, plan=plan))
+    random = np.random.default_rng(5)
+    for second in range(seconds):
+        groups = {}
+        for name, factor in (("A", 1.0), ("B", ratio)):
+            number = round(500 * factor * math.exp(random.normal(0, 0.01)))
+            latency = Histogram.of(random.exponential(1e6 / factor, number).astype(np.int64) + 1000)
+            groups[name] = Group(sent=number, completed=number, statuses={200: number - 1, 503: 1}, service=latency)
+        total = sum(group.completed for group in groups.values())
+        tick = Tick(
+            t=second + 1.0,
+            run=1,
+            worker=0,
+            start=float(second),
+            sent=total,
+            completed=total,
+            statuses={200: total - 2, 503: 2},
+            groups=groups,
+            service=Histogram.merged(group.service for group in groups.values()),
+        )
+        state = fold(state, tick)
+    return state
+
+
+def test_seconds_have_the_counts_of_both_variants() -> None:
+    second = folded(2.0, 8).seconds[4]
+    one, two = second.variants
+    assert (one.completed + two.completed, one.failed, two.failed) == (second.completed, 1, 1)
+    assert two.completed > 1.8 * one.completed
+    assert two.latency.count == two.completed
+
+
+def test_run_is_extended_until_the_verdict() -> None:
+    assert awaits_verdict(folded(1.2, 20), "")
+    state = folded(1.2, 60)
+    assert not awaits_verdict(state, "")
+    [found] = verdicts(state)
+    assert (found.outcome, found.design) == (Outcome.BETTER, Design.DUET)
+    assert awaits_verdict(folded(1.0001, 20), "")
+
+
+def test_result_of_a_check_against_a_base() -> None:
+    for ratio, code, words in (
+        (1.0, 0, "not worse by more than 5%"),
+        (0.7, 99, "worse by more than 5%"),
+        (1.0, 4, "a loss beyond 5% is not excluded"),
+    ):
+        variants = (Variant(name="base", url="http://a/"), Variant(name="head", url="http://u:secret@b/`|"))
+        plan = LoadPlan(url="http://a/", variants=variants, duration=30.0, margin=0.05).without_secrets()
+        state = folded(ratio, 15 if code == 4 else 90, plan)
+        state = fold(state, RunEnded(t=90.0, run=1, reason="completed"))
+        check = DuetCheck(result=all_results(state)[0], verdict=verdicts(state)[0])
+        assert (check.exit_code, check.words) == (code, words)
+        assert duet_text(check).endswith(f"check: {words}")
+        assert msgspec.json.decode(duet_json(check))["check"]["exit"] == code
+        suite = ElementTree.fromstring(duet_junit(check))
+        assert suite.attrib["failures"] == str(int(code > 0))
+        comment = duet_markdown(check)
+        assert words in comment and "secret" not in comment and "`http://b/%60|`" in comment
+        assert ("| rate |" in comment) == (code != 4)

@@ -40,6 +40,8 @@ CALLS: dict[str, tuple[int, str]] = {
     "against": (99, "URL/ -n 100 --baseline before --threshold 'rate >= 1000000% of baseline' --json"),
     "repeated": (0, "URL/ -n 100 --runs 3 --add-to-baseline before"),
     "with-spread": (0, "URL/ -n 100 --runs 2 --baseline before --threshold 'rate >= 1% of baseline' --json"),
+    "against-base": (4, "URL/ --against URL/x -q 50 -z 1s --junit base.xml --markdown base.md"),
+    "against-nothing": (3, "URL/ --against http://127.0.0.1:1/ --junit gone.xml"),
     "other-load": (2, "URL/ -n 100 -c 2 --baseline before"),
     "no-baseline": (2, "URL/ -n 100 --baseline gone"),
     "aborted": (99, "URL/status/503 -z 60s --abort-on 'failed < 10' --json --save-baseline cut"),
