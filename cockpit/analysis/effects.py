@@ -121,10 +121,13 @@ def conclude(name: str, interval: Interval, relative: bool, margin: float) -> Ou
     return Outcome.INCONCLUSIVE
 
 
-def margin_of(name: str, wider: float | None = None) -> float:
-    """Return the equivalence margin of a metric: its default, or `wider` if that is larger."""
+def margin_of(name: str, given: float | None = None) -> float:
+    """Return the equivalence margin of a metric: the one that is given, or its default if that has a reason of its own
+    and is larger."""
     own = MARGINS.get("p99" if is_tail(name) else metric_of(name), MARGIN)
-    return own if wider is None or name == "errors" else max(own, wider)
+    if given is None or name == "errors":
+        return own
+    return given if own == MARGIN else max(own, given)
 
 
 def more_is_better(name: str) -> bool:

@@ -53,6 +53,7 @@ from cockpit.analysis.visits import (
 from cockpit.analysis.warnings import comparison_warnings, speed_warnings
 from cockpit.analysis.weighing import weighed
 from cockpit.analysis.windows import Window, discarded_seconds
+from cockpit.model.load import VERSUS
 
 Windows = Sequence[Window]
 _NORMAL = NormalDist()
@@ -74,7 +75,7 @@ def judge_duet(window: Window) -> Verdict:
     """Judge the time of a duet. Other load acts on both variants at the same time, and explains no difference."""
     before, after = sides(window)
     one, two = window.plan.variants
-    label = f"{two.name} vs {one.name}"
+    label = f"{two.name}{VERSUS}{one.name}"
     found = _judged(
         [[before]], [[after]], label, False, lambda one, two: duet_verdict(one[0][0], two[0][0]), lambda one: one.load
     )

@@ -12,7 +12,7 @@ from cockpit.cli.load_plan import errors_name_flags
 from cockpit.cli.profile_argument import chosen_profile
 from cockpit.cli.run import run_profile
 from cockpit.model.errors import UsageError
-from cockpit.model.load import LoadPlan, Variant
+from cockpit.model.load import VERSUS, LoadPlan, Variant
 from cockpit.model.load_checks import check_plan
 from cockpit.profiles.plan import checked_url
 from cockpit.profiles.profile import Profile
@@ -37,6 +37,8 @@ def duet_profile(options: Namespace, other: str | None) -> Profile:
         with errors_name_flags():
             urls = (plan.url, checked_url(other))
         plan = replace(plan, variants=tuple(Variant(name=name, url=url) for name, url in zip("AB", urls, strict=True)))
+        names = (Profile.of_url(replace(plan, url=url)).name for url in urls)
+        profile = profile if profile.source else replace(profile, name=VERSUS.join(names))
     if not plan.variants:
         raise UsageError("a duet needs a second URL, --control, or two [[variant]] blocks in the profile")
     plan = until_verdict(plan, options.duration or LONGEST, options.margin)

@@ -14,7 +14,7 @@ from cockpit.model.fold_generators import generator_tick
 from cockpit.model.histogram import EMPTY
 from cockpit.model.host_state import HostPoint, HostState, HostWindow
 from cockpit.model.host_window import new_window
-from cockpit.model.load import LoadPlan, amount_words
+from cockpit.model.load import VERSUS, LoadPlan, amount_words
 from cockpit.model.load_seconds import OpenSecond, WorkerSecond, load_second
 from cockpit.model.series import replaced
 from cockpit.model.state import Change, InFlight, Marker, Segment, State, mark, with_last_segment
@@ -35,7 +35,7 @@ _SHARE_DIGITS = 4
 
 def run_started(state: State, event: ev.RunStarted) -> State:
     changes = _changes_since(state, state.segments[-1].changes_until if state.segments else 0)
-    base = _base(state, changes)
+    base = _base(state, changes, event.plan)
     warmup = event.plan.warmup > 0
     segment = Segment(
         number=len(state.segments) + 1,
@@ -210,9 +210,11 @@ def _is_active(change: Change) -> bool:
     return change.outcome == "applied" or (not change.outcome and change.active_since is not None)
 
 
-def _base(state: State, changes: tuple[Change, ...]) -> str:
+def _base(state: State, changes: tuple[Change, ...], plan: LoadPlan) -> str:
     if changes:
         return "; ".join(change.label for change in changes)
+    if plan.variants:
+        return VERSUS.join(one.name for one in reversed(plan.variants))
     return "again" if state.segments else "baseline"
 
 

@@ -164,6 +164,10 @@ class RunTotals(msgspec.Struct, frozen=True, kw_only=True):
         return max(below, default=None), min(above, default=None)
 
 
+# Between the names of the two targets of a duet.
+VERSUS = " vs "
+
+
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
     """One of two targets that get the same load at the same time. `host`: the watched host of its server; "": none."""
 

@@ -81,7 +81,8 @@ def plan_words(plan: LoadPlan) -> str:
     chain = "chain of " if plan.chained else ""
     many = f" ({chain}{len(plan.mix)} requests)" if plan.mix else " (many paths)" if plan.paths or plan.replay else ""
     warmup = f" after {plan.warmup:g} s of warm-up" if plan.warmup else ""
-    what = f"{sanitize(plan.method)} {sanitize(plan.url)}{many}"
+    urls = " and ".join(f"{one.name} {one.url}" for one in plan.variants) or plan.url
+    what = f"{sanitize(plan.method)} {sanitize(urls)}{many}"
     return f"{what} · {model} {_amount(plan)}{warmup} · {connections}"
 
 

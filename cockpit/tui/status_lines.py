@@ -9,6 +9,7 @@ from textual.events import Click
 from textual.message import Message
 
 from cockpit.model.fold_load import load_words
+from cockpit.model.load import VERSUS
 from cockpit.model.load_seconds import LoadSecond
 from cockpit.model.text import clock, elapsed, milliseconds, sanitize
 from cockpit.session.controls import LoadPhase, LoadStatus, Mode, PlaybackPhase, PlaybackStatus, SessionStatus
@@ -77,8 +78,8 @@ def _name(context: DrawContext, room: int) -> Line:
     if state.started is None:
         return (("cockpit", "strong"),)
     profile, target = sanitize(state.started.name), sanitize(state.started.target.removeprefix("http://"))
-    if target.removeprefix("https://").partition("?")[0].rstrip("/") == profile:
-        # A load without a profile is named after its target.
+    if target.removeprefix("https://").partition("?")[0].rstrip("/") == profile.partition(VERSUS)[0]:
+        # A load without a profile is named after its targets.
         profile, target = target, ""
     name: Line = (("cockpit  ", "strong"), (profile + (f" · {target}" if target else ""), ""))
     if length(name) > room:

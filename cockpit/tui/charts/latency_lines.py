@@ -114,11 +114,10 @@ def _column(column: TimeRange | None, edges: Sequence[int]) -> Iterator[tuple[in
     if column is None:
         return
     if column.variants:
-        for part, role in zip(column.variants, VARIANT_ROLES, strict=False):
-            if part.latency.count:
-                p50, p99 = (row_of(value, edges) for value in (part.p50, part.p99))
-                yield p99, (P99[0], role)
-                yield p50, ((BOTH if p50 == p99 else P50)[0], role)
+        for percent, glyph in ((99, P99[0]), (50, P50[0])):
+            rows = [row_of(part.latency.percentile(percent), edges) for part in column.variants if part.latency.count]
+            for row, role in zip(rows, VARIANT_ROLES, strict=False):
+                yield row, (glyph, "strong" if len(set(rows)) < len(rows) else role)
     elif column.latency.count:
         p50, p99, most = (row_of(value, edges) for value in (column.p50, column.p99, column.latency.max))
         yield most, MAX
