@@ -125,9 +125,10 @@ def parse_threshold(text: str) -> Threshold:
         number = _seconds(value) if is_time(name) else _plain(value)
     except ValueError as error:
         raise UsageError(f"{text!r}: {error}") from None
-    if value.endswith("%") and not _is_share(name):
-        instead = "; for a share of all requests write 'failed.share < 1%'" if name in ("failed", "errors") else ""
-        raise UsageError(f"{text!r}: {name} is not a percentage; write a number{instead}")
+    if value.endswith("%") and name in ("failed", "errors"):
+        name = "failed.share"
+    elif value.endswith("%") and not _is_share(name):
+        raise UsageError(f"{text!r}: {name} is not a percentage; write a number")
     return Threshold(text=text.strip(), name=name, operator=sign, value=number)
 
 
@@ -263,6 +264,13 @@ def check_abort(threshold: Threshold) -> Threshold:
     """Return the threshold if it can end a run. Raises UsageError."""
     if threshold.name in _GROWING:
         raise UsageError(f"{threshold.text!r}: {threshold.name} is known only at the end of a run; use --threshold")
+    return threshold
+
+
+def check_limit(threshold: Threshold) -> Threshold:
+    """Return the threshold if it can limit the load of a capacity search. Raises UsageError."""
+    if threshold.of_baseline or threshold.name in (*_GROWING, "rate"):
+        raise UsageError(f"{threshold.text!r}: not a limit of the load; write 'p99 < 50ms' or 'errors < 0.1%'")
     return threshold
 
 

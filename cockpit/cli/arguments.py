@@ -35,6 +35,12 @@ _PROBE = (
 _FLAGS: dict[str, FlagTable] = {
     "run": (
         _START,
+        Flag(
+            "--until",
+            str,
+            "search the highest rate within limits, e.g. 'p99 < 50ms, errors < 0.1%%'; -z: maximum time (default 3m)",
+            "LIMITS",
+        ),
         Flag("--no-tui", True, "no screen: progress on stderr, a summary on stdout"),
         _NO_RECORD,
         Flag("--ndjson", True, "no screen: JSON lines on stdout, one per second, change and marker"),

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cockpit.analysis.baseline import Baseline
+from cockpit.analysis.capacity import LONGEST
 from cockpit.analysis.plans import differences
 from cockpit.cli.launcher import launcher_of
-from cockpit.cli.progress import show_progress
+from cockpit.cli.progress import show_progress, show_search
 from cockpit.cli.signals import cancelled_by_signals
 from cockpit.cli.streams import report_streams
 from cockpit.cli.typed_load import plan_with
@@ -87,15 +88,21 @@ def headless(
     listen: Listener | None = None,
     stop_when: Callable[[State], bool] = lambda state: False,
     runs: int = 1,
+    until: str = "",
     streams: Sequence[Stream] = (),
 ) -> SessionEnd:
     """Run `runs` runs without a screen. Ctrl-C, SIGTERM and SIGHUP stop them; completed measurements are returned.
 
-    A run ends after `limit` seconds of load or when `stop_when` is true. `listen` receives every event, `streams` the
-    states.
+    `until`: limits of a capacity search instead of the runs. A run ends after `limit` seconds of load or when
+    `stop_when` is true. `listen` receives every event, `streams` the states.
     """
 
     async def measure(live: LiveSession) -> bool:
+        if until:
+            await live.hosts_read()
+            await live.source.capacity.run(until, limit or LONGEST)
+            await live.hosts_idle()
+            return True
         for _ in range(runs):
             state = await live.run_once(limit, stop_when)
             if state.segments[-1].reason == "failed" or stop_when(state):
@@ -107,7 +114,8 @@ def headless(
         async with launcher_of(profile, ssh_config) as launcher:
             recorder = record_to.recorder(profile.name)
             live = LiveSession(profile, recorder, ssh_config=ssh_config, listen=listen, launcher=launcher)
-            progress = no_progress() if quiet else show_progress(live.session, profile)
+            show = show_search if until else show_progress
+            progress = no_progress() if quiet else show(live.session, profile)
             try:
                 async with streaming(live.session, streams):
                     done = await run_headless(live, lambda: measure(live), progress)
@@ -166,11 +174,13 @@ async def on_screen(
     record_to: RecordingTarget,
     *,
     start: bool = False,
+    until: str = "",
     listen: Listener | None = None,
     appearance: Appearance | None = None,
     streams: Sequence[Stream] = (),
 ) -> SessionEnd:
-    """Show the session on the screen until it is closed; `start`: with its load started."""
+    """Show the session on the screen until it is closed; `start`: with its load started; `until`: with a capacity
+    search within these limits."""
     with Secrets(profile).redact_errors():
         async with launcher_of(profile, ssh_config) as launcher:
             recorder = record_to.recorder(profile.name)
@@ -178,7 +188,7 @@ async def on_screen(
                 profile, recorder, ssh_config=ssh_config, questions=PromptQueue(), listen=listen, launcher=launcher
             )
             session = can_look_back(live.session)
-            app = _app(session, profile, start, appearance)
+            app = _app(session, profile, start, until, appearance)
             async with streaming(session, streams):
                 await app.run_async()
             report_gaps(recorder)
@@ -186,13 +196,14 @@ async def on_screen(
             return SessionEnd(session.state, app.interrupted, recorder.path if recorder else "")
 
 
-def _app(session: Session, profile: Profile, start: bool, appearance: Appearance | None) -> CockpitApp:
+def _app(session: Session, profile: Profile, start: bool, until: str, appearance: Appearance | None) -> CockpitApp:
     from cockpit.tui.app import CockpitApp
     from cockpit.tui.hints import Hints
 
     return CockpitApp(
         session,
-        autostart="toggle" if start else "",
+        autostart="capacity" if until else "toggle" if start else "",
+        answer=until,
         hints=Hints(),
         appearance=appearance,
         baseline_of=_baseline_of(profile),

@@ -46,13 +46,14 @@ def _pages(text: str) -> dict[str, HelpPage]:
 
 
 MEASURE = _pages("""\
-# run PROFILE|URL | load a URL or a profile's target | 1 3 | load metrics screen profile streams
+# run PROFILE|URL | load a URL or a profile's target | 1 3 99 | load metrics screen profile streams
 Load a URL, or a profile's target while watching its hosts, and show requests/s and latency live.
   cockpit run http://127.0.0.1:8080/ -c 20 -z 30s     # space starts it
   cockpit run http://127.0.0.1:8080/ -q 2000 -z 1m    # open load, 2000/s
   cockpit run spare-servers --record before.cockpit   # hosts and knobs too
   cockpit run http://127.0.0.1:8080/ -n 10k --json    # no screen, JSON
   cockpit run spare-servers --ndjson                  # JSON lines as it runs
+  cockpit run http://127.0.0.1:8080/ --until 'p99 < 50ms'    # capacity
 # check PROFILE|URL|RECORDING | check runs against thresholds and a baseline | 1 3 4 99 | check expressions
 Check a new or a recorded run against thresholds and a baseline.
   cockpit check http://127.0.0.1:8080/ -z 15s --threshold 'p99 < 50ms'

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from functools import partial
 
+from cockpit.analysis.capacity_result import capacity_result, levels_of
+from cockpit.analysis.capacity_words import level_line
 from cockpit.cli.terminal import raw
 from cockpit.load.paths import count_of
 from cockpit.model.load import LoadPlan
@@ -13,6 +16,7 @@ from cockpit.model.state import State
 from cockpit.model.text import milliseconds, si
 from cockpit.profiles.profile import Profile
 from cockpit.report.summary import plan_words
+from cockpit.session.capacity import searchable
 from cockpit.session.loop import Session
 
 REFRESH = 0.25
@@ -23,6 +27,22 @@ async def show_progress(session: Session, profile: Profile) -> None:
     print(plan_words(profile.plan.without_secrets()), file=sys.stderr)
     if sys.stderr.isatty():
         await _bar(session)
+
+
+async def show_search(session: Session, profile: Profile) -> None:
+    """Print one line per level of a capacity search until cancelled."""
+    print(plan_words(searchable(profile.plan).without_secrets()), file=sys.stderr)
+    printed = 0
+    while True:
+        state = await session.until(partial(_has_more_levels, printed))
+        levels = capacity_result(state, state.capacities[-1]).levels
+        for number, level in enumerate(levels[printed:], printed + 1):
+            print(level_line(number, level), file=sys.stderr)
+        printed = len(levels)
+
+
+def _has_more_levels(known: int, state: State) -> bool:
+    return bool(state.capacities) and len(levels_of(state, state.capacities[-1])) > known
 
 
 async def _bar(session: Session) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from cockpit.analysis.scaling import usl_fits
 from cockpit.analysis.segment_verdicts import verdicts
 from cockpit.cli.open_recording import recording_at
 from cockpit.cli.study_folder import result_in
@@ -86,7 +85,7 @@ def _formatted(state: State, form: str) -> str:
 
         return markdown(state).rstrip("\n")
     results = all_results(state)
-    judged, fits = verdicts(state), usl_fits(state)
+    judged = verdicts(state)
     if form == "json":
-        return to_json([run_json(result, verdicts=judged, rounds=state.rounds, fits=fits) for result in results])
-    return "\n\n".join(summary(result, judged, fits) for result in results) or "no run in this recording"
+        return to_json([run_json(result, verdicts=judged, state=state) for result in results])
+    return "\n\n".join(summary(result, judged, state) for result in results) or "no run in this recording"

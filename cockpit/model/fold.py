@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model import generators as ge
+from cockpit.model.fold_capacity import CAPACITY_FOLDS
 from cockpit.model.fold_generators import generator_clock, generator_lost
 from cockpit.model.fold_hosts import host_changed, host_sample
 from cockpit.model.fold_load import (
@@ -213,6 +214,7 @@ _FOLDS: dict[type, Callable[[State, Any], State]] = {
     ev.RoundWindowEnded: round_window_ended,
     ev.RoundsEnded: rounds_ended,
     ev.Note: _note,
+    **CAPACITY_FOLDS,
     **STUDY_FOLDS,
     **AUTOPILOT_FOLDS,
 }

@@ -70,6 +70,8 @@ def load_adjusted(state: State, event: ev.LoadAdjusted) -> State:
         return state
     altered = {"concurrency": event.concurrency or current.plan.concurrency, "rate": event.rate or current.plan.rate}
     plan = replace(current.plan, ramp_to=event.ramp_to, **altered)
+    if state.running_capacity is not None:
+        return with_last_segment(state, replace(current, plan=plan))
     changed = {"plan": plan, "label": f"{current.base} · {load_words(plan)}"}
     marked = mark(
         state, Marker(t=event.t, kind="load", sign="±", text=f"load {load_words(current.plan)} → {load_words(plan)}")

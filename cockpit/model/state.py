@@ -16,7 +16,16 @@ from msgspec.structs import replace
 
 from cockpit.model.autopilot import AutopilotState
 from cockpit.model.counts import Counts
-from cockpit.model.events import ChangeOutcome, ExtensionReason, RoundsBegun, RoundsEnded, SessionStarted, Side
+from cockpit.model.events import (
+    CapacityBegun,
+    CapacityEnded,
+    ChangeOutcome,
+    ExtensionReason,
+    RoundsBegun,
+    RoundsEnded,
+    SessionStarted,
+    Side,
+)
 from cockpit.model.generators import GeneratorMachine, GeneratorState
 from cockpit.model.host_state import HostState, HostWindow
 from cockpit.model.knobs import Knob, Setting
@@ -229,6 +238,25 @@ class RoundsState(msgspec.Struct, frozen=True, kw_only=True):
         return tuple((sides["before"], sides["after"]) for sides in done.values() if len(sides) == 2)
 
 
+class CapacityLevelState(msgspec.Struct, frozen=True, kw_only=True):
+    """A level of a capacity search, measured in segment `segment` until `until`. `end`: None while it runs, or if it
+    was interrupted."""
+
+    level: int
+    rate: float
+    segment: int
+    until: float
+    end: float | None = None
+
+
+class CapacityState(msgspec.Struct, frozen=True, kw_only=True):
+    """A capacity search, from its start on; `ended`: None while it runs."""
+
+    begun: CapacityBegun
+    levels: tuple[CapacityLevelState, ...] = ()
+    ended: CapacityEnded | None = None
+
+
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """A session at the instant `t`. State() is the state before the first event.
 
@@ -256,6 +284,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     study: StudyState | None = None
     extension: Extension | None = None
     rounds: tuple[RoundsState, ...] = ()
+    capacities: tuple[CapacityState, ...] = ()
     generator: GeneratorMachine | None = None
     generators: Mapping[str, GeneratorState] = MappingProxyType({})
     machines: tuple[str, ...] = ()
@@ -275,6 +304,10 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def running_rounds(self) -> RoundsState | None:
         return self.rounds[-1] if self.rounds and self.rounds[-1].ended is None else None
+
+    @property
+    def running_capacity(self) -> CapacityState | None:
+        return self.capacities[-1] if self.capacities and self.capacities[-1].ended is None else None
 
     @property
     def studying(self) -> bool:

@@ -22,6 +22,7 @@ from cockpit.model.load import LoadPlan
 from cockpit.model.load_seconds import OpenSecond
 from cockpit.model.state import (
     ActionRun,
+    CapacityState,
     Change,
     Extension,
     InFlight,
@@ -64,6 +65,7 @@ class StateCheckpoint(msgspec.Struct, frozen=True):
     markers: int
     extension: int
     rounds: int
+    capacities: int
     machines: int
     autopilot: int
     segments: tuple[int | Segment, ...]
@@ -85,6 +87,7 @@ _PART_FIELDS: dict[str, Any] = {
     "markers": tuple[Marker, ...],
     "extension": Extension | None,
     "rounds": tuple[RoundsState, ...],
+    "capacities": tuple[CapacityState, ...],
     "machines": tuple[str, ...],
     "autopilot": AutopilotState | None,
 }

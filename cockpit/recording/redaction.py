@@ -69,6 +69,7 @@ NAMES: Mapping[type, frozenset[str]] = {
         (ge.GeneratorClock, "machine"),
         (ge.GeneratorLost, "machine"),
         (ev.RoundsBegun, "host", "change"),
+        (ev.CapacityBegun, "limits"),
         (st.StudyBegun, "fingerprint"),
         (st.StudyRun, "variant", "pass_name"),
         (st.StudyRound, "steps", "open"),

@@ -40,6 +40,7 @@ BOUNDS: Mapping[str, float] = {
     "step": 1_000_000,
     "steps": 1_000_000,
     "round": 1_000_000,
+    "level": 1_000_000,
     "turn": 1_000_000,
     "times": 1_000_000,
     "wall": 1e11,

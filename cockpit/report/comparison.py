@@ -10,6 +10,7 @@ from cockpit.analysis.comparison import Comparison, Difference, MetricPair, all_
 from cockpit.analysis.comparison_words import Row, columns, differences, overlaid, tables
 from cockpit.analysis.sides import Side
 from cockpit.model.text import clock, sanitize
+from cockpit.report.capacity import compared_words, results_of
 from cockpit.report.encoding import struct_from, to_json
 from cockpit.report.summary import plan_words
 from cockpit.report.verdicts import VerdictJson, verdict_json, verdict_lines
@@ -53,7 +54,8 @@ class DistributionJson(msgspec.Struct, frozen=True, kw_only=True):
 
 class CompareJson(msgspec.Struct, frozen=True, kw_only=True):
     """`load` lists differences between the two loads as text. `failures` counts errors, unexpected responses and
-    statuses of 400 or above, by kind. `verdicts` has one verdict, or one per pair of segments under the same load."""
+    statuses of 400 or above, by kind. `verdicts` has one verdict, or one per pair of segments under the same
+    load. `capacity` compares the capacities that were found by searches within the same limits; "": none."""
 
     before: SideJson
     after: SideJson
@@ -65,6 +67,7 @@ class CompareJson(msgspec.Struct, frozen=True, kw_only=True):
     hosts: dict[str, list[MetricJson]]
     distribution: DistributionJson
     verdicts: list[VerdictJson]
+    capacity: str
 
 
 def comparison_json(comparison: Comparison) -> str:
@@ -95,7 +98,15 @@ def compare_json(comparison: Comparison) -> CompareJson:
             edges=[edge / 1e9 for edge in spread.edges], before=list(spread.before), after=list(spread.after)
         ),
         verdicts=[verdict_json(verdict) for verdict in comparison.verdicts],
+        capacity=capacity_comparison(comparison),
     )
+
+
+def capacity_comparison(comparison: Comparison) -> str:
+    """Return the last capacities of both sides, and how they differ; "" if a side has none."""
+    sides = (comparison.before, comparison.after)
+    found = [results_of(side.state, side.segments[-1].run) for side in sides]
+    return compared_words(found[0][-1], found[1][-1]) if all(found) else ""
 
 
 def _side(side: Side) -> SideJson:
@@ -125,6 +136,7 @@ def comparison_text(comparison: Comparison) -> str:
     ]
     if comparison.load:
         lines.append(f"  ! the load differs: {', '.join(comparison.load)}")
+    lines += [words] if (words := capacity_comparison(comparison)) else []
     lines += verdict_lines(comparison.verdicts)
     for title, rows in differences(comparison):
         lines += ["", *_table(Row(f"{title} that differ", "before", "after"), rows)]

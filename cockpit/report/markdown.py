@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from cockpit.analysis.capacity_words import LEVEL_TITLES
 from cockpit.analysis.threshold_words import found_words
 from cockpit.analysis.usl_words import USL_TITLES, usl_details, usl_line, usl_row
 from cockpit.analysis.words import change_words, method_lines, metric_words, value_words, verdict_line
 from cockpit.model.state import State
 from cockpit.model.text import sanitize
+from cockpit.report.capacity import capacity_tables
 from cockpit.report.search import SLICE_TITLES, TRIAL_TITLES, search_claim, slice_rows, trial_rows
 from cockpit.report.session_summary import (
     CHANGE_TITLES,
@@ -63,6 +65,8 @@ def _lines(found: SessionSummary) -> Iterator[str]:
         yield from ("", md(question_of(state))) if question_of(state) else ()
         yield from ("", md(f"{when(started.wall)}, {load_time_words(found)}, cockpit {started.version}"))
     yield from _search(state)
+    for claim, rows in capacity_tables(state):
+        yield from ("", "## Capacity", "", md(claim), "", *_table(LEVEL_TITLES, rows))
     yield from _verdicts(found)
     if found.segments:
         rows = [(*row.cells, row.against, "; ".join(row.warnings)) for row in segment_cells(found)]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from cockpit.analysis.capacity_words import LEVEL_TITLES
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.threshold_words import found_words
 from cockpit.analysis.words import metric_words
 from cockpit.model.state import State
 from cockpit.model.text import count_text, milliseconds, si
+from cockpit.report.capacity import capacity_tables
 from cockpit.report.charts import text
 from cockpit.report.forest import ForestRow, forest
 from cockpit.report.page_charts import MOST_SEGMENTS, distributions, drawn_segments, timeline
@@ -41,6 +43,7 @@ def page(state: State) -> str:
     title = state.started.name if state.started else "session"
     sections = (
         ("search", "Search", _search(state)),
+        ("capacity", "Capacity", _capacity(state)),
         ("verdicts", "Verdicts", "".join(map(_verdict, found.verdicts))),
         ("timeline", "Timeline", timeline(state) + _markers(state)),
         ("runs", "Runs", _runs(found)),
@@ -94,6 +97,10 @@ def _search(state: State) -> str:
     slices = list(slice_rows(known))
     fitted = f"<h3>Fitted metric by knob</h3>{table(SLICE_TITLES, slices)}" if slices else ""
     return f"{lines}{table(TRIAL_TITLES, list(trial_rows(known)))}{fitted}\n"
+
+
+def _capacity(state: State) -> str:
+    return "".join(f"<p>{text(claim)}</p>{table(LEVEL_TITLES, rows)}" for claim, rows in capacity_tables(state))
 
 
 def _thresholds(found: SessionSummary) -> str:

@@ -9,9 +9,9 @@ import msgspec
 
 from cockpit.analysis.baseline import Ratio
 from cockpit.analysis.outcome import Verdict
+from cockpit.analysis.scaling import usl_fits
 from cockpit.analysis.stability import Stability
 from cockpit.analysis.thresholds import Status, ThresholdResult
-from cockpit.analysis.usl import UslFit
 from cockpit.analysis.warnings import generator_bound, run_warnings
 from cockpit.analysis.words import stability_words
 from cockpit.model.counts import Group
@@ -20,7 +20,8 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.host_state import HostWindow
 from cockpit.model.knobs import Setting
 from cockpit.model.metrics import PROCESS_METRICS, RunResult, host_metrics, latency, latency_value, processes_hidden
-from cockpit.model.state import RoundsState, RoundWindowState, Segment
+from cockpit.model.state import RoundsState, RoundWindowState, Segment, State
+from cockpit.report.capacity import CapacityJson, capacities_json
 from cockpit.report.encoding import struct_from
 from cockpit.report.scaling import UslJson, fits_of, usl_json
 from cockpit.report.verdicts import VerdictJson, WarningJson, completed_by, verdict_json, warning_json
@@ -124,7 +125,7 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
 
     `hosts` are means over the run, named as in thresholds; for null values `missing` has the reason, by host and group
     of metrics. `verdicts` compare segments under other settings with the baseline; a verdict on several runs is listed
-    with the last one. `rounds` are those of this run.
+    with the last one. `rounds` and `capacities` are those of this run.
     """
 
     run: int
@@ -162,6 +163,7 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     verdicts: list[VerdictJson]
     scalability: list[UslJson]
     rounds: list[RoundsJson]
+    capacities: list[CapacityJson]
     thresholds: list[ThresholdOutcome]
     warnings: list[WarningJson]
     ended: str
@@ -171,10 +173,10 @@ def run_json(
     result: RunResult,
     outcomes: tuple[ThresholdResult, ...] = (),
     verdicts: tuple[Verdict, ...] = (),
-    rounds: tuple[RoundsState, ...] = (),
-    fits: tuple[UslFit, ...] = (),
+    state: State | None = None,
 ) -> RunJson:
-    """Return the result in the shape of the schema; `verdicts`, `rounds` and `fits` are those of the session."""
+    """Return the result in the shape of the schema; `verdicts` are those of the session; its `state`: with
+    rounds, capacity searches and fits."""
     counts = result.counts
     return struct_from(
         RunJson,
@@ -204,8 +206,9 @@ def run_json(
         hosts=hosts_json(result.hosts, result.seconds),
         missing=missing_json(result.hosts),
         verdicts=[verdict_json(verdict) for verdict in completed_by(result, verdicts)],
-        scalability=[usl_json(fit) for fit in fits_of(result, fits)],
-        rounds=rounds_json(rounds, result.run),
+        scalability=[usl_json(fit) for fit in fits_of(result, usl_fits(state))] if state else [],
+        rounds=rounds_json(state.rounds if state else (), result.run),
+        capacities=capacities_json(state, result.run) if state else [],
         thresholds=[struct_from(ThresholdOutcome, one, threshold=one.threshold.text) for one in outcomes],
         warnings=[warning_json(warning) for warning in run_warnings(result)],
         ended=result.reason,

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from cockpit.analysis.capacity_result import capacity_result
+from cockpit.analysis.capacity_words import capacity_words, limits_words
 from cockpit.analysis.comparison import MAIN_HOST_METRICS
 from cockpit.analysis.comparison_words import value_words
 from cockpit.analysis.outcome import Verdict
@@ -118,6 +120,9 @@ def environment_pairs(found: SessionSummary) -> list[tuple[str, str]]:
         if rounds.ended is not None:
             words += f"; {ended_words(rounds, rounds.ended, rounds_verdict(state, rounds))}"
         pairs.append((f"rounds {rounds.begun.number}", words))
+    for number, search in enumerate(state.capacities, 1):
+        result = capacity_result(state, search)
+        pairs.append((f"capacity {number}", f"{capacity_words(result)}; {limits_words(result)}"))
     pairs += [(f"knob {name} at the end", _knob(knob.value, knob.known)) for name, knob in state.knobs.items()]
     ended = "closed" if state.ended else "interrupted: no end recorded"
     return [*pairs, ("session", f"{clock(state.t)} long, {ended}")]

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
 from cockpit.analysis.outcome import Verdict
+from cockpit.analysis.scaling import usl_fits
 from cockpit.analysis.threshold_words import found_words
 from cockpit.analysis.thresholds import Status, ThresholdResult
-from cockpit.analysis.usl import UslFit
 from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import run_warnings
 from cockpit.analysis.words import connection_words
@@ -17,8 +17,9 @@ from cockpit.model.fold_load import load_words
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan, amount_words
 from cockpit.model.metrics import RunResult
-from cockpit.model.state import Segment
+from cockpit.model.state import Segment, State
 from cockpit.model.text import milliseconds, sanitize, size
+from cockpit.report.capacity import capacity_lines
 from cockpit.report.host_table import host_table
 from cockpit.report.scaling import fits_of, usl_lines
 from cockpit.report.verdicts import completed_by, verdict_lines
@@ -28,8 +29,8 @@ _SERVICE = "service time: from the connect, or the first byte sent, to the last 
 _RESPONSE = "response time: from the scheduled send to the last byte read"
 
 
-def summary(result: RunResult, verdicts: tuple[Verdict, ...] = (), fits: tuple[UslFit, ...] = ()) -> str:
-    """Return the lines without a trailing newline; `verdicts` and `fits` are those of the session."""
+def summary(result: RunResult, verdicts: tuple[Verdict, ...] = (), state: State | None = None) -> str:
+    """Return the lines without a trailing newline; `verdicts` and `state` are those of the session."""
     lines = [
         *failure_line(result),
         f"run {result.run}  {plan_words(result.plan)}",
@@ -40,7 +41,9 @@ def summary(result: RunResult, verdicts: tuple[Verdict, ...] = (), fits: tuple[U
     ]
     lines += ["", *_parts(result)] if result.counts.latency.count else []
     lines += _segments(result.segments) + _groups(result.counts.groups) + _hosts(result)
-    lines += usl_lines(fits_of(result, fits)) + verdict_lines(completed_by(result, verdicts))
+    lines += usl_lines(fits_of(result, usl_fits(state))) if state else []
+    lines += verdict_lines(completed_by(result, verdicts))
+    lines += capacity_lines(state, result.run) if state else []
     if warnings := warning_texts(result):
         lines += ["", *(f"  ! {warning}" for warning in warnings)]
     return "\n".join(lines)

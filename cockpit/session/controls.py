@@ -23,8 +23,8 @@ from cockpit.model.units import parse_duration
 class Action:
     """An action of the user: `name` for key bindings, `label` for the footer, `run` to call with the prompt's answer.
 
-    `prompt`: question to ask first; "": none, and `run` gets "". `footer`: it is shown in the footer; help lists all.
-    `run` raises CockpitError if the action is not possible.
+    `prompt`: question to ask first, answered with `prefill` unless it is edited; "": none, and `run` gets "".
+    `footer`: it is shown in the footer; help lists all. `run` raises CockpitError if the action is not possible.
     """
 
     name: str
@@ -32,6 +32,7 @@ class Action:
     run: Callable[[str], Awaitable[None]]
     prompt: str = ""
     footer: bool = True
+    prefill: str = ""
 
 
 def immediate(step: Callable[[str], object]) -> Callable[[str], Awaitable[None]]:
@@ -54,12 +55,14 @@ class Mode(Enum):
 
 
 class LoadPhase(Enum):
-    """Phase of the load. STARTING: the target is checked before a run; ROUNDS: rounds compare two settings."""
+    """Phase of the load. STARTING: the target is checked before a run; ROUNDS: rounds compare two settings; CAPACITY: a
+    search sets the rate."""
 
     IDLE = "idle"
     STARTING = "starting"
     RUNNING = "running"
     ROUNDS = "rounds"
+    CAPACITY = "capacity"
 
 
 class PlaybackPhase(Enum):

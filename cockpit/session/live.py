@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from cockpit import __version__
+from cockpit.analysis.capacity import LONGEST
+from cockpit.analysis.capacity_levels import suggested_limits
 from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.prompts import Keyring, PromptQueue, Question
 from cockpit.hosts.tails import pane_feeds
@@ -22,6 +24,7 @@ from cockpit.model.events import AnyEvent, HostChanged, Note, RunStarted, Sessio
 from cockpit.model.load import url_without_password
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
+from cockpit.session.capacity import CapacitySearch
 from cockpit.session.controls import Action, Controls, LoadControl, LoadPhase, LoadStatus, Mode, immediate
 from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
@@ -74,6 +77,7 @@ class LiveSource:
         self._latest = LatestState()
         probe = probe_of(profile.plan) if check_target else None
         self.tuning = LiveTuning(profile, self.feeds, clock, self.emit, self.load, self._latest, self._spawn, probe)
+        self.capacity = CapacitySearch(self.load, clock, self.emit, self._latest)
         self.controls: Controls = LiveControls(self)
 
     def emit(self, event: AnyEvent) -> None:
@@ -114,6 +118,7 @@ class LiveSource:
         if self._closed:
             return
         self.tuning.stop_rounds()
+        await self.capacity.close()
         await self.load.stop()
         await self.tuning.close()
         for task in self._tasks:
@@ -153,6 +158,10 @@ class LiveControls(Controls):
             Action("mark", "mark", immediate(source.mark), prompt="Note for the timeline"),
         )
         self._answer_hosts = Action("answer", "answer hosts", immediate(self._answer))
+        limits = suggested_limits(source.profile.thresholds)
+        question = f"Capacity: the highest arrival rate within these limits, in at most {LONGEST / 60:.0f} minutes"
+        self._search = Action("capacity", "capacity", source.capacity.run, question, footer=False, prefill=limits)
+        self._stop_search = Action("capacity", "stop search", immediate(lambda _: source.capacity.stop()))
         self._confirm = Action("keep", "keep change", immediate(lambda _: self.tuning.confirm()))
 
     @property
@@ -160,8 +169,17 @@ class LiveControls(Controls):
         """The actions that are possible now; some only while a host or a change waits for the user."""
         questions = self._source.questions
         answer = (self._answer_hosts,) if questions and questions.awaited else ()
+        search = self._stop_search if self._source.capacity.running else self._search
         confirm = (self._confirm,) if self.tuning.awaited else ()
-        return (self._permanent[0], *answer, *confirm, *self._unfinished(), *self._permanent[1:], *self.look_back)
+        return (
+            self._permanent[0],
+            *answer,
+            *confirm,
+            *self._unfinished(),
+            *self._permanent[1:],
+            search,
+            *self.look_back,
+        )
 
     @property
     def tuning(self) -> LiveTuning:
@@ -187,6 +205,8 @@ class LiveControls(Controls):
         load = self._source.load
         if self.tuning.running_rounds:
             phase = LoadPhase.ROUNDS
+        elif self._source.capacity.running:
+            phase = LoadPhase.CAPACITY
         elif load.running:
             phase = LoadPhase.RUNNING
         else:

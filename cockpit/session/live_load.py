@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import TypedDict
 
 from msgspec.structs import replace
@@ -40,6 +41,7 @@ class LiveLoad:
         self._launcher = launcher or LocalLauncher()
         self._launcher.attach(clock, emit)
         self._run: LoadRun | None = None
+        self._locked = ""
         self._start_lock = asyncio.Lock()
         self._preflight: asyncio.Task[Preflight] | None = None
 
@@ -105,8 +107,28 @@ class LiveLoad:
         if self._run is not None:
             self._run.extend(until, awaited, change)
 
+    @contextmanager
+    def locked(self, reason: str) -> Iterator[None]:
+        """Refuse changes of the load by the user, for `reason`."""
+        self._locked = reason
+        try:
+            yield
+        finally:
+            self._locked = ""
+
+    def set_rate(self, rate: float) -> None:
+        """Change the rate of the active run, if any, but not of the next one."""
+        if self._run is not None:
+            self._run.adjust(rate=rate)
+
+    def check_lock(self) -> None:
+        """Raises UsageError if the load and the settings must not change."""
+        if self._locked:
+            raise UsageError(self._locked)
+
     def change(self, more: bool) -> None:
         """Change the load by 10%, at least one connection: of the active run, else of the next run."""
+        self.check_lock()
         if self.plan.replay is not None:
             raise UsageError("a replayed log sets the load; start it again with another --speed")
         if self.plan.ramp_to is not None:
@@ -119,6 +141,7 @@ class LiveLoad:
 
     def set_plan(self, plan: LoadPlan) -> None:
         """Use the plan for the next run; the active run follows its load at once if it can. Raises UsageError."""
+        self.check_lock()
         run = self._run
         if run is not None and run.plan.adjustable(plan) and _amount(plan) != _amount(self.plan):
             run.adjust(**_amount(plan))

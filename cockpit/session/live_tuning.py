@@ -77,6 +77,7 @@ class LiveTuning:
         self._action_count = 0
         self._awaited: asyncio.Future[bool] | None = None
         self._changing = asyncio.Lock()
+        self._load = load
         self.extension = RunExtension(load, clock, latest, spawn)
         self._rounds = Rounds(load, self.extension, clock, emit, latest)
 
@@ -287,6 +288,7 @@ class LiveTuning:
         their end."""
         if self.running_rounds:
             raise ChangeRefused("rounds are running; stop them first")
+        self._load.check_lock()
         return self._changing
 
     async def act(self, name: str) -> None:

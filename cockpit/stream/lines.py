@@ -143,7 +143,7 @@ class SessionLines:
             self._runs = number
             result = run_result(state, number)
             if result is not None:
-                run = run_json(result, verdicts=verdicts(state), rounds=state.rounds)
+                run = run_json(result, verdicts=verdicts(state), state=state)
                 yield RunLine(t=state.t, utc=at(state.t), result=run)
 
 

@@ -29,7 +29,8 @@ CHECK_INTERVAL = 1.0
 class CockpitApp(CockpitBase[object]):
     """App of one session; ends with the session's error, if any.
 
-    `interrupted`: ended by ctrl+c or a signal. `load_parser` parses the load form; None: no load form.
+    `autostart`: name of the action to start with, `answer` that to its prompt. `interrupted`: ended by
+    ctrl+c or a signal. `load_parser` parses the load form; None: no load form.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class CockpitApp(CockpitBase[object]):
         session: Session,
         *,
         autostart: str = "",
+        answer: str = "",
         hints: Hints | None = None,
         appearance: Appearance | None = None,
         baseline_of: BaselineOf = lambda plan: None,
@@ -46,7 +48,7 @@ class CockpitApp(CockpitBase[object]):
         self.baseline_of = baseline_of
         self.load_parser = load_parser
         self.session = session
-        self.autostart = autostart
+        self.autostart, self.answer = autostart, answer
         self.hints = hints
         self.interrupted = False
         self.failure: BaseException | None = None
@@ -54,7 +56,7 @@ class CockpitApp(CockpitBase[object]):
         self._leaving: asyncio.Task[None] | None = None
 
     def get_default_screen(self) -> MainScreen:
-        return MainScreen(self.session, self.autostart, self.hints)
+        return MainScreen(self.session, self.autostart, self.hints, self.answer)
 
     def on_mount(self) -> None:
         self._session_task = asyncio.create_task(self.session.run())

@@ -56,6 +56,7 @@ class SessionKey(Shortcut):
     MORE = "plus", "more"
     LESS = "minus", "less"
     MARK = "m", "mark"
+    CAPACITY = "C", "capacity"
     BACK = "left", "back"
     FORWARD = "right", "forward"
     BACK_10 = "comma", "back_10"
@@ -259,6 +260,8 @@ HELP = f"""\
     a set-up before each, until there is a verdict. The maximum duration and the minimum detectable effect are shown
     first. {MainKey.ROUNDS} again stops the rounds and restores the initial values; otherwise the new values stay unless
     they are worse
+{SessionKey.CAPACITY} | capacity: the highest arrival rate that holds limits such as p99 < 50ms, errors < 0.1%, with an
+    interval, by a run of open load; again: stop the search
 {MainKey.LOAD} | load form: connections or rate, also a ramp (changes a running load at once), duration, requests, load
     steps, URL, method, headers, body, think time and keep-alive of the next run
 {MainKey.UNDO} | undo the last change; its diff is shown first

@@ -33,6 +33,7 @@ from cockpit.tui.key_help import main_help
 from cockpit.tui.key_names import action_key, bindings
 from cockpit.tui.key_table import MainKey, SessionKey, ViewKey
 from cockpit.tui.palette import Command, main_commands
+from cockpit.tui.runs.capacity_line import capacity_line
 from cockpit.tui.runs.check import CheckScreen
 from cockpit.tui.runs.compare import CompareScreen
 from cockpit.tui.runs.strip import StripContents, strip
@@ -111,9 +112,9 @@ class MainScreen(ViewKeys):
     MainScreen.-host-alone TinyScreen { display: none; }
     """
 
-    def __init__(self, session: Session, autostart: str = "", hints: Hints | None = None) -> None:
+    def __init__(self, session: Session, autostart: str = "", hints: Hints | None = None, answer: str = "") -> None:
         super().__init__(session, hints)
-        self.autostart = autostart
+        self.autostart, self.answer = autostart, answer
         self._drawn: tuple[object, ...] = ()
         self._ticks = 0
 
@@ -168,20 +169,21 @@ class MainScreen(ViewKeys):
             return
         self._drawn = drawn
         self.time_ranges.reset_budget()
-        self._arrange(strip(context), bool(banner(context, self.size.width)))
+        searching = capacity_line(context) is not None
+        self._arrange(None if searching else strip(context), searching, bool(banner(context, self.size.width)))
         for lines in self.query(Lines):
             lines.show(context)
         if self.time_ranges.behind:
             # Pending keys are handled first.
             self.call_later(self.frame, True)
 
-    def _arrange(self, verdict: StripContents | None, failing: bool) -> None:
+    def _arrange(self, verdict: StripContents | None, searching: bool, failing: bool) -> None:
         layout = layout_for(*self.size)
         hosts = self.session.shown.hosts
         for name in LAYOUTS:
             self.set_class(name == layout, f"-{name}")
         self.set_class(not hosts, "-no-hosts")
-        below = self._strip_height(layout, verdict)
+        below = int(searching and layout != "tiny") or self._strip_height(layout, verdict)
         losses = len(loss_lines(self.session.controls.lost))
         generators = min(MOST, len(self.session.shown.generators))
         room = self.size.height - len(hosts) - generators - losses - failing - max(0, below - _SPARE)
@@ -338,7 +340,7 @@ class MainScreen(ViewKeys):
     def _start(self) -> None:
         for action in self.session.controls.actions:
             if action.name == self.autostart:
-                self._begin(action)
+                self._begin(action, self.answer)
 
     def _begin(self, action: Action, answer: str = "") -> None:
         """Run an action, with a prompt if it has one and `answer` is empty."""
@@ -354,7 +356,7 @@ class MainScreen(ViewKeys):
             if text is not None:
                 self._work(action.name, action.run(text))
 
-        self.app.push_screen(PromptScreen(action.prompt), answered)
+        self.app.push_screen(PromptScreen(action.prompt, value=action.prefill), answered)
 
     def _work(self, matter: str, work: Awaitable[None]) -> None:
         """Run it as a worker of the app; an error is shown as a notice about `matter`."""

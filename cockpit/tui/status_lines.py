@@ -32,6 +32,7 @@ _LOADS = {
     LoadPhase.STARTING: "checking the target {}",
     LoadPhase.RUNNING: "{}",
     LoadPhase.ROUNDS: "{} · rounds",
+    LoadPhase.CAPACITY: "capacity search",
 }
 _PHASES = {PlaybackPhase.FOLLOWING: "FOLLOWING", PlaybackPhase.PAUSED: "PAUSED", PlaybackPhase.END: "END"}
 

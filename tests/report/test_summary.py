@@ -104,7 +104,7 @@ def test_json_of_run_has_its_rounds() -> None:
     ended = RoundsEnded(t=300.0, number=1, outcome="verdict", active="after")
     state = fold_all([*rounds_of(1.3, 5), ended])
     result = run_result(state, 1)
-    data = json.loads(to_json(run_json(result, verdicts=verdicts_of(state), rounds=state.rounds)))
+    data = json.loads(to_json(run_json(result, verdicts=verdicts_of(state), state=state)))
     (rounds,) = data["rounds"]
     assert (rounds["change"], rounds["outcome"], rounds["active"], rounds["seed"]) == ("A", "verdict", "after", 7)
     assert (rounds["budget"], rounds["complete"], len(rounds["windows"])) == (12, 5, 10)

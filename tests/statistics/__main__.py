@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cockpit.analysis.outcome import DIFFERENT, Outcome
+from tests.statistics.capacity import CASES as CAPACITIES
+from tests.statistics.capacity import searches
 from tests.statistics.disturbed import CAP, EFFECTS, HARMS, SIDES, disturbed, wrong
 from tests.statistics.duets import CAP as CAP_OF_DUETS
 from tests.statistics.duets import duets
@@ -32,6 +34,8 @@ BASELINES = (25, 40, 60)
 MOST_STUDIES = 1000
 # A switch at a varying speed takes about 0.1 s, and there are 312 kinds of noise, speed and slope.
 MOST_SWITCHES = 10
+# A simulated search takes about 1 s.
+MOST_SEARCHES = 50
 # Rounds of 10 min.
 TEN = 600 // (2 * EACH)
 
@@ -46,6 +50,7 @@ class Table(NamedTuple):
 def tables(repetitions: int) -> list[Table]:
     """Return all simulations with this number of repetitions per row; the slow ones have fewer."""
     switches, studied_ = min(repetitions, MOST_SWITCHES), min(repetitions, MOST_STUDIES)
+    searches_ = min(repetitions, MOST_SEARCHES)
     return [
         *(
             Table(
@@ -129,6 +134,12 @@ def tables(repetitions: int) -> list[Table]:
             "effect, found: −5% significant; covered: as above; rounds: width of their interval / that of a duet\n"
             + _row("noise", 18, "wrong", "covered", "found", "covered", "rounds"),
             [partial(duet, name, repetitions) for name in NOISES],
+        ),
+        Table(
+            f"capacity searches on a simulated M/M/c queue, at most 3 min, {searches_} per row; near: within 5% of\n"
+            "the capacity; covered: the 95% interval has it; s: mean seconds of a search\n"
+            + _row("slots, service time, limit", 44, "near", "covered", "s"),
+            [partial(capacity_search, at, searches_) for at in range(len(CAPACITIES))],
         ),
     ]
 
@@ -292,6 +303,18 @@ def duet(name: str, repetitions: int) -> str:
     ]
     narrower = float(np.median([one.rounds for one in none]) / np.median([one.width for one in none]))
     return _row(name, 18, *cells, f"{narrower:.1f}")
+
+
+def capacity_search(at: int, repetitions: int) -> str:
+    case = CAPACITIES[at]
+    found = [(one.found, one.seconds) for one in searches(case, repetitions, seed=1)]
+    return _row(
+        case.name,
+        44,
+        [one is not None and abs(one.rate / case.truth - 1) <= 0.05 for one, _ in found],
+        [one is not None and one.low <= case.truth <= one.high for one, _ in found],
+        f"{np.mean([seconds for _, seconds in found]):.0f}",
+    )
 
 
 def _row(name: str, width: int, *cells: object) -> str:

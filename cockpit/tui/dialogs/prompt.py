@@ -70,7 +70,8 @@ class TextDialog(Dialog[str | None]):
 class PromptScreen(TextDialog):
     """A question with a text answer.
 
-    `check` raises UsageError for an invalid answer; the dialog stays open and shows the error.
+    `check` raises UsageError for an invalid answer; the dialog stays open and shows the error. `value`: the answer,
+    unless it is edited.
     """
 
     DEFAULT_CSS = """
@@ -78,14 +79,14 @@ class PromptScreen(TextDialog):
     PromptScreen #error { display: none; color: $cockpit-warn; }
     """
 
-    def __init__(self, question: str, check: Callable[[str], object] = str) -> None:
+    def __init__(self, question: str, check: Callable[[str], object] = str, value: str = "") -> None:
         super().__init__()
-        self.question, self.check = question, check
+        self.question, self.check, self.value = question, check, value
 
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(Content(self.question))
-            yield one_line_input()
+            yield one_line_input(self.value)
             yield Static(id="error")
             cancel = f"[@click=screen.dismiss(None)]{DialogKey.CLOSE}: cancel[/]"
             yield Static(f"[@click=screen.submit]Enter: confirm[/]   {cancel}", classes="hint")

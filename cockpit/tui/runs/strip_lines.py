@@ -22,6 +22,7 @@ from cockpit.analysis.words import (
 )
 from cockpit.tui.charts.forest import axis, forest_row, scale_end
 from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.runs.capacity_line import capacity_line, fitted
 from cockpit.tui.runs.strip import StripContents, VerdictProgress, strip
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Spot, clip, ends, fit, length, rule
@@ -230,6 +231,10 @@ class VerdictStrip(Lines):
     DEFAULT_CSS = "VerdictStrip { height: 0; }"
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
+        searched = capacity_line(context)
+        if searched is not None:
+            self.spots = []
+            return [fitted(searched, width)]
         found = strip(context)
         self.spots = [Spot(y, 0, width, "compare") for y in range(height)]
         return [] if found is None else strip_lines(found, width, height)

@@ -1,0 +1,100 @@
+"""Capacity searches for all reports: JSON, lines of a run's summary, tables, and the comparison of two capacities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import msgspec
+
+from cockpit.analysis.capacity_result import CapacityResult, capacity_result
+from cockpit.analysis.capacity_words import capacity_words, interval_words, level_cells, level_line, limits_words
+from cockpit.model.events import CapacityOutcome
+from cockpit.model.state import State
+
+
+class CapacityLevelJson(msgspec.Struct, frozen=True, kw_only=True):
+    """A level of a capacity search: `rate` arrivals/s for `seconds`. `exceeding`: number of requests beyond the limit
+    `decisive`, `allowed`: the number that may be. `stable`: the queue did not grow. `saturated`: the generator was the
+    bottleneck, so the level shows nothing about the target."""
+
+    rate: float
+    seconds: float
+    holds: bool
+    stable: bool
+    saturated: bool
+    decisive: str
+    exceeding: float
+    allowed: float
+
+
+class CapacityJson(msgspec.Struct, frozen=True, kw_only=True):
+    """A search for the highest arrival rate that holds `limits`: `rate` with its 95% interval, null if it is unknown.
+    `at_least`: highest rate that held the limits; 0: none. `outcome` is null while the search runs."""
+
+    limits: tuple[str, ...]
+    outcome: CapacityOutcome | None
+    rate: float | None
+    low: float | None
+    high: float | None
+    at_least: float
+    levels: list[CapacityLevelJson]
+    detail: str
+    text: str
+
+
+def capacities_json(state: State, run: int) -> list[CapacityJson]:
+    """Return the searches in a run."""
+    return [_capacity_json(result) for result in results_of(state, run)]
+
+
+def results_of(state: State, run: int | None = None) -> list[CapacityResult]:
+    """Return the results of the searches in a run; None: of the session."""
+    return [capacity_result(state, search) for search in state.capacities if run in (None, search.begun.run)]
+
+
+def capacity_lines(state: State, run: int) -> list[str]:
+    """Return the levels and the conclusion of the searches in a run, for its summary."""
+    lines = []
+    for result in results_of(state, run):
+        lines += ["", *(f"  {level_line(number, level)}" for number, level in enumerate(result.levels, 1))]
+        lines += ["", f"  {capacity_words(result)}; {limits_words(result)}"]
+    return lines
+
+
+def capacity_tables(state: State) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
+    """Yield conclusion and levels of each search."""
+    for result in results_of(state):
+        rows = [level_cells(number, level) for number, level in enumerate(result.levels, 1)]
+        yield f"{capacity_words(result)}; {limits_words(result)}", rows
+
+
+def compared_words(before: CapacityResult, after: CapacityResult) -> str:
+    """Return `capacity 1,840/s (…) → 2,100/s (…): +14.1% (95% CI 9.8–18.6%)`; "" unless both were found within the same
+    limits."""
+    one, two = before.found, after.found
+    if one is None or two is None or before.limits != after.limits:
+        return ""
+    error = math.hypot(*(math.log(each.high / each.low) / 2 for each in (one, two)))
+    ratio = two.rate / one.rate
+    change, low, high = (100 * (ratio * math.exp(shift) - 1) for shift in (0.0, -error, error))
+    change_words = f"{change:+.1f}% (95% CI {low:+.1f} to {high:+.1f}%)"
+    return f"capacity {interval_words(one)} → {interval_words(two)}: {change_words}; {limits_words(after)}"
+
+
+def _capacity_json(result: CapacityResult) -> CapacityJson:
+    found = result.found if result.outcome != "generator" else None
+    return CapacityJson(
+        limits=result.limits,
+        outcome=result.outcome,
+        rate=found.rate if found else None,
+        low=found.low if found else None,
+        high=found.high if found else None,
+        at_least=result.at_least,
+        levels=[
+            CapacityLevelJson(**{name: getattr(level, name) for name in CapacityLevelJson.__struct_fields__})
+            for level in result.levels
+        ],
+        detail=result.detail,
+        text=capacity_words(result),
+    )

@@ -1,0 +1,188 @@
+"""Capacity search of a live session: one run of open load whose rate follows the search."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from cockpit.analysis.capacity import LONGEST, START, Aim, Step, next_step
+from cockpit.analysis.capacity_levels import is_hopeless, level_of, longest_wait, parse_limits, shares
+from cockpit.analysis.capacity_result import levels_of
+from cockpit.analysis.thresholds import Threshold
+from cockpit.model.clock import Clock
+from cockpit.model.errors import ChangeRefused, CockpitError
+from cockpit.model.events import (
+    AnyEvent,
+    CapacityBegun,
+    CapacityEnded,
+    CapacityLevel,
+    CapacityLevelEnded,
+    CapacityOutcome,
+)
+from cockpit.model.load import LoadPlan
+from cockpit.model.load_checks import check_plan
+from cockpit.model.metrics import segments_result
+from cockpit.model.state import State
+from cockpit.session.live_load import LiveLoad
+from cockpit.session.loop import LatestState
+
+# Time (s) after the end of a level at which its last ticks have arrived.
+_TICKS = 0.3
+# A level is watched for a hopeless result from this time (s) on, and checked at this interval.
+_FIRST, _EVERY = 1.0, 0.5
+# After a level that failed, at this share of its rate, requests in flight return to this multiple of those before it,
+# for at most this time (s).
+_DRAIN_RATE, _DRAINED, _DRAIN = 0.1, 2, 10.0
+# The run lasts longer than the search, which stops it.
+_SLACK = 600.0
+# Maximum wait (s) for the end of a search when the session closes.
+_CLOSING = 5.0
+
+
+class CapacitySearch:
+    """Searches for the highest arrival rate that holds limits, one search at a time, each in a run of its own."""
+
+    def __init__(self, load: LiveLoad, clock: Clock, emit: Callable[[AnyEvent], None], latest: LatestState) -> None:
+        self.running = False
+        self._number = 0
+        self._load = load
+        self._clock = clock
+        self._emit = emit
+        self._latest = latest
+        self._stopping = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def stop(self) -> None:
+        """Stop the search and its load."""
+        self._stopping.set()
+
+    async def close(self) -> None:
+        """Stop the search, and wait until its end is reported."""
+        self.stop()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), _CLOSING)
+
+    async def run(self, text: str, longest: float = LONGEST) -> None:
+        """Search within `longest` seconds. Raises UsageError for invalid limits or an unsuitable load, ChangeRefused if
+        a run is active, TargetError."""
+        limits = parse_limits(text)
+        plan = searchable(self._load.plan)
+        if self.running or self._load.running or self._load.starting:
+            raise ChangeRefused("a capacity search needs a run of its own; stop the load first")
+        aim = Aim(
+            start=plan.rate or START,
+            share=min(shares(limits), default=1.0),
+            settle=1.0 + longest_wait(limits),
+            longest=longest,
+        )
+        self.running = True
+        self._idle.clear()
+        self._stopping.clear()
+        try:
+            await self._load.start(replace(plan, duration=longest + _SLACK))
+            if self._load.active is not None:
+                with self._load.locked("a capacity search sets the load; stop it first"):
+                    await self._search(limits, aim)
+        finally:
+            await self._load.stop()
+            self.running = False
+            self._idle.set()
+
+    async def _search(self, limits: tuple[Threshold, ...], aim: Aim) -> None:
+        self._number += 1
+        begun = self._clock.now()
+        texts = tuple(limit.text for limit in limits)
+        number, run = self._number, self._load.runs
+        self._emit(CapacityBegun(t=begun, number=number, run=run, limits=texts, longest=aim.longest))
+        outcome: CapacityOutcome = "failed"
+        detail = ""
+        try:
+            outcome = await self._levels(limits, aim, begun)
+        except asyncio.CancelledError:
+            outcome, detail = "stopped", "interrupted"
+            raise
+        except CockpitError as error:
+            detail = str(error)
+            raise
+        finally:
+            self._emit(CapacityEnded(t=self._clock.now(), number=number, outcome=outcome, detail=detail))
+
+    async def _levels(self, limits: tuple[Threshold, ...], aim: Aim, begun: float) -> CapacityOutcome:
+        await self._latest.until(lambda state: state.running_capacity is not None)
+        calm, level = 0, 0
+        while isinstance(step := self._next(aim, begun), Step):
+            level += 1
+            self._load.set_rate(step.rate)
+            if not await self._wait(step.settle):
+                break
+            before = _in_flight(self._latest.state)
+            await self._measure(level, step, limits)
+            if not self._undisturbed():
+                break
+            if levels_of(state := self._latest.state, state.capacities[-1])[-1].holds:
+                calm = max(calm, before)
+            else:
+                await self._drain(step.rate, calm)
+        else:
+            return step
+        return "stopped" if self._stopping.is_set() else "load ended"
+
+    def _next(self, aim: Aim, begun: float) -> Step | CapacityOutcome:
+        state = self._latest.state
+        return next_step(levels_of(state, state.capacities[-1]), aim, self._clock.now() - begun)
+
+    async def _measure(self, level: int, step: Step, limits: tuple[Threshold, ...]) -> None:
+        """Measure a level, shorter if its result is hopeless."""
+        t = self._clock.now()
+        self._emit(CapacityLevel(t=t, number=self._number, level=level, rate=step.rate, until=t + step.seconds))
+        while (left := t + step.seconds - self._clock.now()) > 0 and await self._wait(min(left, _EVERY)):
+            segment = self._latest.state.segments[-1]
+            if segment.seconds >= _FIRST and is_hopeless(
+                level_of(step.rate, segments_result([segment], segment.plan, segment.seconds), limits), step.seconds
+            ):
+                break
+        if self._undisturbed():
+            end = self._clock.now()
+            self._emit(CapacityLevelEnded(t=end, number=self._number))
+            await self._wait(_TICKS)
+            await self._latest.until(lambda state: state.t > end or state.running is None)
+
+    async def _drain(self, rate: float, calm: int) -> None:
+        """Lower the load until requests in flight are back to normal."""
+        self._load.set_rate(max(1.0, rate * _DRAIN_RATE))
+        end = self._clock.now() + _DRAIN
+        while _in_flight(self._latest.state) > _DRAINED * (calm + 1) and self._clock.now() < end:
+            if not await self._wait(_TICKS):
+                return
+
+    def _undisturbed(self) -> bool:
+        return self._load.running and not self._stopping.is_set()
+
+    async def _wait(self, seconds: float) -> bool:
+        """Wait; return False if the search was stopped, or the load ended, before."""
+        ends = [asyncio.ensure_future(self._load.over()), asyncio.ensure_future(self._stopping.wait())]
+        try:
+            done, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for end in ends:
+                end.cancel()
+        return not done
+
+
+def searchable(plan: LoadPlan) -> LoadPlan:
+    """Return the plan as open load for a search, without levels, count and warm-up. Raises UsageError, ChangeRefused if
+    it cannot be open load of any length."""
+    constant = replace(plan, stages=(), requests=None, warmup=0.0, think_time=None)
+    if not constant.extendable:
+        raise ChangeRefused("a capacity search needs a load of any length, not a log or paths that are used once")
+    searched = replace(constant, rate=plan.rate or START, duration=LONGEST)
+    check_plan(searched)
+    return searched
+
+
+def _in_flight(state: State) -> int:
+    return sum(worker.requests for worker in state.in_flight.values())

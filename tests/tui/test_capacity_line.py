@@ -1,0 +1,53 @@
+"""The line of a capacity search: progress, conclusion, in place of the verdict strip; its prompt."""
+
+from textual.widgets import Input
+
+from cockpit.model import events as ev
+from cockpit.model.load import LoadPlan
+from cockpit.tui.dialogs.prompt import PromptScreen
+from cockpit.tui.runs.capacity_line import capacity_line, fitted
+from tests.tui.driving import context_of, plain, press, running_app, screen_text, until
+from tests.tui.scenario import session_started
+
+
+def events() -> list[ev.AnyEvent]:
+    """Return a search whose second level, at 200/s, fails."""
+    found: list[ev.AnyEvent] = [
+        session_started(),
+        ev.RunStarted(t=0.5, run=1, plan=LoadPlan(url="http://a/", rate=100.0)),
+        ev.CapacityBegun(t=0.6, number=1, run=1, limits=("errors < 1%",), longest=180.0),
+    ]
+    for number, (t, status) in enumerate(((1.0, 200), (8.0, 503)), 1):
+        found.append(ev.CapacityLevel(t=t, number=1, level=number, rate=100.0 * number, until=t + 5))
+        found.append(
+            ev.Tick(t=t + 5, start=t + 0.1, run=1, worker=0, sent=1000, completed=1000, statuses={status: 1000})
+        )
+        found.append(ev.CapacityLevelEnded(t=t + 5, number=1))
+    return found
+
+
+def test_line_shows_progress_then_conclusion() -> None:
+    for number, words in (
+        (3, "capacity unknown so far; starting; at most 180 s more"),
+        (4, "capacity unknown so far; level 1: 100/s; at most 180 s more"),
+        (6, "capacity at least 100/s so far; level 1: 100/s; at most 175 s more"),
+    ):
+        [line] = plain([capacity_line(context_of(events()[:number])) or ()])
+        assert line == words
+    ended = capacity_line(context_of([*events(), ev.CapacityEnded(t=14.0, number=1, outcome="found")])) or ()
+    [line] = plain([ended])
+    assert line.startswith("capacity 1") and line.endswith("); errors < 1%")
+    assert plain([fitted(ended, 20)]) == [f"{line[:19]}…"]
+    assert capacity_line(context_of(events()[:2])) is None and capacity_line(context_of([])) is None
+
+
+async def test_screen_shows_line_and_prompt_is_prefilled() -> None:
+    async with running_app(events()) as (pilot, _):
+        app = pilot.app
+        await until(pilot, lambda: "level 2: 200/s" in screen_text(pilot))
+        answers: list[str | None] = []
+        app.push_screen(PromptScreen("Limits", value="p99 < 50ms"), answers.append)
+        await until(pilot, lambda: isinstance(app.screen, PromptScreen))
+        assert app.screen.query_one(Input).value == "p99 < 50ms"
+        await press(pilot, "enter")
+        assert answers == ["p99 < 50ms"]
