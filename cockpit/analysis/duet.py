@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from urllib.parse import urlsplit
 
 import numpy as np
 from msgspec.structs import replace
@@ -27,6 +28,8 @@ from cockpit.model.load_seconds import LoadSecond
 # The name of the host of each variant's server, and its CPU seconds per response.
 SERVER = "server"
 COST = f"{SERVER}.cpu.per_request"
+# Idle CPU (per cent) from which targets on one machine do not take CPU from each other.
+_IDLE = 20.0
 # Unit of the share of failed requests, in which its equivalence margin is that of a ratio.
 _ERRORS_UNIT = MARGINS["errors"] / MARGIN
 
@@ -92,6 +95,20 @@ def _server(points: tuple[HostPoint, ...]) -> tuple[HostPoint, ...]:
 
 def _part(seconds: tuple[LoadSecond, ...], at: int) -> tuple[LoadSecond, ...]:
     return tuple(second.part(at) for second in seconds if len(second.variants) > at)
+
+
+def share_cpu(window: Window) -> bool:
+    """Return whether both variants compete for the CPU of one machine: closed load, and no idle CPU is known."""
+    if window.plan.open or not on_one_host(window.plan):
+        return False
+    idle = [point.cpu.idle for points in window.hosts.values() for point in points if point.cpu is not None]
+    idle = idle or [second.idle for second in window.seconds if second.idle is not None]
+    return not idle or sum(idle) / len(idle) < _IDLE
+
+
+def on_one_host(plan: LoadPlan) -> bool:
+    """Return whether the URLs of both variants have the same host."""
+    return len({urlsplit(one.url).hostname for one in plan.variants}) == 1
 
 
 def duet_verdict(before: Window, after: Window) -> Verdict:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from cockpit.analysis.baseline import assumed_spread
 from cockpit.analysis.blocks import BLOCK
-from cockpit.analysis.duet import duet_verdict, sides
+from cockpit.analysis.duet import duet_verdict, share_cpu, sides
 from cockpit.analysis.effects import MeasuredAdjustment, MeasuredEffect, by_ratio, effects, metrics
 from cockpit.analysis.intervals import (
     FIRST_TEST,
@@ -50,7 +50,7 @@ from cockpit.analysis.visits import (
     side_values,
     visit_values,
 )
-from cockpit.analysis.warnings import comparison_warnings, speed_warnings
+from cockpit.analysis.warnings import WarningKind, comparison_warnings, speed_warnings, warning_of
 from cockpit.analysis.weighing import weighed
 from cockpit.analysis.windows import Window, discarded_seconds
 from cockpit.model.load import VERSUS
@@ -79,6 +79,8 @@ def judge_duet(window: Window) -> Verdict:
     found = _judged(
         [[before]], [[after]], label, False, lambda one, two: duet_verdict(one[0][0], two[0][0]), lambda one: one.load
     )
+    if share_cpu(window):
+        found = replace(found, warnings=(*found.warnings, warning_of(WarningKind.SHARED_CPU)))
     return replace(found, objection=found.objection and replace(found.objection, side=None))
 
 

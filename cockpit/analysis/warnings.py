@@ -89,6 +89,7 @@ class WarningKind(StrEnum):
     TOTALS_ONLY = "totals only"  # tool
     INTERPOLATED = "interpolated"  # percentiles as text; count
     SPEED_DIFFERS = "CPU speed differs"  # host; share
+    SHARED_CPU = "shared CPU"
     ROUNDS_EXCLUDED = "rounds excluded"  # the cause of the first; count, total
 
 
@@ -106,6 +107,7 @@ _AFFECTED = {
     WarningKind.TOTALS_ONLY: Affected.TIMED,
     WarningKind.INTERPOLATED: Affected.LATENCY,
     WarningKind.IN_FLIGHT: Affected.TIMED,
+    WarningKind.SHARED_CPU: Affected.TIMED,
 }
 
 

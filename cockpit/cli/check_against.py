@@ -7,7 +7,7 @@ from argparse import Namespace
 from msgspec.structs import replace
 
 from cockpit.analysis.segment_verdicts import verdicts
-from cockpit.cli.duet import LONGEST, until_verdict
+from cockpit.cli.duet import LONGEST, until_verdict, without_competition
 from cockpit.cli.live import RecordingTarget, headless, hlog_into
 from cockpit.cli.load_plan import errors_name_flags
 from cockpit.cli.profile_argument import chosen_profile
@@ -44,7 +44,7 @@ def check_against(options: Namespace) -> int:
 
 def _run(options: Namespace) -> DuetCheck | None:
     """Run the duet; return None if interrupted before any load. Raises TargetError, HostError."""
-    profile = _profile(options)
+    profile = without_competition(_profile(options), options)
     with hlog_into(options.hlog) as listen:
         end = headless(profile, options.ssh_config, RecordingTarget(options.record), listen=listen)
     results, found = all_results(end.state), verdicts(end.state)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 
 from msgspec.structs import replace
 
+from cockpit.analysis.duet import on_one_host
 from cockpit.analysis.verdict_wait import FIRST
 from cockpit.analysis.windows import GUARD
+from cockpit.cli.live import RecordingTarget, headless
 from cockpit.cli.load_plan import errors_name_flags
 from cockpit.cli.profile_argument import chosen_profile
 from cockpit.cli.run import run_profile
-from cockpit.model.errors import UsageError
+from cockpit.model.errors import TargetError, UsageError
 from cockpit.model.load import VERSUS, LoadPlan, Variant
 from cockpit.model.load_checks import check_plan
+from cockpit.model.metrics import all_results
 from cockpit.profiles.plan import checked_url
 from cockpit.profiles.profile import Profile
 
+# Connections and seconds of the pilot; the share of its rate that each target gets.
+_PILOT_CONNECTIONS, _PILOT, _SHARE = 10, 5.0, 0.25
 # Default maximum duration (s), and the shortest time in which a duet can conclude.
 LONGEST = 120.0
 SHORTEST = FIRST + GUARD + 1.0
@@ -26,7 +32,8 @@ def duet(options: Namespace) -> int:
     """Show the screen on a terminal; otherwise, or with --no-tui, run the duet and print its verdict."""
     if options.control and options.other:
         raise UsageError("--control loads the first target twice; leave the second URL out")
-    return run_profile(duet_profile(options, options.target if options.control else options.other), options)
+    profile = duet_profile(options, options.target if options.control else options.other)
+    return run_profile(without_competition(profile, options), options)
 
 
 def duet_profile(options: Namespace, other: str | None) -> Profile:
@@ -45,6 +52,27 @@ def duet_profile(options: Namespace, other: str | None) -> Profile:
     with errors_name_flags():
         check_plan(plan)
     return replace(profile, plan=plan)
+
+
+def without_competition(profile: Profile, options: Namespace) -> Profile:
+    """Return a duet at a fixed rate if both targets are on one machine and no load is given: together they get half of
+    what a pilot found that the first one can do, so that they do not take CPU from each other."""
+    plan = profile.plan
+    if profile.source is not None or options.concurrency is not None or plan.open or not on_one_host(plan):
+        return profile
+    pilot = replace(plan.parts[0], concurrency=_PILOT_CONNECTIONS, duration=_PILOT, extend=0.0)
+    end = headless(replace(profile, plan=pilot), options.ssh_config, RecordingTarget(), quiet=True)
+    results = all_results(end.state)
+    if end.interrupted or not results or not results[0].counts.completed:
+        raise TargetError(f"{pilot.without_secrets().url}: the pilot has no response; set a rate with -q")
+    most = results[0].rate
+    rate = float(f"{most * _SHARE:.2g}")
+    print(
+        f"cockpit: both targets are on one machine: {rate:g}/s for each, as {profile.plan.variants[0].name} can do "
+        f"{most:.0f}/s; -q or -c set another load",
+        file=sys.stderr,
+    )
+    return replace(profile, plan=replace(plan, rate=rate, concurrency=1))
 
 
 def until_verdict(plan: LoadPlan, longest: float, margin: float | None) -> LoadPlan:

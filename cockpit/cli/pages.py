@@ -46,7 +46,7 @@ def _pages(text: str) -> dict[str, HelpPage]:
 
 
 MEASURE = _pages("""\
-# run PROFILE|URL | load a URL or a profile's target | 1 3 99 | load metrics screen profile streams
+# run PROFILE|URL | load a URL or a profile's target | 1 3 4 99 | load metrics screen profile streams
 Load a URL, or a profile's target while watching its hosts, and show requests/s and latency live.
   cockpit run http://127.0.0.1:8080/ -c 20 -z 30s     # space starts it
   cockpit run http://127.0.0.1:8080/ -q 2000 -z 1m    # open load, 2000/s

@@ -24,6 +24,7 @@ from cockpit.model.errors import (
     EXIT_GOOD,
     EXIT_INTERRUPTED,
     EXIT_THRESHOLD,
+    EXIT_UNSTABLE,
     AuthRefused,
     CredentialsRequired,
     HostError,
@@ -134,4 +135,4 @@ def _search_code(state: State) -> int:
     if result.outcome in ("found", "generator", "budget"):
         return EXIT_GOOD
     print(f"cockpit: {capacity_words(result)}", file=sys.stderr)
-    return EXIT_THRESHOLD if result.outcome == "lowest" else EXIT_GOOD
+    return EXIT_THRESHOLD if result.outcome == "lowest" else EXIT_UNSTABLE

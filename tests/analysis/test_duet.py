@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from cockpit.analysis import paired
 from cockpit.analysis.duet import COST, Loss, is_settled, loss, sides
@@ -15,6 +16,7 @@ from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
 from cockpit.analysis.segment_verdicts import verdicts
 from cockpit.analysis.verdict import judge_duet
 from cockpit.analysis.verdict_wait import awaits_verdict
+from cockpit.analysis.warnings import WarningKind
 from cockpit.analysis.windows import DiscardReason, Window
 from cockpit.model.counts import Group
 from cockpit.model.events import RunEnded, RunStarted
@@ -221,3 +223,22 @@ def test_result_of_a_check_against_a_base() -> None:
         comment = duet_markdown(check)
         assert words in comment and "secret" not in comment and "`http://b/%60|`" in comment
         assert ("| rate |" in comment) == (code != 4)
+
+
+@pytest.mark.parametrize(
+    ("url", "idle", "rate", "warned"),
+    [
+        ("http://a:81/", 2.0, None, True),
+        ("http://a:81/", None, None, True),
+        ("http://a:81/", 40.0, None, False),
+        ("http://a:81/", 2.0, 50.0, False),
+        ("http://b/", 2.0, None, False),
+    ],
+)
+def test_targets_that_share_a_busy_machine_are_warned_about(
+    url: str, idle: float | None, rate: float | None, warned: bool
+) -> None:
+    variants = (Variant(name="A", url="http://a:80/"), Variant(name="B", url=url))
+    whole = window(1.2, plan=LoadPlan(url="http://a:80/", variants=variants, duration=30.0, rate=rate))
+    whole = replace(whole, seconds=tuple(replace(second, idle=idle) for second in whole.seconds))
+    assert any(one.kind is WarningKind.SHARED_CPU for one in judge_duet(whole).warnings) == warned
