@@ -381,7 +381,7 @@ class ResponseReader:
         if head.length == CHUNKED:
             self._chunks = self._chunks or Chunks()
             self._chunks.begin(_normalized(lines), self._body)
-        return self.feed(raw[end:]) if len(raw) > end or head.length == 0 else False
+        return self.feed(raw[end:])
 
     def closed(self) -> bool:
         """Return whether the response is complete when the server closes the connection."""

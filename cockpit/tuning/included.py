@@ -67,14 +67,14 @@ def _followed(
     if candidate.file not in mains:
         return candidate
     known = {**included, **{file.real: file for file in included.values()}, main.file: main}
-    found, is_set, has_place = candidate, False, False
+    found, has_place = candidate, False
     for name in mains[mains.index(candidate.file) :]:
         if name not in known:
             continue
         moved = _active(candidate._replace(file=name), host, known[name], included, root)
         value = _value(_knob(moved, host, moved.section), known[moved.file])
-        if value and (value.value is not None or not (is_set or has_place)):
-            found, is_set, has_place = moved, is_set or value.value is not None, True
+        if value and (value.value is not None or not has_place):
+            found, has_place = moved, True
     return found
 
 

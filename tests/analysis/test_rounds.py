@@ -112,6 +112,8 @@ def test_no_conclusion_before_fourth_round() -> None:
     assert rounds_verdict(state_of(2.0, 1, part=1), state_of(2.0, 1, part=1).rounds[0]) is None
     ended = ev.RoundsEnded(t=900.0, number=1, outcome="budget", active="after")
     state = fold_all((ended,), state_of(1.0, 2, budget=2))
+    every = state_of(1.0, 2), state_of(1.0, 2, budget=2), fold_all((ended,), state_of(1.0, 2))
+    assert [rounds_verdict(one, one.rounds[0]).growing for one in every] == [True, False, False]
     words = ended_words(state.rounds[0], ended, rounds_verdict(state, state.rounds[0]))
     assert words.startswith("inconclusive: 2 rounds; 4 needed, after 2 rounds; the new values are active: ")
     assert words.endswith("the rounds do not show that they are worse")

@@ -244,6 +244,9 @@ def test_new_parent_process_is_a_restart() -> None:
     second = (*replaced, *workers(50, 100_100, 51))
     assert restarts(*(sample(t, processes=p) for t, p in ((1, first), (2, replaced), (4, second), (5, replaced)))) == []
     assert restarts(sample(1), sample(4, processes=workers(34, 100_200, 35))) == []
+    # A worker with a child is no server.
+    nested = [(*workers(12, 100, pid), replace(process(pid + 1, start), ppid=pid)) for pid, start in ((13, 100), (23, 200))]
+    assert restarts(*(sample(t, processes=p) for t, p in zip((1, 4), nested, strict=True))) == []
     state = fold_all([*BEGUN, *(read(t, ParentServerMPMGeneration=g) for t, g in ((1, 0), (2, 0), (3, 1), (4, 0)))])
     assert [(marker.t, marker.sign, marker.text) for marker in state.markers] == [
         (3, "R", "web1 apache: reloaded, generation 0 → 1")
@@ -339,6 +342,7 @@ def test_rates_after_gap_reboot_and_pause() -> None:
     assert paused.point.cpu is not None
     rebooted = host_of(sample(1), sample(2001, uptime=1500.0))
     assert rebooted.point.cpu is None
+    assert host_of(sample(1), sample(2, uptime=sample(1).reading.uptime)).point.cpu is None
     host = host_of(sample(1, forks=100), sample(2, forks=107))
     assert host.point.unseen == 7
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cockpit.model import events as ev
 from cockpit.model.fold import fold_all
-from cockpit.model.generators import WorkerLost
+from cockpit.model.generators import GeneratorSecond, WorkerLost
 from cockpit.model.histogram import Histogram
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import LoadPlan
@@ -98,6 +98,7 @@ def test_saturated_generator_and_lost_worker_are_flagged() -> None:
     assert [second.saturated for second in state.seconds] == [False, True]
     assert round(state.segments[0].saturated, 6) == 1.0
     assert round(state.seconds[1].generator, 2) == 0.99
+    assert GeneratorSecond(second=1).cpu == 0
     state = fold_all([started(), ticked(0), WorkerLost(t=0.2, run=1, worker=1, detail="killed by signal 9")])
     assert "killed by signal 9" in state.segments[0].partial
 

@@ -23,8 +23,9 @@ from cockpit.model.fold import fold_all
 from cockpit.model.state import State
 from cockpit.recording import writer as writing
 from cockpit.recording.reader import Recording, last_state
-from cockpit.recording.write_queue import Gap, WriteBatch, WriteQueue
+from cockpit.recording.write_queue import Gap, WriteBatch, WriteQueue, weight
 from cockpit.recording.writer import RecordingWriter
+from tests.model.hosts import process, sample
 from tests.recording.test_pages import same_events
 from tests.servers import http_server
 from tests.session.events import reading, small_session
@@ -93,6 +94,8 @@ def test_memory_is_bounded_if_writes_stall() -> None:
         backlog.offer([(2 * n, tick(float(n))), (2 * n + 1, ev.Note(t=float(n), text="x"))])
     assert backlog.weight <= 1100
     assert len(backlog.gaps) <= 50
+    idle, busy = (sample(1.0, processes=tuple(map(process, range(count)))) for count in (0, 9))
+    assert weight(busy) == weight(idle) + 9
     lost = sum(gap.lost for gap in backlog.gaps)
     assert lost > 9000 and backlog.gaps[-1].end == 4999.0
 

@@ -61,9 +61,14 @@ async def test_interrupted_change_is_resolved_on_screen(
         assert "KeepAlive On → Off" in action.prompt and action.prompt.endswith("undo or finish")
         with pytest.raises(UsageError, match="type undo or finish"):
             await action.run("")
+        ((_, past),) = source.tuning.unfinished
         await action.run(answer)
         assert server.bytes() == expected and not server.locked()
         assert not any(action.name == "unfinished" for action in source.controls.actions)
+        # As if others had resolved it. That on another host is unknown.
+        source.tuning.unfinished = [("web1", past), ("web2", past)]
+        await source.tuning.find_unfinished("web1")
+        assert source.tuning.unfinished == [("web2", past)]
 
 
 @pytest.mark.parametrize(

@@ -252,6 +252,9 @@ async def test_live_value_is_set_after_file_passes_test(server: Server, shell: F
     assert (file.read_text(), level.read_text()) == ("[mysqld]\nmax_connections = 70\n", "70\n")
     await Tuner().undo(shell, applied)
     assert (file.read_text(), calls.read_text()) == ("[mysqld]\nmax_connections = 50\n", "70\n50\n")
+    with pytest.raises(CockpitError, match="connections: somebody else set it to 66 after cockpit read it"):
+        await Tuner().apply(shell, "web1", [(replace(knob, test=f"echo 66 >'{level}'"), "70")])
+    assert level.read_text() == "66\n"
 
 
 @pytest.fixture

@@ -82,6 +82,7 @@ async def test_several_knobs_are_one_change_that_can_be_undone_and_redone(server
     assert len(applied.files) == 2 and server.reloads == 1 and log.read_text() == "tested\n"
     undone = await tuner.undo(shell, applied)
     assert undone.notes == ()
+    assert [edit.knob for edit in undone.edits] == [edit.knob for edit in applied.edits]
     assert undone.settings == (
         Setting(knob="MaxSpareServers", old="30", new="10"),
         Setting(knob="MinSpareServers", old="15", new="5"),
