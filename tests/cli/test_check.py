@@ -17,6 +17,7 @@ from cockpit.analysis.baseline import Baseline, BaselineRun
 from cockpit.analysis.thresholds import AbortCheck
 from cockpit.cli import main
 from cockpit.cli.check import DEFAULT_MAX_DURATION, default_max_duration
+from cockpit.cli.live import _baseline_of
 from cockpit.model.errors import TargetError
 from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, SessionStarted
 from cockpit.model.histogram import EMPTY, Histogram
@@ -258,6 +259,8 @@ def test_quick_is_one_run_of_15_s_with_latest_baseline(monkeypatch: pytest.Monke
     (tmp_path / "cockpit" / "baselines" / "damaged.json").write_text("{")
     assert (latest := baselines.latest(plan)) is not None and latest.name == "new"
     assert baselines.latest(replace(plan, url="http://127.0.0.1:2/")) is None
+    on_screen = [_baseline_of(Profile(name="x", plan=plan, baseline=name))(plan) for name in ("", "old")]
+    assert [one.name for one in on_screen if one] == ["new", "old"]
     called: dict[str, object] = {}
 
     def headless(profile: Profile, *_: object, limit: float, runs: int, stop_when: AbortCheck, **__: object) -> object:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import subprocess
 import sys
 
 import pytest
+
+from cockpit.cli.tune_output import await_change
 
 
 @pytest.mark.parametrize("module", ["argparse", "cockpit.model.text", "cockpit.cli.arguments", "cockpit.cli.check"])
@@ -22,3 +25,12 @@ def test_ctrl_c_during_the_imports_is_silent(module: str) -> None:
         rest = process.stderr.read()
     assert process.returncode in (-signal.SIGINT, 130, 0)
     assert "Traceback" not in rest and "KeyboardInterrupt" not in rest
+
+
+async def test_rollback_of_an_interrupted_change_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    task = asyncio.create_task(await_change(asyncio.Event().wait()))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert capsys.readouterr().err == "cockpit: interrupted; the change was rolled back\n"

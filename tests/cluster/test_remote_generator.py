@@ -114,6 +114,10 @@ async def test_commands_are_sent_after_one_that_failed(error: Exception) -> None
     generator.send(0, b"y")
     await _idle(generator)
     assert actor.commands == [(0, b"y")]
+    # The next run begins after the last command.
+    generator.send(0, b"z")
+    await generator.begin(())
+    assert actor.commands == [(0, b"y"), (0, b"z")]
     await generator.close()
 
 

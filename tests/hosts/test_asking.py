@@ -9,6 +9,7 @@ import asyncssh
 import pytest
 
 from cockpit.hosts.prompts import Keyring, UnknownHostKey
+from cockpit.hosts.ssh_errors import LoginClient
 from cockpit.model.errors import AuthRefused, CredentialsRequired, HostError, HostKeyChanged, HostKeyUnknown
 from cockpit.model.hosts import HostConfig
 from tests.hosts.connecting import echo_hello, new_key, refusal
@@ -111,6 +112,19 @@ async def test_keyboard_interactive_prompts_are_answered(sshd: Sshd) -> None:
     assert await echo_hello(sshd, user=user) == "hello"
     assert "password of root@" in user.questions[0]
     assert user.questions[1].endswith(f"127.0.0.1:{sshd.port} asks: One-time ·[31mcode:")
+
+
+async def test_time_for_an_answer_is_unlimited() -> None:
+    limits: list[float | None] = []
+
+    async def ask(prompt: str) -> str:
+        limits.append(client.limit.when() if client.limit else 0)
+        return prompt
+
+    client = LoginClient(60.0, None, ask)
+    async with asyncio.timeout(60) as client.limit:
+        assert await client.kbdint_challenge_received("", "", "", [("code: ", True)]) == ["code: "]
+        assert limits == [None] and client.limit.when() is not None
 
 
 async def test_cancelled_prompt_fails_login(sshd: Sshd) -> None:

@@ -8,11 +8,13 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import asyncssh
 import pytest
 
 from cockpit.hosts.feed import check_host
+from cockpit.hosts.shell import SILENCE
 from cockpit.hosts.ssh import connect
 from cockpit.hosts.ssh_offer import HOST_KEY_KINDS, offered_host_keys, without_common
 from cockpit.hosts.ssh_settings import Destination, read_settings
@@ -22,9 +24,14 @@ from tests.hosts.connecting import WEB, echo_hello, new_key, refusal, ssh_keygen
 from tests.hosts.sshd import Sshd, locked, public
 
 
-async def test_check_connects_and_returns_facts(sshd: Sshd) -> None:
+async def test_check_connects_and_returns_facts(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+    connecting = asyncssh.connect
+    monkeypatch.setattr(asyncssh, "connect", lambda **options: given.update(options) or connecting(**options))
     facts = await check_host(HostConfig(name="web1", ssh="web", processes=("sh",)), sshd.ssh_config)
     assert facts.hostname == socket.gethostname()
+    # A dead connection is closed after this time.
+    assert given["keepalive_interval"] * (given["keepalive_count_max"] + 1) == SILENCE
     sshd.known_hosts.write_text("")
     with pytest.raises(HostKeyUnknown):
         await check_host(WEB, sshd.ssh_config)

@@ -211,6 +211,14 @@ async def test_stderr_and_exit_status_are_shown(sshd: Sshd, monkeypatch: pytest.
     assert [change.condition for change in tail.tail_changes[:4]] == ["running", "ended"] * 2
 
 
+async def test_unfinished_last_line_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("LINES", "LINES_PER_SECOND"):
+        monkeypatch.setattr(tails, limit, 0)
+    async with tailing("printf 'first\nlast'", None) as tail:
+        await until(lambda: len(tail.tail_changes) >= 2)
+    assert tail.lines == ["last"]
+
+
 async def test_output_flood_is_bounded_and_counted() -> None:
     async with tailing("yes 'a line of the flood'", None) as tail:
         await until(lambda: len(tail.of(TailText)) >= 4)

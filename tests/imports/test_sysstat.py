@@ -158,6 +158,8 @@ def test_a_host_beside_a_run_is_placed_by_the_clock() -> None:
     state = fold_all(session_of("x", 0.0, run_of(requests, BY_TOOL["vegeta"]), [host]))
     assert state.hosts["web1"].condition == "lost" and state.hosts["web1"].since == 30
     assert [marker.text for marker in state.markers if marker.kind == "gap"] == ["web1 lost: no samples in the file"]
+    with pytest.raises(ValueError, match="lasts 8 days; the maximum is 7"):
+        list(session_of("x", 0.0, None, [ForeignHost("web1", parsed(intervals_of(3, 4 * 86_400)), "x.json")]))
     run = run_of([ForeignRequest(BEGAN + 5000.0, 1, 200)], BY_TOOL["vegeta"])
     host = ForeignHost("web1", parsed(intervals_of(3)), "x.json")
     said = "web1: x.json: samples of 2026-11-23 .* UTC; the load was at another time"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import random
 from collections import Counter
 from typing import Any
@@ -14,6 +15,7 @@ from cockpit.load.closing import Closing
 from cockpit.model.load import Expect, Request
 from tests.load.certificates import certificate, server_context, trusting
 from tests.load.hostile.cases import drips
+from tests.load.pairs import Pairs
 from tests.load.servers import (
     POLLERS,
     SMALL,
@@ -104,6 +106,16 @@ async def test_announced_close_is_awaited(poller: str) -> None:
     outcome, _ = await engine_run(once(CLOSING), poller, requests=40)
     assert outcome.statuses == {200: 40}
     assert outcome.total("unclosed") < 40
+
+
+def test_next_request_starts_when_the_server_closes() -> None:
+    engine = Pairs(plan("http://web1/"))
+    engine.begin()
+    engine.deliver(CLOSING)
+    engine.over = False
+    engine.end()
+    assert engine.over and engine.connection.close_deadline == math.inf
+    engine.close()
 
 
 def test_wait_for_close_resumes_after_a_close() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import math
+import socket
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cockpit import __version__
+from cockpit.load.dialer import Dialer
 from cockpit.load.failures import connect_failure, transfer_failure
 from cockpit.load.protocol import assignments, share
 from cockpit.load.ramp import constant
@@ -47,6 +49,16 @@ def test_body_has_content_length() -> None:
     assert b"\r\nContent-Length: 7\r\n" in request
     assert request.endswith("\r\n\r\ngrüße".encode())
     assert b"Content-Length: 0\r\n" in sent("http://web1/", method="POST")
+
+
+def test_large_requests_are_sent_without_delay() -> None:
+    found = []
+    for address in (("127.0.0.1", 1), ("/nowhere",)):
+        [assignment] = assignments(LoadPlan(url="http://web1/", concurrency=1), 1, address)
+        sock, _ = Dialer(assignment, 1 << 16).open()
+        found.append(sock.family == socket.AF_INET and sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0)
+        sock.close()
+    assert found == [True, False]
 
 
 @pytest.mark.parametrize(

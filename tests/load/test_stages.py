@@ -153,6 +153,24 @@ async def test_adjustment_during_warm_up_persists() -> None:
         assert "concurrency" in values or sum(tick.sent for tick in counted) > 2 * 50.0 * seconds
 
 
+async def test_connection_closed_in_warm_up_is_counted_when_used_again() -> None:
+    outcome = Outcome()
+    async with serving(always(SMALL)) as server:
+        run = await begin(plan(server.url, concurrency=2, duration=600.0, warmup=0.2, tick=0.02), outcome)
+        for count in (1, 2):
+            run.adjust(concurrency=count)
+            counted = len(outcome.ticks)
+            await outcome.until(
+                lambda seen, since=counted, count=count: (
+                    sum(tick.connections == count and not tick.warmup for tick in seen.ticks[since:]) >= 3
+                )
+            )
+        run.stop()
+        await run.wait()
+    # The end of the warm-up leaves out a request in flight.
+    assert server.requests - outcome.total("completed") - outcome.total("abandoned") <= 2
+
+
 async def test_counted_run_stays_exact_when_adjusted() -> None:
     outcome = Outcome()
     async with serving(always(SMALL)) as server:

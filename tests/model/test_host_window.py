@@ -93,6 +93,7 @@ def test_io_of_first_and_last_seconds() -> None:
     assert found["io.bwrtn"] == pytest.approx(660 / 32)
     found = metrics_of(*(sample(t, io=IoCounters(0, 0, 0, 0, blocks)) for t, blocks in enumerate([0, 80, 80])))
     assert (found["io.start.bwrtn"], found["io.end.bwrtn"]) == (80, 0)
+    assert "io.start.bwrtn" not in metrics_of(sample(0), sample(2001, uptime=1500.0)), "the host rebooted"
     result = result_of(sample(0), (sample(t / 100) for t in range(1, 5000)), sample(50))
     window = result.hosts["web1"]
     assert len(window.opening) + len(window.closing) < 50

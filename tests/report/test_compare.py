@@ -122,7 +122,7 @@ def two_rates(first: int, second: int) -> list[AnyEvent]:
             done = max(1, round((rate + noise.normal(0, 10)) / 10))
             times = Histogram.of(noise.lognormal(0, 0.3, done) * 1e9 / rate)
             start = begin + n / 10
-            counts = {"sent": done, "completed": done, "statuses": {200: done}, "service": times}
+            counts = {"sent": done, "completed": done, "statuses": {200: done, 400: int(n == 0)}, "service": times}
             events.append(Tick(t=start + 0.1, start=start, run=run, worker=0, **counts))
         events.append(RunEnded(t=begin + 60, run=run, reason="completed"))
     return events
@@ -137,6 +137,7 @@ def test_verdict_has_interval(tmp_path: Path) -> None:
     assert (verdict.outcome, rate.name) == (Outcome.BETTER, "rate")
     assert 0.5 < rate.low < 2 < rate.high < 6
     assert "rate ×3.0 (" in comparison_text(found)
+    assert [(one.name, one.before, one.after) for one in found.errors] == [("status 400", 1, 1)]
     # Two time ranges of the same run do not differ.
     same = compare(open_side(f"{file}@1s..31s"), open_side(f"{file}@31s..61s"))
     assert same.verdicts[0].outcome in (Outcome.EQUIVALENT, Outcome.INCONCLUSIVE)

@@ -242,7 +242,7 @@ def test_hlog_of_running_session_has_its_percentiles(tmp_path: Path) -> None:
 
 
 def test_screen_as_svg_and_cast(file: Path, tmp_path: Path) -> None:
-    svg = exported(file, tmp_path / "x.svg", "--at", "12s", "--size", "100x30")
+    svg = exported(file, tmp_path / "x.svg", "--at", "12s", "--size", "240x30")
     root = ElementTree.fromstring(svg)
     text = "".join(root.itertext()).replace("\xa0", " ")
     assert "00:00:12" in text

@@ -89,6 +89,8 @@ def test_variables_stay_and_command_substitutions_are_not_changed() -> None:
 
 
 def test_ini_sections_are_read_and_changed() -> None:
+    values = [keyvalue.spell_in(text, "key", None, "two words", None) for text in (b"key=1\n", b"[a]\nkey = 1\n")]
+    assert values == [b'"two words"', b"two words"]
     text = b"[mysqld]\nport=3306\n[mysqldump]\nquick\n"
     changed = keyvalue.change(text, "max_connections", b"500", "mysqld")
     reader = configparser.ConfigParser(allow_no_value=True)

@@ -66,7 +66,7 @@ def test_interrupted_session_and_continuation_are_merged() -> None:
 
 def test_sessions_of_other_plans_are_ignored() -> None:
     other = replace(STUDY, rounds=3)
-    states = [session(other, [1], RATES), session(STUDY, [1], RATES)]
+    states = [session(other, [1, 2], RATES), session(STUDY, [1], RATES)]
     assert result_of(*states).done == {0, 1}
     assert collect([State()], "x") is None
 

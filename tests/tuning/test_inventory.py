@@ -23,7 +23,7 @@ from cockpit.servers.inventory import Inventory, Origin, Process, parse_inventor
 from cockpit.servers.kind import CandidateKnob, RunningServer
 from cockpit.servers.registry import running_servers
 from cockpit.servers.startup import Startup
-from cockpit.setup.profile_draft import HostSurvey
+from cockpit.setup.profile_draft import HostSurvey, draft_of
 from cockpit.tuning import files, pending, server_check
 from cockpit.tuning.host_inventory import configuration, owners, take_inventory
 from cockpit.tuning.included import follow_includes
@@ -242,3 +242,6 @@ async def test_a_program_outside_the_systems_directories_is_shown_with_owner_and
     assert shown.programs == (f"{program} ({owner}, -rwsr-xr-x)",)
     survey = HostSurvey(HostConfig(name="web1"), DiscoveredHost("root", (shown,), None, (), (), ()))
     assert f"runs {program} ({owner}, -rwsr-xr-x)" in survey.words
+    found = [survey._replace(found=DiscoveredHost(user, (), None, (), (), ())) for user in ("root", "www")]
+    notes = [draft_of("http://web1/", [one]).notes["web1"][1:] for one in found]
+    assert notes == [(), ("if www cannot write the configuration: log in as root, or set sudo = true",)]
