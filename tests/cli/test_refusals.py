@@ -160,6 +160,7 @@ def test_unreachable_target_is_one_line_with_exit_code_3() -> None:
 def test_failed_run_leaves_no_files(url: str, tmp_path: Path) -> None:
     files = ("--record", tmp_path / "s.cockpit", "--hlog", tmp_path / "s.hlog")
     assert cockpit("run", NOWHERE, "--no-tui", *files).returncode == 3
+    assert "'web1': not an IP address" in cockpit("run", url, "--local-address", "web1", "--no-tui", *files).stderr
     assert list(tmp_path.iterdir()) == []
     done = cockpit("run", url, "-n", "20", "--no-tui", *files)
     assert done.returncode == 0, done.stderr

@@ -15,7 +15,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
+from unittest.mock import AsyncMock, Mock
 
 import msgspec
 import psutil
@@ -23,7 +25,7 @@ import pytest
 import pytest_asyncio
 
 from cockpit import __version__
-from cockpit.cluster import dask_launcher, over_ssh
+from cockpit.cluster import dask_launcher, generator_actor, over_ssh
 from cockpit.cluster.certificates import session_certificate
 from cockpit.cluster.dask_launcher import DaskLauncher
 from cockpit.cluster.install import install, wheel
@@ -345,3 +347,17 @@ async def test_unusable_scheduler_is_reported(
     with pytest.raises(HostError, match=message):
         async with DaskLauncher(address, session_certificate().security() if secure else None):
             pass
+
+
+async def test_load_workers_of_the_last_run_are_killed_before_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (
+        SimpleNamespace(assignment=SimpleNamespace(worker=0), line=asyncio.Event().wait, kill_and_wait=AsyncMock())
+        for _ in range(2)
+    )
+    monkeypatch.setattr(generator_actor, "get_worker", Mock())
+    monkeypatch.setattr(generator_actor, "start_workers", AsyncMock(side_effect=[[first], [second]]))
+    actor = generator_actor.GeneratorActor("topic", 0)
+    for killed in (0, 1):
+        assert await actor.begin(()) == ""
+        assert (first.kill_and_wait.await_count, second.kill_and_wait.await_count) == (killed, 0)
+    await actor.end()

@@ -19,6 +19,7 @@ from cockpit.model.errors import CockpitError, HostError
 from cockpit.model.events import AnyEvent, RunEnded
 from cockpit.model.generators import GeneratorLost, WorkerLost
 from cockpit.model.tick import Tick
+from cockpit.session.live_load import LiveLoad
 from tests.load.servers import plan
 
 ADDRESS = "tls://127.0.0.1:1"
@@ -58,7 +59,7 @@ def launcher_of(*generators: RemoteGenerator) -> tuple[DaskLauncher, list[AnyEve
     events: list[AnyEvent] = []
     launcher = DaskLauncher(ADDRESS)
     launcher.generators = list(generators)
-    launcher.attach(Clock(), events.append)
+    LiveLoad(plan("http://127.0.0.1/"), Clock(), events.append, launcher)
     return launcher, events
 
 

@@ -159,12 +159,8 @@ async def test_connection_closed_in_warm_up_is_counted_when_used_again() -> None
         run = await begin(plan(server.url, concurrency=2, duration=600.0, warmup=0.2, tick=0.02), outcome)
         for count in (1, 2):
             run.adjust(concurrency=count)
-            counted = len(outcome.ticks)
-            await outcome.until(
-                lambda seen, since=counted, count=count: (
-                    sum(tick.connections == count and not tick.warmup for tick in seen.ticks[since:]) >= 3
-                )
-            )
+            ends = [(count, False)] * 3
+            await outcome.until(lambda seen, ends=ends: [(t.connections, t.warmup) for t in seen.ticks[-3:]] == ends)
         run.stop()
         await run.wait()
     # The end of the warm-up leaves out a request in flight.

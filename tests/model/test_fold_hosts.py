@@ -245,7 +245,7 @@ def test_new_parent_process_is_a_restart() -> None:
     assert restarts(*(sample(t, processes=p) for t, p in ((1, first), (2, replaced), (4, second), (5, replaced)))) == []
     assert restarts(sample(1), sample(4, processes=workers(34, 100_200, 35))) == []
     # A worker with a child is no server.
-    nested = [(*workers(12, 100, pid), replace(process(pid + 1, start), ppid=pid)) for pid, start in ((13, 100), (23, 200))]
+    nested = [(*workers(12, 100, pid), replace(process(pid + 1, 10 * pid), ppid=pid)) for pid in (13, 23)]
     assert restarts(*(sample(t, processes=p) for t, p in zip((1, 4), nested, strict=True))) == []
     state = fold_all([*BEGUN, *(read(t, ParentServerMPMGeneration=g) for t, g in ((1, 0), (2, 0), (3, 1), (4, 0)))])
     assert [(marker.t, marker.sign, marker.text) for marker in state.markers] == [

@@ -287,9 +287,8 @@ def test_squid_and_lighttpd_files_and_reloads() -> None:
     assert (named.file, named.reload) == ("/a/s.conf", "squid -n blue -f /a/s.conf -k reconfigure")
     other = startup("lighttpd", "lighttpd", "-D", "-f", "l.conf")
     assert (other.file, other.reload) == ("/srv/x/l.conf", "")
-    assert startup("lighttpd", "lighttpd", "-f", "/a/l.conf", unit="web@blue.service").reload == (
-        "systemctl reload web@blue.service"
-    )
+    own_unit = startup("lighttpd", "lighttpd", "-f", "/a/l.conf", unit="web@blue.service")
+    assert own_unit.reload == "systemctl reload web@blue.service"
     named = startup("lighttpd", "lighttpd", "-f", "/a/l.conf")
     assert (named.file, named.reload) == ("/a/l.conf", r"pkill -USR1 -o -x -f -- 'lighttpd -f /a/l\.conf'")
 

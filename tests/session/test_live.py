@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 from msgspec.structs import replace
@@ -20,7 +19,6 @@ from cockpit.recording.reader import Recording, last_state
 from cockpit.recording.writer import RecordingWriter
 from cockpit.session.controls import LoadPhase, LoadStatus
 from cockpit.session.live import LiveSource
-from cockpit.session.live_load import LiveLoad
 from cockpit.session.loop import Session
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.draw_context import DrawContext
@@ -93,9 +91,3 @@ async def test_form_adjusts_running_load_and_next_plan(url: str) -> None:
         await source.load.start()
         state = await until(session, lambda state: state.runs == 2 and state.running is None)
         assert (state.segments[-1].plan.rate, state.segments[-1].reason) == (50.0, "completed")
-
-
-def test_generators_report_to_the_session() -> None:
-    launcher, clock, emit = Mock(), Clock(), Mock()
-    LiveLoad(LoadPlan(url="http://web1/"), clock, emit, launcher)
-    launcher.attach.assert_called_once_with(clock, emit)
