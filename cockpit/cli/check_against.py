@@ -13,7 +13,7 @@ from cockpit.cli.load_plan import errors_name_flags
 from cockpit.cli.profile_argument import chosen_profile
 from cockpit.cli.terminal import emit, put
 from cockpit.model.errors import EXIT_INTERRUPTED, CockpitError, TargetError
-from cockpit.model.load import Variant
+from cockpit.model.load import TargetVariant
 from cockpit.model.load_checks import check_plan
 from cockpit.model.metrics import all_results
 from cockpit.profiles.plan import checked_url, without_credentials
@@ -59,7 +59,7 @@ def _profile(options: Namespace) -> Profile:
     profile = chosen_profile(options)
     with errors_name_flags():
         urls = {"base": checked_url(options.against), "head": profile.plan.url}
-        variants = tuple(Variant(name=name, url=url) for name, url in urls.items())
+        variants = tuple(TargetVariant(name=name, url=url) for name, url in urls.items())
         plan = replace(profile.plan, variants=variants)
         plan = until_verdict(plan, options.duration or options.max_duration or LONGEST, options.margin or MARGIN)
         check_plan(plan)

@@ -15,7 +15,7 @@ from cockpit.cli.load_plan import errors_name_flags
 from cockpit.cli.profile_argument import chosen_profile
 from cockpit.cli.run import run_profile
 from cockpit.model.errors import TargetError, UsageError
-from cockpit.model.load import VERSUS, LoadPlan, Variant
+from cockpit.model.load import VERSUS, LoadPlan, TargetVariant
 from cockpit.model.load_checks import check_plan
 from cockpit.model.metrics import all_results
 from cockpit.profiles.plan import checked_url
@@ -43,7 +43,9 @@ def duet_profile(options: Namespace, other: str | None) -> Profile:
     if other:
         with errors_name_flags():
             urls = (plan.url, checked_url(other))
-        plan = replace(plan, variants=tuple(Variant(name=name, url=url) for name, url in zip("AB", urls, strict=True)))
+        plan = replace(
+            plan, variants=tuple(TargetVariant(name=name, url=url) for name, url in zip("AB", urls, strict=True))
+        )
         names = (Profile.of_url(replace(plan, url=url)).name for url in urls)
         profile = profile if profile.source else replace(profile, name=VERSUS.join(names))
     if not plan.variants:

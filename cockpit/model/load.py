@@ -168,7 +168,7 @@ class RunTotals(msgspec.Struct, frozen=True, kw_only=True):
 VERSUS = " vs "
 
 
-class Variant(msgspec.Struct, frozen=True, kw_only=True):
+class TargetVariant(msgspec.Struct, frozen=True, kw_only=True):
     """One of two targets that get the same load at the same time. `host`: the watched host of its server; "": none."""
 
     name: str
@@ -208,7 +208,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     mix: tuple[Request, ...] = ()
     paths: PathList | None = None
     replay: LogReplay | None = None
-    variants: tuple[Variant, ...] = ()
+    variants: tuple[TargetVariant, ...] = ()
     margin: float | None = None
     concurrency: int = 1
     rate: float | None = None

@@ -21,9 +21,9 @@ from cockpit.model.load import (
     PathList,
     Request,
     Stage,
+    TargetVariant,
     ThinkTime,
     Tls,
-    Variant,
 )
 from cockpit.model.load_checks import Invalid, check_plan, conflict
 from cockpit.model.load_options import LONGEST, LoadOption
@@ -109,7 +109,7 @@ def with_variants(plan: LoadPlan, sections: Sequence[DuetSection], hosts: Contai
         if one.host and one.host not in hosts:
             raise Invalid(f"{key}.host", f"found {one.host!r}; allowed: a [[host]] of this file")
         with errors_for_key(f"{key}.url"):
-            variants.append(Variant(name=one.name, url=checked_url(one.url), host=one.host))
+            variants.append(TargetVariant(name=one.name, url=checked_url(one.url), host=one.host))
     found = replace(plan, variants=tuple(variants))
     check_plan(found)
     return found

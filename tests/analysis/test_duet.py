@@ -22,7 +22,7 @@ from cockpit.model.counts import Group
 from cockpit.model.events import RunEnded, RunStarted
 from cockpit.model.fold import fold
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import LoadPlan, Variant
+from cockpit.model.load import LoadPlan, TargetVariant
 from cockpit.model.load_seconds import LoadSecond, VariantSecond
 from cockpit.model.metrics import all_results
 from cockpit.model.state import State
@@ -32,7 +32,9 @@ from tests.statistics.duets import duets
 from tests.statistics.noise import NOISES
 
 CLOSED = LoadPlan(
-    url="http://a/", variants=(Variant(name="A", url="http://a/"), Variant(name="B", url="http://b/")), duration=30.0
+    url="http://a/",
+    variants=(TargetVariant(name="A", url="http://a/"), TargetVariant(name="B", url="http://b/")),
+    duration=30.0,
 )
 OPEN = LoadPlan(url="http://a/", variants=CLOSED.variants, duration=30.0, rate=100.0)
 
@@ -210,7 +212,7 @@ def test_result_of_a_check_against_a_base() -> None:
         (0.7, 99, "worse by more than 5%"),
         (1.0, 4, "a loss beyond 5% is not excluded"),
     ):
-        variants = (Variant(name="base", url="http://a/"), Variant(name="head", url="http://u:secret@b/`|"))
+        variants = (TargetVariant(name="base", url="http://a/"), TargetVariant(name="head", url="http://u:secret@b/`|"))
         plan = LoadPlan(url="http://a/", variants=variants, duration=30.0, margin=0.05).without_secrets()
         state = folded(ratio, 15 if code == 4 else 90, plan)
         state = fold(state, RunEnded(t=90.0, run=1, reason="completed"))
@@ -238,7 +240,7 @@ def test_result_of_a_check_against_a_base() -> None:
 def test_targets_that_share_a_busy_machine_are_warned_about(
     url: str, idle: float | None, rate: float | None, warned: bool
 ) -> None:
-    variants = (Variant(name="A", url="http://a:80/"), Variant(name="B", url=url))
+    variants = (TargetVariant(name="A", url="http://a:80/"), TargetVariant(name="B", url=url))
     whole = window(1.2, plan=LoadPlan(url="http://a:80/", variants=variants, duration=30.0, rate=rate))
     whole = replace(whole, seconds=tuple(replace(second, idle=idle) for second in whole.seconds))
     assert any(one.kind is WarningKind.SHARED_CPU for one in judge_duet(whole).warnings) == warned

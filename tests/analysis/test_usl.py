@@ -130,10 +130,10 @@ def test_reports_and_screen_show_the_fit() -> None:
     [fit], [result] = usl_fits(state), all_results(state)
     words = usl_line(fit)
     assert words.startswith("scalability: peak ")
-    assert words in summary(result, fits=(fit,)) and "## Scalability" in markdown(state)
+    assert words in summary(result, state=state) and "## Scalability" in markdown(state)
     html = page(state)
     assert "requests/s by connections" in html and "fitted law" in html and words in html
-    [found] = run_json(result, fits=(fit,)).scalability
+    [found] = run_json(result, state=state).scalability
     assert (found.text, len(found.levels)) == (words, len(LEVELS))
     lines = ["".join(text for text, _ in line) for line in scaling_lines(state, state.segments[0], 100)]
     assert words in lines and all(len(line) <= 100 for line in lines)

@@ -10,13 +10,13 @@ import pytest
 from cockpit.load import duet
 from cockpit.load.protocol import assignments
 from cockpit.load.request import target_of
-from cockpit.model.load import LoadPlan, Variant
+from cockpit.model.load import LoadPlan, TargetVariant
 from cockpit.model.load_checks import Invalid, check_plan
 from tests.load.servers import POLLERS, SMALL, ClientConnection, Outcome, always, load, plan, run_engine, serving
 
 
 def duet_of(one: str, two: str, **values: Any) -> LoadPlan:
-    variants = (Variant(name="A", url=one), Variant(name="B", url=two))
+    variants = (TargetVariant(name="A", url=one), TargetVariant(name="B", url=two))
     return plan(one, variants=variants, **{"duration": 0.4, **values})
 
 
@@ -90,7 +90,8 @@ async def test_run_with_worker_processes_names_both_addresses() -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [{"requests": 10}, {"unix": "/run/x"}, {"connect_to": "a:1"}, {"variants": (Variant(name="A", url="x"),)}]
+    "values",
+    [{"requests": 10}, {"unix": "/run/x"}, {"connect_to": "a:1"}, {"variants": (TargetVariant(name="A", url="x"),)}],
 )
 def test_plans_that_are_no_duet_are_refused(values: dict[str, Any]) -> None:
     with pytest.raises(Invalid, match="variant"):
