@@ -27,7 +27,7 @@ class Process(NamedTuple):
 
     `program` is the path of its executable and `directory` its working directory, "" if unknown. `is_certain`: both
     were read from /proc/PID. `unit` is its systemd unit. `facts` are environment variables that its kind of server
-    reads (ServerKind.variables), and under `library` the loaded library that matches ServerKind.library.
+    reads (ServerKind.variables), and under `library` the loaded libraries that match ServerKind.library.
     """
 
     pid: int

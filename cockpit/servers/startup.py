@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from cockpit.servers.inventory import Process, safe_path
@@ -36,16 +36,20 @@ class Startup(NamedTuple):
     read_only_reason: str = ""
     compare: str = ""
     overridden: tuple[tuple[str, str], ...] = ()
-    conditions: Mapping[str, bool] = {}
+    conditions: tuple[tuple[str, bool], ...] = ()
 
     @property
     def file(self) -> str:
         return self.files[0] if self.files else ""
 
-    def false_condition(self, sections: Iterable[str]) -> str:
-        """Return the first of these sections whose condition is known to be false; "" if there is none."""
-        false = {_normalized(section) for section, holds in self.conditions.items() if not holds}
-        return next((section for section in sections if _normalized(section) in false), "")
+    def unmet(self, sections: Iterable[str]) -> str:
+        """Return the first of these sections whose condition is false, or not known to be true, as text; "" if all are
+        true."""
+        known = {_normalized(section): holds for section, holds in self.conditions}
+        for section in sections:
+            if not (holds := known.get(_normalized(section))):
+                return f"<{section}> {'cannot be decided' if holds is None else 'is false'}"
+        return ""
 
     @property
     def listed(self) -> str:

@@ -14,6 +14,7 @@ from cockpit.model.knobs import Knob, Setting
 from cockpit.profiles.profile import Profile
 from cockpit.tuning.applied import AppliedChange, ChangeFailed, HistoryEntry
 from cockpit.tuning.change_options import Approval, ChangeObserver, whoami
+from cockpit.tuning.configuration import conditions_of
 from cockpit.tuning.files import HostFile
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import Remote
@@ -113,6 +114,8 @@ class KnobValues:
         self._emit = emit
         self._values: dict[str, str | None] = {}
         self._changes = 0
+        # Why values are not active, by file and number of changes.
+        self._inactive: dict[tuple[str, str, bytes, int], dict[str, str]] = {}
 
     @property
     def all(self) -> Collection[Knob]:
@@ -170,7 +173,21 @@ class KnobValues:
             return await self._read(knob, known)
         self._values[knob.name] = value
         self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=knob.host, value=value))
+        if why := await self._why_inactive(knob, known):
+            raise ChangeRefused(why)
         return value
+
+    async def _why_inactive(self, knob: Knob, known: Mapping[tuple[str, bool], HostFile]) -> str:
+        """Return why a value in a conditional section is not active; "" if it is, or nothing is known. The server is
+        asked once per version of the file and change."""
+        file = known.get((knob.file, knob.creates))
+        if file is None or not conditions_of(knob, file.data):
+            return ""
+        key = (knob.host, knob.file, file.data, self._changes)
+        if key not in self._inactive:
+            alike = [one for one in self._knobs.values() if (one.host, one.file) == (knob.host, knob.file)]
+            self._inactive[key] = await self._tuner.inactive(self._remotes[knob.host], knob.host, alike)
+        return self._inactive[key].get(knob.name, "")
 
     async def _try_to_read(self, knob: Knob, known: dict[tuple[str, bool], HostFile]) -> None:
         """Read the knob; if this fails, emit an event with the reason."""

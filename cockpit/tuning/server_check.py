@@ -39,6 +39,7 @@ class FileReader(NamedTuple):
     `instance` is None if no such server was found. `uncertainty` is the reason for uncertainty, "" if certain. `wrong`
     is the reason why a change would not have an effect, such as another answering server. `same_named` are other
     servers whose processes have the same name. `unit` is the systemd unit, if the file is its EnvironmentFile.
+    `inactive`: it is wrong because the server does not use the values that the knobs have in the file.
     """
 
     knobs: tuple[Knob, ...]
@@ -48,6 +49,7 @@ class FileReader(NamedTuple):
     wrong: str = ""
     same_named: tuple[Instance, ...] = ()
     unit: str = ""
+    inactive: bool = False
 
 
 class _Answering(NamedTuple):
@@ -115,7 +117,7 @@ def _without_effect(one: FileReader, text: bytes) -> Iterator[FileReader]:
     for knob in one.knobs:
         if one.instance and not one.wrong and (why := _reason(one.instance.startup, knob, text)):
             wrong = f"{sanitize(f'{why} {one.file}', 400)}: {sanitize(one.instance.words, 300)}"
-            yield one._replace(knobs=(knob,), wrong=wrong)
+            yield one._replace(knobs=(knob,), wrong=wrong, inactive=True)
         else:
             rest.append(knob)
     if rest:
@@ -126,8 +128,8 @@ def _reason(startup: Startup, knob: Knob, text: bytes) -> str:
     """Return why a value in the file is not active; "" if no reason is known."""
     if place := dict(startup.overridden).get(knob.directive):
         return f"{place} overrides"
-    header = startup.false_condition(configuration.conditions_of(knob, text))
-    return f"line {configuration.read(knob, text).line}: <{header}> is false in" if header else ""
+    unmet = startup.unmet(configuration.conditions_of(knob, text))
+    return f"line {configuration.read(knob, text).line}: {unmet} in" if unmet else ""
 
 
 async def runs_another(remote: Remote, instance: Instance) -> bool:

@@ -221,7 +221,7 @@ async def _offered(
         if file is None:
             return []
         knob = _in_true_section(knob, file, server)
-        if server and server.startup and server.startup.false_condition(conditions_of(knob, file.data)):
+        if server and server.startup and server.startup.unmet(conditions_of(knob, file.data)):
             return []
         value = plan.value_in(file, knob).value
         return [OfferedKnob(knob, await Tuner().read(remote, knob) if knob.live else value, usual, server)]
@@ -231,8 +231,8 @@ async def _offered(
 
 def _in_true_section(knob: Knob, file: HostFile, server: RunningServer | None) -> Knob:
     """Return the knob; if its place depends on conditions, in the section whose condition is true."""
-    conditions = server.startup.conditions if server and server.startup and knob.section is None else {}
-    holding = (header for header, holds in conditions.items() if holds)
+    conditions = server.startup.conditions if server and server.startup and knob.section is None else ()
+    holding = (header for header, holds in conditions if holds)
     places = (knob, *(replace(knob, section=header) for header in holding))
     return next((one for one in places if _is_set(one, file)), knob)
 

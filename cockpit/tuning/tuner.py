@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.model.errors import ChangeRefused
+from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.tuning import files, history, live, pending, plan, server_check
 from cockpit.tuning.applied import AppliedChange, ChangeFacts, HistoryEntry, HistoryState
@@ -63,6 +63,15 @@ class Tuner:
         if key not in known:
             known[key] = await files.read_of(shell, knob.host, knob)
         return plan.value_in(known[key], knob).value
+
+    async def inactive(self, shell: Remote, host: str, knobs: Iterable[Knob]) -> dict[str, str]:
+        """Return why the server does not use the values that knobs have in their files, by name: they are in a section
+        whose condition is false, or overridden. Knobs without a known reason are left out."""
+        try:
+            found = await self._read_by(shell, host, knobs)
+        except CockpitError:
+            return {}
+        return {knob.name: one.wrong for one in found if one.inactive for knob in one.knobs}
 
     async def prepare(self, shell: Remote, host: str, assignments: Sequence[tuple[Knob, str | None]]) -> Plan:
         """Plan a change, without touching anything."""

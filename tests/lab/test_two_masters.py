@@ -222,6 +222,7 @@ async def test_the_loaded_mpm_decides_which_section_is_offered_and_changed(shell
         with pytest.raises(ChangeRefused, match=r"line 17: <IfModule prefork.c> is false in .*apache \(PID"):
             await master.tuner().apply(shell, "here", [(other, "4")])
         assert [one.wrong for one in await read_by(shell, "here", master.port, [knob])] == [""]
+        assert list(await master.tuner().inactive(shell, "here", [knob, other])) == ["other"]
         # Without the section of the loaded MPM, nothing is offered that has no effect.
         master.file.write_text(master.file.read_text().replace("mpm_event_module>", "!event.c>", 1))
         assert (await master.knobs(shell)).get("MaxRequestWorkers", knob).section != "IfModule prefork.c"

@@ -155,19 +155,33 @@ def test_blocks_of_one_name_are_offered_by_what_makes_them_different(
 
 
 @pytest.mark.parametrize(
-    ("loaded", "section", "false"),
+    ("loaded", "section", "unmet"),
     [
-        ("event", None, "IfModule mpm_prefork_module"),
-        ("prefork", None, ""),
-        ("", None, ""),
-        ("event", "IfModule mpm_prefork_module", "IfModule mpm_prefork_module"),
-        ("event", "IFMODULE !event.c", "IFMODULE !event.c"),
-        ("worker", "IFMODULE !event.c", ""),
+        ("mod_mpm_event mod_deflate", None, "<IfModule mpm_prefork_module> is false"),
+        ("mod_deflate mod_mpm_prefork", None, ""),
+        ("", None, "<IfModule mpm_prefork_module> cannot be decided"),
+        ("mod_mpm_event", "IfModule mpm_prefork_module", "<IfModule mpm_prefork_module> is false"),
+        ("mod_mpm_event", "IFMODULE !event.c", "<IFMODULE !event.c> is false"),
+        ("mod_mpm_worker", "IFMODULE !event.c", ""),
+        ("mod_mpm_event mod_deflate", "IfModule mod_deflate.c", ""),
+        ("mod_mpm_event mod_deflate", "IfModule !deflate_module", "<IfModule !deflate_module> is false"),
+        ("mod_mpm_event", "IfModule mod_deflate.c", "<IfModule mod_deflate.c> cannot be decided"),
+        ("", "IfDefine TUNED", ""),
+        ("", "IfDefine OTHER", "<IfDefine OTHER> cannot be decided"),
     ],
 )
-def test_the_loaded_mpm_decides_conditions(loaded: str, section: str | None, false: str) -> None:
-    facts = (("library", f"mod_mpm_{loaded}"),) if loaded else ()
-    [one] = instances(Inventory(processes=(Process(7, 1, "apache2", ("apache2",), "/usr/sbin/apache2", facts=facts),)))
-    text = PREFORK + b"<IFMODULE !event.c>\n</IFMODULE>\n"
+def test_the_running_server_decides_conditions(loaded: str, section: str | None, unmet: str) -> None:
+    command = ("apache2", "-D", "TUNED")
+    facts = (("library", loaded),)
+    [one] = instances(Inventory(processes=(Process(7, 1, "apache2", command, "/usr/sbin/apache2", facts=facts),)))
+    headers = (
+        "IFMODULE !event.c",
+        "IfModule mod_deflate.c",
+        "IfModule !deflate_module",
+        "IfDefine TUNED",
+        "IfDefine OTHER",
+    )
+    blocks = (f"<{header}>\n</{header.split()[0]}>\n" for header in headers)
+    text = PREFORK + "".join(blocks).encode()
     conditions = GRAMMARS["apache"].conditions_of(text, "MaxRequestWorkers", section)
-    assert one.startup.false_condition(conditions) == false
+    assert one.startup.unmet(conditions) == unmet

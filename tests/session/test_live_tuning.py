@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.events import AnyEvent, KnobRead
 from cockpit.model.knobs import Knob, Setting
 from cockpit.session.changes import KnobValues
+from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
 from tests.session.sessions import BEFORE, Live, do, live_session, until
 
@@ -147,3 +148,33 @@ async def test_values_of_host_are_read_with_one_read_per_file_and_again_after_a_
     assert reads == ["/file-a", "/file-b", "/file-b", "/file-a"]
     read = [(event.knob, event.value) for event in events if isinstance(event, KnobRead)]
     assert read == [("Level", "1"), ("Mode", "3"), ("Limit", "8")]
+
+
+async def test_value_in_a_section_that_does_not_count_is_refused_after_its_first_display() -> None:
+    """The server is asked once for all knobs of the file, and again after a change."""
+    text = b"<IfModule event.c>\nMaxRequestWorkers 4\nServerLimit 5\n</IfModule>\n"
+    knobs = [
+        Knob(name=name, host="web1", kind="apache", file="/mpm.conf", directive=name, section="IfModule event.c")
+        for name in ("MaxRequestWorkers", "ServerLimit")
+    ]
+    events: list[AnyEvent] = []
+    asked: list[list[str]] = []
+
+    class Host:
+        async def run(self, program: str, **_: object) -> Completed:
+            return Completed(0, b"/mpm.conf\0" + text, b"")
+
+    class Server(Tuner):
+        async def inactive(self, shell: Remote, host: str, knobs: Iterable[Knob]) -> dict[str, str]:
+            asked.append([knob.name for knob in knobs])
+            return {"ServerLimit": "line 3: <IfModule event.c> is false"} if len(asked) == 1 else {}
+
+    values = KnobValues(knobs, {"web1": Host()}, Server(), Clock(), events.append)
+    await values.read_host("web1")
+    read = [(event.knob, event.value, event.detail) for event in events if isinstance(event, KnobRead)]
+    first = [("MaxRequestWorkers", "4", ""), ("ServerLimit", "5", "")]
+    assert read == [*first, ("ServerLimit", None, "line 3: <IfModule event.c> is false")]
+    assert asked == [["MaxRequestWorkers", "ServerLimit"]]
+    values.take([])
+    assert await values.read(["ServerLimit"]) == {"ServerLimit": "5"}
+    assert len(asked) == 2

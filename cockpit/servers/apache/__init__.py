@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from cockpit.servers.access_log import combined_request
-from cockpit.servers.apache.editor import MPMS, ApacheGrammar, conditions_with
+from cockpit.servers.apache.editor import MPMS, ApacheGrammar, known_conditions
 from cockpit.servers.apache.evidence import SHOWN
 from cockpit.servers.apache.logs import parse as parse_access
 from cockpit.servers.apache.settings import SETTINGS
@@ -72,14 +72,20 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
         )
     certain = process if build is not None else process._replace(is_certain=False)
     reason = uncertainty(certain, file, not last(given, "f").startswith("/"))
-    conditions = conditions_with(_mpm(process, inventory))
+    conditions = known_conditions(_mpm(process, inventory), _libraries(process), given.get("D", ()))
     return Startup("apache", (file,) if file else (), root, test, reload, reason, conditions=conditions)
 
 
 def _mpm(master: Process, inventory: Inventory) -> str:
     """Return the MPM of the loaded library, else the compiled default; "" if both are unknown."""
     built = _MPM.search(inventory.builds.get(master.program, ""))
-    return master.fact("library").removeprefix(_MPM_LIBRARY) or (built[1] if built else "")
+    loaded = (name.removeprefix(_MPM_LIBRARY) for name in _libraries(master) if name.startswith(_MPM_LIBRARY))
+    return next(loaded, built[1] if built else "")
+
+
+def _libraries(master: Process) -> list[str]:
+    """Return the loaded libraries of modules, such as mod_deflate."""
+    return master.fact("library").split()
 
 
 def _discover(inventory: Inventory) -> Iterator[RunningServer]:
@@ -178,7 +184,7 @@ KIND = ServerKind(
     logged_request=combined_request,
     startup=_startup,
     version="-V",
-    library=f"{_MPM_LIBRARY}[a-z]*",
+    library="mod_[a-z0-9_]*",
     upstream=_UPSTREAM,
     own_log=_ERROR_LOG,
     # The workers of mod_jk are in a separate file.

@@ -7,7 +7,7 @@ unnecessary quotes around a single word. If a directive is set several times, th
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from cockpit.servers.apache import virtual_hosts
@@ -172,10 +172,15 @@ def _of_mpm(name: bytes, strays: list[Item]) -> list[Item]:
     return [item for item in strays if item.within in within] if is_single and name.decode() in WHOLE_NUMBERS else []
 
 
-def conditions_with(mpm: str) -> dict[str, bool]:
-    """Return the conditions about MPMs by section, if `mpm` is loaded."""
-    forms = [(form.format(one), one == mpm) for one in MPMS for form in _MPM_NAMES]
-    return {f"IfModule {no}{name}": holds != bool(no) for name, holds in forms for no in ("", "!") if mpm in MPMS}
+def known_conditions(mpm: str, libraries: Iterable[str], defined: Iterable[str]) -> tuple[tuple[str, bool], ...]:
+    """Return the conditions that are known by section: about MPMs if the loaded `mpm` is known, about modules with a
+    loaded library such as `mod_deflate`, and about names defined on the command line. Modules without a library may be
+    built in, and names may be defined in a file."""
+    holds = {f"IfModule {form.format(one)}": one == mpm for one in MPMS for form in _MPM_NAMES if mpm in MPMS}
+    for library in libraries:
+        holds |= {f"IfModule {name}": True for name in (f"{library.removeprefix('mod_')}_module", f"{library}.c")}
+    holds |= {f"IfDefine {name}": True for name in defined}
+    return (*holds.items(), *((header.replace(" ", " !", 1), not known) for header, known in holds.items()))
 
 
 def _is_conditional(inside: tuple[Block, ...] | None) -> bool:

@@ -1,5 +1,5 @@
 # $1 paths, $2 patterns of texts, $3 PROGRAM=OPTION that prints the program's compiled defaults, $4 PROGRAM=VARIABLE of
-# its environment to print, $5 PROGRAM=PATTERN of a loaded library to print; all separated by spaces. NAMES is replaced
+# its environment to print, $5 PROGRAM=PATTERN of loaded libraries to print; all separated by spaces. NAMES is replaced
 # before this program is sent. Prints facts from /proc, ss and these files, one per line, parts separated by tabs.
 files=$1 texts=$2 versions=$3 variables=$4 libraries=$5
 row user "$(id -un)"
@@ -27,7 +27,7 @@ master() {
     done
     for library in $libraries; do
         case $2 in ${library%%=*}) ;; *) continue ;; esac
-        row fact "$1" library "$(grep -o "${library#*=}" "/proc/$1/maps" | head -n 1)"
+        row fact "$1" library "$(grep -o "${library#*=}" "/proc/$1/maps" | sort -u | head -n 200 | tr '\n' ' ')"
     done
     [ "$origin" = host ] || return 0
     program=${program% (deleted)}
