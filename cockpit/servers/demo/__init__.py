@@ -11,6 +11,8 @@ from cockpit.servers.startup import Startup
 
 # The process name contains the port: demo-http-41465.
 _NAMES = "demo-http-*"
+# The section of its settings, which always counts.
+_SECTION = "IfModule prefork"
 _DIRECTIVES = "MinSpareServers MaxSpareServers MaxRequestsPerChild MaxClients"
 
 
@@ -21,7 +23,8 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     file = process.command[-1]
     test = f"{shlex.quote(process.command[0])} -m cockpit.demo.webserver -t {shlex.quote(file)}"
     # The parent is the oldest process of that name.
-    return Startup("apache", (file,), "", test, f"pkill -o -USR1 -x {shlex.quote(process.name)}")
+    reload = f"pkill -o -USR1 -x {shlex.quote(process.name)}"
+    return Startup("apache", (file,), "", test, reload, conditions=((_SECTION, True),))
 
 
 def _discover(inventory: Inventory) -> Iterator[RunningServer]:
@@ -31,7 +34,7 @@ def _discover(inventory: Inventory) -> Iterator[RunningServer]:
         if not startup.files:
             continue
         config = ConfigFile("apache", startup.file, startup.test, startup.reload, name)
-        candidates = config.candidates(_DIRECTIVES, usual=True, section="IfModule prefork")
+        candidates = config.candidates(_DIRECTIVES, usual=True, section=_SECTION)
         yield running("the demo's prefork server", name, inventory, parent, startup, candidates)
 
 
