@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cockpit.model.metrics import RunResult, latency_value, metric_value
+from cockpit.model.metrics import RunResult, metric_value
 from tests.lab.kinds import gunicorn, mariadb, php_fpm
 from tests.lab.lab import Lab
 from tests.lab.profile_runs import runs_of, shipped
@@ -66,8 +66,7 @@ async def test_the_kernel_drops_connections_that_find_the_accept_queue_full(lab:
     limits = {"somaxconn": "4"}, {"somaxconn": "1024"}
     results = await measured(lab, "kernel", SERVICE, gunicorn.CASE.stop, limits, 3.0)
     short, long = (metric_value(one, "web1.listen.ListenOverflows") for one in results)
-    # A client repeats a SYN that was dropped, and the server a SYN-ACK whose answer was dropped, after a second.
-    slowest = (latency_value(part, "max") or 0.0 for part in (results[0].counts.connect, results[0].counts.latency))
-    assert short and max(slowest) > 0.9
-    assert long == 0
+    # How late such a connection is depends on what repairs it: a repeated SYN or SYN-ACK after a second, or the request
+    # itself, which the client repeats much earlier.
+    assert short and long == 0
     assert lab.web1.run("cat /proc/sys/net/core/somaxconn").stdout == before
