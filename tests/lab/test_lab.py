@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from tests.lab import network, quotas, state
@@ -62,8 +63,11 @@ def test_host_is_isolated_and_leaves_nothing() -> None:
 def names(host: Host, group: str) -> list[str]:
     """Return the names of the processes in a child cgroup of the host."""
     assert host.cgroup is not None
-    pids = (host.cgroup / group / "cgroup.procs").read_text().split()
-    return [file.read_text().strip() for pid in pids if (file := Path(f"/proc/{pid}/comm")).exists()]
+    found = []
+    for pid in (host.cgroup / group / "cgroup.procs").read_text().split():
+        with suppress(OSError):  # it may have ended
+            found.append(Path(f"/proc/{pid}/comm").read_text().strip())
+    return found
 
 
 def throttled(host: Host) -> int:
