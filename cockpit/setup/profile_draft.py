@@ -63,6 +63,7 @@ class HostSurvey(NamedTuple):
         serving = self.found.serving
         servers = sorted(self.found.servers, key=lambda server: server is not serving)
         words += [("on the target's port: " if server is serving else "") + _described(server) for server in servers]
+        words += _left_out(self.found.refused)
         return f"as {self.found.user}: {'; '.join(words)}"
 
     def watched(self, server: RunningServer) -> HostConfig:
@@ -84,6 +85,14 @@ class HostSurvey(NamedTuple):
         chosen = set(knobs)
         offered = self.found.offered if self.found else ()
         return next((offer.server for offer in offered if offer.server and offer.knob in chosen), None)
+
+
+def _left_out(refused: Iterable[OfferedKnob]) -> Iterator[str]:
+    """Yield the names of refused knobs, once per reason."""
+    names: dict[str, list[str]] = {}
+    for one in refused:
+        names.setdefault(one.refusal, []).append(one.knob.name)
+    yield from (f"left out: {', '.join(dict.fromkeys(knobs))} ({reason})" for reason, knobs in names.items())
 
 
 def _stranger(strangers: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob, Option
 from cockpit.servers import kernel, systemd
+from cockpit.servers.editing import ConfigError
 from cockpit.servers.inventory import Inventory, Process, foreign_programs
 from cockpit.servers.kind import CandidateKnob, RunningServer
 from cockpit.servers.registry import AT_START, running_servers
@@ -22,6 +23,7 @@ from cockpit.tuning import files, live, plan
 from cockpit.tuning.chain import follow, server_on_port
 from cockpit.tuning.configuration import conditions_of
 from cockpit.tuning.configuration import place as place_in_file
+from cockpit.tuning.configuration import read as read_value
 from cockpit.tuning.files import HostFile
 from cockpit.tuning.host_inventory import (
     Configuration,
@@ -39,12 +41,13 @@ from cockpit.tuning.tuner import Tuner
 
 class OfferedKnob(NamedTuple):
     """A readable knob with its value (None: not set), whether it is preselected (`usual`), and its server (None: the
-    kernel)."""
+    kernel). `refusal`: why its value is unknown although its file sets it, "" if it is known."""
 
     knob: Knob
     value: str | None
     usual: bool
     server: RunningServer | None
+    refusal: str = ""
 
 
 class DiscoveredHost(NamedTuple):
@@ -52,7 +55,7 @@ class DiscoveredHost(NamedTuple):
 
     `serving` is the server on the requested port, if known; `possible_servers` are the possible ones; if there is none,
     `unknown_listeners` are the names of the processes that listen on the port instead. `chain` are the steps from the
-    serving server to the servers behind it.
+    serving server to the servers behind it. `refused` are knobs whose value is unknown although their file sets it.
     """
 
     user: str
@@ -62,6 +65,7 @@ class DiscoveredHost(NamedTuple):
     offered: tuple[OfferedKnob, ...]
     unknown_listeners: tuple[str, ...] = ()
     chain: tuple[Hop, ...] = ()
+    refused: tuple[OfferedKnob, ...] = ()
 
 
 async def discover(remote: Remote, host: str, port: int, answers: bool = False) -> DiscoveredHost:
@@ -100,9 +104,11 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
         in_unit = await _all_offered(remote, host, await _of_its_unit(remote, server), known, preselected, server)
         offered += _where_set(written, in_unit)
     offered += await _all_offered(remote, host, kernel.CANDIDATES, known, False, None)
-    knobs = tuple(_uniquely_named(_unique(offered, known)))
+    knobs = tuple(_uniquely_named(_unique((one for one in offered if not one.refusal), known)))
+    refused = tuple(one for one in offered if one.refusal)
     listening = {one.name for one in inventory.listening if one.port == port and answers and not able}
-    return DiscoveredHost(inventory.user, tuple(servers), chosen, tuple(able), knobs, tuple(sorted(listening)), chain)
+    strangers = tuple(sorted(listening))
+    return DiscoveredHost(inventory.user, tuple(servers), chosen, tuple(able), knobs, strangers, chain, refused)
 
 
 async def _of_its_unit(remote: Remote, server: RunningServer) -> Iterable[CandidateKnob]:
@@ -209,7 +215,7 @@ async def _offered(
     preselected: bool,
     server: RunningServer | None,
 ) -> list[OfferedKnob]:
-    """Return the knob with its value; [] if the value cannot be read."""
+    """Return the knob with its value or the refusal; [] if its file or place does not exist."""
     knob, usual = knob_of(candidate, host), candidate.usual and preselected
     try:
         if not knob.in_file:
@@ -221,10 +227,12 @@ async def _offered(
         if file is None:
             return []
         knob = _in_true_section(knob, file, server)
-        if server and server.startup and server.startup.unmet(conditions_of(knob, file.data)):
-            return []
-        value = plan.value_in(file, knob).value
-        return [OfferedKnob(knob, await Tuner().read(remote, knob) if knob.live else value, usual, server)]
+        value = read_value(knob, file.data)
+        if server and server.startup and (unmet := server.startup.unmet(conditions_of(knob, file.data))):
+            raise ConfigError(unmet, value.line)
+        return [OfferedKnob(knob, await Tuner().read(remote, knob) if knob.live else value.value, usual, server)]
+    except ConfigError as error:
+        return [OfferedKnob(knob, None, False, server, f"{knob.file}: {error}")] if error.line else []
     except ChangeRefused:
         return []
 
