@@ -198,14 +198,15 @@ def method_lines(verdict: Verdict) -> list[str]:
 
 
 def basis_lines(verdict: Verdict) -> list[str]:
-    """Return the method of the verdict, line by line."""
+    """Return the method of the verdict, line by line, without the reason of an invalid one."""
     lines = []
     if verdict.effects:
         lines.append(_METHOD[verdict.design])
         for side, seconds in zip(("before", "after"), verdict.discarded, strict=True):
             if seconds:
                 lines.append(f"discarded {side}: {discarded_words(seconds)}")
-        lines += [f"other load on {other_load_words(one)}" for one in verdict.other_loads]
+        reason = verdict.objection.other if verdict.objection else None
+        lines += [f"other load on {other_load_words(one)}" for one in verdict.other_loads if one != reason]
     lines += [words] if (words := speed_words(verdict)) else []
     if verdict.effects and verdict.design is not Design.TOTALS:
         lines.append(

@@ -70,6 +70,7 @@ def test_effect_beyond_what_other_load_explains_stands_shortened() -> None:
     assert verdict_words(explained).startswith("invalid: other load on web1: 1% of its CPU before, 29% after, which ")
     assert brief(explained) == ("others", "")
     assert {one.objection for one in explained.rows} == {None}, "the reason is above the table"
+    assert not any("other load" in line for line in method_lines(explained)), "nor is it below"
     # Nothing bounds a tail, and the memory of the machine is that of all programs.
     assert [one.name for one in better.effects if one.objection] == ["web1.memory.used"]
     cost = better.effect("web1.cpu.per_request")
