@@ -14,9 +14,11 @@ import msgspec
 import numpy as np
 
 from cockpit.analysis.intervals import Floats, student_quantile
+from cockpit.metrics.catalogue import LATENCIES, is_latency
+from cockpit.metrics.results import RunResult, latency
+from cockpit.metrics.values import host_metrics, latency_value, metric_value
 from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.load import LoadPlan
-from cockpit.model.metrics import LATENCIES, RunResult, host_metrics, is_latency, latency, latency_value, metric_value
 
 FORMAT = 2
 _SCALARS = (

@@ -14,10 +14,11 @@ import numpy as np
 
 from cockpit.analysis.intervals import Floats
 from cockpit.analysis.windows import Window
+from cockpit.metrics.results import segments_result
+from cockpit.metrics.values import host_metrics, is_metric, metric_value
 from cockpit.model.histogram import Histogram
 from cockpit.model.host_state import HostPoint
 from cockpit.model.load_seconds import LoadSecond
-from cockpit.model.metrics import host_metrics, is_metric, metric_value, segments_result
 from cockpit.model.sar import SPEED_METRIC
 from cockpit.model.state import Segment
 

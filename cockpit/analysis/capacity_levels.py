@@ -18,8 +18,10 @@ from cockpit.analysis.thresholds import (
     parse_threshold,
 )
 from cockpit.analysis.warnings import BOUND
+from cockpit.metrics.catalogue import percent_of
+from cockpit.metrics.results import RunResult, latency
+from cockpit.metrics.values import metric_value
 from cockpit.model.errors import UsageError
-from cockpit.model.metrics import RunResult, latency, metric_value, percent_of
 
 # Limits if none are typed, and the limit of failures if the typed limits have none.
 DEFAULT_LIMITS = "p99 < 50ms, errors < 0.1%"

@@ -10,9 +10,9 @@ import msgspec
 from cockpit.analysis.capacity import CapacityEstimate, at_least, capacity
 from cockpit.analysis.capacity_levels import Level, level_of
 from cockpit.analysis.thresholds import Threshold, parse_threshold
+from cockpit.metrics.results import segments_result
 from cockpit.model.errors import UsageError
 from cockpit.model.events import CapacityOutcome
-from cockpit.model.metrics import segments_result
 from cockpit.model.state import CapacityState, State
 
 # A search has some tens of levels; a recording may claim more.

@@ -12,12 +12,12 @@ from cockpit.analysis.plans import differences
 from cockpit.analysis.sides import Side
 from cockpit.analysis.verdict import judge_repeated_runs, judge_single_runs, judge_switch
 from cockpit.analysis.windows import Window
+from cockpit.metrics.catalogue import STATISTICS
+from cockpit.metrics.values import host_metrics, metric_value
 from cockpit.model.access import ACCESS_METRICS
 from cockpit.model.histogram import Histogram
-from cockpit.model.metrics import host_metrics, metric_value
 from cockpit.model.pages import PAGE_METRICS
 
-PERCENTILES = ("p50", "p75", "p90", "p95", "p99", "p99.9", "max", "mean")
 _LOAD = ("rate", "completed", "failed", "errors", "bytes", "duration", "generator.cpu", "generator.lag_p99")
 # Host metrics shown in text reports; JSON has all.
 MAIN_HOST_METRICS = (
@@ -83,7 +83,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 def compare(before: Side, after: Side) -> Comparison:
     """Compare two sides. The caller decides by `load` whether they are comparable."""
     load = differences(before.result.plan, after.result.plan)
-    names = (*_LOAD, *PERCENTILES, "connect.p50", "connect.p99", "first_byte.p50", "first_byte.p99")
+    names = (*_LOAD, *STATISTICS, "connect.p50", "connect.p99", "first_byte.p50", "first_byte.p99")
     hosts = dict.fromkeys((*before.result.hosts, *after.result.hosts))
     return Comparison(
         before=before,

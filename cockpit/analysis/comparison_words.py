@@ -7,20 +7,13 @@ from typing import NamedTuple
 
 from cockpit.analysis.comparison import Comparison, MetricPair, distribution
 from cockpit.analysis.thresholds import is_time
+from cockpit.metrics.catalogue import entry, host_entry
+from cockpit.metrics.units import BYTES, KIBIBYTES, NUMBER, PERCENT, SPAN, Unit, number_text, value_text
 from cockpit.model.histogram import Histogram
-from cockpit.model.text import milliseconds, sanitize, si, size
+from cockpit.model.text import milliseconds, sanitize, si
 
-_BYTES = (
-    "bytes",
-    "memory.",
-    "processes.rss",
-    "processes.unshared",
-    "processes.pss",
-    "processes.before.rss",
-    "processes.after.rss",
-)
-_GROUP = tuple(f"cgroup.{name}" for name in ("cpu", "quota", "throttled", "scpu", "sio", "smem"))
-_PERCENT = ("cpu.", "coverage", "generator.cpu", *_GROUP)
+# Units that are shown in each cell.
+_NAMED = (BYTES, KIBIBYTES, PERCENT, SPAN)
 # Maximum length of a knob's value (characters).
 _CUT = 200
 
@@ -62,15 +55,14 @@ def value_words(name: str, value: float | None) -> str:
     """Return a value as text: bytes and percentages with their unit, others without if the name implies it."""
     if value is None:
         return "–"
-    if name == "duration":
-        return f"{value:.1f} s"
-    if is_time(name):
-        return milliseconds(value)
-    if name.startswith(_BYTES):
-        return f"{size(value)}B"
-    if name.startswith(_PERCENT):
-        return f"{value:.1f}%"
-    return si(value, 4)
+    unit = _unit(name)
+    return (value_text if unit in _NAMED else number_text)(unit, value, 4)
+
+
+def _unit(name: str) -> Unit:
+    """Return the unit of a metric of a run, or of a host, named without the host."""
+    found = entry(name).unit
+    return host_entry(name).unit if found is NUMBER else found
 
 
 def change_of(one: MetricPair) -> str:
@@ -79,7 +71,7 @@ def change_of(one: MetricPair) -> str:
         return ""
     if one.before == one.after:
         return "="
-    if one.name.startswith(_PERCENT):
+    if _unit(one.name) is PERCENT:
         return f"{one.after - one.before:+.1f}"
     if one.change is None:
         return f"{'+' if one.after > one.before else '−'}{si(abs(one.after - one.before))}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cockpit.analysis.baseline import Baseline
 from cockpit.analysis.thresholds import ThresholdResult, check_thresholds, parse_threshold, with_defaults
-from cockpit.model.metrics import segments_result
+from cockpit.metrics.results import segments_result
 from cockpit.model.state import Segment, State
 
 # Seconds of load that are checked.

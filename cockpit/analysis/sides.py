@@ -10,9 +10,9 @@ import msgspec
 from cockpit.analysis.plans import differences
 from cockpit.analysis.segment_verdicts import change_steps
 from cockpit.analysis.windows import Window, segment_window
+from cockpit.metrics.results import RunResult, run_result, segments_result
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan
-from cockpit.model.metrics import RunResult, run_result, segments_result
 from cockpit.model.state import Segment, State
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from cockpit.analysis.intervals import Floats
-from cockpit.model.metrics import is_latency
+from cockpit.metrics.catalogue import is_latency
 from cockpit.model.sar import SPEED_METRIC
 
 # Metrics of a host that are CPU time.

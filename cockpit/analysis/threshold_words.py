@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from cockpit.analysis.baseline import LEVEL, Ratio
-from cockpit.analysis.thresholds import Status, ThresholdResult, is_time
-from cockpit.model.text import milliseconds, si
+from cockpit.analysis.thresholds import Status, ThresholdResult
+from cockpit.metrics.catalogue import entry
+from cockpit.metrics.units import value_text
 
 
 def found_words(outcome: ThresholdResult) -> str:
@@ -43,6 +44,4 @@ def _settling_words(outcome: ThresholdResult) -> str:
 
 
 def metric_text(name: str, value: float) -> str:
-    if name == "duration":
-        return f"{value:.3f} s"
-    return f"{milliseconds(value)} ms" if is_time(name) else si(value, 5)
+    return value_text(entry(name).unit, value, 5)

@@ -15,19 +15,12 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.analysis.baseline import Baseline, Ratio, mean_of, ratio_of, runs_to_settle
+from cockpit.metrics.catalogue import LATENCIES, is_latency, percent_of
+from cockpit.metrics.results import RunResult, run_result
+from cockpit.metrics.values import HOST_METRICS, is_host_metric, metric_value
 from cockpit.model import sar
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan
-from cockpit.model.metrics import (
-    HOST_METRICS,
-    LATENCIES,
-    RunResult,
-    is_host_metric,
-    is_latency,
-    metric_value,
-    percent_of,
-    run_result,
-)
 from cockpit.model.state import State
 from cockpit.model.units import parse_duration
 

@@ -15,17 +15,11 @@ from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Outcome, 
 from cockpit.analysis.stability import Stability, StabilityKind
 from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.windows import DiscardReason
+from cockpit.metrics.catalogue import entry, host_entry
+from cockpit.metrics.units import RATE, value_text
 from cockpit.model.counts import Counts
-from cockpit.model.metrics import LATENCIES, is_latency
-from cockpit.model.text import milliseconds, sanitize, si, size
+from cockpit.model.text import sanitize, si
 
-_METRICS = {
-    "cpu.busy": "CPU",
-    "cpu.per_request": "CPU/request",
-    "memory.used": "memory",
-    "processes.spawned_per_s": "spawned/s",
-}
-_SIZES = ("memory.", "processes.rss", "processes.unshared", "processes.pss")
 # Changes of at least this share are shown as a factor.
 _FACTOR_FROM = 1.0
 # An interval beyond this factor to both sides is uninformative, and its ends are not shown.
@@ -168,7 +162,8 @@ def value_words(effect: Effect) -> str:
 def metric_words(name: str) -> str:
     """Return `web1 CPU/request` for `web1.cpu.per_request`; other names unchanged."""
     host, _, metric = name.partition(".")
-    return f"{sanitize(host)} {_METRICS[metric]}" if metric in _METRICS else name
+    title = host_entry(metric).long
+    return f"{sanitize(host)} {title}" if title else name
 
 
 def brief(verdict: Verdict) -> tuple[str, Role]:
@@ -363,7 +358,7 @@ def _signed(effect: Effect, value: float, digits: int | None = None) -> str:
 def _unit(effect: Effect) -> str:
     if effect.name == "errors":
         return " points"
-    return "/s" if effect.name.endswith("_per_s") else ""
+    return "/s" if not effect.relative and entry(effect.name).unit is RATE else ""
 
 
 def _factor(value: float) -> str:
@@ -371,16 +366,8 @@ def _factor(value: float) -> str:
 
 
 def _value(name: str, value: float) -> str:
-    head, _, rest = name.partition(".")
-    if rest == "cpu.per_request" or is_latency(name) or (head in LATENCIES and is_latency(rest)):
-        return f"{milliseconds(value)} ms"
-    if name == "errors":
-        return f"{100 * value:.2f}%"
-    if rest.startswith(_SIZES):
-        return f"{size(value)}B"
-    if rest.startswith("cpu."):
-        return f"{si(value)}%"
-    return f"{si(value)}{'/s' if name == 'rate' or name.endswith('_per_s') else ''}"
+    # Errors are shares in a verdict.
+    return f"{100 * value:.2f}%" if name == "errors" else value_text(entry(name).unit, value)
 
 
 def connection_words(counts: Counts) -> str:

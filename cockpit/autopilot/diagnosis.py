@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from cockpit.metrics.results import RunResult
+from cockpit.metrics.values import host_metrics
 from cockpit.model.host_state import HostState
 from cockpit.model.knobs import Knob
-from cockpit.model.metrics import RunResult, host_metrics
 
 # Utilization (%) from which one CPU, and all CPUs of a host, count as busy; available memory (%) that counts as short.
 _CORE_BUSY, _HOST_BUSY, _MEMORY_SHORT = 95.0, 90.0, 10.0

@@ -14,7 +14,7 @@ from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.outcome import Effect, Outcome, Verdict
 from cockpit.analysis.sides import side_of_segments
 from cockpit.analysis.thresholds import Threshold, check_thresholds
-from cockpit.model.metrics import is_latency
+from cockpit.metrics.catalogue import is_latency
 from cockpit.model.state import State
 
 _GUARDED = ("errors", "p99")

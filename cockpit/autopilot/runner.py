@@ -22,6 +22,8 @@ from cockpit.autopilot.knobs import space_of
 from cockpit.autopilot.proof import Proof
 from cockpit.autopilot.search import FAILED, Search, Trial, margin_of
 from cockpit.autopilot.space import Point
+from cockpit.metrics.results import RunResult, run_result
+from cockpit.metrics.values import metric_value
 from cockpit.model.autopilot import (
     AutopilotBegun,
     AutopilotEnded,
@@ -31,7 +33,6 @@ from cockpit.model.autopilot import (
     TrialPurpose,
 )
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError, TargetError, UsageError
-from cockpit.model.metrics import RunResult, metric_value, run_result
 from cockpit.model.state import State
 from cockpit.model.text import count_text, elapsed
 from cockpit.session.controls import FinalSide

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.words import effect_words
 from cockpit.autopilot.diagnosis import Bottleneck
+from cockpit.metrics.catalogue import entry
+from cockpit.metrics.units import value_text
 from cockpit.model.autopilot import AutopilotBegun, AutopilotEnded, AutopilotState, AutopilotTrial, SearchPlan
-from cockpit.model.text import elapsed, milliseconds, sanitize, si
+from cockpit.model.text import elapsed, sanitize
 
 # Metrics in the result besides the searched one.
 _OTHER_METRICS = ("rate", "p50", "p99", "errors")
@@ -75,9 +77,7 @@ def setting_text(value: str) -> str:
 
 
 def metric_words(metric: str, value: float | None) -> str:
-    if value is None:
-        return "unknown"
-    return f"{si(value)}/s" if metric == "rate" else f"{milliseconds(value)} ms"
+    return "unknown" if value is None else value_text(entry(metric).unit, value)
 
 
 def _reason(ended: AutopilotEnded, verdict: Verdict | None, plan: SearchPlan) -> str:

@@ -12,10 +12,10 @@ from cockpit.cli.live import RecordingTarget, SessionEnd, headless
 from cockpit.cli.load_plan import FLAGS, errors_name_flags, given_headers
 from cockpit.cli.terminal import emit
 from cockpit.load.preflight import preflight
+from cockpit.metrics.results import RunResult, run_result
 from cockpit.model.errors import EXIT_ALL_FAILED, EXIT_GOOD, EXIT_INTERRUPTED, TargetError, UsageError
 from cockpit.model.load import LoadPlan
 from cockpit.model.load_checks import check_plan
-from cockpit.model.metrics import RunResult, run_result
 from cockpit.model.tick import Tick
 from cockpit.profiles.plan import NAMED, body_of, checked_url, headers_of
 from cockpit.profiles.profile import Profile

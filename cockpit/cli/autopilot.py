@@ -25,10 +25,10 @@ from cockpit.cli.profile_argument import at_address, named_profile
 from cockpit.cli.terminal import can_ask, confirmed, emit, on_terminal
 from cockpit.cli.trust_prompt import require_trust
 from cockpit.hosts.prompts import PromptQueue
+from cockpit.metrics.results import run_result
 from cockpit.model.autopilot import SearchedKnob, SearchPlan
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, ChangeRefused, ProfileError, TargetError, UsageError
 from cockpit.model.knobs import COSTS, Knob
-from cockpit.model.metrics import run_result
 from cockpit.model.text import sanitize
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets

@@ -13,9 +13,10 @@ from cockpit.analysis.plans import differences
 from cockpit.analysis.threshold_words import metric_text
 from cockpit.cli.open_recording import recording_at
 from cockpit.cli.terminal import emit
+from cockpit.metrics.catalogue import PERCENTILES
+from cockpit.metrics.results import RunResult
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.load import LoadPlan
-from cockpit.model.metrics import PERCENTILES, RunResult
 from cockpit.model.text import count_text, sanitize, si
 from cockpit.report import baselines
 from cockpit.report.check_result import baseline_json

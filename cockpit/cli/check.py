@@ -29,10 +29,10 @@ from cockpit.cli.load_arguments import given_flags
 from cockpit.cli.open_recording import recording_at
 from cockpit.cli.profile_argument import chosen_profile, thresholds_for, thresholds_of
 from cockpit.cli.terminal import emit, put
+from cockpit.metrics.results import RunResult, all_results, runs_result
 from cockpit.model.errors import EXIT_INTERRUPTED, CockpitError, TargetError, UsageError
 from cockpit.model.load import LoadPlan
 from cockpit.model.load_checks import conflict
-from cockpit.model.metrics import RunResult, all_results, runs_result
 from cockpit.model.state import State
 from cockpit.profiles.catalogue import find
 from cockpit.profiles.plan import without_credentials

@@ -12,10 +12,10 @@ from cockpit.cli.live import RecordingTarget, headless, hlog_into
 from cockpit.cli.load_plan import errors_name_flags
 from cockpit.cli.profile_argument import chosen_profile
 from cockpit.cli.terminal import emit, put
+from cockpit.metrics.results import all_results
 from cockpit.model.errors import EXIT_INTERRUPTED, CockpitError, TargetError
 from cockpit.model.load import TargetVariant
 from cockpit.model.load_checks import check_plan
-from cockpit.model.metrics import all_results
 from cockpit.profiles.plan import checked_url, without_credentials
 from cockpit.profiles.profile import Profile
 from cockpit.report.check_result import junit_without_run

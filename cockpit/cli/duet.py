@@ -14,10 +14,10 @@ from cockpit.cli.live import RecordingTarget, headless
 from cockpit.cli.load_plan import errors_name_flags
 from cockpit.cli.profile_argument import chosen_profile
 from cockpit.cli.run import run_profile
+from cockpit.metrics.results import all_results
 from cockpit.model.errors import TargetError, UsageError
 from cockpit.model.load import VERSUS, LoadPlan, TargetVariant
 from cockpit.model.load_checks import check_plan
-from cockpit.model.metrics import all_results
 from cockpit.profiles.plan import checked_url
 from cockpit.profiles.profile import Profile
 

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from cockpit.analysis.thresholds import Threshold, distinct, parse_threshold
 from cockpit.cli.load_plan import errors_name_flags, is_there, with_flags
 from cockpit.cli.trust_prompt import require_trust
+from cockpit.metrics.values import is_host_metric
 from cockpit.model.errors import ProfileError, UnknownProfile, UsageError
 from cockpit.model.hosts import GeneratorConfig
 from cockpit.model.load import LoadPlan
 from cockpit.model.load_checks import check_plan, conflict
-from cockpit.model.metrics import is_host_metric
 from cockpit.model.study import with_address
 from cockpit.model.text import sanitize
 from cockpit.profiles import catalogue

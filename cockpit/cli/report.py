@@ -9,9 +9,9 @@ from cockpit.analysis.segment_verdicts import verdicts
 from cockpit.cli.open_recording import recording_at
 from cockpit.cli.study_folder import result_in
 from cockpit.cli.terminal import put, write_utf8
+from cockpit.metrics.results import all_results
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.load_checks import conflict
-from cockpit.model.metrics import all_results
 from cockpit.model.state import State
 from cockpit.recording.reader import last_state
 from cockpit.report.encoding import to_json

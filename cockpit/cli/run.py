@@ -18,6 +18,7 @@ from cockpit.cli.streams import streams_of
 from cockpit.cli.terminal import emit, on_terminal
 from cockpit.hosts.feed import check_host
 from cockpit.load.preflight import preflight
+from cockpit.metrics.results import all_results
 from cockpit.model.errors import (
     EXIT_ALL_FAILED,
     EXIT_BUG,
@@ -32,7 +33,6 @@ from cockpit.model.errors import (
     UsageError,
 )
 from cockpit.model.load_checks import conflict
-from cockpit.model.metrics import all_results
 from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from cockpit.cli.help import profile_keys
 from cockpit.cli.terminal import emit, write_utf8
+from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS, Metric
 from cockpit.model.errors import EXIT_GOOD
 from cockpit.profiles.sections import ProfileFile
 from cockpit.report.check_result import CheckJson
 from cockpit.report.comparison import CompareJson
 from cockpit.report.encoding import to_json
-from cockpit.report.gauges import Group, descriptions
 from cockpit.report.run_json import RunJson
 from cockpit.report.study_json import StudyJson
 from cockpit.stream.lines import AnyLine
@@ -36,14 +37,14 @@ def ndjson_schema() -> dict[str, Any]:
     """Return the schema of the lines, with the metrics of a second and their descriptions."""
     found = msgspec.json.schema(AnyLine)
     second = found["$defs"]["SecondLine"]["properties"]
-    second["load"] = _metrics("load")
-    second["hosts"]["additionalProperties"] = _metrics("host")
+    second["load"] = _metrics(SECOND_METRICS)
+    second["hosts"]["additionalProperties"] = _metrics(SAMPLE_METRICS)
     return found
 
 
-def _metrics(group: Group) -> dict[str, Any]:
-    """Return the schema of an object with any of a group's metrics and no other properties."""
-    known = {column: {"type": "number", "description": words} for column, words in descriptions(group)}
+def _metrics(metrics: Iterable[Metric]) -> dict[str, Any]:
+    """Return the schema of an object with any of these metrics and no other properties."""
+    known = {metric.column: {"type": "number", "description": metric.help} for metric in metrics}
     return {"type": "object", "properties": known, "additionalProperties": False}
 
 

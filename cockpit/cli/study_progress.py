@@ -11,7 +11,7 @@ from rich.cells import set_cell_size
 from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.cli.progress import result_words
 from cockpit.cli.terminal import raw
-from cockpit.model.metrics import run_result
+from cockpit.metrics.results import run_result
 from cockpit.model.state import State
 from cockpit.model.study import Study, Variant, variant_plan
 from cockpit.model.text import count_text, sanitize

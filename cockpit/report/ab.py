@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
+from cockpit.metrics.results import RunResult
 from cockpit.model.histogram import Histogram
-from cockpit.model.metrics import RunResult
 from cockpit.model.text import sanitize
 from cockpit.model.tick import Tick
 

@@ -12,10 +12,10 @@ import platformdirs
 from cockpit.analysis.baseline import FORMAT, Baseline
 from cockpit.analysis.plans import differences
 from cockpit.files import read_bounded, write_private
+from cockpit.metrics.catalogue import LATENCIES
 from cockpit.model.errors import UsageError
 from cockpit.model.histogram import from_wire, to_wire
 from cockpit.model.load import LoadPlan
-from cockpit.model.metrics import LATENCIES
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _ENDING = ".json"

@@ -15,8 +15,8 @@ from cockpit.analysis.words import (
     value_words,
     verdict_line,
 )
+from cockpit.metrics.results import RunResult
 from cockpit.model.errors import EXIT_ALL_FAILED, EXIT_BUG, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_THRESHOLD, EXIT_UNSTABLE
-from cockpit.model.metrics import RunResult
 from cockpit.model.text import sanitize
 from cockpit.report.check_result import CheckJson, CheckPart, document, suite_of
 from cockpit.report.encoding import struct_from, to_json

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cockpit.model.host_state import HostWindow
+from cockpit.metrics.values import host_metrics, processes_hidden
+from cockpit.model.host_state import CpuShare, HostWindow, IoRates, NetRates
 from cockpit.model.host_window import END_SECONDS
-from cockpit.model.metrics import host_metrics, processes_hidden
 from cockpit.model.text import sanitize, si, size
 from cockpit.servers.registry import STATUS_PAGES
 
@@ -15,10 +15,10 @@ _NAME, _COLUMN = 13, 11
 # Maximum length of disk and interface names, so that the table keeps its shape.
 _SHOWN = _NAME - 1
 
-_CPU = ("user", "nice", "system", "iowait", "steal", "idle", "other")
-_IO = ("tps", "rtps", "wtps", "bread", "bwrtn")
+_CPU = (*CpuShare.__struct_fields__, "other")
+_IO = IoRates.__struct_fields__
 _DISK = ("tps", "rkb", "wkb", "areq_sz", "aqu_sz", "await", "util")
-_NET = ("rxpck", "txpck", "rxkb", "txkb", "errors", "drops")
+_NET = NetRates.__struct_fields__[1:]
 _GROUP_WAITS = {"cgroup.scpu": "CPU", "cgroup.sio": "I/O", "cgroup.smem": "memory"}
 _MEMORY = ("total", "used", "free", "shared", "buff_cache", "available")
 

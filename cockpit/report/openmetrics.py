@@ -15,9 +15,6 @@ from cockpit.model.text import sanitize
 from cockpit.report.gauges import Gauge, gauge_of
 from cockpit.report.series import Cell, SeriesColumn, series_columns, series_rows, wall_of
 
-# Columns that are not metrics, but the time and place of a sample.
-_PLACES = ("t_s", "utc", "run", "segment")
-
 
 def openmetrics(state: State) -> Iterator[str]:
     """Yield the lines with their ends, family by family, the samples of each host in order of time."""
@@ -25,8 +22,8 @@ def openmetrics(state: State) -> Iterator[str]:
     session = sanitize(state.started.name) if state.started else ""
     families: dict[Gauge, list[int]] = {}
     for at, column in enumerate(columns):
-        if column.name not in _PLACES:
-            families.setdefault(gauge_of("host" if column.host else "load", column.name), []).append(at)
+        if column.metric is not None:
+            families.setdefault(gauge_of(column.metric), []).append(at)
     for gauge, places in families.items():
         yield f"# TYPE {gauge.name} gauge\n"
         if unit := gauge.unit:
@@ -44,7 +41,7 @@ def _samples(
     for row, value in cells:
         if not isinstance(value, int | float) or not math.isfinite(value):
             continue
-        t, _, run, number = row[: len(_PLACES)]
+        t, _, run, number = row[:4]
         labels = {"session": session}
         labels |= {"host": sanitize(column.host)} if column.host else {"run": str(run), "segment": str(number)}
         text = ",".join(f'{name}="{_escaped(label)}"' for name, label in labels.items())

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from cockpit.analysis.usl import UslFit
 from cockpit.analysis.usl_words import USL_TITLES, usl_details, usl_line, usl_row
-from cockpit.model.metrics import RunResult
+from cockpit.metrics.results import RunResult
 from cockpit.model.text import si
 from cockpit.report.charts import Axis, ChartSeries, Point, SvgChart, apart, draw, from_zero, text
 from cockpit.report.encoding import struct_from

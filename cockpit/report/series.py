@@ -12,11 +12,12 @@ import csv
 import io
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from operator import attrgetter
 from typing import NamedTuple
 
+from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS, Metric
 from cockpit.model.host_state import HostPoint, HostState
 from cockpit.model.load_seconds import LoadSecond
 from cockpit.model.state import Segment, State
@@ -26,105 +27,30 @@ from cockpit.model.text import sanitize
 _MAX_GAP = 60
 Cell = str | int | float | None
 
-_LOAD: dict[str, Callable[[LoadSecond], Cell]] = {
-    "covered_s": lambda one: round(one.end - one.start, 3),
-    "completed": lambda one: one.completed,
-    "rate_per_s": lambda one: round(one.rate, 3),
-    "failed": lambda one: one.failed,
-    "errors": lambda one: one.errors,
-    "queued": lambda one: one.queued,
-    "p50_ms": lambda one: round(1000 * one.p50, 4),
-    "p99_ms": lambda one: round(1000 * one.p99, 4),
-    "max_ms": lambda one: round(1000 * one.max, 4),
-    "connections": lambda one: one.connections,
-    "in_flight": lambda one: one.in_flight,
-    "stalled": lambda one: int(one.stalled),
-    "generator.cpu_percent": lambda one: round(100 * one.generator, 1),
-    "generator.cpu_wait_percent": lambda one: round(100 * one.cpu_wait, 1),
-    "generator.lag_p99_ms": lambda one: round(1000 * one.lag_p99, 4),
-    "generator.saturated": lambda one: int(one.saturated),
-}
-
-
-def _part(name: str, metric: str) -> Callable[[HostPoint], Cell]:
-
-    def read(point: HostPoint) -> Cell:
-        group = getattr(point, name)
-        value = None if group is None else getattr(group, metric)
-        return None if value is None else round(value, 3)
-
-    return read
-
-
-def _of_group(metric: str, unit: int = 0) -> Callable[[HostPoint], Cell]:
-    """Return a reader of the control group. `unit` is the unit of a whole number, in bytes; 0: a share."""
-
-    def read(point: HostPoint) -> Cell:
-        value = None if point.group is None else getattr(point.group, metric)
-        return value if value is None or not unit else int(value) * unit
-
-    return read
-
-
-_HOST: dict[str, Callable[[HostPoint], Cell]] = {
-    **{f"cpu.{n}_percent": _part("cpu", n) for n in ("user", "nice", "system", "iowait", "steal", "idle")},
-    "cpu.other_percent": lambda point: point.other,
-    **{f"memory.{n}_bytes": _part("memory", n) for n in ("total", "used", "free", "shared", "buff_cache", "available")},
-    **{f"io.{n}_per_s": _part("io", n) for n in ("tps", "rtps", "wtps")},
-    **{f"io.{n}_blocks_per_s": _part("io", n) for n in ("bread", "bwrtn")},
-    **{f"net.{n}_packets_per_s": _part("net", n) for n in ("rxpck", "txpck")},
-    **{f"net.{n}_KiB_per_s": _part("net", n) for n in ("rxkb", "txkb")},
-    **{f"net.{n}_per_s": _part("net", n) for n in ("errors", "drops")},
-    "load.1": lambda point: point.load[0],
-    "load.5": lambda point: point.load[1],
-    "load.15": lambda point: point.load[2],
-    "load.running": lambda point: point.running,
-    "load.blocked": lambda point: point.blocked,
-    "processes.count": lambda point: point.count,
-    "processes.spawned_per_s": lambda point: _rounded(point.spawned),
-    "processes.exited_per_s": lambda point: _rounded(point.exited),
-    "processes.defunct": lambda point: point.defunct,
-    "processes.rss_bytes": lambda point: point.rss,
-    "processes.unshared_bytes": lambda point: point.unshared,
-    "processes.pss_bytes": lambda point: point.pss,
-    **{f"cgroup.{n}_percent": _of_group(n) for n in ("cpu", "quota", "throttled", "scpu", "sio", "smem")},
-    **{f"cgroup.{n}_bytes": _of_group(f"kb{n}", 1024) for n in ("memory", "limit")},
-    "probe.round_trip_ms": lambda point: round(1000 * point.round_trip, 3),
-}
-
 
 class SeriesColumn(NamedTuple):
     """A column. `host` is the name of the host, "" for columns of load and of the session. `kind` is the type of the
-    cells, which may be None except in `t_s` and `utc`."""
+    cells, which may be None except in `t_s` and `utc`; `metric` is None for columns of the session."""
 
     name: str
     kind: type[str] | type[int] | type[float] | type[bool]
     host: str = ""
+    metric: Metric | None = None
 
     @property
     def title(self) -> str:
         return f"{no_formula(self.host)}.{self.name}" if self.host else self.name
 
 
-_FLAGS = {"stalled", "generator.saturated"}
-_WHOLE = {
-    *("t_s", "run", "segment", "completed", "failed", "errors", "queued", "connections", "in_flight"),
-    *("load.running", "load.blocked", "processes.count", "processes.defunct"),
-}
-
-
-def _column(name: str, host: str = "") -> SeriesColumn:
-    if name in _FLAGS:
-        return SeriesColumn(name, bool, host)
-    if name == "utc":
-        return SeriesColumn(name, str, host)
-    return SeriesColumn(name, int if name in _WHOLE or name.endswith("_bytes") else float, host)
+_SESSION = (SeriesColumn("t_s", int), SeriesColumn("utc", str), SeriesColumn("run", int), SeriesColumn("segment", int))
 
 
 def series_columns(state: State) -> list[SeriesColumn]:
     """Return the columns of the table, in the order of the cells of `series_rows`."""
-    of_hosts = [_column(name, host.config.name) for host in state.hosts.values() for name in _HOST]
-    return [*map(_column, ("t_s", "utc", "run", "segment", *_LOAD)), *of_hosts]
+    of_load = [SeriesColumn(one.column, one.unit.kind, metric=one) for one in SECOND_METRICS]
+    hosts = [host.config.name for host in state.hosts.values()]
+    of_hosts = [SeriesColumn(one.column, one.unit.kind, host, one) for host in hosts for one in SAMPLE_METRICS]
+    return [*_SESSION, *of_load, *of_hosts]
 
 
 def series_rows(state: State) -> Iterator[list[Cell]]:
@@ -137,10 +63,10 @@ def series_rows(state: State) -> Iterator[list[Cell]]:
         second = seconds.get(t)
         segment = segment_at(state, t) if second else None
         cells: list[Cell] = [t, utc(wall + t), segment.run if segment else None, segment.number if segment else None]
-        cells += [metric(second) if second else None for metric in _LOAD.values()]
+        cells += [_of_second(metric, second) if second else None for metric in SECOND_METRICS]
         for host in hosts:
             point = _newest(host, t)
-            cells += [_metric(point, name) for name in _HOST]
+            cells += [_of_sample(metric, point) for metric in SAMPLE_METRICS]
         yield cells
 
 
@@ -164,14 +90,26 @@ def wall_of(state: State) -> float:
     return state.started.wall if state.started else 0.0
 
 
-def _metric(point: HostPoint | None, name: str) -> Cell:
+def _of_second(metric: Metric, second: LoadSecond) -> Cell:
+    assert metric.second is not None
+    return _cell(metric, metric.second(second))
+
+
+def _of_sample(metric: Metric, point: HostPoint | None) -> Cell:
     """Return a cell; None without a reading, for processes that /proc hides, and for memory that an imported file
     lacks."""
-    if point is None or (point.hidden and name.startswith("processes.")):
+    assert metric.sample is not None
+    if point is None or (point.hidden and metric.name.startswith("processes.")):
         return None
-    if not point.memory.total and name.startswith("memory."):
+    if not point.memory.total and metric.name.startswith("memory."):
         return None
-    return _HOST[name](point)
+    value = metric.sample(point)
+    return None if value is None else _cell(metric, value)
+
+
+def _cell(metric: Metric, value: float) -> float:
+    unit = metric.unit
+    return int(value) if unit.kind is not float else round(value * unit.per_column, unit.digits)
 
 
 def load_metrics_at(state: State, t: int) -> dict[str, float]:
@@ -180,13 +118,13 @@ def load_metrics_at(state: State, t: int) -> dict[str, float]:
     at = bisect_left(seconds, t, key=attrgetter("second"))
     if at == len(seconds) or seconds[at].second != t:
         return {}
-    return _known({name: read(seconds[at]) for name, read in _LOAD.items()})
+    return _known({metric.column: _of_second(metric, seconds[at]) for metric in SECOND_METRICS})
 
 
 def host_metrics_at(host: HostState, t: int) -> dict[str, float]:
     """Return the newest reading of a host within a second, by column; empty without one."""
     point = _newest(host, t)
-    return {} if point is None else _known({name: _metric(point, name) for name in _HOST})
+    return {} if point is None else _known({metric.column: _of_sample(metric, point) for metric in SAMPLE_METRICS})
 
 
 def _known(cells: Mapping[str, Cell]) -> dict[str, float]:
@@ -205,10 +143,6 @@ def segment_at(state: State, t: int) -> Segment | None:
 def _newest(host: HostState, t: int) -> HostPoint | None:
     at = bisect_right(host.points, float(t + 1), key=attrgetter("t"))
     return host.points[at - 1] if at and host.points[at - 1].t >= t else None
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 3)
 
 
 def utc(wall: float) -> str:

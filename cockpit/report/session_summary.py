@@ -22,9 +22,11 @@ from cockpit.analysis.usl import UslFit
 from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import segment_warnings
 from cockpit.analysis.words import brief, connection_words
+from cockpit.metrics.catalogue import PERCENTILES
+from cockpit.metrics.results import RunResult, all_results
+from cockpit.metrics.values import host_metrics, latency_value
 from cockpit.model.errors import UsageError
 from cockpit.model.fold_load import load_words
-from cockpit.model.metrics import PERCENTILES, RunResult, all_results, host_metrics, latency_value
 from cockpit.model.state import Change, Segment, State
 from cockpit.model.text import clock, milliseconds, si
 from cockpit.report.summary import errors_words, plan_words

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from cockpit.model.metrics import metric_value
+from cockpit.metrics.values import metric_value
 from cockpit.model.text import milliseconds, sanitize, si
 from cockpit.report.study_table import hosts_of
 from cockpit.study.results import StudyCell, StudyResult

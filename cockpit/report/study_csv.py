@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 from cockpit.analysis.objection_words import objection_words
 from cockpit.analysis.outcome import Effect
-from cockpit.model.metrics import host_metrics, metric_value
+from cockpit.metrics.catalogue import STATISTICS
+from cockpit.metrics.values import host_metrics, metric_value
 from cockpit.report.series import Value, csv_text
 from cockpit.report.study_table import counter_increase
 from cockpit.study.results import StudyCell, StudyResult, StudyRunResult, StudyVerdict
 
 _METRICS = (
     *("completed", "failed", "errors", "sent", "bytes", "duration", "rate"),
-    *("min", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"),
+    *STATISTICS,
     *("connect.p50", "connect.p99", "first_byte.p50", "first_byte.p99", "generator.cpu", "generator.lag_p99"),
 )
 _RUN_HEAD = ("variant", "level", "pass", "session", "round", "run", "turn", "counted", "metric", "value")

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from cockpit.model.metrics import LATENCIES, RunResult, is_latency, metric_value
+from cockpit.metrics.catalogue import entry
+from cockpit.metrics.results import RunResult
+from cockpit.metrics.units import BYTES, COUNT, LATENCY, number_text, value_text
+from cockpit.metrics.values import is_host_metric, metric_value
 from cockpit.model.study import Observation, Study
-from cockpit.model.text import milliseconds, sanitize, si
+from cockpit.model.text import sanitize, si
 from cockpit.study.results import StudyCell, StudyResult, StudyRunResult
 
 # Metrics of every table; hosts add theirs if the study watches none by name.
 ALWAYS = ("rate", "p50", "p99", "max", "failed")
 _OF_A_HOST = ("cpu.user", "cpu.system", "cpu.idle", "memory.used", "io.tps", "processes.spawned_per_s")
-_SIZES = ("memory.", "processes.rss", "processes.unshared", "processes.pss")
-_MIB, _COARSE = 1 << 20, 100
-_SPENT = ("processes.cpu", "processes.user", "processes.system")
 
 
 class StudyColumn(NamedTuple):
@@ -61,43 +61,18 @@ def counter_increase(observation: Observation, run: StudyRunResult) -> float | N
 
 
 def _head(name: str) -> str:
-    if name == "rate":
-        return "req/s"
-    if _in_ms(name):
+    metric = entry(name)
+    if metric.unit is LATENCY:
         return f"{name} ms"
     host, _, rest = name.partition(".")
-    words = {f"processes.{each}_per_s": f"{each}/s" for each in ("spawned", "exited")}
-    words |= {"processes.spawned": "spawned"}
-    words |= {"processes.mean": "processes", "processes.defunct": "most defunct"}
-    words |= {f"processes.{spent}": f"process %{spent}" for spent in ("cpu", "user", "system")}
-    if rest.startswith("cpu."):
-        return f"{host} %{rest[4:]}"
-    if name == "generator.cpu":
-        return "gen %cpu"
-    return f"{host} {words.get(rest, rest.replace('processes.', '').replace('_', ' '))}" if rest else name
+    return f"{host} {metric.long or metric.title}" if is_host_metric(rest) else metric.title
 
 
 def _shown(name: str) -> Callable[[float], str]:
-    rest = name.partition(".")[2]
-    if name in ("generator.cpu",) or rest.startswith("cpu.") or rest in _SPENT:
-        return lambda value: f"{value:.1f}"
-    if name in ("bytes", "failed", "errors", "completed", "sent"):
+    unit = entry(name).unit
+    if unit is COUNT and "." not in name:
         return lambda value: f"{value:,.0f}"
-    if _in_ms(name):
-        return milliseconds
-    if rest.startswith(_SIZES):
-        return _mib
-    return lambda value: si(value, 4)
-
-
-def _in_ms(name: str) -> bool:
-    head, _, rest = name.partition(".")
-    return is_latency(name) or (head in LATENCIES and is_latency(rest)) or name == "generator.lag_p99"
-
-
-def _mib(value: float) -> str:
-    mib = value / _MIB
-    return f"{mib:,.0f} MiB" if mib >= _COARSE else f"{mib:.1f} MiB"
+    return lambda value: (value_text if unit is BYTES else number_text)(unit, value, 4)
 
 
 def value_of(column: StudyColumn, cell: StudyCell) -> float | None:

@@ -12,11 +12,11 @@ from cockpit.analysis.thresholds import Status, ThresholdResult
 from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import run_warnings
 from cockpit.analysis.words import connection_words
+from cockpit.metrics.results import RunResult
 from cockpit.model.counts import Group
 from cockpit.model.fold_load import load_words
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan, amount_words
-from cockpit.model.metrics import RunResult
 from cockpit.model.state import Segment, State
 from cockpit.model.text import milliseconds, sanitize, size
 from cockpit.report.capacity import capacity_lines

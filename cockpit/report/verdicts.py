@@ -9,7 +9,7 @@ from cockpit.analysis.outcome import Effect, Objection, Verdict
 from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import Affected, RunWarning
 from cockpit.analysis.words import effect_words, method_lines, verdict_line
-from cockpit.model.metrics import RunResult
+from cockpit.metrics.results import RunResult
 from cockpit.report.encoding import struct_from
 
 

@@ -12,6 +12,7 @@ from cockpit.analysis.capacity import LONGEST, START, Aim, Step, next_step
 from cockpit.analysis.capacity_levels import is_hopeless, level_of, longest_wait, parse_limits, shares
 from cockpit.analysis.capacity_result import levels_of
 from cockpit.analysis.thresholds import Threshold
+from cockpit.metrics.results import segments_result
 from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import (
@@ -24,7 +25,6 @@ from cockpit.model.events import (
 )
 from cockpit.model.load import LoadPlan
 from cockpit.model.load_checks import check_plan
-from cockpit.model.metrics import segments_result
 from cockpit.model.state import State
 from cockpit.session.live_load import LiveLoad
 from cockpit.session.loop import LatestState

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from cockpit.analysis.segment_verdicts import verdicts
+from cockpit.metrics.results import run_result
 from cockpit.model.events import ChangeOutcome
 from cockpit.model.knobs import Setting
-from cockpit.model.metrics import run_result
 from cockpit.model.state import Change, Marker, State
 from cockpit.report.run_json import RunJson, run_json
 from cockpit.report.series import host_metrics_at, load_metrics_at, segment_at, utc

@@ -12,6 +12,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
+from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS
 from cockpit.model.counts import Counts, add
 from cockpit.model.errors import UsageError
 from cockpit.model.state import State
@@ -100,17 +101,20 @@ class PrometheusStream:
 
         state = self._state
         second = int(state.t) - LATE - 1
-        for column, value in load_metrics_at(state, second).items():
-            gauge = gauge_of("load", column)
-            yield GaugeMetricFamily(gauge.name, gauge.help, value=gauge.value(value))
+        load = load_metrics_at(state, second)
+        for metric in SECOND_METRICS:
+            gauge = gauge_of(metric)
+            if metric.column in load:
+                yield GaugeMetricFamily(gauge.name, gauge.help, value=gauge.value(load[metric.column]))
         readings = {host: host_metrics_at(known, second) for host, known in state.hosts.items()}
-        for column in dict.fromkeys(column for metrics in readings.values() for column in metrics):
-            gauge = gauge_of("host", column)
+        for metric in SAMPLE_METRICS:
+            gauge = gauge_of(metric)
+            found = {host: each[metric.column] for host, each in readings.items() if metric.column in each}
             family = GaugeMetricFamily(gauge.name, gauge.help, labels=["host"])
-            for host, metrics in readings.items():
-                if column in metrics:
-                    family.add_metric([host], gauge.value(metrics[column]))
-            yield family
+            for host, value in found.items():
+                family.add_metric([host], gauge.value(value))
+            if found:
+                yield family
         counts = _counts(state)
         responses = CounterMetricFamily("cockpit_responses", "complete responses by status", labels=["status"])
         for status, number in sorted(counts.statuses.items()):

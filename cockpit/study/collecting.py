@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from cockpit.analysis.stability import STABLE, long_enough, window_stability
 from cockpit.analysis.windows import segment_window
+from cockpit.metrics.results import run_result, runs_result
 from cockpit.model.host_state import HostPoint
-from cockpit.model.metrics import run_result, runs_result
 from cockpit.model.state import Segment, State
 from cockpit.model.study import Study, StudyRound, StudyRun
 from cockpit.study.judging import spread_of, verdicts_of

@@ -9,8 +9,8 @@ import msgspec
 from cockpit.analysis.outcome import DIFFERENT, Verdict
 from cockpit.analysis.stability import STABLE, Stability
 from cockpit.analysis.windows import Window
+from cockpit.metrics.results import RunResult
 from cockpit.model.hosts import HostFacts
-from cockpit.model.metrics import RunResult
 from cockpit.model.study import Study, StudyObservation, StudyRound, StudyRun
 from cockpit.study.plan import steps_of
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from cockpit.metrics.results import RunResult, run_result
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError, TargetError, UnreachableError
 from cockpit.model.host_state import HostState
 from cockpit.model.load import LoadPlan
-from cockpit.model.metrics import RunResult, run_result
 from cockpit.model.state import State
 from cockpit.model.study import (
     Observation,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
+from cockpit.metrics.catalogue import PERCENTILES, SAMPLE_METRICS, entry
 from cockpit.tui.dialogs.help import READING
 from cockpit.tui.key_table import AppKey, MainKey, SessionKey, ViewKey, key_names
 from cockpit.tui.terminal.styled_line import Line
@@ -34,13 +35,7 @@ _PANES = {
     "Footer": f"Keys. {AppKey.COMMANDS} searches all commands.",
 }
 _MORE = {
-    "p50": "Median: half of the responses took at most this long (ms).",
-    "p90": "90% of the responses took at most this long (ms).",
-    "p99": "99% of the responses took at most this long (ms); one in a hundred took longer.",
-    "p99.9": "99.9% of the responses took at most this long (ms).",
-    "max": "The slowest response (ms).",
     "err": "Share of failed requests: no complete response (refused, reset, timed out), or an unexpected one.",
-    "req/s": "Complete responses/s, over the segment.",
     "lag": "Delay of the load processes behind schedule (99th percentile).",
     "gen": "CPU of each load process, per cent of one core.",
     "connect": "Time to establish a connection (with TLS: including the handshake).",
@@ -61,7 +56,9 @@ def _glossary() -> dict[str, str]:
         for word in re.split(r"[\s,]+", name):
             if re.search(r"\w\w|%|/s|^[a-z]", word):
                 found.setdefault(word, words)
-    return found | _MORE
+    metrics = (*map(entry, ("rate", *PERCENTILES)), *SAMPLE_METRICS)
+    known = {metric.title: f"{metric.help[0].upper()}{metric.help[1:]}." for metric in metrics}
+    return known | found | _MORE
 
 
 _GLOSSARY = _glossary()

@@ -22,9 +22,10 @@ from cockpit.analysis.stability import (
 from cockpit.analysis.threshold_words import found_words, ratio_words
 from cockpit.analysis.thresholds import AbortCheck, Status, check_abort, check_thresholds, parse_threshold
 from cockpit.analysis.words import stability_words
+from cockpit.metrics.results import RunResult, run_result
+from cockpit.metrics.values import metric_value
 from cockpit.model.errors import UsageError
 from cockpit.model.fold import fold_all
-from cockpit.model.metrics import RunResult, metric_value, run_result
 from cockpit.model.state import State
 from tests.analysis.synthetic import OPEN, window
 from tests.session.events import small_session

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 from cockpit.analysis.baseline import baseline_of, baseline_run
 from cockpit.analysis.quick_check import quick_check
 from cockpit.analysis.thresholds import Status, ThresholdResult, check_thresholds, parse_threshold
+from cockpit.metrics.results import RunResult, run_result
 from cockpit.model.counts import Counts
 from cockpit.model.errors import UsageError
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
-from cockpit.model.metrics import RunResult, run_result
 from cockpit.model.state import State
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import state_after

@@ -8,12 +8,12 @@ from cockpit.analysis.verdict import judge_runs, judge_switch
 from cockpit.analysis.warning_words import grouped, warning_label, warning_words
 from cockpit.analysis.warnings import CPU_WAIT, RunWarning, WarningKind, run_warnings, segment_warnings
 from cockpit.analysis.words import brief, change_words, effect_words, value_words
+from cockpit.metrics.results import RunResult, run_result
 from cockpit.model.counts import Group
 from cockpit.model.events import AnyEvent, RunStarted
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import Expect, LoadPlan, Request
-from cockpit.model.metrics import RunResult, run_result
 from cockpit.model.state import Segment, State
 from cockpit.model.tick import Tick
 from tests.analysis.synthetic import window
@@ -184,8 +184,8 @@ def test_values_have_the_unit_of_their_metric_whatever_the_host_is_called() -> N
         ("service.p99", 0.0121, 0.5, "12 ms → 500 ms"),
         ("proxy.cpu.per_request", 0.0002, 0.0003, "0.20 ms → 0.30 ms"),
         ("proxy.memory.used", 512 * 2**20, 2**30, "512MB → 1.0GB"),
-        ("php.cpu.busy", 40.0, 61.5, "40% → 61.5%"),
-        ("web1.cpu.idle", 40.0, 61.5, "40% → 61.5%"),
+        ("php.cpu.busy", 40.0, 61.5, "40.0% → 61.5%"),
+        ("web1.cpu.idle", 40.0, 61.5, "40.0% → 61.5%"),
         ("prod1.processes.spawned_per_s", 3.0, 14.7, "3/s → 14.7/s"),
         ("web1.processes.mean", 3.0, 14.7, "3 → 14.7"),
         ("rate", 12345.0, 900.0, "12.3k/s → 900/s"),

@@ -18,11 +18,11 @@ from cockpit.analysis.thresholds import AbortCheck
 from cockpit.cli import main
 from cockpit.cli.check import DEFAULT_MAX_DURATION, default_max_duration
 from cockpit.cli.live import _baseline_of
+from cockpit.metrics.catalogue import LATENCIES
 from cockpit.model.errors import TargetError
 from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, SessionStarted
 from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.load import LoadPlan, LogReplay
-from cockpit.model.metrics import LATENCIES
 from cockpit.model.tick import Tick
 from cockpit.profiles.profile import Profile
 from cockpit.report import baselines

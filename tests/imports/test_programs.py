@@ -15,8 +15,8 @@ from cockpit.analysis.warnings import WarningKind, run_warnings
 from cockpit.imports.formats import format_of
 from cockpit.imports.runs import run_of
 from cockpit.imports.session import session_of
+from cockpit.metrics.results import RunResult, run_result
 from cockpit.model.fold import fold_all
-from cockpit.model.metrics import RunResult, run_result
 
 RESULTS = Path(__file__).parent / "results"
 

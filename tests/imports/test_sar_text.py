@@ -19,9 +19,10 @@ from cockpit.imports.runs import run_of
 from cockpit.imports.sar_text import is_sar_text, parse_sar
 from cockpit.imports.session import ForeignHost, session_of
 from cockpit.imports.sysstat import SysstatHost, parse_sysstat
+from cockpit.metrics.results import run_result
+from cockpit.metrics.values import metric_value
 from cockpit.model.fold import fold_all
 from cockpit.model.host_state import HostState
-from cockpit.model.metrics import metric_value, run_result
 from tests.commands import cockpit
 from tests.imports.test_session import BY_TOOL
 from tests.waiting import wait_until

@@ -20,8 +20,9 @@ from cockpit.analysis.windows import segment_window
 from cockpit.imports.runs import ForeignRun
 from cockpit.imports.session import session_of
 from cockpit.imports.summaries import Summary, is_oha, is_wrk, parse_oha, parse_wrk, run_of_summary
+from cockpit.metrics.results import RunResult, run_result
+from cockpit.metrics.values import metric_value
 from cockpit.model.fold import fold_all
-from cockpit.model.metrics import RunResult, metric_value, run_result
 from cockpit.model.state import State
 from cockpit.report.summary import summary
 from tests.commands import cockpit

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from cockpit.imports.runs import run_of
 from cockpit.imports.session import ForeignHost, session_of
 from cockpit.imports.sysstat import SysstatHost, is_sysstat, parse_sysstat
+from cockpit.metrics.results import run_result
 from cockpit.model.fold import fold_all
-from cockpit.model.metrics import run_result
 from cockpit.model.state import State
 from tests.commands import cockpit
 from tests.imports.test_session import BY_TOOL, ForeignRequest

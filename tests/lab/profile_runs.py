@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from cockpit.model.metrics import RunResult, run_result
+from cockpit.metrics.results import RunResult, run_result
 from cockpit.model.study import with_address
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import parse_profile

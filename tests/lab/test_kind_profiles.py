@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cockpit.model.metrics import RunResult, metric_value
+from cockpit.metrics.results import RunResult
+from cockpit.metrics.values import metric_value
 from tests.lab.kinds import gunicorn, mariadb, php_fpm
 from tests.lab.lab import Lab
 from tests.lab.profile_runs import runs_of, shipped

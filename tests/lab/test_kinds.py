@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.transport import open_shell
+from cockpit.metrics.results import RunResult
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob
-from cockpit.model.metrics import RunResult
 from cockpit.profiles.reader import parse_profile
 from cockpit.profiles.writing import profile_text
 from cockpit.setup.doctor_host import diagnose_host

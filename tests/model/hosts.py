@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from cockpit.metrics.results import RunResult, run_result
 from cockpit.model.events import AnyEvent, HostChanged, HostSample, RunEnded, RunStarted, SessionStarted
 from cockpit.model.fold import fold_all
 from cockpit.model.host_state import HostState
@@ -21,7 +22,6 @@ from cockpit.model.hosts import (
     ProcessCounters,
 )
 from cockpit.model.load import LoadPlan
-from cockpit.model.metrics import RunResult, run_result
 
 FACTS = HostFacts(hostname="web1", kernel="6.1", cpus=1, hz=100, page=4096)
 START = SessionStarted(t=0, wall=0, version="0", name="x", hosts=(HostConfig(name="web1"),))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from cockpit.metrics.results import run_result
+from cockpit.metrics.values import host_metrics, metric_value
 from cockpit.model import events as ev
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.fold_panes import TAIL_LINES
@@ -19,7 +21,6 @@ from cockpit.model.hosts import (
     StatusPage,
 )
 from cockpit.model.load import LoadPlan
-from cockpit.model.metrics import host_metrics, metric_value, run_result
 from cockpit.model.state import State
 from cockpit.report.host_table import host_table
 from tests.model.hosts import FACTS, START, UP, disk, host_of, lost, net, process, result_of, sample

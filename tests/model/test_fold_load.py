@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cockpit.metrics.results import run_result
 from cockpit.model import events as ev
 from cockpit.model.fold import fold_all
 from cockpit.model.generators import GeneratorSecond, WorkerLost
 from cockpit.model.histogram import Histogram
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import LoadPlan
-from cockpit.model.metrics import run_result
 from cockpit.model.state import State
 
 PLAN = LoadPlan(url="http://a/", concurrency=2, requests=100, workers=1)

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from cockpit.metrics.results import run_result, runs_result
+from cockpit.metrics.values import HOST_METRICS, host_metrics, is_host_metric, metric_value
 from cockpit.model import sar
 from cockpit.model.events import AnyEvent, HostSample, RunEnded, RunStarted
 from cockpit.model.fold import fold_all
@@ -14,7 +16,6 @@ from cockpit.model.host_state import HostWindow
 from cockpit.model.host_window import join_windows
 from cockpit.model.hosts import CpuCounters, IoCounters, MemCounters, ProcessCounters
 from cockpit.model.load import LoadPlan
-from cockpit.model.metrics import HOST_METRICS, host_metrics, is_host_metric, metric_value, run_result, runs_result
 from tests.model.hosts import START, UP, disk, host_of, lost, net, process, reading, recovered, result_of, sample
 
 

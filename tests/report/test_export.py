@@ -18,13 +18,14 @@ from pyarrow import parquet  # type: ignore[import-untyped]
 
 from cockpit.cli import main
 from cockpit.cli.export_formats import EXPORT_FORMATS
+from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS
+from cockpit.metrics.results import run_result
 from cockpit.model.errors import UsageError
 from cockpit.model.events import AnyEvent, HostSample, decode
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.hosts import HostConfig
 from cockpit.model.load_seconds import LoadSecond
-from cockpit.model.metrics import run_result
 from cockpit.model.state import State
 from cockpit.report.gauges import gauge_of
 from cockpit.report.hlog import HlogWriter
@@ -79,6 +80,7 @@ def test_csv_has_a_row_per_second(file: Path, tmp_path: Path) -> None:
     assert main(["report", str(file), "-o", str(page)]) == 0 and "control group" not in page.read_text()
 
 
+METRICS = {metric.column: metric for metric in (*SECOND_METRICS, *SAMPLE_METRICS)}
 FIRST = next(small_session())
 GROUP = {"version": 2, "cpu": 0, "periods": 100, "throttled": 10, "quota": 1500, "memory": 256, "limit": 1024}
 
@@ -104,8 +106,8 @@ def test_the_control_group_of_the_server_is_in_every_export(tmp_path: Path) -> N
         "quota_percent": 150,
         "throttled_percent": 20,
         "scpu_percent": 25,
-        "memory_bytes": 256 * 1024,
-        "limit_bytes": 1024 * 1024,
+        "kbmemory_KiB": 256,
+        "kblimit_KiB": 1024,
     }
     for name, value in expected.items():
         assert float(rows[10][f"web1.cgroup.{name}"]) == pytest.approx(value, rel=0.05), name
@@ -116,7 +118,7 @@ def test_the_control_group_of_the_server_is_in_every_export(tmp_path: Path) -> N
     latest = host_metrics_at(state.hosts["web1"], 10)
     table = parquet_of(state)
     for name, value in expected.items():
-        gauge = gauge_of("host", f"cgroup.{name}")
+        gauge = gauge_of(METRICS[f"cgroup.{name}"])
         assert found[gauge.name] == pytest.approx(gauge.value(value), rel=0.05)
         assert latest[f"cgroup.{name}"] == pytest.approx(value, rel=0.05)
         assert table.column(f"web1.cgroup.{name}")[10].as_py() == pytest.approx(value, rel=0.05)
@@ -151,7 +153,7 @@ def test_openmetrics_have_csv_values_at_end_of_each_second(file: Path, tmp_path:
     wall = 1_700_000_000
     for title in ("rate_per_s", "generator.saturated", "web1.cpu.idle_percent", "web1.processes.count"):
         of_host = title.startswith("web1.")
-        gauge = gauge_of("host", title[5:]) if of_host else gauge_of("load", title)
+        gauge = gauge_of(METRICS[title.removeprefix("web1.")])
         family = families[gauge.name]
         assert (family.unit, family.documentation) == (gauge.unit, gauge.help)
         samples = family.samples

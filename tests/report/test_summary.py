@@ -16,9 +16,9 @@ from cockpit.analysis.verdict import judge_rounds, judge_runs, judge_single_runs
 from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import run_warnings
 from cockpit.analysis.words import amount_words, brief, metric_words, verdict_line, verdict_words
+from cockpit.metrics.results import RunResult, run_result
 from cockpit.model.events import RoundsEnded
 from cockpit.model.fold import fold_all
-from cockpit.model.metrics import RunResult, run_result
 from cockpit.recording.reader import Recording
 from cockpit.report.encoding import to_json
 from cockpit.report.host_table import control_group

@@ -10,11 +10,11 @@ import numpy as np
 from cockpit.analysis.capacity import Aim, CapacityEstimate, Step, capacity, next_step
 from cockpit.analysis.capacity_levels import Level, level_of, parse_limits, shares
 from cockpit.analysis.thresholds import Threshold
+from cockpit.metrics.results import RunResult
 from cockpit.model.counts import Counts
 from cockpit.model.events import CapacityOutcome
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
-from cockpit.model.metrics import RunResult
 
 
 class Case(NamedTuple):

@@ -9,15 +9,17 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS
 from cockpit.model.errors import UsageError
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
-from cockpit.report.gauges import Group, descriptions, gauge_of
+from cockpit.report.gauges import gauge_of
 from cockpit.report.series import host_metrics_at, load_metrics_at, series_columns
 from cockpit.stream.prometheus import PrometheusStream
 from tests.session.events import small_session
 
 # State within the first run.
+METRICS = {metric.column: metric for metric in (*SECOND_METRICS, *SAMPLE_METRICS)}
 STATE = fold_all(event for event in small_session() if event.t < 13.5)
 
 
@@ -57,31 +59,30 @@ async def test_latest_complete_second_and_counters_are_exported() -> None:
         assert all(sample.name.endswith("_total") == (family.type == "counter") for sample in family.samples)
         assert family.type == "histogram" or words[-1] not in ("count", "sum", "bucket"), family.name
     exported = {family.name for family in families}
-    for group, metrics in (("load", load_metrics_at(STATE, 10)), ("host", host_metrics_at(STATE.hosts["web1"], 10))):
-        assert metrics and {gauge_of(group, column).name for column in metrics} <= exported
+    for metrics in (load_metrics_at(STATE, 10), host_metrics_at(STATE.hosts["web1"], 10)):
+        assert metrics and {gauge_of(METRICS[column]).name for column in metrics} <= exported
 
 
 def test_every_column_of_the_csv_has_a_gauge_of_its_own() -> None:
     columns = [column for column in series_columns(STATE) if column.name not in ("t_s", "utc", "run", "segment")]
-    gauges = [gauge_of("host" if column.host else "load", column.name) for column in columns]
-    assert len({gauge.name for gauge in gauges}) == len(gauges)
-    described = [*descriptions("load"), *descriptions("host")]
-    assert [name for name, _ in described] == [column.name for column in columns]
+    gauges = [gauge_of(column.metric) for column in columns if column.metric]
+    assert len({gauge.name for gauge in gauges}) == len(gauges) == len(columns)
+    assert all(gauge.help for gauge in gauges)
 
 
 @pytest.mark.parametrize(
-    ("group", "column", "cell", "name", "value"),
+    ("column", "cell", "name", "value"),
     [
-        ("load", "p99_ms", 1.2345, "cockpit_load_p99_seconds", 0.0012345),
-        ("load", "generator.cpu_percent", 70.3, "cockpit_load_generator_cpu_ratio", 0.703),
-        ("host", "cgroup.quota_percent", 150, "cockpit_host_cgroup_cpu_quota_ratio", 1.5),
-        ("host", "net.rxkb_KiB_per_s", 1.5, "cockpit_host_net_receive_bytes_per_second", 1536),
-        ("host", "io.bread_blocks_per_s", 8, "cockpit_host_io_read_bytes_per_second", 4096),
-        ("host", "memory.used_bytes", 4096, "cockpit_host_memory_used_bytes", 4096),
+        ("p99_ms", 1.2345, "cockpit_load_p99_seconds", 0.0012345),
+        ("generator.cpu_percent", 70.3, "cockpit_load_generator_cpu_ratio", 0.703),
+        ("cgroup.quota_percent", 150, "cockpit_host_cgroup_cpu_quota_ratio", 1.5),
+        ("net.rxkb_KiB_per_s", 1.5, "cockpit_host_net_receive_bytes_per_second", 1536),
+        ("io.bread_blocks_per_s", 8, "cockpit_host_io_read_bytes_per_second", 4096),
+        ("memory.used_bytes", 4096, "cockpit_host_memory_used_bytes", 4096),
     ],
 )
-def test_values_are_in_base_units(group: Group, column: str, cell: float, name: str, value: float) -> None:
-    gauge = gauge_of(group, column)
+def test_values_are_in_base_units(column: str, cell: float, name: str, value: float) -> None:
+    gauge = gauge_of(METRICS[column])
     assert (gauge.name, gauge.value(cell)) == (name, value)
 
 

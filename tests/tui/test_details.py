@@ -7,10 +7,10 @@ import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
+from cockpit.metrics.values import host_metrics
 from cockpit.model import events as ev
 from cockpit.model.host_state import CpuShare, DiskRates, HostState, NetRates, StatusPane
 from cockpit.model.hosts import HostConfig
-from cockpit.model.metrics import host_metrics
 from cockpit.tui.draw_context import PROCESSES, Detail, DrawContext, details_of
 from cockpit.tui.hosts.host_pane import condition, host_pane, processes_line
 from cockpit.tui.hosts.panes import HostLines, HostPanes, host_line
@@ -80,7 +80,7 @@ def test_disk_and_interface_tables_have_sar_columns() -> None:
     idle = [replace(disk, name=f"loop{number}", tps=0.0) for number in (3, 4)]
     lines = detail(with_host(detail_context("disks"), "web1", disks=(disk, *idle)))
     assert lines[0].split() == ["DEV", "tps", "rkB/s", "wkB/s", "dkB/s", "areq-sz", "aqu-sz", "await", "%util"]
-    assert lines[1].split() == ["nvme0n1", "12", "96.5", "1.2k", "0", "34", "1.2", "0.8", "99"]
+    assert lines[1].split() == ["nvme0n1", "12", "96.5", "1.2k", "0", "34", "1.2", "0.8", "99.0"]
     assert lines[2:] == ["2 loop devices without I/O"]
     net = NetRates("eth0", 9.0, 8.0, 1234.0, 99.0, errors=0.0, drops=3.0)
     lines = detail(with_host(detail_context("nets"), "web1", nets=(net,)))
@@ -180,7 +180,7 @@ def test_segment_averages_replace_host_details() -> None:
     averages = averages_of(context, "app1")
     assert averages["cpu.user"] > 50
     lines = pane(context, 50, 120, host=1)
-    assert any(line.split()[:3] == ["cpu", "user", f"{averages['cpu.user']:.1f}"] for line in lines)
+    assert any(line.split()[:3] == ["cpu", "%user", f"{averages['cpu.user']:.1f}"] for line in lines)
     below = lines[next(at for at, line in enumerate(lines) if line.startswith("averages")) :]
     names = [line.split()[0] for line in below if line.strip()]
     after = names[names.index("io") :]
@@ -272,12 +272,12 @@ def test_host_list_shows_selected_host_and_count_of_hidden() -> None:
 def test_runs_table_shows_server_cpu_and_more_if_wide() -> None:
     context = context_of(topology())
     narrow, wide = (plain(Runs().draw(context, width, 10)) for width in (86, 130))
-    assert "cpu %: web1/app1" in narrow[0]
-    at = narrow[1].index("cpu %") + len("cpu %")
+    assert "%busy: web1/app1" in narrow[0]
+    at = narrow[1].index("%busy") + len("%busy")
     web, app = (100 - averages_of(context, name)["cpu.idle"] for name in ("web1", "app1"))
     assert web < 15 and app > 85
     assert narrow[2][:at].endswith(f" {web:.0f}/{app:.0f}")
     for title in ("spawns", "p50", "max", "iowait", "tps", "p99.9"):
         assert title in wide[1]
-    assert "cpu %: web3" in plain(Runs().draw(context_of(Scenario(8).events(40), host=2), 86, 10))[0]
-    assert "cpu %" not in "".join(plain(Runs().draw(context_of(Scenario(0).events(40)), 130, 10)))
+    assert "%busy: web3" in plain(Runs().draw(context_of(Scenario(8).events(40), host=2), 86, 10))[0]
+    assert "%busy" not in "".join(plain(Runs().draw(context_of(Scenario(0).events(40)), 130, 10)))

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from cockpit.analysis.baseline import Baseline, baseline_of, baseline_run
 from cockpit.analysis.thresholds import Status
+from cockpit.metrics.results import run_result
 from cockpit.model import events as ev
 from cockpit.model.errors import UsageError
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
-from cockpit.model.metrics import run_result
 from cockpit.tui.banner import banner
 from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.throughput import Throughput, state_line

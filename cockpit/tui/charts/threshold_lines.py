@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cockpit.analysis.thresholds import Status, ThresholdResult
-from cockpit.model.metrics import is_latency
+from cockpit.metrics.catalogue import is_latency
 from cockpit.model.text import sanitize
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.styled_line import Line, Piece

@@ -69,7 +69,7 @@ verdict | The segment vs the segment before the change, in the same run; a new r
     ┊: margins of equivalence; an interval between them is equivalent. ○: first estimate, no interval yet. ◂ ▸:
     beyond the scale, whose ends are labelled below. ▲? ▼?: likely; the bar shows the time still needed.
 spawns | Processes spawned per second during the segment, sum of all hosts.
-cpu %  tps … | Averages of the servers over the segment; several hosts as web1/app1. {ViewKey.AVERAGES} shows all
+%busy tps … | Averages of the servers over the segment; several hosts as web1/app1. {ViewKey.AVERAGES} shows all
     averages.
 start, end | In the averages: the first and the last 5 s of the segment. mem is the value at its end.
 gen-sat | Beside a segment: the generator was saturated for more than 10% of the segment.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from cockpit.metrics.catalogue import host_entry
+from cockpit.metrics.units import number_text
+from cockpit.metrics.values import host_metrics
 from cockpit.model import sar
 from cockpit.model.host_state import HostState
-from cockpit.model.metrics import host_metrics
 from cockpit.model.state import Segment
-from cockpit.model.text import sanitize, si, size
+from cockpit.model.text import sanitize
 from cockpit.tui.terminal.styled_line import Line, fit, length, pairs
 
 # Cells for the group's name before a line of metrics.
@@ -20,30 +22,6 @@ _GROUP_NAMES = {"memory": "mem", "processes": "procs"}
 # Groups, and metrics of memory, that are only in the table of all metrics.
 _EXCLUDED = frozenset((*(group.name for group in sar.GROUPS), sar.ACCEPT))
 _EXCLUDED |= {"buffers", "cache", "swap_total", "swap_used", "swap_free"}
-# Names of metrics if other than in thresholds: as in sar, or as on the rest of the screen.
-_NAMES = {
-    **{name: f"{name}/s" for name in ("bread", "bwrtn", "rxpck", "txpck")},
-    **{name: f"{name[:-1]}B/s" for name in ("rxkb", "txkb", "rkb", "wkb", "dkb")},
-    "areq_sz": "areq-sz",
-    "aqu_sz": "aqu-sz",
-    "util": "%util",
-    "buff_cache": "buff/cache",
-    "spawned_per_s": "spawned/s",
-    "exited_per_s": "exited/s",
-    "unshared": "rss−shr",
-    "rss_each": "rss each",
-    "unshared_each": "rss−shr each",
-    "errors": "err/s",
-    "drops": "drop/s",
-}
-_BYTES = (
-    *(f"processes.{when}.{name}" for when in ("before", "after") for name in ("rss", "pss")),
-    "processes.rss",
-    "processes.unshared",
-    "processes.pss",
-    "processes.rss_each",
-    "processes.unshared_each",
-)
 
 
 def averages_rows(host: HostState, segment: Segment | None, width: int) -> tuple[Line, Sequence[Line]]:
@@ -87,18 +65,14 @@ def _grouped(metrics: Mapping[str, float]) -> dict[str, dict[str, list[tuple[str
             continue
         idle = part and group in ("disk", "net") and not _active(metrics, path)
         if path and not idle:
-            groups.setdefault(group, {}).setdefault(part, []).append((_NAMES.get(last, last), shown(name, value)))
+            metric = host_entry(name)
+            shown = (metric.title, number_text(metric.unit, value))
+            groups.setdefault(group, {}).setdefault(part, []).append(shown)
     return groups
 
 
 def _active(metrics: Mapping[str, float], path: str) -> bool:
     return any(value for name, value in metrics.items() if name.rpartition(".")[0] == path)
-
-
-def shown(name: str, value: float) -> str:
-    if name.startswith("memory.") or name in _BYTES:
-        return size(value)
-    return f"{value:.1f}" if name.startswith("cpu.") else si(value)
 
 
 def _wrapped(head: str, metrics: Sequence[tuple[str, str]], width: int) -> list[Line]:

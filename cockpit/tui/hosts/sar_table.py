@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from cockpit.metrics.catalogue import Metric, host_entry
+from cockpit.metrics.units import number_text
 from cockpit.model import sar
-from cockpit.model.host_state import HostState, HostWindow
+from cockpit.model.host_state import CpuShare, HostState, HostWindow, IoRates, MemoryUse, NetRates
 from cockpit.model.host_window import current_metrics, means
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import Segment
-from cockpit.model.text import sanitize, si, size
+from cockpit.model.text import sanitize
 from cockpit.tui.terminal.styled_line import EMPTY, Line, fit, padded, right
 
 # Cells of a name and of a value, and between two columns of metrics.
@@ -22,13 +24,6 @@ _QUEUES = 8
 
 # Metrics that should be 0.
 _BAD = ("listen.ListenOverflows", "listen.ListenDrops")
-
-
-class Metric(NamedTuple):
-    """A metric with its title in the table; `name` is its key in the means of a window."""
-
-    title: str
-    name: str
 
 
 class MetricBlock(NamedTuple):
@@ -47,16 +42,15 @@ class Values(NamedTuple):
     highest: Mapping[str, float]
 
 
-def _own(title: str, option: str, group: str, columns: str) -> MetricBlock:
-    """Return a block that is not in `model.sar`; `columns` are entries `name=title`, or `name` if both are equal."""
-    found = (column.partition("=") for column in columns.split())
-    return MetricBlock(title, option, tuple(Metric(column or name, f"{group}.{name}") for name, _, column in found))
+def _block_of(title: str, option: str, group: str, *names: str) -> MetricBlock:
+    """Return a block that is not in `model.sar`."""
+    return MetricBlock(
+        title, option, tuple(host_entry(f"{group}.{name}")._replace(name=f"{group}.{name}") for name in names)
+    )
 
 
 def _of(group: sar.SarGroup, title: str) -> MetricBlock:
-    return MetricBlock(
-        title, group.option, tuple(Metric(column, f"{group.name}.{name}") for name, column in group.metrics.items())
-    )
+    return _block_of(title, group.option, group.name, *group.metrics)
 
 
 def _together(option: str, *blocks: MetricBlock) -> MetricBlock:
@@ -64,20 +58,24 @@ def _together(option: str, *blocks: MetricBlock) -> MetricBlock:
     return MetricBlock(blocks[0].title, option, tuple(metric for block in blocks for metric in block.metrics))
 
 
-_LOAD = "1=ldavg-1 5=ldavg-5 15=ldavg-15 blocked"
-_CPU = "user=%user nice=%nice system=%system iowait=%iowait steal=%steal idle=%idle other=%others"
-_FREE = "total used free shared buffers cache available swap_total=swap swap_used=swap-used swap_free=swap-free"
-_IO = "tps rtps wtps bread=bread/s bwrtn=bwrtn/s"
-_NET = "rxpck=rxpck/s txpck=txpck/s rxkb=rxkB/s txkb=txkB/s errors=err/s drops=drop/s"
+_CPU = (*CpuShare.__struct_fields__, "other")
+_FREE = tuple(name for name in MemoryUse.__struct_fields__ if name != "buff_cache")
+_IO = IoRates.__struct_fields__
+_NET = NetRates.__struct_fields__[1:]
 _BLOCKS = (
-    _together("sar -u", _own("CPU", "", "cpu", _CPU), _own("", "", "speed", "cpu=loops/s")),
-    _together("sar -q ALL", _of(sar.QUEUE, "queue, pressure"), _own("", "", "load", _LOAD), _of(sar.PRESSURE, "")),
+    _together("sar -u", _block_of("CPU", "", "cpu", *_CPU), _of(sar.SPEED, "")),
+    _together(
+        "sar -q ALL",
+        _of(sar.QUEUE, "queue, pressure"),
+        _block_of("", "", "load", "1", "5", "15", "blocked"),
+        _of(sar.PRESSURE, ""),
+    ),
     _of(sar.TASKS, "tasks"),
-    _own("memory", "free -w", "memory.mean", _FREE),
+    _block_of("memory", "free -w", "memory.mean", *_FREE),
     _together("sar -r -S", _of(sar.RAM, "memory, swap"), _of(sar.SWAP, "")),
     _together("sar -B -W", _of(sar.PAGING, "paging"), _of(sar.SWAPPING, "")),
-    _own("I/O", "sar -b", "io", _IO),
-    _own("network", "sar -n DEV", "net", _NET),
+    _block_of("I/O", "sar -b", "io", *_IO),
+    _block_of("network", "sar -n DEV", "net", *_NET),
     _of(sar.SOCKETS, "sockets"),
     _together("sar -n TCP,ETCP", _of(sar.TCP, "TCP"), _of(sar.ETCP, "")),
 )
@@ -126,7 +124,7 @@ def _listen_queues(host: HostState, values: Values, plan: LoadPlan | None) -> Me
     target = _ports(plan) & reading.accept.keys()
     used = {port for port in reading.accept if values.highest.get(_queue(port)) or values.now.get(_queue(port))}
     shown = [*sorted(target), *sorted(used - target)[:_QUEUES]] or sorted(reading.accept)[:_QUEUES]
-    queues = [Metric(_port_title(port, reading.backlog.get(port)), _queue(port)) for port in shown]
+    queues = [Metric(_queue(port), title=_port_title(port, reading.backlog.get(port))) for port in shown]
     return block._replace(option="nstat, ss -ltn", metrics=(*block.metrics, *queues))
 
 
@@ -148,22 +146,12 @@ def _ports(plan: LoadPlan | None) -> set[int]:
 
 def _block(block: MetricBlock, values: Values, role: str) -> list[Line]:
     lines: list[Line] = [((block.title, "strong"), (f"  {block.option}", "dim"))]
-    for title, name in block.metrics:
-        cells = [right(_shown(name, each.get(name)), _VALUE) for each in values]
-        bad = name in _BAD and any(each.get(name) for each in values)
-        lines.append(((fit(title, _NAME), "dim"), ("".join(cells), "warn" if bad else role)))
+    for metric in block.metrics:
+        found = [each.get(metric.name) for each in values]
+        cells = [right("–" if value is None else number_text(metric.unit, value), _VALUE) for value in found]
+        bad = metric.name in _BAD and any(found)
+        lines.append(((fit(metric.title, _NAME), "dim"), ("".join(cells), "warn" if bad else role)))
     return lines
-
-
-def _shown(name: str, value: float | None) -> str:
-    if value is None:
-        return "–"
-    group, _, last = name.partition(".")
-    if group == "memory":
-        return size(value)
-    if last.startswith("kb"):
-        return size(1024 * value)
-    return f"{value:.1f}" if group in ("cpu", "pressure", "cgroup") else si(value)
 
 
 def _side_by_side(blocks: Sequence[Sequence[Line]], count: int) -> list[list[Line]]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from cockpit.metrics.catalogue import Metric, host_entry
+from cockpit.metrics.units import number_text
 from cockpit.model.host_state import CpuShare, DiskRates, HostState, NetRates
-from cockpit.model.text import sanitize, si
+from cockpit.model.text import sanitize
 from cockpit.tui.charts.braille import bar
 from cockpit.tui.terminal.styled_line import Line, Piece, fit, right
 
@@ -14,39 +16,44 @@ Table = tuple[Line, Sequence[Line]]
 
 
 class MetricColumn(NamedTuple):
-    """A column, shown from `need` cells of width on; `title` is sar's, `field` the attribute of the metric."""
+    """A column, shown from `need` cells of width on; `field` is the attribute of the metric."""
 
-    title: str
-    field: str
+    metric: Metric
     width: int
-    need: int = 0
+    field: str
+    need: int
+
+    @classmethod
+    def of(cls, name: str, width: int, need: int = 0) -> MetricColumn:
+        last = name.partition(".")[2]
+        return cls(host_entry(name), width, "await_" if last == "await" else last, need)
 
 
 _CPU = (
-    MetricColumn("%user", "user", 7),
-    MetricColumn("%nice", "nice", 7, 60),
-    MetricColumn("%system", "system", 9),
-    MetricColumn("%iowait", "iowait", 9),
-    MetricColumn("%steal", "steal", 8, 56),
-    MetricColumn("%idle", "idle", 7),
+    MetricColumn.of("cpu.user", 7),
+    MetricColumn.of("cpu.nice", 7, 60),
+    MetricColumn.of("cpu.system", 9),
+    MetricColumn.of("cpu.iowait", 9),
+    MetricColumn.of("cpu.steal", 8, 56),
+    MetricColumn.of("cpu.idle", 7),
 )
 _DISK = (
-    MetricColumn("tps", "tps", 7),
-    MetricColumn("rkB/s", "rkb", 8),
-    MetricColumn("wkB/s", "wkb", 8),
-    MetricColumn("dkB/s", "dkb", 8, 84),
-    MetricColumn("areq-sz", "areq_sz", 8, 76),
-    MetricColumn("aqu-sz", "aqu_sz", 8, 68),
-    MetricColumn("await", "await_", 7, 46),
-    MetricColumn("%util", "util", 7),
+    MetricColumn.of("disk.tps", 7),
+    MetricColumn.of("disk.rkb", 8),
+    MetricColumn.of("disk.wkb", 8),
+    MetricColumn.of("disk.dkb", 8, 84),
+    MetricColumn.of("disk.areq_sz", 8, 76),
+    MetricColumn.of("disk.aqu_sz", 8, 68),
+    MetricColumn.of("disk.await", 7, 46),
+    MetricColumn.of("disk.util", 7),
 )
 _NET = (
-    MetricColumn("rxpck/s", "rxpck", 9),
-    MetricColumn("txpck/s", "txpck", 9),
-    MetricColumn("rxkB/s", "rxkb", 9),
-    MetricColumn("txkB/s", "txkb", 9),
-    MetricColumn("err/s", "errors", 8, 66),
-    MetricColumn("drop/s", "drops", 8, 66),
+    MetricColumn.of("net.rxpck", 9),
+    MetricColumn.of("net.txpck", 9),
+    MetricColumn.of("net.rxkb", 9),
+    MetricColumn.of("net.txkb", 9),
+    MetricColumn.of("net.errors", 8, 66),
+    MetricColumn.of("net.drops", 8, 66),
 )
 
 # Minimum and maximum cells of a device's name.
@@ -102,13 +109,13 @@ def _devices(
         for column in shown:
             value = getattr(device, column.field)
             bad = column.field in ("errors", "drops") and value > 0
-            line.append((right(si(value), column.width), "warn" if bad else role))
+            line.append((right(number_text(column.metric.unit, value), column.width), "warn" if bad else role))
         rows.append(tuple(line))
     return head, rows
 
 
 def _head(title: str, columns: Sequence[MetricColumn], name: int) -> Line:
-    return ((fit(title, name) + "".join(right(column.title, column.width) for column in columns), "dim"),)
+    return ((fit(title, name) + "".join(right(column.metric.title, column.width) for column in columns), "dim"),)
 
 
 def _waiting() -> Line:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from textwrap import wrap
 from typing import NamedTuple
 
@@ -14,10 +15,12 @@ from cockpit.analysis.usl_words import usl_line
 from cockpit.analysis.warning_words import warning_label, warning_words
 from cockpit.analysis.warnings import WarningKind, segment_warnings
 from cockpit.analysis.words import MARKS, brief, connection_words
+from cockpit.metrics.catalogue import host_entry
+from cockpit.metrics.units import PERCENT, number_text
+from cockpit.metrics.values import host_metrics
 from cockpit.model.host_state import HostState
-from cockpit.model.metrics import host_metrics
 from cockpit.model.state import Segment, State
-from cockpit.model.text import milliseconds, sanitize, share_words, si, size
+from cockpit.model.text import milliseconds, sanitize, share_words, si
 from cockpit.tui.charts.braille import trend
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_names import no_load_words
@@ -255,9 +258,11 @@ def _columns(context: DrawContext) -> list[RunColumn]:
     ]
     if any(host.config.processes for host in context.hosts):
         found.append(RunColumn("spawns", 7, 4, _spawned))
-    for title, rank, most, metric in _HOST_COLUMNS if hosts else ():
+    for name, rank, most in _HOST_COLUMNS if hosts else ():
+        title = _title(name)
         column_width = max(len(title) + 1, (most + 1) * len(hosts))
-        found.append(RunColumn(title, column_width, rank, _of_hosts([host.config.name for host in hosts], metric)))
+        cells = _of_hosts([host.config.name for host in hosts], _shown(name))
+        found.append(RunColumn(title, column_width, rank, cells))
     return [*found, RunColumn("verdict", 10, 0, _verdict)]
 
 
@@ -272,8 +277,10 @@ def _legend(context: DrawContext, columns: Sequence[RunColumn]) -> Line:
         return ()
     legend = f"times: {context.state.segments[-1].counts.latency_name}, ms"
     hosts = together(context)
-    if len(context.hosts) > 1 and any(column.title == _HOST_COLUMNS[0][0] for column in columns):
-        legend = f"{_HOST_COLUMNS[0][0]}: {'/'.join(sanitize(host.config.name, 12) for host in hosts)} · {legend}"
+    if len(context.hosts) > 1 and any(column.title == _title(_HOST_COLUMNS[0][0]) for column in columns):
+        legend = (
+            f"{_title(_HOST_COLUMNS[0][0])}: {'/'.join(sanitize(host.config.name, 12) for host in hosts)} · {legend}"
+        )
     return ((legend, "dim"),)
 
 
@@ -288,19 +295,17 @@ def _of_hosts(
     return cell
 
 
-def _busy(metrics: Mapping[str, float]) -> str:
-    return f"{100 - metrics['cpu.idle']:.0f}" if "cpu.idle" in metrics else "–"
+def _title(name: str) -> str:
+    metric = host_entry(name)
+    return metric.long if name == "memory.used" else metric.title
 
 
-def _shown(name: str, form: Callable[[float], str]) -> Callable[[Mapping[str, float]], str]:
+def _shown(name: str) -> Callable[[Mapping[str, float]], str]:
+    unit = host_entry(name).unit
+    # Percentages without decimals: several hosts share a column.
+    form = "{:.0f}".format if unit is PERCENT else partial(number_text, unit)
     return lambda metrics: form(metrics[name]) if name in metrics else "–"
 
 
-# Title, rank, maximum cells per host, and the metric from its averages over the segment.
-_HOST_COLUMNS: tuple[tuple[str, int, int, Callable[[Mapping[str, float]], str]], ...] = (
-    ("cpu %", 5, 3, _busy),
-    ("iowait", 6, 3, _shown("cpu.iowait", "{:.0f}".format)),
-    ("tps", 7, 5, _shown("io.tps", si)),
-    ("txkB/s", 8, 5, _shown("net.txkb", si)),
-    ("mem", 9, 5, _shown("memory.used", size)),
-)
+# Averages over the segment: metric, rank, maximum cells per host.
+_HOST_COLUMNS = (("cpu.busy", 5, 3), ("cpu.iowait", 6, 3), ("io.tps", 7, 5), ("net.txkb", 8, 5), ("memory.used", 9, 5))
