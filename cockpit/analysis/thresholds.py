@@ -15,10 +15,10 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.analysis.baseline import Baseline, Ratio, mean_of, ratio_of, runs_to_settle
-from cockpit.metrics.catalogue import LATENCIES, is_latency, percent_of
+from cockpit.metrics.catalogue import LATENCIES, entry, is_latency, percent_of
 from cockpit.metrics.results import RunResult, run_result
+from cockpit.metrics.units import PERCENT
 from cockpit.metrics.values import HOST_METRICS, is_host_metric, metric_value
-from cockpit.model import sar
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
@@ -38,7 +38,6 @@ _PLAIN_VALUE = re.compile(r"(-?(?:\d+(?:\.\d*)?|\.\d+))\s*([kKmMgG%]?|[KMG]iB)")
 _FACTORS = {"": 1.0, "%": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30}
 _COUNTS = ("rate", "completed", "sent", "failed", "failed.share", "errors", "bytes", "generator.cpu")
 _TIMES = ("duration", "generator.lag_p99")
-_SHARES = ("failed.share", "generator.cpu", "coverage", "processes.cpu", "processes.user", "processes.system")
 
 
 # Thresholds if none is given; with a baseline for closed and open load.
@@ -120,7 +119,7 @@ def parse_threshold(text: str) -> Threshold:
         raise UsageError(f"{text!r}: {error}") from None
     if value.endswith("%") and name in ("failed", "errors"):
         name = "failed.share"
-    elif value.endswith("%") and not _is_share(name):
+    elif value.endswith("%") and entry(name).unit is not PERCENT:
         raise UsageError(f"{text!r}: {name} is not a percentage; write a number")
     return Threshold(text=text.strip(), name=name, operator=sign, value=number)
 
@@ -210,11 +209,6 @@ def _check_relative(threshold: Threshold, runs: Sequence[RunResult], baseline: B
 def is_time(name: str) -> bool:
     head, _, rest = name.partition(".")
     return name in _TIMES or is_latency(name) or (head in LATENCIES and is_latency(rest))
-
-
-def _is_share(name: str) -> bool:
-    rest = name.partition(".")[2]
-    return bool({name, rest} & {*_SHARES, *sar.SHARES}) or rest.startswith("cpu.") or rest.endswith(".util")
 
 
 def known_metrics() -> tuple[str, ...]:

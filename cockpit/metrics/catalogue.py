@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 from cockpit.metrics.units import (
@@ -74,78 +75,22 @@ def percent_of(name: str) -> float | None:
 
 # Metrics of load; those with a gauge are metrics of each second, too.
 _LOAD = (
-    Metric("covered", SPAN, "", "part of the second with load", "covered", second=lambda one: one.end - one.start),
-    Metric("completed", COUNT, "", "complete responses", "completed", second=lambda one: one.completed),
-    Metric("rate", RATE, "req/s", "complete responses", "responses", second=lambda one: one.rate),
-    Metric("failed", COUNT, "", "failed requests", "failed", second=lambda one: one.failed),
-    Metric(
-        "errors",
-        COUNT,
-        "",
-        "requests without a complete response",
-        "errors",
-        second=lambda one: one.errors,
-    ),
-    Metric(
-        "queued",
-        COUNT,
-        "",
-        "requests that were queued at the limit in flight",
-        "queued",
-        second=lambda one: one.queued,
-    ),
-    Metric("p50", LATENCY, "", "half of the responses took at most this long", "p50", second=lambda one: one.p50),
-    Metric("p99", LATENCY, "", "99% of the responses took at most this long", "p99", second=lambda one: one.p99),
-    Metric("max", LATENCY, "", "the slowest response", "max", second=lambda one: one.max),
-    Metric("connections", COUNT, "", "open connections", "connections", second=lambda one: one.connections),
-    Metric(
-        "in_flight",
-        COUNT,
-        "",
-        "requests without a complete response at the end of the second",
-        "in_flight",
-        second=lambda one: one.in_flight,
-    ),
-    Metric(
-        "stalled",
-        FLAG,
-        "",
-        "1: requests were in flight and none was completed",
-        "stalled",
-        second=lambda one: one.stalled,
-    ),
-    Metric(
-        "generator.cpu",
-        PERCENT,
-        "gen %cpu",
-        "CPU of the generator's busiest worker, of one core",
-        "generator_cpu",
-        second=lambda one: 100 * one.generator,
-    ),
-    Metric(
-        "generator.cpu_wait",
-        PERCENT,
-        "",
-        "time in which a worker waited for a CPU",
-        "generator_cpu_wait",
-        second=lambda one: 100 * one.cpu_wait,
-    ),
-    Metric(
-        "generator.lag_p99",
-        LATENCY,
-        "",
-        "99th percentile of the delay in sending requests",
-        "generator_lag_p99",
-        second=lambda one: one.lag_p99,
-    ),
-    Metric(
-        "generator.saturated",
-        FLAG,
-        "",
-        "1: the load generator was the bottleneck",
-        "generator_saturated",
-        second=lambda one: one.saturated,
-    ),
+    Metric("covered", SPAN, "", "part of the second with load", "covered"),
+    Metric("completed", COUNT, "", "complete responses", "completed"),
+    Metric("rate", RATE, "req/s", "complete responses", "responses"),
+    Metric("failed", COUNT, "", "failed requests", "failed"),
+    Metric("errors", COUNT, "", "requests without a complete response", "errors"),
+    Metric("queued", COUNT, "", "requests that were queued at the limit in flight", "queued"),
+    Metric("p50", LATENCY, "", "half of the responses took at most this long", "p50"),
+    Metric("p99", LATENCY, "", "99% of the responses took at most this long", "p99"),
+    Metric("max", LATENCY, "", "the slowest response", "max"),
+    Metric("connections", COUNT, "", "open connections", "connections"),
+    Metric("in_flight", COUNT, "", "requests without a complete response at the end of the second", "in_flight"),
+    Metric("stalled", FLAG, "", "1: requests were in flight and none was completed", "stalled"),
+    Metric("generator.cpu", PERCENT, "gen %cpu", "CPU of the generator's busiest worker, of one core", "generator_cpu"),
+    Metric("generator.cpu_wait", PERCENT, "", "time in which a worker waited for a CPU", "generator_cpu_wait"),
+    Metric("generator.lag_p99", LATENCY, "", "99th percentile of the delay in sending requests", "generator_lag_p99"),
+    Metric("generator.saturated", FLAG, "", "1: the load generator was the bottleneck", "generator_saturated"),
     Metric("sent", COUNT, "", "requests sent"),
     Metric("failed.share", PERCENT, "", "failed requests"),
     Metric("bytes", BYTES, "", "bytes received"),
@@ -261,6 +206,18 @@ _HOST = (
 )
 
 
+# Metrics of a second that are no attributes of it.
+_OF_SECOND: dict[str, Callable[[LoadSecond], float]] = {
+    "covered": lambda one: one.end - one.start,
+    "generator.cpu": lambda one: 100 * one.generator,
+    "generator.cpu_wait": lambda one: 100 * one.cpu_wait,
+}
+
+
+def _second(name: str) -> Callable[[LoadSecond], float]:
+    return _OF_SECOND.get(name) or attrgetter(name.removeprefix("generator."))
+
+
 def _attribute(group: str, name: str) -> Callable[[HostPoint], float | None]:
     """Return the reader of a field of a sample, or of a group of fields that may be None."""
 
@@ -299,7 +256,12 @@ def _of_hosts() -> Iterator[Metric]:
             yield Metric(f"{sar_group.name}.{name}", _sar_unit(column), column)
 
 
-_OF_LOAD = {metric.name: metric._replace(title=metric.title or metric.name) for metric in _LOAD}
+_OF_LOAD = {
+    metric.name: metric._replace(
+        title=metric.title or metric.name, second=_second(metric.name) if metric.gauge else None
+    )
+    for metric in _LOAD
+}
 _OF_HOSTS = {metric.name: metric for metric in reversed(list(_of_hosts()))}
 
 # The metrics of each second of load, and of each sample of a host.

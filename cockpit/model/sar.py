@@ -148,8 +148,6 @@ _LEVELS: Mapping[str, Callable[[Counters], float]] = {
 _GROUP_LEVELS = {name: level for name, level in _LEVELS.items() if name.startswith(f"{CGROUP.name}.")}
 
 METRICS = tuple(f"{group.name}.{name}" for group in GROUPS for name in group.metrics)
-# Metrics in per cent.
-SHARES = tuple(f"{group.name}.{name}" for group in GROUPS for name, column in group.metrics.items() if "%" in column)
 
 
 def rates(old: HostReading, new: HostReading, seconds: float) -> dict[str, float]:
