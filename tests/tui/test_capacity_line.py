@@ -6,6 +6,7 @@ from cockpit.model import events as ev
 from cockpit.model.load import LoadPlan
 from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.runs.capacity_line import capacity_line, fitted
+from cockpit.tui.runs.table import Runs
 from tests.tui.driving import context_of, plain, press, running_app, screen_text, until
 from tests.tui.scenario import session_started
 
@@ -24,6 +25,13 @@ def events() -> list[ev.AnyEvent]:
         )
         found.append(ev.CapacityLevelEnded(t=t + 5, number=1))
     return found
+
+
+def test_runs_table_shows_levels_and_whether_they_hold() -> None:
+    lines = plain(Runs().draw(context_of(events()), 90, 12))
+    rows = [" ".join(line.split()) for line in lines[2:] if line.strip()]
+    assert [row[:9] for row in rows] == ["3 level 1", "5 level 2", "▸ 6 betwe"], "without the earlier pauses"
+    assert "✓ holds" in rows[0] and "✗ fails" in rows[1]
 
 
 def test_line_shows_progress_then_conclusion() -> None:

@@ -1,11 +1,14 @@
-"""One line in place of the verdict strip: progress of a capacity search, or its conclusion."""
+"""A capacity search on the screen: a line in place of the verdict strip, and whether each level holds the limits."""
 
 from __future__ import annotations
 
-from cockpit.analysis.capacity_result import capacity_result
+from cockpit.analysis.capacity_levels import level_of
+from cockpit.analysis.capacity_result import capacity_result, limits_of
 from cockpit.analysis.capacity_words import capacity_words, limits_words, progress_words
+from cockpit.metrics.results import segments_result
+from cockpit.model.state import Segment, State
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.terminal.styled_line import Line, fit
+from cockpit.tui.terminal.styled_line import Line, Piece, fit
 
 
 def capacity_line(context: DrawContext) -> Line | None:
@@ -20,6 +23,28 @@ def capacity_line(context: DrawContext) -> Line | None:
         return ((progress_words(state, search, context.now), "text"),)
     result = capacity_result(state, search)
     return ((f"{capacity_words(result)}; ", "strong"), (limits_words(result), "dim"))
+
+
+def pauses(state: State) -> frozenset[int]:
+    """Return the numbers of the segments between the levels of searches."""
+    levels = {level.segment for search in state.capacities for level in search.levels}
+    runs = {search.begun.run for search in state.capacities}
+    return frozenset(one.number for one in state.segments if one.run in runs and one.number not in levels)
+
+
+def level_cell(state: State, segment: Segment) -> Piece | None:
+    """Return whether the segment's level holds the limits of its search; None: it is not in a search."""
+    search = next((one for one in reversed(state.capacities) if one.begun.run == segment.run), None)
+    if search is None:
+        return None
+    level = next((one for one in search.levels if one.segment == segment.number), None)
+    limits = limits_of(search)
+    if level is None or level.end is None or level.rate <= 0 or not limits:
+        return "–", "dim"
+    found = level_of(level.rate, segments_result([segment], segment.plan, segment.seconds), limits)
+    if found.saturated:
+        return "–", "dim"
+    return ("✓ holds", "better_value") if found.holds else ("✗ fails", "worse_value")
 
 
 def fitted(line: Line, width: int) -> Line:

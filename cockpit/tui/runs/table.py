@@ -25,6 +25,7 @@ from cockpit.tui.charts.braille import trend
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_names import no_load_words
 from cockpit.tui.key_table import MainKey
+from cockpit.tui.runs.capacity_line import level_cell, pauses
 from cockpit.tui.runs.strip_lines import ROLES
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, Spot, centred, fit, length, right, rule
@@ -70,7 +71,7 @@ class Runs(Lines):
     """The newest segments, or the segments around the selected one, with details of the selected segment below."""
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
-        segments = context.state.segments
+        segments = _shown_segments(context)
         columns = columns_for(context, width)
         legend = _legend(context, columns)
         title = rule((("runs", "strong"), *trends(segments, width - length(legend))), legend, width)
@@ -100,13 +101,19 @@ def trends(segments: Sequence[Segment], room: int) -> Line:
     return tuple(piece for name, values in named for piece in ((name, "dim"), (trend(values, max(values)), "chart")))
 
 
+def _shown_segments(context: DrawContext) -> tuple[Segment, ...]:
+    """Return the segments without those between levels of a search, except the selected one."""
+    left_out = pauses(context.state)
+    return tuple(one for one in context.state.segments if one.number not in left_out or one is context.segment)
+
+
 def _visible(segments: tuple[Segment, ...], context: DrawContext, room: int) -> tuple[Segment, ...]:
     """Return the last segments that fit, or earlier ones that include the selected segment; its baseline is added
     above or below if it is not among them."""
     selected = context.segment
     base = (context.before(selected) if selected else None) or context.baseline
     found = _around(segments, selected, room)
-    if base is None or room < 2 or base.number in [segment.number for segment in found]:
+    if base is None or base not in segments or room < 2 or base in found:
         return found
     found = _around(segments, selected, room - 1)
     return (base, *found) if base.number < found[0].number else (*found, base)
@@ -114,8 +121,8 @@ def _visible(segments: tuple[Segment, ...], context: DrawContext, room: int) -> 
 
 def _around(segments: tuple[Segment, ...], selected: Segment | None, room: int) -> tuple[Segment, ...]:
     last = len(segments)
-    if selected and selected.number <= last - room:
-        last = selected.number + room - 1
+    if selected in segments and (at := segments.index(selected)) < last - room:
+        last = at + room
     return segments[max(0, last - room) : last]
 
 
@@ -221,7 +228,9 @@ def _spawned(segment: Segment, context: DrawContext) -> Piece:
 
 
 def _verdict(segment: Segment, context: DrawContext) -> Piece:
-    """Return the verdict in short, with a sign if there is a difference."""
+    """Return the verdict in short, with a sign if there is a difference; of a level of a search whether it holds."""
+    if level := level_cell(context.state, segment):
+        return level
     verdict = context.verdict(segment)
     if verdict is None:
         base = context.baseline
