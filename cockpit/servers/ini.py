@@ -87,8 +87,7 @@ class IniGrammar(Grammar):
 
     def parse(self, text: bytes) -> IniText:
         check_text(text)
-        quoted = _QUOTED_LINES if self.several_lines else _QUOTED
-        return IniText(list(_lines(text, self.comments, quoted, ends := {"": 0})), ends)
+        return IniText(list(_lines(text, self.comments, self.several_lines, ends := {"": 0})), ends)
 
     def includes(self, text: bytes, section: str | None) -> list[tuple[str, int]]:
         lines = [line for line in self.parse(text).lines if line.key in self.including]
@@ -118,7 +117,7 @@ def _only_section(name: str, named: list[IniLine]) -> str:
     return sections[0] if sections else ""
 
 
-def _lines(text: bytes, comments: bytes, quoted: re.Pattern[bytes], ends: dict[str, int]) -> Iterator[IniLine]:
+def _lines(text: bytes, comments: bytes, several_lines: bool, ends: dict[str, int]) -> Iterator[IniLine]:
     """Yield the settings, and record the end of each section in `ends`."""
     at, section = 0, ""
     while at < len(text):
@@ -129,18 +128,18 @@ def _lines(text: bytes, comments: bytes, quoted: re.Pattern[bytes], ends: dict[s
         elif not line or line[:1] in b"#;":
             continue
         elif match := _KEY.match(text, start, at):
-            end = _value_end(text, match.end(), at, comments, quoted)
+            end = _value_end(text, match.end(), at, comments, several_lines)
             at = line_end(text, end) if end > at else at
             yield IniLine(start, at, match[1].decode("utf-8", "backslashreplace"), (match.end(), end), section)
         ends[section] = at
 
 
-def _value_end(text: bytes, start: int, end: int, comments: bytes, quoted: re.Pattern[bytes]) -> int:
+def _value_end(text: bytes, start: int, end: int, comments: bytes, several_lines: bool) -> int:
     """Return the end of the value that begins at `start`, before a comment and trailing white space."""
     at = start
     while at < end and text[at] not in comments:
-        part = quoted.match(text, at)
-        if quoted is _QUOTED_LINES and not part and text[at] in b"\"'":
+        part = _QUOTED_LINES.match(text, at) if several_lines else _QUOTED.match(text, at)
+        if several_lines and not part and text[at] in b"\"'":
             raise ConfigError("a quote is never closed", line_number(text, at))
         at = part.end() if part else at + 1
         end = line_end(text, at - 1) if at > end else end

@@ -44,6 +44,13 @@ SHELL_PARTS = [
 ]
 
 
+@pytest.mark.parametrize("comment", ["#", ";", "# x", "; KEY=no"])
+def test_comment_may_be_the_last_line_without_its_end(comment: str) -> None:
+    text = f"KEY=1\n{comment}".encode()
+    assert keyvalue.read(text, "KEY").value == "1"
+    assert keyvalue.change(text, "KEY", b"2") == text.replace(b"=1", b"=2")
+
+
 @given(st.lists(st.sampled_from(SHELL_PARTS), max_size=7), st.sampled_from([b"new", b'"two words"', b"''"]))
 def test_shell_reads_same_value(parts: list[str], raw: bytes) -> None:
     text = "".join(parts).encode()

@@ -128,14 +128,16 @@ def _survey(text: bytes, directive: str, section: str | None) -> _Survey:
     blocks: list[Block] = []
     found: list[Item] = []
     strays: list[Item] = []
-    indent, close = b"", len(text)
+    # The end of the section, where the directive would be inserted.
+    closing: Item | None = None
+    indent = b""
     for item in virtual_hosts.addressed(list(items(text)), wanted[1]):
         inside = item.within if section is None else _below(item.within, wanted)
         if item.closes:
             defined = any(block.name == MACRO for block in item.within)
             if section is not None and (item.closes.name, item.closes.argument) == wanted and not defined:
                 blocks.append(item.closes)
-                close = item.line.start
+                closing = item._replace(within=(*item.within, item.closes))
             continue
         if inside == ():
             indent = item.line.body[: item.name.start]
@@ -146,8 +148,8 @@ def _survey(text: bytes, directive: str, section: str | None) -> _Survey:
     if len(blocks) > 1 and wanted[0] == virtual_hosts.KIND:
         raise ConfigError(_several(text, section or "", blocks))
     _check_place(directive, section, wanted, blocks, found, strays)
-    _check_conditions(directive, section, wanted, found, strays)
-    return _Survey(found, blocks[-1] if blocks else None, indent, close)
+    _check_conditions(directive, section, wanted, found[-1] if found else None, strays, closing)
+    return _Survey(found, blocks[-1] if blocks else None, indent, closing.line.start if closing else len(text))
 
 
 def _several(text: bytes, section: str, blocks: list[Block]) -> str:
@@ -188,11 +190,16 @@ def _is_conditional(inside: tuple[Block, ...] | None) -> bool:
 
 
 def _check_conditions(
-    directive: str, section: str | None, wanted: tuple[str, str], found: list[Item], strays: list[Item]
+    directive: str,
+    section: str | None,
+    wanted: tuple[str, str],
+    last: Item | None,
+    strays: list[Item],
+    closing: Item | None,
 ) -> None:
-    """Raise ConfigError if a condition decides whether another line than the last one of `found` counts, or if a later
-    line outside of a conditional section counts instead."""
-    last = found[-1] if found else None
+    """Raise ConfigError if a condition decides whether another line than the `last` one counts, or if a later line
+    outside of a conditional section counts instead of it, or of one that is inserted at its end (`closing`)."""
+    place = last or closing
     for item in strays:
         inside = item.within if section is None else _below(item.within, wanted)
         is_later = last is None or item.line.start > last.line.start
@@ -202,10 +209,10 @@ def _check_conditions(
             hint = f'set section = "{header}" in the knob if it is true' if section is None else "change it by hand"
             raise ConfigError(f"{directive} depends on <{header}> ({lines}); {hint}", item.line.number)
         if (
-            is_later
-            and last
-            and item.within == last.within[: len(item.within)]
-            and _is_conditional(last.within[len(item.within) :])
+            place
+            and item.line.start > place.line.start
+            and item.within == place.within[: len(item.within)]
+            and _is_conditional(place.within[len(item.within) :])
         ):
             raise ConfigError(f"{directive} is set again outside of <{section}>; change it by hand", item.line.number)
 

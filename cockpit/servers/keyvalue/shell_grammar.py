@@ -138,14 +138,11 @@ class _Reader:
             self._chained = self._chained and self._command
             self._next_command()
             return self._here_documents(at + 1)
-        if byte == 0x3B and text[at + 1 : at + 2] != b";" and not text[text.rfind(b"\n", 0, at) + 1 : at].strip():
-            # A comment of systemd's EnvironmentFile; no shell accepts it.
-            return line_end(text, at) - 1
         if byte in b" \t\r":
             return at + 1
         if text[at : at + 2] == b"\\\n":
             return at + 2
-        if byte == 0x23:
+        if byte == 0x23 or (byte == 0x3B and self._begins_comment(at)):
             feed = text.find(b"\n", at)
             return len(text) if feed < 0 else feed
         if byte in b"<>":
@@ -160,6 +157,11 @@ class _Reader:
             self._next_command()
             return at + 1
         return self._word(at)
+
+    def _begins_comment(self, at: int) -> bool:
+        """Return whether a semicolon starts a comment of systemd's EnvironmentFile, which no shell accepts."""
+        text = self._text
+        return text[at + 1 : at + 2] != b";" and not text[text.rfind(b"\n", 0, at) + 1 : at].strip()
 
     def _next_command(self) -> None:
         self._command, self._declares, self._statement = True, False, len(self._found)
