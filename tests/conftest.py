@@ -46,7 +46,8 @@ LONGEST = [
     "tui/test_bindings.py",
     "tuning/test_faults.py",
 ]
-# Seconds for one test with its fixtures: only a hanging test takes that long, even on a busy machine; fuzzing has more examples.
+# Seconds for one test with its fixtures: only a hanging test takes that long, even on a busy machine. `make fuzz` has
+# more examples.
 HANG = 1800.0 if "COCKPIT_EXAMPLES" in os.environ else 300.0
 
 
