@@ -91,6 +91,8 @@ def recent_range(state: State, segment: Segment) -> TimeRange | None:
 
 
 def _numbers(name: str, latency: Histogram, failed: int) -> Line:
+    if not latency.count:
+        return ((f"{name} –", "dim"),)
     values = (("p50", latency.percentile(50)), ("p99", latency.percentile(99)), ("max", latency.max))
     return ((f"{name} ", "dim"), *failed_mark(failed), *percentile_words(*values)[:-1])
 
