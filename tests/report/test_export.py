@@ -12,6 +12,8 @@ from xml.etree import ElementTree
 import pytest
 from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader  # type: ignore[import-untyped]
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from pyarrow import parquet  # type: ignore[import-untyped]
@@ -28,7 +30,7 @@ from cockpit.model.hosts import HostConfig
 from cockpit.model.load_seconds import LoadSecond
 from cockpit.model.state import State
 from cockpit.report.gauges import gauge_of
-from cockpit.report.hlog import HlogWriter
+from cockpit.report.hlog import HlogWriter, encoded
 from cockpit.report.openmetrics import openmetrics
 from cockpit.report.parquet import series_parquet
 from cockpit.report.run_json import run_json
@@ -209,6 +211,15 @@ def intervals_of(path: Path) -> list[HdrHistogram]:
         found.append(interval)
     reader.close()
     return found
+
+
+@given(st.lists(st.integers(0, (1 << 53) - 1), max_size=40), st.integers(1, 1 << 40))
+def test_histograms_are_encoded_as_by_the_library(values: list[int], times: int) -> None:
+    own = Histogram.of(values)
+    own = Histogram(own.indices, own.counts * times, own.total_ns * times, own.min_ns, own.max_ns)
+    theirs = HdrHistogram.decode(encoded(own))
+    found = {index: theirs.get_count_at_index(index) for index in own.indices.tolist()}
+    assert list(found.values()) == own.counts.tolist() and theirs.get_total_count() == own.count
 
 
 def test_hlog_has_histograms_of_single_run(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
