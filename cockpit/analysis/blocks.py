@@ -103,7 +103,10 @@ def block_count(window: Window) -> int:
 
 def window_values(windows: Sequence[Window]) -> dict[str, Floats]:
     """Return each metric's values: one per window, over its counted seconds."""
-    found = [block_sample(window).overall for window in windows]
+    found = [dict(block_sample(window).overall) for window in windows]
+    for values, window in zip(found, windows, strict=True):
+        if window.capacity is not None:
+            values["capacity"] = window.capacity
     names = sorted({name for values in found for name in values})
     return {name: np.array([values.get(name, np.nan) for values in found]) for name in names}
 

@@ -39,8 +39,6 @@ _EXCEEDING = 10
 _SLOPES = np.array([3.0, 8.0, 20.0, 50.0, 150.0, 600.0]).reshape(-1, 1, 1, 1)
 _FLOORS = np.array([-0.1, -0.3, -0.7, -10.0]).reshape(1, -1, 1, 1)
 _BURSTS = (0.3, 1.0, 3.0, 10.0, 100.0)
-# The highest score: each request exceeds a limit of one in a thousand.
-_TOP = math.log(1000)
 # Weight of each level, below 1 because the model is not exact and levels are placed where they were expected to be
 # useful: calibrated by simulation, so that 95% intervals cover the capacity.
 _TRUST = 0.7
@@ -162,7 +160,9 @@ def _posterior(levels: Sequence[Level], points: Floats) -> Floats:
     """Return the probability of each point (logarithm of a rate) up to a factor, over slopes, floors and bursts."""
     total = np.zeros((_SLOPES.size, _FLOORS.size, len(_BURSTS), len(points)))
     for level in levels:
-        scores = np.clip(np.maximum(_SLOPES * (math.log(level.rate) - points), _FLOORS), -20, _TOP)
+        # At the highest score each request exceeds the limit.
+        top = -math.log(level.share)
+        scores = np.clip(np.maximum(_SLOPES * (math.log(level.rate) - points), _FLOORS), -20, top)
         outlier = math.log(_OUTLIERS / (level.exceeding + 1) / math.log(level.exceeding + level.allowed + 3))
         for at, bursts in enumerate(_BURSTS):
             likely = _negative_binomial(level, (level.allowed * np.exp(scores))[:, :, 0], bursts * level.seconds / 10)

@@ -37,11 +37,14 @@ _FEWEST = 1e-6
 # A generator whose worker uses or waits for this share of a CPU cannot send much more.
 _BUSY = 0.7
 _LONGEST_NS = 1 << 53
+# Share of requests for limits without one.
+LEAST_SHARE = 0.001
 
 
 class Level(msgspec.Struct, frozen=True, kw_only=True):
     """A level of load, checked against the limits for `seconds`. `exceeding`: number of requests that were slower than
-    the limit `decisive`, or failed; `allowed`: the number that may be. The decisive limit has the highest score.
+    the limit `decisive`, or failed; `allowed`: the number that may be, `share` of all requests. The decisive limit has
+    the highest score.
     `saturated`: the generator was late or busy, so the level shows nothing about the target; `limited`: because of its
     rate, for it used or waited for nearly all of a CPU, and not because of a disturbance."""
 
@@ -50,6 +53,7 @@ class Level(msgspec.Struct, frozen=True, kw_only=True):
     holds: bool
     exceeding: float
     allowed: float
+    share: float = LEAST_SHARE
     decisive: str = ""
     stable: bool = True
     saturated: bool = False
@@ -112,16 +116,17 @@ def level_of(rate: float, result: RunResult, limits: Sequence[Threshold]) -> Lev
     growth = counts.sent - counts.ended - counts.abandoned
     stable = not counts.queued and not counts.dropped and growth <= _GROWTH * math.sqrt(counts.sent + 1)
     saturated = result.saturated > BOUND * result.seconds
-    counted = [(*_counted(limit, result), limit.text) for limit in limits]
-    exceeding, allowed, decisive = max(counted, key=_weight)
+    counted = [(*_counted(limit, result), limit.text, _allowed(limit) or LEAST_SHARE) for limit in limits]
+    exceeding, allowed, decisive, share = max(counted, key=_weight)
     if not stable:
-        exceeding, allowed, decisive = _CLEARLY, 1.0, "stable queue"
+        exceeding, allowed, decisive, share = _CLEARLY, 1.0, "stable queue", LEAST_SHARE
     return Level(
         rate=rate,
         seconds=result.seconds,
         holds=stable and all(one.holds for one in check_thresholds(limits, result)),
         exceeding=exceeding,
         allowed=max(allowed, _FEWEST),
+        share=share,
         decisive=decisive,
         stable=stable,
         saturated=saturated,
@@ -129,9 +134,9 @@ def level_of(rate: float, result: RunResult, limits: Sequence[Threshold]) -> Lev
     )
 
 
-def _weight(counted: tuple[float, float, str]) -> tuple[bool, float]:
+def _weight(counted: tuple[float, float, str, float]) -> tuple[bool, float]:
     """Return the sort key of limits: the highest score, or if nothing exceeds them, the most certain one."""
-    exceeding, allowed, _ = counted
+    exceeding, allowed, *_ = counted
     return exceeding > 0, score(exceeding, allowed) if exceeding else allowed
 
 

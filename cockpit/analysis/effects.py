@@ -20,7 +20,7 @@ LEAST = 0.01
 # Share of alpha for the headline; the other metrics split the rest.
 HEADLINE_SHARE = 0.5
 # Suffixes of metrics of which higher is better.
-_HIGHER_IS_BETTER = ("rate", "completed", ".free", ".available", ".idle")
+_HIGHER_IS_BETTER = ("rate", "capacity", "completed", ".free", ".available", ".idle")
 # Metrics that decide the verdict if the headline shows no difference.
 _DECIDING = ("p50", "p99", "cpu.busy", "cpu.per_request")
 
@@ -66,14 +66,14 @@ def metrics(
 ) -> list[str]:
     """Return the names of the metrics to compare: those that every sample of both sides has, the headline first.
 
-    With `requested`, only these and errors; the first one is the headline, even if no sample has it. By default rate,
-    percentiles and errors, and of each host CPU (open load) or CPU per request (closed load), spawned processes and
-    memory.
+    With `requested`, only these and errors; the first one is the headline, even if no sample has it. A capacity is
+    alone: its search limits the errors, and other metrics depend on its levels. By default rate, percentiles and
+    errors, and of each host CPU (open load) or CPU per request (closed load), spawned processes and memory.
     """
     samples = [sample for side in sides for sample in side]
     known = set.intersection(*(set(sample) for sample in samples)) if samples else set()
     if requested:
-        chosen = dict.fromkeys((*requested, "errors"))
+        chosen = dict.fromkeys(requested if requested[0] == "capacity" else (*requested, "errors"))
         return [name for name in chosen if name == requested[0] or (name in known and not _has_no_data(samples, name))]
     hosts = sorted({name.partition(".")[0] for name in known if "." in name})
     cost = "cpu.busy" if open_load else "cpu.per_request"

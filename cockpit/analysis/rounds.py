@@ -13,11 +13,12 @@ import numpy as np
 from msgspec.structs import replace
 
 from cockpit.analysis.blocks import BLOCK, block_sample, window_values
+from cockpit.analysis.capacity_result import search_between, search_window
 from cockpit.analysis.effects import HEADLINE_SHARE
 from cockpit.analysis.intervals import ALPHA, FIRST_TEST, Speeds, estimate, minimum_detectable
 from cockpit.analysis.outcome import DIFFERENT, Effect, Outcome, Verdict
 from cockpit.analysis.switch import long_run_variance
-from cockpit.analysis.verdict import judge_rounds
+from cockpit.analysis.verdict import ALONE, PlannedComparisons, judge_rounds
 from cockpit.analysis.visits import log_ratios
 from cockpit.analysis.windows import GUARD, Window, segment_window, window_between
 from cockpit.model.events import Side
@@ -59,13 +60,15 @@ def is_concluded(verdict: Verdict) -> bool:
 
 class RoundsPlan(NamedTuple):
     """A plan of at most `rounds` rounds: windows with `seconds` counted, sides in `order`, drawn with `seed`. Rounds
-    stop as soon as the verdict is `concluded`."""
+    stop as soon as the verdict is `concluded`. `until`: limits of a capacity search of at most `seconds`, which each
+    window then is; "": no search."""
 
     rounds: int = ROUNDS
     seconds: float = WINDOW
     order: Order = Order.RANDOM
     seed: int = 1
     concluded: Callable[[Verdict], bool] = is_concluded
+    until: str = ""
 
     @property
     def first_sides(self) -> tuple[Side, ...]:
@@ -99,20 +102,35 @@ def label_of(settings: Sequence[Setting]) -> str:
 
 def rounds_verdict(state: State, rounds: RoundsState) -> Verdict | None:
     """Return the verdict on the complete rounds, without intervals before round FIRST_TEST. None: no round is complete,
-    or the recording lacks their run."""
+    or the recording lacks their run. Rounds in which a capacity search found none do not count."""
     begun = rounds.begun
-    if begun.run not in state.plans:
+    if begun.until:
+        pairs = _searched_pairs(state, rounds)
+    elif begun.run in state.plans:
+        pairs = [([_window(state, rounds, one)], [_window(state, rounds, two)]) for one, two in rounds.complete]
+    else:
         return None
-    pairs = [([_window(state, rounds, one)], [_window(state, rounds, two)]) for one, two in rounds.complete]
     if not pairs:
         return None
     label = " ".join(filter(None, (begun.change, label_of(begun.settings))))
-    found = judge_rounds(pairs, label, rounds.budget)
+    planned = PlannedComparisons(metrics=("capacity",)) if begun.until else ALONE
+    found = judge_rounds(pairs, label, rounds.budget, planned)
     if len(pairs) < FIRST_TEST and found.outcome is not Outcome.INVALID:
         # An earlier test with the option to stop would find too many false differences.
         effects = tuple(_impression(one) for one in found.effects) if rounds.ended is None else ()
         found = replace(found, outcome=Outcome.INCONCLUSIVE, effects=effects, objection=None)
     return replace(found, growing=rounds.ended is None and rounds.budget > len(pairs))
+
+
+def _searched_pairs(state: State, rounds: RoundsState) -> list[tuple[list[Window], list[Window]]]:
+    """Return the windows of the complete rounds with a capacity on both sides."""
+    pairs = []
+    for one, two in rounds.complete:
+        known = [search_between(state, side.start, side.end or side.start) for side in (one, two)]
+        windows = [search_window(state, search) for search in known if search is not None]
+        if len(windows) == len(known) and all(window.capacity for window in windows):
+            pairs.append((windows[:1], windows[1:]))
+    return pairs
 
 
 def _impression(effect: Effect) -> Effect:

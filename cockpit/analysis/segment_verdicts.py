@@ -223,9 +223,10 @@ def change_steps(changes: Sequence[Change]) -> list[ChangeStep]:
 
 
 def measured_segments(state: State) -> Iterator[tuple[Settings, Segment]]:
-    """Yield the segments and their settings, without warm-ups, rounds and the evaluations of a search, which is judged
-    only by its final rounds."""
+    """Yield the segments and their settings, without warm-ups, rounds, capacity searches, whose load varies, and the
+    evaluations of a search, which is judged only by its final rounds."""
     evaluated = {trial.run for trial in state.autopilot.trials} if state.autopilot else set()
+    evaluated |= {search.begun.run for search in state.capacities}
     settings = _settings_at_all(state, (segment.start for segment in state.segments))
     for segment in state.segments:
         if not (segment.warmup or segment.round or segment.run in evaluated or segment.plan.variants):

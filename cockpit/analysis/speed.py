@@ -30,7 +30,7 @@ def speed_names(before: Mapping[str, Floats], after: Mapping[str, Floats], metri
     """Return the names of the speeds that both sides have and a metric depends on: of its host, or of all hosts."""
     host, _, name = metric.partition(".")
     of_host = name in _CPU_TIME
-    if not (of_host or metric == "rate" or is_latency(metric)):
+    if not (of_host or metric in ("rate", "capacity") or is_latency(metric)):
         return []
     names = [one for one in before if one in after and one.endswith(f".{SPEED_METRIC}")]
     return [one for one in names if not of_host or one == f"{host}.{SPEED_METRIC}"]

@@ -57,8 +57,9 @@ def side_values(before: Visits, after: Visits, further: Sequence[str] = ()) -> t
 
 def compare_whole_runs(visits: Visits) -> bool:
     """Return whether runs are compared as a whole, because one is too short for blocks. Windows of rounds are not:
-    their segments include the next set-up."""
-    windows = [window for visit in visits for window in visit if not any(one.round for one in window.segments)]
+    their segments include the next set-up. Capacity searches are not: their segments are levels."""
+    every = [window for visit in visits for window in visit if window.capacity is None]
+    windows = [window for window in every if not any(one.round for one in window.segments)]
     return any(len(window.seconds) < 2 * BLOCK for window in windows)
 
 

@@ -1,11 +1,11 @@
 """Effects weighed by other load: how much of each it can explain at most, and in which direction. Pure.
 
-Other load slows the server on a side by at most a known factor (see `other_load`). The true effect on the rate
-therefore lies in the measured interval, extended by the factor of the side before downwards and by that of the side
-after upwards; the median latency under closed load follows the rate. CPU and CPU per request of the machine include
-the other programs by the same factor. Nothing bounds what they do to the tail, to errors, and to latencies at a fixed
-rate: their intervals are open in the direction in which it can have acted. Memory of
-the machine is that of all programs.
+Other load slows the server on a side by at most a known factor (see `other_load`). The true effect on the rate or on a
+capacity therefore lies in the measured interval, extended by the factor of the side before downwards and by that of the
+side after upwards; the median latency under closed load follows the rate. CPU and CPU per request of the machine
+include the other programs by the same factor. Nothing bounds what they do to the tail, to errors, and to latencies at a
+fixed rate: their intervals are open in the direction in which it can have acted. Memory of the machine is that of all
+programs.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _explained(name: str, load: OtherLoad, open_load: bool) -> tuple[float, floa
     """Return how far the true effect can lie below and above the measured one (log scale)."""
     assert load.slowed is not None
     before, after = (math.log(factor) for factor in load.slowed)
-    if name == "rate":
+    if name in ("rate", "capacity"):
         return before, after
     if "." in name or (name == "p50" and not open_load):
         return after, before

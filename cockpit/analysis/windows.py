@@ -58,7 +58,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
     By host: `hosts` are readings, `unread` counts seconds without a reading, `cpus` is the number of CPUs, `boots`
     names the machine (`generator_boot` that of the generator). `unloaded` is the CPU that other programs took while no
-    load ran (per cent of all CPUs), just before or after and under the same settings.
+    load ran (per cent of all CPUs), just before or after and under the same settings. `capacity` (arrivals/s) is the
+    result of the capacity search in this time; None: no search, or it found none.
     """
 
     start: float
@@ -76,6 +77,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     boots: Mapping[str, str] = MappingProxyType({})
     generator_boot: str = ""
     unloaded: Mapping[str, float] = MappingProxyType({})
+    capacity: float | None = None
 
     @property
     def saturated_share(self) -> float:

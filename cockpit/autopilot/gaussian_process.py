@@ -44,14 +44,18 @@ class GaussianProcess:
     """Gaussian process fitted to `values` (n,) at `points` (n, knobs).
 
     `times` (n,): sequence number of each measurement. `tables`: per knob, squared distances between its values.
+    `errors` (n,): known standard errors of the values, beside the fitted noise.
     """
 
-    def __init__(self, tables: Sequence[Floats], points: Ints, values: Floats, times: Floats) -> None:
+    def __init__(
+        self, tables: Sequence[Floats], points: Ints, values: Floats, times: Floats, errors: Floats | None = None
+    ) -> None:
         self._tables = tables
         self._points = points
         self._centre = float(values.mean())
         self._scale = max(float(values.std()), _MIN_DEVIATION)
         self._values = (values - self._centre) / self._scale
+        self._known_noise = np.zeros(len(values)) if errors is None else (errors / self._scale) ** 2
         self._distances = self._between(points, points)
         self._drift_kernel = _matern((times[:, None] - times[None, :]) ** 2 / _DRIFT_LENGTH**2)
         self.parameters = self._fitted()
@@ -89,7 +93,7 @@ class GaussianProcess:
         """Return the Cholesky factor of the covariance, covariance⁻¹ · values, and the kernel matrix of the signal."""
         kernel = self._kernel(self._distances, parameters)
         noise = math.exp(parameters[_NOISE]) + _JITTER
-        covariance = kernel + math.exp(parameters[_DRIFT]) * self._drift_kernel + noise * np.eye(len(kernel))
+        covariance = kernel + math.exp(parameters[_DRIFT]) * self._drift_kernel + np.diag(noise + self._known_noise)
         factor = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
         return factor, np.linalg.solve(factor.T, np.linalg.solve(factor, self._values)), kernel
 

@@ -12,18 +12,19 @@ import numpy as np
 from msgspec.structs import replace
 
 from cockpit.analysis.blocks import BLOCK, block_sample
+from cockpit.analysis.capacity_result import result_of
 from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.rounds import UNCOUNTED, WINDOW, RoundsPlan
 from cockpit.analysis.switch import long_run_variance
-from cockpit.analysis.thresholds import AbortCheck, Threshold, ThresholdResult, check_thresholds, parse_threshold
+from cockpit.analysis.thresholds import AbortCheck, parse_threshold
 from cockpit.analysis.windows import GUARD, segment_window
 from cockpit.autopilot.knobs import space_of
+from cockpit.autopilot.measuring import Evaluation, abort_limit, capacity_evaluation, metric_evaluation
 from cockpit.autopilot.proof import Proof
-from cockpit.autopilot.search import FAILED, Search, Trial, margin_of
+from cockpit.autopilot.search import Search, Trial, error_of
 from cockpit.autopilot.space import Point
-from cockpit.metrics.results import RunResult, run_result
-from cockpit.metrics.values import metric_value
+from cockpit.metrics.results import run_result
 from cockpit.model.autopilot import (
     AutopilotBegun,
     AutopilotEnded,
@@ -33,11 +34,15 @@ from cockpit.model.autopilot import (
     TrialPurpose,
 )
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError, TargetError, UsageError
+from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
 from cockpit.model.text import count_text, elapsed
 from cockpit.session.controls import FinalSide
 from cockpit.session.live_session import LiveSession
 
+# Maximum time of a capacity search (s): default and smallest. After the first, searches begin at this share of the
+# original capacity.
+SEARCH, SHORTEST_SEARCH, _START = 90.0, 60.0, 0.5
 # Maximum duration of an evaluation (s), and the target for the relative standard error of its mean.
 LONGEST, PRECISE = 60.0, 0.015
 # Duration of a set-up (s) that is assumed before the first; time (s) after an evaluation until its host rolls back.
@@ -48,8 +53,6 @@ ROUNDS, _PROOF = 12, 0.5
 _MIN_IMPROVEMENT, _MIN_SEARCHED = 0.005, 6
 # Number of best points that are measured again before the best is chosen.
 _RACED = 3
-# Multiple of a latency limit at which an evaluation is aborted.
-_ABORT_FACTOR = 10.0
 # Maximum wait for a lost host (s).
 _RECONNECT_WITHIN = 120.0
 # Consecutive failed evaluations after which a search gives up.
@@ -87,7 +90,9 @@ class Autopilot:
         self._live = live
         self._source = live.source
         self._original = dict(original)
-        self._constraints = tuple(parse_threshold(text) for text in plan.constraints)
+        # Limits of a capacity search, and else constraints of a constant load.
+        self._until = ", ".join(plan.constraints) if plan.searches_capacity else ""
+        self._constraints = () if self._until else tuple(parse_threshold(text) for text in plan.constraints)
         space = space_of(plan.knobs)
         self._search = Search(space, space.point(self._original), len(self._constraints), plan.seed)
         self._seconds = plan.seconds
@@ -240,7 +245,12 @@ class Autopilot:
 
     def _round(self) -> float:
         """Return the expected duration of a round (s)."""
-        return 2 * (WINDOW + UNCOUNTED + max(self._set_up_times[-4:], default=_SET_UP))
+        return 2 * (self._window + UNCOUNTED + max(self._set_up_times[-4:], default=_SET_UP))
+
+    @property
+    def _window(self) -> float:
+        """Length of a window of the proof (s)."""
+        return self._seconds if self._until else WINDOW
 
     async def _race(self) -> None:
         """Measure the best points again, so that a lucky measurement does not win."""
@@ -251,15 +261,17 @@ class Autopilot:
     async def _evaluate(self, point: Point, purpose: TrialPurpose) -> TrialOutcome:
         """Measure a point and add the result to the search; failing settings are a result, too."""
         moved = self._changed(self._search.space.values(point))
-        plan = self._source.profile.plan
-        self._source.load.plan = replace(plan, requests=None, duration=self._seconds, stages=(), warmup=float(GUARD))
-        breaker = AbortCheck([_abort_limit(constraint) for constraint in self._constraints])
+        self._source.load.plan = self._load()
+        breaker = AbortCheck([abort_limit(constraint) for constraint in self._constraints])
         self._skipping = False
         number, begun, run = len(self._search.trials) + 1, self._source.now(), self._source.load.runs
 
         async def measure() -> None:
             await self._live.hosts_up(self._live.state.hosts)
-            await self._live.run_once(stop_when=lambda state: self._skipping or breaker(state))
+            if self._until:
+                await self._live.search_once(self._until, self._seconds, lambda _: self._skipping)
+            else:
+                await self._live.run_once(stop_when=lambda state: self._skipping or breaker(state))
 
         detail = ""
         try:
@@ -279,7 +291,19 @@ class Autopilot:
         self._set_up_times.append(
             max(0.0, self._source.now() - begun - (result.seconds + result.warmup if result else 0.0))
         )
-        return self._take_result(point, purpose, number, result, breaker.failed, detail)
+        if self._until:
+            found = capacity_evaluation(result_of(self._live.state, measured), detail)
+        else:
+            found = metric_evaluation(result, self.plan.metric, self._constraints, breaker.failed, detail)
+        return self._take_result(point, purpose, number, measured, found)
+
+    def _load(self) -> LoadPlan:
+        """Return the load of an evaluation."""
+        plan = replace(self._source.profile.plan, requests=None, stages=(), warmup=0.0)
+        if not self._until:
+            return replace(plan, duration=self._seconds, warmup=float(GUARD))
+        original = next((trial.score for trial in self._search.trials if trial.score is not None), None)
+        return plan if original is None else replace(plan, rate=max(1.0, round(_START * math.exp(original))))
 
     async def _wait_for_hosts(self) -> None:
         """Wait for lost hosts. Raises HostError if a host does not reconnect in time."""
@@ -293,29 +317,13 @@ class Autopilot:
         await self._live.hosts_up(self._live.state.hosts)
 
     def _take_result(
-        self,
-        point: Point,
-        purpose: TrialPurpose,
-        number: int,
-        result: RunResult | None,
-        failed_constraint: ThresholdResult | None,
-        detail: str,
+        self, point: Point, purpose: TrialPurpose, number: int, run: int, found: Evaluation
     ) -> TrialOutcome:
-        value = None if result is None else metric_value(result, self.plan.metric)
-        margins = _margins(self._constraints, result)
-        outcome: TrialOutcome = "measured"
-        if failed_constraint is not None:
-            outcome, detail = "infeasible", failed_constraint.threshold.text
-        elif detail or result is None or result.reason != "completed" or not value:
-            outcome = "failed"
-            detail = detail or (result.detail if result else "") or f"no {self.plan.metric}"
-        if outcome != "measured" or value is None:
-            value, margins = None, tuple(min(FAILED, margin) for margin in margins)
-        score = None if value is None else math.log(value) * (1 if self.plan.maximize else -1)
-        self._search.tell(Trial(point, score, margins))
+        score = None if found.metric is None else math.log(found.metric) * (1 if self.plan.maximize else -1)
+        self._search.tell(Trial(point, score, found.margins, error_of(found.interval)))
         # A failed constraint shows that the server responds; a skipped evaluation shows nothing about the server.
-        failed = outcome == "failed" and not self._skipping
-        self._failures, self._last_error = self._failures + 1 if failed else 0, detail
+        failed = found.outcome == "failed" and not self._skipping
+        self._failures, self._last_error = self._failures + 1 if failed else 0, found.detail
         expected = self._search.expected_improvement() if self._search.searching and self._search.best() else None
         self._source.emit(
             AutopilotTrial(
@@ -323,20 +331,17 @@ class Autopilot:
                 number=number,
                 purpose=purpose,
                 values=self._search.space.values(point),
-                outcome=outcome,
-                run=result.run if result else 0,
-                metric=value,
-                margins=margins,
+                run=run,
                 expected=expected,
-                detail=detail,
+                **found._asdict(),
             )
         )
-        return outcome
+        return found.outcome
 
     def _precise_seconds(self) -> float:
         """Return the duration of an evaluation (s) that gives the target precision, from the noise of the first."""
         segment = self._live.state.segment
-        if segment is None:
+        if segment is None or self._until:
             return self.plan.seconds
         blocks = block_sample(segment_window(self._live.state, segment)).blocks.get(self.plan.metric)
         if blocks is None or len(blocks) < FIRST_TEST or not bool((blocks > 0).all()):
@@ -352,13 +357,12 @@ class Autopilot:
     async def _prove(self, best: Point) -> SearchResult:
         """Compare the best with the original values in fresh rounds; measurements of the search do not count."""
         values = self._search.space.values(best)
-        plan = self._source.profile.plan
-        self._source.load.plan = replace(plan, requests=None, stages=(), warmup=0.0)
+        self._source.load.plan = replace(self._load(), duration=self._source.profile.plan.duration, warmup=0.0)
         rounds = max(FIRST_TEST, min(ROUNDS, int(self.remaining_seconds / self._round())))
         proof = Proof(self.plan.metric, self._constraints)
         proven = await self._source.tuning.prove(
             self._changed(values),
-            RoundsPlan(rounds, WINDOW, seed=self.plan.seed, concluded=proof.is_decided),
+            RoundsPlan(rounds, self._window, seed=self.plan.seed, concluded=proof.is_decided, until=self._until),
             FinalSide.RESTORED,
         )
         verdict = proven.verdict
@@ -369,18 +373,3 @@ class Autopilot:
     def _nothing(self, detail: str) -> AutopilotEnded:
         now = self._source.now()
         return AutopilotEnded(t=now, outcome="nothing", seconds=now - self._began, detail=detail)
-
-
-def _margins(constraints: tuple[Threshold, ...], result: RunResult | None) -> tuple[float, ...]:
-    if result is None:
-        return tuple(FAILED for _ in constraints)
-    return tuple(
-        margin_of(each.found, each.threshold.value, below=each.threshold.operator in ("<", "<="), holds=each.holds)
-        for each in check_thresholds(constraints, result)
-    )
-
-
-def _abort_limit(constraint: Threshold) -> Threshold:
-    """Return the limit that aborts an evaluation: _ABORT_FACTOR times that of a latency, else the constraint's own."""
-    latency = constraint.operator in ("<", "<=") and constraint.name[:1] == "p" and constraint.name[1:2].isdigit()
-    return replace(constraint, value=constraint.value * _ABORT_FACTOR) if latency else constraint

@@ -33,11 +33,13 @@ _DRAWS = 30
 
 class Trial(NamedTuple):
     """A measured point. `score` is the logarithm of the objective, more is better; None: the settings failed.
-    `margins`: distance of each constraint to its limit (below 0: failed), see margin_of."""
+    `margins`: distance of each constraint to its limit (below 0: failed), see margin_of. `error`: known standard error
+    of the score."""
 
     point: Point
     score: float | None
     margins: tuple[float, ...] = ()
+    error: float = 0.0
 
 
 class Search:
@@ -168,11 +170,13 @@ class _Fit:
         points = np.array([trial.point for trial in trials], dtype=np.int64)
         good = np.array([trial.score is not None for trial in trials])
 
-        def process(values: Sequence[float], mask: Floats) -> GaussianProcess:
-            return GaussianProcess(space.tables, points[mask], np.asarray(values, dtype=np.float64), times[mask])
+        def process(values: Sequence[float], mask: Floats, errors: Floats | None = None) -> GaussianProcess:
+            known = np.asarray(values, dtype=np.float64)
+            return GaussianProcess(space.tables, points[mask], known, times[mask], errors)
 
         scores = [trial.score for trial in trials if trial.score is not None]
-        self.scores = process(scores, good) if scores else None
+        errors = np.array([trial.error for trial in trials if trial.score is not None])
+        self.scores = process(scores, good, errors) if scores else None
         margins = [[trial.margins[at] if trial.margins else FAILED for trial in trials] for at in range(constraints)]
         margins.append([LARGEST if is_good else FAILED for is_good in good])
         all_trials = np.ones(len(trials), dtype=bool)
@@ -205,6 +209,13 @@ def margin_of(value: float | None, limit: float, *, below: bool, holds: bool) ->
         return LARGEST if holds else FAILED
     ratio = math.log(limit / value) if below else math.log(value / limit)
     return max(-LARGEST, min(LARGEST, ratio))
+
+
+def error_of(interval: tuple[float, float] | None) -> float:
+    """Return the standard error of the logarithm of a metric, from its 95% interval; 0 if it is unknown."""
+    if interval is None or not 0 < interval[0] <= interval[1] < math.inf:
+        return 0.0
+    return math.log(interval[1] / interval[0]) / (2 * 1.96)
 
 
 def _density(values: Floats) -> Floats:

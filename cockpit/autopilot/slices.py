@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from cockpit.autopilot.knobs import space_of
-from cockpit.autopilot.search import FAILED, Search, Trial
+from cockpit.autopilot.search import FAILED, Search, Trial, error_of
 from cockpit.model.autopilot import AutopilotState, AutopilotTrial
 
 # Slices need this many more measured points than knobs.
@@ -48,10 +48,12 @@ def search_fit(state: AutopilotState) -> SearchFit:
     space = space_of(plan.knobs)
     sign = 1 if plan.maximize else -1
     try:
-        search = Search(space, space.point(state.begun.original), len(plan.constraints), plan.seed)
+        constraints = 0 if plan.searches_capacity else len(plan.constraints)
+        search = Search(space, space.point(state.begun.original), constraints, plan.seed)
         for trial in state.trials[-_MAX_TRIALS:]:
             score = None if trial.metric is None else sign * math.log(trial.metric)
-            search.tell(Trial(space.point(trial.values), score, _margins(trial, len(plan.constraints))))
+            margins, error = _margins(trial, constraints), error_of(trial.interval)
+            search.tell(Trial(space.point(trial.values), score, margins, error))
     except (KeyError, ValueError):
         return SearchFit(None)
     best = search.best()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from cockpit.analysis.capacity_words import rate_words
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.words import effect_words
 from cockpit.autopilot.diagnosis import Bottleneck
@@ -45,7 +46,8 @@ def trial_cells(trial: AutopilotTrial, state: AutopilotState) -> tuple[str, str,
         return settings, "", f"{outcome}: {sanitize(trial.detail, 200)}"
     failed = [text for text, margin in zip(plan.constraints, trial.margins, strict=False) if margin < 0]
     problem = f"constraint failed: {sanitize(', '.join(failed))}" if failed else ""
-    return settings, metric_words(plan.metric, trial.metric), problem
+    ends = f" (95% CI {'–'.join(map(rate_words, trial.interval))})" if trial.interval else ""
+    return settings, f"{metric_words(plan.metric, trial.metric)}{ends}", problem
 
 
 def result_line(state: AutopilotState, verdict: Verdict | None) -> str:
@@ -77,7 +79,9 @@ def setting_text(value: str) -> str:
 
 
 def metric_words(metric: str, value: float | None) -> str:
-    return "unknown" if value is None else value_text(entry(metric).unit, value)
+    if value is None:
+        return "unknown"
+    return f"{rate_words(value)}/s" if metric == "capacity" else value_text(entry(metric).unit, value)
 
 
 def _reason(ended: AutopilotEnded, verdict: Verdict | None, plan: SearchPlan) -> str:

@@ -66,10 +66,10 @@ _FLAGS: dict[str, FlagTable] = {
     "autopilot": (
         Flag("profile", str, f"with knobs; {PROFILE}"),
         (
-            Flag("--maximize", ("rate",), "metric to maximize (default for closed load)"),
+            Flag("--maximize", ("rate", "capacity"), "metric to maximize (default for closed load: rate)"),
             Flag("--minimize", ("p50", "p99"), "metric to minimize (default for open load: p99)"),
         ),
-        Flag("--where", str, "constraint, e.g. 'p99 < 20ms'; may be repeated", "EXPR", many=True),
+        Flag("--where", str, "constraint, e.g. 'p99 < 20ms'; may be repeated; of capacity: a limit", "EXPR", many=True),
         Flag(
             "--knob",
             str,
@@ -78,7 +78,7 @@ _FLAGS: dict[str, FlagTable] = {
             many=True,
         ),
         Flag("--budget", seconds, "maximum duration, including the proof", default="30m"),
-        Flag("--seconds", seconds, "minimum load per evaluation", default="20s"),
+        Flag("--seconds", seconds, "minimum load per evaluation (default 20s); of capacity: maximum (default 90s)"),
         Flag("--seed", count, "seed of the first points (default: random)"),
         Flag("--no-restart", True, "leave out knobs that restart their server"),
         Flag("--apply", True, "keep the proved settings (default: restore the original ones)"),

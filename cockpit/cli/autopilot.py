@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 from msgspec.structs import asdict, replace
 
+from cockpit.analysis.capacity_levels import parse_limits
 from cockpit.analysis.thresholds import parse_threshold
 from cockpit.analysis.windows import GUARD
 from cockpit.autopilot.decisions import RunSearch, SearchDecisions
 from cockpit.autopilot.diagnosis import Bottleneck, find_bottlenecks, suggested_knobs
 from cockpit.autopilot.knobs import UnknownRange, searched_knob
-from cockpit.autopilot.runner import Autopilot, SearchResult
+from cockpit.autopilot.runner import SEARCH, SHORTEST_SEARCH, Autopilot, SearchResult
 from cockpit.autopilot.words import diagnosis_lines, plan_lines, result_line, trial_line, values_words
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.launcher import launcher_of
@@ -34,13 +35,16 @@ from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.report.encoding import to_json
 from cockpit.report.verdicts import verdict_json
+from cockpit.session.capacity import searchable
 from cockpit.session.controls import Mode
 from cockpit.session.live_session import LiveSession
 from cockpit.session.loop import EndOfSession, Session
 from cockpit.study.controls import StudyControls
 
 # Metrics that rounds can prove, and whether larger is better.
-METRICS = {"rate": True, "p50": False, "p99": False}
+METRICS = {"rate": True, "capacity": True, "p50": False, "p99": False}
+# Load per evaluation (s) if --seconds is not given, at least.
+_SECONDS = 20.0
 
 
 def autopilot(options: Namespace) -> int:
@@ -49,6 +53,9 @@ def autopilot(options: Namespace) -> int:
     knobs = _knobs(profile, options)
     for text in options.where:
         parse_threshold(text)
+    if options.maximize == "capacity":
+        _check_capacity(profile, options)
+    options.seconds = options.seconds or (SEARCH if options.maximize == "capacity" else _SECONDS)
     if profile.plan.stages or not profile.plan.extendable:
         raise UsageError(
             f"{profile.name}: a search needs a constant load; remove load levels, ramps and paths used only once"
@@ -57,6 +64,16 @@ def autopilot(options: Namespace) -> int:
     profile = at_address(profile, options.ssh_config)
     with Secrets(profile).redact_errors():
         return asyncio.run((_diagnose if options.diagnose else _search)(options, profile, knobs))
+
+
+def _check_capacity(profile: Profile, options: Namespace) -> None:
+    """Raise UsageError, ChangeRefused for limits or a load that do not suit a capacity search."""
+    if not options.where:
+        raise UsageError("--maximize capacity: needs a limit, e.g. --where 'p99 < 50ms'")
+    if options.seconds is not None and options.seconds < SHORTEST_SEARCH:
+        raise UsageError(f"--seconds: a capacity search needs at least {SHORTEST_SEARCH:g}s")
+    parse_limits(", ".join(options.where))
+    searchable(profile.plan)
 
 
 def _knobs(profile: Profile, options: Namespace) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.analysis.capacity_levels import parse_limits
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.launcher import launcher_of
 from cockpit.cli.live import RecordingTarget, report_gaps, run_headless
@@ -27,6 +28,7 @@ from cockpit.model.errors import (
     EXIT_GOOD,
     EXIT_INTERRUPTED,
     EXIT_UNSTABLE,
+    CockpitError,
     ProfileError,
     UsageError,
 )
@@ -35,6 +37,7 @@ from cockpit.model.state import State
 from cockpit.model.study import Study, host_names, with_address
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
+from cockpit.session.capacity import searchable
 from cockpit.session.live_session import LiveSession
 from cockpit.study.collecting import collect
 from cockpit.study.controls import StudyControls
@@ -68,10 +71,21 @@ def _chosen_study(options: Namespace) -> tuple[Profile, Study]:
     found = profile.short_study if options.short else profile.study
     if found is None:
         raise ProfileError(f"{profile.name}: has no [study]; add one, or use: cockpit run {options.profile}")
+    if found.until:
+        _check_search(profile, found)
     addresses = addresses_of(host_names(found), options.ssh_config)
     seed = found.seed if options.seed is None else options.seed
     found = replace(found, addresses=tuple(addresses.items()), seed=seed)
     return replace(profile, plan=with_address(found.plan, addresses)), found
+
+
+def _check_search(profile: Profile, found: Study) -> None:
+    """Raise ProfileError for limits or a load that do not suit a capacity search."""
+    try:
+        parse_limits(found.until)
+        searchable(found.plan)
+    except CockpitError as error:
+        raise ProfileError(f"{profile.name}: study.until: {error}") from None
 
 
 async def _study(options: Namespace, profile: Profile, chosen: Study, folder: StudyFolder) -> int:

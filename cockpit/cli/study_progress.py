@@ -20,10 +20,10 @@ from cockpit.report.summary import plan_words
 from cockpit.session.loop import Session
 from cockpit.study.history import earlier_spread
 from cockpit.study.judging import headline_of, level_words
-from cockpit.study.plan import planned_comparisons, round_of, steps_of, study_duration
+from cockpit.study.plan import planned_comparisons, round_of, search_time, steps_of, study_duration
 from cockpit.study.results import StudyResult
 from cockpit.study.runner import Runner
-from cockpit.study.words import extent_words, progress_words, round_lines, sensitivity_words
+from cockpit.study.words import extent_words, length_words, progress_words, round_lines, sensitivity_words
 
 REFRESH = 0.5
 
@@ -91,6 +91,9 @@ def _settings(study: Study, variant: Variant) -> str:
 def _rules(study: Study) -> list[tuple[str, str]]:
     out = f", the first {study.discard} discarded" if study.discard else ""
     rules = [("runs", f"{count_text(study.discard + study.runs, 'run')} after each set-up{out}")]
+    if study.until:
+        most = length_words(search_time(study))
+        rules = [("until", f"{study.until}: after each set-up a capacity search of at most {most}")]
     if study.levels:
         rules.append(("levels", ", ".join(level_words(study, level) for level in study.levels)))
     if len(study.passes) > 1:

@@ -91,6 +91,7 @@ _LOAD = (
     Metric("generator.cpu_wait", PERCENT, "", "time in which a worker waited for a CPU", "generator_cpu_wait"),
     Metric("generator.lag_p99", LATENCY, "", "99th percentile of the delay in sending requests", "generator_lag_p99"),
     Metric("generator.saturated", FLAG, "", "1: the load generator was the bottleneck", "generator_saturated"),
+    Metric("capacity", RATE, "", "highest arrival rate that holds the limits of a search"),
     Metric("sent", COUNT, "", "requests sent"),
     Metric("failed.share", PERCENT, "", "failed requests"),
     Metric("bytes", BYTES, "", "bytes received"),

@@ -21,9 +21,10 @@ class SearchedKnob(msgspec.Struct, frozen=True):
 
 class SearchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The objective and the limits of a search: maximize (or minimize) `metric` subject to `constraints`, which are
-    threshold expressions.
+    threshold expressions. If the metric is the capacity, the constraints limit the search for it.
 
-    `budget`: maximum duration (s), confirming rounds included; `seconds`: minimum measured load per evaluation (s).
+    `budget`: maximum duration (s), confirming rounds included; `seconds`: minimum measured load per evaluation (s),
+    or maximum time of a capacity search.
     `seed` determines the initial points. `margin`: smallest difference that matters (share).
     """
 
@@ -35,6 +36,10 @@ class SearchPlan(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 20.0
     seed: int = 1
     margin: float = 0.03
+
+    @property
+    def searches_capacity(self) -> bool:
+        return self.metric == "capacity"
 
 
 class AutopilotBegun(Event, frozen=True, tag="autopilot_begun"):
@@ -56,8 +61,9 @@ TrialOutcome = Literal["measured", "infeasible", "failed"]
 class AutopilotTrial(Event, frozen=True, tag="autopilot_trial"):
     """An evaluation ended: run `run` of the session measured `values` (0: no run).
 
-    `metric`: value of the plan's metric; `margins`: distance from each constraint's limit (see search.margin_of).
-    `expected`: expected improvement by the next evaluation (share); None: unknown. `detail`: why there is no result.
+    `metric`: value of the plan's metric; `interval`: 95% interval of a capacity; `margins`: distance from each
+    constraint's limit (see search.margin_of). `expected`: expected improvement by the next evaluation (share); None:
+    unknown. `detail`: why there is no result.
     """
 
     number: int
@@ -66,6 +72,7 @@ class AutopilotTrial(Event, frozen=True, tag="autopilot_trial"):
     outcome: TrialOutcome
     run: int = 0
     metric: float | None = None
+    interval: tuple[float, float] | None = None
     margins: tuple[float, ...] = ()
     expected: float | None = None
     detail: str = ""

@@ -246,7 +246,8 @@ class RoundsBegun(Event, frozen=True, tag="rounds_begun"):
     new values active, "": they were not active. `active`: the side that is active at the start, and again if the rounds
     are interrupted. `first`: the first side of each round of the budget, drawn with `seed`. `seconds`: length of a
     window; `longest`: maximum duration of all rounds (s). `detectable`: announced minimum detectable effect on the
-    headline metric (share, power 80%); None: unknown.
+    headline metric (share, power 80%); None: unknown. `until`: limits of a capacity search, which each window then is,
+    in a run of its own, the first of them `run`; "": no search.
     """
 
     number: int
@@ -260,6 +261,7 @@ class RoundsBegun(Event, frozen=True, tag="rounds_begun"):
     change: str = ""
     seed: int = 0
     detectable: float | None = None
+    until: str = ""
 
 
 class RoundWindow(Event, frozen=True, tag="round_window"):

@@ -63,11 +63,12 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
     A step is a variant at a load level in a round: `discard` runs that are not counted, then `runs` counted runs; each
     run consists of all `passes` in sequence. `levels`: connections, or arrivals/s under open load; (): the plan's load.
+    `until`: limits of a capacity search, which each run then is; its capacity is the only metric. "": no search.
     `compare`: pairs of variants to compare, by `metrics`, the headline first ((): the default ones). `margin`:
     equivalence margin (share), unless a metric's own margin is larger; None: the metric's own. `after`: actions at the
-    end; `watch`: metrics for the table. `run_time`: approximate length of a run (s), if the plan has none.
-    `setup_warmup`: seconds of load at the highest level after each set-up, never counted. `addresses`: addresses of the
-    names in URLs. `secret`: knobs whose values must not be recorded.
+    end; `watch`: metrics for the table. `run_time`: approximate length of a run (s), if the plan has none; the longest
+    time of a capacity search. `setup_warmup`: seconds of load at the highest level after each set-up, never counted.
+    `addresses`: addresses of the names in URLs. `secret`: knobs whose values must not be recorded.
     """
 
     plan: LoadPlan
@@ -84,6 +85,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     observations: tuple[Observation, ...] = ()
     watch: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
+    until: str = ""
     compare: tuple[tuple[str, str], ...] = ()
     margin: float | None = None
     run_time: float | None = None

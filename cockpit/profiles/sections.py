@@ -239,7 +239,8 @@ class ShortSection(Section, frozen=True, kw_only=True):
 
 
 class StudySection(Section, frozen=True, kw_only=True):
-    """A study. Its `requests`, `duration` and `concurrency` replace those of [load]."""
+    """A study. Its `requests`, `duration` and `concurrency` replace those of [load]. `until`: limits of a capacity
+    search, which each run then is."""
 
     requests: int | str | None = None
     duration: Duration | None = None
@@ -257,6 +258,7 @@ class StudySection(Section, frozen=True, kw_only=True):
     observe: tuple[ObserveSection, ...] = ()
     watch: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
+    until: str = ""
     compare: tuple[tuple[str, str], ...] = ()
     margin: str | None = None
     run_time: Duration | None = None

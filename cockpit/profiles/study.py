@@ -22,6 +22,10 @@ _Named = TypeVar("_Named", Variant, Pass)
 _NO_SHORT_FORM = ShortSection()
 _LOAD_KEYS = ("requests", "duration", "rate", "concurrency", "warmup")
 _END_KEYS = ("requests", "duration")
+# A shorter capacity search (s) has too few levels for a comparison.
+_SHORTEST_SEARCH = 60.0
+# Keys of a study and of its variants that a capacity search leaves no room for.
+_NOT_SEARCHED = (*("requests", "duration", "concurrency", "rate", "levels", "runs", "discard"), "metrics")
 # Metrics of a host that only exist in comparisons.
 _DERIVED = ("cpu.busy", "cpu.per_request")
 
@@ -45,7 +49,8 @@ def to_study(file: ProfileFile, knobs: Sequence[Knob], files: NamedFiles, *, sho
         after=section.after,
         observations=tuple(msgspec.convert(one, Observation, from_attributes=True) for one in section.observe),
         watch=section.watch,
-        metrics=merged["metrics"],
+        metrics=("capacity",) if section.until else merged["metrics"],
+        until=section.until,
         compare=merged["compare"],
         margin=share_of("study.margin", merged["margin"]),
         run_time=seconds_of("study.run_time", merged["run_time"]),
@@ -53,6 +58,8 @@ def to_study(file: ProfileFile, knobs: Sequence[Knob], files: NamedFiles, *, sho
         secret=tuple(knob.name for knob in knobs if knob.secret),
     )
     study = with_control(replace(study, compare=_pairs(study)))
+    if study.until:
+        _check_search(section, overrides, study)
     _check(study, knobs, file)
     return study
 
@@ -186,6 +193,24 @@ def _check(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None:
     _check_plans(study.plan, study)
 
 
+def _check_search(section: StudySection, overrides: ShortSection, study: Study) -> None:
+    """Raise Invalid for keys that contradict a capacity search, which sets rate and length of the load itself."""
+    if study.run_time is not None and study.run_time < _SHORTEST_SEARCH:
+        raise Invalid(
+            "study.run_time", f"found {study.run_time:g} s; allowed with until: at least {_SHORTEST_SEARCH:g} s"
+        )
+    parts: list[tuple[str, StudySection | ShortSection | VariantSection]] = [
+        ("study", section),
+        ("study.short", overrides),
+        *((f"study.variant {one.name}", one) for one in section.variant),
+    ]
+    for key, part in parts:
+        for name in _NOT_SEARCHED:
+            value = getattr(part, name, None)
+            if value and (name, value) != ("runs", 1):
+                raise Invalid(f"{key}.{name}", conflict("study.until", "remove it: each step is one capacity search"))
+
+
 def _check_compared(study: Study) -> None:
     """Raise Invalid for variants that would never run: a study with comparisons runs only the compared variants."""
     compared = set(itertools.chain(*study.compare))
@@ -229,7 +254,7 @@ def _check_names(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None
     hosts = [host.name for host in file.host]
     for observation in study.observations:
         _check_known(f"study.observe {observation.name}.host", observation.host, hosts, "hosts")
-    for key in ("watch", "metrics"):
+    for key in ("watch", *(() if study.until else ("metrics",))):
         for name in getattr(study, key):
             _check_metric(f"study.{key}", name, hosts)
     if file.study and file.study.compare:

@@ -45,7 +45,7 @@ class CapacityJson(msgspec.Struct, frozen=True, kw_only=True):
 
 def capacities_json(state: State, run: int) -> list[CapacityJson]:
     """Return the searches in a run."""
-    return [_capacity_json(result) for result in results_of(state, run)]
+    return [capacity_json(result) for result in results_of(state, run)]
 
 
 def results_of(state: State, run: int | None = None) -> list[CapacityResult]:
@@ -82,7 +82,7 @@ def compared_words(before: CapacityResult, after: CapacityResult) -> str:
     return f"capacity {interval_words(one)} → {interval_words(two)}: {change_words}; {limits_words(after)}"
 
 
-def _capacity_json(result: CapacityResult) -> CapacityJson:
+def capacity_json(result: CapacityResult) -> CapacityJson:
     found = result.found if result.outcome != "generator" else None
     return CapacityJson(
         limits=result.limits,

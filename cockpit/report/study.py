@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from cockpit.analysis.capacity_words import capacity_words
 from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.warning_words import grouped
 from cockpit.analysis.warnings import run_warnings
@@ -82,6 +83,10 @@ def rounds_lines(result: StudyResult) -> list[str]:
     if result.ended and done < study.rounds:
         words += ": every comparison was closed early"
     lines = [words]
+    unknown = [cell for cell in result.cells if study.until and not cell.counted]
+    lines += [
+        f"{cell_name(result, cell)}: no capacity found in {count_text(len(cell.runs), 'run')}" for cell in unknown
+    ]
     if study.rounds < FIRST_TEST:
         lines.append(f"fewer than {FIRST_TEST} rounds: one test; the variance between runs is pooled over all cells,")
         lines[-1] += " and intervals cover 91–95% if the cells are few"
@@ -154,8 +159,8 @@ def _runs(result: StudyResult, cell: StudyCell) -> Iterable[str]:
         shown = _run_metric(result, run)
         by_visit.setdefault((run.session, run.place.round), []).append(shown if run.counted else f"({shown})")
     metrics = " · ".join(" ".join(one) for one in by_visit.values())
-    unit = "p50" if result.study.plan.open else "req/s"
-    yield f"{cell_name(result, cell)}: {unit} {metrics}"
+    unit = "" if result.study.until else "p50 " if result.study.plan.open else "req/s "
+    yield f"{cell_name(result, cell)}: {unit}{metrics}"
     if cell.unstable:
         first = cell.unstable[0]
         example = f"e.g. round {first.place.round}: {stability_words(first.stability)}"
@@ -163,6 +168,8 @@ def _runs(result: StudyResult, cell: StudyCell) -> Iterable[str]:
 
 
 def _run_metric(result: StudyResult, run: StudyRunResult) -> str:
+    if run.capacity is not None:
+        return capacity_words(run.capacity).removeprefix("capacity ")
     if result.study.plan.open:
         return f"{milliseconds(run.result.counts.latency.percentile(50))} ms"
     return si(run.result.rate, 4)

@@ -23,7 +23,10 @@ Chart = tuple[str, list[str]]
 
 
 def charts(result: StudyResult, width: int) -> list[Chart]:
-    """Return (title, lines) of all charts with data; lines are at most about `width` wide."""
+    """Return (title, lines) of all charts with data; lines are at most about `width` wide. Capacity searches have
+    none, because their load varies."""
+    if result.study.until:
+        return []
     found = [by_level(result, width)] if result.study.levels else []
     found += [distributions(result)]
     found += [rate_over_time(result)]

@@ -52,6 +52,8 @@ def _place(cell: StudyCell, run: StudyRunResult) -> tuple[Value, ...]:
 
 
 def _metrics(result: StudyResult, run: StudyRunResult) -> Iterator[tuple[str, float | None]]:
+    if run.capacity is not None:
+        yield "capacity", run.capacity.rate
     for name in _METRICS:
         yield name, metric_value(run.result, name)
     for host, window in run.result.hosts.items():

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from cockpit.analysis.warnings import run_warnings
+from cockpit.report.capacity import CapacityJson, capacity_json
 from cockpit.report.encoding import struct_from, to_json
 from cockpit.report.run_json import (
     HostsJson,
@@ -29,7 +30,7 @@ from cockpit.study.words import contradiction_words
 class StudyRunJson(msgspec.Struct, frozen=True, kw_only=True):
     """One run. `counted`: the run is in the result of the cell. `observations` are the outputs of the study's commands
     before and after the run, by name; `hosts` are means, named as in thresholds. Rates are per second, times in
-    seconds."""
+    seconds. `capacity`: of a run that was a capacity search; the other metrics are then over its levels."""
 
     session: int
     run: int
@@ -52,6 +53,7 @@ class StudyRunJson(msgspec.Struct, frozen=True, kw_only=True):
     observations: dict[str, tuple[str | None, str | None]]
     hosts: HostsJson
     missing: MissingJson
+    capacity: CapacityJson | None
 
 
 class CellJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,9 +112,10 @@ class MachineJson(msgspec.Struct, frozen=True, kw_only=True):
 
 class StudyJson(msgspec.Struct, frozen=True, kw_only=True):
     """A study. `wall` is its start (epoch s). `budget` is the maximum number of counted rounds, after `discard_rounds`.
-    `rounds` are all that were started, `complete_rounds` counts the complete ones. `ended`: all comparisons are closed
-    or all rounds are done. `seed` determines the order. `comparisons` is the number of comparisons that share the risk.
-    `unstable` counts counted runs that were not stable."""
+    `until`: limits of its capacity searches, "" without. `rounds` are all that were started, `complete_rounds` counts
+    the complete ones. `ended`: all comparisons are closed or all rounds are done. `seed` determines the order.
+    `comparisons` is the number of comparisons that share the risk. `unstable` counts counted runs that were not
+    stable."""
 
     name: str
     form: str
@@ -127,6 +130,7 @@ class StudyJson(msgspec.Struct, frozen=True, kw_only=True):
     ended: bool
     comparisons: int
     unstable: int
+    until: str
     rounds: list[RoundJson]
     spread: SpreadJson | None
     cells: list[CellJson]
@@ -145,6 +149,7 @@ def study_json(result: StudyResult) -> str:
         budget=study.rounds,
         comparisons=study.comparisons,
         unstable=len(result.unstable),
+        until=study.until,
         rounds=[RoundJson(round=one.round, order=list(one.steps), open=list(one.open)) for one in result.rounds],
         spread=_spread(result),
         cells=[_cell(cell, columns(result)) for cell in result.cells],
@@ -201,6 +206,7 @@ def _run(run: StudyRunResult) -> StudyRunJson:
         observations=outputs,
         hosts=hosts_json(result.hosts, result.seconds),
         missing=missing_json(result.hosts),
+        capacity=None if run.capacity is None else capacity_json(run.capacity),
     )
 
 

@@ -39,7 +39,7 @@ from cockpit.study.results import StudyResult, StudyVerdict
 from cockpit.study.words import contradiction_words, needed_words
 
 # Metrics with charts that are shown unfolded.
-_OPEN = ("rate", "p50", "p99", "max")
+_OPEN = ("capacity", "rate", "p50", "p99", "max")
 
 
 def study_page(result: StudyResult) -> str:
@@ -49,7 +49,7 @@ def study_page(result: StudyResult) -> str:
         ("verdicts", "Verdicts", _verdicts(result)),
         ("effects", "Effects by metric", _effects(result)),
         ("runs", "Load levels and runs" if result.study.levels else "Runs", _metrics(result)),
-        ("latency", "Latency", latency_charts(result)),
+        ("latency", "Latency", "" if result.study.until else latency_charts(result)),
         ("results", "Results", _results(result)),
         ("method", "Method and limits", items(method(result))),
     )
@@ -195,6 +195,8 @@ def method(result: StudyResult) -> list[str]:
         discarded_words(one) for verdict in result.verdicts for one in verdict.verdict.discarded if one
     )
     found += [f"discarded from the runs: {'; '.join(discarded)}"] if discarded else []
+    if result.study.until:
+        found.append(f"each run is a search for the highest arrival rate with {result.study.until}; see help load")
     name = next((cell.total.counts.latency_name for cell in result.cells if cell.total), "service")
     found.append(
         f"latencies are {name} times, measured by the generator; percentiles of a variant pool its counted runs"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from cockpit.analysis.capacity_words import rate_words
 from cockpit.metrics.catalogue import entry
 from cockpit.metrics.results import RunResult
 from cockpit.metrics.units import BYTES, COUNT, LATENCY, number_text, value_text
@@ -13,7 +15,7 @@ from cockpit.model.study import Observation, Study
 from cockpit.model.text import sanitize, si
 from cockpit.study.results import StudyCell, StudyResult, StudyRunResult
 
-# Metrics of every table; hosts add theirs if the study watches none by name.
+# Metrics of every table of runs with a constant load; hosts add theirs if the study watches none by name.
 ALWAYS = ("rate", "p50", "p99", "max", "failed")
 _OF_A_HOST = ("cpu.user", "cpu.system", "cpu.idle", "memory.used", "io.tps", "processes.spawned_per_s")
 
@@ -29,8 +31,9 @@ class StudyColumn(NamedTuple):
 
 def columns(result: StudyResult) -> tuple[StudyColumn, ...]:
     watched = result.study.watch or tuple(f"{host}.{name}" for host in hosts_of(result) for name in _OF_A_HOST)
-    names = dict.fromkeys((*ALWAYS, *watched))
-    found = [StudyColumn(name, _head(name), _metric_of(name), _shown(name)) for name in names]
+    names = dict.fromkeys(watched if result.study.until else (*ALWAYS, *watched))
+    found = [StudyColumn("capacity", "capacity/s", _capacity, rate_words)] if result.study.until else []
+    found += [StudyColumn(name, _head(name), _metric_of(name), _shown(name)) for name in names]
     found += [_counter(observation) for observation in result.study.observations if observation.counter]
     return tuple(found)
 
@@ -41,6 +44,12 @@ def hosts_of(result: StudyResult) -> list[str]:
 
 def _metric_of(name: str) -> Callable[[RunResult, Sequence[StudyRunResult]], float | None]:
     return lambda total, _: metric_value(total, name)
+
+
+def _capacity(_: RunResult, runs: Sequence[StudyRunResult]) -> float | None:
+    """Return the geometric mean of the found capacities, since they are compared as ratios."""
+    found = [math.log(run.window.capacity) for run in runs if run.window.capacity]
+    return math.exp(sum(found) / len(found)) if found else None
 
 
 def _counter(observation: Observation) -> StudyColumn:

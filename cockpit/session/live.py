@@ -76,8 +76,10 @@ class LiveSource:
         self.load = LiveLoad(profile.plan, clock, self.emit, launcher)
         self._latest = LatestState()
         probe = probe_of(profile.plan) if check_target else None
-        self.tuning = LiveTuning(profile, self.feeds, clock, self.emit, self.load, self._latest, self._spawn, probe)
         self.capacity = CapacitySearch(self.load, clock, self.emit, self._latest)
+        self.tuning = LiveTuning(
+            profile, self.feeds, clock, self.emit, self.load, self._latest, self._spawn, probe, self.capacity
+        )
         self.controls: Controls = LiveControls(self)
 
     def emit(self, event: AnyEvent) -> None:

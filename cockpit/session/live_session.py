@@ -76,6 +76,27 @@ class LiveSession:
         await self._hosts_read_after_run()
         return self.state
 
+    async def search_once(
+        self, until: str, longest: float, stop_when: Callable[[State], bool] = lambda state: False
+    ) -> State:
+        """Search the capacity within the limits `until` once, in a run of its own, at most `longest` seconds and until
+        `stop_when` is true. Raises CockpitError."""
+        await self.hosts_read()
+        await self.load.over()
+        search = asyncio.ensure_future(self.source.capacity.run(until, longest))
+        stop = asyncio.ensure_future(self.session.until(stop_when))
+        try:
+            await asyncio.wait((search, stop), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stop.cancel()
+            self.source.capacity.stop()
+            await asyncio.gather(stop, return_exceptions=True)
+            await search
+        run = self.load.runs
+        await self.session.until(lambda state: state.runs >= run and state.running is None)
+        await self._hosts_read_after_run()
+        return self.state
+
     async def hosts_idle(self) -> None:
         """Wait for an idle reading of each host after the last run."""
 

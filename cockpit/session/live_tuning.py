@@ -12,6 +12,7 @@ from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import ActionBegun, ActionEnded, AnyEvent, Note
 from cockpit.model.knobs import ServerAction
 from cockpit.profiles.profile import Profile
+from cockpit.session.capacity import CapacitySearch
 from cockpit.session.changes import Assignments, Changes, Hold
 from cockpit.session.controls import FinalSide, Preview, RoundsResult, UndoPreview
 from cockpit.session.live_load import LiveLoad, RunExtension
@@ -60,6 +61,7 @@ class LiveTuning:
         latest: LatestState,
         spawn: Callable[[Coroutine[None, None, None]], asyncio.Task[None]],
         probe: Probe | None,
+        capacity: CapacitySearch,
     ) -> None:
         self._actions = {action.name: action for action in profile.actions}
         self._clock = clock
@@ -79,7 +81,7 @@ class LiveTuning:
         self._changing = asyncio.Lock()
         self._load = load
         self.extension = RunExtension(load, clock, latest, spawn)
-        self._rounds = Rounds(load, self.extension, clock, emit, latest)
+        self._rounds = Rounds(load, self.extension, clock, emit, latest, capacity)
 
     @property
     def awaited(self) -> bool:

@@ -20,14 +20,16 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import AnyEvent, RoundsBegun, RoundsEnded, RoundsOutcome, RoundWindow, RoundWindowEnded, Side
 from cockpit.model.knobs import Setting
+from cockpit.session.capacity import CapacitySearch
 from cockpit.session.changes import Hold
 from cockpit.session.live_load import LiveLoad, RunExtension
 from cockpit.session.loop import LatestState
 
 # Time (s) allowed for a set-up when the length of the run is computed.
 _SET_UP = 180.0
-# Time (s) after the end of a window at which the host rolls the change back by itself.
-_ROLLBACK_DELAY = 30.0
+# Time (s) after the planned end of a window at which the host rolls the change back by itself: a capacity search drains
+# the queue of its last level.
+_ROLLBACK_DELAY = 45.0
 # Time (s) after the end of a window at which its last metrics have arrived.
 _METRICS_DELAY = 2.0
 MakeAndUndo = Callable[[float, Hold], Awaitable[None]]
@@ -63,6 +65,7 @@ class Rounds:
         clock: Clock,
         emit: Callable[[AnyEvent], None],
         latest: LatestState,
+        capacity: CapacitySearch,
     ) -> None:
         self.number = 0
         self.running = False
@@ -72,11 +75,13 @@ class Rounds:
         self._clock = clock
         self._emit = emit
         self._latest = latest
+        self._capacity = capacity
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
         """Stop the rounds and undo the current change at once."""
         self._stopping.set()
+        self._capacity.stop()
 
     def check(self) -> None:
         """Raises ChangeRefused if the load is not suitable for rounds."""
@@ -99,13 +104,16 @@ class Rounds:
         Exceptions of `change` and of the load end the rounds and are raised.
         """
         self.check()
+        if plan.until and self._load.running:
+            raise ChangeRefused("a capacity search needs a run of its own; stop the load first")
         self.running = True
         self._stopping.clear()
         own = not self._load.running
         try:
-            if own:
+            # Each capacity search has a run of its own.
+            if own and not plan.until:
                 await self._load.start(replace(self._load.plan, requests=None, duration=self._longest(plan)))
-            else:
+            elif not own:
                 self._extension.extend_by("rounds", _SET_UP)
             self._begin(subject, plan)
             outcome = await self._measure(subject, plan, change)
@@ -145,7 +153,7 @@ class Rounds:
             RoundsBegun(
                 t=self._clock.now(),
                 number=self.number,
-                run=self._load.runs,
+                run=self._load.runs + bool(plan.until),
                 host=subject.host,
                 settings=subject.settings,
                 first=first,
@@ -154,7 +162,8 @@ class Rounds:
                 active=subject.active,
                 change=subject.change,
                 seed=plan.seed,
-                detectable=announced.detectable,
+                detectable=None if plan.until else announced.detectable,
+                until=plan.until,
             )
         )
 
@@ -162,15 +171,16 @@ class Rounds:
         window = plan.seconds + UNCOUNTED
         before = subject.active
         for number, side in enumerate(sequence(plan.first_sides)):
-            if not self._load.running:
-                return "load ended"
-            self._extension.extend_by("rounds", window + 2 * _SET_UP)
+            if not plan.until:
+                if not self._load.running:
+                    return "load ended"
+                self._extension.extend_by("rounds", window + 2 * _SET_UP)
             if side != subject.active:
-                complete = await self._window_in_change(change, number // 2 + 1, side, window)
+                complete = await self._window_in_change(change, number // 2 + 1, side, plan)
             else:
                 if before == subject.active:
                     await change(_ROLLBACK_DELAY, _nothing)
-                complete = await self._window(number // 2 + 1, side, window)
+                complete = await self._window(number // 2 + 1, side, plan)
             if not complete:
                 return "stopped" if self._stopping.is_set() else "load ended"
             before = side
@@ -178,29 +188,40 @@ class Rounds:
                 return "verdict"
         return "budget"
 
-    async def _window_in_change(self, change: MakeAndUndo, number: int, side: Side, seconds: float) -> bool:
+    async def _window_in_change(self, change: MakeAndUndo, number: int, side: Side, plan: RoundsPlan) -> bool:
         """Measure a window within a change; return whether it reached its full length."""
         complete = False
 
         async def hold() -> None:
             nonlocal complete
-            complete = await self._window(number, side, seconds)
+            complete = await self._window(number, side, plan)
 
-        await change(seconds + _ROLLBACK_DELAY, hold)
+        await change(plan.seconds + UNCOUNTED + _ROLLBACK_DELAY, hold)
         return complete
 
-    async def _window(self, number: int, side: Side, seconds: float) -> bool:
-        """Measure a window; return whether it reached its full length, without a stop or the end of the load."""
-        t = self._clock.now()
+    async def _window(self, number: int, side: Side, plan: RoundsPlan) -> bool:
+        """Measure a window; return whether it is complete, without a stop or the end of the load."""
+        t, seconds = self._clock.now(), plan.seconds + UNCOUNTED
         self._emit(RoundWindow(t=t, number=self.number, round=number, side=side, until=t + seconds))
+        complete = await (self._searched(plan) if plan.until else self._reached(seconds))
+        if complete:
+            self._emit(RoundWindowEnded(t=self._clock.now(), number=self.number))
+        return complete
+
+    async def _searched(self, plan: RoundsPlan) -> bool:
+        """Search the capacity; return whether the search was not stopped."""
+        if not self._stopping.is_set():
+            await self._capacity.run(plan.until, plan.seconds)
+        return not self._stopping.is_set()
+
+    async def _reached(self, seconds: float) -> bool:
+        """Wait; return whether neither a stop nor the end of the load came first."""
         ends = [asyncio.ensure_future(self._load.over()), asyncio.ensure_future(self._stopping.wait())]
         try:
             done, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for end in ends:
                 end.cancel()
-        if not done:
-            self._emit(RoundWindowEnded(t=self._clock.now(), number=self.number))
         return not done
 
     async def _is_concluded(self, number: int, plan: RoundsPlan) -> bool:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
+from cockpit.analysis.capacity_result import capacity_result, search_of, search_window
 from cockpit.analysis.stability import STABLE, long_enough, window_stability
 from cockpit.analysis.windows import segment_window
-from cockpit.metrics.results import run_result, runs_result
+from cockpit.metrics.results import run_result, runs_result, segments_result
 from cockpit.model.host_state import HostPoint
-from cockpit.model.state import Segment, State
+from cockpit.model.state import CapacityState, Segment, State
 from cockpit.model.study import Study, StudyRound, StudyRun
 from cockpit.study.judging import spread_of, verdicts_of
 from cockpit.study.plan import steps_of
@@ -55,6 +58,10 @@ def _runs(session: int, state: State) -> list[StudyRunResult]:
     counted = {run for one in study.done for run in one.counted}
     found = []
     for place in study.runs:
+        search = search_of(state, place.run) if study.study.until else None
+        if search is not None and place.turn > 0:
+            found += _search(session, state, place, search, counted=place.run in counted)
+            continue
         result = run_result(state, place.run)
         if result is None or result.reason != "completed" or place.turn == 0:
             continue
@@ -73,6 +80,28 @@ def _runs(session: int, state: State) -> list[StudyRunResult]:
             )
         )
     return found
+
+
+def _search(
+    session: int, state: State, place: StudyRun, search: CapacityState, *, counted: bool
+) -> list[StudyRunResult]:
+    """Return a run that was a complete capacity search: its levels with an unsaturated generator, if there are any."""
+    capacity, window = capacity_result(state, search), search_window(state, search)
+    levels = window.segments or tuple(one for one in state.segments if one.run == place.run)
+    if not capacity.is_complete or not levels or state.study is None:
+        return []
+    whole = segments_result(levels, window.plan, sum(one.seconds for one in levels))
+    return [
+        StudyRunResult(
+            place=place,
+            session=session,
+            counted=counted and window.capacity is not None,
+            result=replace(whole, altered=False, reason="completed"),
+            window=window,
+            observations=tuple(one for one in state.study.observations if one.run == place.run),
+            capacity=capacity,
+        )
+    ]
 
 
 def _cpu(points: Sequence[HostPoint], segment: Segment) -> tuple[tuple[float, float], ...]:
@@ -96,13 +125,16 @@ def _cells(
                 if not cell_runs:
                     continue
                 counted = [run.result for run in cell_runs if run.counted]
+                total = runs_result(counted) if counted else None
+                if total is not None and study.until:  # a capacity search alters the load by design
+                    total = replace(total, altered=False)
                 found.append(
                     StudyCell(
                         variant=variant.name,
                         level=level,
                         pass_name=part.name,
                         runs=cell_runs,
-                        total=runs_result(counted) if counted else None,
+                        total=total,
                         complete=all(step.number in done for step in own),
                         last_round=max((step.round for step in own), default=0),
                         control=variant.control,

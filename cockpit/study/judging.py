@@ -296,7 +296,15 @@ def next_round(study: Study, result: StudyResult | None) -> StudyRound | None:
         return None
     still_open = planned_comparisons(study)
     if result and study.compare and len(rounds) >= study.discard_rounds + FIRST_TEST:
-        still_open = open_after(study, result.verdicts)
+        left = open_after(study, result.verdicts)
+        still_open = tuple(one for one in left if not _lacks_values(result, one))
         if not still_open:
             return None
     return round_of(study, number, still_open)
+
+
+def _lacks_values(result: StudyResult, place: Comparison) -> bool:
+    """Return whether a variant had several runs, none with a value: capacity searches beyond the generator, e.g."""
+    first, other, level = place
+    cells = [cell for cell in result.cells if cell.variant in (first, other) and cell.level == level]
+    return any(len(cell.runs) >= FIRST_TEST and not cell.counted for cell in cells)

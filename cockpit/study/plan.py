@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import inf, isfinite
 from typing import NamedTuple
 
+from cockpit.analysis.capacity import LONGEST
 from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.model.study import Study, StudyRound, Variant
@@ -15,6 +16,8 @@ from cockpit.model.study import Study, StudyRound, Variant
 CHANGE_TAKES = {"written": 1.5, "live": 1.5, "graceful": 4.0, "restart": 6.0, "remount": 2.0}
 ACTION_TAKES = 2.0
 RUN_ADDS = 2.0
+# Shortest time of a capacity search that finds a capacity, as a share of the longest.
+_SHORTEST_SEARCH = 0.3
 
 # Baseline variant, other variant, load level (None: the plan's load).
 Comparison = tuple[str, str, float | None]
@@ -106,9 +109,17 @@ def values_of(study: Study, variant: Variant, originals: Mapping[str, str | None
     return {**{name: originals[name] for name in study.knobs}, **dict(variant.set)}
 
 
+def search_time(study: Study) -> float:
+    """Return the longest time (s) of a capacity search of the study."""
+    return study.run_time or LONGEST
+
+
 def run_duration(study: Study) -> DurationRange:
     """Return the duration of one run, with the time around it."""
     plan = study.plan
+    if study.until:
+        most = search_time(study)
+        return DurationRange(_SHORTEST_SEARCH * most + RUN_ADDS, most + RUN_ADDS, True)
     longest = inf if plan.duration is None else plan.warmup + plan.duration + RUN_ADDS
     if plan.requests is None and isfinite(longest):
         seconds = longest

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
+from cockpit.analysis.capacity_result import CapacityResult
 from cockpit.analysis.outcome import DIFFERENT, Verdict
 from cockpit.analysis.stability import STABLE, Stability
 from cockpit.analysis.windows import Window
@@ -26,7 +27,7 @@ class StudyRunResult(msgspec.Struct, frozen=True, kw_only=True):
     """One run: its place in the study, whether it is `counted`, its result, and the observations around it.
 
     `session` is the number of the study's session (from 1). Verdicts compare `window`. `cpu` is a series of (seconds
-    since the start of the run, % CPU busy) by host.
+    since the start of the run, % CPU busy) by host. `capacity` is the result of a capacity search.
     """
 
     place: StudyRun
@@ -37,6 +38,7 @@ class StudyRunResult(msgspec.Struct, frozen=True, kw_only=True):
     stability: Stability = STABLE
     observations: tuple[StudyObservation, ...] = ()
     cpu: dict[str, tuple[tuple[float, float], ...]] = {}
+    capacity: CapacityResult | None = None
 
 
 class StudyCell(msgspec.Struct, frozen=True, kw_only=True):

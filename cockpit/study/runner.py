@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from cockpit.analysis.capacity_result import result_of
 from cockpit.metrics.results import RunResult, run_result
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError, TargetError, UnreachableError
 from cockpit.model.host_state import HostState
@@ -41,6 +42,7 @@ from cockpit.study.plan import (
     is_counted,
     reloads_left,
     round_of,
+    search_time,
     steps_of,
     study_duration,
     total_duration,
@@ -257,7 +259,7 @@ class Runner:
         for turn in range(1, study.discard + study.runs + 1):
             for part in study.passes:
                 result = await self._run(step, part, plan, turn)
-                if is_counted(study, step, turn):
+                if is_counted(study, step, turn) and self._has_value(result.run):
                     counted.append(result.run)
         self._source.emit(StudyStepEnded(t=self._source.now(), step=step.number, counted=tuple(counted)))
 
@@ -304,16 +306,22 @@ class Runner:
             )
         )
         await self._observe(number, after=False)
-        state = await self._live.run_once()
+        until = self.study.until if part.name != WARM_UP else ""
+        state = await (self._live.search_once(until, search_time(self.study)) if until else self._live.run_once())
         self._check_hosts()
         await self._observe(number, after=True)
         result = run_result(state, number)
-        if result is None or result.reason != "completed":
+        if result is None or not _is_complete(state, result, searched=bool(until)):
             detail = result.detail if result else "it did not start"
             raise TargetError(f"{self._now}: the run did not complete: {detail or 'it was stopped'}")
         if part.name != WARM_UP:
             self._took.append(self._source.now() - begun)
         return result
+
+    def _has_value(self, run: int) -> bool:
+        """Return whether a run has a value to compare: a search without a capacity has none."""
+        found = result_of(self._session.state, run)
+        return not self.study.until or (found is not None and found.rate is not None)
 
     async def _observe(self, run: int, *, after: bool) -> None:
         for observation in self.study.observations:
@@ -385,6 +393,13 @@ class Runner:
     def _write(self, journal: Journal) -> None:
         self.journal = journal
         write_journal(self._folder, journal)
+
+
+def _is_complete(state: State, result: RunResult, *, searched: bool) -> bool:
+    if not searched:
+        return result.reason == "completed"
+    found = result_of(state, result.run)
+    return found is not None and found.is_complete
 
 
 def words_of(step: StudyStep, part: Pass, plan: LoadPlan, turn: int) -> str:

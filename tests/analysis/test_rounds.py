@@ -29,6 +29,7 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.knobs import Setting
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
+from tests.capacities import search_events
 
 SETTING = Setting(knob="MaxSpareServers", old="10", new="30")
 PLAN = LoadPlan(url="http://web1/", concurrency=20)
@@ -190,3 +191,37 @@ def test_end_of_rounds_names_active_values_and_reason() -> None:
             "A MaxSpareServers 10 → 30: at most 12 rounds, 12 min (seed 7); minimum detectable effect 4.2% (power 80%)"
         )
         assert window_words(rounds, rounds.windows[0]).startswith("round 1 of 12: ")
+
+
+def test_rounds_of_searches_compare_capacities() -> None:
+    """Each window is a run of its own; a round in which a search finds no capacity does not count."""
+
+    def searched(unknown: int = 0) -> Iterator[ev.AnyEvent]:
+        first = balanced(6, 7)
+        yield ev.RoundsBegun(
+            t=0.0,
+            number=1,
+            run=1,
+            host="a",
+            settings=(SETTING,),
+            first=first,
+            seconds=40.0,
+            longest=9.0,
+            until="p99 < 1s",
+        )
+        for at, side in enumerate(sequence(first)):
+            t, capacity = 50.0 * at + 1, (250.0 if side == "after" else 200.0) * (1 + 0.005 * (at * 7 % 5))
+            yield ev.RoundWindow(t=t, number=1, round=at // 2 + 1, side=side, until=t + 40)
+            outcome: ev.CapacityOutcome = "generator" if at < 2 * unknown else "found"
+            yield from search_events(t, at + 1, PLAN, capacity, outcome)
+            yield ev.RoundWindowEnded(t=t + 45, number=1)
+        yield ev.RoundsEnded(t=999.0, number=1, outcome="budget", active="before")
+
+    state = fold_all(searched())
+    found = rounds_verdict(state, state.rounds[0])
+    assert found is not None and (found.outcome, found.values) == (Outcome.BETTER, (6, 6))
+    assert [effect.name for effect in found.effects] == ["capacity"] and verdicts(state) == (found,)
+    assert found.effects[0].change == pytest.approx(0.25, abs=0.04)
+    state = fold_all(searched(unknown=3))
+    found = rounds_verdict(state, state.rounds[0])
+    assert found is not None and (found.outcome, found.values) == (Outcome.INCONCLUSIVE, (3, 3))

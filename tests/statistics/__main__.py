@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cockpit.analysis.outcome import DIFFERENT, Outcome
-from tests.statistics.capacity import CASES as CAPACITIES
-from tests.statistics.capacity import searches
+from tests.statistics.capacity import EVERY as CAPACITIES
+from tests.statistics.capacity import summary as capacities
 from tests.statistics.disturbed import CAP, EFFECTS, HARMS, SIDES, disturbed, wrong
 from tests.statistics.duets import CAP as CAP_OF_DUETS
 from tests.statistics.duets import duets
@@ -136,10 +136,9 @@ def tables(repetitions: int) -> list[Table]:
             [partial(duet, name, repetitions) for name in NOISES],
         ),
         Table(
-            f"capacity searches on a simulated M/M/c queue, at most 3 min, {searches_} per row; near: within 5% of\n"
-            "the capacity; covered: the 95% interval has it; s: mean seconds of a search\n"
-            + _row("slots, service time, limit", 44, "near", "covered", "s"),
-            [partial(capacity_search, at, searches_) for at in range(len(CAPACITIES))],
+            f"capacity searches on simulated queues, at most 3 min, {searches_} per row; share within 5% of the\n"
+            "capacity, median and 90% of the error, share of 95% intervals that have it, mean and longest time",
+            [partial(capacities, case, searches_) for case in CAPACITIES],
         ),
     ]
 
@@ -303,18 +302,6 @@ def duet(name: str, repetitions: int) -> str:
     ]
     narrower = float(np.median([one.rounds for one in none]) / np.median([one.width for one in none]))
     return _row(name, 18, *cells, f"{narrower:.1f}")
-
-
-def capacity_search(at: int, repetitions: int) -> str:
-    case = CAPACITIES[at]
-    found = [(one.found, one.seconds) for one in searches(case, repetitions, seed=1)]
-    return _row(
-        case.name,
-        44,
-        [one is not None and abs(one.rate / case.truth - 1) <= 0.05 for one, _ in found],
-        [one is not None and one.low <= case.truth <= one.high for one, _ in found],
-        f"{np.mean([seconds for _, seconds in found]):.0f}",
-    )
 
 
 def _row(name: str, width: int, *cells: object) -> str:

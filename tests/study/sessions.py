@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, SessionStarted
+from cockpit.model.events import AnyEvent, CapacityOutcome, RunEnded, RunStarted, SessionEnded, SessionStarted
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
@@ -29,6 +29,7 @@ from cockpit.study.collecting import collect
 from cockpit.study.judging import next_round
 from cockpit.study.plan import StudyStep, all_steps, is_counted, planned_comparisons, round_of, steps_of
 from cockpit.study.results import StudyResult
+from tests import capacities
 
 PLAN = LoadPlan(url="http://web1/hello.html", concurrency=20, requests=1000)
 STUDY = Study(
@@ -123,10 +124,10 @@ def _round(
             complete = step.number != cut or run == 1
             rate = mean * (1.0 if is_counted(study, step, run) else 0.5)
             yield from _run(study, step, run, number, t, rate, complete, condition(step))
-            t += SECONDS + 1
+            t += (capacities.SECONDS if study.until else SECONDS) + 1
             if not complete:
                 return
-            if is_counted(study, step, run):
+            if is_counted(study, step, run) and not (study.until and condition(step) == "busy"):
                 counted.append(number)
         yield StudyStepEnded(t=t, step=step.number, counted=tuple(counted))
 
@@ -138,7 +139,12 @@ def _run(
     yield StudyRun(t=t, run=number, turn=turn, variant=step.variant.name, **place)
     yield StudyObservation(t=t, run=number, name="hits", host="web1", after=False, text=str(number))
     yield StudyObservation(t=t, run=number, name="atime", host="web1", after=False, text="\x1b[31m10:00")
-    yield RunStarted(t=t, run=number, plan=variant_plan(study, step.variant, step.level))
+    plan = variant_plan(study, step.variant, step.level)
+    if study.until:
+        outcome: CapacityOutcome = "generator" if condition == "busy" else "found"
+        yield from capacities.search_events(t, number, plan, rate, outcome)
+        return
+    yield RunStarted(t=t, run=number, plan=plan)
     for tenth in range(round(10 * SECONDS)):
         start = t + tenth / 10
         responses = int(rate / 10)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cockpit.analysis.capacity_levels import level_of
-from cockpit.analysis.capacity_result import capacity_result, limits_of
+from cockpit.analysis.capacity_result import capacity_result, limits_of, search_of
 from cockpit.analysis.capacity_words import capacity_words, limits_words, progress_words
 from cockpit.metrics.results import segments_result
 from cockpit.model.state import Segment, State
@@ -16,7 +16,7 @@ def capacity_line(context: DrawContext) -> Line | None:
     segment, state = context.segment, context.state
     if segment is None:
         return None
-    search = next((one for one in reversed(state.capacities) if one.begun.run == segment.run), None)
+    search = search_of(state, segment.run)
     if search is None:
         return None
     if search.ended is None:
@@ -34,7 +34,7 @@ def pauses(state: State) -> frozenset[int]:
 
 def level_cell(state: State, segment: Segment) -> Piece | None:
     """Return whether the segment's level holds the limits of its search; None: it is not in a search."""
-    search = next((one for one in reversed(state.capacities) if one.begun.run == segment.run), None)
+    search = search_of(state, segment.run)
     if search is None:
         return None
     level = next((one for one in search.levels if one.segment == segment.number), None)

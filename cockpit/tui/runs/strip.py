@@ -28,7 +28,7 @@ from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_table import MainKey, SessionKey
 
 # Metrics with a line in the plot, in this order after the headline; "errors" only if the share of failures differs.
-_PLOTTED = ("errors", "rate", "p50", "p99", "cpu.per_request", "cpu.busy", "memory.used")
+_PLOTTED = ("errors", "rate", "capacity", "p50", "p99", "cpu.per_request", "cpu.busy", "memory.used")
 # The next step by cause of an invalid verdict.
 _NEXT = {
     Cause.OTHER_LOAD: f"stop the other load, or rounds ({MainKey.ROUNDS})",

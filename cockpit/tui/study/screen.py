@@ -5,6 +5,8 @@ from __future__ import annotations
 from rich.cells import cell_len, set_cell_size
 from textual.app import ComposeResult
 
+from cockpit.analysis.capacity_result import result_of
+from cockpit.analysis.capacity_words import capacity_words
 from cockpit.model.text import sanitize, si
 from cockpit.session.loop import Session
 from cockpit.study.runner import Runner
@@ -47,9 +49,9 @@ class StudyLine(TaskLine):
             mark = "✓" if place.run in counted else "·" if place.step in done_steps else "…"
             level = "" if place.level is None else f" {place.level:g}"
             part = f" {place.pass_name}" if place.pass_name else ""
-            lines.append(
-                f"  {mark} round {place.round} {sanitize(place.variant, 40)}{level}{part}  {si(segment.rate, 4)} req/s"
-            )
+            search = result_of(state, place.run)
+            found = capacity_words(search) if search else f"{si(segment.rate, 4)} req/s"
+            lines.append(f"  {mark} round {place.round} {sanitize(place.variant, 40)}{level}{part}  {found}")
         return lines
 
 
