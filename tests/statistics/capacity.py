@@ -69,8 +69,8 @@ class Case(NamedTuple):
         waits = blocked / (1 - offered / slots * (1 - blocked))
         drain = slots * self.rate - arrivals
         served, drained = math.exp(-self.rate * self.limit), math.exp(-drain * self.limit)
-        # Both rates are equal only at one point, which the bisection does not need exactly.
-        both = (drain * served - self.rate * drained) / (drain - self.rate or 1e-9)
+        apart = drain - self.rate
+        both = (drain * served - self.rate * drained) / apart if apart else served * (1 + self.rate * self.limit)
         return (1 - waits) * served + waits * both
 
 
