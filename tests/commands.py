@@ -29,6 +29,7 @@ FORKS.set_forkserver_preload(
         "cockpit.load.worker",
         "cockpit.tui.app",
         "cockpit.tui.start.screen",
+        "tests.workers",
     ]
 )
 
@@ -65,9 +66,12 @@ def cockpit(
 def _main(
     command_line: list[str], cwd: Path, env: dict[str, str], out: Path, err: Path, before: Callable[[], object] | None
 ) -> None:
-    """Turn this process into the command: working directory, environment and output."""
+    """Turn this process into the command: working directory, environment, output, and load workers that are forks."""
     from cockpit.cli import main
+    from cockpit.load.workers import WorkerProcess
+    from tests.workers import fork_worker_of_command
 
+    WorkerProcess.spawn = fork_worker_of_command  # type: ignore[method-assign,assignment]
     for path, descriptor in ((out, 1), (err, 2)):
         with path.open("wb") as file:
             os.dup2(file.fileno(), descriptor)

@@ -23,6 +23,14 @@ _lab: set[str] = set()
 _before = sum(os.times()[:4])
 
 
+def _start_again() -> None:
+    global _before
+    _before = sum(os.times()[:4])
+
+
+os.register_at_fork(after_in_child=_start_again)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Attach the CPU seconds of the phase to its report, which xdist carries to the main process."""

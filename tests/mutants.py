@@ -32,6 +32,10 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.data import data_of
+
+DATA = data_of(__file__)
+
 COUNT, SEED = 300, 41
 LIMIT = 60.0
 # Seconds for the tests of one mutant, which may hang.
@@ -58,25 +62,7 @@ OPERATORS: Mapping[type[ast.operator], type[ast.operator]] = {
     ast.Mod: ast.Mult,
 }
 # Imported by every Python of COPY/.venv. Without MUTANT it notes (place, test), with MUTANT it activates that place.
-SWITCH = """
-import builtins, os
-def _switch():
-    wanted, notes, seen = int(os.environ.get("MUTANT", "-1")), {notes!r}, set()
-    if wanted >= 0:
-        return wanted.__eq__
-    def reached(number):
-        pair = number, os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
-        if pair not in seen:
-            seen.add(pair)
-            try:
-                with open(notes, "a") as file:
-                    file.write("%d\\t%s\\n" % pair)
-            except OSError:
-                pass
-        return False
-    return reached
-builtins.__mutant__ = _switch()
-"""
+SWITCH = DATA["switch"]
 
 
 class Passed(NamedTuple):

@@ -22,13 +22,15 @@ CHECKS: Mapping[str, Sequence[str]] = {
     "imports": (f"{BIN}/lint-imports", "--no-logo"),
     "types": (f"{BIN}/mypy",),
 }
-PYTEST = (sys.executable, "-m", "pytest", "-p", "tests.durations", "--dist", "loadgroup", "--no-loadscope-reorder")
+PYTEST = (sys.executable, "-m", "pytest", "-p", "tests.durations")
+XDIST = ("--dist", "loadgroup", "--no-loadscope-reorder", "-n")
+# Libraries of macOS may crash in forks of a process that has used them.
+FORKS = ("-p", "tests.shared_collection", "--forks") if sys.platform == "linux" else XDIST
 # Tests wait for servers and processes for a part of the time: more processes than CPUs keep two CPUs busy.
 SUITES = {
-    "test": (*PYTEST, "-n", "5", "-m", "not lab", "--ignore", "tests/lab"),
-    "lab": (*PYTEST, "-n", "6", "-m", "lab"),
+    "test": (*PYTEST, *FORKS, "5", "-m", "not lab", "--ignore", "tests/lab"),
+    "lab": (*PYTEST, *XDIST, "6", "-m", "lab"),
 }
-ROOT = Path(__file__).resolve().parent.parent
 INTERRUPTED = 130
 
 
@@ -52,20 +54,8 @@ def run_checks(checks: Mapping[str, Sequence[str]]) -> int:
     return int(failed)
 
 
-def compile_tests() -> None:
-    """Collect the tests once, one half per process, so that in a fresh clone not every worker compiles all modules."""
-    if any((ROOT / "tests" / "__pycache__").glob("conftest.*pytest*")):
-        return
-    folders = sorted(str(path) for path in (ROOT / "tests").glob("*/") if path.name != "lab")
-    commands = [(*PYTEST, "-qq", "--collect-only", *folders[half::2]) for half in range(2)]
-    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for command in commands]
-    for process in processes:
-        process.wait()
-
-
 def run_suite(command: Sequence[str]) -> int:
     """Run a suite. Ctrl-C reaches it too: wait until it has cleaned up."""
-    compile_tests()
     with subprocess.Popen(command) as process:
         try:
             return process.wait()

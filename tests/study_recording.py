@@ -15,21 +15,12 @@ from cockpit.demo.servers import DemoServers
 from cockpit.model.events import AnyEvent, decode, encode
 from cockpit.recording.reader import Recording
 from tests.bench.crowded import recorded
+from tests.data import data_of
+
+DATA = data_of(__file__)
 
 TARGET = Path(__file__).parent / "recordings" / "study" / "1.cockpit"
-STUDY = """
-[study]
-rounds = 6
-watch = ["demo.processes.spawned_per_s", "demo.processes.cpu", "demo.cpu.idle"]
-[[study.variant]]
-name = "short lives"
-set = { MaxRequestsPerChild = "100" }
-[[study.variant]]
-name = "long lives"
-set = { MaxRequestsPerChild = "10000" }
-[study.short]
-duration = "12s"
-"""
+STUDY = DATA["study"]
 
 
 async def main() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -15,6 +16,7 @@ BANNED |= {"spoiled", "surveyed", "taken", "unanswered", "witness"}
 BANNED |= {"sink", "shelf", "spring", "standing", "told", "worth", "resemblance", "deeds", "offers", "picks", "starved"}
 
 
+@functools.cache
 def public_names(path: Path) -> list[tuple[str, bool]]:
     """Return the public classes and functions of a module, each with whether it is a class."""
     found = []

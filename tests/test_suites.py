@@ -1,4 +1,4 @@
-"""`make check` runs all checks and fails if one fails; suites fail if a test hangs, or CI skips a test."""
+"""`make check` runs all checks and fails if one fails; suites fail if a test hangs or crashes, or CI skips a test."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ conftest.HANG = 0.2
 def test_it():
     asyncio.run(asyncio.Event().wait())
 """
+CRASHES = "import os\n\ndef test_it():\n    os.kill(os.getpid(), 9)\n"
+FAILS = "def test_it():\n    assert [1] == [2]\n"
 SKIPS = "import pytest\n\ndef test_it():\n    pytest.skip('nothing to test here')\n"
 
 
@@ -36,9 +38,21 @@ def test_busy_round_lists_failed_tests(capsys: pytest.CaptureFixture[str]) -> No
     assert busy.run((("true",),), 1) == 0
 
 
-@pytest.mark.parametrize(("text", "ci", "code"), [(SKIPS, "true", 1), (SKIPS, "false", 0), (HANGS, "false", 1)])
-def test_skipped_test_fails_in_ci_and_hanging_test_fails(text: str, ci: str, code: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "ci", "reason"),
+    [
+        (SKIPS, "true", "skipped, but CI=true"),
+        (SKIPS, "false", ""),
+        (HANGS, "false", "hung for 0.2 s"),
+        (CRASHES, "false", "1 of 2 processes crashed in test_it.py::test_it"),
+        (FAILS, "false", "At index 0 diff: 1 != 2"),
+    ],
+)
+def test_suite_fails_with_the_reason(text: str, ci: str, reason: str, tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(text)
-    command = (sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", f"--rootdir={tmp_path}", str(tmp_path))
+    plugins = ("-p", "tests.conftest", "-p", "tests.shared_collection", "--forks", "2")
+    command = (sys.executable, "-m", "pytest", "-q", *plugins, f"--rootdir={tmp_path}", str(tmp_path))
     environment = {**os.environ, "CI": ci, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    assert subprocess.run(command, env=environment, stdout=subprocess.DEVNULL).returncode == code
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
+    assert done.returncode == (1 if reason else 0)
+    assert reason in done.stdout

@@ -28,12 +28,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. A user's error is one line on stderr."""
     gc.set_threshold(GARBAGE)
     prepare_streams()
-    given = sys.argv[1:] if arguments is None else arguments
+    given = (sys.argv[1:] if arguments is None else arguments) or ["start"]
     try:
         for text in given:
             if any("\ud800" <= char <= "\udfff" for char in text):
                 return _refuse(f"{text!a}: not valid in this terminal's encoding", EXIT_USAGE)
-        options = make_parser().parse_args(join_time_values(given or ["start"]))
+        options = make_parser(given[0]).parse_args(join_time_values(given))
         if any(getattr(options, name, False) for name in _DATA):
             write_utf8()
         with ended_by_signals():

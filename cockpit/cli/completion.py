@@ -8,7 +8,6 @@ from argparse import Namespace
 from collections.abc import Iterator
 
 from cockpit.cli.help import topics
-from cockpit.cli.parser import CommandParser
 from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD
 from cockpit.profiles.catalogue import own_folder, shipped_folder
@@ -81,9 +80,6 @@ def completion(options: Namespace) -> int:
     from cockpit.cli.arguments import make_parser
 
     parser = make_parser()
-    for command in _parsers(parser):
-        # Shells show only the summary of a command.
-        command.description = None
     for path, action in _arguments(parser):
         name = f"{path} {action.dest}".strip()
         if name in _TAKES:
@@ -101,12 +97,6 @@ def _helpers(shell: str) -> str:
     folders = (own_folder(), shipped_folder())
     profiles = " ".join(shlex.quote(str(folder)) for folder in folders if folder)
     return _HELPERS[shell].replace("PROFILES", profiles).replace("LIBRARY", shlex.quote(str(library.folder())))
-
-
-def _parsers(parser: CommandParser) -> Iterator[CommandParser]:
-    yield parser
-    for command in parser.commands.values():
-        yield from _parsers(command)
 
 
 def _arguments(parser: argparse.ArgumentParser, path: str = "") -> Iterator[tuple[str, argparse.Action]]:

@@ -245,11 +245,15 @@ learn more:
 def add_command(commands: Any, name: str, page: HelpPage) -> CommandParser:
     parser: CommandParser = commands.add_parser(name, help=page.summary)
     parser.usage = " ".join(filter(None, (parser.prog, "[OPTIONS]", page.arguments)))
-    parser.description = fill(page.sentence, _WIDTH) + (f"\n\nexamples:\n{page.examples}" if page.examples else "")
-    parser.epilog = _exit_codes(page.exits)
-    if page.topics:
-        parser.epilog += f"\nlearn more: cockpit help {' · '.join(page.topics)}"
+    parser.describe = lambda: _description(page)
     return parser
+
+
+def _description(page: HelpPage) -> tuple[str, str]:
+    """Return the text before the flags, and the text after them."""
+    before = fill(page.sentence, _WIDTH) + (f"\n\nexamples:\n{page.examples}" if page.examples else "")
+    more = f"\nlearn more: cockpit help {' · '.join(page.topics)}" if page.topics else ""
+    return before, _exit_codes(page.exits) + more
 
 
 def overview() -> str:

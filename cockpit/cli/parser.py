@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -41,13 +41,22 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser with one-line errors and without abbreviated flags. `commands`: subcommands by name."""
+    """A parser with one-line errors and without abbreviated flags. `commands`: subcommands by name.
+
+    `describe` returns description and epilog of the help page.
+    """
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, "formatter_class": HelpFormatter, **settings})
         self.has_commands = False
         self.commands: dict[str, CommandParser] = {}
+        self.describe: Callable[[], tuple[str, str]] | None = None
         self._parsing = False
+
+    def format_help(self) -> str:
+        if self.describe:
+            self.description, self.epilog = self.describe()
+        return super().format_help()
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse flags and names in any order. An error about an unknown flag names the command's help."""

@@ -7,6 +7,7 @@ import posixpath
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Literal, NamedTuple, get_args
 
 _UNIT = re.compile(r"[\w@:.\\-]{1,200}\.service")
@@ -147,6 +148,8 @@ def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = 
     builds: dict[str, str] = {}
     sockets: list[UnixListener] = []
     addresses: set[str] = set()
+    # One line of a text after the other has the same name.
+    wanted = cache(lambda name: _matches(name, texts))
     for line in lines_of(text):
         match line.split("\t"):
             case ["user", name]:
@@ -167,7 +170,7 @@ def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = 
                 addresses |= set(words)
             case ["file", name] if name in files:
                 readable.add(name)
-            case ["text", name, *parts] if _matches(name, texts):
+            case ["text", name, *parts] if wanted(name):
                 contents[name] = contents.get(name, "") + "\t".join(parts) + "\n"
     known = tuple(
         _with_facts(process, masters.get(process.pid))._replace(facts=tuple(known_facts.get(process.pid, {}).items()))

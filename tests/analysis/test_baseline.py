@@ -28,8 +28,11 @@ from cockpit.model.errors import UsageError
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
 from tests.analysis.synthetic import OPEN, window
+from tests.data import data_of
 from tests.session.events import small_session
 from tests.statistics.simulate import compared_with_baseline
+
+DATA = data_of(__file__)
 
 
 @pytest.fixture(scope="module")
@@ -232,15 +235,7 @@ def test_trend() -> None:
 
 
 def test_stable_rates() -> None:
-    for rates, stable in (
-        ([525.7, 640.1, 675.0, 683.5, 681.0, 684.2], True),
-        ([170.0, 681.0], False),
-        ([170.0, 600.0, 681.0], False),
-        ([670.0, 690.0, 710.0], False),
-        ([690.0, 681.0, 684.0], True),
-        ([0.0, 0.0, 0.0], True),
-        ([], False),
-    ):
+    for rates, stable in DATA["stable_rates_cases"]:
         assert is_stable(rates) is stable
     with pytest.raises(ValueError, match="at least two"):
         is_stable([1.0], k=1)

@@ -14,8 +14,11 @@ from cockpit.model.errors import UsageError
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
+from tests.data import data_of
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import state_after
+
+DATA = data_of(__file__)
 
 RESULT = RunResult(
     run=1,
@@ -39,27 +42,7 @@ RESULT = RunResult(
 
 
 def test_thresholds() -> None:
-    for text, holds in (
-        ("p99 < 100ms", True),
-        ("p99 < 99ms", False),
-        ("p99.9<=100.1ms", True),
-        ("connect.max >= 0", False),
-        ("failed.share <= 1%", True),
-        ("failed <= 1%", True),
-        ("errors < 1%", False),
-        ("failed.share < 1", False),
-        ("generator.cpu < 5%", True),
-        ("service.p50 < 51ms", True),
-        ("max == 100ms", True),
-        ("errors == 0", False),
-        ("errors == 2", True),
-        ("failed == 10", True),
-        ("rate > 400", True),
-        ("rate >= 0.5k", False),
-        ("duration < 3s", True),
-        ("connect.p99 < 1s", False),
-        ("web1.cpu.idle > 20", False),
-    ):
+    for text, holds in DATA["thresholds_cases"]:
         (outcome,) = check_thresholds([parse_threshold(text)], RESULT)
         assert outcome.holds is holds
         assert (outcome.found is None) == (text.startswith(("connect", "web1")))

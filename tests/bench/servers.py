@@ -12,46 +12,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.bench.table import Skipped
+from tests.data import data_of
 from tests.lab.cpus import on_server_cpu
 from tests.lab.requirements import SYSTEM_PATH
 from tests.waiting import free_port, wait_until
+
+DATA = data_of(__file__)
 
 SMALL = 92
 MEDIUM = 100_000
 LARGE = 6_224_340
 _TIMEOUT = 10.0
 
-_NGINX = """
-worker_processes 1; worker_rlimit_nofile 16384; pid {directory}/pid; error_log {directory}/errors;
-events {{ worker_connections 16000; }}
-http {{
-    access_log off; sendfile on; keepalive_requests 1000000000; keepalive_timeout 600; open_file_cache max=10;
-    client_body_temp_path {directory}/1; proxy_temp_path {directory}/2; fastcgi_temp_path {directory}/3;
-    uwsgi_temp_path {directory}/4; scgi_temp_path {directory}/5;
-    server {{ listen 127.0.0.1:{port} backlog=4096; root {directory}/www; }}
-}}
-"""
-_APACHE = """
-ServerRoot {directory}
-ServerName localhost
-Listen 127.0.0.1:{port}
-PidFile {directory}/pid
-ErrorLog {directory}/errors
-LoadModule mpm_prefork_module {modules}/mod_mpm_prefork.so
-LoadModule authz_core_module {modules}/mod_authz_core.so
-DocumentRoot {directory}/www
-User www-data
-Group www-data
-StartServers {workers}
-"""
-_KEPT = """\
-KeepAlive On
-MaxKeepAliveRequests 0
-KeepAliveTimeout 60
-MinSpareServers 1
-MaxSpareServers 200
-MaxRequestWorkers 200
-"""
+_NGINX = DATA["nginx"]
+_APACHE = DATA["apache"]
+_KEPT = DATA["kept"]
 _MODULES = Path("/usr/lib/apache2/modules")
 
 

@@ -28,7 +28,10 @@ from cockpit.profiles.profile import Profile
 from cockpit.report import baselines
 from cockpit.report.check_result import CheckJson
 from tests.commands import cockpit
+from tests.data import data_of
 from tests.recording.test_recording import recorded
+
+DATA = data_of(__file__)
 
 # Calls in order, by name: exit code and arguments.
 CALLS: dict[str, tuple[int, str]] = {
@@ -57,17 +60,7 @@ CALLS: dict[str, tuple[int, str]] = {
     "recording-broken": (99, "run.cockpit#1 --threshold 'completed == 101'"),
     "unstable": (4, "slower.cockpit --stable --json"),
 }
-HOSTS = """\
-[target]
-url = "URL/"
-[load]
-duration = "60s"
-rate = 50
-[[host]]
-name = "here"
-[check]
-abort_on = ["here.cpu.idle > 100"]
-"""
+HOSTS = DATA["hosts"]
 PLAIN = '[target]\nurl = "URL"\n[load]\nrequests = 100\n[check]\nthresholds = ["completed == 100"]\n'
 
 

@@ -10,6 +10,9 @@ from cockpit.cli.completion import SHELLS
 from cockpit.cli.help import topics
 from tests.cli.terminals import on_terminal
 from tests.commands import cockpit
+from tests.data import data_of
+
+DATA = data_of(__file__)
 
 # Typed text and its completions.
 CASES = [
@@ -28,24 +31,8 @@ CASES = [
     ("cockpit completion f", {"fish"}),
     ("cockpit tune spare-servers hist", {"history"}),
 ]
-BASH = """
-source "$SCRIPT"
-function=$(complete -p cockpit | sed 's/.* -F \\([^ ]*\\) .*/\\1/')
-while IFS= read -r line; do
-  read -ra COMP_WORDS <<<"$line"
-  case $line in *' ') COMP_WORDS+=('') ;; esac
-  COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMP_LINE=$line COMP_POINT=${#line} COMPREPLY=()
-  "$function" cockpit "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
-  echo "${COMPREPLY[*]}"
-done
-"""
-FISH = """
-source $SCRIPT
-while read -l line
-  complete -C "$line" | string replace -r '\\t.*' '' | string join ' '
-end
-exit 0
-"""
+BASH = DATA["bash"]
+FISH = DATA["fish"]
 
 
 @pytest.fixture

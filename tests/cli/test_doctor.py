@@ -18,6 +18,9 @@ from cockpit.setup import doctor
 from cockpit.setup.doctor_host import _first_words, _missing, _paths
 from tests.cli.conftest import in_process, keyvalue
 from tests.commands import cockpit
+from tests.data import data_of
+
+DATA = data_of(__file__)
 
 
 def profile_of(folder: Path, url: str, more: str = "") -> Path:
@@ -42,14 +45,7 @@ async def test_busy_machine_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     assert await doctor.other_load() == []
 
 
-PROBLEMS = (
-    ("ftp://x/", "", 2, "ERROR  profile"),
-    ("http://127.0.0.1:1/", '[check]\nthresholds = ["speed > 3"]', 2, "unknown metric 'speed'"),
-    ("http://127.0.0.1:1/", "", 3, "127.0.0.1 port 1 is unreachable"),
-    ("http://no-such-host.invalid/", "", 3, "no such host"),
-    ("URL", "concurrency = 50000000", 2, "ERROR  this machine    50000000 connections: each load worker needs"),
-    ("URL", "keepalive = false", 0, "note   this machine    1000000 new connections from"),
-)
+PROBLEMS = DATA["problems"]
 
 
 def test_problem_is_a_line_on_stdout_and_exit_code(url: str, tmp_path: Path) -> None:
@@ -64,34 +60,7 @@ def test_problem_is_a_line_on_stdout_and_exit_code(url: str, tmp_path: Path) -> 
         assert "to fix" in last if code else last in ("nothing to fix, 1 note", "nothing to fix, 2 notes")
 
 
-HOST = """
-[[host]]
-name = "here"
-processes = ["no-such-server"]
-tail = ["tail -F {folder}/none.log", "no-such-tool -x"]
-status = [{{ kind = "apache", url = "http://127.0.0.1:1/server-status?auto" }}]
-[[knob]]
-name = "Good"
-host = "here"
-file = "{folder}/good.conf"
-directive = "KeepAlive"
-test = "{folder}/test"
-reload = "true"
-[[knob]]
-name = "Gone"
-host = "here"
-file = "{folder}/none.conf"
-directive = "KeepAlive"
-test = "test -e {folder}/none.conf"
-reload = "no-such-reload now"
-[[knob]]
-name = "Dark"
-host = "here"
-kind = "keyvalue"
-file = "{folder}/dark"
-key = "PASSWORD"
-secret = true
-"""
+HOST = DATA["host"]
 
 
 def test_all_problems_of_host_are_listed_without_changes(url: str, tmp_path: Path) -> None:
@@ -159,15 +128,7 @@ async def test_demo_profile_has_no_problems_over_ssh(tmp_path: Path) -> None:
 
 
 def test_words_and_paths_of_commands() -> None:
-    for command, word in (
-        ("apachectl -t", ["apachectl"]),
-        ("service squid stop; squid -z", ["service"]),
-        ("while true; do :; done", []),
-        ("A=1 restart", []),
-        ("$HOME/bin/restart", []),
-        ("'unclosed", []),
-        ("", []),
-    ):
+    for command, word in DATA["words_and_paths_of_commands_cases"]:
         assert list(_first_words([command])) == word
     assert list(_paths("tail -n 3 -F /var/log/a.log b.log '/var/log/*.log'")) == ["/var/log/a.log"]
 

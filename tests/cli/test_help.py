@@ -23,8 +23,11 @@ from cockpit.cli.schema import profile_schema
 from cockpit.model import errors
 from cockpit.profiles.sections import ProfileFile
 from cockpit.servers.registry import AT_START
+from tests.data import data_of
 from tests.recording.test_pages import record_pages
 from tests.session.events import small_session
+
+DATA = data_of(__file__)
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -105,13 +108,14 @@ def test_metrics_in_help_exist() -> None:
 
 def test_every_command_in_topics_help_pages_and_readme_parses() -> None:
     """Example commands parse as a shell would split them."""
-    pages = [parser.format_help() for parser in parsers(make_parser())]
+    parser = make_parser()
+    pages = [each.format_help() for each in parsers(parser)]
     lines = [line for page in (*map(text, topics()), *pages, README) for line in page.splitlines()]
     examples = [line for line in lines if re.match(r" {2,4}cockpit [a-z]", line) and "COMMAND" not in line]
     assert len(examples) > 60 and any(line in README for line in examples)
     for line in examples:
         arguments = [word for word in shlex.split(line, comments=True)[1:] if not word.startswith(">")]
-        make_parser().parse_args(join_time_values(arguments))
+        parser.parse_args(join_time_values(arguments))
 
 
 def test_help_lists_every_command_in_a_group(capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,19 +206,7 @@ def flags(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 # Command lines as groups of arguments that stay together.
-LINES = [
-    ("tune P set", ("--dry-run",), ("K=V",), ("--json",), ("L=-1",)),
-    ("run", ("http://h/",), ("-c", "5"), ("-n", "10"), ("-H", "A: 1")),
-    ("check", ("P",), ("--threshold", "p99 < 1s"), ("-z", "5s")),
-    ("autopilot", ("P",), ("--where", "p99 < 1s"), ("--knob", "A=1..5"), ("--no-restart",)),
-    ("study", ("P",), ("--short",), ("-o", "out")),
-    ("compare", ("a",), ("--json",), ("b",)),
-    ("baseline set", ("x",), ("--runs", "2"), ("y",)),
-    ("doctor", ("P",), ("--json",), ("--no-exec",)),
-    ("replay", ("f.cockpit",), ("--at", "5s"), ("--paused",)),
-    ("export", ("f.cockpit",), ("--format", "csv"), ("-o", "x")),
-    ("ab", ("http://h/",), ("-n", "5"), ("-c", "2"), ("-k",)),
-]
+LINES = DATA["lines"]
 
 
 @pytest.mark.parametrize("line", LINES, ids=[line[0] for line in LINES])

@@ -14,40 +14,12 @@ from cockpit.profiles.reader import read_profile
 from cockpit.profiles.uses import listing, summary, uses_of
 from tests.cli.conftest import in_process, keyvalue
 from tests.cli.terminals import cockpit_on_terminal
+from tests.data import data_of
+
+DATA = data_of(__file__)
 
 # Every command creates a file.
-PROFILE = """
-[target]
-url = "{url}"
-[load]
-requests = 20
-[[host]]
-name = "here"
-tail = ["touch {folder}/ran-tail; sleep 60"]
-[[knob]]
-name = "level"
-host = "here"
-kind = "command"
-get = "touch {folder}/ran-get; echo 1"
-set = "touch {folder}/ran-set"
-[[knob]]
-name = "K"
-host = "here"
-kind = "keyvalue"
-file = "{folder}/conf"
-key = "K"
-test = "touch {folder}/ran-test"
-[[action]]
-name = "act"
-host = "here"
-command = "touch {folder}/ran-act"
-[study]
-runs = 1
-[[study.observe]]
-name = "observe"
-host = "here"
-command = "touch {folder}/ran-observe"
-"""
+PROFILE = DATA["profile"]
 
 
 class Workspace:
@@ -84,16 +56,7 @@ def workspace(tmp_path: Path, url: str) -> Workspace:
 
 @pytest.mark.parametrize(
     "command",
-    [
-        ("run", "./evil.toml"),
-        ("run", "./evil.toml", "--json"),
-        ("check", "./evil.toml"),
-        ("doctor", "./evil.toml"),
-        ("tune", "./evil.toml", "show", "level"),
-        ("tune", "./evil.toml", "action", "act"),
-        ("tune", "./evil.toml", "rounds", "level=2"),
-        ("study", "./evil.toml", "-o", "out"),
-    ],
+    DATA["untrusted_profile_runs_nothing_without_terminal"],
     ids=" ".join,
 )
 def test_untrusted_profile_runs_nothing_without_terminal(workspace: Workspace, command: tuple[str, ...]) -> None:

@@ -13,23 +13,12 @@ from cockpit.model.state import State
 from cockpit.recording.reader import Recording
 from tests.cli.conftest import keyvalue
 from tests.commands import cockpit
+from tests.data import data_of
 from tests.hosts.sshd import Sshd
 
-PROFILE = """\
-[target]
-url = "{url}"
-[[host]]
-name = "web1"
-ssh = "web"
-tail = ["echo tail"]
-[[host]]
-name = "down"
-ssh = "nowhere"
-[[action]]
-name = "restart"
-host = "web1"
-command = "true"
-"""
+DATA = data_of(__file__)
+
+PROFILE = DATA["profile"]
 
 
 class TunedHost:

@@ -18,29 +18,17 @@ import pytest
 
 from cockpit.demo.servers import DemoError, DemoServers
 from cockpit.profiles.reader import parse_profile
+from tests.data import data_of
 from tests.demo.support import is_gone
 from tests.processes import family, newer_children
 from tests.waiting import DEADLINE, wait_until
 
+DATA = data_of(__file__)
+
 KNOBS = ["MinSpareServers", "MaxSpareServers", "MaxRequestsPerChild", "MaxClients"]
 # Enters a world, starts a background process on its SSH host, prints its directory and PIDs, and waits for a signal.
 # A shell's background job ignores SIGINT, and its children inherit that.
-OWNER = """
-import asyncio, json, signal, asyncssh
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from cockpit.demo.servers import DemoServers
-
-async def main():
-    async with DemoServers() as world:
-        async with asyncssh.connect("demo", config=[str(world.ssh_config)]) as connection:
-            background = await connection.run("setsid nohup sleep 600 >/dev/null 2>&1 </dev/null & echo $!")
-            foreground = await connection.create_process("echo $$; exec sleep 600")
-            pids = [int(background.stdout), int(await foreground.stdout.readline())]
-            print(json.dumps({"directory": str(world.directory), "pids": pids}), flush=True)
-            await asyncio.Event().wait()
-
-asyncio.run(main())
-"""
+OWNER = DATA["owner"]
 
 
 def fetch(url: str) -> bytes:

@@ -15,8 +15,11 @@ import pytest
 
 from cockpit.demo.webconfig import WebConfigError, WebSettings, load
 from cockpit.demo.webserver import main
+from tests.data import data_of
 from tests.demo.support import config_text, is_gone, running
 from tests.waiting import DEADLINE, wait_until
+
+DATA = data_of(__file__)
 
 
 def send(port: int, request: bytes) -> bytes:
@@ -258,24 +261,7 @@ def test_settings_of_file(tmp_path: Path, text: str, expected: dict[str, object]
     assert {name: getattr(settings, name) for name in expected} == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "message"),
-    [
-        ("Listen 80\n\nMinSpareServer 5\n", 3, "unknown directive MinSpareServer"),
-        ("Listen 80\nMinSpareServers five\n", 2, "takes a whole number from 1 to 256, found five"),
-        ("Listen 80\nMinSpareServers 0\n", 2, "takes a whole number from 1 to 256, found 0"),
-        ("Listen 80\nMaxSpareServers -1\n", 2, "takes a whole number of at least 1, found -1"),
-        ("Listen 80\nMaxClients 257\n", 2, "takes a whole number from 1 to 256, found 257"),
-        ("Listen 80\nMaxRequestsPerChild\n", 2, "takes one value, found none"),
-        ("Listen 80\nMaxRequestsPerChild 100 # few\n", 2, "takes one value, found 100 # few"),
-        ("Listen 80\nKeepAlive yes\n", 2, "takes On or Off, found yes"),
-        ("Listen 127.0.0.1:70000\n", 1, "the port from 0 (any free one) to 65535"),
-        ("Listen 80\nDocumentRoot /no/such/place\n", 2, "takes a directory that exists"),
-        ("Listen 80\n<IfModule prefork>\nMaxClients 3\n", 2, "never closed"),
-        ("Listen 80\n</IfModule>\n", 2, "closes no open section"),
-        ("Listen 80\n<Directory />\n</Directory>\n", 2, "use <IfModule NAME>"),
-    ],
-)
+@pytest.mark.parametrize(("text", "line", "message"), DATA["error_has_file_line_and_allowed_values"])
 def test_error_has_file_line_and_allowed_values(tmp_path: Path, text: str, line: int, message: str) -> None:
     with pytest.raises(WebConfigError) as caught:
         read(tmp_path, text)

@@ -46,10 +46,13 @@ from cockpit.servers import registry
 from cockpit.servers.editing import ConfigError
 from cockpit.servers.inventory import parse_inventory
 from cockpit.tuning.pending import outcome
+from tests.data import data_of
 from tests.hostile.probe_fuzz import FACTS, frame, mutated
 from tests.hosts.pages import PAGES
 from tests.imports.test_sysstat import file_of, intervals_of
 from tests.session.events import small_session
+
+DATA = data_of(__file__)
 
 _SHORT = 100.0
 TESTS = Path(__file__).parents[1]
@@ -188,17 +191,7 @@ def _imports() -> Iterator[tuple[str, Parser]]:
     def first(name: str, lines: int = 6) -> bytes:
         return b"".join((RESULTS / name).read_bytes().splitlines(keepends=True)[:lines])
 
-    for name in (
-        "ab.tsv",
-        "hey.csv",
-        "oha.csv",
-        "jmeter.jtl",
-        "k6.csv",
-        "k6.json",
-        "vegeta.json",
-        "vegeta.csv",
-        "h2load.log",
-    ):
+    for name in DATA["imports_cases"]:
         yield f"import: {name}", Parser((first(name),), _requests, (ValueError,))
     wrk = lambda data: run_of_summary(parse_wrk(iter(_lines(data))))  # noqa: E731
     yield "import: wrk", Parser((first("wrk.txt", 99), first("wrk2_stalled.txt", 99)), wrk, (ValueError,))

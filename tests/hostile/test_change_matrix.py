@@ -24,8 +24,11 @@ import pytest
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.tuner import Tuner
+from tests.data import data_of
 from tests.tuning.conftest import ENTRIES, ORIGINAL, PREFORK, FaultyShell, Server, server
 from tests.waiting import until
+
+DATA = data_of(__file__)
 
 __all__ = ["server"]
 
@@ -33,40 +36,9 @@ pytestmark = pytest.mark.lab
 
 NEW = (PREFORK.replace(b'"10"', b'"30"'), b"KeepAlive Off")
 # The first process of the namespace: mounts the boot id and reaps orphaned processes.
-INIT = """
-import ctypes, os, signal, sys
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-libc = ctypes.CDLL(None, use_errno=True)
-if libc.mount(sys.argv[1].encode(), b"/proc/sys/kernel/random/boot_id", None, 4096, None):
-    raise OSError(ctypes.get_errno(), "mount")
-print("up", flush=True)
-while True:
-    signal.pause()
-"""
+INIT = DATA["init"]
 # Starts a process with each of these PIDs, in its own session; their command lines contain the change's directory.
-BYSTANDERS = """
-import os, sys, time
-change, pids = sys.argv[1], list(map(int, sys.argv[2:]))
-taken = []
-for pid in pids:
-    for _ in range(1000):
-        with open("/proc/sys/kernel/ns_last_pid", "w") as last:
-            last.write(str(pid - 1))
-        child = os.fork()
-        if not child:
-            if os.getpid() != pid:
-                os._exit(0)
-            os.setsid()
-            null = os.open(os.devnull, os.O_RDWR)
-            for each in range(3):
-                os.dup2(null, each)
-            os.execvp("tail", ["tail", "-n0", "-F", change + "/facts"])
-        if child == pid:
-            taken.append(pid)
-            break
-        os.waitpid(child, 0)
-print(*taken)
-"""
+BYSTANDERS = DATA["bystanders"]
 
 
 class Host:
@@ -156,14 +128,7 @@ STAGES = {
     "undone, reloading": Stage(reload=HANG_SECOND_TIME),
     "undone": Stage("mv", "outcome", test="exit 1"),
 }
-TOOL = """
-PATH=${PATH#*:}
-if printf '%s' "$*" | grep -q -e "$ARGUMENTS"; then
-    echo >>"$REACHED.calls"
-    if [ "$(wc -l <"$REACHED.calls")" = "$NTH" ]; then : >"$REACHED"; sleep 1000; fi
-fi
-exec "${0##*/}" "$@"
-"""
+TOOL = DATA["tool"]
 # The boot id differs after a restart; the other stages have no other use of it.
 RESTARTED = ("armed", "swapped one", "reloading", "confirmed", "undoing one")
 

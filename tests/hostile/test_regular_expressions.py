@@ -68,12 +68,17 @@ def uses(path: Path) -> Iterator[Use]:
             methods = [method for method in METHODS if (attribute, method) in called] or ["search"]
             yield from (Use(f"{name}.{attribute}", value, method) for method in methods)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in {f"re.{method}" for method in METHODS}:
+        if isinstance(node, ast.Call) and _is_of_re(node.func):
             constant = node.args[0]
             assert isinstance(constant, ast.Constant), f"{path}:{node.lineno}: a pattern that is not constant"
             flags = next((ast.unparse(word.value) for word in node.keywords if word.arg == "flags"), "0")
             number = sum(getattr(re, flag.removeprefix("re.").strip()) for flag in flags.split("|") if flag != "0")
             yield Use(f"{name}:{node.lineno}", re.compile(constant.value, number), ast.unparse(node.func)[3:])
+
+
+def _is_of_re(function: ast.expr) -> bool:
+    named = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "re"
+    return named and function.attr in METHODS
 
 
 def _assigned(tree: ast.Module, name: str) -> bool:

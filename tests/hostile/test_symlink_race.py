@@ -19,8 +19,11 @@ from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.tuning.applied import ChangeFailed
 from cockpit.tuning.change_options import Approval
 from cockpit.tuning.tuner import Tuner
+from tests.data import data_of
 from tests.tuning.conftest import NOBODY, FaultyShell, Server, acl, server, shell
 from tests.waiting import until
+
+DATA = data_of(__file__)
 
 __all__ = ["server", "shell"]
 
@@ -28,29 +31,7 @@ __all__ = ["server", "shell"]
 pytestmark = pytest.mark.lab
 
 SECRET = b"root's own\n"
-ATTACKER = r"""
-import os, re, sys
-from contextlib import suppress
-os.setgroups([]), os.setgid(65534), os.setuid(65534)
-place, victim = sys.argv[1:]
-names = re.compile(rb"changes/(?:[0-9a-f]{16}/)?([0-9TZ]+-\w+)")
-def plant(path):
-    with suppress(OSError):
-        os.symlink(victim, path)
-while True:
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
-            for name in names.findall(file.read()):
-                for number in range(3):
-                    plant(f"{place}/.cockpit-{name.decode()}-{number}")
-    with suppress(OSError):
-        for name in os.listdir(place):
-            plant(f"{place}/{name}/new")
-            if name.startswith(".cockpit-") and not os.path.islink(f"{place}/{name}"):
-                with suppress(OSError):
-                    os.rename(f"{place}/{name}", f"{place}/.moved")
-                plant(f"{place}/{name}")
-"""
+ATTACKER = DATA["attacker"]
 
 
 class Attack:
@@ -175,12 +156,7 @@ async def test_directory_writable_by_others_is_refused(
 
 
 # Wraps a tool: logs its arguments and, for mktemp, its output.
-LOGGING = """
-printf '%s\\n' "$*" >>"$ARGUMENTS"
-PATH=${PATH#*:}
-case $0 in */mktemp) made=$(mktemp "$@") || exit; printf '%s\\n' "$made" | tee -a "$MADE"; exit ;; esac
-exec "${0##*/}" "$@"
-"""
+LOGGING = DATA["logging"]
 TOOLS = "id cat chmod chown cp cut find head ln ls mktemp mv readlink rm rmdir sha256sum stat sync tail tr"
 
 

@@ -19,8 +19,10 @@ from cockpit.model.hosts import HostConfig
 from tests.hosts.connecting import SSH_G
 from tests.hosts.sshd import Sshd
 
-# Prefix of process names, so that processes of another test run on this machine do not match. At most 8 bytes.
-TAG = f"c{os.getpid()}"
+
+def tag(letter: str) -> str:
+    """Prefix of a module's process names, at most 8 bytes. Those of other modules and test runs do not match."""
+    return f"{letter}{os.getpid()}"
 
 
 @pytest.fixture(autouse=True)

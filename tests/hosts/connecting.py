@@ -11,35 +11,15 @@ from cockpit.hosts.prompts import Keyring, Prompter
 from cockpit.hosts.ssh import connect
 from cockpit.model.errors import HostError
 from cockpit.model.hosts import HostConfig
+from tests.data import data_of
 from tests.hosts.sshd import Sshd
+
+DATA = data_of(__file__)
 
 WEB = HostConfig(name="web1", ssh="web")
 
 # `ssh -G -T -F FILE [-l USER] [-p PORT] -- HOST` for files with Host blocks of one name, without Match and %.
-SSH_G = r"""#!/bin/sh
-file=$4 given=; shift 4
-[ "$file" = none ] && exit
-while [ "$1" != -- ]; do given="$given $1 $2"; shift 2; done
-[ -r "$file" ] || { echo "Can't open user config file $file" >&2; exit 255; }
-awk -v host="$2" -v given="$given" '
-  function set_option(name, value) {
-    if (name == "identityfile" || !(name in known)) print name, value
-    known[name] = value
-  }
-  function read_line(line,   name, file) {
-    gsub(/"/, "", line)
-    name = tolower(line); sub(/^ */, "", name); sub(/ .*/, "", name)
-    sub(/^ *[^ ]* */, "", line)
-    if (name == "host") applies = line == host || line == "*"
-    else if (name == "include") { file = line; while ((getline line < file) > 0) read_line(line); applies = 1 }
-    else if (applies && name != "") set_option(name, line)
-  }
-  BEGIN { applies = 1; n = split(given, word, " ")
-    for (i = 1; i < n; i += 2) set_option(word[i] == "-l" ? "user" : "port", word[i + 1]) }
-  { read_line($0) }
-  END { set_option("hostname", host); set_option("port", 22); set_option("user", ENVIRON["USER"]) }
-' "$file"
-"""
+SSH_G = DATA["ssh_g"]
 
 
 def new_key(kind: str = "ssh-ed25519") -> asyncssh.SSHKey:

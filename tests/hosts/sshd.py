@@ -12,6 +12,7 @@ from pathlib import Path
 
 import asyncssh
 
+from cockpit.demo.sshhost import CIPHER
 from tests.load.servers import stop_listening
 
 CHUNK = 65536
@@ -62,6 +63,7 @@ class Sshd:
             self.port,
             server_host_keys=self._certified_keys or [self.host_key],
             authorized_client_keys=str(self.directory / "authorized_keys"),
+            encryption_algs=[CIPHER],
             server_factory=lambda: _Authentication(self, self._connections),
             encoding=None,
             reuse_address=True,

@@ -12,7 +12,10 @@ import pytest
 from cockpit.hosts.access_counter import AccessCounter
 from cockpit.hosts.counters import CounterTable
 from cockpit.hosts.frames import Frame
+from tests.data import data_of
 from tests.waiting import programs
+
+DATA = data_of(__file__)
 
 PROC = {
     "/proc/vmstat": b"nr_free_pages 77\npgfault 14493313\npgscan_direct_throttle 5\n",
@@ -149,16 +152,7 @@ def test_access_log_after_other_lines_is_detected() -> None:
 
 
 FIRST, SECOND = "40", "7"
-V2 = {
-    "cgroup.type": "domain\n",
-    "cpu.stat": "usage_usec 7000001\nuser_usec 5\nsystem_usec 2\nnr_periods 50\nnr_throttled 20\nthrottled_usec 900\n",
-    "cpu.max": "150000 100000\n",
-    "memory.current": "52428800\n",
-    "memory.max": "104857600\n",
-    "memory.stat": "anon 1\nfile 2\ninactive_anon 3\ninactive_file 10485760\nactive_file 4\n",
-    "cpu.pressure": "some avg10=1.00 avg60=0.00 avg300=0.00 total=4321\nfull avg10=0.00 avg60=0 avg300=0 total=1\n",
-    "io.pressure": "some avg10=1.00 avg60=0.00 avg300=0.00 total=11\n",
-}
+V2 = DATA["v2"]
 V2_COUNTERS = {
     "version": 2, "cpu": 7000001, "periods": 50, "throttled": 20, "quota": 1500, "memory": 40960, "limit": 102400,
     "waits_cpu": 4321, "waits_io": 11,

@@ -13,9 +13,11 @@ import pytest
 
 from cockpit.hosts.probe import Probe
 from cockpit.hosts.script import FEW, ROUND, script
-from tests.hosts.conftest import TAG, Spawner, prepend_to_path, running
+from tests.hosts.conftest import Spawner, prepend_to_path, running, tag
 from tests.processes import newer_descendants
 from tests.waiting import wait_until
+
+TAG = tag("n")
 
 NAME = f"{TAG}-born"
 

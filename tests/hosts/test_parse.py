@@ -7,6 +7,9 @@ from cockpit.hosts.frames import FILE_LIMIT, Frame, FrameReader
 from cockpit.hosts.processes import COMMAND_LIMIT, ProcessTable
 from cockpit.hosts.shell import LineReader
 from cockpit.model.hosts import CpuCounters, DiskCounters, HostReading, IoCounters, NetCounters
+from tests.data import data_of
+
+DATA = data_of(__file__)
 
 PAGE = 4096
 
@@ -160,20 +163,7 @@ def test_comm_may_contain_any_text(comm: str) -> None:
     assert (row.comm, row.stat, row.start, row.command) == (shown, "S", 5000, f"[{shown}]")
 
 
-@pytest.mark.parametrize(
-    ("state", "ids", "nice", "threads", "flags"),
-    [
-        ("S", {}, 0, 1, "S"),
-        ("S", {"session": 42}, 0, 1, "Ss"),
-        ("S", {"group": 7, "foreground": 7}, 0, 1, "S+"),
-        ("S", {"session": 42, "group": 42, "foreground": 42}, 0, 1, "Ss+"),
-        ("S", {}, -5, 1, "S<"),
-        ("S", {}, 5, 1, "SN"),
-        ("S", {}, 0, 3, "Sl"),
-        ("R", {}, 19, 3, "RNl"),
-        ("Z", {}, 0, 1, "Z"),
-    ],
-)
+@pytest.mark.parametrize(("state", "ids", "nice", "threads", "flags"), DATA["stat_column"])
 def test_stat_column(state: str, ids: dict[str, int], nice: int, threads: int, flags: str) -> None:
     fields = stat(42, "x", state, **ids).replace(b"20 0 1 0 5000", b"20 %d %d 0 5000" % (nice, threads))
     [row] = read_all(frame(b"/proc/42/stat:" + fields, b"/proc/42/statm:1 1 1 0 0 0 0")).processes

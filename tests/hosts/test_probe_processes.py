@@ -15,8 +15,12 @@ import pytest
 from cockpit.hosts.script import LINE_BYTES, ROUND
 from cockpit.hosts.tree_time import CpuTicks, ProcessTreeTime
 from cockpit.model.hosts import HostReading, ProcessCounters
-from tests.hosts.conftest import TAG, Spawner, prepend_to_path, running
+from tests.data import data_of
+from tests.hosts.conftest import Spawner, prepend_to_path, running, tag
 from tests.waiting import until
+
+DATA = data_of(__file__)
+TAG = tag("c")
 
 # The flag of ps for this process's own niceness, which the processes of the tests inherit.
 NICE = "N" if os.nice(0) > 0 else ""
@@ -160,24 +164,7 @@ async def test_pss_and_defunct_processes(spawner: Spawner) -> None:
 
 
 # Uses 60 ms of CPU time per line of input, then prints a line.
-WORK = """\
-import sys, threading, time
-
-def work():
-    print(flush=True)
-    while sys.stdin.readline():
-        end = time.process_time() + 0.06
-        while time.process_time() < end:
-            pass
-        print(flush=True)
-
-if sys.argv[1] == "thread":
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-else:
-    work()
-"""
+WORK = DATA["work"]
 
 
 async def test_cpu_time_after_idle_is_in_next_frame(host_shell: str, spawner: Spawner) -> None:

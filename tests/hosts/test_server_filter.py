@@ -16,29 +16,17 @@ from cockpit.hosts.probe import Probe
 from cockpit.hosts.script import QUEUE_ROUND
 from cockpit.hosts.server_filter import ServerFilter
 from cockpit.model.hosts import HostReading, ProcessCounters
-from tests.hosts.conftest import TAG, prepend_to_path, running
+from tests.data import data_of
+from tests.hosts.conftest import prepend_to_path, running, tag
 from tests.model.hosts import process
 from tests.waiting import free_port
 
+DATA = data_of(__file__)
+TAG = tag("s")
+
 NAME = f"{TAG}-same"
 # Listens on a port or a Unix socket, forks a worker that shares it, prints both PIDs, exits at the end of its input.
-SERVER = """
-import json, os, signal, socket, sys
-open("/proc/self/comm", "w").write(sys.argv[1])
-if sys.argv[2].startswith("/"):
-    listening = socket.socket(socket.AF_UNIX)
-    listening.bind(sys.argv[2])
-    listening.listen()
-else:
-    listening = socket.create_server(("127.0.0.1", int(sys.argv[2])))
-worker = os.fork()
-if not worker:
-    signal.pause()
-print(json.dumps([os.getpid(), worker]), flush=True)
-sys.stdin.read()
-os.kill(worker, signal.SIGKILL)
-os.waitpid(worker, 0)
-"""
+SERVER = DATA["server"]
 
 
 @contextmanager

@@ -23,10 +23,13 @@ from cockpit.model.errors import HostError, UsageError
 from cockpit.model.hosts import HostConfig
 from cockpit.model.via import command_of, name_of
 from cockpit.profiles.reader import parse_profile
+from tests.data import data_of
 from tests.hosts.conftest import prepend_to_path
 from tests.hosts.connecting import WEB
 from tests.hosts.sshd import Sshd
 from tests.waiting import until
+
+DATA = data_of(__file__)
 
 
 @pytest.fixture(params=[("", ""), ("web", ""), ("", "env"), ("web", "env")], ids=["local", "ssh", "via", "ssh-via"])
@@ -144,21 +147,7 @@ async def test_failed_open_leaves_no_process_or_task(tmp_path: Path, monkeypatch
     assert asyncio.all_tasks() == tasks
 
 
-@pytest.mark.parametrize(
-    ("via", "command", "name"),
-    [
-        ("docker:web1", "docker exec -i web1", "web1"),
-        ("podman:shop_2", "podman exec -i shop_2", "shop_2"),
-        ("kubectl:web-0", "kubectl exec -i web-0 --", "web-0"),
-        ("kubectl:shop/web-0", "kubectl exec -i -n shop web-0 --", "web-0"),
-        ("kubectl:shop/web-0/nginx", "kubectl exec -i -n shop web-0 -c nginx --", "web-0"),
-        ("lxc:web1", "lxc exec web1 --", "web1"),
-        ("incus:web1", "incus exec web1 --", "web1"),
-        ("machine:web1", "systemd-run -M web1 --uid=root -p KillMode=process --pipe --wait --collect -q", "web1"),
-        ("sudo -n docker exec -i 'a b'", "sudo -n docker exec -i 'a b'", ""),
-        ("env A=$(id) ;", "env 'A=$(id)' ';'", ""),
-    ],
-)
+@pytest.mark.parametrize(("via", "command", "name"), DATA["via_expands_to_command_and_name"])
 def test_via_expands_to_command_and_name(via: str, command: str, name: str) -> None:
     assert command_of(via) == command and name_of(via) == name
 

@@ -16,24 +16,16 @@ from cockpit.hosts.probe import Probe
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import HostError
 from cockpit.model.hosts import HostConfig
+from tests.data import data_of
 from tests.hosts.test_tails import SHELLS, in_session, marker, processes_with, started, tailing
 from tests.waiting import until, wait_until
+
+DATA = data_of(__file__)
 
 __all__ = ("marker",)
 
 # A client that copies its streams to a program which outlives it, as `docker exec -i` and `kubectl exec -i` do.
-CLIENT = """\
-import os, subprocess, sys, threading
-program = subprocess.Popen(sys.argv[1:], stdin=-1, stdout=-1, stderr=-1, start_new_session=True)
-def copy(source, target):
-    while data := os.read(source, 65536):
-        os.write(target, data)
-    os.close(target)
-for source, target in ((0, program.stdin.fileno()), (program.stderr.fileno(), 2)):
-    threading.Thread(target=copy, args=(source, target), daemon=True).start()
-copy(program.stdout.fileno(), 1)
-os._exit(program.wait())
-"""
+CLIENT = DATA["client"]
 
 
 @pytest.fixture

@@ -28,6 +28,8 @@ class Watch:
         self.config = config
         self.clock = Clock()
         self.events: list[AnyEvent] = []
+        self._state = fold_all([SessionStarted(t=0.0, wall=0.0, version="", name="", hosts=(config,))])
+        self._folded = 0
         self.feed = HostFeed(config, self.clock, self.events.append, ssh_config=ssh_config, asker=asker)
 
     def of(self, kind: type[Kind]) -> list[Kind]:
@@ -47,8 +49,10 @@ class Watch:
         return [change.condition for change in self.changes]
 
     def state(self) -> State:
-        started = SessionStarted(t=0.0, wall=0.0, version="", name="", hosts=(self.config,))
-        return fold_all([started, *self.events])
+        """The state after all events so far; conditions read it often."""
+        self._state = fold_all(self.events[self._folded :], self._state)
+        self._folded = len(self.events)
+        return self._state
 
     @property
     def condition(self) -> str:

@@ -8,20 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.commands import cockpit
+from tests.data import data_of
+
+DATA = data_of(__file__)
 
 TITLES = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,dataType,success,bytes,URL"
 ROWS = "".join(f"17663622851{n}5,{100 + n},GET /a,200,OK,T 1-1,text,true,468,http://web1/a\n" for n in range(5))
 JTL = f"{TITLES}\n{ROWS}"
-WRK = """\
-Running 30s test @ http://127.0.0.1:8080/index.html
-  12 threads and 400 connections
-  Thread Stats   Avg      Stdev     Max   +/- Stdev
-    Latency   635.91us    0.89ms  12.92ms   93.69%
-    Req/Sec    56.20k     8.07k   62.00k    86.54%
-  22464657 requests in 30.00s, 17.76GB read
-Requests/sec: 748868.53
-Transfer/sec:    606.33MB
-"""
+WRK = DATA["wrk"]
 
 
 SAMPLE = '<httpSample t="1{n}" lt="9" ts="17663622851{n}5" s="true" lb="GET /a" rc="200" rm="OK" tn="T 1-1" by="468"'
@@ -73,16 +67,10 @@ def test_the_content_decides(content: str, said: str, encoding: str, tmp_path: P
 @pytest.mark.parametrize(
     ("content", "said"),
     [
+        *DATA["what_is_missing_is_named"],
         (JTL.replace("17663622851", "22.12.2025 00:11:25."), "set jmeter.save.saveservice.timestamp_format=ms"),
-        ('<?xml version="1.0"?>\n<testResults version="1.2">\n<sample t="x" ts="1" rc="200"/>\n', "line 2: could not"),
-        ('<testResults version="1.2">\n<sample t="1"/>\n', "line 2: 'timeStamp' is missing"),
-        ('<testResults version="1.2">\n</sample>\n', "line 2: mismatched tag"),
-        ('<testResults>\n<!DOCTYPE x [<!ENTITY a "b">]>\n', "line 2: not well-formed"),
         ("<testResults>\n" + "<sample>\n" * 65, "line 66: samples are nested too deeply"),
-        ('<?xml version="1.0"?>\n<html>\n', "unknown format; supported"),
-        ("response-time,DNS+dialup,DNS,Request-write\n0.1,0.1,0.1,0.1\n", "rerun it with hey 0.1.1 or later"),
         (f"a prompt\n{JTL}x\n", "after 1 other lines: line 7: "),
-        ("nothing\nof\nthis\n", "unknown format; supported"),
     ],
 )
 def test_what_is_missing_is_named(content: str, said: str, tmp_path: Path) -> None:

@@ -19,7 +19,10 @@ from cockpit.metrics.results import run_result
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
 from tests.commands import cockpit
+from tests.data import data_of
 from tests.imports.test_session import BY_TOOL, ForeignRequest
+
+DATA = data_of(__file__)
 
 BEGAN = 1_795_469_960
 Interval = dict[str, Any]
@@ -243,19 +246,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert "web1 CPU/request" in again.stdout
 
 
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (["hey.csv", "--host", "web1=sa.json"], "hey.csv: the start of the load is missing; add --start 2026"),
-        (["hey.csv", "--host", "web1=sa.json", "--start", "now"], "--start now: write it as 2026-11-24T14:05:00Z"),
-        (["hey.csv", "--host", "web1=hey.csv"], "--host web1=hey.csv: not a sysstat file"),
-        (["hey.csv", "--host", "web1=none.json"], "none.json: cannot be read: No such file"),
-        (["hey.csv", "--host", "web.1=sa.json"], "write NAME=FILE, e.g. web1=sadf.json"),
-        (["sa.json", "--host", "web1=sa.json"], "two hosts have this name"),
-        (["sa.json", "--target", "http://web1/"], "--target: only for load; sa.json has samples of a host only"),
-        (["sa.json", "--utc-offset", "+01:00"], "--utc-offset: only for text of sar; sa.json has times in UTC"),
-    ],
-)
+@pytest.mark.parametrize(("flags", "said"), DATA["what_does_not_fit_together_is_refused"])
 def test_what_does_not_fit_together_is_refused(tmp_path: Path, flags: list[str], said: str) -> None:
     (tmp_path / "sa.json").write_text(file_of(intervals_of(3)))
     (tmp_path / "hey.csv").write_text("response-time,offset,status-code\n0.5,1,200\n")

@@ -4,53 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tests.data import data_of
 from tests.lab.services import nginx_config
 
-_APP = """\
-def application(environ, start_response):
-    start_response("200 OK", [("Content-Type", "text/plain")])
-    # A proxy closes after the headers of a HEAD response; gunicorn logs no request whose body it cannot send, even b"".
-    return [] if environ["REQUEST_METHOD"] == "HEAD" else [b"ok"]
-"""
-_HAPROXY = """\
-global
-    log stdout format raw local0
-defaults
-    mode http
-    log global
-    option httplog
-    timeout connect 5s
-    timeout client 60s
-    timeout server 60s
-frontend web
-    bind :8076
-    default_backend app
-backend app
-    server origin origin1:80
-"""
-_LIGHTTPD = """\
-server.modules = ( "mod_accesslog" )
-server.document-root = "/var/www/html"
-server.port = 8072
-server.pid-file = "/srv/logs/lighttpd.pid"
-mimetype.assign = ( ".html" => "text/html" )
-accesslog.filename = "/srv/logs/lighttpd.log"
-"""
-_CADDY = """\
-{{
-	admin off
-}}
-:{port} {{
-	root * /var/www/html
-	file_server
-	log {{
-		output file /srv/logs/{name}.log
-		format json {{
-			{formats}
-		}}
-	}}
-}}
-"""
+DATA = data_of(__file__)
+
+_APP = DATA["app"]
+_HAPROXY = DATA["haproxy"]
+_LIGHTTPD = DATA["lighttpd"]
+_CADDY = DATA["caddy"]
 
 
 class LogWriter(NamedTuple):

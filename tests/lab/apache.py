@@ -1,6 +1,9 @@
 """Apache on the lab's hosts: Debian's configuration with the modules of the host."""
 
+from tests.data import data_of
 from tests.lab.services import DOCUMENTS, HELLO, PREFORK_CONF, SMALL, TINY, File, Fill, Service, stop_all
+
+DATA = data_of(__file__)
 
 PID_FILE = "/run/apache2/apache2.pid"
 
@@ -11,22 +14,7 @@ DEBIAN_MODULES = (
 )
 
 # Small spare-server limits and short-lived workers: the start of the tuning.
-UNTUNED_PREFORK = """\
-# prefork MPM
-# StartServers: number of server processes to start
-# MinSpareServers: minimum number of server processes which are kept spare
-# MaxSpareServers: maximum number of server processes which are kept spare
-# MaxRequestWorkers: maximum number of server processes allowed to start
-# MaxConnectionsPerChild: maximum number of requests a server process serves
-
-<IfModule mpm_prefork_module>
-\tStartServers            5
-\tMinSpareServers         5
-\tMaxSpareServers         10
-\tMaxRequestWorkers       150
-\tMaxConnectionsPerChild  100
-</IfModule>
-"""
+UNTUNED_PREFORK = DATA["untuned_prefork"]
 
 # Debian's init script waits for a stop and a start in steps of 1 s. Steps of 0.1 s make a restart a second shorter.
 SHORT_STEPS = """sed -i -e 's/sleep 1$/sleep 0.1/' -e 's/"20"/"200"/' -e "s/'60'/'600'/" /etc/init.d/apache2"""

@@ -6,8 +6,11 @@ is in webapp/, its database is HSQLDB in Tomcat's memory. `service tomcat10 rest
 
 from pathlib import Path
 
+from tests.data import data_of
 from tests.lab.apache import JK_FILES, apache
 from tests.lab.services import HELLO, File, Service
+
+DATA = data_of(__file__)
 
 WEBAPP = Path(__file__).with_name("webapp")
 # The requests of profiles/topologies.toml.
@@ -20,36 +23,10 @@ OPTIONS = "/etc/default/tomcat10"
 STATUS_PATH = "/manager/status"
 STATUS_LOGIN = ("lab", "lab")
 
-SERVER = """\
-<Server port="-1">
-  <Listener className="org.apache.catalina.core.JreMemoryLeakPreventionListener" />
-  <GlobalNamingResources>
-    <Resource name="UserDatabase" auth="Container" type="org.apache.catalina.UserDatabase"
-              factory="org.apache.catalina.users.MemoryUserDatabaseFactory" pathname="conf/tomcat-users.xml" />
-  </GlobalNamingResources>
-  <Service name="Catalina">
-    <!-- bindOnInit: open the ports after the applications have started. -->
-    <Connector port="8080" protocol="HTTP/1.1" bindOnInit="false" />
-    <Connector port="8009" protocol="AJP/1.3" address="0.0.0.0" secretRequired="false" bindOnInit="false" />
-    <Engine name="Catalina" defaultHost="localhost">
-      <Realm className="org.apache.catalina.realm.UserDatabaseRealm" resourceName="UserDatabase" />
-      <Host name="localhost" appBase="webapps" autoDeploy="false">
-        <Valve className="org.apache.catalina.valves.AccessLogValve" directory="logs" prefix="access" suffix=".log"
-               rotatable="false" buffered="false" pattern="common" />
-      </Host>
-    </Engine>
-  </Service>
-</Server>
-"""
+SERVER = DATA["server"]
 
 # Do not scan all libraries for tag libraries and annotations: there are none.
-CONTEXT = """\
-<Context>
-  <JarScanner scanClassPath="false">
-    <JarScanFilter defaultPluggabilityScan="false" defaultTldScan="false" />
-  </JarScanner>
-</Context>
-"""
+CONTEXT = DATA["context"]
 
 MANAGER = """\
 <Context docBase="/usr/share/tomcat10-admin/manager" privileged="true">
@@ -71,52 +48,7 @@ JAVA_OPTS="-server -Xms128m -Xmx128m -Djava.awt.headless=true -Djava.security.eg
 """
 
 # Debian's package has only a systemd unit. The start returns when the shop accepts requests.
-INIT = """\
-#!/bin/sh
-### BEGIN INIT INFO
-# Provides: tomcat10
-# Required-Start: $remote_fs
-# Required-Stop: $remote_fs
-# Default-Start:
-# Default-Stop:
-# Short-Description: Tomcat
-### END INIT INFO
-export CATALINA_HOME=/usr/share/tomcat10 CATALINA_BASE=/var/lib/tomcat10 CATALINA_TMPDIR=/tmp
-export CATALINA_PID=/run/tomcat10/tomcat10.pid CATALINA_OUT=/var/log/tomcat10/catalina.out
-
-running() { [ -s "$CATALINA_PID" ] && kill -0 "$(cat "$CATALINA_PID")" 2>/dev/null; }
-
-answers() { bash -c '</dev/tcp/127.0.0.1/8080' 2>/dev/null; }
-
-start() {
-    running && return
-    . /etc/default/tomcat10
-    export JAVA_OPTS
-    install -d -o tomcat -g tomcat /run/tomcat10
-    setpriv --reuid tomcat --regid tomcat --init-groups "$CATALINA_HOME/bin/catalina.sh" start >/dev/null || exit 1
-    # Each attempt starts two processes, which slow down Tomcat's start on a host with a small CPU quota.
-    until answers; do
-        running || { echo "tomcat10 ended: $(tail -n 1 "$CATALINA_OUT")" >&2; exit 1; }
-        sleep 0.25
-    done
-}
-
-stop() {
-    running || return 0
-    pid=$(cat "$CATALINA_PID")
-    kill "$pid"
-    while kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
-    rm -f "$CATALINA_PID"
-}
-
-case $1 in
-start) start ;;
-stop) stop ;;
-restart) stop; start ;;
-status) if running; then echo "tomcat10 is running"; else echo "tomcat10 is not running"; exit 3; fi ;;
-*) echo "usage: tomcat10 start|stop|restart|status" >&2; exit 2 ;;
-esac
-"""
+INIT = DATA["init"]
 
 
 def _shop() -> tuple[File, ...]:

@@ -17,30 +17,17 @@ from typing import NamedTuple
 import httpx
 
 from cockpit.model.knobs import Knob
+from tests.data import data_of
 from tests.lab import quotas
 from tests.lab.requirements import SYSTEM_PATH
 from tests.waiting import free_port, wait_until
 
+DATA = data_of(__file__)
+
 # cgroupfs: a test machine may lack systemd. The limits need no right to raise them.
 _PODMAN = ("podman", "--cgroup-manager=cgroupfs", "--runtime=runc")
 LIMITS = ("--ulimit=nofile=1000:1000", "--ulimit=nproc=1000:1000")
-CONFIGURATION = """\
-worker_processes 1;
-pid /run/nginx.pid;
-error_log /var/log/nginx/error.log notice;
-events {{
-    worker_connections 256;
-}}
-http {{
-    access_log off;
-    keepalive_timeout 65;
-    server {{
-        listen 127.0.0.1:{port};
-        location = /hello {{ return 200 "hello\\n"; }}
-        location = /status {{ stub_status; }}
-    }}
-}}
-"""
+CONFIGURATION = DATA["configuration"]
 # Directory of the configuration in the container.
 INSIDE = "/etc/nginx-mounted"
 # Files of a container that a change and its undo touch.

@@ -26,8 +26,11 @@ from cockpit.setup.profile_draft import HostSurvey, draft_of
 from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.server_discovery import DiscoveredHost, discover
 from cockpit.tuning.tuner import Tuner
+from tests.data import data_of
 from tests.lab.services import nginx_config
 from tests.waiting import free_port, wait_until
+
+DATA = data_of(__file__)
 
 _TEMPORARY = "".join(
     f"{name}_temp_path {{root}}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -39,54 +42,10 @@ _NGINX = nginx_config(
     pid="{root}/server.pid",
     log="{root}/error.log",
 )
-_APACHE = """\
-ServerRoot {root}
-PidFile server.pid
-ErrorLog error.log
-Listen 127.0.0.1:{port}
-ServerName localhost
-User nobody
-Group nogroup
-LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so
-LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
-StartServers 1
-ServerLimit 1
-ThreadsPerChild 2
-MaxRequestWorkers 2
-KeepAliveTimeout 5
-IncludeOptional conf.d/*.conf
-"""
-_HAPROXY = """\
-global
-    maxconn 50
-defaults
-    mode http
-    timeout connect 5s
-    timeout client 5s
-    timeout server 5s
-frontend web
-    bind 127.0.0.1:{port}
-    http-request return status 204
-"""
-_LIGHTTPD = """\
-server.document-root = "{root}"
-server.port = {port}
-server.bind = "127.0.0.1"
-server.pid-file = "{root}/server.pid"
-server.errorlog = "{root}/error.log"
-server.max-fds = 512
-server.max-keep-alive-requests = 100
-"""
-_PHP = """\
-[global]
-pid = {root}/server.pid
-error_log = {root}/php.log
-[www]
-user = nobody
-listen = {root}/php.sock
-pm = static
-pm.max_children = 1
-"""
+_APACHE = DATA["apache"]
+_HAPROXY = DATA["haproxy"]
+_LIGHTTPD = DATA["lighttpd"]
+_PHP = DATA["php"]
 _SOCKET = "maxconn 50\n    stats socket {root}/admin.sock mode 600 level admin"
 
 

@@ -15,21 +15,14 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.data import data_of
 from tests.lab import quotas
 from tests.lab.keeper import REPOSITORY
 from tests.lab.lab import Lab
 
-_PROFILE = """
-[target]
-url = "http://web1{page}"
-[load]
-concurrency = {concurrency}
-duration = "1h"
-[[host]]
-name = "web1"
-ssh = "root@web1"
-processes = {processes}
-"""
+DATA = data_of(__file__)
+
+_PROFILE = DATA["profile"]
 _APACHE = {"test": "apachectl -t", "reload": "apachectl graceful", "file": "/etc/apache2/apache2.conf"}
 _PREFORK = _APACHE | {"file": "/etc/apache2/mods-available/mpm_prefork.conf"}
 _NGINX = {"kind": "nginx", "test": "nginx -t", "reload": "nginx -s reload", "file": "/etc/nginx/nginx.conf"}
@@ -38,18 +31,7 @@ _FPM = {"kind": "php-fpm", "test": "php-fpm8.2 -t", "reload": "service php8.2-fp
 _FPM |= {"file": "/etc/php/8.2/fpm/pool.d/www.conf"}
 # A page that sleeps like a database query and computes a little.
 _WORK = "<?php usleep(20000); for ($i = 0, $x = 0; $i < 2000; $i++) { $x += sqrt($i); } echo round($x);"
-_START_NGINX = """
-install -d /var/log/nginx
-seq 1 20000 >/var/www/html/big.txt
-cat >/etc/nginx/conf.d/search.conf <<'EOF'
-server { listen 8081; root /var/www/html; gzip_types text/plain; }
-server { listen 8082; root /var/www/html;
-  location ~ \\.php$ { include fastcgi_params; fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
-    fastcgi_pass unix:/run/php/php8.2-fpm.sock; } }
-EOF
-rm -f /etc/nginx/sites-enabled/default
-nginx
-"""
+_START_NGINX = DATA["start_nginx"]
 
 
 class Case(NamedTuple):

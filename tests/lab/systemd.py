@@ -12,8 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.data import data_of
 from tests.lab.containers import LIMITS, entering, podman, run_inside
 from tests.waiting import free_port
+
+DATA = data_of(__file__)
 
 UNIT = "web.service"
 # Empty directories in place of the machine's: they hide its units and its journal.
@@ -21,29 +24,7 @@ _EMPTY = ("/tmp", "/run", "/run/lock", "/var/log/journal", "/etc/systemd/system"
 # Podman mounts hierarchies of version 1 read-only. Mount them whole: podman's paths start at their roots.
 _CONTROLLERS = ("cpu", "cpuacct", "memory", "pids")
 _INIT = ("/lib/systemd/systemd", "--system", "--unit=basic.target")
-_SETUP = """\
-until [ -S /run/systemd/private ]; do sleep 0.05; done
-systemctl is-system-running --wait >/dev/null
-rm -rf /root/.local/state/cockpit
-chmod 755 /etc/systemd/system
-mkdir -p /srv/web && echo hello >/srv/web/hello
-cat >/etc/systemd/system/{unit} <<'EOF'
-[Service]
-ExecStart=/usr/bin/python3 -m http.server {port} --bind 127.0.0.1
-WorkingDirectory=/srv/web
-EOF
-cat >/srv/nginx.conf <<'EOF'
-pid /run/site.pid;
-events {{}}
-http {{ server {{ listen unix:/run/site.sock; }} }}
-EOF
-cat >/etc/systemd/system/site.service <<'EOF'
-[Service]
-ExecStart=/usr/sbin/nginx -c /srv/nginx.conf -g "daemon off;"
-EOF
-systemctl daemon-reload
-systemctl start {unit} site.service
-"""
+_SETUP = DATA["setup"]
 
 
 class Booted(NamedTuple):

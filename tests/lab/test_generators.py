@@ -16,23 +16,18 @@ from cockpit.model.clock import Clock
 from cockpit.model.generators import GeneratorLost
 from cockpit.model.hosts import GeneratorConfig
 from cockpit.model.load import LoadPlan
+from tests.data import data_of
 from tests.lab.generator_hosts import PYTHON, install_python
 from tests.lab.keeper import REPOSITORY
 from tests.lab.lab import Lab
 from tests.load.servers import Outcome
 from tests.waiting import DEADLINE
 
+DATA = data_of(__file__)
+
 # The hosts that generate load; the target is web1's Apache.
 GENERATORS = ("app1", "origin1", "proxy1", "web1")
-PROFILE = """
-[target]
-url = "http://{address}/hello.html"
-
-[load]
-rate = 400
-requests = 800
-timeout = "60s"
-"""
+PROFILE = DATA["profile"]
 
 
 @pytest.fixture(scope="module")

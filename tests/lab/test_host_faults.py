@@ -17,27 +17,17 @@ from cockpit.model.errors import HostError
 from cockpit.model.hosts import HostConfig
 from cockpit.profiles.reader import parse_profile
 from cockpit.setup.doctor_host import diagnose_host
+from tests.data import data_of
 from tests.hosts.watching import Watch, watching
 from tests.lab.lab import Host, Lab
 from tests.lab.small_host import small_host
 from tests.waiting import until
 
+DATA = data_of(__file__)
+
 WEB1 = HostConfig(name="web1", ssh="web1", processes=("apache2",), interval=0.2)
 HERE = HostConfig(name="here", interval=0.2)
-DROPBEAR_PROFILE = """
-[target]
-url = "http://127.0.0.1/"
-[[host]]
-name = "small"
-ssh = "small"
-tail = ["cat /etc/passwd"]
-[[knob]]
-name = "backlog"
-kind = "command"
-host = "small"
-get = "cat /proc/sys/net/core/somaxconn"
-set = "true"
-"""
+DROPBEAR_PROFILE = DATA["dropbear_profile"]
 SSHD = "/usr/sbin/sshd -E /var/log/sshd.log"
 
 

@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.data import data_of
 from tests.lab import throwaway
 from tests.lab.requirements import TABLE
+
+DATA = data_of(__file__)
 
 INSTALL = TABLE.with_name("install")
 TOY = {
@@ -55,67 +58,9 @@ TOY = {
     "etc/cron.d/toyd": "* * * * * root /usr/sbin/toyd\n",
 }
 # apt knows only the folder. `snapshot` lists everything that starts automatically, and the machine's policy-rc.d.
-PREPARE = """
-rm -rf /etc/apt/sources.list /etc/apt/sources.list.d/* /var/lib/apt/lists/*
-echo 'deb [trusted=yes] file:/srv/given/repository ./' >/etc/apt/sources.list
-printf '#!/bin/sh\\nexit 0\\n' >/usr/sbin/policy-rc.d; chmod 711 /usr/sbin/policy-rc.d
-mkdir -p /etc/apache2/mods-enabled
-ln -sf ../mods-available/mpm_mine.load /etc/apache2/mods-enabled/mpm_mine.load
-snapshot() {
-    find /etc/rc?.d/S* /etc/systemd /etc/cron.*/[!.]* -type l -o -type f | grep -v '[.]off-by' | sort
-    find /etc/apache2/mods-enabled -printf '%p %l\\n' | sort
-    stat -c '%n %i %a %u:%g %s %Y' /usr/sbin/policy-rc.d*; cat /usr/sbin/policy-rc.d
-    ls -d /var/lib/cockpit-lab-install /run/toyd-started 2>&1
-}
-compare() { snapshot >/tmp/after; diff /tmp/before /tmp/after && echo 'nothing changed'; }
-snapshot >/tmp/before
-"""
-SCRIPT = """
-sh /srv/given/install; echo "status $?"
-echo n | script -eqc 'sh /srv/given/install' /dev/null >/tmp/output; code=$?; tail -n 1 /tmp/output; echo "status $code"
-setpriv --reuid nobody --clear-groups sh /srv/given/install 2>&1; echo "status $?"
-touch /run/hold
-YES=1 sh /srv/given/install >/tmp/output 2>&1 & install=$!
-while [ ! -e /run/postinst-reached ]; do sleep 0.02; done
-sh /usr/sbin/policy-rc.d toyd start; echo "denied with $?"
-kill -KILL $install; wait $install 2>/dev/null; echo "status $?"
-sh /srv/given/install >/tmp/output 2>&1 & next=$!
-rm /run/hold; wait $next; echo "status $?"; cat /tmp/output
-compare
-sh /srv/given/install; echo "status $?"
-$(sed -n 's/^lab: to remove them: //p' /tmp/output) -y >/dev/null; [ ! -e /usr/sbin/toyd ] || echo kept
-echo y | script -eqc 'sh /srv/given/install' /dev/null >/tmp/output; echo "status $?"; tail -n 1 /tmp/output; compare
-sh /srv/given/install cron-on | grep toyd
-"""
-EXPECTED = """\
-lab: missing packages; an install starts and enables nothing on this machine:
-lab:   toyd - a toy server
-lab: no terminal for the question; to install: YES=1 sh /srv/given/install
-status 1
-Install these 1 packages? [y/N] status 1
-lab: not root on Debian, and these packages are missing: toyd
-status 1
-denied with 101
-status 137
-status 0
-lab: switched off again what the packages had enabled:
-lab:   /etc/apache2/mods-enabled/mpm_toy.load
-lab:   /etc/cron.d/toyd (renamed to .off-by-cockpit-lab; undo: sh /srv/given/install cron-on)
-lab:   toyd (runlevel 2)
-lab:   toyd (runlevel 3)
-lab:   toyd (runlevel 4)
-lab:   toyd (runlevel 5)
-lab:   /etc/systemd/system/multi-user.target.wants/toyd.service
-lab:   /etc/systemd/system/timers.target.wants/toyd.timer
-lab: installed, with dependencies: toyd
-lab: to remove them: apt-get purge toyd
-nothing changed
-status 0
-status 0
-lab: to remove them: apt-get purge toyd
-nothing changed
-lab: /etc/cron.d/toyd: cron runs it again
-"""
+PREPARE = DATA["prepare"]
+SCRIPT = DATA["script"]
+EXPECTED = DATA["expected"]
 
 
 @pytest.fixture

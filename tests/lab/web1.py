@@ -10,8 +10,11 @@ service memcached start; a2enmod cache_socache  a cache in memory
 
 from dataclasses import replace
 
+from tests.data import data_of
 from tests.lab.apache import JK_FILES, apache
 from tests.lab.services import DOCUMENTS, SMALL, File, stop_all
+
+DATA = data_of(__file__)
 
 ATIME_MOUNT = f"{DOCUMENTS}/atime"
 ATIME_FILE = f"{ATIME_MOUNT}/small.txt"
@@ -19,18 +22,7 @@ CACHE_LOG = "/var/log/apache2/cache.log"
 CACHE_MOUNT = "/var/cache/apache2/mod_cache_disk"
 
 # About 42 kB, generated per request; the length varies.
-PAGE = """\
-<?php
-$rows = random_int(296, 314);
-echo "<!DOCTYPE html><html><head><title>articles</title></head><body><table>\\n";
-for ($row = 1; $row <= $rows; $row++) {
-    $price = number_format(2.5 + 0.37 * $row, 2);
-    $code = strtoupper(substr(sha1("article $row"), 0, 12));
-    echo "<tr><td>$row</td><td class=\\"title\\">", ucwords("article of the shop number $row"), "</td>",
-        "<td class=\\"code\\">$code</td><td class=\\"price\\">$price</td></tr>\\n";
-}
-echo "</table></body></html>\\n";
-"""
+PAGE = DATA["page"]
 
 PROXY_FILES = (
     File(

@@ -14,26 +14,15 @@ from cockpit.load import limits
 from cockpit.load.files import OWN_FILES
 from cockpit.load.poller import Poller, best_poller
 from cockpit.model.load import Stage, ThinkTime
+from tests.data import data_of
 from tests.load.servers import POLLERS, SMALL, Outcome, always, begin, engine_load, plan, serving
+
+DATA = data_of(__file__)
 
 URL = "http://127.0.0.1/"
 
 # Runs in a private network namespace with four local ports and no route.
-_FEW_PORTS = """
-import asyncio, json, pathlib, socket, subprocess, sys
-from tests.load.servers import engine_load, plan
-subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").write_text("50000 50003")
-with socket.socket() as listener:
-    listener.bind(("127.0.0.1", 8080))
-    listener.listen(100)
-    found = []
-    for values in json.loads(sys.argv[1]):
-        url, address = values.pop("url", "http://127.0.0.1:8080/"), tuple(values.pop("address", ("127.0.0.1", 8080)))
-        values["local_addresses"] = tuple(values.get("local_addresses", ()))
-        found.append(asyncio.run(engine_load(plan(url, timeout=0.3, **values), address=address)).errors)
-print(json.dumps(found))
-"""
+_FEW_PORTS = DATA["few_ports"]
 
 
 @pytest.mark.lab

@@ -20,7 +20,10 @@ from cockpit.load.ramp import constant
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan, LogReplay
 from cockpit.model.load_checks import Invalid, check_plan
+from tests.data import data_of
 from tests.load.servers import SMALL, ClientConnection, Outcome, begin, engine_load, engine_run, load, plan, serving
+
+DATA = data_of(__file__)
 
 Write = Callable[..., LogReplay]
 HEAD_ONLY = SMALL.removesuffix(b"hello")
@@ -77,15 +80,7 @@ def test_requests_with_whole_seconds_are_spread_over_their_second(write: Write) 
 
 
 def test_lines_that_cannot_be_replayed_are_counted_by_reason(write: Write) -> None:
-    targets = (
-        "http://www.example.org:8080/a",
-        "http://elsewhere/b",
-        "http://www.example.org@elsewhere/b",
-        "https://WWW.example.org?q",
-        "*",
-        "/a b",
-        "/\u00e4",
-    )
+    targets = DATA["lines_that_cannot_be_replayed_are_counted_by_reason_cases"]
     log = read(
         write(
             line(1.5, "POST /form HTTP/1.1"),

@@ -20,7 +20,10 @@ from cockpit.load.schedule import Arrivals, phases_of
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan, Stage
 from cockpit.model.load_checks import check_plan
+from tests.data import data_of
 from tests.load.pairs import request_bytes
+
+DATA = data_of(__file__)
 
 
 def sent(url: str, **values: object) -> bytes:
@@ -74,19 +77,7 @@ def test_urls_are_parsed(url: str, host: str, port: int, authority: str) -> None
     assert (target.host, target.port, target.authority, target.path) == (host, port, authority, "/")
 
 
-@pytest.mark.parametrize(
-    ("url", "message"),
-    [
-        ("web1/", "not an http or https URL"),
-        ("ftp://web1/", "not an http or https URL"),
-        ("http:///x", "has no host"),
-        ("http://web1:0/", "port 0"),
-        ("http://web1:99999/", "invalid URL"),
-        ("http://we b1/", "invalid host name"),
-        ("http://[::1/", "invalid URL"),
-        ("http://user:secret@web1:x/", "web1:x"),
-    ],
-)
+@pytest.mark.parametrize(("url", "message"), DATA["invalid_urls_are_refused"])
 def test_invalid_urls_are_refused(url: str, message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         target_of(url)
@@ -94,17 +85,7 @@ def test_invalid_urls_are_refused(url: str, message: str) -> None:
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"method": "GE T"}, "a word in capitals"),
-        ({"headers": (("Bad Name", "x"),)}, "a header name and a value on one line"),
-        ({"headers": (("X", "a\r\nEvil: 1"),)}, "a header name and a value on one line"),
-        ({"headers": (("X", "日本"),)}, "not Latin-1 text"),
-        ({"headers": (("Transfer-Encoding", "chunked"),)}, "never in chunks"),
-        ({"body": "abc", "headers": (("Content-Length", "4"),)}, "the body has 3 bytes"),
-    ],
-)
+@pytest.mark.parametrize(("values", "message"), DATA["invalid_requests_are_refused"])
 def test_invalid_requests_are_refused(values: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         check_plan(LoadPlan(url="http://web1/", **values))  # type: ignore[arg-type]

@@ -14,7 +14,10 @@ from hypothesis import strategies as st
 from cockpit.load.chain import RequestTemplate, extract_value
 from cockpit.load.cookies import LONGEST, MOST_BYTES, MOST_COOKIES, CookieJar
 from cockpit.model.load import Expect, Extraction, Request, ThinkTime
+from tests.data import data_of
 from tests.load.servers import POLLERS, ClientConnection, always, engine_load, engine_run, load, plan, serving
+
+DATA = data_of(__file__)
 
 NOW = 1_800_000_000.0
 PAST, FUTURE = formatdate(NOW - 60, usegmt=True), formatdate(NOW + 60, usegmt=True)
@@ -30,35 +33,7 @@ def cookie_line(
     return jar.header(to, NOW + later).decode("latin-1").removeprefix("Cookie: ").removesuffix("\r\n")
 
 
-@pytest.mark.parametrize(
-    ("lines", "expected"),
-    [
-        (("a=1",), "a=1"),
-        (("a=1", "b=2; HttpOnly; SameSite=Lax"), "a=1; b=2"),
-        ((" a = x=y ; Path=/",), "a=x=y"),
-        (('a="q, r"', "a=2"), "a=2"),
-        (("a=",), "a="),
-        (("a=1; Path=/shop",), "a=1"),
-        (("a=1; Path=/shop/",), "a=1"),
-        (("a=1; Path=/sho",), ""),
-        (("a=1; Path=/shop/x/y",), ""),
-        (("a=1; Path=nonsense",), "a=1"),
-        (("a=1; Path=/", "a=2; Path=/shop"), "a=2; a=1"),
-        (("a=1; Max-Age=5",), "a=1"),
-        (("a=1", "a=2; Max-Age=0"), ""),
-        (("a=1", "a=2; Max-Age=-5"), ""),
-        (("a=1; Max-Age=often",), "a=1"),
-        ((f"a=1; Expires={FUTURE}",), "a=1"),
-        (("a=1", f"a=; Expires={PAST}"), ""),
-        ((f"a=1; Expires={PAST}; Max-Age=60",), "a=1"),
-        (("a=1; Expires=then",), "a=1"),
-        (("a=1; Domain=example.org", "b=2; domain=.www.example.org"), "a=1; b=2"),
-        (("a=1; Domain=ample.org", "b=2; Domain=elsewhere.org"), ""),
-        (("a=1; Secure",), ""),
-        (("novalue", "=x", "a b=1", "a=\x01", ""), ""),
-        (("a=1\x00",), ""),
-    ],
-)
+@pytest.mark.parametrize(("lines", "expected"), DATA["cookies_are_stored_as_in_browsers"])
 def test_cookies_are_stored_as_in_browsers(lines: tuple[str, ...], expected: str) -> None:
     assert cookie_line(*lines) == expected
 

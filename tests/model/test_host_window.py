@@ -16,7 +16,10 @@ from cockpit.model.host_state import HostWindow
 from cockpit.model.host_window import join_windows
 from cockpit.model.hosts import CpuCounters, IoCounters, MemCounters, ProcessCounters
 from cockpit.model.load import LoadPlan
+from tests.data import data_of
 from tests.model.hosts import START, UP, disk, host_of, lost, net, process, reading, recovered, result_of, sample
+
+DATA = data_of(__file__)
 
 
 def metrics_of(*events: AnyEvent) -> dict[str, float]:
@@ -232,15 +235,7 @@ def test_rates_of_counters_and_pressure() -> None:
         assert "speed.cpu" not in sar.rates(reading(10, counters=counters), reading(12, counters=after), 2)
 
 
-GROUP = {
-    "cgroup.cpu": 0,
-    "cgroup.periods": 100,
-    "cgroup.throttled": 10,
-    "cgroup.quota": 1500,
-    "cgroup.memory": 256,
-    "cgroup.limit": 1024,
-    "cgroup.waits_cpu": 0,
-}
+GROUP = DATA["group"]
 
 
 def test_control_group_of_server() -> None:

@@ -9,37 +9,12 @@ from cockpit.model.errors import ProfileError
 from cockpit.model.study import CONTROL, Pass, Variant, variant_plan
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import parse_profile, read_profile
+from tests.data import data_of
 
-BASE = """
-[target]
-url = "http://web1/"
-[load]
-requests = 100
-[[host]]
-name = "web1"
-[[knob]]
-name = "K"
-host = "web1"
-file = "/f"
-directive = "K"
-test = "t"
-reload = "r"
-min = 1
-max = 9
-[[action]]
-name = "empty"
-host = "web1"
-command = "x"
-"""
-VARIANTS = """
-[[study.variant]]
-name = "a"
-set = { K = "1" }
-[[study.variant]]
-name = "b"
-url = "http://web2"
-before = ["empty"]
-"""
+DATA = data_of(__file__)
+
+BASE = DATA["base"]
+VARIANTS = DATA["variants"]
 SHIPPED = sorted(Path("profiles").glob("*.toml"))
 
 

@@ -25,11 +25,14 @@ from cockpit.recording import writer as writing
 from cockpit.recording.reader import Recording, last_state
 from cockpit.recording.write_queue import Gap, WriteBatch, WriteQueue, weight
 from cockpit.recording.writer import RecordingWriter
+from tests.data import data_of
 from tests.model.hosts import process, sample
 from tests.recording.test_pages import same_events
 from tests.servers import http_server
 from tests.session.events import reading, small_session
 from tests.waiting import wait_until
+
+DATA = data_of(__file__)
 
 EVENTS = list(small_session())
 
@@ -236,35 +239,7 @@ def test_large_numbers_of_samples_round_trip(path: Path) -> None:
 
 
 # Mount a file system in a private namespace, record a run on it, and break the file system during the run.
-SCRIPT = """\
-set -eu
-mount -n -t tmpfs none /mnt
-truncate -s 8M /mnt/image
-mkdir /mnt/point
-mkfs.ext4 -q -F -b 4096 /mnt/image
-mount -n -o loop,errors=remount-ro /mnt/image /mnt/point
-file=/mnt/point/s.cockpit
-"$PYTHON" -m cockpit run "$URL" -q 40 -z 6s --json --record "$file" >/mnt/stdout 2>/mnt/stderr &
-run=$!
-until [ "$(stat -c %s "$file-wal" 2>/dev/null || echo 0)" -gt 16000 ]; do sleep 0.05; done
-device=$(basename "$(findmnt -n -o SOURCE /mnt/point)")
-case $LOST in
-read-only) echo 1 >"/sys/fs/ext4/$device/trigger_fs_error" ;;
-unmounted) umount -n -l /mnt/point ;;
-full) head -c 20M /dev/zero >/mnt/point/filler 2>/dev/null || true ;;
-frozen)
-    trap 'fsfreeze --unfreeze /mnt/point 2>/dev/null || true' EXIT
-    fsfreeze --freeze /mnt/point
-    until [ -s /mnt/stdout ] || [ "$(stat -c %Y /mnt/stderr)" -lt "$(($(date +%s) - 8))" ]; do sleep 0.2; done
-    fsfreeze --unfreeze /mnt/point
-    ;;
-esac
-wait $run && code=0 || code=$?
-cat /mnt/stdout
-cat /mnt/stderr >&2
-cp "$file"* "$COPIES" 2>/dev/null || true
-exit $code
-"""
+SCRIPT = DATA["script"]
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,11 @@ from cockpit.model.state import State
 from cockpit.recording.pages import FREQUENT_KINDS
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
+from tests.data import data_of
 from tests.recording.test_pages import record_pages, same_events
 from tests.session.events import small_session
+
+DATA = data_of(__file__)
 
 EVENTS = list(small_session())
 # Seconds of the session.
@@ -103,20 +106,7 @@ def test_flipped_bytes_are_survived_or_reported(whole: bytes, intact: Read, tmp_
 NOTE = 228
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "body = replace(body, 'looked', 'locked')",
-        "body = replace(body, '27.0', '27.5')",
-        "body = CAST(x'7b22ff' AS TEXT)",
-        "body = x'00ff'",
-        "t = t + 0.001",
-        "t = 9e7",
-        "t = 'x'",
-        "kind = 'nots'",
-        "crc = crc + 1",
-    ],
-)
+@pytest.mark.parametrize("change", DATA["any_change_of_a_row_loses_this_event_alone"])
 def test_any_change_of_a_row_loses_this_event_alone(whole: bytes, intact: Read, tmp_path: Path, change: str) -> None:
     [at] = [at for at, event in enumerate(intact.events) if isinstance(event, Note) and event.t == 27.0]
     found = read_all(altered(tmp_path / "s.cockpit", whole, f"UPDATE events SET {change} WHERE seq = {NOTE}"))

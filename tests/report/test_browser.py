@@ -12,8 +12,11 @@ from cockpit.recording.reader import Recording, last_state
 from cockpit.report.page import page
 from cockpit.report.study_page import study_page
 from tests.browser import Browser, browser
+from tests.data import data_of
 from tests.report.test_page import hostile_state
 from tests.report.test_study_page import LEVELS, hostile, result_of
+
+DATA = data_of(__file__)
 
 pytestmark = pytest.mark.lab
 RECORDINGS = Path(__file__).parents[1] / "recordings"
@@ -21,28 +24,7 @@ RECORDINGS = Path(__file__).parents[1] / "recordings"
 TITLES = ("throughput", "time (ms), each", "responses over time", "by percentile", "CPU (%", "memory", "disks")
 
 # All charts with their size on the page, their drawn elements and the sizes of these; and the width of the page.
-ASK = """(() => {
-  const size = element => { const box = element.getBoundingClientRect(); return [box.width, box.height]; };
-  const charts = [...document.querySelectorAll('figure.chart')].map(chart => ({
-    title: chart.querySelector('figcaption').textContent,
-    plot: size(chart.querySelector('svg')),
-    drawn: [...chart.querySelectorAll('svg path.s, svg image')].map(size),
-    labels: [...chart.querySelectorAll('.plot span')].filter(label => size(label)[0] > 0).length,
-    instants: [...chart.querySelectorAll('.plot .x')].map(label => {
-      const box = label.getBoundingClientRect(); return [box.left, box.right];
-    }),
-    colours: [...chart.querySelectorAll('svg path.s')].map(path => getComputedStyle(path).stroke),
-    loaded: [...chart.querySelectorAll('svg image')].every(image => image.href.baseVal.startsWith('data:image/png')),
-  }));
-  return {
-    charts,
-    width: document.documentElement.scrollWidth,
-    inner: window.innerWidth,
-    page: getComputedStyle(document.documentElement).backgroundColor,
-    scripts: document.scripts.length,
-    tables: document.querySelectorAll('table').length,
-  };
-})()"""
+ASK = DATA["ask"]
 
 # The size of each visible forest plot and dot plot.
 PLOTS = """[...document.querySelectorAll('.interval svg')].filter(plot => plot.checkVisibility())

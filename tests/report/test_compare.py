@@ -28,9 +28,12 @@ from cockpit.recording.reader import Recording, last_state
 from cockpit.recording.writer import RecordingWriter
 from cockpit.report.comparison import CompareJson, compare_json, comparison_text
 from cockpit.report.selectors import is_recording, parse_source, run_of, side_of
+from tests.data import data_of
 from tests.recording.test_pages import record_pages
 from tests.session.events import PLAN, small_session
 from tests.study import sessions
+
+DATA = data_of(__file__)
 
 
 def recorded(path: Path, events: list[AnyEvent]) -> Path:
@@ -97,15 +100,7 @@ def test_runs_and_time_ranges_are_compared(file: Path) -> None:
 
 
 def test_invalid_sides_are_refused(file: Path) -> None:
-    for side, problem in (
-        ("#7", "#7: no such run; runs of the recording: 1 to 2"),
-        ("@26s..30s", "no counted load; choose a run"),
-        ("@26s..20s", "empty time range; its end must be after its start"),
-        ("", "a setting was changed between the runs"),
-        # From the first run into the second, over a change.
-        ("@6s..50s", "a setting was changed between the runs; choose one run, as FILE#1"),
-        ("@soon..20s", "invalid time 'soon'"),
-    ):
+    for side, problem in DATA["invalid_sides_are_refused_cases"]:
         with pytest.raises(UsageError, match=problem):
             open_side(f"{file}{side}")
     assert [segment.run for segment in open_run(str(file)).segments] == [2], "the last run is the default"
@@ -236,14 +231,7 @@ def test_corrupt_events_are_reported(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     path = recorded(tmp_path / "s.cockpit", list(small_session()))
     for damaged in (False, True):
-        for command, reads in (
-            ("report FILE", 1),
-            ("compare FILE#1 FILE#2 --force", 2),
-            ("check FILE --threshold rate>1", 1),
-            ("export FILE --format jsonl", 1),
-            ("export FILE --format csv", 1),
-            ("baseline set x FILE", 1),
-        ):
+        for command, reads in DATA["corrupt_events_are_reported_cases"]:
             assert main(command.replace("FILE", str(path)).split()) == 0
             lines = [line for line in capsys.readouterr().err.splitlines() if "damaged" in line]
             assert len(lines) == (2 * reads if damaged else 0), command

@@ -36,8 +36,11 @@ from cockpit.report.markdown import markdown, md
 from cockpit.report.page import page
 from cockpit.report.session_summary import summarize_session
 from tests.analysis.test_rounds import rounds_of
+from tests.data import data_of
 from tests.report.test_compare import recorded
 from tests.session.events import small_session
+
+DATA = data_of(__file__)
 
 EVIL = '"><script>owned = 1</script><img src=x onerror="owned = 1"> \' & \x1b[2J\u202e |`[a](http://evil/)\n# x'
 RECORDINGS = Path(__file__).parents[1] / "recordings"
@@ -188,18 +191,7 @@ def test_hostile_text_is_escaped_in_html_and_markdown() -> None:
 def test_hostile_output_is_printable_and_valid(
     hostile_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for command in (
-        "report FILE",
-        "report FILE --format md",
-        "report FILE --format html",
-        "report FILE --json",
-        "compare FILE#1 FILE#2",
-        "compare FILE#1 FILE#2 --json",
-        "check FILE",
-        "check FILE --json",
-        "export FILE --format jsonl",
-        "export FILE --format csv",
-    ):
+    for command in DATA["hostile_output_is_printable_and_valid_cases"]:
         assert main(command.replace("FILE", str(hostile_file)).split()) in (0, 1, 99), command
         text = capsys.readouterr().out
         assert text
@@ -254,14 +246,7 @@ def test_nearly_empty_sessions_and_rounds_are_reported() -> None:
 
 def test_format_follows_file_extension_or_flag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = recorded(tmp_path / "small.cockpit", list(small_session()))
-    formats: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-        ("r.html", "<!doctype html>", ()),
-        ("r.md", "# small\n", ()),
-        ("r.json", "[\n", ()),
-        ("r.txt", "run 1  GET http://web1/", ()),
-        ("r", "<!doctype html>", ("--format", "html")),
-        ("r2", "[\n", ("--json",)),
-    )
+    formats: tuple[tuple[str, str, tuple[str, ...]], ...] = DATA["format_follows_file_extension_or_flag_cases"]
     for name, begins, flags in formats:
         output = tmp_path / name
         output.write_text("older")

@@ -12,27 +12,14 @@ from cockpit.servers.caddy.commands import in_its_environment
 from cockpit.servers.inventory import Process
 from cockpit.servers.kind import RunningServer
 from cockpit.servers.sections import in_sections
+from tests.data import data_of
 from tests.servers.found import running
 from tests.servers.test_grammars import FILES
 from tests.waiting import programs
 
-HOST = """\
-user\troot
-process\t7\t1\tcaddy\t/usr/bin/caddy\trun\t--environ\t--config\t/etc/caddy/Caddyfile\t
-master\t7\t/usr/bin/caddy\t/\tyes\tcaddy.service\tuser
-process\t8\t1\tcaddy\tcaddy\trun\t--adapter=caddyfile\t
-master\t8\t/usr/bin/caddy\t/srv/shop\tyes\t\thost
-process\t9\t1\tcaddy\tcaddy\treload\t--config\t/etc/caddy/Caddyfile\t
-process\t10\t1\tcaddy\tcaddy\tfile-server\t--listen\t:8000\t
-listen\t*:80\tusers:(("caddy",pid=7,fd=6))
-listen\t127.0.0.1:2019\tusers:(("caddy",pid=7,fd=7))
-listen\t*:8080\tusers:(("caddy",pid=8,fd=6))
-listen\t127.0.0.1:2020\tusers:(("caddy",pid=8,fd=7))
-listen\t*:8000\tusers:(("caddy",pid=10,fd=6))
-text\t/etc/caddy/Caddyfile\t:80 {
-text\t/etc/caddy/Caddyfile\t\tencode gzip
-text\t/etc/caddy/Caddyfile\t}
-"""
+DATA = data_of(__file__)
+
+HOST = DATA["host"]
 
 
 def test_servers_with_and_without_file_are_discovered() -> None:
@@ -122,17 +109,7 @@ def test_admin_endpoint_is_read_from_global_options() -> None:
     assert off.candidates == () and off.startup.reload == ""
 
 
-@pytest.mark.parametrize(
-    ("command", "file", "fixed"),
-    [
-        ("run\t--config\t/srv/c.json", "/srv/c.json", "not a Caddyfile"),
-        ("run\t--config\t/srv/Caddyfile\t--adapter\tyaml", "/srv/Caddyfile", "not a Caddyfile"),
-        ("run\t-c\t/srv/site.caddyfile\t-a\tcaddyfile", "/srv/site.caddyfile", ""),
-        ("run\t--config\tCaddyfile.new\t--watch", "/srv/Caddyfile.new", ""),
-        ("run\t--resume\t--config\t/srv/Caddyfile", "/srv/Caddyfile", "--resume"),
-        ("run\t--config\t-", "", "not a Caddyfile"),
-    ],
-)
+@pytest.mark.parametrize(("command", "file", "fixed"), DATA["file_is_found_in_command_line"])
 def test_file_is_found_in_command_line(command: str, file: str, fixed: str) -> None:
     (server,) = running(
         f"process\t7\t1\tcaddy\tcaddy\t{command}\t\nmaster\t7\t/usr/bin/caddy\t/srv\tyes\t\thost\n"

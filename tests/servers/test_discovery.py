@@ -11,7 +11,10 @@ from cockpit.servers.kind import RunningServer
 from cockpit.servers.registry import instances, running_servers
 from cockpit.servers.startup import Startup, options
 from cockpit.tuning.server_discovery import server_on_port, servers_on_port
+from tests.data import data_of
 from tests.servers.found import parsed, running, texts
+
+DATA = data_of(__file__)
 
 DEBIAN = f"""\
 user\troot
@@ -145,14 +148,7 @@ user\troot
 process\t500\t1\thaproxy\t/usr/sbin/haproxy\t-Ws\t
 listen\t0.0.0.0:80\tusers:(("haproxy",pid=500,fd=4))
 """
-GLOBAL = """\
-global
-\tlog /dev/log\tlocal0
-\tstats socket /run/haproxy/admin.sock mode 660 level admin
-\tstats timeout 30s
-defaults
-\tmode\thttp
-"""
+GLOBAL = DATA["global"]
 LISTENERS = {
     "frontend stats\n\tbind 127.0.0.1:8404\n\tstats enable\n\tstats uri /stats # here\n": "http://127.0.0.1:8404/stats;csv",
     "listen stats\n  bind *:8404 ssl crt /a.pem\n  stats enable\n": "https://localhost:8404/haproxy?stats;csv",
@@ -211,22 +207,7 @@ def startup(
     return instance.startup
 
 
-@pytest.mark.parametrize(
-    ("arguments", "file", "reload"),
-    [
-        ("", "/etc/nginx/nginx.conf", "nginx -s reload"),
-        (" -g daemon on; master_process on;", "/etc/nginx/nginx.conf", "nginx -s reload"),
-        (" -c /a/b.conf", "/a/b.conf", "nginx -s reload -c /a/b.conf"),
-        (" -c/a/b.conf", "/a/b.conf", "nginx -s reload -c /a/b.conf"),
-        (" -c b.conf", "/usr/share/nginx/b.conf", "nginx -s reload -c /usr/share/nginx/b.conf"),
-        (" -p /p -c b.conf", "/p/b.conf", "nginx -s reload -p /p -c /p/b.conf"),
-        (" -p . -c b.conf", "/srv/x/b.conf", "nginx -s reload -p /srv/x -c /srv/x/b.conf"),
-        (" -p /p", "/etc/nginx/nginx.conf", "nginx -s reload -p /p"),
-        (" -c /a b/c.conf -p /p", "/a b/c.conf", "nginx -s reload -p /p -c '/a b/c.conf'"),
-        (" -g pid /x; -c /a.conf", "/a.conf", "nginx -s reload -c /a.conf -g 'pid /x;'"),
-        (" -c /$(reboot).conf", "/$(reboot).conf", "nginx -s reload -c '/$(reboot).conf'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "file", "reload"), DATA["nginx_file_and_reload"])
 def test_nginx_file_and_reload(arguments: str, file: str, reload: str) -> None:
     found = startup("nginx", f"nginx: master process /usr/sbin/nginx{arguments}", build=NGINX_BUILD)
     assert (found.file, found.reload, found.uncertainty) == (file, reload, "")

@@ -20,6 +20,9 @@ from cockpit.servers import registry
 from cockpit.servers.apache.editor import ApacheGrammar, shown
 from cockpit.servers.apache.grammar import lines
 from cockpit.servers.editing import ConfigError, ConfigValue
+from tests.data import data_of
+
+DATA = data_of(__file__)
 
 FILES: dict[str, dict[str, Any]] = {
     path.stem: tomllib.loads(path.read_text()) for path in sorted(Path(__file__).with_name("grammars").glob("*.toml"))
@@ -200,19 +203,7 @@ def test_unrepresentable_value_is_refused(value: str) -> None:
         APACHE.spell(value)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "reason"),
-    [
-        ("Timeout", "5 10", "more than one word"),
-        ("MaxSpareServers", "banana", "not a whole number"),
-        ("maxspareservers", "12x", "not a whole number"),
-        ("MaxSpareServers", "1.5", "not a whole number"),
-        ("DirectoryIndex", '"a b"', ""),
-        ("MaxSpareServers", '"30"', ""),
-        ("MaxSpareServers", "${SPARE}", ""),
-        ("KeepAlive", "banana", ""),
-    ],
-)
+@pytest.mark.parametrize(("name", "value", "reason"), DATA["value_misread_by_apache_is_refused"])
 def test_value_misread_by_apache_is_refused(name: str, value: str, reason: str) -> None:
     found = APACHE.refusal(name, value)
     assert reason in found and bool(found) == bool(reason)

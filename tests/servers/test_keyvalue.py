@@ -14,34 +14,13 @@ from cockpit.servers.editing import BYTE_ORDER_MARK, ConfigError
 from cockpit.servers.keyvalue.editor import spell_for_shell
 from cockpit.servers.registry import GRAMMARS
 from cockpit.tuning import configuration
+from tests.data import data_of
+
+DATA = data_of(__file__)
 
 keyvalue = GRAMMARS["keyvalue"]
 
-SHELL_PARTS = [
-    "KEY=a\n",
-    'export KEY="b c"\n',
-    "  KEY='d'\n",
-    "A=1; KEY=e # was KEY=no\n",
-    "if true; then\n  KEY=g\nfi\n",
-    "f() { KEY=h; }; f\n",
-    "OTHER=1\n",
-    'OTHER="x\nKEY=no\n"\n',
-    "OTHER='y\n  export KEY=no\n\"'\n",
-    'OTHER="it\'s"\n',
-    "OTHER=${Z:-'\"'}\n",
-    'OTHER=$(printf "%s" "KEY=no")\n',
-    'OTHER="$(printf "\nKEY=no\n")"\n',
-    "OTHER=`printf '\nKEY=no'`\n",
-    "OTHER=x\\\nKEY=no\n",
-    ": <<EOF\nKEY=no\nit's\nEOF\n",
-    ": <<'E F' # a comment\nKEY=no\nE F\n",
-    ": <<-EOF\n\tKEY=no\n\tEOF\n",
-    ": <<A <<B\nKEY=no\nA\nKEY=no\nB\n",
-    "# don't: KEY=no\n",
-    '# "\n',
-    "KEY=no true\n",
-    "\n",
-]
+SHELL_PARTS = DATA["shell_parts"]
 
 
 @pytest.mark.parametrize("comment", ["#", ";", "# x", "; KEY=no"])
@@ -125,18 +104,7 @@ def test_ini_change_keeps_other_bytes(parts: list[str], section: str | None) -> 
     )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "global\n    maxconn 4096\n    log /dev/log local0\nfrontend x\n    bind *:80\n",
-        "global\n    nbthread = 4\n    maxconn 4096\n",
-        "maxmemory 100mb\nsave 900 1\n",
-        "<Server port='8005'>\n</Server>\n",
-        "worker_processes auto;\nevents { worker_connections 768; }\n",
-        "server:\n  port: 80\n",
-        "one\ntwo\n",
-    ],
-)
+@pytest.mark.parametrize("text", DATA["no_key_is_added_to_other_grammar"])
 @pytest.mark.parametrize("key", ["maxmemory_samples", "vm.swappiness"])
 def test_no_key_is_added_to_other_grammar(text: str, key: str) -> None:
     with pytest.raises(ConfigError, match=f"cannot add {key}: .* is not a KEY=value line"):

@@ -30,7 +30,10 @@ from cockpit.tuning import plan
 from cockpit.tuning.files import HostFile, sha256
 from cockpit.tuning.scripts import LOGGED, SHOWN_BY
 from cockpit.tuning.server_discovery import knob_of
+from tests.data import data_of
 from tests.servers.found import parsed
+
+DATA = data_of(__file__)
 
 # A host with all kinds of servers that have known settings, each in its packaged configuration.
 EVERYTHING = parsed(Path(__file__).with_name("every_kind.txt").read_text())
@@ -76,23 +79,7 @@ def test_value_of_wrong_form_is_refused_in_planning() -> None:
     assert plan.forward("web1", found, [(timeout, None)]).replacements
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "variable", "others"),
-    [
-        ("nginx", "keepalive_timeout", "$timeout", ("$", "a$b", "5$", "${a", "$a $b")),
-        ("nginx", "keepalive_timeout", "${timeout}", ()),
-        ("apache", "MaxRequestWorkers", "${WORKERS}", ("$WORKERS", "${WORKERS}0")),
-        ("php-fpm", "pm.max_children", "${CHILDREN}", ("$CHILDREN", "${}")),
-        ("php-fpm", "pm.max_children", "${CHILDREN:-5}", ()),
-        ("haproxy", "maxconn", "", ("$MAX", "${MAX}")),
-        ("lighttpd", "server.max-connections", "", ("$MAX", "${MAX}")),
-        ("squid", "cache_mem", "", ("$MEM", "${MEM}")),
-        ("caddy", "encode", "{$ENCODINGS}", ("{$A B}", "{env.ENCODINGS}", "{$A", "$A")),
-        ("caddy", "idle", "{$IDLE:5m}", ("{$IDLE:5m 6m}",)),
-        ("mariadb", "max_connections", "", ("$MAX", "${MAX}")),
-        ("gunicorn", "workers", "", ("$N", "${N}")),
-    ],
-)
+@pytest.mark.parametrize(("kind", "name", "variable", "others"), DATA["only_variables_of_grammar_skip_form_check"])
 def test_only_variables_of_grammar_skip_form_check(
     kind: str, name: str, variable: str, others: tuple[str, ...]
 ) -> None:
@@ -167,22 +154,7 @@ def test_each_knob_kind_is_in_profiles_and_help(kind: ServerKind) -> None:
         assert f"`{kind.name}`" in text("knobs") and kind.name in text("profile")
 
 
-STOREDIR = """\
-Store Directory Statistics:
-Store Entries          : 53
-Maximum Swap Size      : 51200 KB
-Current Capacity       : 0.00% used, 100.00% free
-
-Store Directory #0 (ufs): /var/spool/squid
-First level subdirectories: 2
-Second level subdirectories: 4
-Maximum Size: 51200 KB
-Current Size: 0.00 KB
-Removal policy: heap
-
-Store Directory #1 (rock): /srv/rock
-Maximum Size: 1024 KB
-"""
+STOREDIR = DATA["storedir"]
 INFO = "\tStorage Mem size:\t220 KB\n\tStorage Mem capacity:\t 1.3% used, 98.7% free\n"
 SHARED = "\nShared Memory Cache\nMaximum Size: 24576 KB\nCurrent Size: 0.00 KB 0.00%\n"
 

@@ -8,24 +8,13 @@ from cockpit.servers import registry
 from cockpit.servers.kind import RunningServer
 from cockpit.servers.status import NotThePageError
 from cockpit.servers.upstreams import upstreams
+from tests.data import data_of
 from tests.servers.found import running, texts
 
-DEFAULT = """\
-# varnishd
-NFILES=131072
-DAEMON_OPTS="-a :6081 \\
-             -T localhost:6082 -pthread_pool_min=50 \\
-             -f /etc/varnish/default.vcl \\
-             -t 60 -s malloc,256m"
-"""
-UNIT = """\
-[Service]
-ExecStart=
-ExecStart=/usr/sbin/varnishd \\
-    -j unix,user=vcache -F \\
-    -a :6081 -p default_ttl=60 -f /etc/varnish/default.vcl
-ExecReload=/usr/share/varnish/varnishreload
-"""
+DATA = data_of(__file__)
+
+DEFAULT = DATA["default"]
+UNIT = DATA["unit"]
 OPTIONS = ("-a", ":6081", "-T", "localhost:6082", "-f", "/etc/varnish/default.vcl", "-s", "malloc,256m")
 SCRIPT = "text\t/etc/init.d/varnish\t#!/bin/sh\n"
 UNIT_OPTIONS = ("-j", "unix,user=vcache", "-F", "-a", ":6081", "-f", "/etc/varnish/default.vcl")
@@ -118,19 +107,8 @@ backend socket { .path = "/run/app.sock"; }
     assert upstreams('DAEMON_OPTS="-b none"', pattern) == ()
 
 
-BUILT = """\
-built\t/usr/sbin/php-fpm8.2\tConfiguration File (php.ini) Path => /etc/php/8.2/fpm
-built\t/usr/sbin/php-fpm8.2\tLoaded Configuration File => /etc/php/8.2/fpm/php.ini
-built\t/usr/sbin/php-fpm8.2\tAdditional .ini files parsed => /etc/php/8.2/fpm/conf.d/10-opcache.ini,
-built\t/usr/sbin/php-fpm8.2\t/etc/php/8.2/fpm/conf.d/20-ctype.ini
-"""
-TEXTS = """\
-text\t/etc/php/8.2/fpm/php-fpm.conf\t[global]
-text\t/etc/php/8.2/fpm/php-fpm.conf\terror_log = /var/log/php8.2-fpm.log
-text\t/etc/php/8.2/fpm/pool.d/www.conf\t[www]
-text\t/etc/php/8.2/fpm/pool.d/www.conf\tslowlog = /var/log/slow log
-text\t/etc/php/8.2/fpm/pool.d/www.conf\t;[old]
-"""
+BUILT = DATA["built"]
+TEXTS = DATA["texts"]
 
 
 def master(pid: int, file: str, unit: str = "") -> str:

@@ -2,10 +2,11 @@
 
 import ast
 import asyncio
+import functools
 import importlib
 import pkgutil
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -217,12 +218,15 @@ KEYS = {key.key for scope in Shortcut.__subclasses__() for key in scope} | {"ent
 SIGNS = ("?: no data yet", "+ and -: spawned", "> and <: the cell", "requests (x)")
 
 
-def nodes() -> Iterator[tuple[str, ast.AST]]:
-    """Yield the syntax of the screen's modules, docstrings aside, each node with its module."""
+@functools.cache
+def nodes() -> list[tuple[str, ast.AST]]:
+    """List the syntax of the screen's modules, docstrings aside, each node with its module."""
+    found = []
     for path in sorted(Path(cockpit.tui.__path__[0]).rglob("*.py")):
-        tree = ast.parse(path.read_text())
-        statements = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        yield from ((path.name, node) for node in ast.walk(tree) if node not in statements)
+        every = list(ast.walk(ast.parse(path.read_text())))
+        statements = {node.value for node in every if isinstance(node, ast.Expr)}
+        found += [(path.name, node) for node in every if node not in statements]
+    return found
 
 
 def test_no_text_names_a_key_by_itself() -> None:

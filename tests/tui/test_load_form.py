@@ -10,7 +10,10 @@ from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan, LogReplay, Stage, ThinkTime
 from cockpit.tui.dialogs.load_form import CheckBox, LoadForm
 from cockpit.tui.load_fields import plan_from, texts_of
+from tests.data import data_of
 from tests.tui.driving import press, running_app, text_of, until
+
+DATA = data_of(__file__)
 
 PLAN = LoadPlan(url="http://web1/hello.html", concurrency=20, duration=30.0)
 
@@ -70,20 +73,7 @@ def test_cleared_fields_and_replayed_log_keep_rest_of_plan() -> None:
 
 
 def test_invalid_field_is_named_by_flag() -> None:
-    for texts, subject, problem in (
-        ({"load": "many"}, "-c", "'many' is not a whole number"),
-        ({"load": "-3"}, "-c", "must be more than 0"),
-        ({"load": "x/s"}, "-q", "is not a rate"),
-        ({"load": "5:0/s"}, "-q", "must be more than 0"),
-        ({"load": "5:9", "duration": "", "requests": "50"}, "-c", "requires a duration for the ramp"),
-        ({"URL": "ftp://x"}, "URL", "allowed: http://"),
-        ({"URL": ""}, "URL", "missing; write http://"),
-        ({"method": "G T"}, "-m", "allowed: a word in capitals"),
-        ({"headers": "nothing"}, "-H", "write it as"),
-        ({"requests": "3"}, "-n", "at least the concurrency"),
-        ({"duration": "soon"}, "-z", "is not a duration"),
-        ({"load_steps": "1,2"}, "--levels", "has no duration"),
-    ):
+    for texts, subject, problem in DATA["invalid_field_is_named_by_flag_cases"]:
         with pytest.raises(UsageError) as raised:
             changed(**texts)
         assert raised.value.subject == subject and problem in raised.value.problem

@@ -10,10 +10,13 @@ from cockpit.tui.draw_context import SAR, DrawContext, View
 from cockpit.tui.hosts.host_pane import host_pane
 from cockpit.tui.hosts.panes import HostPanes, host_line
 from cockpit.tui.hosts.tails import as_printed, draw_tail
+from tests.data import data_of
 from tests.tui.driving import context_of, main, plain, press, reset_screen, running_app, text_of
 from tests.tui.host_details import detail, detail_context, with_host
 from tests.tui.scenario import Scenario
 from tests.tui.topology import topology
+
+DATA = data_of(__file__)
 
 EVENTS = Scenario().events(30.6)
 
@@ -25,15 +28,7 @@ def processes(**view: object) -> list[str]:
 
 
 def test_sort_order_is_marked_in_column_and_reversible() -> None:
-    for order, title in (
-        ("pid", "▴PID"),
-        ("cpu", "▾%CPU"),
-        ("rss", "▾RSS"),
-        ("unshared", "▾RSS−SHR"),
-        ("age", "▾AGE"),
-        ("start", "▴START"),
-        ("command", "▴COMMAND"),
-    ):
+    for order, title in DATA["sort_order_is_marked_in_column_and_reversible_cases"]:
         for width in (49, 110):
             assert title in detail(context_of(EVENTS, order=order), width)[0], "the sorted column is always shown"
         reversed_title = {"▴": "▾", "▾": "▴"}[title[0]] + title[1:]
@@ -107,14 +102,7 @@ def test_tail_shows_newest_lines_sanitized_and_cut() -> None:
     assert lines[-1] == "[mpm_prefork:notice]    [pid 2011] AH00171: Graceful restart requested·, second 59"
     assert "設定ファイル" in lines[-2]
     assert "AH00959: disabling" in lines[-3], "without colours"
-    for raw, shown in (
-        ("a\tb", "a       b"),
-        ("\x1b[1;31mred\x1b[0m plain", "red plain"),
-        ("\x1b]0;title\x07\x1b[2J", "·]0;title··[2J"),
-        ("line\r", "line"),
-        ("\u202eevil", "·evil"),
-        ("[bold]no markup[/bold]", "[bold]no markup[/bold]"),
-    ):
+    for raw, shown in DATA["tail_shows_newest_lines_sanitized_and_cut_cases"]:
         assert as_printed(raw) == shown
     assert tail_lines(tail_of("x" * 1_000_000), 40, 3)[1] == "x" * 39 + "…"
 

@@ -18,6 +18,7 @@ from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.main_screen import layout_for
 from cockpit.tui.tuning.widgets import History
+from tests.data import data_of
 from tests.tui.driving import main, press, reset_screen, running_app, text_of, until, wait_for_events, wait_idle
 from tests.tui.scenario import Scenario
 from tests.tui.screens import RECORDINGS
@@ -25,6 +26,8 @@ from tests.tui.scripted import scripted_app
 from tests.tui.test_themes import strips
 from tests.tui.test_verdicts import changed_under_load
 from tests.tui.topology import topology
+
+DATA = data_of(__file__)
 
 Compare = Callable[..., bool]
 Picture = tuple[Sequence[AnyEvent], tuple[int, int], tuple[str, ...]]
@@ -79,24 +82,8 @@ def test_verdict_strip(snap_compare: Compare, size: tuple[int, int], t: float) -
 
 SIZES = ((200, 50), (120, 40), (80, 24), (60, 15), (40, 12))
 # Second of the session, keys, and the name of the picture.
-STATES: tuple[tuple[float, tuple[str, ...], str], ...] = (
-    (-1.0, (), "nothing yet"),
-    (0.1, (), "connecting"),
-    (30.0, ("p",), "one host alone"),
-    (30.0, ("p", "p"), "all hosts"),
-    (82.0, (), "stopped"),
-    (99.0, (), "over"),
-)
-NAMES = {
-    "web1": "web-frontend-01.frankfurt.example.net",
-    "web2": "日本語サーバー東京",
-    "web3": "db",
-    "web4": "ｆｕｌｌｗｉｄｔｈ",
-    "web5": "edge-cache-5",
-    "web6": "한국서버",
-    "web7": "x",
-    "web8": "app-8",
-}
+STATES: tuple[tuple[float, tuple[str, ...], str], ...] = DATA["states"]
+NAMES = DATA["names"]
 PROFILE = "a-very-long-profile-name-of-多くの予備サーバー"
 PROCESSES = ("php-fpm-pool-very-long-名前", "apache2", "nginx")
 
@@ -154,10 +141,17 @@ async def test_main_screen_by_state(snapshot: SnapshotAssertion) -> None:
                 assert picture(lines) == snapshot(name=f"{size[0]}x{size[1]}, {name}")
 
 
-@pytest.mark.parametrize("events", [[], Scenario(2, hostile=True).events(30)], ids=["empty", "busy"])
-async def test_every_screen_opens_at_every_size(events: Sequence[ev.AnyEvent]) -> None:
+# At 80x24, test_themes opens the screens of a busy session.
+@pytest.mark.parametrize(
+    ("events", "sizes"),
+    [([], ((80, 24), (1, 1))), (Scenario(2, hostile=True).events(30), ((20, 6), (1, 1)))],
+    ids=["empty", "busy"],
+)
+async def test_every_screen_opens_at_every_size(
+    events: Sequence[ev.AnyEvent], sizes: Sequence[tuple[int, int]]
+) -> None:
     async with running_app(events) as (pilot, _):
-        for size in ((80, 24), (20, 6), (1, 1)):
+        for size in sizes:
             await pilot.resize_terminal(*size)
             await reset_screen(pilot)
             await press(pilot, "t", "escape", "question_mark", "escape", "m", "escape", *"pvsp", "up", "b")

@@ -19,8 +19,11 @@ from cockpit.hosts.shell import SH, Completed
 from cockpit.model.errors import HostError
 from cockpit.model.knobs import Knob
 from cockpit.tuning.applied import AppliedChange
+from tests.data import data_of
 from tests.waiting import until as until
 from tests.waiting import wait_until
+
+DATA = data_of(__file__)
 
 PREFORK = b"""\
 # prefork\r
@@ -32,17 +35,7 @@ PREFORK = b"""\
 """
 OTHER = b"KeepAlive On"
 # The test command of the knobs, run in the configuration's directory.
-CHECK = r"""
-for file in *; do
-    case $file in *.conf) ;; *) echo "a stray file: $file" >&2; exit 1 ;; esac
-done
-number=$(grep -n -m 1 -h banana ./*.conf | cut -d: -f1)
-[ -z "$number" ] && { echo 'Syntax OK' >&2; exit 0; }
-echo "AH00558: apache2: Could not determine the server's fully qualified domain name" >&2
-printf 'AH00526: Syntax error on line %s of it:\n\tKeepAlive must be On or \033[31mOff\n' "$number" >&2
-echo "Action '-t' failed." >&2
-exit 1
-"""
+CHECK = DATA["check"]
 
 
 NOBODY = 65534

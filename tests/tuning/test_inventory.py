@@ -29,7 +29,10 @@ from cockpit.tuning.host_inventory import configuration, owners, take_inventory
 from cockpit.tuning.included import follow_includes
 from cockpit.tuning.scripts import STARTED
 from cockpit.tuning.server_discovery import DiscoveredHost, without_untrusted
+from tests.data import data_of
 from tests.tuning.conftest import FaultyShell
+
+DATA = data_of(__file__)
 
 
 def nginx(main: Path) -> RunningServer:
@@ -128,21 +131,9 @@ async def test_an_included_pipe_or_endless_file_does_not_stop_discovery(tmp_path
     assert found.texts[str(more)] == "worker_processes 2;\n"
 
 
-MAIN = "[mysqld]\nmax_connections = 100\n"
-
-
 @pytest.mark.parametrize(
     ("first", "second", "included", "active"),
-    [
-        (f"{MAIN}!includedir {{0}}/conf.d/\n", "", "[mariadb]\nmax-connections = 500\n", "included"),
-        (MAIN, "!includedir {0}/conf.d/\n", "[mariadb]\nmax_connections = 500\n", "included"),
-        (MAIN, "[mysqld]\nmax_connections = 7\n!includedir {0}/conf.d/\n", "[mysqld]\n", "second"),
-        (MAIN, "[mysqld]\n!includedir {0}/conf.d/\n", "[mysqld]\n", "first"),
-        (f"{MAIN}!includedir {{0}}/conf.d/\n", "", "[mariadb-10.11]\nmax_connections = 500\n", "included"),
-        (f"{MAIN}!includedir {{0}}/conf.d/\n", "", "[mysqld]\nloose-max_connections = 500\n", "included"),
-        ("[client]\n", "!includedir {0}/conf.d/\n", "[mysqld]\n", "included"),
-        ("[mysqld]\n", "!includedir {0}/conf.d/\n", "[mysqld]\n", "first"),
-    ],
+    DATA["the_last_file_that_sets_it_counts"],
     ids=["dashes", "later-include", "later-main", "only-first", "version", "loose", "first-place", "first-of-places"],
 )
 async def test_the_last_file_that_sets_it_counts(
@@ -162,15 +153,7 @@ async def test_the_last_file_that_sets_it_counts(
 
 
 # PR_SET_NAME is 15. The child has the name too, and its end leaves no zombie.
-NAMED = """\
-import ctypes, os, signal, sys, time
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-ctypes.CDLL(None).prctl(15, sys.argv[1].encode(), 0, 0, 0)
-child = os.fork()
-if child:
-    print(child, flush=True)
-time.sleep(600)
-"""
+NAMED = DATA["named"]
 
 
 @contextmanager

@@ -26,9 +26,12 @@ from cockpit.setup.doctor_host import diagnose_host
 from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.server_discovery import discover
 from cockpit.tuning.tuner import Tuner
+from tests.data import data_of
 from tests.hosts.sshd import Sshd
 from tests.tuning.conftest import Server, expect_rolled_back
 from tests.waiting import programs, until
+
+DATA = data_of(__file__)
 
 # The start-up file that each shell reads when sshd runs a command with it; bash reads it only under sshd.
 SHELLS = {"bash": ".bashrc", "fish": ".config/fish/config.fish", "tcsh": ".tcshrc", "zsh": ".zshenv"}
@@ -57,21 +60,7 @@ async def shell(sshd: Sshd) -> AsyncIterator[Shell]:
     await shell.close()
 
 
-PROFILE = """
-[target]
-url = "http://127.0.0.1/"
-[[host]]
-name = "web1"
-ssh = "web"
-tail = ["cat /etc/passwd", "no-such-tool"]
-[[knob]]
-name = "KeepAlive"
-host = "web1"
-file = "{file}"
-directive = "KeepAlive"
-test = "echo 'it is broken' >&2; exit 1"
-reload = "true"
-"""
+PROFILE = DATA["profile"]
 
 
 async def test_programs_run_with_input(sshd: Sshd, shell: Shell) -> None:

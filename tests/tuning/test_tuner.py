@@ -19,6 +19,7 @@ from cockpit.tuning.applied import AppliedChange, ChangeFailed
 from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.scripts import HISTORY
 from cockpit.tuning.tuner import Tuner
+from tests.data import data_of
 from tests.tuning.conftest import (
     ENTRIES,
     ORIGINAL,
@@ -30,6 +31,8 @@ from tests.tuning.conftest import (
     backup_of,
     expect_rolled_back,
 )
+
+DATA = data_of(__file__)
 
 CHANGED = PREFORK.replace(b'"10"', b'"30"')
 
@@ -245,25 +248,7 @@ async def test_file_names_are_never_executed(server: Server, shell: FaultyShell)
     assert not server.pwned()
 
 
-@pytest.mark.parametrize(
-    ("changed", "prepare", "reason"),
-    [
-        ({"file": "{etc}/none.conf"}, "", r"web1:.*/none\.conf: No such file or directory"),
-        ({}, "rm available/mpm*", r"web1:.*/mpm\.conf: No such file or directory"),
-        ({"file": "{etc}"}, "", r"web1:.*/etc: it is not a regular file"),
-        ({"file": "{etc}/pipe.conf"}, "mkfifo etc/pipe.conf", r"web1:.*/pipe\.conf: it is not a regular file"),
-        ({}, "truncate -s 8388609 available/mpm*", r"web1:.*/mpm\.conf: it is larger than 8388608 bytes"),
-        ({"file": "etc/mpm.conf"}, "", r"web1: etc/mpm\.conf: write a knob's file as an absolute path"),
-        (
-            {},
-            "ln available/mpm* state/second",
-            r"web1:.*/mpm\.conf: it has a second hard link, which would keep the old content; nothing was",
-        ),
-        ({"section": "IfModule worker.c"}, "", r"web1:.*/mpm\.conf: no section <IfModule worker\.c>; MaxSpareServers"),
-        ({"host": "web2"}, "", r"MaxSpareServers is a knob of web2, not of web1"),
-        ({"directive": "<Foo"}, "", r"MaxSpareServers: '<Foo' cannot be the name of a directive"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "prepare", "reason"), DATA["unchangeable_knob_is_refused"])
 async def test_unchangeable_knob_is_refused(
     server: Server, shell: FaultyShell, changed: dict[str, str], prepare: str, reason: str
 ) -> None:

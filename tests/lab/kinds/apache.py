@@ -1,6 +1,7 @@
 """Apache of web1, with Debian's configuration, and a second master with a file of its own."""
 
 from cockpit.model.hosts import StatusPage
+from tests.data import data_of
 from tests.lab.kinds import Change, KindCase
 from tests.lab.kinds.asking import (
     END_HELD,
@@ -19,26 +20,10 @@ from tests.lab.kinds.asking import (
 )
 from tests.lab.services import PREFORK_CONF
 
+DATA = data_of(__file__)
+
 PORT = 80
-_SECOND = """\
-ServerRoot /srv/apache2
-PidFile /run/apache2-own.pid
-ErrorLog /var/log/apache2-own.log
-Listen 8095
-ServerName localhost
-User www-data
-Group www-data
-LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so
-LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
-DocumentRoot /var/www/html
-StartServers 1
-ServerLimit 8
-ThreadsPerChild 4
-MinSpareThreads 2
-MaxSpareThreads 8
-MaxRequestWorkers 40
-KeepAliveTimeout 5
-"""
+_SECOND = DATA["second"]
 _SECOND_CONFIG = "/srv/apache2/own.conf"
 _LOG = "/var/log/apache2/access.log"
 _URL, _OWN = "http://localhost/hello.html", "http://localhost:8095/hello.html"

@@ -1,23 +1,13 @@
 """gunicorn with its default configuration file, and a second master with a file by -c."""
 
+from tests.data import data_of
 from tests.lab.kinds import Change, KindCase
 from tests.lab.kinds.asking import accept_queue, after_silence, get, restarted, while_open, written
 
+DATA = data_of(__file__)
+
 PORT = 8086
-APP = """\
-import os
-import threading
-import time
-
-LOADED = os.getpid()
-
-
-def application(environ, start_response):
-    time.sleep(float(environ["QUERY_STRING"] or 0))
-    start_response("200 OK", [("Content-Type", "text/plain")])
-    facts = os.getpid(), environ["wsgi.multithread"], LOADED == os.getpid(), threading.get_ident()
-    return [" ".join(map(str, facts)).encode()]
-"""
+APP = DATA["app"]
 _CONFIG = """\
 # The file of the lab.
 workers = 2  # one per CPU

@@ -1,9 +1,12 @@
 """HAProxy with Debian's configuration in front of web1's Apache, and a second master with a file of its own."""
 
 from cockpit.model.hosts import StatusPage
+from tests.data import data_of
 from tests.lab.kinds import Change, KindCase
 from tests.lab.kinds.asking import after_silence, connections, get, written
 from tests.lab.services import stop_all
+
+DATA = data_of(__file__)
 
 PORT, STATS_PORT = 8082, 8404
 CONFIG = "/etc/haproxy/haproxy.cfg"
@@ -12,37 +15,9 @@ _FRONTENDS = (
     f"frontend stats\\n\\tbind 127.0.0.1:{STATS_PORT}\\n\\tstats enable\\n\\tstats uri /stats\\n"
 )
 # A backend whose responses take 50 ms each, the same with one at a time, and one that accepts no connection.
-_SLOW = (
-    "frontend slow\\n\\tbind :8092\\n\\tdefault_backend slow\\n"
-    "backend slow\\n\\tserver slow 127.0.0.1:8096\\n"
-    "frontend queued\\n\\tbind :8099\\n\\tdefault_backend queued\\n"
-    "backend queued\\n\\tserver slow 127.0.0.1:8096 maxconn 1\\n"
-    "frontend lost\\n\\tbind :8098\\n\\tdefault_backend lost\\nbackend lost\\n\\tserver lost 192.0.2.1:80\\n"
-)
-BACKEND = """\
-import http.server, time
-
-class Slow(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        time.sleep(0.05)
-        self.send_response(204)
-        self.end_headers()
-
-http.server.ThreadingHTTPServer(("127.0.0.1", 8096), Slow).serve_forever()
-"""
-_SECOND = """\
-global
-    maxconn 50
-    stats socket /run/haproxy2.sock
-defaults
-    mode http
-    timeout connect 5s
-    timeout client 5s
-    timeout server 5s
-frontend own
-    bind 127.0.0.1:8094
-    http-request return status 204
-"""
+_SLOW = DATA["slow"]
+BACKEND = DATA["backend"]
+_SECOND = DATA["second"]
 _PAGE = f"curl -sS --fail 'http://localhost:{STATS_PORT}/stats;csv'"
 _URL = f"http://localhost:{PORT}/hello.html"
 _SOCKET = (

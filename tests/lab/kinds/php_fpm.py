@@ -1,9 +1,12 @@
 """PHP-FPM behind an nginx of its own: Debian's pool www, and a second master with the pool api."""
 
 from cockpit.model.hosts import StatusPage
+from tests.data import data_of
 from tests.lab.kinds import Change, KindCase
 from tests.lab.kinds.asking import written
 from tests.lab.services import nginx_config
+
+DATA = data_of(__file__)
 
 PORT = 8085
 _POOL = "/etc/php/*/fpm/pool.d/www.conf"
@@ -15,17 +18,7 @@ _NGINX = nginx_config(
     pid="/run/kinds-nginx.pid",
     log="/var/log/kinds-nginx.log",
 )
-_SECOND = """\
-[global]
-pid = /run/php/second.pid
-error_log = /var/log/php-second.log
-[api]
-user = www-data
-group = www-data
-listen = /run/php/php-api.sock
-pm = static
-pm.max_children = 2
-"""
+_SECOND = DATA["second"]
 _PAGE = '<?php usleep(1000 * (int) ($_GET["ms"] ?? 0)); echo isset($_GET["ini"]) ? ini_get($_GET["ini"]) : getmypid();'
 _COUNT = "pgrep -c -f '^php-fpm: pool {}'"
 _ASK = f"curl -sS --fail 'http://localhost:{PORT}/{{}}'"
