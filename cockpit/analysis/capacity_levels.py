@@ -29,8 +29,8 @@ FAILURES = "failed < 1%"
 _FAILURES = ("failed", "failed.share", "errors")
 # A queue that grows by more than this number of standard deviations of random arrivals and service times is unstable.
 _GROWTH = 4.0
-# A metric that is no share counts like this number of requests that may exceed the limit; a limit that only holds or
-# fails, like so many that do.
+# Requests that may exceed the limit of a metric that is no share, and requests that exceed a limit that only holds or
+# fails.
 _PSEUDO, _CLEARLY = 20.0, 30.0
 # Allowed requests of a level without responses.
 _FEWEST = 1e-6

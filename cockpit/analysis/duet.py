@@ -18,8 +18,8 @@ from cockpit.analysis.blocks import BLOCK, block_sample
 from cockpit.analysis.effects import MARGIN, MARGINS, MeasuredEffect, by_ratio, effects, more_is_better
 from cockpit.analysis.intervals import Floats, Interval
 from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
+from cockpit.analysis.replicates import counting_error
 from cockpit.analysis.switch import IN_A_ROW, LEAST, ratio_scale
-from cockpit.analysis.visits import counting_error
 from cockpit.analysis.windows import Window
 from cockpit.model.host_state import HostPoint
 from cockpit.model.load import LoadPlan

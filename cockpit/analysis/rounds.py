@@ -17,9 +17,9 @@ from cockpit.analysis.capacity_result import search_between, search_window
 from cockpit.analysis.effects import HEADLINE_SHARE
 from cockpit.analysis.intervals import ALPHA, FIRST_TEST, Speeds, estimate, minimum_detectable
 from cockpit.analysis.outcome import DIFFERENT, Effect, Outcome, Verdict
+from cockpit.analysis.replicates import log_ratios
 from cockpit.analysis.switch import long_run_variance
 from cockpit.analysis.verdict import ALONE, PlannedComparisons, judge_rounds
-from cockpit.analysis.visits import log_ratios
 from cockpit.analysis.windows import GUARD, Window, segment_window, window_between
 from cockpit.model.events import Side
 from cockpit.model.knobs import Setting

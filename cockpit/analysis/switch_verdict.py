@@ -24,8 +24,8 @@ from cockpit.analysis.effects import (
 )
 from cockpit.analysis.intervals import ALPHA, Floats, Interval
 from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
+from cockpit.analysis.replicates import counting_error
 from cockpit.analysis.speed import log_speeds, speed_names
-from cockpit.analysis.visits import counting_error
 from cockpit.analysis.windows import Window
 
 # Unit of the share of failed requests, in which its equivalence margin is that of a ratio.

@@ -38,8 +38,7 @@ from cockpit.analysis.objections import invalid, lost_hosts, objection, saturate
 from cockpit.analysis.other_load import MeasuredOtherLoad, other_loads, weighed_load, weighed_load_of_rounds
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, OtherLoad, Outcome, Period, Verdict
 from cockpit.analysis.plans import differences
-from cockpit.analysis.switch_verdict import switch_verdict
-from cockpit.analysis.visits import (
+from cockpit.analysis.replicates import (
     Pairs,
     Values,
     Visits,
@@ -50,6 +49,7 @@ from cockpit.analysis.visits import (
     side_values,
     visit_values,
 )
+from cockpit.analysis.switch_verdict import switch_verdict
 from cockpit.analysis.warnings import WarningKind, comparison_warnings, speed_warnings, warning_of
 from cockpit.analysis.weighing import weighed
 from cockpit.analysis.windows import Window, discarded_seconds

@@ -44,7 +44,7 @@ from cockpit.study.controls import StudyControls
 from cockpit.study.history import keep_spread
 from cockpit.study.journal import Journal, read_journal, write_journal
 from cockpit.study.restorer import restore_recording, restore_settings
-from cockpit.study.runner import Runner
+from cockpit.study.runner import StudyRunner
 
 if TYPE_CHECKING:
     from cockpit.tui.terminal.appearance import Appearance
@@ -156,7 +156,7 @@ async def _run(
         recorder = RecordingTarget(folder.recording).recorder(profile.name)
         live = LiveSession(profile, recorder, ssh_config=options.ssh_config, questions=questions, launcher=launcher)
         journal = _journal(options, profile, chosen, folder.journal)
-        runner = Runner(live, chosen, folder.path, journal, earlier)
+        runner = StudyRunner(live, chosen, folder.path, journal, earlier)
         try:
             if not screen:
                 return await _headless(live, runner)
@@ -168,7 +168,7 @@ async def _run(
                 folder.recording.unlink(missing_ok=True)
 
 
-async def _headless(live: LiveSession, runner: Runner) -> bool:
+async def _headless(live: LiveSession, runner: StudyRunner) -> bool:
     async def rounds() -> bool:
         await runner.run()
         return True
@@ -176,7 +176,7 @@ async def _headless(live: LiveSession, runner: Runner) -> bool:
     return await run_headless(live, rounds, show_study(live.session, runner)) is None
 
 
-async def _on_screen(live: LiveSession, runner: Runner, appearance: Appearance) -> bool:
+async def _on_screen(live: LiveSession, runner: StudyRunner, appearance: Appearance) -> bool:
     from cockpit.tui.study.screen import StudyApp
 
     app = StudyApp(live.session, runner, appearance)

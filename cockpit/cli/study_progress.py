@@ -22,7 +22,7 @@ from cockpit.study.history import earlier_spread
 from cockpit.study.judging import headline_of, level_words
 from cockpit.study.plan import planned_comparisons, round_of, search_time, steps_of, study_duration
 from cockpit.study.results import StudyResult
-from cockpit.study.runner import Runner
+from cockpit.study.runner import StudyRunner
 from cockpit.study.words import extent_words, length_words, progress_words, round_lines, sensitivity_words
 
 REFRESH = 0.5
@@ -117,7 +117,7 @@ def _error_rate(study: Study) -> str:
 _FEW_ROUNDS = f"one test, with the variance between runs pooled over all cells (fewer than {FIRST_TEST} rounds)"
 
 
-async def show_study(session: Session, runner: Runner) -> None:
+async def show_study(session: Session, runner: StudyRunner) -> None:
     """Show progress until cancelled: a status line on a terminal, else one line per step; and the lines of a round."""
     before, rounds = "", 0
     terminal, own = sys.stderr.isatty(), raw(sys.stderr)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cockpit.hosts.fault import internal_error
 from cockpit.hosts.host_clock import HostClock
+from cockpit.hosts.internal_error import internal_error
 from cockpit.hosts.pauses import PauseDetector
 from cockpit.hosts.poll_interval import PollInterval
 from cockpit.hosts.probe import Probe

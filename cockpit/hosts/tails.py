@@ -16,8 +16,8 @@ from typing import Any, Literal
 from cockpit.hosts import watchdog
 from cockpit.hosts.access_counter import INTERVAL, AccessCounter
 from cockpit.hosts.command_output import CommandOutput, OutputBudget, OutputLines
-from cockpit.hosts.fault import internal_error
 from cockpit.hosts.feed import HostFeed
+from cockpit.hosts.internal_error import internal_error
 from cockpit.hosts.shell import Channel, Shell
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError

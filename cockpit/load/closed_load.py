@@ -9,7 +9,7 @@ from time import monotonic
 
 from cockpit.load.connection import Connection
 from cockpit.load.engine import Engine, timeout_precision
-from cockpit.load.files import raise_file_limit
+from cockpit.load.file_limit import raise_file_limit
 from cockpit.load.idle_connection import RequestLimit
 from cockpit.load.load_socket import ConnectionOwner
 from cockpit.load.poller import Poller

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from cockpit.load.engine import Engine
-from cockpit.load.files import raise_file_limit
+from cockpit.load.file_limit import raise_file_limit
 from cockpit.load.load_socket import Handler
 from cockpit.load.poller import Poller
 from cockpit.load.protocol import Assignment

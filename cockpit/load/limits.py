@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from cockpit.load import request_order
 from cockpit.load.dialer import bind
-from cockpit.load.files import OWN_FILES, most_connections_here
+from cockpit.load.file_limit import OWN_FILES, most_connections_here
 from cockpit.load.log_reader import read_log
 from cockpit.load.protocol import assignments, most_connections
 from cockpit.load.request import target_of_plan

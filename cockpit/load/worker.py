@@ -18,7 +18,7 @@ import msgspec
 from cockpit.load.closed_load import ClosedLoad
 from cockpit.load.duet import DuetLoad
 from cockpit.load.engine import Engine
-from cockpit.load.files import raise_file_limit
+from cockpit.load.file_limit import raise_file_limit
 from cockpit.load.open_load import OpenLoad
 from cockpit.load.poller import Poller, best_poller
 from cockpit.load.protocol import (

@@ -11,7 +11,7 @@ from cockpit.model.host_rates import ReadingStep, memory_use, step_between
 from cockpit.model.host_state import GroupUse, HostPoint, HostState, HostWindow, ProcessRow
 from cockpit.model.host_window import extend_window, idle_metrics, new_window
 from cockpit.model.hosts import HostFacts, HostReading, identity
-from cockpit.model.parents import mark_restarts
+from cockpit.model.restarts import mark_restarts
 from cockpit.model.series import LazySequence, replaced
 from cockpit.model.state import Marker, Segment, State, mark, with_host, with_last_segment
 

@@ -10,7 +10,7 @@ from cockpit.model import access
 from cockpit.model import events as ev
 from cockpit.model.host_state import HostState, StatusPane, TailLine, TailPane
 from cockpit.model.pages import rates, weighted
-from cockpit.model.parents import mark_reload
+from cockpit.model.restarts import mark_reload
 from cockpit.model.state import State, with_host, with_last_segment
 from cockpit.model.sums import MeanGroup
 

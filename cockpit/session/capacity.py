@@ -33,8 +33,8 @@ from cockpit.session.loop import LatestState
 _TICKS = 0.3
 # A level is watched for a hopeless result from this time (s) on, and checked at this interval.
 _FIRST, _EVERY = 1.0, 0.5
-# After a level that failed, at this share of its rate, requests in flight return to this multiple of those before it,
-# for at most this time (s).
+# A failed level is followed by this share of its rate until the requests in flight are this multiple of those before
+# it, or this time (s) is over.
 _DRAIN_RATE, _DRAINED, _DRAIN = 0.1, 2, 10.0
 # The run lasts longer than the search, which stops it.
 _SLACK = 600.0

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from cockpit.hosts.fault import internal_error
+from cockpit.hosts.internal_error import internal_error
 from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError
 from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, ChangeOutcome, ChangeStage, KnobRead, Stage

@@ -20,7 +20,7 @@ from cockpit.session.loop import LatestState
 from cockpit.session.rounds import ComparedSettings, Conclusion, Rounds
 from cockpit.tuning.applied import AppliedChange, HistoryEntry, HistoryState
 from cockpit.tuning.change_options import Approval
-from cockpit.tuning.effect import Probe
+from cockpit.tuning.effect import TargetCheck
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.reason import useful_line
 from cockpit.tuning.remote import ReconnectingRemote, Remote, privileged
@@ -60,7 +60,7 @@ class LiveTuning:
         load: LiveLoad,
         latest: LatestState,
         spawn: Callable[[Coroutine[None, None, None]], asyncio.Task[None]],
-        probe: Probe | None,
+        probe: TargetCheck | None,
         capacity: CapacitySearch,
     ) -> None:
         self._actions = {action.name: action for action in profile.actions}

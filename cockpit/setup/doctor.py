@@ -16,7 +16,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from cockpit.load import limits
-from cockpit.load.files import most_connections_here
+from cockpit.load.file_limit import most_connections_here
 from cockpit.load.preflight import preflight
 from cockpit.load.protocol import assignments, most_connections
 from cockpit.model.errors import CockpitError

@@ -15,8 +15,8 @@ from cockpit.analysis.intervals import ALPHA, FIRST_TEST, POWER, Speeds, estimat
 from cockpit.analysis.objections import objection, with_invalid_effects
 from cockpit.analysis.other_load import round_objections
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Verdict
+from cockpit.analysis.replicates import Pairs, round_differences
 from cockpit.analysis.verdict import PlannedComparisons, judge_rounds, judge_runs
-from cockpit.analysis.visits import Pairs, round_differences
 from cockpit.analysis.warnings import WarningKind, warning_of
 from cockpit.analysis.windows import Window
 from cockpit.model.study import Study, StudyRound

@@ -79,7 +79,7 @@ class StudyProgress(msgspec.Struct, frozen=True, kw_only=True):
     result: StudyResult | None = None
 
 
-class Runner:
+class StudyRunner:
     """Runs the remaining steps of a study in one session, then restores the settings.
 
     `folder` has the study's journal and must be locked by this process. `earlier` are the last states of the study's

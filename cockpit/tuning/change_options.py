@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from cockpit.model.events import Stage
-from cockpit.tuning.effect import Identify, Probe
+from cockpit.tuning.effect import Identify, TargetCheck
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.server_check import FileReader
 
@@ -60,7 +60,7 @@ class ChangeOptions(NamedTuple):
     """
 
     timeouts: Timeouts = TIMEOUTS
-    probe: Probe | None = None
+    probe: TargetCheck | None = None
     approval: Approval | None = None
     watch: ChangeObserver | None = None
     who: str = ""

@@ -16,7 +16,7 @@ from cockpit.tuning.generation import Generation, ServerProcess
 from cockpit.tuning.remote import Remote
 
 # Requests the target once; returns "" for a good response, else the problem. Raises TargetError without a response.
-Probe = Callable[[], Awaitable[str]]
+TargetCheck = Callable[[], Awaitable[str]]
 # Returns the PIDs of the servers that certainly read the knobs' files, by knob name. The argument is the set of PIDs of
 # servers that do not read them.
 Identify = Callable[[frozenset[int]], Awaitable[Mapping[str, int]]]
@@ -58,7 +58,7 @@ class EffectWatch:
         change: str,
         lease: int,
         seconds: float,
-        probe: Probe | None,
+        probe: TargetCheck | None,
         generations: Sequence[Generation] = (),
         identify: Identify | None = None,
     ) -> None:
@@ -196,7 +196,7 @@ class EffectWatch:
         return ""
 
 
-async def problem_of(probe: Probe | None) -> str:
+async def problem_of(probe: TargetCheck | None) -> str:
     """Return the problem of the target's response; "" if the response is good, or without a probe."""
     if probe is None:
         return ""
@@ -240,7 +240,7 @@ async def _log_end(shell: Remote, logs: Sequence[str]) -> _Log | None:
     return _Log(lines[1], size, inode)
 
 
-async def wait_for_good_response(probe: Probe | None, seconds: float) -> str:
+async def wait_for_good_response(probe: TargetCheck | None, seconds: float) -> str:
     """Wait at most `seconds` for a good response of the target; return "", or the problem of the last one."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
@@ -249,7 +249,7 @@ async def wait_for_good_response(probe: Probe | None, seconds: float) -> str:
     return wrong
 
 
-async def require_good_response(probe: Probe | None) -> None:
+async def require_good_response(probe: TargetCheck | None) -> None:
     """Raise ChangeRefused if the target gives no good response before the change."""
     if wrong := await problem_of(probe):
         raise ChangeRefused(f"the target fails without the change: {wrong}; nothing was changed")

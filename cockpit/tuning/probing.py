@@ -8,10 +8,10 @@ from cockpit.load.expect import Expectation
 from cockpit.load.preflight import preflight
 from cockpit.load.request import requests_of
 from cockpit.model.load import LoadPlan, url_without_password
-from cockpit.tuning.effect import Probe
+from cockpit.tuning.effect import TargetCheck
 
 
-def probe_of(plan: LoadPlan) -> Probe:
+def probe_of(plan: LoadPlan) -> TargetCheck:
     request = requests_of(plan)[0]
     single = replace(plan, concurrency=1, rate=None, ramp_to=None, stages=(), workers=1, cpus=())
 

@@ -18,7 +18,7 @@ from cockpit.model.knobs import Knob, ServerAction
 from cockpit.tuning import files, history, live, pending, plan, server_check
 from cockpit.tuning.applied import AppliedChange, ChangeFacts, HistoryEntry, HistoryState
 from cockpit.tuning.change_options import TIMEOUTS, Approval, ChangeObserver, ChangeOptions, Timeouts
-from cockpit.tuning.effect import Probe
+from cockpit.tuning.effect import TargetCheck
 from cockpit.tuning.files import HostFile
 from cockpit.tuning.plan import CurrentValues, Plan
 from cockpit.tuning.remote import Remote
@@ -40,7 +40,7 @@ class Tuner:
 
     def __init__(
         self,
-        probe: Probe | None = None,
+        probe: TargetCheck | None = None,
         timeouts: Timeouts = TIMEOUTS,
         who: str = "",
         port_on: Callable[[str], int | None] | None = None,

@@ -88,7 +88,7 @@ def test_baseline_is_set_shown_listed_and_deleted(file: str, capsys: pytest.Capt
     assert "p99.9" in shown
     assert "web1.cpu.idle" in shown
     assert main(["check", file, "--baseline", "spring"]) == 4
-    assert "INCONCLUSIVE  rate >= 95% of baseline  found 200, 100.0% of baseline" in capsys.readouterr().out
+    assert "INCONCLUSIVE  rate >= 95% of baseline  found 200/s, 100.0% of baseline" in capsys.readouterr().out
     assert main(["baseline", "add", "spring", f"{file}#1", file]) == 0
     assert "baseline spring: 3 runs: " in capsys.readouterr().err
     assert main(["baseline", "show", "spring"]) == 0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cockpit.load import limits
-from cockpit.load.files import OWN_FILES
+from cockpit.load.file_limit import OWN_FILES
 from cockpit.load.poller import Poller, best_poller
 from cockpit.model.load import Stage, ThinkTime
 from tests.data import data_of

@@ -16,7 +16,7 @@ from cockpit.demo.servers import DemoServers
 from cockpit.profiles.reader import read_profile
 from cockpit.session.live_session import LiveSession
 from cockpit.study.journal import Journal, read_journal
-from cockpit.study.runner import Runner
+from cockpit.study.runner import StudyRunner
 from tests.cli.terminals import ForkedCommand, running
 from tests.commands import cockpit
 
@@ -83,7 +83,7 @@ class DemoStudy:
         done = await asyncio.to_thread(cockpit, *self.command("--no-tui", *flags), timeout=DEADLINE)
         return done.returncode, done.stdout, done.stderr
 
-    def in_process(self) -> tuple[LiveSession, Runner]:
+    def in_process(self) -> tuple[LiveSession, StudyRunner]:
         """Return the session and the runner of the short study in this process, not yet started."""
         profile = read_profile(self.profile)
         assert profile.short_study is not None
@@ -96,7 +96,7 @@ class DemoStudy:
             knobs=tuple(knob for knob in profile.knobs if knob.name in profile.short_study.knobs),
             ssh_config=str(self.ssh_config),
         )
-        return live, Runner(live, profile.short_study, self.folder, journal)
+        return live, StudyRunner(live, profile.short_study, self.folder, journal)
 
     def has_value(self, value: str) -> bool:
         """Return whether the server's file has this number of spare servers."""

@@ -19,7 +19,7 @@ from cockpit.report.study_page import study_page
 from cockpit.study.collecting import collect
 from cockpit.study.journal import Journal
 from cockpit.study.plan import StudyStep, run_duration, study_duration
-from cockpit.study.runner import Runner
+from cockpit.study.runner import StudyRunner
 from tests.autopilot.searches import live
 from tests.load.conftest import fork_server, forked_workers
 from tests.session.test_capacity import steps
@@ -90,7 +90,7 @@ async def test_run_of_study_is_search(
     async with live(tmp_path) as session:
         plan = replace(session.profile.plan, rate=50.0, max_in_flight=2)
         study = Study(plan=plan, until="p99 < 900ms", metrics=("capacity",))
-        await Runner(session, study, tmp_path, Journal(name="x", fingerprint=study.fingerprint)).run()
+        await StudyRunner(session, study, tmp_path, Journal(name="x", fingerprint=study.fingerprint)).run()
         state = await session.session.until(lambda state: state.study is not None and state.study.ended)
     result = collect([state], "x")
     assert result is not None and result.ended

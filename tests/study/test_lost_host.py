@@ -17,7 +17,7 @@ from cockpit.report.study import rounds_lines
 from cockpit.session.live_session import LiveSession
 from cockpit.study import runner as runner_module
 from cockpit.study.collecting import collect
-from cockpit.study.runner import Runner
+from cockpit.study.runner import StudyRunner
 from tests.hosts.link import Link
 from tests.study.conftest import DEADLINE, DemoStudy
 from tests.waiting import until
@@ -52,7 +52,7 @@ async def host_link(demo_study: DemoStudy, tmp_path: Path) -> AsyncIterator[Host
     await link.stop()
 
 
-def study_of(demo_study: DemoStudy) -> tuple[LiveSession, Runner]:
+def study_of(demo_study: DemoStudy) -> tuple[LiveSession, StudyRunner]:
     demo_study.write(short='variants = ["more"]\nrounds = 1\nduration = "2s"\nrate = 20')
     return demo_study.in_process()
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from httpcore import default_ssl_context
 
-from cockpit.hosts.fault import internal_error
 from cockpit.hosts.feed import HostFeed
+from cockpit.hosts.internal_error import internal_error
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.status.fetch import HttpPage, fetch
 from cockpit.hosts.status.unix_socket import ask_socket

@@ -9,7 +9,7 @@ from cockpit.analysis.capacity_result import result_of
 from cockpit.analysis.capacity_words import capacity_words
 from cockpit.model.text import sanitize, si
 from cockpit.session.loop import Session
-from cockpit.study.runner import Runner
+from cockpit.study.runner import StudyRunner
 from cockpit.study.words import progress_words, state_words
 from cockpit.tui.key_table import MainKey
 from cockpit.tui.main_screen import MainScreen
@@ -21,7 +21,7 @@ _LEAVE = f"   {MainKey.QUIT}: stop and restore the settings; --resume continues"
 
 
 class StudyLine(TaskLine):
-    def __init__(self, session: Session, runner: Runner) -> None:
+    def __init__(self, session: Session, runner: StudyRunner) -> None:
         super().__init__()
         self._session = session
         self._runner = runner
@@ -56,7 +56,7 @@ class StudyLine(TaskLine):
 
 
 class StudyScreen(MainScreen):
-    def __init__(self, session: Session, runner: Runner) -> None:
+    def __init__(self, session: Session, runner: StudyRunner) -> None:
         super().__init__(session)
         self._runner = runner
 
@@ -70,7 +70,7 @@ class StudyApp(TaskApp):
 
     work = "study"
 
-    def __init__(self, session: Session, runner: Runner, appearance: Appearance | None = None) -> None:
+    def __init__(self, session: Session, runner: StudyRunner, appearance: Appearance | None = None) -> None:
         super().__init__(session, appearance=appearance)
         self._runner = runner
 
