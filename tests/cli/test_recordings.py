@@ -92,7 +92,7 @@ def test_baseline_is_set_shown_listed_and_deleted(file: str, capsys: pytest.Capt
     assert main(["baseline", "add", "spring", f"{file}#1", file]) == 0
     assert "baseline spring: 3 runs: " in capsys.readouterr().err
     assert main(["baseline", "show", "spring"]) == 0
-    assert "200  ± 0.0%" in capsys.readouterr().out
+    assert "200/s  ± 0.0%" in capsys.readouterr().out
     assert main(["check", file, "--baseline", "spring"]) == 0
     assert "(95% CI 100.0–100.0%, n = 3 vs 1)" in capsys.readouterr().out
     assert main(["baseline", "set", "spring", file, "--runs", "2"]) == 0

@@ -42,7 +42,7 @@ def test_search_is_printed_recorded_and_reported(url: str, tmp_path: Path) -> No
     file = tmp_path / "s.cockpit"
     done = cockpit("run", url, "--until", "p50 < 900ms, errors < 50%", "-z", "5s", "--json", "--record", file)
     assert done.returncode == 0, done.stderr
-    assert "level 1: 50/s for 2" in done.stderr
+    assert "level 1: 50/s for " in done.stderr
     [search] = msgspec.json.decode(done.stdout, type=RunJson).capacities
     assert (search.outcome, search.rate, search.limits) == ("budget", None, ("p50 < 900ms", "errors < 50%"))
     assert json.loads(cockpit("report", file, "--json").stdout) == [json.loads(done.stdout)]
