@@ -94,10 +94,10 @@ async def test_arrivals_of_run_are_integral_of_rate() -> None:
 
 @pytest.mark.parametrize(("first", "last"), [(2, 12), (12, 2)])
 async def test_connections_are_added_and_removed_evenly(first: int, last: int) -> None:
-    values = {"concurrency": first, "ramp_to": float(last), "duration": 0.6, "workers": 2, "tick": 0.02}
+    values = {"concurrency": first, "ramp_to": float(last), "duration": 1.5, "workers": 2, "tick": 0.02}
     async with serving(always(SMALL)) as server:
         outcome = await load(plan(server.url, **values))
-    ramp = Ramp(first, last, outcome.started.t, outcome.started.t + 0.6)
+    ramp = Ramp(first, last, outcome.started.t, outcome.started.t + 1.5)
     for worker in (0, 1):
         ticks = [tick for tick in outcome.ticks if tick.worker == worker and tick.completed]
         opened = next(at for at, tick in enumerate(ticks) if tick.connections >= first // 2)
