@@ -271,7 +271,8 @@ def fuzz(intact: Path, folder: Path, count: int, memory: tuple[int, int], proble
         for old in library.iterdir():
             old.unlink()
         file = Path(shutil.copy(intact, library / "altered.cockpit"))
-        with suppress(MemoryError):
+        # An alteration may have to read an earlier one: a bomb, or a deeply nested value.
+        with suppress(MemoryError, RecursionError):
             alter(file, random.Random(seed))
         problems.send(_problem(str(file), folder))
         gc.collect()
