@@ -40,12 +40,14 @@ MS = Unit(sign=" ms")
 
 
 def number_text(unit: Unit, value: float, digits: int = 3) -> str:
-    """Return a value without its unit; latencies in ms, bytes as 61M; at most `digits` significant digits of others."""
+    """Return a value without its unit, latencies in ms, with at most `digits` significant digits. Below 5 digits, for
+    tables, percentages and spans of time have one decimal, and bytes are as in 61M; else they are in MiB."""
     if unit in (BYTES, KIBIBYTES):
-        return size(value if unit is BYTES else 1024 * value)
+        nbytes = value if unit is BYTES else 1024 * value
+        return size(nbytes) if digits < 5 else f"{nbytes / 2**20:.1f}Mi"
     if unit is LATENCY:
         return milliseconds(value)
-    return f"{value:.1f}" if unit in (PERCENT, SPAN) else si(value, digits)
+    return f"{value:.1f}" if unit in (PERCENT, SPAN) and digits < 5 else si(value, digits)
 
 
 def value_text(unit: Unit, value: float, digits: int = 3) -> str:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cockpit.analysis.threshold_words import metric_text
 from cockpit.metrics.catalogue import SAMPLE_METRICS, entry, host_entry
 from cockpit.metrics.units import BYTES, COUNT, KIBIBYTES, LATENCY, NUMBER, PERCENT, RATE, SPAN, value_text
 from cockpit.metrics.values import HOST_METRICS, is_metric
@@ -46,6 +47,19 @@ def test_a_name_has_the_unit_of_its_metric(name: str, unit: object, text: str) -
     metric = entry(name)
     assert metric.unit is unit
     assert value_text(metric.unit, 1234.0) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("failed.share", 0.04, "0.04%"),
+        ("duration", 10.023, "10.023 s"),
+        ("web1.cpu.idle", 20.03, "20.03%"),
+        ("web1.memory.used", 2.2e9, "2098.1MiB"),
+    ],
+)
+def test_a_threshold_shows_by_how_much_it_failed(name: str, value: float, text: str) -> None:
+    assert metric_text(name, value) == text
 
 
 def test_sar_metrics_have_its_columns_as_titles() -> None:
