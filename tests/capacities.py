@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from cockpit.model import events as ev
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.tick import Tick
 
 LIMITS = ("p99 < 50ms", "failed < 1%")

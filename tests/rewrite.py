@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from cockpit.model.fold import fold
+from cockpit.model.fold.fold import fold
 from cockpit.model.state import State
 from cockpit.recording.reader import Recording, last_state
 from cockpit.recording.writer import RecordingWriter

@@ -22,9 +22,9 @@ from unittest.mock import patch
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from cockpit.analysis.outcome import Outcome, Verdict
-from cockpit.analysis.verdict_wait import is_open
-from cockpit.analysis.words import verdict_line
+from cockpit.analysis.verdicts.outcome import Outcome, Verdict
+from cockpit.analysis.verdicts.wait import is_open
+from cockpit.analysis.words.verdicts import verdict_line
 from cockpit.demo.servers import DemoServers
 from cockpit.model.clock import Clock
 from cockpit.profiles.reader import parse_profile

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from cockpit.load import workers
-from cockpit.load.protocol import Assignment
+from cockpit.load.http.protocol import Assignment
 from tests.commands import FORKS
 
 

@@ -18,7 +18,7 @@ from cockpit.metrics.catalogue import LATENCIES, is_latency
 from cockpit.metrics.results import RunResult, latency
 from cockpit.metrics.values import host_metrics, latency_value, metric_value
 from cockpit.model.histogram import EMPTY, Histogram
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 
 FORMAT = 2
 _SCALARS = (

@@ -17,9 +17,9 @@ from cockpit.analysis.windows import Window
 from cockpit.metrics.results import segments_result
 from cockpit.metrics.values import host_metrics, is_metric, metric_value
 from cockpit.model.histogram import Histogram
-from cockpit.model.host_state import HostPoint
-from cockpit.model.load_seconds import LoadSecond
-from cockpit.model.sar import SPEED_METRIC
+from cockpit.model.host.sar import SPEED_METRIC
+from cockpit.model.host.state import HostPoint
+from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.state import Segment
 
 # Minimum share of counted seconds in a block that counts.

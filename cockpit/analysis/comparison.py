@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from cockpit.analysis.buckets import edges_for
-from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.plans import differences
-from cockpit.analysis.sides import Side
-from cockpit.analysis.verdict import judge_repeated_runs, judge_single_runs, judge_switch
+from cockpit.analysis.verdicts.outcome import Verdict
+from cockpit.analysis.verdicts.sides import Side
+from cockpit.analysis.verdicts.verdict import judge_repeated_runs, judge_single_runs, judge_switch
 from cockpit.analysis.windows import Window
 from cockpit.metrics.catalogue import STATISTICS
 from cockpit.metrics.values import host_metrics, metric_value

@@ -17,13 +17,13 @@ from cockpit.analysis import paired
 from cockpit.analysis.blocks import BLOCK, block_sample
 from cockpit.analysis.effects import MARGIN, MARGINS, MeasuredEffect, by_ratio, effects, more_is_better
 from cockpit.analysis.intervals import Floats, Interval
-from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
 from cockpit.analysis.replicates import counting_error
-from cockpit.analysis.switch import IN_A_ROW, LEAST, ratio_scale
+from cockpit.analysis.switch.switch import IN_A_ROW, LEAST, ratio_scale
+from cockpit.analysis.verdicts.outcome import Design, Effect, Outcome, Verdict
 from cockpit.analysis.windows import Window
-from cockpit.model.host_state import HostPoint
-from cockpit.model.load import LoadPlan
-from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.host.state import HostPoint
+from cockpit.model.load.plan import LoadPlan
+from cockpit.model.load.seconds import LoadSecond
 
 # The name of the host of each variant's server, and its CPU seconds per response.
 SERVER = "server"

@@ -10,7 +10,7 @@ import numpy as np
 
 from cockpit.analysis.baseline import is_tail
 from cockpit.analysis.intervals import ALPHA, Floats, Interval
-from cockpit.analysis.outcome import DIFFERENT, Effect, Outcome, SpeedAdjustment
+from cockpit.analysis.verdicts.outcome import DIFFERENT, Effect, Outcome, SpeedAdjustment
 
 # Equivalence margins: shares; of errors, points.
 MARGINS = {"p99": 0.1, "errors": 0.001, "memory.used": 0.05, "processes.spawned_per_s": 0.2}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cockpit.analysis.time_ranges import between
 from cockpit.model.counts import Counts
-from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.state import Segment, State
 
 # A stall lasts longer than STALL (s) and longer than _P90_FACTOR times p90.

@@ -10,7 +10,7 @@ import math
 
 from cockpit.analysis.cache import cached_by_value
 from cockpit.analysis.intervals import ALPHA, Floats, Interval, student_quantile
-from cockpit.analysis.switch import IN_A_ROW, LEAST, Variance, long_run_variance, mixture, over_time
+from cockpit.analysis.switch.switch import IN_A_ROW, LEAST, Variance, long_run_variance, mixture, over_time
 
 # Normal quantile of a power of 80%.
 _POWER = 0.84

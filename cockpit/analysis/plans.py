@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from cockpit.model.fold_load import load_words
-from cockpit.model.load import LoadPlan
+from cockpit.model.fold.load import load_words
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.text import sanitize
 
 # Fields of a plan that affect the server's work. Duration, counting and workers do not.

@@ -11,7 +11,7 @@ import numpy as np
 from cockpit.analysis.blocks import BLOCK, run_values, segment_metrics, window_values
 from cockpit.analysis.effects import by_ratio
 from cockpit.analysis.intervals import Floats
-from cockpit.analysis.speed import speed_ratios
+from cockpit.analysis.verdicts.speed import speed_ratios
 from cockpit.analysis.windows import Window
 
 # Measurements after one set-up: the windows of its runs, which count as one value.

@@ -13,13 +13,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from cockpit.analysis.blocks import BLOCK, block_sample, window_values
-from cockpit.analysis.capacity_result import search_between, search_window
+from cockpit.analysis.capacity.result import search_between, search_window
 from cockpit.analysis.effects import HEADLINE_SHARE
 from cockpit.analysis.intervals import ALPHA, FIRST_TEST, Speeds, estimate, minimum_detectable
-from cockpit.analysis.outcome import DIFFERENT, Effect, Outcome, Verdict
 from cockpit.analysis.replicates import log_ratios
-from cockpit.analysis.switch import long_run_variance
-from cockpit.analysis.verdict import ALONE, PlannedComparisons, judge_rounds
+from cockpit.analysis.switch.switch import long_run_variance
+from cockpit.analysis.verdicts.outcome import DIFFERENT, Effect, Outcome, Verdict
+from cockpit.analysis.verdicts.verdict import ALONE, PlannedComparisons, judge_rounds
 from cockpit.analysis.windows import GUARD, Window, segment_window, window_between
 from cockpit.model.events import Side
 from cockpit.model.knobs import Setting

@@ -12,7 +12,7 @@ import numpy as np
 
 from cockpit.analysis.intervals import Floats
 from cockpit.analysis.windows import DiscardReason, Window, discarded_seconds, segment_window
-from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.state import Segment, State
 
 # A trend counts if its p value is below TREND_P and it moves a metric by at least TREND_SHARE over the window.

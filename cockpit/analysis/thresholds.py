@@ -20,7 +20,7 @@ from cockpit.metrics.results import RunResult, run_result
 from cockpit.metrics.units import PERCENT
 from cockpit.metrics.values import HOST_METRICS, is_host_metric, metric_value
 from cockpit.model.errors import UsageError
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.model.units import parse_duration
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from math import inf
 
 from cockpit.model.histogram import Histogram
-from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.load.seconds import LoadSecond
 
 # Long ranges are summed from cached shorter ones: length (s) -> length of the parts (s).
 _PARTS = {20: 10, 30: 10, 60: 30, 120: 60, 150: 30, 300: 150, 600: 300, 900: 300, 1800: 900}

@@ -13,9 +13,9 @@ from cockpit.analysis.windows import DiscardReason, Window
 from cockpit.metrics.catalogue import is_latency
 from cockpit.metrics.results import RunResult
 from cockpit.model.counts import Counts, Group
-from cockpit.model.fold_load import SILENCE
-from cockpit.model.host_window import means
-from cockpit.model.load import RunTotals, is_redirect, redirect_target
+from cockpit.model.fold.load import SILENCE
+from cockpit.model.host.window import means
+from cockpit.model.load.plan import RunTotals, is_redirect, redirect_target
 from cockpit.model.state import Segment
 
 # With fewer responses, fewer than ten are above p99.

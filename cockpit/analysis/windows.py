@@ -19,9 +19,9 @@ from types import MappingProxyType
 import msgspec
 
 from cockpit.analysis.timeline import timeline
-from cockpit.model.host_state import HostPoint
-from cockpit.model.load import LoadPlan
-from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.host.state import HostPoint
+from cockpit.model.load.plan import LoadPlan
+from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.state import Segment, State
 
 # Seconds discarded after the start of a run or a change: the same for both sides, whatever the data.

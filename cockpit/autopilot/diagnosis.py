@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cockpit.metrics.results import RunResult
 from cockpit.metrics.values import host_metrics
-from cockpit.model.host_state import HostState
+from cockpit.model.host.state import HostState
 from cockpit.model.knobs import Knob
 
 # Utilization (%) from which one CPU, and all CPUs of a host, count as busy; available memory (%) that counts as short.

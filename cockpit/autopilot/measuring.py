@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from cockpit.analysis.capacity_result import CapacityResult
-from cockpit.analysis.capacity_words import capacity_words
+from cockpit.analysis.capacity.result import CapacityResult
 from cockpit.analysis.thresholds import Threshold, ThresholdResult, check_thresholds
+from cockpit.analysis.words.capacity import capacity_words
 from cockpit.autopilot.search import FAILED, margin_of
 from cockpit.metrics.results import RunResult
 from cockpit.metrics.values import metric_value

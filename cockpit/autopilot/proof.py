@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from cockpit.analysis.intervals import FIRST_TEST
-from cockpit.analysis.outcome import Effect, Outcome, Verdict
-from cockpit.analysis.sides import side_of_segments
 from cockpit.analysis.thresholds import Threshold, check_thresholds
+from cockpit.analysis.verdicts.outcome import Effect, Outcome, Verdict
+from cockpit.analysis.verdicts.sides import side_of_segments
 from cockpit.metrics.catalogue import is_latency
 from cockpit.model.state import State
 

@@ -12,12 +12,12 @@ import numpy as np
 from msgspec.structs import replace
 
 from cockpit.analysis.blocks import BLOCK, block_sample
-from cockpit.analysis.capacity_result import result_of
+from cockpit.analysis.capacity.result import result_of
 from cockpit.analysis.intervals import FIRST_TEST
-from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.rounds import UNCOUNTED, WINDOW, RoundsPlan
-from cockpit.analysis.switch import long_run_variance
+from cockpit.analysis.switch.switch import long_run_variance
 from cockpit.analysis.thresholds import AbortCheck, parse_threshold
+from cockpit.analysis.verdicts.outcome import Verdict
 from cockpit.analysis.windows import GUARD, segment_window
 from cockpit.autopilot.knobs import space_of
 from cockpit.autopilot.measuring import Evaluation, abort_limit, capacity_evaluation, metric_evaluation
@@ -34,7 +34,7 @@ from cockpit.model.autopilot import (
     TrialPurpose,
 )
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError, TargetError, UsageError
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.model.text import count_text, elapsed
 from cockpit.session.controls import FinalSide

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from cockpit.analysis.capacity_words import rate_words
-from cockpit.analysis.outcome import Verdict
-from cockpit.analysis.words import effect_words
+from cockpit.analysis.verdicts.outcome import Verdict
+from cockpit.analysis.words.capacity import rate_words
+from cockpit.analysis.words.verdicts import effect_words
 from cockpit.autopilot.diagnosis import Bottleneck
 from cockpit.metrics.catalogue import entry
 from cockpit.metrics.units import value_text

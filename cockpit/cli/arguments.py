@@ -246,7 +246,9 @@ def make_parser(command: str | None = None) -> MainParser:
             for add in _SHARED.get(name, ()):
                 add(added)
             _add_subcommands(added, name)
-            added.set_defaults(command=_lazy(f"cockpit.cli.{_MODULES.get(name, name)}", _FUNCTIONS.get(name, name)))
+            added.set_defaults(
+                command=_lazy(f"cockpit.cli.commands.{_MODULES.get(name, name)}", _FUNCTIONS.get(name, name))
+            )
     return parser
 
 

@@ -41,15 +41,20 @@ class ExportFormat(NamedTuple):
 
 _SCREEN = ("at", "size", "keys")
 _TABLE = (
-    ExportFormat("jsonl", "every event, as recorded", "cockpit.cli.export:event_lines", options=()),
+    ExportFormat("jsonl", "every event, as recorded", "cockpit.cli.commands.export:event_lines", options=()),
     ExportFormat("csv", "one line per second", "cockpit.report.series:series_csv"),
     ExportFormat("parquet", "with types, for pandas, DuckDB", "cockpit.report.parquet:series_parquet", binary=True),
     ExportFormat("openmetrics", "for Prometheus", "cockpit.report.openmetrics:openmetrics"),
-    ExportFormat("hlog", "HdrHistogram; s.cockpit#2: run 2", "cockpit.cli.export:run_histograms", options=("run",)),
     ExportFormat(
-        "cast", "the screen, for asciinema", "cockpit.cli.export:screen_cast", options=("every", "until", *_SCREEN)
+        "hlog", "HdrHistogram; s.cockpit#2: run 2", "cockpit.cli.commands.export:run_histograms", options=("run",)
     ),
-    ExportFormat("svg", "the screen, at its end or --at T", "cockpit.cli.export:screen_svg", options=_SCREEN),
+    ExportFormat(
+        "cast",
+        "the screen, for asciinema",
+        "cockpit.cli.commands.export:screen_cast",
+        options=("every", "until", *_SCREEN),
+    ),
+    ExportFormat("svg", "the screen, at its end or --at T", "cockpit.cli.commands.export:screen_svg", options=_SCREEN),
 )
 EXPORT_FORMATS = {form.name: form for form in _TABLE}
 

@@ -14,7 +14,7 @@ from cockpit import __version__
 from cockpit.cli.terminal import can_ask, confirmed
 from cockpit.load.workers import WorkerLauncher
 from cockpit.model.errors import NotInstalled, UsageError
-from cockpit.model.hosts import GeneratorConfig
+from cockpit.model.host.samples import GeneratorConfig
 from cockpit.profiles.profile import Profile
 
 if TYPE_CHECKING:

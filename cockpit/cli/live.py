@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cockpit.analysis.baseline import Baseline
-from cockpit.analysis.capacity import LONGEST
+from cockpit.analysis.capacity.search import LONGEST
 from cockpit.analysis.plans import differences
 from cockpit.cli.launcher import launcher_of
 from cockpit.cli.progress import show_progress, show_search
 from cockpit.cli.signals import cancelled_by_signals
 from cockpit.cli.streams import report_streams
 from cockpit.cli.typed_load import plan_with
-from cockpit.hosts.prompts import PromptQueue
+from cockpit.hosts.ssh.prompts import PromptQueue
 from cockpit.model.errors import CockpitError, RecordingError, UsageError
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.recording import library

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cockpit.cli import values
 from cockpit.cli.values import count, factor, names, positive, seconds, statuses, workers
-from cockpit.model.load import LOAD_OPTIONS
+from cockpit.model.load.plan import LOAD_OPTIONS
 
 
 def add_load(parser: argparse.ArgumentParser, *, target: str, about: str, record: str) -> None:

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from cockpit.cli.load_arguments import given_flags
 from cockpit.model.errors import UsageError
-from cockpit.model.load import LOAD_OPTIONS, Expect, LoadPlan, Stage
-from cockpit.model.load_checks import Invalid, conflict
+from cockpit.model.load.checks import Invalid, conflict
+from cockpit.model.load.plan import LOAD_OPTIONS, Expect, LoadPlan, Stage
 from cockpit.model.units import parse_count, parse_duration, parse_ramp, parse_rate
 from cockpit.profiles.plan import NAMED, NO_BODY, body_of, checked_url, headers_of, paths_of, replay_of, think_time_of
 

@@ -17,9 +17,9 @@ from cockpit.cli.load_plan import errors_name_flags, is_there, with_flags
 from cockpit.cli.trust_prompt import require_trust
 from cockpit.metrics.values import is_host_metric
 from cockpit.model.errors import ProfileError, UnknownProfile, UsageError
-from cockpit.model.hosts import GeneratorConfig
-from cockpit.model.load import LoadPlan
-from cockpit.model.load_checks import check_plan, conflict
+from cockpit.model.host.samples import GeneratorConfig
+from cockpit.model.load.checks import check_plan, conflict
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.study import with_address
 from cockpit.model.text import sanitize
 from cockpit.profiles import catalogue
@@ -143,7 +143,7 @@ def addresses_of(names: Iterable[str], ssh_config: Path | None) -> dict[str, str
 
 
 def _address(name: str, ssh_config: Path | None) -> str:
-    from cockpit.hosts.ssh_settings import Destination, read_settings
+    from cockpit.hosts.ssh.settings import Destination, read_settings
 
     try:
         socket.getaddrinfo(name, None)

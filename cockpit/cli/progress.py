@@ -6,12 +6,12 @@ import asyncio
 import sys
 from functools import partial
 
-from cockpit.analysis.capacity_result import capacity_result, levels_of
-from cockpit.analysis.capacity_words import level_line
+from cockpit.analysis.capacity.result import capacity_result, levels_of
+from cockpit.analysis.words.capacity import level_line
 from cockpit.cli.terminal import raw
 from cockpit.load.paths import count_of
 from cockpit.metrics.results import RunResult, run_result
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.model.text import milliseconds, si
 from cockpit.profiles.profile import Profile

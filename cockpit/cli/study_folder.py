@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from cockpit.cli.open_recording import recording_at
 from cockpit.model.errors import RecordingError, UsageError
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.state import State
 from cockpit.model.study import Study
 from cockpit.model.text import sanitize

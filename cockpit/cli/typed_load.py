@@ -12,8 +12,8 @@ from cockpit.cli.load_arguments import add_load_flags
 from cockpit.cli.load_plan import errors_name_flags, with_flags
 from cockpit.cli.parser import CommandParser
 from cockpit.model.errors import UsageError
-from cockpit.model.load import LoadPlan
-from cockpit.model.load_checks import check_plan
+from cockpit.model.load.checks import check_plan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.profiles.plan import make_plan
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.sections import LoadSection, TargetSection

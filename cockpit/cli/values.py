@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cockpit.model.load import FASTEST
+from cockpit.model.load.plan import FASTEST
 from cockpit.model.units import parse_count, parse_duration, parse_ramp, parse_rate, parse_share
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from cockpit import __version__
 from cockpit.cluster.remote_generator import REASON, RemoteGenerator, RemoteWorker, WorkerLine
+from cockpit.load.http.protocol import Assignment
 from cockpit.load.limits import Capacity
-from cockpit.load.protocol import Assignment
 from cockpit.load.workers import Assigned, WorkerHandle
 from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError, HostError

@@ -10,7 +10,8 @@ import msgspec
 from distributed.worker import get_worker
 
 from cockpit import __version__
-from cockpit.load import limits, protocol
+from cockpit.load import limits
+from cockpit.load.http import protocol
 from cockpit.load.workers import WorkerProcess, start_workers
 from cockpit.model.errors import CockpitError
 

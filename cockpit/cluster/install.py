@@ -14,7 +14,7 @@ import cockpit
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import HostError
-from cockpit.model.hosts import GeneratorConfig, HostConfig
+from cockpit.model.host.samples import GeneratorConfig, HostConfig
 from cockpit.model.text import sanitize
 
 # Timeout (s) of the installation, which downloads the dependencies.

@@ -23,7 +23,7 @@ from cockpit.cluster.programs import GeneratorOrder, GeneratorVersions, Schedule
 from cockpit.hosts.shell import Channel, HostConnection, Shell
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import CockpitError, HostError, NotInstalled
-from cockpit.model.hosts import GeneratorConfig, HostConfig
+from cockpit.model.host.samples import GeneratorConfig, HostConfig
 from cockpit.model.text import sanitize
 
 if TYPE_CHECKING:

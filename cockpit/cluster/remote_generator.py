@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from cockpit.cluster.clocks import MachineClock, Ping
-from cockpit.load import protocol
-from cockpit.load.protocol import Adjust, Assignment, Done, Extend, Start
+from cockpit.load.http import protocol
+from cockpit.load.http.protocol import Adjust, Assignment, Done, Extend, Start
 from cockpit.load.workers import Message
 from cockpit.model.errors import CockpitError, HostError
 from cockpit.model.text import sanitize

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cockpit.hosts.host_clock import HostClock
 from cockpit.hosts.internal_error import internal_error
 from cockpit.hosts.pauses import PauseDetector
-from cockpit.hosts.poll_interval import PollInterval
-from cockpit.hosts.probe import Probe
-from cockpit.hosts.prompts import HostPrompter, Keyring, Prompter
+from cockpit.hosts.probe.host_clock import HostClock
+from cockpit.hosts.probe.poll_interval import PollInterval
+from cockpit.hosts.probe.probe import Probe
 from cockpit.hosts.shell import SILENCE, Shell
+from cockpit.hosts.ssh.prompts import HostPrompter, Keyring, Prompter
 from cockpit.hosts.target_host import port_here
 from cockpit.hosts.transport import open_shell
 from cockpit.model.clock import Clock
@@ -28,8 +28,8 @@ from cockpit.model.errors import (
     UsageError,
 )
 from cockpit.model.events import AnyEvent, HostChanged, HostCondition, HostSample
-from cockpit.model.hosts import HostConfig, HostFacts, HostReading
-from cockpit.model.load import LoadPlan
+from cockpit.model.host.samples import HostConfig, HostFacts, HostReading
+from cockpit.model.load.plan import LoadPlan
 
 # A host is slow if it has not answered for this time (s), or for the interval if that is longer.
 OVERDUE = 1.5

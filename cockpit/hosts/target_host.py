@@ -7,9 +7,9 @@ from pathlib import Path
 from socket import AF_INET, AF_INET6, SOCK_DGRAM, gethostname, socket
 from urllib.parse import urlsplit
 
-from cockpit.hosts.ssh_settings import Destination, read_settings
-from cockpit.model.hosts import HostConfig
-from cockpit.model.load import LoadPlan
+from cockpit.hosts.ssh.settings import Destination, read_settings
+from cockpit.model.host.samples import HostConfig
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.via import name_of
 
 

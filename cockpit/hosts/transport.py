@@ -6,9 +6,9 @@ from pathlib import Path
 
 from cockpit.hosts.command_shell import CommandShell
 from cockpit.hosts.local import LocalShell
-from cockpit.hosts.prompts import Keyring, Prompter
 from cockpit.hosts.shell import Shell
-from cockpit.model.hosts import HostConfig
+from cockpit.hosts.ssh.prompts import Keyring, Prompter
+from cockpit.model.host.samples import HostConfig
 from cockpit.model.via import command_of
 
 
@@ -27,6 +27,6 @@ async def _outer_shell(
     if config.ssh is None:
         return LocalShell(config.name)
     # Slow to import, and not needed to watch this machine.
-    from cockpit.hosts import ssh
+    from cockpit.hosts.ssh import shell as ssh
 
     return await ssh.connect(config, ssh_config, asker, keyring)

@@ -13,7 +13,7 @@ from cockpit.imports.formats import LATEST, bounded, duration
 from cockpit.imports.hdr import SUM, decode
 from cockpit.imports.runs import ForeignRun, check_span, target_of
 from cockpit.model.histogram import EMPTY, Histogram
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.tick import Tick
 
 TOOL = "HdrHistogram log"

@@ -22,7 +22,7 @@ from cockpit.imports.sysstat import (
     SysstatHost,
 )
 from cockpit.model.events import AnyEvent, HostChanged, HostSample, Note
-from cockpit.model.hosts import (
+from cockpit.model.host.samples import (
     CpuCounters,
     DiskCounters,
     HostConfig,

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from cockpit.imports.formats import ForeignFormat, ForeignRequest
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import Expect, LoadPlan, RunTotals
+from cockpit.model.load.plan import Expect, LoadPlan, RunTotals
 from cockpit.model.tick import Tick
 
 # Maximum length (s) of a session.

@@ -20,7 +20,7 @@ from cockpit.imports.formats import LONGEST, bounded, duration, error_kind
 from cockpit.imports.percentiles import histogram_of
 from cockpit.imports.runs import ForeignRun, check_span, target_of
 from cockpit.model.histogram import EMPTY
-from cockpit.model.load import LoadPlan, RunTotals
+from cockpit.model.load.plan import LoadPlan, RunTotals
 from cockpit.model.tick import Tick
 
 # Exclusive limit of counts.

@@ -12,8 +12,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from cockpit.hosts.numbers import NAME_BYTES
-from cockpit.hosts.parse import CPUS_LIMIT
+from cockpit.hosts.probe.numbers import NAME_BYTES
+from cockpit.hosts.probe.parse import CPUS_LIMIT
 from cockpit.imports.formats import LATEST
 
 AGAIN = "write it with sadf -j FILE -- -A"

@@ -9,9 +9,9 @@ from urllib.parse import quote_from_bytes
 
 import msgspec
 
-from cockpit.load.request import request_parts, requests_of
+from cockpit.load.http.request import request_parts, requests_of
 from cockpit.load.request_order import PlannedRequest
-from cockpit.model.load import Extraction, LoadPlan, Request
+from cockpit.model.load.plan import Extraction, LoadPlan, Request
 
 # Maximum length of a value (bytes).
 _VALUE_LIMIT = 4096

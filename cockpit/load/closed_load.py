@@ -7,17 +7,17 @@ from collections.abc import Callable
 from math import inf
 from time import monotonic
 
-from cockpit.load.connection import Connection
 from cockpit.load.engine import Engine, timeout_precision
 from cockpit.load.file_limit import raise_file_limit
-from cockpit.load.idle_connection import RequestLimit
-from cockpit.load.load_socket import ConnectionOwner
+from cockpit.load.http.connection import Connection
+from cockpit.load.http.idle_connection import RequestLimit
+from cockpit.load.http.load_socket import ConnectionOwner
+from cockpit.load.http.protocol import Assignment
 from cockpit.load.poller import Poller
-from cockpit.load.protocol import Assignment
 from cockpit.load.ramp import Ramp
 from cockpit.load.request_metrics import RequestMetrics
 from cockpit.load.virtual_user import UserConnections
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 
 # Interval (s) between opening connections, so that the server's backlog does not overflow.
 _STAGGER = 0.000125

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from cockpit.load.engine import Engine
 from cockpit.load.file_limit import raise_file_limit
-from cockpit.load.load_socket import Handler
+from cockpit.load.http.load_socket import Handler
+from cockpit.load.http.protocol import Assignment
 from cockpit.load.poller import Poller
-from cockpit.load.protocol import Assignment
 from cockpit.load.ramp import Ramp
 from cockpit.model.counts import Group, LoadCounts, sums
 from cockpit.model.tick import Tick

@@ -11,13 +11,13 @@ from time import monotonic
 from typing import Literal
 
 from cockpit.load.chain import ChainOrder
-from cockpit.load.closing import Closing
-from cockpit.load.connection import Connection
-from cockpit.load.dialer import Dialer
-from cockpit.load.load_socket import Handler
+from cockpit.load.http.closing import Closing
+from cockpit.load.http.connection import Connection
+from cockpit.load.http.dialer import Dialer
+from cockpit.load.http.load_socket import Handler
+from cockpit.load.http.protocol import Assignment, share
 from cockpit.load.log_share import LoggedOrder
 from cockpit.load.poller import Poll, Poller
-from cockpit.load.protocol import Assignment, share
 from cockpit.load.ramp import Ramp, constant
 from cockpit.load.request_metrics import RequestMetrics
 from cockpit.load.request_order import RequestOrder, request_metrics_of

@@ -1,10 +1,10 @@
-"""Map errors of the operating system to failure kinds (`cockpit.model.load.ErrorKind`)."""
+"""Map errors of the operating system to failure kinds (`cockpit.model.load.plan.ErrorKind`)."""
 
 from __future__ import annotations
 
 import errno
 
-from cockpit.model.load import ErrorKind
+from cockpit.model.load.plan import ErrorKind
 
 # Pseudo errno values: a TLS error; the end of a connection without close_notify, so that a body without a length may be
 # truncated (RFC 9112 section 9.8).

@@ -13,14 +13,14 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from cockpit.load import request_order
-from cockpit.load.dialer import bind
 from cockpit.load.file_limit import OWN_FILES, most_connections_here
+from cockpit.load.http.dialer import bind
+from cockpit.load.http.protocol import assignments, most_connections
+from cockpit.load.http.request import target_of_plan
 from cockpit.load.log_reader import read_log
-from cockpit.load.protocol import assignments, most_connections
-from cockpit.load.request import target_of_plan
 from cockpit.model.errors import UsageError
-from cockpit.model.load import LoadPlan
-from cockpit.model.load_checks import check_plan
+from cockpit.model.load.checks import check_plan
+from cockpit.model.load.plan import LoadPlan
 
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 # Duration (s) of TIME_WAIT on Linux.
@@ -52,7 +52,7 @@ def check(plan: LoadPlan, capacity: Capacity | None = None) -> None:
     for address in plan.local_addresses:
         _check_address(address, capacity.here)
     if any(target_of_plan(part).secure for part in plan.parts):
-        from cockpit.load.tls import context_of
+        from cockpit.load.http.tls import context_of
 
         context_of(plan.tls)
     if not plan.open:

@@ -17,10 +17,10 @@ from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 
+from cockpit.load.http.request import target_of
 from cockpit.load.log_share import LogShare
-from cockpit.load.request import target_of
 from cockpit.model.errors import UsageError
-from cockpit.model.load import LoadPlan, LogReplay
+from cockpit.model.load.plan import LoadPlan, LogReplay
 from cockpit.model.text import sanitize
 from cockpit.servers.access_log import MOST_BYTES, LoggedRequest, PartialLog, without_prefix
 from cockpit.servers.other_logs import JSON_WITHOUT_REQUEST, NO_FIELDS, OTHER_LOGS, w3c

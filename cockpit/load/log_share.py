@@ -9,10 +9,10 @@ from math import inf
 
 import msgspec
 
+from cockpit.load.http.request import request_parts, requests_of
 from cockpit.load.ramp import Ramp
-from cockpit.load.request import request_parts, requests_of
 from cockpit.load.request_order import PlannedRequest
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 
 
 class LogShare(msgspec.Struct, frozen=True):

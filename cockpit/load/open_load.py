@@ -14,12 +14,12 @@ from collections.abc import Callable
 from math import inf
 from time import monotonic
 
-from cockpit.load.connection import Connection
 from cockpit.load.engine import Engine, timeout_precision
-from cockpit.load.idle_connection import IdleConnection, RequestLimit
+from cockpit.load.http.connection import Connection
+from cockpit.load.http.idle_connection import IdleConnection, RequestLimit
+from cockpit.load.http.protocol import Assignment
 from cockpit.load.log_share import LoggedArrivals, LoggedOrder
 from cockpit.load.poller import Poll, Poller
-from cockpit.load.protocol import Assignment
 from cockpit.load.ramp import Ramp
 from cockpit.load.request_metrics import RequestMetrics
 from cockpit.load.schedule import ArrivalQueue, Arrivals

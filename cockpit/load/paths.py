@@ -13,7 +13,7 @@ from urllib.parse import quote
 import numpy as np
 
 from cockpit.model.errors import UsageError
-from cockpit.model.load import PathList
+from cockpit.model.load.plan import PathList
 
 # Characters of a URL that are sent unchanged; all others are percent-encoded.
 PLAIN = "/?:@!$&'()*+,;=%~-._[]"

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.load import limits, preflight, protocol
+from cockpit.load import limits, preflight
+from cockpit.load.http import protocol
+from cockpit.load.http.protocol import Adjust, Assignment, Done, Extend, Reassign, Start, Stop
 from cockpit.load.log_reader import read_log
-from cockpit.load.protocol import Adjust, Assignment, Done, Extend, Reassign, Start, Stop
 from cockpit.load.ramp import Ramp, constant
 from cockpit.load.workers import LocalLauncher, WorkerHandle, WorkerLauncher
 from cockpit.model import events
@@ -20,7 +21,7 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
 from cockpit.model.events import AnyEvent, ExtensionReason, LoadAdjusted, RunEnded, RunExtended, RunStarted
 from cockpit.model.generators import WorkerLost
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.tick import Tick
 
 Emit = Callable[[AnyEvent], None]

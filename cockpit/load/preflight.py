@@ -16,15 +16,15 @@ from typing import Any
 import msgspec
 
 from cockpit.load import limits
-from cockpit.load.expect import Expectation
 from cockpit.load.failures import Malformed
+from cockpit.load.http.expect import Expectation
+from cockpit.load.http.request import destination, requests_of, target_of_plan
+from cockpit.load.http.responses import HeadCache, ResponseReader
 from cockpit.load.log_reader import read_log
 from cockpit.load.log_share import LoggedOrder
-from cockpit.load.request import destination, requests_of, target_of_plan
 from cockpit.load.request_order import RequestOrder
-from cockpit.load.responses import HeadCache, ResponseReader
 from cockpit.model.errors import TargetError
-from cockpit.model.load import LoadPlan, Request, redirect_target, url_without_password
+from cockpit.model.load.plan import LoadPlan, Request, redirect_target, url_without_password
 
 # Timeout (s) of each step, as the user waits for it; a slower server counts as unreachable.
 _TIMEOUT = 10.0
@@ -199,7 +199,7 @@ def _opener(plan: LoadPlan) -> Callable[[tuple[Any, ...]], Awaitable[_Streams]]:
     options: dict[str, Any] = {}
     target = target_of_plan(plan)
     if target.secure:
-        from cockpit.load.tls import context_of
+        from cockpit.load.http.tls import context_of
 
         options |= {"ssl": context_of(plan.tls), "server_hostname": plan.tls.sni or target.host}
 
@@ -224,7 +224,7 @@ def _raise_if_tls(plan: LoadPlan, error: OSError) -> None:
     import ssl
 
     if isinstance(error, ssl.SSLError | ConnectionResetError):
-        from cockpit.load.tls import handshake_problem
+        from cockpit.load.http.tls import handshake_problem
 
         raise TargetError(f"https://{target.authority}: {handshake_problem(error)}") from None
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cockpit.load.responses import HeadCache
+from cockpit.load.http.responses import HeadCache
 from cockpit.model.counts import Group
 from cockpit.model.histogram import EMPTY, Histogram
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from cockpit.load.expect import Expectation
+from cockpit.load.http.expect import Expectation
+from cockpit.load.http.request import IDEMPOTENT, request_parts, requests_of
+from cockpit.load.http.responses import HeadCache
 from cockpit.load.paths import Paths, count_of
-from cockpit.load.request import IDEMPOTENT, request_parts, requests_of
 from cockpit.load.request_metrics import RequestMetrics
-from cockpit.load.responses import HeadCache
 from cockpit.model.errors import UsageError
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 
 # Maximum size (bytes) of the start of a body in which values are searched.
 EXTRACT_LIMIT = 64 * 1024

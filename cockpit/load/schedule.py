@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cockpit.load.ramp import Ramp, constant
-from cockpit.model.load import LoadPlan, Stage
+from cockpit.model.load.plan import LoadPlan, Stage
 
 # Number of gaps per draw.
 _GAPS_PER_DRAW = 1024

@@ -13,11 +13,11 @@ from random import Random
 from time import monotonic
 
 from cockpit.load.closed_load import PAUSE, ClosedLoad
-from cockpit.load.connection import Connection
-from cockpit.load.idle_connection import IdleConnection
+from cockpit.load.http.connection import Connection
+from cockpit.load.http.idle_connection import IdleConnection
+from cockpit.load.http.protocol import Assignment
 from cockpit.load.poller import Poll, Poller
-from cockpit.load.protocol import Assignment
-from cockpit.model.load import ThinkTime
+from cockpit.model.load.plan import ThinkTime
 
 
 def pauses_of(think_time: ThinkTime, draw: Random) -> Callable[[], float]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 from time import time
 
 from cockpit.load.chain import extract_value
-from cockpit.load.connection import FIRST_READ
-from cockpit.load.cookies import CookieJar
-from cockpit.load.idle_connection import LINE_END, RequestLimit
-from cockpit.load.load_socket import ConnectionOwner
-from cockpit.load.request import target_of_plan
+from cockpit.load.http.connection import FIRST_READ
+from cockpit.load.http.cookies import CookieJar
+from cockpit.load.http.idle_connection import LINE_END, RequestLimit
+from cockpit.load.http.load_socket import ConnectionOwner
+from cockpit.load.http.request import target_of_plan
+from cockpit.load.http.responses import HeadCache, ResponseReader
 from cockpit.load.request_metrics import RequestMetrics
-from cockpit.load.responses import HeadCache, ResponseReader
-from cockpit.model.load import Extraction, LoadPlan
+from cockpit.model.load.plan import Extraction, LoadPlan
 
 
 class VirtualUser:

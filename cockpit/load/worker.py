@@ -19,9 +19,7 @@ from cockpit.load.closed_load import ClosedLoad
 from cockpit.load.duet import DuetLoad
 from cockpit.load.engine import Engine
 from cockpit.load.file_limit import raise_file_limit
-from cockpit.load.open_load import OpenLoad
-from cockpit.load.poller import Poller, best_poller
-from cockpit.load.protocol import (
+from cockpit.load.http.protocol import (
     Adjust,
     Assignment,
     Command,
@@ -37,6 +35,8 @@ from cockpit.load.protocol import (
     encode,
     most_connections,
 )
+from cockpit.load.open_load import OpenLoad
+from cockpit.load.poller import Poller, best_poller
 from cockpit.load.think_time import ThinkTimeLoad
 
 

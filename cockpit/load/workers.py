@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from cockpit.load import protocol
+from cockpit.load.http import protocol
+from cockpit.load.http.protocol import Adjust, Assignment, Done, Extend, Ready, Reassign, Start, Stop
 from cockpit.load.limits import Capacity, capacity_here
-from cockpit.load.protocol import Adjust, Assignment, Done, Extend, Ready, Reassign, Start, Stop
 from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError
 from cockpit.model.events import AnyEvent

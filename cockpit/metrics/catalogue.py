@@ -27,9 +27,9 @@ from cockpit.metrics.units import (
     SPAN,
     Unit,
 )
-from cockpit.model import sar
-from cockpit.model.host_state import HostPoint
-from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.host import sar
+from cockpit.model.host.state import HostPoint
+from cockpit.model.load.seconds import LoadSecond
 
 # Latency statistics in tables, and in comparisons and exports.
 PERCENTILES = ("p50", "p90", "p99", "p99.9", "max")

@@ -8,9 +8,9 @@ import msgspec
 
 from cockpit.model.counts import Counts, add
 from cockpit.model.histogram import Histogram
-from cockpit.model.host_state import HostWindow
-from cockpit.model.host_window import join_windows
-from cockpit.model.load import LoadPlan, RunTotals
+from cockpit.model.host.state import HostWindow
+from cockpit.model.host.window import join_windows
+from cockpit.model.load.plan import LoadPlan, RunTotals
 from cockpit.model.state import Segment, State
 
 

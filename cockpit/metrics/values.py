@@ -9,12 +9,12 @@ import msgspec
 
 from cockpit.metrics.catalogue import LATENCIES, is_latency, percent_of
 from cockpit.metrics.results import RunResult, latency
-from cockpit.model import sar
 from cockpit.model.access import ACCESS_METRICS
 from cockpit.model.histogram import Histogram
-from cockpit.model.host_rates import memory_use
-from cockpit.model.host_state import CpuShare, DiskRates, HostWindow, IoRates, MemoryUse, NetRates
-from cockpit.model.host_window import closing_io, means, opening_io
+from cockpit.model.host import sar
+from cockpit.model.host.rates import memory_use
+from cockpit.model.host.state import CpuShare, DiskRates, HostWindow, IoRates, MemoryUse, NetRates
+from cockpit.model.host.window import closing_io, means, opening_io
 from cockpit.model.pages import PAGE_METRICS
 from cockpit.servers.registry import STATUS_PAGES
 

@@ -13,9 +13,9 @@ from cockpit.model.autopilot import AutopilotEvent
 from cockpit.model.event import Event
 from cockpit.model.generators import GeneratorEvent
 from cockpit.model.histogram import EMPTY, Histogram, from_wire, to_wire
-from cockpit.model.hosts import HostConfig, HostFacts, HostReading
+from cockpit.model.host.samples import HostConfig, HostFacts, HostReading
 from cockpit.model.knobs import Knob, ServerAction, Setting
-from cockpit.model.load import LoadPlan, RunTotals
+from cockpit.model.load.plan import LoadPlan, RunTotals
 from cockpit.model.study import StudyEvent
 from cockpit.model.tick import Tick
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from cockpit.model.hosts import StatusKind
+from cockpit.model.host.samples import StatusKind
 from cockpit.model.sums import MeanGroup
 from cockpit.servers.registry import STATUS_PAGES
 

@@ -27,10 +27,10 @@ from cockpit.model.events import (
     Side,
 )
 from cockpit.model.generators import GeneratorMachine, GeneratorState
-from cockpit.model.host_state import HostState, HostWindow
+from cockpit.model.host.state import HostState, HostWindow
 from cockpit.model.knobs import Knob, Setting
-from cockpit.model.load import LoadPlan, RunTotals
-from cockpit.model.load_seconds import LoadSecond, OpenSecond, load_second
+from cockpit.model.load.plan import LoadPlan, RunTotals
+from cockpit.model.load.seconds import LoadSecond, OpenSecond, load_second
 from cockpit.model.series import replaced
 from cockpit.model.study import Study, StudyObservation, StudyRound, StudyRun, StudyStepEnded, StudyStepLost
 

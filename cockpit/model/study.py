@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.event import Event
-from cockpit.model.load import REDACTED, LoadPlan, PathList, url_without_password
+from cockpit.model.load.plan import REDACTED, LoadPlan, PathList, url_without_password
 
 # Name of the variant that repeats the first variant.
 CONTROL = "A/A control"

@@ -17,7 +17,7 @@ import msgspec
 import platformdirs
 
 from cockpit.model.errors import ProfileError
-from cockpit.model.load import url_without_password
+from cockpit.model.load.plan import url_without_password
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import read_profile
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from cockpit.model.knobs import Knob
 from cockpit.model.live_knobs import LIVE_KNOBS
-from cockpit.model.load_checks import Invalid, conflict
+from cockpit.model.load.checks import Invalid, conflict
 from cockpit.profiles.sections import AUTO, Host, KnobSection
 from cockpit.servers import systemd
 from cockpit.servers.registry import DIRECTIVES, GRAMMARS, RELOAD_REPLACES

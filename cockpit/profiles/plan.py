@@ -11,7 +11,9 @@ from urllib.parse import quote, urljoin, urlsplit
 
 from msgspec.structs import replace
 
-from cockpit.model.load import (
+from cockpit.model.load.checks import Invalid, check_plan, conflict
+from cockpit.model.load.options import LONGEST, LoadOption
+from cockpit.model.load.plan import (
     LOAD_OPTIONS,
     Expect,
     Extraction,
@@ -25,8 +27,6 @@ from cockpit.model.load import (
     ThinkTime,
     Tls,
 )
-from cockpit.model.load_checks import Invalid, check_plan, conflict
-from cockpit.model.load_options import LONGEST, LoadOption
 from cockpit.model.units import parse_count, parse_duration, parse_ramp, parse_rate, parse_share
 from cockpit.profiles.files import FileRefused, NamedFiles
 from cockpit.profiles.sections import (

@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from cockpit.model.errors import UsageError
-from cockpit.model.hosts import GeneratorConfig, HostConfig
+from cockpit.model.host.samples import GeneratorConfig, HostConfig
 from cockpit.model.knobs import Knob, ServerAction
-from cockpit.model.load import LoadPlan
-from cockpit.model.load_checks import Invalid, check_unique
+from cockpit.model.load.checks import Invalid, check_unique
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.study import Study
 from cockpit.model.via import command_of
 from cockpit.profiles.files import NamedFiles

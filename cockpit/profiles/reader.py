@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from cockpit.files import read_bounded
 from cockpit.model.errors import ProfileError, UnknownProfile
-from cockpit.model.load_checks import Invalid, allowed_values
+from cockpit.model.load.checks import Invalid, allowed_values
 from cockpit.profiles.files import MOST_PROFILE, FolderFiles
 from cockpit.profiles.profile import Profile, ProfileSource, to_profile
 from cockpit.profiles.sections import ProfileFile

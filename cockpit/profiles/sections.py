@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 from msgspec import Meta, field
 
-from cockpit.model.hosts import GeneratorConfig, HostConfig, StatusPage
+from cockpit.model.host.samples import GeneratorConfig, HostConfig, StatusPage
 from cockpit.model.knobs import Knob, Option, ServerAction
-from cockpit.model.load import FASTEST, LOAD_OPTIONS, Tls
-from cockpit.model.load_options import METHOD
+from cockpit.model.load.options import METHOD
+from cockpit.model.load.plan import FASTEST, LOAD_OPTIONS, Tls
 from cockpit.model.study import MOST_ROUNDS
 
 # Default of a knob's workers: the processes of its host that a reload replaces.

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from cockpit.metrics.values import is_host_metric, is_metric
 from cockpit.model.knobs import Knob
-from cockpit.model.load import LoadPlan
-from cockpit.model.load_checks import Invalid, check_plan, check_unique, conflict
+from cockpit.model.load.checks import Invalid, check_plan, check_unique, conflict
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.study import CONTROL, Observation, Pass, Study, Variant, variant_plan
 from cockpit.profiles.files import NamedFiles
 from cockpit.profiles.plan import checked_url, errors_for_key, make_plan, paths_of, seconds_of, share_of

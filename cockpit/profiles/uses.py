@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob
 from cockpit.model.live_knobs import LIVE_KNOBS
-from cockpit.model.load import url_without_password
+from cockpit.model.load.plan import url_without_password
 from cockpit.model.text import count_text, sanitize
 from cockpit.profiles.profile import Profile
 from cockpit.servers.inventory import foreign_programs

@@ -11,7 +11,7 @@ import msgspec
 
 from cockpit.files import atomic_write
 from cockpit.model.errors import UsageError
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import SECRET, Knob
 from cockpit.model.text import sanitize
 from cockpit.profiles.reader import parse_profile

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from cockpit.model.autopilot import AutopilotState
 from cockpit.model.counts import Counts
 from cockpit.model.events import HostSample, SessionStarted
-from cockpit.model.fold_hosts import recompute_rows
+from cockpit.model.fold.hosts import recompute_rows
 from cockpit.model.generators import GeneratorMachine, GeneratorState
-from cockpit.model.host_state import HostState, TailPane
-from cockpit.model.load import LoadPlan
-from cockpit.model.load_seconds import OpenSecond
+from cockpit.model.host.state import HostState, TailPane
+from cockpit.model.load.plan import LoadPlan
+from cockpit.model.load.seconds import OpenSecond
 from cockpit.model.state import (
     ActionRun,
     CapacityState,

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from cockpit.model.counts import Counts, Group, add, sums
 from cockpit.model.events import AnyEvent
-from cockpit.model.fold_load import bottlenecks, segment_of, silent
+from cockpit.model.fold.load import bottlenecks, segment_of, silent
 from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.state import State
 from cockpit.model.tick import Tick

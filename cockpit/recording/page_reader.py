@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from cockpit.model.counts import add
-from cockpit.model.host_state import HostPoint, MemoryUse
-from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.host.state import HostPoint, MemoryUse
+from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.series import Series
 from cockpit.recording.compaction import Numbered, Totals
 from cockpit.recording.index import EventRange, Index, Rows

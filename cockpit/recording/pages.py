@@ -12,8 +12,8 @@ import msgspec
 
 from cockpit.model.events import AccessCounts, HostSample, StatusRead, TailText
 from cockpit.model.generators import GeneratorSample
-from cockpit.model.host_state import HostPoint
-from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.host.state import HostPoint
+from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.state import State
 from cockpit.model.tick import Tick
 from cockpit.recording.compaction import Numbered, SegmentTicks, Totals, compacted, expanded

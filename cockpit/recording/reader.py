@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from cockpit.model.errors import RecordingError
 from cockpit.model.events import AnyEvent, Note, SessionStarted
-from cockpit.model.fold import fold, fold_all
+from cockpit.model.fold.fold import fold, fold_all
 from cockpit.model.state import State, StudyState
 from cockpit.recording.checkpoints import Restorer
 from cockpit.recording.compaction import Numbered

@@ -21,9 +21,9 @@ from cockpit.model import events as ev
 from cockpit.model import generators as ge
 from cockpit.model import study as st
 from cockpit.model.histogram import Histogram
-from cockpit.model.hosts import DiskCounters, HostConfig, NetCounters, ProcessCounters
+from cockpit.model.host.samples import DiskCounters, HostConfig, NetCounters, ProcessCounters
 from cockpit.model.knobs import Knob, Option, ServerAction, Setting
-from cockpit.model.load import REDACTED
+from cockpit.model.load.plan import REDACTED
 from cockpit.model.study import Observation, Pass, Study, Variant
 
 # A shorter secret is replaced only if it is the whole value: within a longer text it would match by chance.

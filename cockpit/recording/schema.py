@@ -144,8 +144,8 @@ def _effects(state: State) -> dict[str, str]:
     if not state.ended or not state.own_changes:
         return {}
     # Imports numpy, which lists of recordings do not need.
-    from cockpit.analysis.segment_verdicts import verdicts
-    from cockpit.analysis.words import mark_words
+    from cockpit.analysis.verdicts.segments import verdicts
+    from cockpit.analysis.words.verdicts import mark_words
 
     found = verdicts(state)
     return {verdict.label.partition(" ")[0]: mark_words(verdict) for verdict in found}

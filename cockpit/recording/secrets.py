@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from cockpit.model.errors import CockpitError
 from cockpit.model.events import AnyEvent, ChangeBegun, KnobRead, RoundsBegun
 from cockpit.model.knobs import Setting
-from cockpit.model.load import REDACTED
+from cockpit.model.load.plan import REDACTED
 from cockpit.profiles.profile import Profile
 from cockpit.recording.redaction import Redactor
 

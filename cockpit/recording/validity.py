@@ -10,7 +10,7 @@ import numpy as np
 
 from cockpit.model.events import AnyEvent, HostSample
 from cockpit.model.histogram import EMPTY, HIGHEST_INDEX, Histogram
-from cockpit.model.hosts import HostReading
+from cockpit.model.host.samples import HostReading
 
 # Maximum duration of a session (s).
 LONGEST = 1e8

@@ -15,7 +15,7 @@ from cockpit.files import read_bounded, write_private
 from cockpit.metrics.catalogue import LATENCIES
 from cockpit.model.errors import UsageError
 from cockpit.model.histogram import from_wire, to_wire
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _ENDING = ".json"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from cockpit.analysis.capacity_result import CapacityResult, capacity_result
-from cockpit.analysis.capacity_words import capacity_words, interval_words, level_cells, level_line, limits_words
+from cockpit.analysis.capacity.result import CapacityResult, capacity_result
+from cockpit.analysis.words.capacity import capacity_words, interval_words, level_cells, level_line, limits_words
 from cockpit.model.events import CapacityOutcome
 from cockpit.model.state import State
 

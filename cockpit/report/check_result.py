@@ -9,9 +9,9 @@ import msgspec
 
 from cockpit.analysis.baseline import Baseline
 from cockpit.analysis.stability import Stability
-from cockpit.analysis.threshold_words import found_words
 from cockpit.analysis.thresholds import Status, ThresholdResult
-from cockpit.analysis.words import stability_words
+from cockpit.analysis.words.thresholds import found_words
+from cockpit.analysis.words.verdicts import stability_words
 from cockpit.metrics.results import RunResult
 from cockpit.model.errors import EXIT_ALL_FAILED, EXIT_BUG, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_THRESHOLD, EXIT_UNSTABLE
 from cockpit.model.text import milliseconds, sanitize

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from cockpit.analysis.comparison import Comparison, Difference, MetricPair, all_host_metrics, distribution
-from cockpit.analysis.comparison_words import Row, columns, differences, overlaid, tables
-from cockpit.analysis.sides import Side
+from cockpit.analysis.verdicts.sides import Side
+from cockpit.analysis.words.comparison import Row, columns, differences, overlaid, tables
 from cockpit.model.text import clock, sanitize
 from cockpit.report.capacity import compared_words, results_of
 from cockpit.report.encoding import struct_from, to_json

@@ -6,8 +6,8 @@ import msgspec
 
 from cockpit.analysis.duet import Loss, loss
 from cockpit.analysis.effects import MARGIN
-from cockpit.analysis.outcome import Outcome, Verdict
-from cockpit.analysis.words import (
+from cockpit.analysis.verdicts.outcome import Outcome, Verdict
+from cockpit.analysis.words.verdicts import (
     basis_lines,
     change_words,
     detectable_words,

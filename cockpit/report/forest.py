@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from cockpit.analysis.objection_words import objection_words
-from cockpit.analysis.outcome import Effect, Outcome
-from cockpit.analysis.words import change_words, value_words
+from cockpit.analysis.verdicts.outcome import Effect, Outcome
+from cockpit.analysis.words.objections import objection_words
+from cockpit.analysis.words.verdicts import change_words, value_words
 from cockpit.model.text import si
 from cockpit.report.charts import Axis, apart, between, text
 

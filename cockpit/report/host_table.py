@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cockpit.metrics.values import host_metrics, processes_hidden
-from cockpit.model.host_state import CpuShare, HostWindow, IoRates, NetRates
-from cockpit.model.host_window import END_SECONDS
+from cockpit.model.host.state import CpuShare, HostWindow, IoRates, NetRates
+from cockpit.model.host.window import END_SECONDS
 from cockpit.model.text import sanitize, si, size
 from cockpit.servers.registry import STATUS_PAGES
 

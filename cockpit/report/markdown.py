@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from cockpit.analysis.capacity_words import LEVEL_TITLES
-from cockpit.analysis.threshold_words import found_words
-from cockpit.analysis.usl_words import USL_TITLES, usl_details, usl_line, usl_row
-from cockpit.analysis.words import change_words, method_lines, metric_words, value_words, verdict_line
+from cockpit.analysis.words.capacity import LEVEL_TITLES
+from cockpit.analysis.words.thresholds import found_words
+from cockpit.analysis.words.usl import USL_TITLES, usl_details, usl_line, usl_row
+from cockpit.analysis.words.verdicts import change_words, method_lines, metric_words, value_words, verdict_line
 from cockpit.model.state import State
 from cockpit.model.text import sanitize
 from cockpit.report.capacity import capacity_tables

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cockpit.analysis.capacity_words import LEVEL_TITLES
-from cockpit.analysis.outcome import Verdict
-from cockpit.analysis.threshold_words import found_words
-from cockpit.analysis.words import metric_words
+from cockpit.analysis.verdicts.outcome import Verdict
+from cockpit.analysis.words.capacity import LEVEL_TITLES
+from cockpit.analysis.words.thresholds import found_words
+from cockpit.analysis.words.verdicts import metric_words
 from cockpit.model.state import State
 from cockpit.model.text import count_text, milliseconds, si
 from cockpit.report.capacity import capacity_tables

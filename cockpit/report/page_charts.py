@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from cockpit.analysis.comparison import distribution
 from cockpit.model.histogram import Histogram
-from cockpit.model.load_seconds import LATENCY_EDGES, LoadSecond
+from cockpit.model.load.seconds import LATENCY_EDGES, LoadSecond
 from cockpit.model.state import Segment, State
 from cockpit.model.text import clock, milliseconds
 from cockpit.report.charts import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from cockpit.metrics.catalogue import host_entry
-from cockpit.model.host_state import HostState
+from cockpit.model.host.state import HostState
 from cockpit.model.state import Segment, State
 from cockpit.model.text import count_text, si, size
 from cockpit.report.charts import Axis, ChartSeries, Point, SvgChart, TimelineMark, draw, from_zero, text

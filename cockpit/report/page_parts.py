@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 
-from cockpit.analysis.outcome import DIFFERENT, Verdict
-from cockpit.analysis.words import method_lines, verdict_line
+from cockpit.analysis.verdicts.outcome import DIFFERENT, Verdict
+from cockpit.analysis.words.verdicts import method_lines, verdict_line
 from cockpit.report.charts import text
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"

@@ -8,18 +8,18 @@ from typing import Literal
 import msgspec
 
 from cockpit.analysis.baseline import Ratio
-from cockpit.analysis.outcome import Verdict
-from cockpit.analysis.scaling import usl_fits
+from cockpit.analysis.capacity.scaling import usl_fits
 from cockpit.analysis.stability import Stability
 from cockpit.analysis.thresholds import Status, ThresholdResult
+from cockpit.analysis.verdicts.outcome import Verdict
 from cockpit.analysis.warnings import generator_bound, run_warnings
-from cockpit.analysis.words import stability_words
+from cockpit.analysis.words.verdicts import stability_words
 from cockpit.metrics.results import RunResult, latency
 from cockpit.metrics.values import PROCESS_METRICS, host_metrics, latency_value, processes_hidden
 from cockpit.model.counts import Group
 from cockpit.model.events import RoundsOutcome, Side
 from cockpit.model.histogram import Histogram
-from cockpit.model.host_state import HostWindow
+from cockpit.model.host.state import HostWindow
 from cockpit.model.knobs import Setting
 from cockpit.model.state import RoundsState, RoundWindowState, Segment, State
 from cockpit.report.capacity import CapacityJson, capacities_json

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cockpit.analysis.usl import UslFit
-from cockpit.analysis.usl_words import USL_TITLES, usl_details, usl_line, usl_row
+from cockpit.analysis.capacity.usl import UslFit
+from cockpit.analysis.words.usl import USL_TITLES, usl_details, usl_line, usl_row
 from cockpit.metrics.results import RunResult
 from cockpit.model.text import si
 from cockpit.report.charts import Axis, ChartSeries, Point, SvgChart, apart, draw, from_zero, text

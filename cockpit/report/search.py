@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.rounds import rounds_verdict
+from cockpit.analysis.verdicts.outcome import Verdict
 from cockpit.autopilot.slices import search_fit
 from cockpit.autopilot.words import metric_words, plan_lines, result_line, setting_text, trial_cells
 from cockpit.model.autopilot import AutopilotState

@@ -10,10 +10,10 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from cockpit.analysis.sides import Side, side_of_segments
+from cockpit.analysis.verdicts.sides import Side, side_of_segments
 from cockpit.model.errors import UsageError
-from cockpit.model.fold import fold, fold_all
-from cockpit.model.fold_load import cut
+from cockpit.model.fold.fold import fold, fold_all
+from cockpit.model.fold.load import cut
 from cockpit.model.state import State
 from cockpit.recording.library import find
 from cockpit.recording.reader import Recording, last_state

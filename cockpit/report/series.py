@@ -18,8 +18,8 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS, Metric
-from cockpit.model.host_state import HostPoint, HostState
-from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.host.state import HostPoint, HostState
+from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.state import Segment, State
 from cockpit.model.text import sanitize
 

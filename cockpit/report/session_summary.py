@@ -8,25 +8,25 @@ from typing import NamedTuple
 
 import msgspec
 
-from cockpit.analysis.capacity_result import capacity_result
-from cockpit.analysis.capacity_words import capacity_words, limits_words
+from cockpit.analysis.capacity.result import capacity_result
+from cockpit.analysis.capacity.scaling import usl_fits
+from cockpit.analysis.capacity.usl import UslFit
 from cockpit.analysis.comparison import MAIN_HOST_METRICS
-from cockpit.analysis.comparison_words import value_words
-from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.rounds import rounds_verdict
-from cockpit.analysis.rounds_words import announcement_words, ended_words
-from cockpit.analysis.scaling import usl_fits
-from cockpit.analysis.segment_verdicts import SegmentVerdicts, verdicts
 from cockpit.analysis.thresholds import ThresholdResult, check_thresholds, parse_threshold
-from cockpit.analysis.usl import UslFit
-from cockpit.analysis.warning_words import warning_words
+from cockpit.analysis.verdicts.outcome import Verdict
+from cockpit.analysis.verdicts.segments import SegmentVerdicts, verdicts
 from cockpit.analysis.warnings import segment_warnings
-from cockpit.analysis.words import brief, connection_words
+from cockpit.analysis.words.capacity import capacity_words, limits_words
+from cockpit.analysis.words.comparison import value_words
+from cockpit.analysis.words.rounds import announcement_words, ended_words
+from cockpit.analysis.words.verdicts import brief, connection_words
+from cockpit.analysis.words.warnings import warning_words
 from cockpit.metrics.catalogue import PERCENTILES
 from cockpit.metrics.results import RunResult, all_results
 from cockpit.metrics.values import host_metrics, latency_value
 from cockpit.model.errors import UsageError
-from cockpit.model.fold_load import load_words
+from cockpit.model.fold.load import load_words
 from cockpit.model.state import Change, Segment, State
 from cockpit.model.text import clock, milliseconds, si
 from cockpit.report.summary import errors_words, plan_words

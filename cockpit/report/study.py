@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from cockpit.analysis.capacity_words import capacity_words
 from cockpit.analysis.intervals import FIRST_TEST
-from cockpit.analysis.warning_words import grouped
 from cockpit.analysis.warnings import run_warnings
-from cockpit.analysis.words import connection_words, method_lines, stability_words, verdict_line
+from cockpit.analysis.words.capacity import capacity_words
+from cockpit.analysis.words.verdicts import connection_words, method_lines, stability_words, verdict_line
+from cockpit.analysis.words.warnings import grouped
 from cockpit.model.study import Observation, variant_plan
 from cockpit.model.text import count_text, milliseconds, sanitize, si
 from cockpit.report.study_charts import charts

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cockpit.analysis.objection_words import objection_words
-from cockpit.analysis.outcome import Effect
+from cockpit.analysis.verdicts.outcome import Effect
+from cockpit.analysis.words.objections import objection_words
 from cockpit.metrics.catalogue import STATISTICS
 from cockpit.metrics.values import host_metrics, metric_value
 from cockpit.report.series import Value, csv_text

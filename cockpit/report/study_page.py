@@ -8,11 +8,10 @@ from collections import Counter
 from msgspec.structs import replace
 
 from cockpit.analysis.effects import more_is_better
-from cockpit.analysis.objection_words import objection_words
-from cockpit.analysis.outcome import Effect, Outcome, Verdict
-from cockpit.analysis.warning_words import grouped
+from cockpit.analysis.verdicts.outcome import Effect, Outcome, Verdict
 from cockpit.analysis.warnings import Affected, run_warnings
-from cockpit.analysis.words import (
+from cockpit.analysis.words.objections import objection_words
+from cockpit.analysis.words.verdicts import (
     basis_words,
     conclusion_words,
     discarded_words,
@@ -20,6 +19,7 @@ from cockpit.analysis.words import (
     metric_words,
     too_few_words,
 )
+from cockpit.analysis.words.warnings import grouped
 from cockpit.model.study import Variant
 from cockpit.report.charts import text
 from cockpit.report.forest import CONTROL_TAG, ForestRow, forest, outcome_words

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from cockpit.analysis.capacity_words import rate_words
+from cockpit.analysis.words.capacity import rate_words
 from cockpit.metrics.catalogue import entry
 from cockpit.metrics.results import RunResult
 from cockpit.metrics.units import BYTES, COUNT, LATENCY, number_text, value_text

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
-from cockpit.analysis.outcome import Verdict
-from cockpit.analysis.scaling import usl_fits
-from cockpit.analysis.threshold_words import found_words
+from cockpit.analysis.capacity.scaling import usl_fits
 from cockpit.analysis.thresholds import Status, ThresholdResult
-from cockpit.analysis.warning_words import warning_words
+from cockpit.analysis.verdicts.outcome import Verdict
 from cockpit.analysis.warnings import run_warnings
-from cockpit.analysis.words import connection_words
+from cockpit.analysis.words.thresholds import found_words
+from cockpit.analysis.words.verdicts import connection_words
+from cockpit.analysis.words.warnings import warning_words
 from cockpit.metrics.results import RunResult
 from cockpit.model.counts import Group
-from cockpit.model.fold_load import load_words
+from cockpit.model.fold.load import load_words
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import LoadPlan, amount_words
+from cockpit.model.load.plan import LoadPlan, amount_words
 from cockpit.model.state import Segment, State
 from cockpit.model.text import milliseconds, sanitize, size
 from cockpit.report.capacity import capacity_lines

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cockpit.analysis.objection_words import objection_words
-from cockpit.analysis.outcome import Effect, Objection, Verdict
-from cockpit.analysis.warning_words import warning_words
+from cockpit.analysis.verdicts.outcome import Effect, Objection, Verdict
 from cockpit.analysis.warnings import Affected, RunWarning
-from cockpit.analysis.words import effect_words, method_lines, verdict_line
+from cockpit.analysis.words.objections import objection_words
+from cockpit.analysis.words.verdicts import effect_words, method_lines, verdict_line
+from cockpit.analysis.words.warnings import warning_words
 from cockpit.metrics.results import RunResult
 from cockpit.report.encoding import struct_from
 

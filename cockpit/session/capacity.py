@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from cockpit.analysis.capacity import LONGEST, START, Aim, Step, next_step
-from cockpit.analysis.capacity_levels import is_hopeless, level_of, longest_wait, parse_limits, shares
-from cockpit.analysis.capacity_result import levels_of
+from cockpit.analysis.capacity.levels import is_hopeless, level_of, longest_wait, parse_limits, shares
+from cockpit.analysis.capacity.result import levels_of
+from cockpit.analysis.capacity.search import LONGEST, START, Aim, Step, next_step
 from cockpit.analysis.thresholds import Threshold
 from cockpit.metrics.results import segments_result
 from cockpit.model.clock import Clock
@@ -23,8 +23,8 @@ from cockpit.model.events import (
     CapacityLevelEnded,
     CapacityOutcome,
 )
-from cockpit.model.load import LoadPlan
-from cockpit.model.load_checks import check_plan
+from cockpit.model.load.checks import check_plan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.session.live_load import LiveLoad
 from cockpit.session.loop import LatestState

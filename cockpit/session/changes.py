@@ -14,7 +14,7 @@ from cockpit.model.knobs import Knob, Setting
 from cockpit.profiles.profile import Profile
 from cockpit.tuning.applied import AppliedChange, ChangeFailed, HistoryEntry
 from cockpit.tuning.change_options import Approval, ChangeObserver, whoami
-from cockpit.tuning.configuration import conditions_of
+from cockpit.tuning.discovery.configuration import conditions_of
 from cockpit.tuning.files import HostFile
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import Remote

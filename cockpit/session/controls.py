@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from cockpit.analysis.outcome import Outcome, Verdict
 from cockpit.analysis.rounds import FEWEST, MOST, SHORTEST, WINDOW, RoundsPlan
-from cockpit.hosts.prompts import Question
+from cockpit.analysis.verdicts.outcome import Outcome, Verdict
+from cockpit.hosts.ssh.prompts import Question
 from cockpit.model.errors import UsageError
 from cockpit.model.events import RoundsOutcome, Side
 from cockpit.model.knobs import Setting
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.model.units import parse_duration
 

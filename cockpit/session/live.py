@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from cockpit import __version__
-from cockpit.analysis.capacity import LONGEST
-from cockpit.analysis.capacity_levels import suggested_limits
+from cockpit.analysis.capacity.levels import suggested_limits
+from cockpit.analysis.capacity.search import LONGEST
 from cockpit.hosts.feed import HostFeed
-from cockpit.hosts.prompts import Keyring, PromptQueue, Question
+from cockpit.hosts.ssh.prompts import Keyring, PromptQueue, Question
 from cockpit.hosts.tails import pane_feeds
 from cockpit.load.generator import boot_id, watch_machine
 from cockpit.load.workers import WorkerLauncher
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
 from cockpit.model.events import AnyEvent, HostChanged, Note, RunStarted, SessionEnded, SessionStarted
-from cockpit.model.load import url_without_password
+from cockpit.model.load.plan import url_without_password
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.session.capacity import CapacitySearch
@@ -30,7 +30,7 @@ from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
 from cockpit.session.loop import EventBatch, LatestState
 from cockpit.session.rounding import rounded
-from cockpit.tuning.probing import probe_of
+from cockpit.tuning.discovery.probing import probe_of
 from cockpit.tuning.unfinished import described
 
 

@@ -10,15 +10,15 @@ from typing import TypedDict
 from msgspec.structs import replace
 
 from cockpit.analysis.blocks import BLOCK
-from cockpit.analysis.verdict_wait import awaited_segment, awaits_verdict
+from cockpit.analysis.verdicts.wait import awaited_segment, awaits_verdict
 from cockpit.load.pool import LoadRun, launch
 from cockpit.load.preflight import Preflight, preflight
 from cockpit.load.workers import LocalLauncher, WorkerLauncher
 from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError, UsageError
 from cockpit.model.events import AnyEvent, ExtensionReason
-from cockpit.model.load import LoadPlan
-from cockpit.model.load_checks import check_plan
+from cockpit.model.load.checks import check_plan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.session.loop import LatestState
 

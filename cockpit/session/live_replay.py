@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from cockpit.hosts.prompts import Question
+from cockpit.hosts.ssh.prompts import Question
 from cockpit.model.errors import UsageError
 from cockpit.model.events import Note
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.state import State
 from cockpit.recording.reader import Recording
 from cockpit.session.controls import Action, Controls, Mode

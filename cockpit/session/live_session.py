@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Self
 
-from cockpit.hosts.prompts import PromptQueue
+from cockpit.hosts.ssh.prompts import PromptQueue
 from cockpit.load.workers import WorkerLauncher
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cockpit.model.events import AnyEvent
-from cockpit.model.fold import fold
+from cockpit.model.fold.fold import fold
 from cockpit.model.state import State
 from cockpit.session.controls import Controls
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from cockpit.analysis.intervals import FIRST_TEST
-from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.rounds import UNCOUNTED, RoundsPlan, announcement, rounds_verdict, sequence
+from cockpit.analysis.verdicts.outcome import Verdict
 from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import AnyEvent, RoundsBegun, RoundsEnded, RoundsOutcome, RoundWindow, RoundWindowEnded, Side

@@ -9,14 +9,14 @@ import shlex
 from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 
-from cockpit.hosts.probe import Probe
+from cockpit.hosts.probe.probe import Probe
 from cockpit.hosts.shell import Shell
-from cockpit.hosts.ssh_settings import Destination, read_settings
+from cockpit.hosts.ssh.settings import Destination, read_settings
 from cockpit.hosts.status.feed import read_page
 from cockpit.hosts.target_host import port_here
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import AuthRefused, ChangeRefused, CockpitError, HostError, HostKeyChanged, HostKeyUnknown
-from cockpit.model.hosts import HostConfig, HostReading, StatusPage
+from cockpit.model.host.samples import HostConfig, HostReading, StatusPage
 from cockpit.model.knobs import Knob
 from cockpit.model.text import count_text, sanitize
 from cockpit.model.via import command_of

@@ -10,17 +10,17 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from cockpit.hosts.prompts import Keyring, Prompter
+from cockpit.hosts.ssh.prompts import Keyring, Prompter
 from cockpit.hosts.target_host import bare_host, is_on_host, port_of
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import CockpitError
-from cockpit.model.hosts import HostConfig, StatusPage
+from cockpit.model.host.samples import HostConfig, StatusPage
 from cockpit.model.knobs import Knob
 from cockpit.model.via import name_of, split_chain
 from cockpit.profiles import catalogue
 from cockpit.profiles.writing import Draft
 from cockpit.servers.kind import RunningServer
-from cockpit.tuning.server_discovery import DiscoveredHost, OfferedKnob, discover
+from cockpit.tuning.discovery.servers import DiscoveredHost, OfferedKnob, discover
 
 # The destination of this machine, which needs no ssh.
 HERE = "this machine"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from cockpit.analysis.segment_verdicts import verdicts
+from cockpit.analysis.verdicts.segments import verdicts
 from cockpit.metrics.results import run_result
 from cockpit.model.events import ChangeOutcome
 from cockpit.model.knobs import Setting

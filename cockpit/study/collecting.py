@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from cockpit.analysis.capacity_result import capacity_result, search_of, search_window
+from cockpit.analysis.capacity.result import capacity_result, search_of, search_window
 from cockpit.analysis.stability import STABLE, long_enough, window_stability
 from cockpit.analysis.windows import segment_window
 from cockpit.metrics.results import run_result, runs_result, segments_result
-from cockpit.model.host_state import HostPoint
+from cockpit.model.host.state import HostPoint
 from cockpit.model.state import CapacityState, Segment, State
 from cockpit.model.study import Study, StudyRound, StudyRun
 from cockpit.study.judging import spread_of, verdicts_of

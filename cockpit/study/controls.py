@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cockpit.hosts.prompts import Question
+from cockpit.hosts.ssh.prompts import Question
 from cockpit.session.controls import Action, Controls, Mode, SessionStatus
 
 _ALLOWED = frozenset({"mark", "answer"})

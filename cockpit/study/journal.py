@@ -22,7 +22,7 @@ import platformdirs
 
 from cockpit.files import make_private, read_bounded, write_private
 from cockpit.model.errors import UsageError
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob, ServerAction
 
 FILE = "study.json"

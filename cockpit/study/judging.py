@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from cockpit.analysis.effects import HEADLINE_SHARE
 from cockpit.analysis.intervals import ALPHA, FIRST_TEST, POWER, Speeds, estimate, minimum_detectable, student_quantile
-from cockpit.analysis.objections import objection, with_invalid_effects
-from cockpit.analysis.other_load import round_objections
-from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Verdict
 from cockpit.analysis.replicates import Pairs, round_differences
-from cockpit.analysis.verdict import PlannedComparisons, judge_rounds, judge_runs
+from cockpit.analysis.verdicts.objections import objection, with_invalid_effects
+from cockpit.analysis.verdicts.other_load import round_objections
+from cockpit.analysis.verdicts.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Verdict
+from cockpit.analysis.verdicts.verdict import PlannedComparisons, judge_rounds, judge_runs
 from cockpit.analysis.warnings import WarningKind, warning_of
 from cockpit.analysis.windows import Window
 from cockpit.model.study import Study, StudyRound

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import inf, isfinite
 from typing import NamedTuple
 
-from cockpit.analysis.capacity import LONGEST
+from cockpit.analysis.capacity.search import LONGEST
 from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.model.study import Study, StudyRound, Variant

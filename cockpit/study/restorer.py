@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from cockpit.files import open_new
 from cockpit.model.errors import ChangeRefused, CockpitError
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.text import sanitize
 from cockpit.profiles.profile import Profile
 from cockpit.recording.writer import RecordingWriter

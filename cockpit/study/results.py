@@ -6,12 +6,12 @@ from enum import StrEnum
 
 import msgspec
 
-from cockpit.analysis.capacity_result import CapacityResult
-from cockpit.analysis.outcome import DIFFERENT, Verdict
+from cockpit.analysis.capacity.result import CapacityResult
 from cockpit.analysis.stability import STABLE, Stability
+from cockpit.analysis.verdicts.outcome import DIFFERENT, Verdict
 from cockpit.analysis.windows import Window
 from cockpit.metrics.results import RunResult
-from cockpit.model.hosts import HostFacts
+from cockpit.model.host.samples import HostFacts
 from cockpit.model.study import Study, StudyObservation, StudyRound, StudyRun
 from cockpit.study.plan import steps_of
 

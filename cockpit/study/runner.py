@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.analysis.capacity_result import result_of
+from cockpit.analysis.capacity.result import result_of
 from cockpit.metrics.results import RunResult, run_result
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError, TargetError, UnreachableError
-from cockpit.model.host_state import HostState
-from cockpit.model.load import LoadPlan
+from cockpit.model.host.state import HostState
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.model.study import (
     Observation,
@@ -50,8 +50,8 @@ from cockpit.study.plan import (
 )
 from cockpit.study.restorer import StudyGuard, changes_ended
 from cockpit.study.results import StudyResult
+from cockpit.tuning.discovery.probing import probe_of
 from cockpit.tuning.effect import GOOD_RESPONSES, PACE, problem_of
-from cockpit.tuning.probing import probe_of
 from cockpit.tuning.transaction import wait_despite_cancellation
 
 # Timeout (s) for a host or a target to be available again after a change.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from cockpit.analysis.intervals import FIRST_TEST
-from cockpit.analysis.words import metric_words, verdict_line
+from cockpit.analysis.words.verdicts import metric_words, verdict_line
 from cockpit.model.study import MOST_ROUNDS, Study
 from cockpit.model.text import sanitize
 from cockpit.study.judging import detectable, headline_of, level_words

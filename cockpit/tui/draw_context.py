@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import Literal, NamedTuple, get_args
 
 from cockpit.analysis.baseline import Baseline
-from cockpit.analysis.outcome import Verdict
-from cockpit.analysis.segment_verdicts import SegmentVerdicts, segment_before
 from cockpit.analysis.thresholds import ThresholdResult, check_thresholds_so_far
 from cockpit.analysis.time_ranges import TimeRange, TimeRanges
+from cockpit.analysis.verdicts.outcome import Verdict
+from cockpit.analysis.verdicts.segments import SegmentVerdicts, segment_before
 from cockpit.model.errors import UsageError
-from cockpit.model.host_state import HostState, TailPane
-from cockpit.model.load import LoadPlan
-from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.host.state import HostState, TailPane
+from cockpit.model.load.plan import LoadPlan
+from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.state import Segment, State
 from cockpit.session.controls import Action, Mode, SessionStatus
 from cockpit.tui.charts.window import AXIS, ChartWindow, window_for

@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual.binding import BindingType
 from textual.content import Content
 
-from cockpit.model.fold_load import SATURATED_CPU, SATURATED_LAG
+from cockpit.model.fold.load import SATURATED_CPU, SATURATED_LAG
 from cockpit.model.generators import GeneratorState
 from cockpit.model.state import State
 from cockpit.model.text import clock, milliseconds, sanitize, si

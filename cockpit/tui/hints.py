@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import platformdirs
 
-from cockpit.analysis.outcome import Outcome
 from cockpit.analysis.rounds import progress
-from cockpit.analysis.rounds_words import progress_words
-from cockpit.analysis.verdict_wait import baseline_wait
+from cockpit.analysis.verdicts.outcome import Outcome
+from cockpit.analysis.verdicts.wait import baseline_wait
+from cockpit.analysis.words.rounds import progress_words
 from cockpit.files import read_bounded, write_private
 from cockpit.model.knobs import not_yet_active
 from cockpit.model.state import Segment

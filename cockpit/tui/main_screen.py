@@ -13,7 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.events import Key, Resize
 
 from cockpit.model.errors import CockpitError
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.session.controls import Action, immediate
 from cockpit.session.loop import Session
 from cockpit.tui import navigation

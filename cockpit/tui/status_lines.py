@@ -8,9 +8,9 @@ from rich.cells import cell_len
 from textual.events import Click
 from textual.message import Message
 
-from cockpit.model.fold_load import load_words
-from cockpit.model.load import VERSUS
-from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.fold.load import load_words
+from cockpit.model.load.plan import VERSUS
+from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.text import clock, elapsed, milliseconds, sanitize
 from cockpit.session.controls import LoadPhase, LoadStatus, Mode, PlaybackPhase, PlaybackStatus, SessionStatus
 from cockpit.tui.draw_context import DrawContext

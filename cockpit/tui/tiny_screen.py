@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from textwrap import wrap
 
-from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import segment_warnings
+from cockpit.analysis.words.warnings import warning_words
 from cockpit.model.text import milliseconds, sanitize, si
 from cockpit.tui.charts.latency_lines import failed_mark
 from cockpit.tui.draw_context import DrawContext

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.binding import BindingType
 from textual.screen import Screen
 
-from cockpit.analysis.segment_verdicts import SegmentVerdicts
 from cockpit.analysis.time_ranges import TimeRanges
+from cockpit.analysis.verdicts.segments import SegmentVerdicts
 from cockpit.model.state import Marker
 from cockpit.model.text import clock
 from cockpit.session.loop import Session

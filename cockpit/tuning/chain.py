@@ -9,7 +9,7 @@ from cockpit.servers.inventory import Inventory
 from cockpit.servers.kind import RunningServer
 from cockpit.servers.registry import UPSTREAMS
 from cockpit.servers.upstreams import Hop, hops, upstreams, with_variable
-from cockpit.tuning.host_inventory import Configuration
+from cockpit.tuning.discovery.host_inventory import Configuration
 
 # Maximum number of steps of a chain.
 _MAX_HOPS = 50

@@ -10,8 +10,9 @@ from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import SECRET, Knob, Setting, highest_cost
 from cockpit.model.text import sanitize
 from cockpit.servers.editing import BYTE_ORDER_MARK, ConfigError, ConfigValue
-from cockpit.tuning import configuration, live
+from cockpit.tuning import live
 from cockpit.tuning.applied import AppliedChange, Edit, LiveChange, name_of
+from cockpit.tuning.discovery import configuration
 from cockpit.tuning.files import HostFile, Replacement, sha256
 from cockpit.tuning.scripts import ABSENT
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from cockpit.hosts.shell import SH, Completed, Shell
 from cockpit.model.errors import ChangeRefused
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.tuning.reason import useful_line
 
 _SUDO = "sudo -n --"

@@ -13,9 +13,10 @@ from cockpit.servers import kernel, systemd
 from cockpit.servers.inventory import Inventory
 from cockpit.servers.registry import AT_START, DIRECTIVES, instances, running_servers
 from cockpit.servers.startup import Instance, Startup
-from cockpit.tuning import configuration, files, host_inventory
+from cockpit.tuning import files
 from cockpit.tuning.chain import follow, server_on_port
-from cockpit.tuning.host_inventory import (
+from cockpit.tuning.discovery import configuration, host_inventory
+from cockpit.tuning.discovery.host_inventory import (
     ConfigurationFiles,
     configuration_files,
     environment_files,

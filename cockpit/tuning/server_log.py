@@ -10,7 +10,7 @@ from cockpit.servers.kind import RunningServer
 from cockpit.servers.registry import OWN_LOGS
 from cockpit.servers.startup import absolute
 from cockpit.tuning import files
-from cockpit.tuning.host_inventory import Configuration
+from cockpit.tuning.discovery.host_inventory import Configuration
 from cockpit.tuning.remote import Remote
 
 _READABLE = '[ -f "$1" ] && [ -r "$1" ]'

@@ -5,9 +5,9 @@ import numpy.typing as npt
 
 from cockpit.analysis.windows import Window
 from cockpit.model.histogram import Histogram
-from cockpit.model.host_state import CpuShare, HostPoint, MemoryUse
-from cockpit.model.load import LoadPlan
-from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.host.state import CpuShare, HostPoint, MemoryUse
+from cockpit.model.load.plan import LoadPlan
+from cockpit.model.load.seconds import LoadSecond
 
 Floats = npt.NDArray[np.float64]
 PLAN = LoadPlan(url="http://a/", concurrency=20, duration=60.0)

@@ -19,13 +19,13 @@ from cockpit.analysis.stability import (
     trend,
     window_stability,
 )
-from cockpit.analysis.threshold_words import found_words, ratio_words
 from cockpit.analysis.thresholds import AbortCheck, Status, check_abort, check_thresholds, parse_threshold
-from cockpit.analysis.words import stability_words
+from cockpit.analysis.words.thresholds import found_words, ratio_words
+from cockpit.analysis.words.verdicts import stability_words
 from cockpit.metrics.results import RunResult, run_result
 from cockpit.metrics.values import metric_value
 from cockpit.model.errors import UsageError
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.state import State
 from tests.analysis.synthetic import OPEN, window
 from tests.data import data_of

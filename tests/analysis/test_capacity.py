@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.capacity import Aim, Step, at_least, capacity, next_step
-from cockpit.analysis.capacity_levels import Level, is_hopeless, level_of, parse_limits, shares, suggested_limits
+from cockpit.analysis.capacity.levels import Level, is_hopeless, level_of, parse_limits, shares, suggested_limits
+from cockpit.analysis.capacity.search import Aim, Step, at_least, capacity, next_step
 from cockpit.model.counts import Counts
 from cockpit.model.errors import UsageError
 from cockpit.model.events import CapacityOutcome

@@ -12,19 +12,19 @@ from msgspec.structs import replace
 
 from cockpit.analysis import paired
 from cockpit.analysis.duet import COST, Loss, is_settled, loss, sides
-from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
-from cockpit.analysis.segment_verdicts import verdicts
-from cockpit.analysis.verdict import judge_duet
-from cockpit.analysis.verdict_wait import awaits_verdict
+from cockpit.analysis.verdicts.outcome import Design, Effect, Outcome, Verdict
+from cockpit.analysis.verdicts.segments import verdicts
+from cockpit.analysis.verdicts.verdict import judge_duet
+from cockpit.analysis.verdicts.wait import awaits_verdict
 from cockpit.analysis.warnings import WarningKind
 from cockpit.analysis.windows import DiscardReason, Window
 from cockpit.metrics.results import all_results
 from cockpit.model.counts import Group
 from cockpit.model.events import RunEnded, RunStarted
-from cockpit.model.fold import fold
+from cockpit.model.fold.fold import fold
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import LoadPlan, TargetVariant
-from cockpit.model.load_seconds import LoadSecond, VariantSecond
+from cockpit.model.load.plan import LoadPlan, TargetVariant
+from cockpit.model.load.seconds import LoadSecond, VariantSecond
 from cockpit.model.state import State
 from cockpit.model.tick import Tick
 from cockpit.report.duet_check import DuetCheck, duet_json, duet_junit, duet_markdown, duet_text

@@ -7,9 +7,9 @@ from cockpit.analysis.failures import failures, in_flight, stall
 from cockpit.analysis.warnings import WarningKind, run_warnings, segment_warnings
 from cockpit.metrics.results import run_result
 from cockpit.model.events import AnyEvent, RunEnded, RunStarted
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.tick import Tick
 
 MS = 1_000_000

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cockpit.analysis.outcome import Outcome, Verdict
-from cockpit.analysis.segment_verdicts import SegmentVerdicts, segment_before, segment_verdict
-from cockpit.analysis.verdict_wait import awaits_verdict
+from cockpit.analysis.verdicts.outcome import Outcome, Verdict
+from cockpit.analysis.verdicts.segments import SegmentVerdicts, segment_before, segment_verdict
+from cockpit.analysis.verdicts.wait import awaits_verdict
 from cockpit.model import events as ev
 from cockpit.model import generators as ge
-from cockpit.model.fold import fold_all
-from cockpit.model.host_state import HostPoint, HostState
-from cockpit.model.hosts import HostConfig
+from cockpit.model.fold.fold import fold_all
+from cockpit.model.host.samples import HostConfig
+from cockpit.model.host.state import HostPoint, HostState
 from cockpit.model.state import State
 from cockpit.session.controls import Mode
 from cockpit.tui.draw_context import DrawContext, View

@@ -21,7 +21,7 @@ from cockpit.analysis.intervals import (
     student_cdf,
     student_quantile,
 )
-from cockpit.analysis.outcome import DIFFERENT, Outcome
+from cockpit.analysis.verdicts.outcome import DIFFERENT, Outcome
 from tests.statistics.noise import NOISES
 from tests.statistics.repeated import ORDERS, repeated
 from tests.statistics.studies import studies

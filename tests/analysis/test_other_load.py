@@ -7,14 +7,14 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.other_load import round_objections
-from cockpit.analysis.outcome import Cause, Outcome, Verdict
-from cockpit.analysis.verdict import judge_rounds, judge_runs, judge_switch
+from cockpit.analysis.verdicts.other_load import round_objections
+from cockpit.analysis.verdicts.outcome import Cause, Outcome, Verdict
+from cockpit.analysis.verdicts.verdict import judge_rounds, judge_runs, judge_switch
 from cockpit.analysis.windows import Window, window_between
-from cockpit.analysis.words import brief, method_lines, verdict_words
-from cockpit.model.fold import fold_all
-from cockpit.model.host_state import HostPoint
-from cockpit.model.load import LoadPlan
+from cockpit.analysis.words.verdicts import brief, method_lines, verdict_words
+from cockpit.model.fold.fold import fold_all
+from cockpit.model.host.state import HostPoint
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import Change, Segment, State
 from cockpit.report.verdicts import verdict_json
 from tests.analysis.synthetic import PLAN, window

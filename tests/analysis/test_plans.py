@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from cockpit.analysis.plans import differences
-from cockpit.model.load import LoadPlan, LogReplay, PathList, Request, Stage, ThinkTime, Tls
+from cockpit.model.load.plan import LoadPlan, LogReplay, PathList, Request, Stage, ThinkTime, Tls
 
 PLAN = LoadPlan(url="http://a/", concurrency=20, requests=10000)
 OPEN = LoadPlan(url="http://a/", rate=2000.0, duration=60.0)

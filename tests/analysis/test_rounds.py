@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.outcome import Design, Outcome
 from cockpit.analysis.rounds import (
     UNCOUNTED,
     Basis,
@@ -21,13 +20,14 @@ from cockpit.analysis.rounds import (
     rounds_verdict,
     sequence,
 )
-from cockpit.analysis.rounds_words import announcement_words, ended_words, offer_words, progress_words, window_words
-from cockpit.analysis.segment_verdicts import SegmentVerdicts, verdicts
+from cockpit.analysis.verdicts.outcome import Design, Outcome
+from cockpit.analysis.verdicts.segments import SegmentVerdicts, verdicts
+from cockpit.analysis.words.rounds import announcement_words, ended_words, offer_words, progress_words, window_words
 from cockpit.model import events as ev
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.knobs import Setting
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from tests.capacities import search_events
 

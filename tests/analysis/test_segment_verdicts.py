@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.outcome import Cause, Design, Outcome
-from cockpit.analysis.segment_verdicts import SegmentVerdicts, segment_before, segment_verdict, settings_at, verdicts
+from cockpit.analysis.verdicts.outcome import Cause, Design, Outcome
+from cockpit.analysis.verdicts.segments import SegmentVerdicts, segment_before, segment_verdict, settings_at, verdicts
 from cockpit.analysis.windows import DiscardReason
-from cockpit.analysis.words import brief, method_lines, verdict_line
+from cockpit.analysis.words.verdicts import brief, method_lines, verdict_line
 from cockpit.model import events as ev
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.histogram import Histogram
-from cockpit.model.host_state import HostPoint, HostState
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
+from cockpit.model.host.state import HostPoint, HostState
 from cockpit.model.knobs import Setting
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import Segment, State
 from cockpit.recording.reader import Recording
 from tests.analysis.synthetic import noise, window

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from cockpit.analysis import cache, switch
+from cockpit.analysis import cache
 from cockpit.analysis.cache import cached_by_value
+from cockpit.analysis.switch import switch
 from tests.statistics.noise import NOISES, STALLS
 from tests.statistics.simulate import Watched, stalls_ended, watched
 

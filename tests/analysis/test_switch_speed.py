@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis import switch, switch_speed
 from cockpit.analysis.intervals import Floats, Speeds, anytime, estimate, sequential
-from cockpit.analysis.outcome import Outcome, Verdict
-from cockpit.analysis.speed import speed_ratios
-from cockpit.analysis.verdict import judge_rounds, judge_single_runs, judge_switch
-from cockpit.analysis.warning_words import warning_words
+from cockpit.analysis.switch import speed as switch_speed
+from cockpit.analysis.switch import switch
+from cockpit.analysis.verdicts.outcome import Outcome, Verdict
+from cockpit.analysis.verdicts.speed import speed_ratios
+from cockpit.analysis.verdicts.verdict import judge_rounds, judge_single_runs, judge_switch
 from cockpit.analysis.warnings import WarningKind
 from cockpit.analysis.windows import Window
-from cockpit.analysis.words import basis_lines, basis_words
+from cockpit.analysis.words.verdicts import basis_lines, basis_words
+from cockpit.analysis.words.warnings import warning_words
 from cockpit.report.encoding import to_json
 from cockpit.report.verdicts import verdict_json
 from tests.analysis.synthetic import window

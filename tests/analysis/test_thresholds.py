@@ -12,7 +12,7 @@ from cockpit.metrics.results import RunResult, run_result
 from cockpit.model.counts import Counts
 from cockpit.model.errors import UsageError
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from tests.data import data_of
 from tests.tui.scenario import Scenario

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cockpit.analysis.time_ranges import TimeRanges, of_seconds
 from cockpit.model.histogram import Histogram
-from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.series import series
 from cockpit.tui.charts.window import SCALES
 

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.scaling import usl_fits
-from cockpit.analysis.usl import LevelExclusion, UslFit, UslProblem, fit_usl
-from cockpit.analysis.usl_words import usl_details, usl_line
+from cockpit.analysis.capacity.scaling import usl_fits
+from cockpit.analysis.capacity.usl import LevelExclusion, UslFit, UslProblem, fit_usl
+from cockpit.analysis.words.usl import usl_details, usl_line
 from cockpit.metrics.results import all_results
 from cockpit.model import events as ev
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.knobs import Setting
-from cockpit.model.load import LoadPlan, Stage
+from cockpit.model.load.plan import LoadPlan, Stage
 from cockpit.model.state import State
 from cockpit.report.markdown import markdown
 from cockpit.report.page import page

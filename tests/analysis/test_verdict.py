@@ -7,9 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.analysis.effects import margin_of
-from cockpit.analysis.objection_words import objection_words
-from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, Period, Verdict
-from cockpit.analysis.verdict import (
+from cockpit.analysis.verdicts.outcome import Cause, Design, Effect, Objection, Outcome, Period, Verdict
+from cockpit.analysis.verdicts.verdict import (
     PlannedComparisons,
     judge_repeated_runs,
     judge_rounds,
@@ -19,7 +18,8 @@ from cockpit.analysis.verdict import (
 )
 from cockpit.analysis.warnings import WarningKind
 from cockpit.analysis.windows import DiscardReason, Window
-from cockpit.analysis.words import brief, method_lines, value_words, verdict_line, verdict_words
+from cockpit.analysis.words.objections import objection_words
+from cockpit.analysis.words.verdicts import brief, method_lines, value_words, verdict_line, verdict_words
 from cockpit.model.histogram import EMPTY
 from cockpit.model.state import Segment
 from tests.analysis.synthetic import OPEN, PLAN, window

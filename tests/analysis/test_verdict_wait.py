@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from cockpit.analysis.blocks import block_count
-from cockpit.analysis.switch import LEAST
-from cockpit.analysis.verdict_wait import BASELINE, awaits_verdict, baseline_power, baseline_seconds, baseline_wait
+from cockpit.analysis.switch.switch import LEAST
+from cockpit.analysis.verdicts.wait import BASELINE, awaits_verdict, baseline_power, baseline_seconds, baseline_wait
 from cockpit.analysis.windows import segment_window
 from cockpit.model import events as ev
-from cockpit.model.fold import fold, fold_all
+from cockpit.model.fold.fold import fold, fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.knobs import Setting
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 
 PLAN = LoadPlan(url="http://web1/", concurrency=20, duration=160.0)

@@ -3,17 +3,17 @@
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.outcome import Effect, Outcome
-from cockpit.analysis.verdict import judge_runs, judge_switch
-from cockpit.analysis.warning_words import grouped, warning_label, warning_words
+from cockpit.analysis.verdicts.outcome import Effect, Outcome
+from cockpit.analysis.verdicts.verdict import judge_runs, judge_switch
 from cockpit.analysis.warnings import CPU_WAIT, RunWarning, WarningKind, run_warnings, segment_warnings
-from cockpit.analysis.words import brief, change_words, effect_words, value_words
+from cockpit.analysis.words.verdicts import brief, change_words, effect_words, value_words
+from cockpit.analysis.words.warnings import grouped, warning_label, warning_words
 from cockpit.metrics.results import RunResult, run_result
 from cockpit.model.counts import Group
 from cockpit.model.events import AnyEvent, RunStarted
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import Expect, LoadPlan, Request
+from cockpit.model.load.plan import Expect, LoadPlan, Request
 from cockpit.model.state import Segment, State
 from cockpit.model.tick import Tick
 from tests.analysis.synthetic import window

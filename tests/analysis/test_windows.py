@@ -15,11 +15,11 @@ from cockpit.analysis.windows import (
     segment_window,
     window_between,
 )
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.histogram import Histogram
-from cockpit.model.host_state import HostState
-from cockpit.model.hosts import HostConfig
-from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.host.samples import HostConfig
+from cockpit.model.host.state import HostState
+from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.state import ActionRun, Change, Segment, State
 from tests.analysis.synthetic import PLAN, window
 from tests.session.events import small_session

@@ -10,9 +10,9 @@ from pathlib import Path
 from cockpit.autopilot.knobs import searched_knob
 from cockpit.autopilot.runner import Autopilot, SearchResult
 from cockpit.model.autopilot import AutopilotEnded, AutopilotState, SearchPlan
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.session.live_session import LiveSession
 from tests.load.servers import SMALL, ClientConnection, serving

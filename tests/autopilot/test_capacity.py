@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis import capacity_result
-from cockpit.analysis.capacity import CapacityEstimate
-from cockpit.analysis.capacity_levels import Level
-from cockpit.analysis.capacity_result import CapacityResult
+from cockpit.analysis.capacity import result as capacity_result
+from cockpit.analysis.capacity.levels import Level
+from cockpit.analysis.capacity.result import CapacityResult
+from cockpit.analysis.capacity.search import CapacityEstimate
 from cockpit.autopilot.measuring import capacity_evaluation
 from cockpit.autopilot.runner import Autopilot
 from cockpit.autopilot.search import error_of

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
+from cockpit.analysis.verdicts.outcome import Design, Effect, Outcome, Verdict
 from cockpit.autopilot.diagnosis import BottleneckKind, find_bottlenecks, host_bottlenecks, suggested_knobs
 from cockpit.autopilot.words import diagnosis_lines, plan_lines, result_line
 from cockpit.metrics.results import RunResult
 from cockpit.model.autopilot import AutopilotBegun, AutopilotEnded, AutopilotState, SearchedKnob, SearchPlan
 from cockpit.model.counts import Counts
 from cockpit.model.knobs import Knob
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 
 QUIET = {"cpu.idle": 60.0, "memory.total": 8e9, "memory.available": 4e9}
 THROTTLED = {"cgroup.throttled": 60.4}

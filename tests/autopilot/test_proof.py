@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
 from cockpit.analysis.thresholds import parse_threshold
+from cockpit.analysis.verdicts.outcome import Design, Effect, Outcome, Verdict
 from cockpit.autopilot.proof import Proof
 from cockpit.model.state import State
 

@@ -15,7 +15,7 @@ from cockpit.autopilot.diagnosis import Bottleneck, BottleneckKind
 from cockpit.autopilot.knobs import searched_knob
 from cockpit.autopilot.runner import Autopilot
 from cockpit.autopilot.words import result_line, trial_line
-from cockpit.cli.autopilot import within_budget
+from cockpit.cli.commands.autopilot import within_budget
 from cockpit.model.errors import TargetError, UsageError
 from cockpit.model.knobs import Knob
 from tests.autopilot.searches import BEFORE, ended, knob, live, plan, run_search, unstarted

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from cockpit.model.clock import Clock
 from cockpit.model.events import AnyEvent, HostSample, RunStarted
-from cockpit.model.fold import fold
-from cockpit.model.hosts import HostConfig
-from cockpit.model.load import LoadPlan
+from cockpit.model.fold.fold import fold
+from cockpit.model.host.samples import HostConfig
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.model.tick import Tick
 from cockpit.profiles.profile import Profile

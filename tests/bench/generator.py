@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 from cockpit.load.pool import LoadRun
-from cockpit.model.load import Expect, LoadPlan
+from cockpit.model.load.plan import Expect, LoadPlan
 from tests.bench.measurement import CockpitRun, Measurement, plan_on, run_cockpit
 from tests.bench.peers import AB, AB_KEPT, H2LOAD, HEY, HTTPERF, WRK, Peer, httperf
 from tests.bench.servers import LARGE, MEDIUM, SMALL, Site, apache, nginx

@@ -16,16 +16,16 @@ from msgspec.structs import replace
 from cockpit.cluster.dask_launcher import DaskLauncher
 from cockpit.cluster.over_ssh import cluster_over_ssh
 from cockpit.cluster.remote_generator import RemoteGenerator, RemoteWorker
+from cockpit.load.http.protocol import Assignment, Done, encode
 from cockpit.load.pool import LoadRun, launch
 from cockpit.load.preflight import preflight
-from cockpit.load.protocol import Assignment, Done, encode
 from cockpit.load.workers import LocalLauncher, WorkerLauncher
 from cockpit.model import events
 from cockpit.model.clock import Clock
 from cockpit.model.events import AnyEvent, RunStarted
-from cockpit.model.fold import fold
-from cockpit.model.hosts import GeneratorConfig
-from cockpit.model.load import LoadPlan
+from cockpit.model.fold.fold import fold
+from cockpit.model.host.samples import GeneratorConfig
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.model.tick import Tick
 from cockpit.recording.reader import Recording

@@ -18,11 +18,11 @@ from pathlib import Path
 from cockpit.demo.layout import DemoFiles
 from cockpit.demo.sshhost import HOST
 from cockpit.hosts.feed import HostFeed
-from cockpit.hosts.script import SLOW_ROUND, script
+from cockpit.hosts.probe.script import SLOW_ROUND, script
 from cockpit.model.clock import Clock
 from cockpit.model.events import AnyEvent, HostSample, SessionStarted
-from cockpit.model.fold import fold
-from cockpit.model.hosts import HostConfig
+from cockpit.model.fold.fold import fold
+from cockpit.model.host.samples import HostConfig
 from cockpit.model.state import State
 from tests.bench.table import at_least, at_most, cpu_of, report_other_load, show
 from tests.waiting import until

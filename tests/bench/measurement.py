@@ -19,7 +19,7 @@ from cockpit.load.pool import LoadRun, launch
 from cockpit.model.clock import Clock
 from cockpit.model.events import AnyEvent, RunEnded
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.tick import Tick
 from tests.lab.cpus import generator_cpu, on_generator_cpu
 

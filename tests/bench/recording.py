@@ -16,7 +16,7 @@ from statistics import median
 
 from cockpit.cli import GARBAGE
 from cockpit.model.events import AnyEvent
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.recording.reader import Recording
 from tests.bench import crowded
 from tests.bench.table import at_most, exactly, report_other_load, show

@@ -16,13 +16,13 @@ from msgspec.structs import replace
 from cockpit.analysis.baseline import Baseline, BaselineRun
 from cockpit.analysis.thresholds import AbortCheck
 from cockpit.cli import main
-from cockpit.cli.check import DEFAULT_MAX_DURATION, default_max_duration
+from cockpit.cli.commands.check import DEFAULT_MAX_DURATION, default_max_duration
 from cockpit.cli.live import _baseline_of
 from cockpit.metrics.catalogue import LATENCIES
 from cockpit.model.errors import TargetError
 from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, SessionStarted
 from cockpit.model.histogram import EMPTY, Histogram
-from cockpit.model.load import LoadPlan, LogReplay
+from cockpit.model.load.plan import LoadPlan, LogReplay
 from cockpit.model.tick import Tick
 from cockpit.profiles.profile import Profile
 from cockpit.report import baselines
@@ -261,7 +261,7 @@ def test_quick_is_one_run_of_15_s_with_latest_baseline(monkeypatch: pytest.Monke
         called.update(seconds=profile.plan.duration, limit=limit, runs=runs, baseline=baseline)
         raise TargetError("refused")
 
-    monkeypatch.setattr("cockpit.cli.check.headless", headless)
+    monkeypatch.setattr("cockpit.cli.commands.check.headless", headless)
     assert main(["check", plan.url, "-z", "10m", "--quick"]) == 3
     assert called == {"seconds": 15.0, "limit": None, "runs": 1, "baseline": "new"}
     assert main(["check", plan.url, "-z", "10m", "--quick", "--max-duration", "5s", "--runs", "2"]) == 3

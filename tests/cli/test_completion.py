@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.cli.completion import SHELLS
-from cockpit.cli.help import topics
+from cockpit.cli.commands.completion import SHELLS
+from cockpit.cli.commands.help import topics
 from tests.cli.terminals import on_terminal
 from tests.commands import cockpit
 from tests.data import data_of

@@ -11,7 +11,7 @@ import jsonschema
 import psutil
 import pytest
 
-from cockpit.cli.schema import profile_schema
+from cockpit.cli.commands.schema import profile_schema
 from cockpit.demo.servers import DemoServers
 from cockpit.hosts.shell import Completed
 from cockpit.setup import doctor

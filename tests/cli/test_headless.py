@@ -13,10 +13,10 @@ import asyncssh
 import psutil
 import pytest
 
-from cockpit.cli.run import _check_target_and_hosts
+from cockpit.cli.commands.run import _check_target_and_hosts
 from cockpit.model.errors import AuthRefused, HostKeyChanged
-from cockpit.model.hosts import HostConfig
-from cockpit.model.load import LoadPlan
+from cockpit.model.host.samples import HostConfig
+from cockpit.model.load.plan import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.recording.reader import Recording
 from tests.cli.terminals import COCKPIT, running, wait_for_responses

@@ -16,10 +16,10 @@ import pytest
 from cockpit.analysis.thresholds import is_time, known_metrics, parse_threshold
 from cockpit.cli import main
 from cockpit.cli.arguments import make_parser
-from cockpit.cli.help import profile_keys, text, topics
+from cockpit.cli.commands.help import profile_keys, text, topics
+from cockpit.cli.commands.schema import profile_schema
 from cockpit.cli.pages import BASELINE, GROUPS, RECORDINGS, TUNE
 from cockpit.cli.parser import CommandParser, join_time_values
-from cockpit.cli.schema import profile_schema
 from cockpit.model import errors
 from cockpit.profiles.sections import ProfileFile
 from cockpit.servers.registry import AT_START

@@ -12,7 +12,9 @@ import pytest
 from cockpit.cli.tune_output import await_change
 
 
-@pytest.mark.parametrize("module", ["argparse", "cockpit.model.text", "cockpit.cli.arguments", "cockpit.cli.check"])
+@pytest.mark.parametrize(
+    "module", ["argparse", "cockpit.model.text", "cockpit.cli.arguments", "cockpit.cli.commands.check"]
+)
 def test_ctrl_c_during_the_imports_is_silent(module: str) -> None:
     """Python prints the name of each imported module."""
     command = (sys.executable, "-X", "importtime", "-m", "cockpit", "check", "--help")

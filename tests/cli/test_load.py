@@ -15,7 +15,7 @@ import pytest
 
 from cockpit.cli.typed_load import plan_with
 from cockpit.model.events import RunStarted
-from cockpit.model.load import LoadPlan, PathList, Stage
+from cockpit.model.load.plan import LoadPlan, PathList, Stage
 from cockpit.recording.reader import Recording
 from cockpit.report.run_json import RunJson
 from tests.cli.terminals import COCKPIT

@@ -2,7 +2,7 @@
 
 from cockpit.cli.progress import _progress
 from cockpit.model.counts import Counts
-from cockpit.model.load import LoadPlan, PathList, Stage
+from cockpit.model.load.plan import LoadPlan, PathList, Stage
 from cockpit.model.state import Segment, State
 
 

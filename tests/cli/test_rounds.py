@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cockpit.analysis import warnings
-from cockpit.cli import tune as command
 from cockpit.cli.arguments import make_parser
-from cockpit.model import fold_load
+from cockpit.cli.commands import tune as command
+from cockpit.model.fold import load as fold_load
 from cockpit.profiles.reader import read_profile
 from cockpit.recording.library import list_recordings
 from cockpit.session import rounds as session_rounds

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.state import State
 from cockpit.recording.reader import Recording
 from tests.cli.conftest import keyvalue

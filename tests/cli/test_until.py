@@ -6,11 +6,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cockpit.analysis.capacity import CapacityEstimate
-from cockpit.analysis.capacity_levels import Level
-from cockpit.analysis.capacity_result import CapacityResult
-from cockpit.analysis.capacity_words import capacity_words, rate_words
-from cockpit.cli.run import _search_code
+from cockpit.analysis.capacity.levels import Level
+from cockpit.analysis.capacity.result import CapacityResult
+from cockpit.analysis.capacity.search import CapacityEstimate
+from cockpit.analysis.words.capacity import capacity_words, rate_words
+from cockpit.cli.commands.run import _search_code
 from cockpit.model.events import (
     CapacityBegun,
     CapacityEnded,
@@ -19,8 +19,8 @@ from cockpit.model.events import (
     CapacityOutcome,
     RunStarted,
 )
-from cockpit.model.fold import fold_all
-from cockpit.model.load import LoadPlan
+from cockpit.model.fold.fold import fold_all
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.tick import Tick
 from cockpit.report.capacity import compared_words
 from cockpit.report.run_json import RunJson

@@ -38,8 +38,8 @@ from cockpit.load.preflight import preflight
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError, NotInstalled, UsageError
 from cockpit.model.generators import GeneratorClock, GeneratorLost
-from cockpit.model.hosts import GeneratorConfig
-from cockpit.model.load import LoadPlan, LogReplay
+from cockpit.model.host.samples import GeneratorConfig
+from cockpit.model.load.plan import LoadPlan, LogReplay
 from tests.cluster.forge import forge, modules, tolerate_silence
 from tests.hosts.sshd import Sshd
 from tests.load.servers import SMALL, Outcome, always, plan, serving

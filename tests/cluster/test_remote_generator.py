@@ -12,8 +12,8 @@ from cockpit.cluster import dask_launcher
 from cockpit.cluster.clocks import Ping
 from cockpit.cluster.dask_launcher import DaskLauncher
 from cockpit.cluster.remote_generator import RemoteGenerator, RemoteWorker, WorkerLine
+from cockpit.load.http.protocol import Done, Stop, assignments, encode
 from cockpit.load.pool import LoadRun
-from cockpit.load.protocol import Done, Stop, assignments, encode
 from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError, HostError
 from cockpit.model.events import AnyEvent, RunEnded

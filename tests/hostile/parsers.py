@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, get_args
 
 from cockpit.analysis.thresholds import parse_threshold
 from cockpit.hosts.command_output import OutputLines
-from cockpit.hosts.frames import FrameReader
+from cockpit.hosts.probe.frames import FrameReader
 from cockpit.hosts.status.feed import parse_page
 from cockpit.imports.formats import format_of
 from cockpit.imports.hlog import hlog_run
@@ -29,13 +29,13 @@ from cockpit.imports.sar_text import parse_sar
 from cockpit.imports.summaries import parse_oha, parse_wrk, run_of_summary
 from cockpit.imports.sysstat import parse_sysstat
 from cockpit.load.chain import extract_value
-from cockpit.load.cookies import CookieJar
 from cockpit.load.failures import Malformed
-from cockpit.load.responses import HeadCache, ResponseReader
+from cockpit.load.http.cookies import CookieJar
+from cockpit.load.http.responses import HeadCache, ResponseReader
 from cockpit.model import events as ev
 from cockpit.model.errors import HostError, UsageError
-from cockpit.model.hosts import StatusKind
-from cockpit.model.load import Extraction
+from cockpit.model.host.samples import StatusKind
+from cockpit.model.load.plan import Extraction
 from cockpit.profiles.reader import parse_profile
 from cockpit.recording.packing import Damaged, checksum, compressed, unpacked
 from cockpit.recording.pages import PageSeries

@@ -14,14 +14,14 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.hosts.probe import Probe
+from cockpit.hosts.probe.probe import Probe
 from cockpit.hosts.shell import LineReader
 from cockpit.metrics.results import run_result
 from cockpit.model import events as ev
 from cockpit.model.errors import HostError
-from cockpit.model.fold import fold, fold_all
-from cockpit.model.hosts import HostConfig, HostReading
-from cockpit.model.load import LoadPlan
+from cockpit.model.fold.fold import fold, fold_all
+from cockpit.model.host.samples import HostConfig, HostReading
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter

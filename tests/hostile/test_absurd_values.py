@@ -14,15 +14,15 @@ from unittest.mock import patch
 
 import pytest
 
-from cockpit.analysis import segment_verdicts
-from cockpit.analysis.segment_verdicts import verdicts
 from cockpit.analysis.timeline import Timeline, timeline
+from cockpit.analysis.verdicts import segments as segment_verdicts
+from cockpit.analysis.verdicts.segments import verdicts
 from cockpit.cli import main, open_recording
 from cockpit.model import events as ev
 from cockpit.model.errors import RecordingError
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.knobs import Setting
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.tick import Tick
 from cockpit.recording import library
 from cockpit.recording.index import Rows
@@ -172,7 +172,7 @@ def test_command_on_a_recording_has_a_deadline(
         while True:
             pass
 
-    monkeypatch.setattr("cockpit.cli.report.last_state", endless)
+    monkeypatch.setattr("cockpit.cli.commands.report.last_state", endless)
     assert main(["report", str(INTACT)]) == 2
     assert "needs more than 0 s of CPU time" in capsys.readouterr().err
 

@@ -11,16 +11,15 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.analysis.thresholds import parse_threshold
-from cockpit.hosts import frames
-from cockpit.hosts.probe import Probe
+from cockpit.hosts.probe.probe import Probe, frames
 from cockpit.hosts.shell import LineReader
-from cockpit.hosts.ssh_errors import reason
+from cockpit.hosts.ssh.errors import reason
 from cockpit.metrics.results import run_result
 from cockpit.metrics.values import metric_value
 from cockpit.model.errors import HostError
 from cockpit.model.events import RunEnded
-from cockpit.model.fold import fold_all
-from cockpit.model.hosts import HostConfig
+from cockpit.model.fold.fold import fold_all
+from cockpit.model.host.samples import HostConfig
 from cockpit.report.encoding import to_json
 from cockpit.report.run_json import run_json
 from cockpit.report.series import series_csv

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.servers.editing import ConfigError
 from cockpit.servers.haproxy.live import _SET
 from cockpit.servers.registry import GRAMMARS

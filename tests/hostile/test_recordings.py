@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.cli.study import _write_result
+from cockpit.cli.commands.study import _write_result
 from cockpit.cli.study_folder import sessions_of
 from cockpit.model.errors import RecordingError, UsageError
 from cockpit.recording import database, library

@@ -28,9 +28,9 @@ from cockpit.model.events import (
     encode,
 )
 from cockpit.model.histogram import EMPTY, Histogram
-from cockpit.model.hosts import HostConfig, StatusPage
+from cockpit.model.host.samples import HostConfig, StatusPage
 from cockpit.model.knobs import Knob, Setting
-from cockpit.model.load import REDACTED, LoadPlan
+from cockpit.model.load.plan import REDACTED, LoadPlan
 from cockpit.model.study import Observation, Study, StudyBegun, Variant
 from cockpit.profiles.profile import Profile
 from cockpit.recording.redaction import NAMES, SHORTEST_INSIDE, Redactor

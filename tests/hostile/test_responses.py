@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 
 from cockpit.load.request_metrics import RequestMetrics, add_counts
-from cockpit.model.load import ErrorKind
+from cockpit.model.load.plan import ErrorKind
 from tests.hostile.measuring import THOROUGH
 from tests.load.pairs import Pairs
 from tests.load.servers import SMALL, plan

@@ -16,7 +16,7 @@ from cockpit.hosts.status.feed import parse_page, read_page
 from cockpit.model import events as ev
 from cockpit.model.errors import HostError
 from cockpit.model.events import StatusRead
-from cockpit.model.hosts import HostConfig, StatusKind, StatusPage
+from cockpit.model.host.samples import HostConfig, StatusKind, StatusPage
 from cockpit.servers.status import MOST_VALUES, NAME_CHARS, PAGE_BYTES, TEXT_CHARS, PageMetrics
 from cockpit.session.rounding import rounded
 from tests.hostile.measuring import SEEDS, THOROUGH, growth_below

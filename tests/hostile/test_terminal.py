@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from cockpit.model.events import AnyEvent, encode
-from cockpit.model.fold import fold
+from cockpit.model.fold.fold import fold
 from cockpit.model.state import State
 from cockpit.recording.writer import RecordingWriter
 from tests.commands import cockpit

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.hosts import ssh_config
 from cockpit.hosts.local import LocalShell
-from cockpit.hosts.probe import Probe
-from cockpit.model.hosts import HostConfig
+from cockpit.hosts.probe.probe import Probe
+from cockpit.hosts.ssh import config as ssh_config
+from cockpit.model.host.samples import HostConfig
 from tests.hosts.connecting import SSH_G
 from tests.hosts.sshd import Sshd
 
@@ -28,7 +28,7 @@ def tag(letter: str) -> str:
 @pytest.fixture(autouse=True)
 def isolated_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Isolate the test from the ssh files and the agent of the user and the machine."""
-    monkeypatch.setattr("cockpit.hosts.ssh_settings.SYSTEM_CONFIG", str(tmp_path / "system_ssh_config"))
+    monkeypatch.setattr("cockpit.hosts.ssh.settings.SYSTEM_CONFIG", str(tmp_path / "system_ssh_config"))
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))

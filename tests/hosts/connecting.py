@@ -7,10 +7,10 @@ import asyncio
 import asyncssh
 import pytest
 
-from cockpit.hosts.prompts import Keyring, Prompter
-from cockpit.hosts.ssh import connect
+from cockpit.hosts.ssh.prompts import Keyring, Prompter
+from cockpit.hosts.ssh.shell import connect
 from cockpit.model.errors import HostError
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from tests.data import data_of
 from tests.hosts.sshd import Sshd
 

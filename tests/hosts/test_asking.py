@@ -8,10 +8,10 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from cockpit.hosts.prompts import Keyring, UnknownHostKey
-from cockpit.hosts.ssh_errors import LoginClient
+from cockpit.hosts.ssh.errors import LoginClient
+from cockpit.hosts.ssh.prompts import Keyring, UnknownHostKey
 from cockpit.model.errors import AuthRefused, CredentialsRequired, HostError, HostKeyChanged, HostKeyUnknown
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from tests.hosts.connecting import echo_hello, new_key, refusal
 from tests.hosts.sshd import Sshd, locked, public
 

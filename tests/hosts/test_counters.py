@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cockpit.hosts.access_counter import AccessCounter
-from cockpit.hosts.counters import CounterTable
-from cockpit.hosts.frames import Frame
+from cockpit.hosts.probe.counters import CounterTable
+from cockpit.hosts.probe.frames import Frame
 from tests.data import data_of
 from tests.waiting import programs
 
@@ -201,7 +201,7 @@ class Host:
         _write(proc / "net", {"tcp": f"sl local_address\n{socket}"})
         _write(proc, {"stat": "cpu 1\n"})
         _write(proc / "pressure", {"cpu": "some avg10=0.00 avg60=0.00 avg300=0.00 total=1\n"})
-        source = (files("cockpit.hosts") / "probe.awk").read_text()
+        source = (files("cockpit.hosts.probe") / "probe.awk").read_text()
         environment = {
             **os.environ, "patterns": "nginx", "regex": "", "port": port, "nuls": "y", "line_bytes": "100",
             "round": "10", "slow_round": "30", "most_shares": "1", "queue_round": "5",

@@ -16,16 +16,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.hosts import feed, ssh_login
+from cockpit.hosts import feed
 from cockpit.hosts.feed import HostFeed
-from cockpit.hosts.host_clock import STEP, HostClock
 from cockpit.hosts.pauses import PauseDetector, suspended_seconds
-from cockpit.hosts.poll_interval import LONGEST, PollInterval
+from cockpit.hosts.probe.host_clock import STEP, HostClock
+from cockpit.hosts.probe.poll_interval import LONGEST, PollInterval
+from cockpit.hosts.ssh import login as ssh_login
 from cockpit.hosts.status import feed as status_feed
 from cockpit.hosts.status.feed import PageFeed
 from cockpit.model.errors import HostError
 from cockpit.model.events import AnyEvent, StatusRead
-from cockpit.model.hosts import HostConfig, StatusPage
+from cockpit.model.host.samples import HostConfig, StatusPage
 from tests.hosts.link import Link
 from tests.hosts.pages import PAGES
 from tests.hosts.sshd import Sshd
@@ -50,7 +51,7 @@ def short_retries(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"cockpit.hosts.feed.{name}", 0.1)
     monkeypatch.setattr("cockpit.hosts.feed.OVERDUE", 30.0)
     monkeypatch.setattr("cockpit.hosts.pauses.WORTH_SAYING", 600.0)
-    monkeypatch.setattr("cockpit.hosts.poll_interval.LATE", 600.0)
+    monkeypatch.setattr("cockpit.hosts.probe.poll_interval.LATE", 600.0)
 
 
 async def test_ssh_host_connects_and_sends_samples(sshd: Sshd) -> None:
@@ -215,9 +216,9 @@ async def link(sshd: Sshd) -> AsyncIterator[Link]:
 
 
 async def test_slow_link_is_polled_less_often(sshd: Sshd, link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cockpit.hosts.poll_interval.LATE", 0.5)
-    monkeypatch.setattr("cockpit.hosts.poll_interval.EARLY", 0.4)
-    monkeypatch.setattr("cockpit.hosts.poll_interval.EARLY_IN_A_ROW", 2)
+    monkeypatch.setattr("cockpit.hosts.probe.poll_interval.LATE", 0.5)
+    monkeypatch.setattr("cockpit.hosts.probe.poll_interval.EARLY", 0.4)
+    monkeypatch.setattr("cockpit.hosts.probe.poll_interval.EARLY_IN_A_ROW", 2)
     async with watching(web(0.5), sshd.ssh_config) as watch:
         await watch.sampled(1)
         link.request_delay = link.response_delay = 0.2
@@ -244,10 +245,10 @@ async def test_sample_time_is_time_of_host_reading(sshd: Sshd, link: Link) -> No
 
 
 async def test_dead_link_is_slow_then_lost(sshd: Sshd, link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cockpit.hosts.ssh_login.SILENCE", 2.0)
+    monkeypatch.setattr("cockpit.hosts.ssh.login.SILENCE", 2.0)
     async with watching(web(0.05), sshd.ssh_config) as watch:
         await watch.sampled(2)
-        monkeypatch.setattr("cockpit.hosts.ssh_login.CONNECT_TIMEOUT", 0.5)
+        monkeypatch.setattr("cockpit.hosts.ssh.login.CONNECT_TIMEOUT", 0.5)
         monkeypatch.setattr("cockpit.hosts.feed.OVERDUE", 0.3)
         await watch.sampled(2)  # the pending request has the old limits
         link.drops = True
@@ -257,7 +258,7 @@ async def test_dead_link_is_slow_then_lost(sshd: Sshd, link: Link, monkeypatch: 
         await until(lambda: watch.changes[-1].detail != lost.detail)
         assert watch.changes[-1].detail.startswith(f"no answer from 127.0.0.1:{link.port} within 0.5 s; ")
         link.drops = False
-        monkeypatch.setattr("cockpit.hosts.ssh_login.CONNECT_TIMEOUT", 30.0)
+        monkeypatch.setattr("cockpit.hosts.ssh.login.CONNECT_TIMEOUT", 30.0)
         await watch.until("up")
         await watch.sampled(2)
     assert watch.state().markers[0].kind == "gap"

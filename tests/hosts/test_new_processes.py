@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.hosts.probe import Probe
-from cockpit.hosts.script import FEW, ROUND, script
+from cockpit.hosts.probe.probe import Probe
+from cockpit.hosts.probe.script import FEW, ROUND, script
 from tests.hosts.conftest import Spawner, prepend_to_path, running, tag
 from tests.processes import newer_descendants
 from tests.waiting import wait_until
@@ -187,7 +187,7 @@ async def test_awk_is_restarted_after_failure(
 
 
 async def test_probe_cost_is_not_negative_after_awk_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cockpit.hosts.probe.COST_FRAMES", 3)
+    monkeypatch.setattr("cockpit.hosts.probe.probe.COST_FRAMES", 3)
     started = newer_descendants()
     async with running("*") as probe:
         for _ in range(12):

@@ -2,11 +2,11 @@
 
 import pytest
 
-from cockpit.hosts import parse
-from cockpit.hosts.frames import FILE_LIMIT, Frame, FrameReader
-from cockpit.hosts.processes import COMMAND_LIMIT, ProcessTable
+from cockpit.hosts.probe import parse
+from cockpit.hosts.probe.frames import FILE_LIMIT, Frame, FrameReader
+from cockpit.hosts.probe.processes import COMMAND_LIMIT, ProcessTable
 from cockpit.hosts.shell import LineReader
-from cockpit.model.hosts import CpuCounters, DiskCounters, HostReading, IoCounters, NetCounters
+from cockpit.model.host.samples import CpuCounters, DiskCounters, HostReading, IoCounters, NetCounters
 from tests.data import data_of
 
 DATA = data_of(__file__)

@@ -13,13 +13,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cockpit.hosts.counters import KNOWN
 from cockpit.hosts.local import LocalShell
-from cockpit.hosts.probe import Probe
-from cockpit.hosts.script import QUEUE_ROUND
+from cockpit.hosts.probe.counters import KNOWN
+from cockpit.hosts.probe.probe import Probe
+from cockpit.hosts.probe.script import QUEUE_ROUND
 from cockpit.load.generator import boot_id
 from cockpit.model.errors import HostError
-from cockpit.model.hosts import HostConfig, HostFacts, HostReading
+from cockpit.model.host.samples import HostConfig, HostFacts, HostReading
 from tests.hosts.conftest import prepend_to_path, running
 from tests.processes import newer_descendants
 from tests.waiting import until

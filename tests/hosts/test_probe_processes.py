@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cockpit.hosts.script import LINE_BYTES, ROUND
-from cockpit.hosts.tree_time import CpuTicks, ProcessTreeTime
-from cockpit.model.hosts import HostReading, ProcessCounters
+from cockpit.hosts.probe.script import LINE_BYTES, ROUND
+from cockpit.hosts.probe.tree_time import CpuTicks, ProcessTreeTime
+from cockpit.model.host.samples import HostReading, ProcessCounters
 from tests.data import data_of
 from tests.hosts.conftest import Spawner, prepend_to_path, running, tag
 from tests.waiting import until

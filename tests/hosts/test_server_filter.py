@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cockpit.hosts.probe import Probe
-from cockpit.hosts.script import QUEUE_ROUND
-from cockpit.hosts.server_filter import ServerFilter
-from cockpit.model.hosts import HostReading, ProcessCounters
+from cockpit.hosts.probe.probe import Probe
+from cockpit.hosts.probe.script import QUEUE_ROUND
+from cockpit.hosts.probe.server_filter import ServerFilter
+from cockpit.model.host.samples import HostReading, ProcessCounters
 from tests.data import data_of
 from tests.hosts.conftest import prepend_to_path, running, tag
 from tests.model.hosts import process

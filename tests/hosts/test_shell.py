@@ -15,12 +15,12 @@ import pytest
 
 from cockpit.hosts.command_shell import CommandShell
 from cockpit.hosts.local import LocalShell
-from cockpit.hosts.probe import Probe
+from cockpit.hosts.probe.probe import Probe
 from cockpit.hosts.shell import LINE_LIMIT, Shell
-from cockpit.hosts.ssh import connect
+from cockpit.hosts.ssh.shell import connect
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import HostError, UsageError
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.model.via import command_of, name_of
 from cockpit.profiles.reader import parse_profile
 from tests.data import data_of

@@ -15,11 +15,11 @@ import pytest
 
 from cockpit.hosts.feed import check_host
 from cockpit.hosts.shell import SILENCE
-from cockpit.hosts.ssh import connect
-from cockpit.hosts.ssh_offer import HOST_KEY_KINDS, offered_host_keys, without_common
-from cockpit.hosts.ssh_settings import Destination, read_settings
+from cockpit.hosts.ssh.offer import HOST_KEY_KINDS, offered_host_keys, without_common
+from cockpit.hosts.ssh.settings import Destination, read_settings
+from cockpit.hosts.ssh.shell import connect
 from cockpit.model.errors import AuthRefused, CredentialsRequired, HostError, HostKeyChanged, HostKeyUnknown, UsageError
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from tests.hosts.connecting import WEB, echo_hello, new_key, refusal, ssh_keygen
 from tests.hosts.sshd import Sshd, locked, public
 
@@ -58,7 +58,7 @@ async def test_unknown_host_key_is_refused(sshd: Sshd, monkeypatch: pytest.Monke
         sshd.write_config(UserKnownHostsFile=file)
         assert (await refusal(sshd, HostKeyUnknown)).endswith("names no file that can keep it; name one")
     sshd.write_config()
-    monkeypatch.setattr("cockpit.hosts.ssh_config.PROGRAM", "/nowhere/ssh")
+    monkeypatch.setattr("cockpit.hosts.ssh.config.PROGRAM", "/nowhere/ssh")
     assert (await refusal(sshd, HostKeyUnknown)).endswith("accept it on the screen of cockpit")
 
 
@@ -201,7 +201,7 @@ async def test_user_and_system_config_are_defaults(sshd: Sshd, monkeypatch: pyte
     (home / "known_hosts").rename(sshd.known_hosts)
     (home / "id_ed25519").rename(sshd.client_key)
     system = sshd.directory / "system"
-    monkeypatch.setattr("cockpit.hosts.ssh_settings.SYSTEM_CONFIG", str(system))
+    monkeypatch.setattr("cockpit.hosts.ssh.settings.SYSTEM_CONFIG", str(system))
     options = f"IdentityFile {sshd.client_key}\n  UserKnownHostsFile {sshd.known_hosts}\n"
     system.write_text(f"Host *\n  User nobody-of-that-name\n  Port 1\n  HashKnownHosts yes\n  {options}")
     await connected(None)
@@ -250,7 +250,7 @@ async def test_agent_is_used_and_named(sshd: Sshd, monkeypatch: pytest.MonkeyPat
 async def test_unreachable_servers_are_reported(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
     """A silent server, another protocol, a closed port, names that do not resolve."""
     with socket.create_server(("127.0.0.1", 0)) as silent, monkeypatch.context() as patch:
-        patch.setattr("cockpit.hosts.ssh_login.CONNECT_TIMEOUT", 0.3)
+        patch.setattr("cockpit.hosts.ssh.login.CONNECT_TIMEOUT", 0.3)
         config = HostConfig(name="web1", ssh=f"web:{silent.getsockname()[1]}")
         assert "within 0.3 s; is it up" in await refusal(sshd, HostError, config)
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from cockpit.hosts import ssh_config
-from cockpit.hosts.known_hosts import KnownHosts, read_revoked
-from cockpit.hosts.ssh_aliases import aliases
-from cockpit.hosts.ssh_settings import Destination, read_settings
+from cockpit.hosts.ssh import config as ssh_config
+from cockpit.hosts.ssh.aliases import aliases
+from cockpit.hosts.ssh.known_hosts import KnownHosts, read_revoked
+from cockpit.hosts.ssh.settings import Destination, read_settings
 from cockpit.model.errors import HostKeyChanged, HostKeyUnknown, UsageError
 from cockpit.profiles.reader import parse_profile
 from cockpit.setup.doctor_host import diagnose_host
@@ -61,7 +61,7 @@ async def test_match_exec_and_system_config_with_openssh(sshd: Sshd, monkeypatch
     monkeypatch.setattr(ssh_config, "PROGRAM", "ssh")
     ssh_config._defaults.cache_clear()
     system = sshd.directory / "system"
-    monkeypatch.setattr("cockpit.hosts.ssh_settings.SYSTEM_CONFIG", str(system))
+    monkeypatch.setattr("cockpit.hosts.ssh.settings.SYSTEM_CONFIG", str(system))
     config = sshd.ssh_config.read_text()
     sshd.ssh_config.write_text('Match exec "test 1 = 1"\n' + config.replace("Host web\n", ""))
     assert await echo_hello(sshd) == "hello"

@@ -19,7 +19,7 @@ from cockpit.hosts.transport import open_shell
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError
 from cockpit.model.events import AnyEvent, StatusRead, encode
-from cockpit.model.hosts import HostConfig, StatusKind, StatusPage
+from cockpit.model.host.samples import HostConfig, StatusKind, StatusPage
 from cockpit.servers.registry import STATUS_PAGES
 from cockpit.servers.status import PAGE_BYTES, NotThePageError
 from tests.hosts.pages import PAGES

@@ -21,8 +21,8 @@ from cockpit.hosts import tails
 from cockpit.hosts.command_output import LINE_CHARS, OutputBudget, OutputLines
 from cockpit.hosts.tails import HostTail, script
 from cockpit.model.events import AccessCounts, TailChanged, TailText
-from cockpit.model.host_state import TailPane
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
+from cockpit.model.host.state import TailPane
 from tests.hosts.sshd import Sshd
 from tests.hosts.watching import Watch
 from tests.waiting import programs, until, wait_until

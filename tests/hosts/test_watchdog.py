@@ -11,11 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cockpit.hosts import script, tails, watchdog
-from cockpit.hosts.probe import Probe
+from cockpit.hosts import tails, watchdog
+from cockpit.hosts.probe.probe import Probe, script
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import HostError
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from tests.data import data_of
 from tests.hosts.test_tails import SHELLS, in_session, marker, processes_with, started, tailing
 from tests.waiting import until, wait_until

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from cockpit.hosts.feed import HostFeed
-from cockpit.hosts.prompts import Prompter
+from cockpit.hosts.ssh.prompts import Prompter
 from cockpit.model.clock import Clock
 from cockpit.model.events import AnyEvent, HostChanged, HostSample, SessionStarted
-from cockpit.model.fold import fold_all
-from cockpit.model.host_state import HostState
-from cockpit.model.hosts import HostConfig
+from cockpit.model.fold.fold import fold_all
+from cockpit.model.host.samples import HostConfig
+from cockpit.model.host.state import HostState
 from cockpit.model.state import State
 from tests.waiting import until
 

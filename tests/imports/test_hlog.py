@@ -20,7 +20,7 @@ from cockpit.imports.percentiles import histogram_of
 from cockpit.imports.runs import UNKNOWN_URL, ForeignRun
 from cockpit.imports.session import session_of
 from cockpit.metrics.results import run_result
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.report.hlog import run_log
 from tests.commands import cockpit

@@ -16,7 +16,7 @@ from cockpit.imports.formats import format_of
 from cockpit.imports.runs import run_of
 from cockpit.imports.session import session_of
 from cockpit.metrics.results import RunResult, run_result
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 
 RESULTS = Path(__file__).parent / "results"
 

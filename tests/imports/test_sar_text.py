@@ -21,8 +21,8 @@ from cockpit.imports.session import ForeignHost, session_of
 from cockpit.imports.sysstat import SysstatHost, parse_sysstat
 from cockpit.metrics.results import run_result
 from cockpit.metrics.values import metric_value
-from cockpit.model.fold import fold_all
-from cockpit.model.host_state import HostState
+from cockpit.model.fold.fold import fold_all
+from cockpit.model.host.state import HostState
 from tests.commands import cockpit
 from tests.imports.test_session import BY_TOOL
 from tests.waiting import wait_until

@@ -10,7 +10,7 @@ from cockpit.imports.formats import FORMATS, ForeignRequest
 from cockpit.imports.runs import UNKNOWN_URL, run_of
 from cockpit.imports.session import session_of
 from cockpit.metrics.results import run_result
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.state import State
 from tests.commands import cockpit
 from tests.servers import http_server

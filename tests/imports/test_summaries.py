@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.analysis.outcome import Design, Outcome
 from cockpit.analysis.stability import StabilityKind, run_stability
 from cockpit.analysis.thresholds import Status, check_thresholds, parse_threshold
-from cockpit.analysis.verdict import judge_single_runs
+from cockpit.analysis.verdicts.outcome import Design, Outcome
+from cockpit.analysis.verdicts.verdict import judge_single_runs
 from cockpit.analysis.warnings import Affected, WarningKind, run_warnings
 from cockpit.analysis.windows import segment_window
 from cockpit.imports.runs import ForeignRun
@@ -22,7 +22,7 @@ from cockpit.imports.session import session_of
 from cockpit.imports.summaries import Summary, is_oha, is_wrk, parse_oha, parse_wrk, run_of_summary
 from cockpit.metrics.results import RunResult, run_result
 from cockpit.metrics.values import metric_value
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.state import State
 from cockpit.report.summary import summary
 from tests.commands import cockpit

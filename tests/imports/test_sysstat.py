@@ -16,7 +16,7 @@ from cockpit.imports.runs import run_of
 from cockpit.imports.session import ForeignHost, session_of
 from cockpit.imports.sysstat import SysstatHost, is_sysstat, parse_sysstat
 from cockpit.metrics.results import run_result
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.state import State
 from tests.commands import cockpit
 from tests.data import data_of

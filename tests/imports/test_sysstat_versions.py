@@ -13,8 +13,8 @@ import pytest
 from cockpit.imports.sar_text import parse_sar
 from cockpit.imports.session import ForeignHost, session_of
 from cockpit.imports.sysstat import SysstatHost, parse_sysstat
-from cockpit.model.fold import fold_all
-from cockpit.model.host_state import HostState
+from cockpit.model.fold.fold import fold_all
+from cockpit.model.host.state import HostState
 
 RESULTS = Path(__file__).parent / "results" / "sysstat"
 VERSIONS = sorted(file.stem for file in RESULTS.glob("*.json"))

@@ -13,7 +13,7 @@ from statistics import median
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from tests.lab.cpus import generator_cpu, on_generator_cpu
 from tests.lab.lab import Host
 from tests.lab.services import PREFORK_CONF

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cockpit.analysis.capacity_result import capacity_result
-from cockpit.analysis.capacity_words import capacity_words, level_line
+from cockpit.analysis.capacity.result import capacity_result
+from cockpit.analysis.words.capacity import capacity_words, level_line
 from cockpit.metrics.results import run_result
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.session.live_session import LiveSession
 from tests.lab import quotas

@@ -18,13 +18,13 @@ from typing import NamedTuple
 import psutil
 
 from cockpit.hosts.local import LocalShell
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob
 from cockpit.setup.doctor_servers import diagnose_servers
 from cockpit.setup.finding import Finding
 from cockpit.setup.profile_draft import HostSurvey, draft_of
 from cockpit.tuning.change_options import Timeouts
-from cockpit.tuning.server_discovery import DiscoveredHost, discover
+from cockpit.tuning.discovery.servers import DiscoveredHost, discover
 from cockpit.tuning.tuner import Tuner
 from tests.data import data_of
 from tests.lab.services import nginx_config

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from cockpit.model.load import ThinkTime
+from cockpit.model.load.plan import ThinkTime
 from cockpit.model.study import with_address
 from cockpit.profiles.reader import read_profile
 from tests.lab.agreement import CONCURRENCY, REQUESTS, Result, closed_load, in_rounds, keep_workers, open_load

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from cockpit.hosts.feed import check_host
-from cockpit.hosts.ssh import connect
+from cockpit.hosts.ssh.shell import connect
 from cockpit.model.errors import HostKeyUnknown
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from tests.hosts.test_asking import PASSPHRASE, PASSWORD, ScriptedUser
 from tests.lab.lab import Lab
 

@@ -14,14 +14,14 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.hosts import watchdog
-from cockpit.hosts.probe import Probe
+from cockpit.hosts.probe.probe import Probe
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.status.feed import read_page
 from cockpit.hosts.transport import open_shell
-from cockpit.model import sar
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, HostError
 from cockpit.model.events import Stage
-from cockpit.model.hosts import HostConfig, StatusPage
+from cockpit.model.host import sar
+from cockpit.model.host.samples import HostConfig, StatusPage
 from cockpit.model.knobs import Knob
 from cockpit.profiles.reader import read_profile
 from cockpit.tuning.applied import ChangeFailed

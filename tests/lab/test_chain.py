@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from cockpit.hosts.local import LocalShell
-from cockpit.hosts.probe import Probe
+from cockpit.hosts.probe.probe import Probe
 from cockpit.model.errors import ChangeRefused
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.profiles.writing import profile_text
 from cockpit.setup.doctor_servers import diagnose_servers
 from cockpit.setup.profile_draft import HostSurvey, draft_of
-from cockpit.tuning.server_discovery import discover
+from cockpit.tuning.discovery.servers import discover
 from cockpit.tuning.tuner import Tuner
 from tests.lab.masters import PHP, running_server
 from tests.waiting import free_port

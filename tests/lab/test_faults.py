@@ -20,16 +20,16 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.hosts.shell import SH, Completed, Shell
-from cockpit.hosts.ssh import SshShell
+from cockpit.hosts.ssh.shell import SshShell
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import ChangeRefused, CockpitError, HostError
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob, Option, Setting
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.servers.apache.coercions import WHOLE_NUMBERS
 from cockpit.servers.registry import GRAMMARS
 from cockpit.tuning.change_options import Timeouts
-from cockpit.tuning.probing import probe_of
+from cockpit.tuning.discovery.probing import probe_of
 from cockpit.tuning.tuner import Tuner
 from tests.lab.containers import entering
 from tests.lab.lab import Host, Lab

@@ -14,8 +14,8 @@ from cockpit.load.pool import launch
 from cockpit.load.preflight import preflight
 from cockpit.model.clock import Clock
 from cockpit.model.generators import GeneratorLost
-from cockpit.model.hosts import GeneratorConfig
-from cockpit.model.load import LoadPlan
+from cockpit.model.host.samples import GeneratorConfig
+from cockpit.model.load.plan import LoadPlan
 from tests.data import data_of
 from tests.lab.generator_hosts import PYTHON, install_python
 from tests.lab.keeper import REPOSITORY

@@ -12,9 +12,9 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.hosts.shell import Channel
-from cockpit.hosts.ssh import connect
+from cockpit.hosts.ssh.shell import connect
 from cockpit.model.errors import HostError
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.profiles.reader import parse_profile
 from cockpit.setup.doctor_host import diagnose_host
 from tests.data import data_of
@@ -46,7 +46,7 @@ def tolerant_timing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Raise the limits, so that a busy machine changes neither condition nor interval."""
     monkeypatch.setattr("cockpit.hosts.feed.OVERDUE", 30.0)
     monkeypatch.setattr("cockpit.hosts.pauses.WORTH_SAYING", 600.0)
-    monkeypatch.setattr("cockpit.hosts.poll_interval.LATE", 600.0)
+    monkeypatch.setattr("cockpit.hosts.probe.poll_interval.LATE", 600.0)
 
 
 @pytest.fixture

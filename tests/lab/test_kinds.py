@@ -15,13 +15,13 @@ from cockpit.hosts.shell import Shell
 from cockpit.hosts.transport import open_shell
 from cockpit.metrics.results import RunResult
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob
 from cockpit.profiles.reader import parse_profile
 from cockpit.profiles.writing import profile_text
 from cockpit.setup.doctor_host import diagnose_host
 from cockpit.setup.profile_draft import HostSurvey, draft_of
-from cockpit.tuning.server_discovery import DiscoveredHost, discover
+from cockpit.tuning.discovery.servers import DiscoveredHost, discover
 from cockpit.tuning.tuner import Tuner
 from tests.lab.kinds import (
     Change,

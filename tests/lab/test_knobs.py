@@ -9,13 +9,13 @@ import pytest
 
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.transport import open_shell
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob, Option
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.servers import kernel
 from cockpit.tuning.applied import AppliedChange
-from cockpit.tuning.probing import probe_of
-from cockpit.tuning.server_discovery import discover, knob_of
+from cockpit.tuning.discovery.probing import probe_of
+from cockpit.tuning.discovery.servers import discover, knob_of
 from cockpit.tuning.tuner import Tuner
 from tests.lab import web1
 from tests.lab.lab import Host

@@ -18,12 +18,12 @@ from typing import NamedTuple
 import pytest
 import pytest_asyncio
 
-from cockpit.hosts.probe import Probe
+from cockpit.hosts.probe.probe import Probe
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.transport import open_shell
-from cockpit.model import sar
-from cockpit.model.host_rates import memory_use, step_between
-from cockpit.model.hosts import HostConfig, HostFacts, HostReading
+from cockpit.model.host import sar
+from cockpit.model.host.rates import memory_use, step_between
+from cockpit.model.host.samples import HostConfig, HostFacts, HostReading
 from tests.lab.cpus import on_generator_cpu
 from tests.lab.lab import Lab
 from tests.waiting import until

@@ -12,12 +12,12 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.hosts.local import LocalShell
-from cockpit.hosts.ssh import connect
+from cockpit.hosts.ssh.shell import connect
 from cockpit.model.errors import ChangeRefused
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.setup.doctor_servers import diagnose_servers
 from cockpit.setup.profile_draft import HostSurvey
-from cockpit.tuning.server_discovery import discover
+from cockpit.tuning.discovery.servers import discover
 from cockpit.tuning.tuner import Tuner
 from tests.lab.lab import Host, Lab
 from tests.lab.lighttpd import CONFIG

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from cockpit.load.log_reader import Omission, read_log
-from cockpit.model.load import LoadPlan, LogReplay
+from cockpit.model.load.plan import LoadPlan, LogReplay
 from tests.lab.access_logs import RECEIVER, WRITERS, LogWriter
 from tests.lab.cpus import generator_cpu
 from tests.lab.hosts import NAMES

@@ -8,12 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.hosts.local import LocalShell
-from cockpit.hosts.ssh import connect
+from cockpit.hosts.ssh.shell import connect
 from cockpit.hosts.status.feed import read_page
 from cockpit.model.errors import ChangeRolledBack
-from cockpit.model.hosts import HostConfig, StatusPage
+from cockpit.model.host.samples import HostConfig, StatusPage
 from cockpit.setup.doctor_servers import diagnose_servers
-from cockpit.tuning.server_discovery import discover
+from cockpit.tuning.discovery.servers import discover
 from cockpit.tuning.tuner import Tuner
 from tests.lab.kinds.caddy import CASE, PORT, SOCKET
 from tests.lab.lab import Lab

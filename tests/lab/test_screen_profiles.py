@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from cockpit.metrics.values import host_metrics
 from cockpit.model import access
 from cockpit.model.clock import Clock
-from cockpit.model.load import ThinkTime
+from cockpit.model.load.plan import ThinkTime
 from cockpit.model.state import Segment, State
 from cockpit.model.study import with_address
 from cockpit.profiles.reader import read_profile

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from cockpit.model.clock import Clock
-from cockpit.model.load import ThinkTime
+from cockpit.model.load.plan import ThinkTime
 from cockpit.model.state import Segment, State
 from cockpit.profiles.reader import read_profile
 from cockpit.recording.reader import Recording

@@ -11,11 +11,11 @@ import pytest_asyncio
 
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import ChangeRolledBack
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob
 from cockpit.setup.doctor_servers import diagnose_servers
 from cockpit.tuning.change_options import Timeouts
-from cockpit.tuning.server_discovery import discover
+from cockpit.tuning.discovery.servers import discover
 from cockpit.tuning.tuner import Tuner
 from tests.lab.containers import response_from
 from tests.lab.systemd import Booted, booted

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.servers import systemd
 from cockpit.servers.inventory import Process
 from cockpit.tuning.change_options import Timeouts
-from cockpit.tuning.server_discovery import discover, knob_of
+from cockpit.tuning.discovery.servers import discover, knob_of
 from cockpit.tuning.tuner import Tuner
 from tests.lab.containers import response_from
 from tests.lab.profile_runs import runs_of, shipped

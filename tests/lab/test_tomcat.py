@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from cockpit.hosts.ssh import connect
+from cockpit.hosts.ssh.shell import connect
 from cockpit.model.errors import ChangeRefused
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.setup.profile_draft import HostSurvey, draft_of
-from cockpit.tuning.probing import probe_of
-from cockpit.tuning.server_discovery import DiscoveredHost, discover
+from cockpit.tuning.discovery.probing import probe_of
+from cockpit.tuning.discovery.servers import DiscoveredHost, discover
 from cockpit.tuning.tuner import Tuner
 from tests.lab.app1 import BASE, OPTIONS, STATUS_LOGIN, STATUS_PATH
 from tests.lab.lab import Host, Lab

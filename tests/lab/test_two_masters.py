@@ -16,14 +16,14 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from cockpit.hosts.local import LocalShell
-from cockpit.hosts.probe import Probe
+from cockpit.hosts.probe.probe import Probe
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.events import Stage
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob
 from cockpit.setup.profile_draft import HostSurvey
 from cockpit.tuning.change_options import ChangeObserver, Timeouts
-from cockpit.tuning.host_inventory import untrusted
+from cockpit.tuning.discovery.host_inventory import untrusted
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.server_check import read_by
 from cockpit.tuning.tuner import Tuner

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from cockpit.model.hosts import StatusPage
+from cockpit.model.host.samples import StatusPage
 from tests.lab.app1 import STATUS_LOGIN, STATUS_PATH
 from tests.lab.lab import Host, Lab
 from tests.lab.watching import watching

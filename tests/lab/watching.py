@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from cockpit.hosts.tails import pane_feeds
-from cockpit.model.host_state import StatusPane
-from cockpit.model.hosts import HostConfig, StatusPage
+from cockpit.model.host.samples import HostConfig, StatusPage
+from cockpit.model.host.state import StatusPane
 from tests.hosts import watching as feeds
 from tests.waiting import until
 

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from cockpit.model.load import Tls
+from cockpit.model.load.plan import Tls
 
 _DAY = datetime.timedelta(days=1)
 

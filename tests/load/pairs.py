@@ -9,13 +9,13 @@ from math import inf
 from types import SimpleNamespace
 from typing import Any
 
-from cockpit.load.closing import Closing
-from cockpit.load.connection import Connection
+from cockpit.load.http.closing import Closing
+from cockpit.load.http.connection import Connection
+from cockpit.load.http.request import request_parts, requests_of
 from cockpit.load.poller import HANGUP, READABLE, WRITABLE
-from cockpit.load.request import request_parts, requests_of
 from cockpit.load.request_order import request_metrics_of
 from cockpit.load.tally import Tally
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 
 
 def request_bytes(plan: LoadPlan) -> bytes:

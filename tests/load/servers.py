@@ -16,18 +16,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from cockpit.load.http.protocol import Assignment, assignments
+from cockpit.load.http.request import target_of
 from cockpit.load.log_reader import read_log
 from cockpit.load.poller import Poller, SelectorPoller, best_poller
 from cockpit.load.pool import LoadRun, launch
-from cockpit.load.protocol import Assignment, assignments
-from cockpit.load.request import target_of
 from cockpit.load.worker import engine_for
 from cockpit.model.clock import Clock
 from cockpit.model.counts import Group
 from cockpit.model.events import AnyEvent, LoadAdjusted, RunEnded, RunStarted
 from cockpit.model.generators import WorkerLost
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.tick import Tick
 from tests.waiting import DEADLINE
 

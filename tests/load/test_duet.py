@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from cockpit.load import duet
-from cockpit.load.protocol import assignments
-from cockpit.load.request import target_of
-from cockpit.model.load import LoadPlan, TargetVariant
-from cockpit.model.load_checks import Invalid, check_plan
+from cockpit.load.http.protocol import assignments
+from cockpit.load.http.request import target_of
+from cockpit.model.load.checks import Invalid, check_plan
+from cockpit.model.load.plan import LoadPlan, TargetVariant
 from tests.load.servers import POLLERS, SMALL, ClientConnection, Outcome, always, load, plan, run_engine, serving
 
 

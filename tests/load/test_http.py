@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from cockpit.load.closing import Closing
-from cockpit.model.load import Expect, Request
+from cockpit.load.http.closing import Closing
+from cockpit.model.load.plan import Expect, Request
 from tests.load.certificates import certificate, server_context, trusting
 from tests.load.hostile.cases import drips
 from tests.load.pairs import Pairs

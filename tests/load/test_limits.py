@@ -13,7 +13,7 @@ import pytest
 from cockpit.load import limits
 from cockpit.load.file_limit import OWN_FILES
 from cockpit.load.poller import Poller, best_poller
-from cockpit.model.load import Stage, ThinkTime
+from cockpit.model.load.plan import Stage, ThinkTime
 from tests.data import data_of
 from tests.load.servers import POLLERS, SMALL, Outcome, always, begin, engine_load, plan, serving
 

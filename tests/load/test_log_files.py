@@ -15,7 +15,7 @@ import pytest
 
 from cockpit.load.log_reader import read_log
 from cockpit.model.errors import UsageError
-from cockpit.model.load import LogReplay
+from cockpit.model.load.plan import LogReplay
 from tests.load.servers import plan
 
 LOG = b"".join(b'10.0.0.9 - - [23/Nov/2026:01:00:0%d +0000] "GET /%d HTTP/1.1" 200 5\n' % (n, n) for n in range(3))

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from cockpit.load import open_load
+from cockpit.load.http.protocol import Assignment, decode_assignment, encode
 from cockpit.load.log_reader import LoggedLoad, read_log
 from cockpit.load.log_share import LoggedArrivals, LoggedOrder
 from cockpit.load.preflight import preflight
-from cockpit.load.protocol import Assignment, decode_assignment, encode
 from cockpit.load.ramp import constant
 from cockpit.model.errors import UsageError
-from cockpit.model.load import LoadPlan, LogReplay
-from cockpit.model.load_checks import Invalid, check_plan
+from cockpit.model.load.checks import Invalid, check_plan
+from cockpit.model.load.plan import LoadPlan, LogReplay
 from tests.data import data_of
 from tests.load.servers import SMALL, ClientConnection, Outcome, begin, engine_load, engine_run, load, plan, serving
 

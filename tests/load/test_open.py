@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.load import open_load
-from cockpit.load.protocol import assignments
+from cockpit.load.http.protocol import assignments
 from cockpit.load.ramp import constant
 from cockpit.load.schedule import ArrivalQueue, Arrivals
-from cockpit.model.load import PathList, Request, Stage
+from cockpit.model.load.plan import PathList, Request, Stage
 from cockpit.model.tick import Tick
 from tests.load.servers import (
     POLLERS,

@@ -11,7 +11,7 @@ import pytest
 
 from cockpit.load.preflight import preflight
 from cockpit.model.errors import TargetError, UsageError
-from cockpit.model.load import Expect, LoadPlan, Tls
+from cockpit.model.load.plan import Expect, LoadPlan, Tls
 from tests.load.certificates import authority, certificate, server_context, trusting
 from tests.load.servers import (
     POLLERS,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cockpit.load.ramp import Ramp, constant
 from cockpit.load.schedule import Arrivals, phases_of
 from cockpit.model.errors import UsageError
-from cockpit.model.load import LoadPlan, Stage
+from cockpit.model.load.plan import LoadPlan, Stage
 from tests.load.servers import SMALL, Outcome, always, begin, load, plan, serving
 from tests.load.test_request import due_before
 

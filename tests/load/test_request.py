@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cockpit import __version__
-from cockpit.load.dialer import Dialer
 from cockpit.load.failures import connect_failure, transfer_failure
-from cockpit.load.protocol import assignments, share
+from cockpit.load.http.dialer import Dialer
+from cockpit.load.http.protocol import assignments, share
+from cockpit.load.http.request import target_of
 from cockpit.load.ramp import constant
-from cockpit.load.request import target_of
 from cockpit.load.schedule import Arrivals, phases_of
 from cockpit.model.errors import UsageError
-from cockpit.model.load import LoadPlan, Stage
-from cockpit.model.load_checks import check_plan
+from cockpit.model.load.checks import check_plan
+from cockpit.model.load.plan import LoadPlan, Stage
 from tests.data import data_of
 from tests.load.pairs import request_bytes
 

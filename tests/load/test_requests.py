@@ -16,7 +16,7 @@ from cockpit.load import request_order
 from cockpit.load.paths import Paths, Pattern
 from cockpit.load.preflight import preflight
 from cockpit.model.errors import TargetError
-from cockpit.model.load import Expect, PathList, Request
+from cockpit.model.load.plan import Expect, PathList, Request
 from tests.load.servers import (
     POLLERS,
     SMALL,

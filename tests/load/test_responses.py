@@ -10,10 +10,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cockpit.load.expect import MATCH_LIMIT, Expectation
 from cockpit.load.failures import Malformed
-from cockpit.load.responses import CHUNKED, UNTIL_CLOSE, HeadCache, ResponseReader
-from cockpit.model.load import Expect
+from cockpit.load.http.expect import MATCH_LIMIT, Expectation
+from cockpit.load.http.responses import CHUNKED, UNTIL_CLOSE, HeadCache, ResponseReader
+from cockpit.model.load.plan import Expect
 from tests.load.servers import always, engine_run
 
 REPLIES = {

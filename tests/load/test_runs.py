@@ -13,7 +13,7 @@ from cockpit.load import pool, preflight
 from cockpit.load.pool import launch
 from cockpit.model.clock import Clock
 from cockpit.model.errors import TargetError, UsageError
-from cockpit.model.load import Expect, PathList, Request, Stage, ThinkTime
+from cockpit.model.load.plan import Expect, PathList, Request, Stage, ThinkTime
 from tests.load.servers import SMALL, ClientConnection, Outcome, always, begin, load, load_until, once, plan, serving
 from tests.processes import newer_children
 from tests.waiting import DEADLINE

@@ -10,7 +10,7 @@ from cockpit.load.pool import LoadRun, launch
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
 from cockpit.model.events import RunExtended
-from cockpit.model.load import LoadPlan, PathList, Stage
+from cockpit.model.load.plan import LoadPlan, PathList, Stage
 from cockpit.model.tick import Tick
 from tests.load.servers import (
     SMALL,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cockpit.load.think_time import pauses_of
-from cockpit.model.load import Request, ThinkTime
+from cockpit.model.load.plan import Request, ThinkTime
 from tests.load.servers import (
     SMALL,
     ClientConnection,

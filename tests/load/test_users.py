@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.load.chain import RequestTemplate, extract_value
-from cockpit.load.cookies import LONGEST, MOST_BYTES, MOST_COOKIES, CookieJar
-from cockpit.model.load import Expect, Extraction, Request, ThinkTime
+from cockpit.load.http.cookies import LONGEST, MOST_BYTES, MOST_COOKIES, CookieJar
+from cockpit.model.load.plan import Expect, Extraction, Request, ThinkTime
 from tests.data import data_of
 from tests.load.servers import POLLERS, ClientConnection, always, engine_load, engine_run, load, plan, serving
 

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
+from cockpit.load.http.protocol import MESSAGE_START, Assignment, Done, Start, Stop, assignments, decode_message, encode
+from cockpit.load.http.request import destination
 from cockpit.load.poller import best_poller
-from cockpit.load.protocol import MESSAGE_START, Assignment, Done, Start, Stop, assignments, decode_message, encode
-from cockpit.load.request import destination
 from cockpit.load.worker import engine_for
 from cockpit.model.events import decode
-from cockpit.model.load import ThinkTime
+from cockpit.model.load.plan import ThinkTime
 from cockpit.model.tick import Tick
 from tests.commands import FORKS
 from tests.lab.cpus import generator_cpu

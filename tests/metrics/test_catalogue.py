@@ -2,11 +2,11 @@
 
 import pytest
 
-from cockpit.analysis.threshold_words import metric_text
+from cockpit.analysis.words.thresholds import metric_text
 from cockpit.metrics.catalogue import SAMPLE_METRICS, entry, host_entry
 from cockpit.metrics.units import BYTES, COUNT, KIBIBYTES, LATENCY, NUMBER, PERCENT, RATE, SPAN, value_text
 from cockpit.metrics.values import HOST_METRICS, is_metric
-from cockpit.model import sar
+from cockpit.model.host import sar
 from cockpit.model.pages import PAGE_METRICS
 
 # Metrics without a unit, besides those of status pages.

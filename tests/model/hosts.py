@@ -8,9 +8,8 @@ from msgspec.structs import replace
 
 from cockpit.metrics.results import RunResult, run_result
 from cockpit.model.events import AnyEvent, HostChanged, HostSample, RunEnded, RunStarted, SessionStarted
-from cockpit.model.fold import fold_all
-from cockpit.model.host_state import HostState
-from cockpit.model.hosts import (
+from cockpit.model.fold.fold import fold_all
+from cockpit.model.host.samples import (
     CpuCounters,
     DiskCounters,
     HostConfig,
@@ -21,7 +20,8 @@ from cockpit.model.hosts import (
     NetCounters,
     ProcessCounters,
 )
-from cockpit.model.load import LoadPlan
+from cockpit.model.host.state import HostState
+from cockpit.model.load.plan import LoadPlan
 
 FACTS = HostFacts(hostname="web1", kernel="6.1", cpus=1, hz=100, page=4096)
 START = SessionStarted(t=0, wall=0, version="0", name="x", hosts=(HostConfig(name="web1"),))

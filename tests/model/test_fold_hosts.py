@@ -8,10 +8,9 @@ from msgspec.structs import replace
 from cockpit.metrics.results import run_result
 from cockpit.metrics.values import host_metrics, metric_value
 from cockpit.model import events as ev
-from cockpit.model.fold import fold, fold_all
-from cockpit.model.fold_panes import TAIL_LINES
-from cockpit.model.host_state import HostState, StatusPane
-from cockpit.model.hosts import (
+from cockpit.model.fold.fold import fold, fold_all
+from cockpit.model.fold.panes import TAIL_LINES
+from cockpit.model.host.samples import (
     CpuCounters,
     HostConfig,
     IoCounters,
@@ -20,7 +19,8 @@ from cockpit.model.hosts import (
     StatusKind,
     StatusPage,
 )
-from cockpit.model.load import LoadPlan
+from cockpit.model.host.state import HostState, StatusPane
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.report.host_table import host_table
 from tests.model.hosts import FACTS, START, UP, disk, host_of, lost, net, process, result_of, sample

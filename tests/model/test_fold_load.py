@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from cockpit.metrics.results import run_result
 from cockpit.model import events as ev
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.generators import GeneratorSecond, WorkerLost
 from cockpit.model.histogram import Histogram
 from cockpit.model.knobs import Knob, Setting
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 
 PLAN = LoadPlan(url="http://a/", concurrency=2, requests=100, workers=1)

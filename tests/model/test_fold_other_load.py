@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import run_warnings
+from cockpit.analysis.words.warnings import warning_words
 from cockpit.metrics.results import run_result
 from cockpit.metrics.values import metric_value
 from cockpit.model import events as ev
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.generators import CpuTimes, GeneratorSample
-from cockpit.model.hosts import CpuCounters, HostConfig, HostFacts, ProcessCounters
-from cockpit.model.load import LoadPlan
+from cockpit.model.host.samples import CpuCounters, HostConfig, HostFacts, ProcessCounters
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.report.host_table import host_table
 from tests.model.hosts import reading

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from cockpit.metrics.results import run_result, runs_result
 from cockpit.metrics.values import HOST_METRICS, host_metrics, is_host_metric, metric_value
-from cockpit.model import sar
 from cockpit.model.events import AnyEvent, HostSample, RunEnded, RunStarted
-from cockpit.model.fold import fold_all
-from cockpit.model.host_state import HostWindow
-from cockpit.model.host_window import join_windows
-from cockpit.model.hosts import CpuCounters, IoCounters, MemCounters, ProcessCounters
-from cockpit.model.load import LoadPlan
+from cockpit.model.fold.fold import fold_all
+from cockpit.model.host import sar
+from cockpit.model.host.samples import CpuCounters, IoCounters, MemCounters, ProcessCounters
+from cockpit.model.host.state import HostWindow
+from cockpit.model.host.window import join_windows
+from cockpit.model.load.plan import LoadPlan
 from tests.data import data_of
 from tests.model.hosts import START, UP, disk, host_of, lost, net, process, reading, recovered, result_of, sample
 

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from cockpit.cli.typed_load import plan_with
 from cockpit.load import limits
 from cockpit.model.errors import ProfileError, UsageError
-from cockpit.model.load import LOAD_OPTIONS, LoadPlan, Stage
-from cockpit.model.load_checks import Invalid, check_plan
-from cockpit.model.load_options import LONGEST
+from cockpit.model.load.checks import Invalid, check_plan
+from cockpit.model.load.options import LONGEST
+from cockpit.model.load.plan import LOAD_OPTIONS, LoadPlan, Stage
 from cockpit.profiles.reader import parse_profile
 
 URL = "http://127.0.0.1:9/"

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cockpit.model.errors import ProfileError, UsageError
-from cockpit.model.hosts import HostConfig, StatusPage
+from cockpit.model.host.samples import HostConfig, StatusPage
 from cockpit.model.knobs import Knob
-from cockpit.model.load import Extraction, ThinkTime
+from cockpit.model.load.plan import Extraction, ThinkTime
 from cockpit.profiles.reader import parse_profile, read_profile
 from cockpit.profiles.writing import Draft, profile_text, write_profile
 

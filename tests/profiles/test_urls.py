@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.hosts.ssh_settings import Destination
-from cockpit.load.request import target_of
-from cockpit.model.load import LoadPlan
-from cockpit.model.load_checks import Invalid
+from cockpit.hosts.ssh.settings import Destination
+from cockpit.load.http.request import target_of
+from cockpit.model.load.checks import Invalid
+from cockpit.model.load.plan import LoadPlan
 from cockpit.profiles.plan import NAMED, checked_url, paths_of
 from cockpit.profiles.profile import Profile
 from cockpit.setup.profile_draft import hosts_named

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from cockpit.model.counts import Counts
 from cockpit.model.errors import RecordingError
 from cockpit.model.events import AnyEvent, RunStarted, SessionStarted
-from cockpit.model.fold import fold, fold_all
+from cockpit.model.fold.fold import fold, fold_all
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.model.tick import Tick
 from cockpit.recording import writer

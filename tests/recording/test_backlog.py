@@ -19,7 +19,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.state import State
 from cockpit.recording import writer as writing
 from cockpit.recording.reader import Recording, last_state

@@ -12,7 +12,7 @@ import pytest
 
 from cockpit.model.errors import RecordingError
 from cockpit.model.events import AnyEvent, Note, kind
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.state import State
 from cockpit.recording.pages import FREQUENT_KINDS
 from cockpit.recording.reader import Recording

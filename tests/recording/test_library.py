@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.model.errors import RecordingError
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.recording import library
 from tests.recording.test_recording import recorded
 from tests.session.events import small_session

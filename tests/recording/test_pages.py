@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.segment_verdicts import verdicts
-from cockpit.analysis.words import mark_words
+from cockpit.analysis.verdicts.segments import verdicts
+from cockpit.analysis.words.verdicts import mark_words
 from cockpit.model import events as ev
 from cockpit.model.counts import Counts, Group
 from cockpit.model.events import AnyEvent
-from cockpit.model.fold import fold, fold_all
+from cockpit.model.fold.fold import fold, fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.knobs import Knob, Setting
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import Segment, State
 from cockpit.model.tick import Tick
 from cockpit.recording import writer

@@ -16,10 +16,10 @@ import pytest
 from cockpit.model.clock import Clock
 from cockpit.model.errors import RecordingError
 from cockpit.model.events import AnyEvent, encode
-from cockpit.model.fold import fold_all
-from cockpit.model.hosts import HostConfig, StatusPage
+from cockpit.model.fold.fold import fold_all
+from cockpit.model.host.samples import HostConfig, StatusPage
 from cockpit.model.knobs import Knob
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.recording.packing import decompressed
 from cockpit.recording.reader import Recording

@@ -12,16 +12,16 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.analysis.comparison import compare
-from cockpit.analysis.comparison_words import bars
-from cockpit.analysis.outcome import Outcome
-from cockpit.analysis.sides import Side, side_of_segments
+from cockpit.analysis.verdicts.outcome import Outcome
+from cockpit.analysis.verdicts.sides import Side, side_of_segments
+from cockpit.analysis.words.comparison import bars
 from cockpit.cli import main
 from cockpit.model.errors import UsageError
 from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, RunEnded, RunStarted
-from cockpit.model.fold import fold, fold_all
-from cockpit.model.fold_load import cut
+from cockpit.model.fold.fold import fold, fold_all
+from cockpit.model.fold.load import cut
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import Stage
+from cockpit.model.load.plan import Stage
 from cockpit.model.state import State
 from cockpit.model.tick import Tick
 from cockpit.recording.reader import Recording, last_state

@@ -24,10 +24,10 @@ from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS
 from cockpit.metrics.results import run_result
 from cockpit.model.errors import UsageError
 from cockpit.model.events import AnyEvent, HostSample, decode
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.histogram import Histogram
-from cockpit.model.hosts import HostConfig
-from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.host.samples import HostConfig
+from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.state import State
 from cockpit.report.gauges import gauge_of
 from cockpit.report.hlog import HlogWriter, encoded

@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.analysis.outcome import Cause, Effect, Objection, Outcome
-from cockpit.analysis.words import change_words
+from cockpit.analysis.verdicts.outcome import Cause, Effect, Objection, Outcome
+from cockpit.analysis.words.verdicts import change_words
 from cockpit.report.forest import ForestRow, forest
 from tests.report.test_page import outline
 

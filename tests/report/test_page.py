@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.outcome import Effect, Outcome
-from cockpit.analysis.words import change_words, metric_words
+from cockpit.analysis.verdicts.outcome import Effect, Outcome
+from cockpit.analysis.words.verdicts import change_words, metric_words
 from cockpit.cli import main
 from cockpit.model.counts import Group
 from cockpit.model.events import (
@@ -26,7 +26,7 @@ from cockpit.model.events import (
     RunStarted,
     SessionStarted,
 )
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.generators import WorkerLost
 from cockpit.model.state import State
 from cockpit.model.tick import Tick

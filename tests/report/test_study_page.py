@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.outcome import Design, Effect, Outcome, SpeedAdjustment, Verdict
+from cockpit.analysis.verdicts.outcome import Design, Effect, Outcome, SpeedAdjustment, Verdict
 from cockpit.analysis.warnings import RunWarning, WarningKind
-from cockpit.analysis.words import change_words
+from cockpit.analysis.words.verdicts import change_words
 from cockpit.cli import main
 from cockpit.cli.study_folder import result_in
 from cockpit.model.study import Study, Variant

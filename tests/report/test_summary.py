@@ -10,15 +10,15 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.analysis.effects import more_is_better
-from cockpit.analysis.outcome import DIFFERENT, Outcome, Verdict
-from cockpit.analysis.segment_verdicts import verdicts as verdicts_of
-from cockpit.analysis.verdict import judge_rounds, judge_runs, judge_single_runs, judge_switch
-from cockpit.analysis.warning_words import warning_words
+from cockpit.analysis.verdicts.outcome import DIFFERENT, Outcome, Verdict
+from cockpit.analysis.verdicts.segments import verdicts as verdicts_of
+from cockpit.analysis.verdicts.verdict import judge_rounds, judge_runs, judge_single_runs, judge_switch
 from cockpit.analysis.warnings import run_warnings
-from cockpit.analysis.words import amount_words, brief, metric_words, verdict_line, verdict_words
+from cockpit.analysis.words.verdicts import amount_words, brief, metric_words, verdict_line, verdict_words
+from cockpit.analysis.words.warnings import warning_words
 from cockpit.metrics.results import RunResult, run_result
 from cockpit.model.events import RoundsEnded
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.recording.reader import Recording
 from cockpit.report.encoding import to_json
 from cockpit.report.host_table import control_group

@@ -10,7 +10,7 @@ from cockpit.servers.inventory import Inventory, Listener, Process, parse_invent
 from cockpit.servers.kind import RunningServer
 from cockpit.servers.registry import instances, running_servers
 from cockpit.servers.startup import Startup, options
-from cockpit.tuning.server_discovery import server_on_port, servers_on_port
+from cockpit.tuning.discovery.servers import server_on_port, servers_on_port
 from tests.data import data_of
 from tests.servers.found import parsed, running, texts
 

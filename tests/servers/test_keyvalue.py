@@ -13,7 +13,7 @@ from cockpit.model.knobs import Knob
 from cockpit.servers.editing import BYTE_ORDER_MARK, ConfigError
 from cockpit.servers.keyvalue.editor import spell_for_shell
 from cockpit.servers.registry import GRAMMARS
-from cockpit.tuning import configuration
+from cockpit.tuning.discovery import configuration
 from tests.data import data_of
 
 DATA = data_of(__file__)

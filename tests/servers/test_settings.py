@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.cli.help import text
+from cockpit.cli.commands.help import text
 from cockpit.model.errors import ChangeRefused
-from cockpit.model.hosts import HostConfig, StatusPage
+from cockpit.model.host.samples import HostConfig, StatusPage
 from cockpit.model.knobs import Knob
 from cockpit.model.live_knobs import LIVE_KNOBS
 from cockpit.model.pages import PAGE_METRICS
@@ -27,9 +27,9 @@ from cockpit.servers.kind import CandidateKnob, ServerKind
 from cockpit.servers.registry import KINDS, RELOADED, SETTINGS, SHOWN
 from cockpit.servers.settings import Impact
 from cockpit.tuning import plan
+from cockpit.tuning.discovery.servers import knob_of
 from cockpit.tuning.files import HostFile, sha256
 from cockpit.tuning.scripts import LOGGED, SHOWN_BY
-from cockpit.tuning.server_discovery import knob_of
 from tests.data import data_of
 from tests.servers.found import parsed
 

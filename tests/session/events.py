@@ -28,7 +28,7 @@ from cockpit.model.events import (
 )
 from cockpit.model.generators import GeneratorClock, GeneratorLost
 from cockpit.model.histogram import Histogram
-from cockpit.model.hosts import (
+from cockpit.model.host.samples import (
     CpuCounters,
     HostConfig,
     HostFacts,
@@ -38,7 +38,7 @@ from cockpit.model.hosts import (
     ProcessCounters,
 )
 from cockpit.model.knobs import Knob, Setting
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.tick import Tick
 
 KNOB = Knob(name="MaxSpareServers", host="web1", file="/f", directive="MaxSpareServers", test="true", reload="true")

@@ -12,9 +12,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from cockpit.model.clock import Clock
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob, ServerAction
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.session.live import LiveSource

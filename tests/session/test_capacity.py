@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.capacity import Step
-from cockpit.analysis.capacity_result import capacity_result
-from cockpit.analysis.capacity_words import capacity_words, progress_words
+from cockpit.analysis.capacity.result import capacity_result
+from cockpit.analysis.capacity.search import Step
+from cockpit.analysis.words.capacity import capacity_words, progress_words
 from cockpit.model import events as ev
 from cockpit.model.errors import ChangeRefused, UsageError
-from cockpit.model.fold import fold_all
-from cockpit.model.load import PathList
+from cockpit.model.fold.fold import fold_all
+from cockpit.model.load.plan import PathList
 from cockpit.model.state import State
 from cockpit.session import capacity as session_capacity
 from cockpit.session.controls import LoadPhase

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from cockpit.load.generator import boot_id
 from cockpit.model.clock import Clock
 from cockpit.model.errors import TargetError
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.generators import GeneratorSample
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.recording.reader import Recording, last_state
 from cockpit.recording.writer import RecordingWriter

@@ -13,9 +13,9 @@ from textual.widgets import Input, Static
 
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.model.errors import RecordingError, UsageError
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.state import State
 from cockpit.recording import writer as writing
 from cockpit.recording.reader import Recording

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.outcome import Design, Outcome, Verdict
 from cockpit.analysis.rounds import Order, RoundsPlan
+from cockpit.analysis.verdicts.outcome import Design, Outcome, Verdict
 from cockpit.model import events as ev
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, HostError, TargetError
-from cockpit.model.load import Stage
+from cockpit.model.load.plan import Stage
 from cockpit.model.state import State
 from cockpit.session import rounds as session_rounds
 from cockpit.session.changes import Changes

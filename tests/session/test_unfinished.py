@@ -11,8 +11,8 @@ from cockpit.cli.tune_output import resolve_interrupted
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
 from cockpit.model.events import Note
-from cockpit.model.hosts import HostConfig
-from cockpit.model.load import LoadPlan
+from cockpit.model.host.samples import HostConfig
+from cockpit.model.load.plan import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.session.live import LiveSource
 from cockpit.session.live_session import LiveSession

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cockpit.analysis.outcome import DIFFERENT, Outcome
+from cockpit.analysis.verdicts.outcome import DIFFERENT, Outcome
 from tests.statistics.capacity import EVERY as CAPACITIES
 from tests.statistics.capacity import summary as capacities
 from tests.statistics.disturbed import CAP, EFFECTS, HARMS, SIDES, disturbed, wrong

@@ -15,14 +15,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cockpit.analysis.capacity import Aim, CapacityEstimate, Step, capacity, next_step
-from cockpit.analysis.capacity_levels import Level, level_of, parse_limits, shares
+from cockpit.analysis.capacity.levels import Level, level_of, parse_limits, shares
+from cockpit.analysis.capacity.search import Aim, CapacityEstimate, Step, capacity, next_step
 from cockpit.analysis.thresholds import Threshold
 from cockpit.metrics.results import RunResult
 from cockpit.model.counts import Counts
 from cockpit.model.events import CapacityOutcome
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 
 
 class Case(NamedTuple):

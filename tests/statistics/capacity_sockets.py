@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cockpit.analysis.capacity_result import capacity_result
-from cockpit.analysis.capacity_words import capacity_words
-from cockpit.model.load import LoadPlan
+from cockpit.analysis.capacity.result import capacity_result
+from cockpit.analysis.words.capacity import capacity_words
+from cockpit.model.load.plan import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.session.live_session import LiveSession
 from tests.statistics.capacity import Case

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cockpit.analysis import switch
 from cockpit.analysis.blocks import BLOCK
 from cockpit.analysis.effects import conclude, margin_of
 from cockpit.analysis.intervals import ALPHA
-from cockpit.analysis.other_load import MeasuredOtherLoad, noise_of, weighed_load
-from cockpit.analysis.outcome import DIFFERENT, Design, Effect, OtherLoad, Outcome, Verdict
-from cockpit.analysis.weighing import weighed
+from cockpit.analysis.switch import switch
+from cockpit.analysis.verdicts.other_load import MeasuredOtherLoad, noise_of, weighed_load
+from cockpit.analysis.verdicts.outcome import DIFFERENT, Design, Effect, OtherLoad, Outcome, Verdict
+from cockpit.analysis.verdicts.weighing import weighed
 from tests.statistics.noise import NOISES, Floats
 
 # Seconds before the change, and at most after it.

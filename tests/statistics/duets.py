@@ -13,7 +13,7 @@ import numpy as np
 from cockpit.analysis import paired
 from cockpit.analysis.blocks import BLOCK
 from cockpit.analysis.intervals import Interval, sequential
-from cockpit.analysis.switch import ratio_scale
+from cockpit.analysis.switch.switch import ratio_scale
 from tests.statistics.disturbed import bursts
 from tests.statistics.noise import Floats, Noise, white
 from tests.statistics.simulate import EACH, LOST

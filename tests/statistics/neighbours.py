@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cockpit.analysis.other_load import MeasuredOtherLoad, has_different_load, noise_of, takes_server_cpu
-from cockpit.analysis.outcome import OtherLoad
+from cockpit.analysis.verdicts.other_load import MeasuredOtherLoad, has_different_load, noise_of, takes_server_cpu
+from cockpit.analysis.verdicts.outcome import OtherLoad
 from tests.statistics.noise import Floats
 
 SECONDS = 30

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cockpit.analysis.usl import UslEstimate, UslFit, UslLevel, fit_usl
+from cockpit.analysis.capacity.usl import UslEstimate, UslFit, UslLevel, fit_usl
 
 LEVELS = (1, 2, 4, 8, 16, 32, 64)
 NOISE = 0.02

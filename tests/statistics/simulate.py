@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cockpit.analysis import switch
 from cockpit.analysis.baseline import ratio_of
 from cockpit.analysis.blocks import BLOCK
 from cockpit.analysis.intervals import Interval, sequential
+from cockpit.analysis.switch import switch
 from tests.statistics.noise import STALLED, Floats, Noise, autoregressive
 
 # Seconds of a window, and of its set-up and warm-up.

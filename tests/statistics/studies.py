@@ -8,8 +8,8 @@ import numpy as np
 
 from cockpit.analysis.effects import conclude, margin_of
 from cockpit.analysis.intervals import ALPHA, FIRST_TEST, Interval, sequential
-from cockpit.analysis.outcome import Outcome
-from cockpit.model.load import LoadPlan
+from cockpit.analysis.verdicts.outcome import Outcome
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.study import Study, Variant
 from cockpit.profiles.study import with_control
 from cockpit.study.plan import planned_comparisons, round_of

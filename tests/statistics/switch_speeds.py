@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cockpit.analysis import switch, switch_speed
 from cockpit.analysis.blocks import BLOCK
+from cockpit.analysis.switch import speed as switch_speed
+from cockpit.analysis.switch import switch
 from tests.statistics.noise import DEVIATION, Floats, Noise, Shape, autoregressive
 
 # Standard deviations: of the logarithm of the speed, and of the error of the probe's loop in one second.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cockpit.model.errors import UsageError
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.stream.annotations import TOKEN, AnnotationStream
 from cockpit.stream.follow import streaming
 from tests.load.servers import SMALL, ClientConnection, serving

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from cockpit.model.events import SessionStarted
-from cockpit.model.fold import fold, fold_all
+from cockpit.model.fold.fold import fold, fold_all
 from cockpit.model.state import State
 from cockpit.report.series import series_csv
 from cockpit.stream.lines import AnyLine, ChangeLine, MarkerLine, RunLine, SecondLine, SessionLine, SessionLines

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS
 from cockpit.model.errors import UsageError
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.state import State
 from cockpit.report.gauges import gauge_of
 from cockpit.report.series import host_metrics_at, load_metrics_at, series_columns

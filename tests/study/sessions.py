@@ -8,9 +8,9 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from cockpit.model.events import AnyEvent, CapacityOutcome, RunEnded, RunStarted, SessionEnded, SessionStarted
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.model.study import (
     Observation,

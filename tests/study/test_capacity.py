@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.outcome import Outcome
-from cockpit.model.load import LoadPlan
+from cockpit.analysis.verdicts.outcome import Outcome
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.study import Study, Variant
 from cockpit.profiles.study import with_control
 from cockpit.report.study import study_markdown, study_text

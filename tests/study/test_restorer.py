@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob
 from cockpit.study import restorer
 from cockpit.study.journal import Journal, write_journal

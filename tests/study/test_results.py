@@ -7,7 +7,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.state import State
 from cockpit.model.study import CONTROL, StudyRound
 from cockpit.profiles.study import with_control

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.outcome import Outcome
-from cockpit.model.load import LoadPlan
+from cockpit.analysis.verdicts.outcome import Outcome
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.study import CONTROL, Pass, Study, Variant
 from cockpit.profiles.study import with_control
 from cockpit.report.study import study_text

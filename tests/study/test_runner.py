@@ -8,7 +8,7 @@ import json
 import signal
 
 from cockpit.cli.study_folder import RESULTS, sessions_of
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.recording.reader import Recording
 from tests.cli.terminals import ForkedCommand
 from tests.study.conftest import DEADLINE, DemoStudy

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model.histogram import Histogram
-from cockpit.model.hosts import (
+from cockpit.model.host.samples import (
     CpuCounters,
     DiskCounters,
     HostConfig,
@@ -24,7 +24,7 @@ from cockpit.model.hosts import (
     ProcessCounters,
 )
 from cockpit.model.knobs import Knob, Setting
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 
 WALL = 1_767_261_600.0  # 2026-01-01 10:00:00 UTC
 MIB = 1024 * 1024

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 from cockpit.analysis.rounds import RoundsPlan
 from cockpit.cli.typed_load import plan_with
-from cockpit.hosts.prompts import Question
+from cockpit.hosts.ssh.prompts import Question
 from cockpit.model import events as ev
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, UsageError
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.knobs import Setting
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import Change, State
 from cockpit.session.controls import (
     Action,

@@ -10,11 +10,11 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from cockpit.hosts.prompts import PromptQueue, Question, UnknownHostKey
+from cockpit.hosts.ssh.prompts import PromptQueue, Question, UnknownHostKey
 from cockpit.model.clock import Clock
 from cockpit.model.events import HostChanged, HostSample, encode
-from cockpit.model.hosts import HostConfig
-from cockpit.model.load import LoadPlan
+from cockpit.model.host.samples import HostConfig
+from cockpit.model.load.plan import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter

@@ -20,8 +20,8 @@ from textual.screen import Screen
 
 import cockpit.tui
 from cockpit.autopilot.diagnosis import Bottleneck, BottleneckKind
-from cockpit.hosts.prompts import Question
-from cockpit.model.load import LoadPlan
+from cockpit.hosts.ssh.prompts import Question
+from cockpit.model.load.plan import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.autopilot.evaluations import EvaluationsScreen

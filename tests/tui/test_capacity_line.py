@@ -3,7 +3,7 @@
 from textual.widgets import Input
 
 from cockpit.model import events as ev
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.runs.capacity_line import capacity_line, fitted
 from cockpit.tui.runs.table import Runs

@@ -9,8 +9,8 @@ from rich.cells import cell_len
 
 from cockpit.metrics.values import host_metrics
 from cockpit.model import events as ev
-from cockpit.model.host_state import CpuShare, DiskRates, HostState, NetRates, StatusPane
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
+from cockpit.model.host.state import CpuShare, DiskRates, HostState, NetRates, StatusPane
 from cockpit.tui.draw_context import PROCESSES, Detail, DrawContext, details_of
 from cockpit.tui.hosts.host_pane import condition, host_pane, processes_line
 from cockpit.tui.hosts.panes import HostLines, HostPanes, host_line

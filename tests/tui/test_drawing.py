@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from cockpit.analysis.buckets import edges_filling, edges_for
-from cockpit.analysis.outcome import Effect, Outcome
+from cockpit.analysis.verdicts.outcome import Effect, Outcome
 from cockpit.model.histogram import Histogram
 from cockpit.tui.charts import braille
 from cockpit.tui.charts.forest import axis, forest_row, scale_end

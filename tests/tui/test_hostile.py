@@ -8,12 +8,12 @@ import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import run_warnings
+from cockpit.analysis.words.warnings import warning_words
 from cockpit.metrics.results import run_result
 from cockpit.model import events as ev
-from cockpit.model.fold import fold_all
-from cockpit.model.hosts import HostConfig, HostFacts, StatusPage
+from cockpit.model.fold.fold import fold_all
+from cockpit.model.host.samples import HostConfig, HostFacts, StatusPage
 from cockpit.report.encoding import to_json
 from cockpit.report.run_json import run_json
 from cockpit.report.summary import summary

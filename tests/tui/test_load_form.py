@@ -7,7 +7,7 @@ from textual.widgets import Input, Static
 
 from cockpit.cli.typed_load import plan_with
 from cockpit.model.errors import UsageError
-from cockpit.model.load import LoadPlan, LogReplay, Stage, ThinkTime
+from cockpit.model.load.plan import LoadPlan, LogReplay, Stage, ThinkTime
 from cockpit.tui.dialogs.load_form import CheckBox, LoadForm
 from cockpit.tui.load_fields import plan_from, texts_of
 from tests.data import data_of

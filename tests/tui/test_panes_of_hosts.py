@@ -5,7 +5,7 @@ from rich.cells import cell_len
 
 from cockpit.model.events import AccessCounts
 from cockpit.model.histogram import Histogram
-from cockpit.model.host_state import TailLine, TailPane
+from cockpit.model.host.state import TailLine, TailPane
 from cockpit.tui.draw_context import SAR, DrawContext, View
 from cockpit.tui.hosts.host_pane import host_pane
 from cockpit.tui.hosts.panes import HostPanes, host_line

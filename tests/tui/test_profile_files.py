@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 
 from cockpit.demo.servers import DemoServers
 from cockpit.hosts.target_host import is_on_host
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.profiles import catalogue
 from cockpit.profiles.reader import read_profile
 from cockpit.setup.profile_draft import HERE, host_name, hosts_named

@@ -12,7 +12,7 @@ from cockpit.metrics.results import run_result
 from cockpit.model import events as ev
 from cockpit.model.errors import UsageError
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.tui.banner import banner
 from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.throughput import Throughput, state_line

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList, Static
 
 from cockpit.model import events as ev
-from cockpit.model.fold import fold_all
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.knobs import Knob, ServerAction, Setting
 from cockpit.recording.library import ChangeSummary, Recent, RecordingInfo
 from cockpit.tui.charts.markers import all_markers

@@ -10,12 +10,12 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from cockpit.analysis import segment_verdicts
-from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, Period, Verdict
-from cockpit.analysis.segment_verdicts import SegmentVerdicts, segment_verdict
+from cockpit.analysis.verdicts import segments as segment_verdicts
+from cockpit.analysis.verdicts.outcome import Cause, Design, Effect, Objection, Outcome, Period, Verdict
+from cockpit.analysis.verdicts.segments import SegmentVerdicts, segment_verdict
 from cockpit.model import events as ev
-from cockpit.model.fold import fold, fold_all
-from cockpit.model.load import LoadPlan
+from cockpit.model.fold.fold import fold, fold_all
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import Segment, State, StudyState
 from cockpit.model.study import Study
 from cockpit.recording.reader import Recording

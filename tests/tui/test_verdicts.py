@@ -5,7 +5,7 @@ from functools import cache
 import msgspec
 import pytest
 
-from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
+from cockpit.analysis.verdicts.outcome import Design, Effect, Outcome, Verdict
 from cockpit.model import events as ev
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.runs.compare import CompareScreen, comparison_lines

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
-from cockpit.model.hosts import ProcessCounters
+from cockpit.model.host.samples import ProcessCounters
 from cockpit.recording.reader import Recording
 from cockpit.session.controls import Action, Mode, PlaybackPhase, PlaybackStatus, immediate
 from cockpit.tui.charts.latency import Latency

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from cockpit.model import events as ev
-from cockpit.model.hosts import HostConfig, StatusPage
+from cockpit.model.host.samples import HostConfig, StatusPage
 from tests.tui.scenario import FACTS, WALL, Load, Server, plan, tick
 
 ERRORS = "tail -F /var/log/apache2/error.log"

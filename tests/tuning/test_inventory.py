@@ -17,7 +17,7 @@ import psutil
 import pytest
 from msgspec.structs import replace
 
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob
 from cockpit.servers.inventory import Inventory, Origin, Process, parse_inventory
 from cockpit.servers.kind import CandidateKnob, RunningServer
@@ -25,10 +25,10 @@ from cockpit.servers.registry import running_servers
 from cockpit.servers.startup import Startup
 from cockpit.setup.profile_draft import HostSurvey, draft_of
 from cockpit.tuning import files, pending, server_check
-from cockpit.tuning.host_inventory import configuration, owners, take_inventory
-from cockpit.tuning.included import follow_includes
+from cockpit.tuning.discovery.host_inventory import configuration, owners, take_inventory
+from cockpit.tuning.discovery.included import follow_includes
+from cockpit.tuning.discovery.servers import DiscoveredHost, without_untrusted
 from cockpit.tuning.scripts import STARTED
-from cockpit.tuning.server_discovery import DiscoveredHost, without_untrusted
 from tests.data import data_of
 from tests.tuning.conftest import FaultyShell
 
@@ -214,13 +214,13 @@ async def test_a_program_outside_the_systems_directories_is_shown_with_owner_and
     command = (str(program), "-f", "/etc/passwd")
     master = Process(7, 1, "haproxy", command, str(program), "/", True, origin="host")
     (server,) = running_servers(Inventory("root", (master,)))
-    with patch("cockpit.tuning.server_discovery.untrusted", return_value=[]):
+    with patch("cockpit.tuning.discovery.servers.untrusted", return_value=[]):
         shown = await without_untrusted(shell, server)
     # Its directory and configuration file are no programs.
     command = (str(program), "-f", str(tmp_path / "a.cfg"))
     (tmp_path / "a.cfg").touch()
     (server,) = running_servers(Inventory("root", (master._replace(command=command, directory=str(tmp_path)),)))
-    with patch("cockpit.tuning.server_discovery.untrusted", return_value=[]):
+    with patch("cockpit.tuning.discovery.servers.untrusted", return_value=[]):
         assert (await without_untrusted(shell, server)).programs == shown.programs
     assert shown.programs == (f"{program} ({owner}, -rwsr-xr-x)",)
     survey = HostSurvey(HostConfig(name="web1"), DiscoveredHost("root", (shown,), None, (), (), ()))

@@ -17,14 +17,14 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.hosts.shell import Shell
-from cockpit.hosts.ssh import connect
+from cockpit.hosts.ssh.shell import connect
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob, Option, ServerAction
 from cockpit.profiles.reader import parse_profile
 from cockpit.setup.doctor_host import diagnose_host
 from cockpit.tuning.change_options import Timeouts
-from cockpit.tuning.server_discovery import discover
+from cockpit.tuning.discovery.servers import discover
 from cockpit.tuning.tuner import Tuner
 from tests.data import data_of
 from tests.hosts.sshd import Sshd

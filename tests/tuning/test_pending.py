@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.events import Stage
-from cockpit.model.hosts import HostConfig
+from cockpit.model.host.samples import HostConfig
 from cockpit.setup.doctor_host import diagnose_changes
 from cockpit.tuning import scripts
 from cockpit.tuning.applied import ChangeFailed

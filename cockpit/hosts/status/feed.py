@@ -16,7 +16,7 @@ from cockpit.hosts.status.unix_socket import ask_socket
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError
 from cockpit.model.events import AnyEvent, StatusRead
-from cockpit.model.hosts import StatusKind, StatusPage
+from cockpit.model.host.samples import StatusKind, StatusPage
 from cockpit.model.text import sanitize
 from cockpit.servers.registry import STATUS_PAGES
 from cockpit.servers.status import PAGE_BYTES, PAGE_LINES, NotThePageError, PageMetrics, bounded

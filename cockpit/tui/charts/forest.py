@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from cockpit.analysis.effects import more_is_better
-from cockpit.analysis.outcome import Effect
+from cockpit.analysis.verdicts.outcome import Effect
 from cockpit.model.text import si
 from cockpit.tui.terminal.styled_line import Line, fit, length
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from cockpit.analysis.buckets import edges_for
-from cockpit.analysis.comparison_words import overlaid
+from cockpit.analysis.words.comparison import overlaid
 from cockpit.model.histogram import Histogram
 from cockpit.model.state import Segment
 from cockpit.model.text import milliseconds, si

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from cockpit.analysis.failures import in_flight
 from cockpit.analysis.time_ranges import TimeRange
-from cockpit.model.load_seconds import LoadSecond
+from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.state import Segment
 from cockpit.model.text import age, sanitize, share_words, si
 from cockpit.session.controls import LoadStatus, PlaybackPhase, PlaybackStatus

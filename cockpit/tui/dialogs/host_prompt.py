@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
-from cockpit.hosts.prompts import Question, UnknownHostKey
+from cockpit.hosts.ssh.prompts import Question, UnknownHostKey
 from cockpit.model.text import sanitize
 from cockpit.tui.dialogs.prompt import Dialog, one_line_input
 from cockpit.tui.key_names import key_hints

@@ -14,7 +14,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from cockpit.model.errors import UsageError
-from cockpit.model.load import LoadPlan, url_without_password
+from cockpit.model.load.plan import LoadPlan, url_without_password
 from cockpit.model.text import sanitize
 from cockpit.session.controls import LoadControl
 from cockpit.tui.dialogs.prompt import Dialog, one_line_input

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from cockpit.metrics.catalogue import host_entry
 from cockpit.metrics.units import number_text
 from cockpit.metrics.values import host_metrics
-from cockpit.model import sar
-from cockpit.model.host_state import HostState
+from cockpit.model.host import sar
+from cockpit.model.host.state import HostState
 from cockpit.model.state import Segment
 from cockpit.model.text import sanitize
 from cockpit.tui.terminal.styled_line import Line, fit, length, pairs

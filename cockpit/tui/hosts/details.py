@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cockpit.model.host_state import HostState
+from cockpit.model.host.state import HostState
 from cockpit.tui.draw_context import PROCESSES, SAR, Detail, DrawContext
 from cockpit.tui.hosts.averages import averages_rows
 from cockpit.tui.hosts.pages import page_rows

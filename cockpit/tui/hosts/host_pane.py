@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import wrap
 
-from cockpit.analysis.other_load import TAKES
-from cockpit.model.host_state import HostPoint, HostState
+from cockpit.analysis.verdicts.other_load import TAKES
+from cockpit.model.host.state import HostPoint, HostState
 from cockpit.model.text import clock, count_text, sanitize, si, size
 from cockpit.tui.charts.braille import trend
 from cockpit.tui.draw_context import PROCESSES, SAR, Detail, DrawContext

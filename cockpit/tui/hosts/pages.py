@@ -9,7 +9,7 @@ from textwrap import wrap
 
 from rich.cells import cell_len
 
-from cockpit.model.host_state import StatusPane
+from cockpit.model.host.state import StatusPane
 from cockpit.model.text import sanitize, si
 from cockpit.servers.registry import STATUS_PAGES
 from cockpit.tui.terminal.styled_line import Line, Piece, fit, right

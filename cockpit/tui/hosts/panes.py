@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from cockpit.model.host_state import HostState
+from cockpit.model.host.state import HostState
 from cockpit.model.text import sanitize, si, size
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.hosts.host_pane import FIGURES, WHOLE, churn, condition_words, host_pane

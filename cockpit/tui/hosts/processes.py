@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from cockpit.model.host_state import HostState, ProcessRow
-from cockpit.model.hosts import ProcessCounters
+from cockpit.model.host.samples import ProcessCounters
+from cockpit.model.host.state import HostState, ProcessRow
 from cockpit.model.text import sanitize, size
 from cockpit.tui.draw_context import ProcessOrder, View
 from cockpit.tui.key_table import ViewKey

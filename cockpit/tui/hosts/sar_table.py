@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 from cockpit.metrics.catalogue import Metric, host_entry
 from cockpit.metrics.units import number_text
-from cockpit.model import sar
-from cockpit.model.host_state import CpuShare, HostState, HostWindow, IoRates, MemoryUse, NetRates
-from cockpit.model.host_window import current_metrics, means
-from cockpit.model.load import LoadPlan
+from cockpit.model.host import sar
+from cockpit.model.host.state import CpuShare, HostState, HostWindow, IoRates, MemoryUse, NetRates
+from cockpit.model.host.window import current_metrics, means
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import Segment
 from cockpit.model.text import sanitize
 from cockpit.tui.terminal.styled_line import EMPTY, Line, fit, padded, right

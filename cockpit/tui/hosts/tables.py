@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from cockpit.metrics.catalogue import Metric, host_entry
 from cockpit.metrics.units import number_text
-from cockpit.model.host_state import CpuShare, DiskRates, HostState, NetRates
+from cockpit.model.host.state import CpuShare, DiskRates, HostState, NetRates
 from cockpit.model.text import sanitize
 from cockpit.tui.charts.braille import bar
 from cockpit.tui.terminal.styled_line import Line, Piece, fit, right

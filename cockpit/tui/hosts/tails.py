@@ -7,7 +7,7 @@ import re
 from rich.cells import cell_len
 
 from cockpit.model import access
-from cockpit.model.host_state import TailPane
+from cockpit.model.host.state import TailPane
 from cockpit.model.text import clock, milliseconds, sanitize, si
 from cockpit.tui.terminal.styled_line import EMPTY, DrawnList, Line, Piece, centred, clip, length, packed, rule
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cockpit.analysis.capacity_levels import level_of
-from cockpit.analysis.capacity_result import capacity_result, limits_of, search_of
-from cockpit.analysis.capacity_words import capacity_words, limits_words, progress_words
+from cockpit.analysis.capacity.levels import level_of
+from cockpit.analysis.capacity.result import capacity_result, limits_of, search_of
+from cockpit.analysis.words.capacity import capacity_words, limits_words, progress_words
 from cockpit.metrics.results import segments_result
 from cockpit.model.state import Segment, State
 from cockpit.tui.draw_context import DrawContext

@@ -13,8 +13,8 @@ from textual.widgets import Static
 
 from cockpit.analysis.baseline import Baseline
 from cockpit.analysis.quick_check import QUICK, quick_check
-from cockpit.analysis.threshold_words import found_words
 from cockpit.analysis.thresholds import Status, ThresholdResult
+from cockpit.analysis.words.thresholds import found_words
 from cockpit.model.errors import CockpitError
 from cockpit.model.state import Segment, State
 from cockpit.session.controls import LoadPhase, LoadStatus

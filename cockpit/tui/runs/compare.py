@@ -13,8 +13,8 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from cockpit.analysis.comparison import Comparison, compare
-from cockpit.analysis.comparison_words import Row, columns, differences, overlaid, tables
-from cockpit.analysis.sides import side_of_segments
+from cockpit.analysis.verdicts.sides import side_of_segments
+from cockpit.analysis.words.comparison import Row, columns, differences, overlaid, tables
 from cockpit.model.errors import UsageError
 from cockpit.model.state import Segment
 from cockpit.model.text import sanitize

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from textwrap import wrap
 
-from cockpit.analysis.scaling import usl_fit_with
-from cockpit.analysis.usl_words import USL_TITLES, usl_details, usl_line, usl_row
+from cockpit.analysis.capacity.scaling import usl_fit_with
+from cockpit.analysis.words.usl import USL_TITLES, usl_details, usl_line, usl_row
 from cockpit.model.state import Segment, State
 from cockpit.tui.terminal.styled_line import EMPTY, Line
 

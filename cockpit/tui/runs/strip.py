@@ -13,15 +13,15 @@ from msgspec.structs import replace
 from cockpit.analysis.blocks import BLOCK
 from cockpit.analysis.duet import timed_metrics
 from cockpit.analysis.effects import metric_of
-from cockpit.analysis.other_load import load_since
-from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Outcome, Verdict
 from cockpit.analysis.rounds import progress
-from cockpit.analysis.rounds_words import place_words, title_words
-from cockpit.analysis.sides import knobs_at
 from cockpit.analysis.time_ranges import between
-from cockpit.analysis.verdict_wait import is_open
+from cockpit.analysis.verdicts.other_load import load_since
+from cockpit.analysis.verdicts.outcome import DIFFERENT, Cause, Design, Effect, Outcome, Verdict
+from cockpit.analysis.verdicts.sides import knobs_at
+from cockpit.analysis.verdicts.wait import is_open
 from cockpit.analysis.windows import counted_range, window_between
-from cockpit.model.fold_load import load_words
+from cockpit.analysis.words.rounds import place_words, title_words
+from cockpit.model.fold.load import load_words
 from cockpit.model.state import RoundsState, Segment, State
 from cockpit.model.text import sanitize
 from cockpit.tui.draw_context import DrawContext

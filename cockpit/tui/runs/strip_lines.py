@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from cockpit.analysis.effects import metric_of
-from cockpit.analysis.objection_words import bound_words, objection_words
-from cockpit.analysis.outcome import DIFFERENT, Design, Effect, Outcome, Verdict
-from cockpit.analysis.words import (
+from cockpit.analysis.verdicts.outcome import DIFFERENT, Design, Effect, Outcome, Verdict
+from cockpit.analysis.words.objections import bound_words, objection_words
+from cockpit.analysis.words.verdicts import (
     MARKS,
     amount_words,
     change_words,

@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from cockpit.analysis.outcome import DIFFERENT, Cause
-from cockpit.analysis.scaling import usl_fit_with
-from cockpit.analysis.usl_words import usl_line
-from cockpit.analysis.warning_words import warning_label, warning_words
+from cockpit.analysis.capacity.scaling import usl_fit_with
+from cockpit.analysis.verdicts.outcome import DIFFERENT, Cause
 from cockpit.analysis.warnings import WarningKind, segment_warnings
-from cockpit.analysis.words import MARKS, brief, connection_words
+from cockpit.analysis.words.usl import usl_line
+from cockpit.analysis.words.verdicts import MARKS, brief, connection_words
+from cockpit.analysis.words.warnings import warning_label, warning_words
 from cockpit.metrics.catalogue import host_entry
 from cockpit.metrics.units import PERCENT, number_text
 from cockpit.metrics.values import host_metrics
-from cockpit.model.host_state import HostState
+from cockpit.model.host.state import HostState
 from cockpit.model.state import Segment, State
 from cockpit.model.text import milliseconds, sanitize, share_words, si
 from cockpit.tui.charts.braille import trend

@@ -8,13 +8,12 @@ from textwrap import wrap
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from cockpit.analysis.objection_words import objection_words
-from cockpit.analysis.outcome import Effect, Verdict
-from cockpit.analysis.rounds_words import title_words
-from cockpit.analysis.warning_words import warning_words
+from cockpit.analysis.verdicts.outcome import Effect, Verdict
 from cockpit.analysis.warnings import segment_warnings
 from cockpit.analysis.windows import GUARD
-from cockpit.analysis.words import (
+from cockpit.analysis.words.objections import objection_words
+from cockpit.analysis.words.rounds import title_words
+from cockpit.analysis.words.verdicts import (
     MARKS,
     basis_lines,
     change_words,
@@ -23,6 +22,7 @@ from cockpit.analysis.words import (
     value_words,
     verdict_words,
 )
+from cockpit.analysis.words.warnings import warning_words
 from cockpit.model.state import Segment
 from cockpit.model.text import sanitize
 from cockpit.tui.draw_context import DrawContext

@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple
 from rich.cells import cell_len
 
 from cockpit.model.errors import UsageError
-from cockpit.model.fold_load import load_words
-from cockpit.model.load_checks import Invalid
+from cockpit.model.fold.load import load_words
+from cockpit.model.load.checks import Invalid
 from cockpit.model.text import clock, count_text, milliseconds, sanitize, si
 from cockpit.profiles.catalogue import ProfileEntry
 from cockpit.profiles.plan import checked_url

@@ -16,8 +16,8 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from cockpit.hosts.prompts import Keyring, PromptQueue
-from cockpit.hosts.ssh_aliases import aliases
+from cockpit.hosts.ssh.aliases import aliases
+from cockpit.hosts.ssh.prompts import Keyring, PromptQueue
 from cockpit.model.errors import CockpitError, UsageError
 from cockpit.model.text import sanitize
 from cockpit.model.units import parse_count, parse_duration

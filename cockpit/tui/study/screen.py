@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.cells import cell_len, set_cell_size
 from textual.app import ComposeResult
 
-from cockpit.analysis.capacity_result import result_of
-from cockpit.analysis.capacity_words import capacity_words
+from cockpit.analysis.capacity.result import result_of
+from cockpit.analysis.words.capacity import capacity_words
 from cockpit.model.text import sanitize, si
 from cockpit.session.loop import Session
 from cockpit.study.runner import StudyRunner

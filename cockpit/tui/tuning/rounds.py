@@ -9,7 +9,7 @@ from typing import Any
 from textual.app import App
 
 from cockpit.analysis.rounds import RoundsPlan, announcement, rounds_verdict
-from cockpit.analysis.rounds_words import ended_words, offer_words
+from cockpit.analysis.words.rounds import ended_words, offer_words
 from cockpit.model.errors import CockpitError, UsageError
 from cockpit.model.state import Change, State
 from cockpit.model.text import sanitize

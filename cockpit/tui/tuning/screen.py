@@ -14,7 +14,7 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 
 from cockpit.analysis.rounds import progress
-from cockpit.analysis.rounds_words import progress_words
+from cockpit.analysis.words.rounds import progress_words
 from cockpit.model.errors import CockpitError
 from cockpit.model.knobs import ServerAction, not_yet_active
 from cockpit.model.state import Change, State

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cockpit.model.hosts import StatusPage
+from cockpit.model.host.samples import StatusPage
 
 
 class Change(NamedTuple):

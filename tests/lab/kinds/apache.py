@@ -1,6 +1,6 @@
 """Apache of web1, with Debian's configuration, and a second master with a file of its own."""
 
-from cockpit.model.hosts import StatusPage
+from cockpit.model.host.samples import StatusPage
 from tests.data import data_of
 from tests.lab.kinds import Change, KindCase
 from tests.lab.kinds.asking import (

@@ -1,6 +1,6 @@
 """Caddy with Debian's Caddyfile, a proxy and metrics, and a second server with its own file and admin endpoint."""
 
-from cockpit.model.hosts import StatusPage
+from cockpit.model.host.samples import StatusPage
 from tests.lab.kinds import Change, KindCase
 from tests.lab.kinds.asking import has_header
 

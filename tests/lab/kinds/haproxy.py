@@ -1,6 +1,6 @@
 """HAProxy with Debian's configuration in front of web1's Apache, and a second master with a file of its own."""
 
-from cockpit.model.hosts import StatusPage
+from cockpit.model.host.samples import StatusPage
 from tests.data import data_of
 from tests.lab.kinds import Change, KindCase
 from tests.lab.kinds.asking import after_silence, connections, get, written

@@ -1,6 +1,6 @@
 """MariaDB with Debian's option files and a copy of its data, and a second server with an option file of its own."""
 
-from cockpit.model.hosts import StatusPage
+from cockpit.model.host.samples import StatusPage
 from tests.lab.kinds import Change, KindCase
 
 _SECOND = "[mysqld]\\ndatadir=/srv/db2\\npid-file=/srv/db2/db.pid\\nport=3307\\nmax_connections=77\\n"

@@ -1,6 +1,6 @@
 """nginx with Debian's configuration, a server and an upstream in conf.d, and a second master with a file of its own."""
 
-from cockpit.model.hosts import StatusPage
+from cockpit.model.host.samples import StatusPage
 from tests.lab.kinds import Change, KindCase
 from tests.lab.kinds.asking import (
     END_HELD,

@@ -1,6 +1,6 @@
 """PHP-FPM behind an nginx of its own: Debian's pool www, and a second master with the pool api."""
 
-from cockpit.model.hosts import StatusPage
+from cockpit.model.host.samples import StatusPage
 from tests.data import data_of
 from tests.lab.kinds import Change, KindCase
 from tests.lab.kinds.asking import written

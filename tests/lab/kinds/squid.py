@@ -1,6 +1,6 @@
 """squid with Debian's configuration and a store, and a second server with a file of its own."""
 
-from cockpit.model.hosts import StatusPage
+from cockpit.model.host.samples import StatusPage
 from tests.lab.kinds import Change, KindCase
 from tests.lab.kinds.asking import restarted
 

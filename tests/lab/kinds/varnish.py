@@ -1,6 +1,6 @@
 """Varnish by Debian's service script in front of a slow server, and a second instance by a script of its own."""
 
-from cockpit.model.hosts import StatusPage
+from cockpit.model.host.samples import StatusPage
 from tests.lab.kinds import Change, KindCase
 from tests.lab.kinds.haproxy import BACKEND
 

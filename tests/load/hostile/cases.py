@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from cockpit.model.load import Tls
+from cockpit.model.load.plan import Tls
 from tests.load.servers import Behaviour, ClientConnection, serving
 
 # Request timeout (s) of cases in which requests are expected to time out.

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
-from cockpit.model.load import Tls
+from cockpit.model.load.plan import Tls
 from tests.load.certificates import Pair, certificate, server_context, trusting
 from tests.load.hostile.cases import OK, HostileCase, until_closed
 from tests.load.servers import Behaviour, ClientConnection, always, once, serving

@@ -19,8 +19,8 @@ import msgspec
 
 from cockpit.load.pool import LoadRun, launch
 from cockpit.model.clock import Clock
-from cockpit.model.fold_load import SATURATED_LAG
-from cockpit.model.load import LoadPlan
+from cockpit.model.fold.load import SATURATED_LAG
+from cockpit.model.load.plan import LoadPlan
 from tests.commands import FORKS
 from tests.lab.cpus import generator_cpu, server_cpu
 from tests.load.servers import Outcome

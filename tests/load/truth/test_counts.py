@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import LoadPlan, Request
+from cockpit.model.load.plan import LoadPlan, Request
 from tests.load.servers import SMALL, ClientConnection, Outcome, Server, load, serving
 
 _MISSING = b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno"

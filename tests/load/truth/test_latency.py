@@ -13,7 +13,7 @@ import pytest
 
 from cockpit.load.pool import LoadRun
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from tests.load.servers import Outcome
 from tests.load.truth.conditions import Truth, percentile, run_against
 from tests.load.truth.server import Reply, Rule

@@ -1,0 +1,1 @@
+"""Capacity: the search, its levels and result, the Universal Scalability Law."""

@@ -1,0 +1,1 @@
+"""Verdicts on switches: one change of a running load."""

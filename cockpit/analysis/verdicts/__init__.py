@@ -1,0 +1,1 @@
+"""Verdicts on two sides, weighed by other load."""

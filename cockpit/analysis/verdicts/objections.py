@@ -1,0 +1,100 @@
+"""Objections: reasons why a comparison, or one metric of it, is invalid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from cockpit.analysis.effects import overall
+from cockpit.analysis.verdicts.outcome import Cause, Effect, Objection, Outcome, Period, Verdict
+from cockpit.analysis.warnings import BOUND
+from cockpit.analysis.windows import Window
+
+Windows = Sequence[Window]
+# Share of failed requests above which rate and latency describe different responses than on the other side.
+FAILING = 0.01
+
+
+def objection(before: Windows, after: Windows) -> Objection | None:
+    """Return the objection to the whole comparison; None: it is valid."""
+    for windows, side in ((before, Period.BEFORE), (after, Period.AFTER)):
+        share = max(window.saturated_share for window in windows)
+        if share > BOUND:
+            return Objection(cause=Cause.GENERATOR_SATURATED, side=side, share=share)
+        for segment in (segment for window in windows for segment in window.segments):
+            if segment.reason == "failed":
+                return Objection(cause=Cause.RUN_FAILED, side=side, detail=segment.detail)
+            if segment.partial:
+                return Objection(cause=Cause.PARTIAL, side=side, detail=segment.partial)
+    return None
+
+
+def saturated_side(before: Windows, after: Windows) -> Period | None:
+    """Return the only side on which the generator was saturated; None for no side or both."""
+    first, second = (any(window.saturated_share > BOUND for window in windows) for windows in (before, after))
+    if first == second:
+        return None
+    return Period.BEFORE if first else Period.AFTER
+
+
+def lost_hosts(before: Windows, after: Windows) -> dict[str, Objection]:
+    """Return objections to the hosts without samples for more than a tenth of a window."""
+    found: dict[str, Objection] = {}
+    for windows, side in ((before, Period.BEFORE), (after, Period.AFTER)):
+        for window in windows:
+            for name in window.hosts:
+                seconds = window.unread.get(name, 0)
+                if seconds > BOUND * len(window.seconds):
+                    found.setdefault(name, Objection(cause=Cause.HOST_LOST, side=side, seconds=seconds, host=name))
+    return found
+
+
+def failure_objection(effects: Sequence[Effect]) -> Objection | None:
+    """Return an objection if the shares of failed requests differ so much that rate and latency are of different
+    requests."""
+    errors = next((one for one in effects if one.name == "errors"), None)
+    if errors is None or errors.before is None or errors.after is None:
+        return None
+    if max(errors.before, errors.after) <= FAILING or abs(errors.after - errors.before) <= FAILING:
+        return None
+    side = Period.AFTER if errors.after > errors.before else Period.BEFORE
+    return Objection(cause=Cause.REQUESTS_FAILED, side=side, share=max(errors.before, errors.after))
+
+
+def with_objections(verdict: Verdict, against: Objection | None, lost: Mapping[str, Objection]) -> Verdict:
+    """Return the verdict with the outcome of its effects, or invalid for an objection `against` all of it. Effects on
+    `lost` hosts are invalid."""
+    if against is not None:
+        return with_invalid_effects(verdict, against)
+    if not verdict.effects:
+        return verdict
+    kept = [_without_lost(one, lost) for one in verdict.effects]
+    failed = failure_objection(kept)
+    if failed is not None:
+        kept = [one if one.name == "errors" else invalid(one, failed) for one in kept]
+    outcome = overall(kept)
+    if outcome is Outcome.INVALID and (reason := kept[0].objection) is not None:
+        return with_invalid_effects(replace(verdict, effects=tuple(kept)), reason)
+    return replace(
+        verdict,
+        outcome=outcome,
+        objection=None,
+        effects=tuple(kept),
+        needs=verdict.needs if outcome is Outcome.INCONCLUSIVE else None,
+    )
+
+
+def with_invalid_effects(verdict: Verdict, against: Objection) -> Verdict:
+    """Return the verdict with all its effects invalid."""
+    effects = tuple(invalid(one, one.objection or against) for one in verdict.effects)
+    return replace(verdict, outcome=Outcome.INVALID, objection=against, effects=effects, needs=None)
+
+
+def invalid(effect: Effect, against: Objection) -> Effect:
+    return replace(effect, outcome=Outcome.INVALID, objection=against, likely=None)
+
+
+def _without_lost(effect: Effect, lost: Mapping[str, Objection]) -> Effect:
+    host = effect.name.partition(".")[0]
+    return invalid(effect, lost[host]) if host in lost else effect

@@ -1,0 +1,1 @@
+"""English of verdicts, warnings, thresholds and results."""

@@ -1,0 +1,218 @@
+"""`cockpit check`: check new or recorded runs against thresholds and a baseline."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from cockpit.analysis.baseline import Baseline
+from cockpit.analysis.plans import differences
+from cockpit.analysis.quick_check import QUICK
+from cockpit.analysis.stability import run_stability
+from cockpit.analysis.thresholds import (
+    AbortCheck,
+    Threshold,
+    ThresholdResult,
+    check_abort,
+    check_thresholds,
+    distinct,
+    with_defaults,
+)
+from cockpit.analysis.verdicts.sides import Side
+from cockpit.cli.commands.baseline import add_runs, baseline_runs, save_runs
+from cockpit.cli.commands.check_against import check_against
+from cockpit.cli.live import RecordingTarget, headless, hlog_into
+from cockpit.cli.load_arguments import given_flags
+from cockpit.cli.open_recording import recording_at
+from cockpit.cli.profile_argument import chosen_profile, thresholds_for, thresholds_of
+from cockpit.cli.terminal import emit, put
+from cockpit.metrics.results import RunResult, all_results, runs_result
+from cockpit.model.errors import EXIT_INTERRUPTED, CockpitError, TargetError, UsageError
+from cockpit.model.load.checks import conflict
+from cockpit.model.load.plan import LoadPlan
+from cockpit.model.state import State
+from cockpit.profiles.catalogue import find
+from cockpit.profiles.plan import without_credentials
+from cockpit.profiles.profile import Profile
+from cockpit.report.baselines import latest, load
+from cockpit.report.check_result import CheckResult, check_json, check_text, junit, junit_without_run
+from cockpit.report.selectors import is_recording, parse_source, runs_of
+
+# Time limit (s) of a run without a duration, and of a quick check.
+DEFAULT_MAX_DURATION = QUICK
+# Flags of a run, besides those of its load plan, that do not apply to recordings.
+_RUN_FLAGS = ("--ssh-config", "--record", "--hlog", "--abort-on", "--max-duration")
+
+
+def check(options: Namespace) -> int:
+    """Check runs. Exit 0: all thresholds hold; 99: one failed or lacks data; 4: inconclusive or unstable (--stable)."""
+    if options.against:
+        return check_against(options)
+    try:
+        # Profile names take precedence over files.
+        recorded = find(options.target) is None and is_recording(options.target)
+        found = _recorded(options) if recorded else _run(options)
+    except CockpitError as error:
+        if options.junit:
+            put((junit_without_run(without_credentials(options.target), str(error)),), options.junit)
+        raise
+    if found is None:
+        return EXIT_INTERRUPTED
+    if options.junit:
+        put((junit(found),), options.junit)
+    emit(check_json(found) if options.json else check_text(found))
+    return found.exit_code
+
+
+def _run(options: Namespace) -> CheckResult | None:
+    """Check new runs; return None if interrupted before any load. Raises TargetError, HostError."""
+    profile = chosen_profile(options)
+    if options.quick and not profile.plan.stages:
+        profile = replace(profile, plan=replace(profile.plan, duration=QUICK), max_duration=None)
+    base = _baseline(options, profile.baseline, profile.plan)
+    if options.quick and base is None:
+        base = latest(profile.plan)
+    thresholds = _with_defaults(thresholds_of(profile, options.threshold), base, profile.plan)
+    abort_on = _abort_on(profile, options)
+    breaker = AbortCheck(abort_on, base)
+    max_duration = options.max_duration
+    if max_duration is None:
+        max_duration = QUICK if options.quick and profile.plan.stages else default_max_duration(profile)
+    with hlog_into(options.hlog) as listen:
+        outcome = headless(
+            profile,
+            options.ssh_config,
+            RecordingTarget(options.record),
+            limit=max_duration,
+            listen=listen,
+            stop_when=breaker,
+            runs=options.runs or (1 if options.quick else profile.check_runs),
+        )
+    runs = all_results(outcome.state)
+    if not runs:
+        if outcome.interrupted:
+            return None
+        raise TargetError(f"{profile.plan.without_secrets().url}: no load was sent")
+    result = runs_result(runs)
+    stopped = result.reason == "stopped" and not outcome.interrupted and breaker.failed is None
+    found = CheckResult(
+        target=profile.plan.without_secrets().url if profile.source is None else options.target,
+        result=result,
+        thresholds=_threshold_results(thresholds, abort_on, runs, breaker),
+        aborted=breaker.failed,
+        stopped_after=max_duration if stopped else None,
+        stability=run_stability(outcome.state, result.segments) if options.stable or profile.stable else None,
+        baseline=base,
+        interrupted=outcome.interrupted,
+    )
+    _save(options, found, outcome.state, runs)
+    return found
+
+
+def default_max_duration(profile: Profile) -> float | None:
+    """Return the time limit (s) of the profile, else the default for a load without an end (a replayed log has one)."""
+    plan = profile.plan
+    endless = plan.duration is None and not plan.stages and plan.replay is None
+    return DEFAULT_MAX_DURATION if profile.max_duration is None and endless else profile.max_duration
+
+
+def _threshold_results(
+    thresholds: Sequence[Threshold], abort_on: Sequence[Threshold], runs: Sequence[RunResult], breaker: AbortCheck
+) -> tuple[ThresholdResult, ...]:
+    """Return the results at the end of the runs; a threshold that aborted a run keeps its result at that instant."""
+    results = check_thresholds(distinct((*thresholds, *abort_on)), runs_result(runs), breaker.baseline, runs)
+    failed = breaker.failed
+    return tuple(failed if failed and each.threshold.key == failed.threshold.key else each for each in results)
+
+
+def _save(options: Namespace, found: CheckResult, state: State, results: Sequence[RunResult]) -> None:
+    """Save complete runs as a baseline; print the reason if they are not saved."""
+    if problem := _reason_not_saved(found, results):
+        for name in filter(None, (options.save_baseline, options.add_to_baseline)):
+            print(f"cockpit: baseline {name}: not saved: {problem}", file=sys.stderr)
+        return
+    if not (options.save_baseline or options.add_to_baseline):
+        return
+    runs = baseline_runs(found.target, state.started.wall if state.started else 0.0, results)
+    if options.save_baseline:
+        save_runs(options.save_baseline, runs, found.result.plan)
+    if options.add_to_baseline:
+        add_runs(options.add_to_baseline, runs, found.result.plan)
+
+
+def _reason_not_saved(found: CheckResult, results: Sequence[RunResult]) -> str:
+    """Return the reason why the runs cannot be a baseline; "" if they can."""
+    if found.interrupted:
+        return "the check was interrupted"
+    if found.result.reason == "failed":
+        return "the run failed"
+    if found.aborted:
+        return f"{found.aborted.threshold.text} ended the run early"
+    if not all(result.counts.completed for result in results):
+        return "a run has no response"
+    return ""
+
+
+def _recorded(options: Namespace) -> CheckResult:
+    """Check the last run of a recording, or the selected run or time range."""
+    run_flags = [flag for flag in _RUN_FLAGS if getattr(options, flag[2:].replace("-", "_"))]
+    given = [*given_flags(options).values(), *run_flags]
+    if given:
+        raise UsageError(conflict("a recording", "leave the load flags out"), ", ".join(given))
+    if options.quick:
+        raise UsageError(conflict("a recording", "leave it out"), "--quick")
+    source = parse_source(options.target)
+    with recording_at(source.path) as recording:
+        return _check_sides(options, runs_of(recording, source, options.target, options.runs or 1))
+
+
+def _check_sides(options: Namespace, sides: Sequence[Side]) -> CheckResult:
+    state, runs = sides[-1].state, [side.result for side in sides]
+    for run in runs:
+        if unlike := differences(runs[0].plan, run.plan):
+            raise UsageError(
+                f"{options.target}: runs {runs[0].run} and {run.run} have different loads ({', '.join(unlike)}); "
+                f"choose one as FILE#{run.run}"
+            )
+    result = runs_result(runs)
+    base = _baseline(options, "", result.plan)
+    own = state.started.thresholds if state.started else ()
+    thresholds = thresholds_for(f"{options.target}: recorded threshold", own, options.threshold, list(state.hosts))
+    found = CheckResult(
+        target=options.target,
+        result=result,
+        thresholds=check_thresholds(_with_defaults(thresholds, base, result.plan), result, base, runs),
+        stability=run_stability(state, sum((side.segments for side in sides), ())) if options.stable else None,
+        baseline=base,
+    )
+    _save(options, found, state, runs)
+    return found
+
+
+def _baseline(options: Namespace, named: str, plan: LoadPlan) -> Baseline | None:
+    """Return the baseline of the flag, else of the profile. Raises UsageError if its load differs."""
+    name = options.baseline or named
+    if not name:
+        return None
+    base = load(name)
+    unlike = differences(base.plan, plan)
+    if unlike and not options.force:
+        raise UsageError(f"baseline {name}: different load ({', '.join(unlike)}); compare with --force")
+    return base
+
+
+def _with_defaults(own: tuple[Threshold, ...], base: Baseline | None, plan: LoadPlan) -> tuple[Threshold, ...]:
+    """Add the default thresholds. Raises UsageError if a threshold needs a baseline and there is none."""
+    of_baseline = next((threshold for threshold in own if threshold.of_baseline), None)
+    if of_baseline and base is None:
+        raise UsageError(f"{of_baseline.text!r}: no baseline is given; add --baseline NAME (see cockpit baseline list)")
+    return with_defaults(own, base, plan)
+
+
+def _abort_on(profile: Profile, options: Namespace) -> tuple[Threshold, ...]:
+    hosts = [host.name for host in profile.hosts]
+    found = thresholds_for(f"{profile.name}: check.abort_on", profile.abort_on, options.abort_on, hosts)
+    return tuple(check_abort(threshold) for threshold in found)

@@ -1,0 +1,70 @@
+"""`cockpit schema`: print the JSON Schema of --json outputs and of profiles."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from cockpit.cli.commands.help import profile_keys
+from cockpit.cli.terminal import emit, write_utf8
+from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS, Metric
+from cockpit.model.errors import EXIT_GOOD
+from cockpit.profiles.sections import ProfileFile
+from cockpit.report.check_result import CheckJson
+from cockpit.report.comparison import CompareJson
+from cockpit.report.encoding import to_json
+from cockpit.report.run_json import RunJson
+from cockpit.report.study_json import StudyJson
+from cockpit.stream.lines import AnyLine
+
+
+def profile_schema() -> dict[str, Any]:
+    """Return the schema of profiles, with descriptions from the topic `profile`."""
+    found = msgspec.json.schema(ProfileFile)
+    sections = found["$defs"]
+    for table, key, words in profile_keys():
+        section = sections[_section_name(found["$ref"])]
+        for name in filter(None, table.split(".")):
+            section = sections[_section_name(_reference(section["properties"][name]))]
+        section["properties"][key]["description"] = words
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "cockpit profile", **found}
+
+
+def ndjson_schema() -> dict[str, Any]:
+    """Return the schema of the lines, with the metrics of a second and their descriptions."""
+    found = msgspec.json.schema(AnyLine)
+    second = found["$defs"]["SecondLine"]["properties"]
+    second["load"] = _metrics(SECOND_METRICS)
+    second["hosts"]["additionalProperties"] = _metrics(SAMPLE_METRICS)
+    return found
+
+
+def _metrics(metrics: Iterable[Metric]) -> dict[str, Any]:
+    """Return the schema of an object with any of these metrics and no other properties."""
+    known = {metric.column: {"type": "number", "description": metric.help} for metric in metrics}
+    return {"type": "object", "properties": known, "additionalProperties": False}
+
+
+def _section_name(reference: str) -> str:
+    return reference.rpartition("/")[2]
+
+
+def _reference(schema: Any) -> str:
+    """Return the reference of a key's section, which may be in a list or among several types."""
+    while "$ref" not in schema:
+        schema = schema.get("items") or next(each for each in schema["anyOf"] if each.get("type") != "null")
+    return str(schema["$ref"])
+
+
+_OUTPUTS = {"run": RunJson, "check": CheckJson, "compare": CompareJson, "study": StudyJson}
+
+
+def schema(options: Namespace) -> int:
+    described = {"profile": profile_schema, "ndjson": ndjson_schema}
+    make = described.get(options.of)
+    write_utf8()
+    emit(to_json(make() if make else msgspec.json.schema(_OUTPUTS[options.of])))
+    return EXIT_GOOD

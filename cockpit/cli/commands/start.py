@@ -1,0 +1,90 @@
+"""`cockpit` without a command: show the start screen, and again after each screen opened from it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from cockpit.cli.appearance_options import appearance_of
+from cockpit.cli.arguments import make_parser
+from cockpit.cli.commands.replay import show_recording
+from cockpit.cli.live import RecordingTarget, on_screen
+from cockpit.cli.profile_argument import thresholds_of
+from cockpit.cli.terminal import on_terminal
+from cockpit.cli.typed_load import profile_of
+from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_USAGE, CockpitError, UsageError
+from cockpit.model.text import count_text
+from cockpit.profiles.catalogue import listed, stamp
+from cockpit.profiles.reader import read_profile
+from cockpit.profiles.trust import is_trusted
+from cockpit.recording.library import recent
+from cockpit.tui.start.choices import Choice, StartChoices
+
+# Recordings that are listed; `cockpit recordings list` has them all.
+_RECENT = 30
+
+
+def start(options: Namespace) -> int:
+    """Show the start screen until it is closed or interrupted. Without a terminal print the help; exit 2."""
+    if not on_terminal():
+        make_parser().print_help(sys.stderr)
+        return EXIT_USAGE
+    from cockpit.tui.start.app import StartApp
+    from cockpit.tui.start.screen import StartScreen
+
+    message, bad, at = "", False, None
+    while True:
+        ssh_config = options.ssh_config
+        first = StartScreen(
+            _start_choices, check_url=profile_of, stamp=stamp, message=message, bad=bad, at=at, ssh_config=ssh_config
+        )
+        app = StartApp(first, appearance_of(options))
+        choice = app.run()
+        if app.interrupted:
+            return EXIT_INTERRUPTED
+        if choice is None:
+            return EXIT_GOOD
+        at = choice
+        try:
+            message, bad = _open(choice, options), False
+        except CockpitError as error:
+            message, bad = str(error), True
+        except KeyboardInterrupt:
+            return EXIT_INTERRUPTED
+        if choice.kind == "demo" and not bad and (newest := recent(1)):
+            message, at = "The demo has ended. Enter: replay it", Choice("recording", newest[0].kept.path)
+
+
+def _start_choices() -> StartChoices:
+    return StartChoices(listed(), recent(_RECENT))
+
+
+def _open(choice: Choice, options: Namespace) -> str:
+    """Open the choice until it is closed; return a line about its end.
+
+    Raises CockpitError, and KeyboardInterrupt if it was interrupted.
+    """
+    appearance = appearance_of(options)
+    if choice.kind == "recording":
+        if show_recording(Path(choice.what), appearance):
+            raise KeyboardInterrupt
+        return ""
+    if choice.kind == "demo":
+        from cockpit.cli.commands.demo import show_demo
+
+        if asyncio.run(show_demo(RecordingTarget(in_library=True), appearance)).interrupted:
+            raise KeyboardInterrupt
+        return ""
+    profile = read_profile(Path(choice.what)) if choice.kind == "profile" else profile_of(choice.what)
+    if not is_trusted(profile):
+        raise UsageError(f"{profile.name}: edited since you accepted it; open it again to review its commands")
+    thresholds_of(profile, [])
+    outcome = asyncio.run(
+        on_screen(profile, options.ssh_config, RecordingTarget(in_library=True), appearance=appearance)
+    )
+    if outcome.interrupted:
+        raise KeyboardInterrupt
+    runs = count_text(outcome.state.runs, "run") if outcome.state.runs else "no run"
+    return f"{profile.name}: ended with {runs}; its recording is the first in the list"

@@ -1,0 +1,1 @@
+"""The probe: its program on the host, and what it prints, parsed."""

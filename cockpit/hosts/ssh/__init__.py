@@ -1,0 +1,1 @@
+"""Shells over SSH: ssh_config, keys, logins, jumps."""

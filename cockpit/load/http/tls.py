@@ -1,0 +1,151 @@
+"""TLS on non-blocking sockets. Imported only for https targets."""
+
+from __future__ import annotations
+
+import errno
+import os
+import ssl
+from typing import Any
+
+from cockpit.load.failures import TLS_CUT, TLS_TROUBLE
+from cockpit.model.errors import UsageError
+from cockpit.model.load import plan as load
+
+# OpenSSL's reason for an end of the connection without close_notify.
+_END = "UNEXPECTED_EOF_WHILE_READING"
+
+
+def context_of(tls: load.Tls) -> ssl.SSLContext:
+    """Return an SSL context with the TLS settings of a plan. Raises UsageError for invalid files."""
+    for path in (tls.ca, tls.cert, tls.key):
+        if path and not os.path.isfile(path):  # noqa: PTH113
+            raise UsageError(f"{path}: no such file; TLS certificates and keys are read from PEM files")
+    if tls.key and not tls.cert:
+        raise UsageError(f"{tls.key}: client key without a certificate; give the certificate, too")
+    try:
+        context = ssl.create_default_context(cafile=tls.ca or None)
+    except (ssl.SSLError, OSError) as error:
+        raise UsageError(f"{tls.ca}: contains no PEM certificates: {_reason(error)}") from None
+    # Python before 3.11.4 ignores an end without close_notify by default: cut responses would count as good.
+    context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", ssl.Options(0))
+    if not tls.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["http/1.1"])
+    if tls.cert:
+        try:
+            # An empty password, so that OpenSSL does not prompt on the terminal.
+            context.load_cert_chain(tls.cert, tls.key or None, password="")
+        except (ssl.SSLError, OSError) as error:
+            names = f"{tls.cert} and {tls.key}" if tls.key else tls.cert
+            raise UsageError(
+                f"{names}: not a PEM certificate with its key, without a password: {_reason(error)}"
+            ) from None
+    return context
+
+
+def handshake_problem(error: OSError) -> str:
+    """Return the problem of a failed TLS handshake, on one line."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        ways = "trust its CA (--cacert, tls.ca), or skip the check (--insecure, tls.verify = false)"
+        return f"its certificate is not trusted: {error.verify_message}; {ways}"
+    if isinstance(error, ssl.SSLEOFError | ConnectionResetError):
+        return "the server aborted the TLS handshake"
+    return f"the TLS handshake failed: {_reason(error)}"
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, ssl.SSLError) and error.reason:
+        return error.reason.replace("_", " ").lower()
+    return str(error.strerror or error).lower()
+
+
+def _as_end(error: ssl.SSLError) -> ssl.SSLEOFError:
+    """Return the exception that Python raises for an end without close_notify since 3.11.4."""
+    end = ssl.SSLEOFError(*error.args)
+    end.reason = error.reason
+    return end
+
+
+class TlsWrapper:
+    """Wraps connected sockets in TLS."""
+
+    def __init__(self, tls: load.Tls, host: str) -> None:
+        self._context = context_of(tls)
+        self._name = tls.sni or host
+
+    def wrap(self, sock: Any) -> TlsSocket:
+        """Return the socket with TLS, before the handshake. Raises OSError."""
+        try:
+            wrapped = self._context.wrap_socket(
+                sock, server_hostname=self._name, do_handshake_on_connect=False, suppress_ragged_eofs=False
+            )
+        except (OSError, ValueError) as error:
+            raise OSError(TLS_TROUBLE, str(error)) from None
+        return TlsSocket(wrapped)
+
+
+class TlsSocket:
+    """A TLS socket with the exceptions of a plain socket: BlockingIOError if it would block, and OSError with the errno
+    TLS_TROUBLE for TLS errors, or TLS_CUT for an end of the connection without close_notify."""
+
+    __slots__ = ("_socket", "fileno")
+
+    def __init__(self, wrapped: ssl.SSLSocket) -> None:
+        self._socket = wrapped
+        self.fileno = wrapped.fileno
+
+    def shake_hands(self) -> None:
+        """Continue the handshake; returns when it is complete. Raises BlockingIOError before that."""
+        try:
+            self._translate_errors(self._socket.do_handshake)
+        except ssl.SSLEOFError as error:
+            raise OSError(TLS_TROUBLE, _reason(error)) from None
+
+    def send(self, data: bytes | memoryview) -> int:
+        try:
+            return int(self._translate_errors(self._socket.send, data))
+        except ssl.SSLEOFError:
+            raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)) from None
+
+    def recv(self, size: int) -> bytes:
+        try:
+            data: bytes = self._translate_errors(self._socket.recv, size)
+        except ssl.SSLEOFError as error:
+            raise self._end_error(error) from None
+        return data
+
+    def recv_into(self, buffer: bytearray) -> int:
+        try:
+            return int(self._translate_errors(self._socket.recv_into, buffer))
+        except ssl.SSLEOFError as error:
+            raise self._end_error(error) from None
+
+    def _end_error(self, error: ssl.SSLEOFError) -> OSError:
+        """Distinguish an end without close_notify from a reset, which the ssl module reports as the same exception.
+
+        OpenSSL 3 sets a reason for the end, and sends an alert, which makes a closed server reset the connection.
+        With OpenSSL 1.1, getpeername() fails on a reset socket and succeeds on an ended one.
+        """
+        try:
+            if error.reason != _END:
+                self._socket.getpeername()
+        except OSError:
+            return ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
+        return OSError(TLS_CUT, "ended without close_notify")
+
+    def close(self) -> None:
+        self._socket.close()
+
+    @staticmethod
+    def _translate_errors(function: Any, *arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise BlockingIOError from None
+        except ssl.SSLEOFError:
+            raise
+        except ssl.SSLError as error:
+            if error.reason != _END:
+                raise OSError(TLS_TROUBLE, _reason(error)) from None
+            raise _as_end(error) from None

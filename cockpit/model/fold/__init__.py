@@ -1,0 +1,1 @@
+"""State from events: pure functions, one module per kind of event."""

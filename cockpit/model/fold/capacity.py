@@ -1,0 +1,66 @@
+"""The part of fold for capacity searches: each level is measured in a segment of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from cockpit.model import events as ev
+from cockpit.model.fold.load import cut
+from cockpit.model.state import CapacityLevelState, CapacityState, State, with_last_segment
+
+
+def _begun(state: State, event: ev.CapacityBegun) -> State:
+    state = _with_segment(state, event, event.t, "search")
+    return replace(state, capacities=(*state.capacities, CapacityState(begun=event)))
+
+
+def _level(state: State, event: ev.CapacityLevel) -> State:
+    known = _running(state, event.number)
+    if known is None:
+        return state
+    state = _with_segment(state, known.begun, event.t, f"level {event.level}")
+    number = state.segments[-1].number if state.segments else 0
+    level = CapacityLevelState(level=event.level, rate=event.rate, segment=number, until=event.until)
+    return _with(state, replace(known, levels=(*known.levels, level)))
+
+
+def _level_ended(state: State, event: ev.CapacityLevelEnded) -> State:
+    known = _running(state, event.number)
+    if known is None or not known.levels:
+        return state
+    state = _with_segment(state, known.begun, event.t, "between levels")
+    *earlier, last = known.levels
+    return _with(state, replace(known, levels=(*earlier, replace(last, end=event.t))))
+
+
+def _ended(state: State, event: ev.CapacityEnded) -> State:
+    known = _running(state, event.number)
+    return state if known is None else _with(state, replace(known, ended=event))
+
+
+def _running(state: State, number: int) -> CapacityState | None:
+    known = state.running_capacity
+    return known if known is not None and known.begun.number == number else None
+
+
+def _with(state: State, known: CapacityState) -> State:
+    return replace(state, capacities=(*state.capacities[:-1], known))
+
+
+def _with_segment(state: State, begun: ev.CapacityBegun, t: float, label: str) -> State:
+    """Start a new segment of the search's run at `t`; without the run, return the state unchanged."""
+    if state.running != begun.run or state.segment is None:
+        return state
+    following = cut(state, t)
+    return with_last_segment(following, replace(following.segments[-1], label=label, base=label))
+
+
+CAPACITY_FOLDS: Mapping[type, Callable[[State, Any], State]] = {
+    ev.CapacityBegun: _begun,
+    ev.CapacityLevel: _level,
+    ev.CapacityLevelEnded: _level_ended,
+    ev.CapacityEnded: _ended,
+}

@@ -1,0 +1,377 @@
+"""The part of fold that turns ticks into seconds and segments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from cockpit.model import events as ev
+from cockpit.model import generators as ge
+from cockpit.model.counts import Counts, Group, LoadCounts, add, total
+from cockpit.model.fold.generators import generator_tick
+from cockpit.model.histogram import EMPTY
+from cockpit.model.host.state import HostPoint, HostState, HostWindow
+from cockpit.model.host.window import new_window
+from cockpit.model.load.plan import VERSUS, LoadPlan, amount_words
+from cockpit.model.load.seconds import OpenSecond, WorkerSecond, load_second
+from cockpit.model.series import replaced
+from cockpit.model.state import Change, InFlight, Marker, Segment, State, mark, with_last_segment
+from cockpit.model.text import sanitize
+from cockpit.model.tick import Tick
+
+# A worker is the bottleneck if its CPU use plus CPU wait reaches this share of a core, or its p99 lag this time (s).
+SATURATED_CPU = 0.95
+SATURATED_LAG = 0.010
+# A worker with requests in flight is silent after this time (s) without a response.
+SILENCE = 0.25
+
+# Open seconds: ticks of a second may arrive until two seconds later.
+_FILLING = 3
+# Decimal places of a worker's shares: 0.01%.
+_SHARE_DIGITS = 4
+
+
+def run_started(state: State, event: ev.RunStarted) -> State:
+    changes = _changes_since(state, state.segments[-1].changes_until if state.segments else 0)
+    base = _base(state, changes, event.plan)
+    warmup = event.plan.warmup > 0
+    segment = Segment(
+        number=len(state.segments) + 1,
+        run=event.run,
+        plan=_plan_of(event.plan, 0),
+        label="warm-up" if warmup else _label(base, event.plan, 0),
+        base=base,
+        changes=tuple(change.letter for change in changes),
+        changes_until=len(state.changes),
+        warmup=warmup,
+        warnings=event.warnings,
+        addresses=event.addresses,
+        totals=event.totals,
+        start=event.t,
+        last=event.t,
+        hosts=_open_windows(state, idle_since=state.segment.end if state.segment else 0.0),
+    )
+    return replace(
+        state,
+        running=event.run,
+        runs=max(state.runs, event.run),
+        plans={**state.plans, event.run: event.plan},
+        segments=(*state.segments, segment),
+        in_flight={},
+        machines=event.machines,
+    )
+
+
+def load_adjusted(state: State, event: ev.LoadAdjusted) -> State:
+    current = state.segment
+    if current is None or current.run != event.run:
+        return state
+    altered = {"concurrency": event.concurrency or current.plan.concurrency, "rate": event.rate or current.plan.rate}
+    plan = replace(current.plan, ramp_to=event.ramp_to, **altered)
+    if state.running_capacity is not None:
+        return with_last_segment(state, replace(current, plan=plan))
+    changed = {"plan": plan, "label": f"{current.base} · {load_words(plan)}"}
+    marked = mark(
+        state, Marker(t=event.t, kind="load", sign="±", text=f"load {load_words(current.plan)} → {load_words(plan)}")
+    )
+    if not current.counts.sent:
+        return with_last_segment(marked, replace(current, **changed))
+    return _continued(
+        marked, current, event.t, changes=(), warnings=(), addresses=(), partial="", partial_since=None, **changed
+    )
+
+
+def tick(state: State, event: Tick) -> State:
+    counts = _counts(event, state.plans.get(event.run))
+    state = _count_into_segment(_next_level(state, event), event, counts)
+    if event.run == state.running:
+        waiting = InFlight(requests=event.in_flight, oldest=event.oldest, silence=event.silence)
+        state = replace(state, in_flight={**state.in_flight, event.worker: waiting})
+    return generator_tick(_count_into_second(state, event, _second_counts(counts, state.plans.get(event.run))), event)
+
+
+def run_ended(state: State, event: ev.RunEnded) -> State:
+    segments = tuple(
+        replace(segment, end=segment.end or event.t, reason=event.reason, detail=event.detail)
+        if segment.run == event.run
+        else segment
+        for segment in state.segments
+    )
+    return replace(state, running=None, segments=segments, extension=None, in_flight={})
+
+
+def worker_lost(state: State, event: ge.WorkerLost) -> State:
+    loss = f"worker {event.worker} lost: {event.detail}"
+    segments = tuple(
+        replace(
+            segment,
+            partial="; ".join(filter(None, (segment.partial, loss))),
+            partial_since=segment.partial_since or event.t,
+        )
+        if segment.run == event.run and (segment.end is None or segment.end > event.t)
+        else segment
+        for segment in state.segments
+    )
+    return replace(state, segments=segments)
+
+
+def split_segment(state: State, change: Change) -> State:
+    """Start a new segment of the active run because a change became active."""
+    current = state.segment
+    if state.running is None or current is None or change.ended is None:
+        return state
+    return _continued(
+        state,
+        current,
+        change.ended,
+        label=_label(change.label, state.plans[current.run], current.stage),
+        base=change.label,
+        changes=(change.letter,),
+        changes_until=len(state.changes),
+        warnings=(),
+        addresses=(),
+        partial="",
+        partial_since=None,
+        round=0,
+    )
+
+
+def cut(state: State, t: float) -> State:
+    """Start a new segment of the active run at `t`, so that the time range after `t` can be measured separately."""
+    current = state.segment
+    if state.running is None or current is None or not current.start < t:
+        return state
+    return _continued(state, current, t, changes=())
+
+
+def _continued(state: State, current: Segment, t: float, **changed: Any) -> State:
+    """End the last segment at `t` and start the next: a copy with empty counts and the fields in `changed`."""
+    following = replace(
+        current,
+        number=current.number + 1,
+        start=t,
+        last=t,
+        counts=Counts(),
+        hosts=_open_windows(state),
+        saturated_worker_seconds=0.0,
+        worker_cpu={},
+        worker_wait={},
+        worker_silence={},
+        **changed,
+    )
+    ended = with_last_segment(state, replace(current, end=t))
+    return replace(ended, segments=(*ended.segments, following))
+
+
+def bottlenecks(tick: Tick) -> tuple[bool, bool]:
+    """Return whether the worker's CPU was the bottleneck in this tick, and whether its lag was."""
+    span = tick.t - tick.start
+    busy = span > 0 and (tick.cpu + tick.cpu_wait) / span >= SATURATED_CPU
+    return busy, span > 0 and tick.lag.max >= SATURATED_LAG <= tick.lag.percentile(99)
+
+
+def saturated(tick: Tick) -> bool:
+    return any(bottlenecks(tick))
+
+
+def silent(tick: Tick) -> bool:
+    """Return whether the worker has waited for a response for `SILENCE` seconds or more."""
+    return min(tick.silence, tick.oldest) >= SILENCE
+
+
+def _silence(tick: Tick) -> float:
+    """Return the silent seconds that a silent tick adds: its length; for the first silent tick the whole wait."""
+    waited, span = min(tick.silence, tick.oldest), tick.t - tick.start
+    return waited if waited - span < SILENCE else span
+
+
+def _open_windows(state: State, idle_since: float | None = None) -> dict[str, HostWindow]:
+    """Return a new window for each host that is up, with idle metrics if its last interval started at `idle_since` or
+    later (None: under load)."""
+    return {
+        name: new_window(host.sample, _idle_point(host, idle_since))
+        for name, host in state.hosts.items()
+        if host.sample is not None and host.condition == "up"
+    }
+
+
+def _idle_point(host: HostState, since: float | None) -> HostPoint | None:
+    points = host.points[-2:]
+    idle = since is not None and len(points) == 2 and points[0].t >= since and not host.gap
+    return points[1] if idle else None
+
+
+def _changes_since(state: State, known: int) -> tuple[Change, ...]:
+    return tuple(change for change in state.changes[known:] if _is_active(change))
+
+
+def _is_active(change: Change) -> bool:
+    """Return whether the change is active, though it may still wait for confirmation."""
+    return change.outcome == "applied" or (not change.outcome and change.active_since is not None)
+
+
+def _base(state: State, changes: tuple[Change, ...], plan: LoadPlan) -> str:
+    if changes:
+        return "; ".join(change.label for change in changes)
+    if plan.variants:
+        return VERSUS.join(one.name for one in reversed(plan.variants))
+    return "again" if state.segments else "baseline"
+
+
+def _label(base: str, plan: LoadPlan, stage: int) -> str:
+    return f"{base} · {load_words(_plan_of(plan, stage))}" if plan.stages else base
+
+
+def load_words(plan: LoadPlan) -> str:
+    """Return the load as text: `c=20`, `2000/s` for open load, `500→5000/s` for a ramp, `access.log ×2` for a replayed
+    log."""
+    if plan.replay is not None:
+        return f"{sanitize(plan.replay.file.rpartition('/')[2])} ×{plan.replay.speed:g}"
+    return f"{'c=' if plan.rate is None else ''}{amount_words(plan)}"
+
+
+def _plan_of(plan: LoadPlan, stage: int) -> LoadPlan:
+    if not plan.stages:
+        return plan
+    level = plan.stages[min(stage, len(plan.stages) - 1)]
+    concurrency = level.concurrency or plan.concurrency
+    return replace(plan, concurrency=concurrency, rate=level.rate, ramp_to=level.ramp_to, duration=level.duration)
+
+
+def _counts(tick: Tick, plan: LoadPlan | None) -> Counts:
+    shared = {name: getattr(tick, name) for name in LoadCounts.__struct_fields__}
+    return Counts(refused=_refused(tick, plan), **shared)
+
+
+def _refused(tick: Tick, plan: LoadPlan | None) -> int:
+    """Return the number of responses with status 400 or higher to requests without an expectation."""
+    if plan is None or not plan.mix or plan.variants:
+        return 0 if plan is not None and _expects(plan) else _from_400(tick.statuses)
+    names = [request.name for request in plan.mix if request.expect is None]
+    return sum(_from_400(tick.groups[name].statuses) for name in names if name in tick.groups)
+
+
+def _expects(plan: LoadPlan) -> bool:
+    return any(one.expect is not None for one in plan.mix or (plan,))
+
+
+def _from_400(statuses: dict[int, int]) -> int:
+    return sum(count for status, count in statuses.items() if status >= 400)
+
+
+def _next_level(state: State, tick: Tick) -> State:
+    """Start a new segment if the tick is the first of its load level, or the first after the warm-up."""
+    last = state.segment
+    if last is None or last.run != tick.run or _level(tick) <= _level(last):
+        return state
+    return _continued(
+        state,
+        last,
+        tick.start,
+        plan=_plan_of(state.plans[tick.run], tick.stage),
+        label=_label(last.base, state.plans[tick.run], tick.stage),
+        changes=last.changes if last.warmup else (),
+        stage=tick.stage,
+        warmup=tick.warmup,
+    )
+
+
+def _level(of: Tick | Segment) -> tuple[bool, int]:
+    return not of.warmup, of.stage
+
+
+def segment_of(state: State, tick: Tick) -> int | None:
+    """Return the index of the segment in which the tick started (a change does not split a tick); None: unknown
+    run."""
+    segments = enumerate(state.segments)
+    same_level = [at for at, segment in segments if segment.run == tick.run and _level(segment) == _level(tick)]
+    started = [at for at in same_level if state.segments[at].start <= tick.start]
+    return started[-1] if started else next(iter(same_level), None)
+
+
+def _count_into_segment(state: State, tick: Tick, counts: Counts) -> State:
+    at = segment_of(state, tick)
+    if at is None:
+        return state
+    segment = state.segments[at]
+    lost = tick.t - tick.start if saturated(tick) else 0.0
+    counted = replace(
+        segment,
+        counts=add(segment.counts, counts),
+        last=max(segment.last, tick.t),
+        saturated_worker_seconds=total(segment.saturated_worker_seconds, lost),
+        worker_cpu=_plus(segment.worker_cpu, tick.worker, tick.cpu),
+        worker_wait=_plus(segment.worker_wait, tick.worker, tick.cpu_wait),
+        worker_silence=_plus(segment.worker_silence, tick.worker, _silence(tick))
+        if silent(tick)
+        else segment.worker_silence,
+    )
+    return replace(state, segments=(*state.segments[:at], counted, *state.segments[at + 1 :]))
+
+
+def _plus(table: Mapping[int, float], worker: int, seconds: float) -> dict[int, float]:
+    return {**table, worker: total(table.get(worker, 0.0), seconds)}
+
+
+def _count_into_second(state: State, tick: Tick, counts: Counts) -> State:
+    """Add a tick to the second that contains the middle of its interval, or to the oldest open second."""
+    second = int((tick.start + tick.t) / 2)
+    open_seconds = {filling.second: filling for filling in state.filling}
+    if open_seconds and second < min(open_seconds):
+        second = min(open_seconds)
+    filled = _fill(open_seconds.get(second), second, tick, counts)
+    if state.generator is not None:
+        filled = replace(filled, other=state.generator.other, idle=state.generator.idle)
+    open_seconds[second] = filled
+    filling = tuple(open_seconds[key] for key in sorted(open_seconds))
+    closed = tuple(map(load_second, filling[:-_FILLING]))
+    if closed:
+        state = replace(state, closed_seconds=replaced(state.closed_seconds, len(state.closed_seconds), closed))
+    return replace(state, filling=filling[-_FILLING:])
+
+
+def _fill(filling: OpenSecond | None, second: int, tick: Tick, counts: Counts) -> OpenSecond:
+    span = tick.t - tick.start
+    lost = span if saturated(tick) else 0.0
+    before = filling or OpenSecond(second=second, start=tick.start, end=tick.t, counts=Counts())
+    worker = _worker_second(before.workers.get(tick.worker) or WorkerSecond(), tick, span)
+    return OpenSecond(
+        second=second,
+        start=min(before.start, tick.start),
+        end=max(before.end, tick.t),
+        counts=add(before.counts, counts),
+        workers={**before.workers, tick.worker: worker},
+        span=total(before.span, span),
+        saturated=total(before.saturated, lost),
+        pause=max(before.pause, tick.pause),
+    )
+
+
+def _worker_second(before: WorkerSecond, tick: Tick, span: float) -> WorkerSecond:
+    known, cpu, waited = total(before.span, span), total(before.cpu, tick.cpu), total(before.waited, tick.cpu_wait)
+    return WorkerSecond(
+        span=known,
+        cpu=cpu,
+        waited=waited,
+        share=round(cpu / known, _SHARE_DIGITS) if known else 0.0,
+        wait=round(waited / known, _SHARE_DIGITS) if known else 0.0,
+        connections=tick.connections,
+        in_flight=tick.in_flight,
+    )
+
+
+def _second_counts(counts: Counts, plan: LoadPlan | None) -> Counts:
+    """Return only the counts that the metrics of a second need, with coarse latencies, and those of variants."""
+    unused: dict[str, Any] = dict.fromkeys(("connect", "tls", "first_byte", "service", "response"), EMPTY)
+    unused[counts.latency_name] = counts.latency.coarse()
+    variants = counts.groups if plan is not None and plan.variants else {}
+    groups = {name: _variant_counts(group, plan) for name, group in variants.items()}
+    return replace(counts, groups=groups, statuses={}, **unused)
+
+
+def _variant_counts(group: Group, plan: LoadPlan | None) -> Group:
+    """Return the counts of a variant with coarse latencies, and only those statuses that count as failed."""
+    failed = {} if plan is None or _expects(plan) else {code: n for code, n in group.statuses.items() if code >= 400}
+    return replace(group, statuses=failed, service=group.service.coarse(), response=group.response.coarse())

@@ -1,0 +1,1 @@
+"""Samples of hosts, their rates, windows and state."""

@@ -1,0 +1,266 @@
+"""The metrics that sar computes from named kernel counters, grouped by sar's options. Pure.
+
+A metric is absent (unknown, not 0) if a counter that it needs is absent. Names in thresholds are `GROUP.METRIC`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from cockpit.model.host.samples import HostReading
+
+# Highest plausible rate (1/s); with a higher rate the metric is unknown.
+_MAX_RATE = 1e12
+# Converts microseconds per second to per cent.
+_US_PER_PERCENT = 1e4
+# The group of accept queues; metrics are named by port.
+ACCEPT = "accept"
+
+Counters = Mapping[str, int]
+
+
+class SarGroup(NamedTuple):
+    """`option`: the sar option, or the program, that prints the group; `metrics`: name -> sar's column."""
+
+    name: str
+    option: str
+    metrics: Mapping[str, str]
+
+
+def _names(columns: str) -> dict[str, str]:
+    """Return metric name -> column of sar: `pgpgin` for `pgpgin/s`, `tcp_tw` for `tcp-tw`."""
+    return {column.removesuffix("/s").removeprefix("%").replace("-", "_"): column for column in columns.split()}
+
+
+PAGING = SarGroup(
+    "paging", "sar -B", _names("pgpgin/s pgpgout/s fault/s majflt/s pgfree/s pgscank/s pgscand/s pgsteal/s")
+)
+SWAPPING = SarGroup("swapping", "sar -W", _names("pswpin/s pswpout/s"))
+TASKS = SarGroup("tasks", "sar -w", _names("proc/s cswch/s"))
+TCP = SarGroup("tcp", "sar -n TCP", _names("active/s passive/s iseg/s oseg/s"))
+ETCP = SarGroup("etcp", "sar -n ETCP", _names("atmptf/s estres/s retrans/s isegerr/s orsts/s"))
+LISTEN = SarGroup("listen", "nstat", _names("ListenOverflows/s ListenDrops/s"))
+PRESSURE = SarGroup("pressure", "sar -q ALL", _names("%scpu %sio %fio %smem %fmem"))
+QUEUE = SarGroup("queue", "sar -q", _names("runq-sz plist-sz"))
+SOCKETS = SarGroup("sockets", "sar -n SOCK", _names("totsck tcpsck udpsck rawsck ip-frag tcp-tw"))
+RAM = SarGroup(
+    "ram",
+    "sar -r",
+    _names("kbmemfree kbavail kbmemused %memused kbbuffers kbcached kbcommit %commit kbactive kbinact kbdirty"),
+)
+CGROUP = SarGroup("cgroup", "systemd-cgtop", _names("%cpu %quota %throttled kbmemory kblimit %memory %scpu %sio %smem"))
+SPEED = SarGroup("speed", "the probe", {"cpu": "loops/s"})
+SPEED_METRIC = "speed.cpu"
+SWAP = SarGroup("swap", "sar -S", _names("kbswpfree kbswpused %swpused kbswpcad %swpcad"))
+
+GROUPS = (PAGING, SWAPPING, TASKS, TCP, ETCP, LISTEN, PRESSURE, QUEUE, SOCKETS, RAM, SWAP, CGROUP, SPEED)
+
+# The metric is the rate of the sum of these counters. Only the first one must exist.
+_RATES: Mapping[str, tuple[str, ...]] = {
+    "paging.pgpgin": ("pgpgin",),
+    "paging.pgpgout": ("pgpgout",),
+    "paging.fault": ("pgfault",),
+    "paging.majflt": ("pgmajfault",),
+    "paging.pgfree": ("pgfree",),
+    "paging.pgscank": ("pgscan_kswapd",),
+    "paging.pgscand": ("pgscan_direct",),
+    "paging.pgsteal": ("pgsteal_kswapd", "pgsteal_direct", "pgsteal_khugepaged", "pgsteal_proactive"),
+    "swapping.pswpin": ("pswpin",),
+    "swapping.pswpout": ("pswpout",),
+    "tasks.proc": ("processes",),
+    "tasks.cswch": ("ctxt",),
+    "tcp.active": ("Tcp.ActiveOpens",),
+    "tcp.passive": ("Tcp.PassiveOpens",),
+    "tcp.iseg": ("Tcp.InSegs",),
+    "tcp.oseg": ("Tcp.OutSegs",),
+    "etcp.atmptf": ("Tcp.AttemptFails",),
+    "etcp.estres": ("Tcp.EstabResets",),
+    "etcp.retrans": ("Tcp.RetransSegs",),
+    "etcp.isegerr": ("Tcp.InErrs",),
+    "etcp.orsts": ("Tcp.OutRsts",),
+    "listen.ListenOverflows": ("TcpExt.ListenOverflows",),
+    "listen.ListenDrops": ("TcpExt.ListenDrops",),
+}
+# Pressure stall counters (PSI, µs): time in which some, or all, tasks waited.
+_PRESSURES: Mapping[str, str] = {
+    "pressure.scpu": "cpu.some",
+    "pressure.sio": "io.some",
+    "pressure.fio": "io.full",
+    "pressure.smem": "memory.some",
+    "pressure.fmem": "memory.full",
+    "cgroup.scpu": "cgroup.waits_cpu",
+    "cgroup.sio": "cgroup.waits_io",
+    "cgroup.smem": "cgroup.waits_memory",
+}
+
+# The named counters of these metrics, without `processes`, which is the field `forks` of a reading.
+COUNTED = frozenset((*(name for names in _RATES.values() for name in names), *_PRESSURES.values())) - {"processes"}
+
+
+def _limit(of: Counters, name: str) -> int:
+    """Return a limit. Raises KeyError if there is none."""
+    if not of[name]:
+        raise KeyError(name)
+    return of[name]
+
+
+def _memused(of: Counters) -> int:
+    return max(0, of["MemTotal"] - of["MemFree"] - of["Buffers"] - of["Cached"] - of["Slab"])
+
+
+def _swpused(of: Counters) -> int:
+    return of["SwapTotal"] - of["SwapFree"]
+
+
+# Gauges.
+_LEVELS: Mapping[str, Callable[[Counters], float]] = {
+    "queue.runq_sz": lambda of: max(0, of["runnable"] - 1),
+    "queue.plist_sz": lambda of: of["tasks"],
+    "sockets.totsck": lambda of: of["sockets.used"],
+    "sockets.tcpsck": lambda of: of["TCP.inuse"],
+    "sockets.udpsck": lambda of: of["UDP.inuse"],
+    "sockets.rawsck": lambda of: of["RAW.inuse"],
+    "sockets.ip_frag": lambda of: of["FRAG.inuse"],
+    "sockets.tcp_tw": lambda of: of["TCP.tw"],
+    "ram.kbmemfree": lambda of: of["MemFree"],
+    "ram.kbavail": lambda of: of["MemAvailable"],
+    "ram.kbmemused": _memused,
+    "ram.memused": lambda of: 100 * _memused(of) / of["MemTotal"],
+    "ram.kbbuffers": lambda of: of["Buffers"],
+    "ram.kbcached": lambda of: of["Cached"],
+    "ram.kbcommit": lambda of: of["Committed_AS"],
+    "ram.commit": lambda of: 100 * of["Committed_AS"] / (of["MemTotal"] + of["SwapTotal"]),
+    "ram.kbactive": lambda of: of["Active"],
+    "ram.kbinact": lambda of: of["Inactive"],
+    "ram.kbdirty": lambda of: of["Dirty"],
+    "cgroup.quota": lambda of: _limit(of, "cgroup.quota") / 10,
+    "cgroup.kbmemory": lambda of: of["cgroup.memory"],
+    "cgroup.kblimit": lambda of: _limit(of, "cgroup.limit"),
+    "cgroup.memory": lambda of: 100 * of["cgroup.memory"] / _limit(of, "cgroup.limit"),
+    "swap.kbswpfree": lambda of: of["SwapFree"],
+    "swap.kbswpused": _swpused,
+    "swap.swpused": lambda of: 100 * _swpused(of) / of["SwapTotal"] if of["SwapTotal"] else 0.0,
+    "swap.kbswpcad": lambda of: of["SwapCached"],
+    "swap.swpcad": lambda of: 100 * of["SwapCached"] / _swpused(of) if _swpused(of) else 0.0,
+}
+
+_GROUP_LEVELS = {name: level for name, level in _LEVELS.items() if name.startswith(f"{CGROUP.name}.")}
+
+METRICS = tuple(f"{group.name}.{name}" for group in GROUPS for name in group.metrics)
+
+
+def rates(old: HostReading, new: HostReading, seconds: float) -> dict[str, float]:
+    """Return rates (1/s) and pressure (per cent) between two readings of one boot.
+
+    A metric is left out if a counter decreased, or increased faster than is plausible.
+    """
+    if seconds <= 0:
+        return {}
+    before, after = _counters(old), _counters(new)
+    found = {}
+    for metric, counters in _RATES.items():
+        rate = _rate(before, after, counters, seconds)
+        if rate is not None:
+            found[metric] = rate
+    for metric, counter in _PRESSURES.items():
+        rate = _rate(before, after, (counter,), seconds)
+        if rate is not None:
+            found[metric] = min(100.0, rate / _US_PER_PERCENT)
+    return found | _group_rates(before, after, seconds) | _speed(before, after, seconds)
+
+
+def _group_rates(before: Counters, after: Counters, seconds: float) -> dict[str, float]:
+    """Return the CPU of the server's control group in per cent of one CPU, and the share of its periods in which the
+    quota was used up."""
+    found = {}
+    used = _rate(before, after, ("cgroup.cpu",), seconds)
+    if used is not None:
+        found["cgroup.cpu"] = used / _US_PER_PERCENT
+    periods, throttled = (_rate(before, after, (f"cgroup.{name}",), seconds) for name in ("periods", "throttled"))
+    if periods is not None and throttled is not None:
+        found["cgroup.throttled"] = min(100.0, 100 * throttled / periods) if periods else 0.0
+    return found
+
+
+def _speed(before: Counters, after: Counters, seconds: float) -> dict[str, float]:
+    """Return the speed of the CPU: fixed loops of the probe per second of CPU time.
+
+    It decreases with the clock rate of the CPU, and while another virtual machine uses the same core or its caches.
+    """
+    loops, spent = (_rate(before, after, (name,), seconds) for name in ("loops", "loop_us"))
+    return {SPEED_METRIC: 1e6 * loops / spent} if loops and spent else {}
+
+
+def levels(reading: HostReading) -> dict[str, float]:
+    """Return the gauges of a reading: memory in KiB, counts, per cent, and the accept queue of each port."""
+    found = _levels_of(_counters(reading), _LEVELS)
+    return found | {f"{ACCEPT}.{port}": queue for port, queue in reading.accept.items()}
+
+
+def _levels_of(counters: Counters, levels: Mapping[str, Callable[[Counters], float]]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for metric, level in levels.items():
+        try:
+            found[metric] = level(counters)
+        except (KeyError, ZeroDivisionError):
+            continue
+    return found
+
+
+def group_values(reading: HostReading, rates: Mapping[str, float]) -> dict[str, float]:
+    """Return the metrics of the server's control group, by name without the prefix of the group; `rates` are those of
+    the last interval. Empty if the server has no control group of its own."""
+    if not reading.counters.get("cgroup.version"):
+        return {}
+    names = (f"{CGROUP.name}.{name}" for name in CGROUP.metrics)
+    found = {name: rates[name] for name in names if name in rates} | _levels_of(reading.counters, _GROUP_LEVELS)
+    return {name.partition(".")[2]: value for name, value in found.items()}
+
+
+def mean_levels(old: Mapping[str, float], new: Mapping[str, float]) -> dict[str, float]:
+    """Return the means of the gauges that both readings have, interpolated linearly."""
+    return {metric: (old[metric] + level) / 2 for metric, level in new.items() if metric in old}
+
+
+def highest(*some: Mapping[str, float]) -> dict[str, float]:
+    """Return the maximum of each metric."""
+    found: dict[str, float] = {}
+    for values in some:
+        for metric, value in values.items():
+            found[metric] = max(value, found.get(metric, value))
+    return found
+
+
+def is_accept_queue(metric: str) -> bool:
+    """Return whether the metric is the accept queue of a port: `accept.80`."""
+    group, _, port = metric.partition(".")
+    return group == ACCEPT and port.isdecimal()
+
+
+def _rate(before: Counters, after: Counters, counters: Iterable[str], seconds: float) -> float | None:
+    known = [name for name in counters if name in before and name in after]
+    first = next(iter(counters))
+    deltas = [after[name] - before[name] for name in known]
+    if first not in known or min(deltas) < 0 or sum(deltas) > _MAX_RATE * seconds:
+        return None
+    return sum(deltas) / seconds
+
+
+def _counters(reading: HostReading) -> dict[str, int]:
+    """Return all counters by the kernel's names, including those with a field in the reading. 0 forks: not read."""
+    memory = reading.memory
+    forks = {"processes": reading.forks} if reading.forks else {}
+    if not memory.total:
+        return {**reading.counters, **forks}
+    return {
+        **reading.counters,
+        **forks,
+        "MemTotal": memory.total,
+        "MemFree": memory.free,
+        **({} if memory.available is None else {"MemAvailable": memory.available}),
+        "Buffers": memory.buffers,
+        "Cached": memory.cached,
+        "SwapTotal": memory.swap_total,
+        "SwapFree": memory.swap_free,
+    }

@@ -1,0 +1,1 @@
+"""Plans of load: options, checks, seconds of load."""

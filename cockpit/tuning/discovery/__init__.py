@@ -1,0 +1,1 @@
+"""Servers, their files and settings on a host."""

@@ -1,0 +1,129 @@
+"""Settings that an included file sets: the candidate in that file replaces the one in the main file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from msgspec.structs import replace
+
+from cockpit.model.errors import ChangeRefused
+from cockpit.model.knobs import Knob
+from cockpit.servers.editing import AmbiguousValue, ConfigError, ConfigValue
+from cockpit.servers.kind import CandidateKnob, RunningServer
+from cockpit.servers.registry import GRAMMARS
+from cockpit.servers.startup import absolute
+from cockpit.tuning import files
+from cockpit.tuning.discovery import configuration
+from cockpit.tuning.discovery.host_inventory import ConfigurationFiles
+from cockpit.tuning.files import HostFile
+from cockpit.tuning.remote import Remote
+
+_NAMING = 'name=$1; shift; grep -liE -- "$name" "$@"'
+
+
+async def follow_includes(
+    remote: Remote, host: str, server: RunningServer, read: ConfigurationFiles
+) -> tuple[CandidateKnob, ...]:
+    """Return the server's candidates, each in the file whose value is active. Raises HostError."""
+    startup = server.startup
+    if startup is None or all(one.file != startup.file for one in server.candidates):
+        return server.candidates
+    try:
+        main = await files.read(remote, host, startup.file)
+        included = await _naming(remote, host, server.candidates, set(read.files.values()) - {main.real})
+    except ChangeRefused:
+        return server.candidates
+    by_name = {name: included[real] for name, real in read.files.items() if real in included}
+    return tuple(_followed(one, host, main, by_name, startup.files, read.root) for one in server.candidates)
+
+
+async def _naming(
+    remote: Remote, host: str, candidates: Sequence[CandidateKnob], reals: Iterable[str]
+) -> dict[str, HostFile]:
+    """Return the files that contain the name of a candidate's directive or section."""
+    named = {one.directive for one in candidates}
+    # A file may have a section without any of the settings, or only include other files.
+    named |= {one.section for one in candidates if one.section and GRAMMARS[one.kind].keeps_section} | {"!include"}
+    # MariaDB accepts "_" and "-" in names.
+    names = "|".join(sorted(name.replace(".", "[.]").replace("_", "[_-]") for name in named))
+    paths = sorted(reals)
+    done = await files.run(remote, _NAMING, names, *paths) if paths else None
+    found = done.lines if done else []
+    return {real: await files.read(remote, host, real) for real in found if real in paths}
+
+
+def _followed(
+    candidate: CandidateKnob,
+    host: str,
+    main: HostFile,
+    included: Mapping[str, HostFile],
+    mains: Sequence[str],
+    root: str,
+) -> CandidateKnob:
+    """Return the candidate in the last of the main and included files that sets it.
+
+    If no file sets it, return it in the first file that has its section.
+    """
+    if candidate.file not in mains:
+        return candidate
+    known = {**included, **{file.real: file for file in included.values()}, main.file: main}
+    found, has_place = candidate, False
+    for name in mains[mains.index(candidate.file) :]:
+        if name not in known:
+            continue
+        moved = _active(candidate._replace(file=name), host, known[name], included, root)
+        value = _value(_knob(moved, host, moved.section), known[moved.file])
+        if value and (value.value is not None or not has_place):
+            found, has_place = moved, True
+    return found
+
+
+def _active(
+    candidate: CandidateKnob, host: str, main: HostFile, included: Mapping[str, HostFile], root: str
+) -> CandidateKnob:
+    """Return the candidate in the last included file that sets it, in the order of includes in its section of `main`.
+
+    If no file sets it, return it in the first file that has its section.
+    """
+    own, keeps = _knob(candidate, host, candidate.section), GRAMMARS[candidate.kind].keeps_section
+    inner = own if keeps else replace(own, section=None)
+    now = _value(own, main)
+    if now is None and not keeps:
+        return candidate
+    active, homes = candidate, []
+    for pattern, at in configuration.includes(own, main.data):
+        if now and at < now.line:
+            continue
+        path = absolute(pattern, root)
+        for name in sorted(name for name in included if fnmatchcase(name, path)):
+            value = _value(inner, included[name])
+            moved = candidate._replace(file=included[name].real, section=inner.section)
+            if value and value.value is not None:
+                active = moved
+            homes += [moved] if value and keeps and now is None else []
+    return homes[0] if homes and active is candidate else active
+
+
+def _knob(candidate: CandidateKnob, host: str, section: str | None) -> Knob:
+    return Knob(
+        name=candidate.name,
+        host=host,
+        kind=candidate.kind,
+        file=candidate.file,
+        directive=candidate.directive,
+        section=section,
+    )
+
+
+def _value(knob: Knob, file: HostFile | None) -> ConfigValue | None:
+    """Return the knob's value in a file; None if the file, or the knob's section in it, does not exist.
+
+    An ambiguous value counts as set: the knob stays in that file, where a change is refused.
+    """
+    try:
+        return configuration.read(knob, file.data) if file else None
+    except AmbiguousValue as error:
+        return ConfigValue("", b"", error.line, 1)
+    except ConfigError:
+        return None

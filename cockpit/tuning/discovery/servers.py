@@ -1,0 +1,252 @@
+"""Discover the servers on a host and their settings. Nothing is changed there."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from cockpit.model.errors import ChangeRefused
+from cockpit.model.knobs import Knob, Option
+from cockpit.servers import kernel, systemd
+from cockpit.servers.editing import ConfigError
+from cockpit.servers.inventory import Inventory, Process, foreign_programs
+from cockpit.servers.kind import CandidateKnob, RunningServer
+from cockpit.servers.registry import AT_START, running_servers
+from cockpit.servers.sections import in_sections
+from cockpit.servers.upstreams import Hop
+from cockpit.tuning import files, live, plan
+from cockpit.tuning.chain import follow, server_on_port
+from cockpit.tuning.discovery.configuration import conditions_of
+from cockpit.tuning.discovery.configuration import place as place_in_file
+from cockpit.tuning.discovery.configuration import read as read_value
+from cockpit.tuning.discovery.host_inventory import (
+    Configuration,
+    configuration,
+    environment_files,
+    owners,
+    take_inventory,
+    untrusted,
+)
+from cockpit.tuning.discovery.included import follow_includes
+from cockpit.tuning.files import HostFile
+from cockpit.tuning.remote import Remote
+from cockpit.tuning.server_log import with_own_log
+from cockpit.tuning.tuner import Tuner
+
+
+class OfferedKnob(NamedTuple):
+    """A readable knob with its value (None: not set), whether it is preselected (`usual`), and its server (None: the
+    kernel). `refusal`: why its value is unknown although its file sets it, "" if it is known."""
+
+    knob: Knob
+    value: str | None
+    usual: bool
+    server: RunningServer | None
+    refusal: str = ""
+
+
+class DiscoveredHost(NamedTuple):
+    """The servers of a host.
+
+    `serving` is the server on the requested port, if known; `possible_servers` are the possible ones; if there is none,
+    `unknown_listeners` are the names of the processes that listen on the port instead. `chain` are the steps from the
+    serving server to the servers behind it. `refused` are knobs whose value is unknown although their file sets it.
+    """
+
+    user: str
+    servers: tuple[RunningServer, ...]
+    serving: RunningServer | None
+    possible_servers: tuple[RunningServer, ...]
+    offered: tuple[OfferedKnob, ...]
+    unknown_listeners: tuple[str, ...] = ()
+    chain: tuple[Hop, ...] = ()
+    refused: tuple[OfferedKnob, ...] = ()
+
+
+async def discover(remote: Remote, host: str, port: int, answers: bool = False) -> DiscoveredHost:
+    """Discover the servers and knobs of a host.
+
+    `answers`: the target is on this host, so that only servers which may listen on its port are preselected. Raises
+    HostError, ChangeRefused if no command can be run there.
+    """
+    inventory = await take_inventory(remote, host)
+    configurations: dict[Process | None, Configuration] = {}
+
+    async def read(server: RunningServer) -> Configuration:
+        if server.master not in configurations:
+            configurations[server.master] = await configuration(remote, server)
+        return configurations[server.master]
+
+    found = [await without_untrusted(remote, server) for server in running_servers(inventory)]
+    servers = [await with_own_log(remote, server, read) for server in found]
+    able = servers_on_port(inventory, servers, port) if answers else servers
+    chosen = server_on_port(able, port)
+    chain = (await follow(read, inventory, servers, chosen, port)).hops if chosen and answers else ()
+    offered: list[OfferedKnob] = []
+    known: dict[str, HostFile | None] = {}
+    picked = [chosen, *(hop.server for hop in chain)] if chosen else able
+    rank = {id(server): place for place, server in reversed(list(enumerate(picked)))}
+    # The serving server and the servers behind it are first, so that their knobs get the plain names.
+    for server in sorted(servers, key=lambda server: rank.get(id(server), len(picked))):
+        preselected, candidates = id(server) in rank, server.candidates
+        if candidates:
+            config = await read(server)
+            candidates = (
+                *await follow_includes(remote, host, server, config.read),
+                *in_sections(server, config.texts),
+            )
+        written = await _all_offered(remote, host, candidates, known, preselected, server)
+        in_unit = await _all_offered(remote, host, await _of_its_unit(remote, server), known, preselected, server)
+        offered += _where_set(written, in_unit)
+    offered += await _all_offered(remote, host, kernel.CANDIDATES, known, False, None)
+    knobs = tuple(_uniquely_named(_unique((one for one in offered if not one.refusal), known)))
+    refused = tuple(one for one in offered if one.refusal)
+    listening = {one.name for one in inventory.listening if one.port == port and answers and not able}
+    strangers = tuple(sorted(listening))
+    return DiscoveredHost(inventory.user, tuple(servers), chosen, tuple(able), knobs, strangers, chain, refused)
+
+
+async def _of_its_unit(remote: Remote, server: RunningServer) -> Iterable[CandidateKnob]:
+    """Return the settings of the systemd unit that started a server, and of the unit's program."""
+    if server.master is None or server.startup is None:
+        return ()
+    unit, overridden = server.master.unit, dict(server.startup.overridden)
+    settings = AT_START.get(server.startup.kind, ())
+    program = [one for one in settings if one.name not in overridden or one.given(server.master.command)]
+    variables = await environment_files(remote, unit) if program and unit else {}
+    return systemd.candidates(server.master, program, variables)
+
+
+def _where_set(written: Sequence[OfferedKnob], in_unit: Sequence[OfferedKnob]) -> Iterator[OfferedKnob]:
+    """Yield each setting once: in the server's file if the file sets it or the unit lacks it, else in the unit."""
+    in_file = {one.knob.name for one in written if one.value is not None}
+    named = {one.knob.name for one in in_unit}
+    yield from (one for one in written if one.value is not None or one.knob.name not in named)
+    yield from (one for one in in_unit if one.knob.name not in in_file)
+
+
+def _unique(offered: Iterable[OfferedKnob], known: Mapping[str, HostFile | None]) -> Iterable[OfferedKnob]:
+    """Return the first knob of each value; two servers may read one file."""
+    first: dict[tuple[str, str], OfferedKnob] = {}
+    for one in offered:
+        file = known.get(one.knob.file) if one.knob.in_file else None
+        place = place_in_file(one.knob, file.real) if file else live.place(one.knob)
+        first.setdefault((place, one.knob.get), one)
+    return first.values()
+
+
+def _uniquely_named(offered: Iterable[OfferedKnob]) -> Iterator[OfferedKnob]:
+    """Yield the knobs with unique names."""
+    taken: dict[str, RunningServer | None] = {}
+    for one in offered:
+        name = next(name for name in _names(one, taken) if name not in taken)
+        taken[name] = one.server
+        yield one._replace(knob=replace(one.knob, name=name))
+
+
+def _names(one: OfferedKnob, taken: Mapping[str, RunningServer | None]) -> Iterator[str]:
+    """Yield possible names: the plain one, then with the port of another server, with the file, with a number."""
+    name, file = one.knob.name, PurePosixPath(one.knob.file).stem
+    yield name
+    if one.server and one.server.ports and one.server is not taken.get(name):
+        yield f"{name}-{one.server.ports[0]}"
+    if file:
+        yield f"{name}-{file}"
+    yield from (f"{name}-{number}" for number in count(2))
+
+
+async def without_untrusted(remote: Remote, server: RunningServer) -> RunningServer:
+    """Return the server, without candidates if another user could replace a program that their commands run, else with
+    the owners of its programs."""
+    master, startup = server.master, server.startup
+    if master is None or startup is None or master.origin == "container":
+        return server
+    # The command line may name a directory or an interpreter with programs that the test would run.
+    named = (*startup.files, master.program, *shlex.split(startup.test))
+    paths = [path for path in dict.fromkeys(named) if path.startswith("/")]
+    if not (foreign := await untrusted(remote, paths)):
+        words = foreign_programs(master.program, *shlex.split(startup.test))
+        programs = [word for word in words if word not in (*startup.files, startup.root, startup.prefix)]
+        return server._replace(programs=await owners(remote, programs) if programs else ())
+    uncertainty = f"another user can replace {foreign[0]}: log in as that user"
+    return server._replace(candidates=(), startup=startup._replace(uncertainty=uncertainty))
+
+
+def servers_on_port(inventory: Inventory, servers: Sequence[RunningServer], port: int) -> list[RunningServer]:
+    """Return the servers on the target's host that listen on its port; if no listener is known, those without ports."""
+    if any(one.port == port for one in inventory.listening):
+        return [server for server in servers if port in server.ports]
+    return [server for server in servers if not server.ports]
+
+
+def knob_of(candidate: CandidateKnob, host: str) -> Knob:
+    fields = candidate._asdict()
+    del fields["usual"]
+    options = tuple(Option(**one._asdict()) for one in candidate.option)
+    knob = Knob(host=host, **fields | {"option": options})
+    form = knob.known.form if knob.known else None
+    return replace(knob, values=form.choices) if form and not knob.values else knob
+
+
+async def _all_offered(
+    remote: Remote,
+    host: str,
+    candidates: Iterable[CandidateKnob],
+    known: dict[str, HostFile | None],
+    preselected: bool,
+    server: RunningServer | None,
+) -> list[OfferedKnob]:
+    found: list[OfferedKnob] = []
+    for candidate in candidates:
+        found += await _offered(remote, host, candidate, known, preselected, server)
+    return found
+
+
+async def _offered(
+    remote: Remote,
+    host: str,
+    candidate: CandidateKnob,
+    known: dict[str, HostFile | None],
+    preselected: bool,
+    server: RunningServer | None,
+) -> list[OfferedKnob]:
+    """Return the knob with its value or the refusal; [] if its file or place does not exist."""
+    knob, usual = knob_of(candidate, host), candidate.usual and preselected
+    try:
+        if not knob.in_file:
+            return [OfferedKnob(knob, await Tuner().read(remote, knob), usual, server)]
+        if knob.file not in known:
+            known[knob.file] = None
+            known[knob.file] = await files.read_of(remote, knob.host, knob)
+        file = known[knob.file]
+        if file is None:
+            return []
+        knob = _in_true_section(knob, file, server)
+        value = read_value(knob, file.data)
+        if server and server.startup and (unmet := server.startup.unmet(conditions_of(knob, file.data))):
+            raise ConfigError(unmet, value.line)
+        return [OfferedKnob(knob, await Tuner().read(remote, knob) if knob.live else value.value, usual, server)]
+    except ConfigError as error:
+        return [OfferedKnob(knob, None, False, server, f"{knob.file}: {error}")] if error.line else []
+    except ChangeRefused:
+        return []
+
+
+def _in_true_section(knob: Knob, file: HostFile, server: RunningServer | None) -> Knob:
+    """Return the knob; if its place depends on conditions, in the section whose condition is true."""
+    conditions = server.startup.conditions if server and server.startup and knob.section is None else ()
+    holding = (header for header, holds in conditions if holds)
+    places = (knob, *(replace(knob, section=header) for header in holding))
+    return next((one for one in places if _is_set(one, file)), knob)
+
+
+def _is_set(knob: Knob, file: HostFile) -> bool:
+    try:
+        return plan.value_in(file, knob).value is not None
+    except ChangeRefused:
+        return False
