@@ -11,7 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.analysis.thresholds import parse_threshold
-from cockpit.hosts.probe.probe import Probe, frames
+from cockpit.hosts.probe import frames
+from cockpit.hosts.probe.probe import Probe
 from cockpit.hosts.shell import LineReader
 from cockpit.hosts.ssh.errors import reason
 from cockpit.metrics.results import run_result

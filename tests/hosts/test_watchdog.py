@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from cockpit.hosts import tails, watchdog
-from cockpit.hosts.probe.probe import Probe, script
+from cockpit.hosts.probe import script
+from cockpit.hosts.probe.probe import Probe
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import HostError
 from cockpit.model.host.samples import HostConfig
