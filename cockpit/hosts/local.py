@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
 from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
 from contextlib import suppress
@@ -37,9 +38,10 @@ class _Command:
         self._exited = protocol.exited
 
     @classmethod
-    async def start(cls, name: str, command: str) -> _Command:
+    async def start(cls, name: str, interpreter: str) -> _Command:
         loop = asyncio.get_running_loop()
-        arguments = ("/bin/sh", "-c", command)
+        # Other interpreters are commands of profiles, with the syntax of sh.
+        arguments = shlex.split(SH) if interpreter == SH else ("/bin/sh", "-c", f"exec {interpreter}")
         starting = asyncio.ensure_future(
             loop.subprocess_exec(
                 lambda: _Protocol(loop), *arguments, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
@@ -52,7 +54,7 @@ class _Command:
             await cls(name, *await starting).end()
             raise
         except OSError as error:
-            raise HostError(f"cannot start /bin/sh: {error}", subject=name) from None
+            raise HostError(f"cannot start {arguments[0]}: {error}", subject=name) from None
         return cls(name, transport, protocol)
 
     async def read_stdout(self, size: int) -> bytes:
@@ -144,4 +146,4 @@ class LocalShell:
     async def _start(self, interpreter: str) -> _Command:
         if self._closed.is_set():
             raise HostError("the shell was closed", subject=self._name)
-        return await _Command.start(self._name, f"exec {interpreter}")
+        return await _Command.start(self._name, interpreter)

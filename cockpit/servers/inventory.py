@@ -14,6 +14,7 @@ _UNIT = re.compile(r"[\w@:.\\-]{1,200}\.service")
 # Fields of a line about a master: program, directory, whether both are certain, unit, origin.
 _MASTER_FACTS = 5
 _LONGEST_PATH = 4096
+_TITLE = re.compile(r"/proc/(\d{1,9})/cmdline:(.*)")
 _USER = re.compile(r'\("([^"]*)",pid=(\d{1,9}),')
 
 
@@ -24,7 +25,7 @@ _ORIGINS: dict[str, Origin] = {origin: origin for origin in get_args(Origin)}
 
 
 class Process(NamedTuple):
-    """A process of a server, with its command line.
+    """A process of a server. `command` is its command line; of a process whose parent has the same name, its title.
 
     `program` is the path of its executable and `directory` its working directory, "" if unknown. `is_certain`: both
     were read from /proc/PID. `unit` is its systemd unit. `facts` are environment variables that its kind of server
@@ -141,6 +142,7 @@ def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = 
     skipped. `files` are the requested names, `texts` the requested patterns."""
     user, readable = "", set()
     processes: list[Process] = []
+    titles: dict[int, tuple[str]] = {}
     listening: list[Listener] = []
     contents: dict[str, str] = {}
     masters: dict[int, Sequence[str]] = {}
@@ -156,6 +158,8 @@ def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = 
                 user = name
             case ["process", pid, parent, name, *command] if _is_number(pid) and _is_number(parent):
                 processes.append(Process(int(pid), int(parent), name, tuple(word for word in command if word)))
+            case [row] if title := _TITLE.fullmatch(row):
+                titles[int(title[1])] = (title[2],)
             case ["master", pid, *facts] if _is_number(pid) and len(facts) == _MASTER_FACTS:
                 masters[int(pid)] = facts
             case ["fact", pid, name, value] if _is_number(pid) and value:
@@ -173,7 +177,10 @@ def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = 
             case ["text", name, *parts] if wanted(name):
                 contents[name] = contents.get(name, "") + "\t".join(parts) + "\n"
     known = tuple(
-        _with_facts(process, masters.get(process.pid))._replace(facts=tuple(known_facts.get(process.pid, {}).items()))
+        _with_facts(process, masters.get(process.pid))._replace(
+            command=process.command or titles.get(process.pid, ()),
+            facts=tuple(known_facts.get(process.pid, {}).items()),
+        )
         for process in processes
     )
     return Inventory(

@@ -37,8 +37,8 @@ outlives() {
     printf '%s\n' "$guard" "$kills" "$flushes"
 }
 spawn() {
-    if setsid -f true 2>/dev/null; then setsid -f sh "$@"
-    elif command -v setsid >/dev/null; then setsid sh "$@" &
+    setsid -f sh "$@" && return
+    if command -v setsid >/dev/null; then setsid sh "$@" &
     else nohup sh "$@" &
     fi
 } </dev/null >/dev/null 2>&1

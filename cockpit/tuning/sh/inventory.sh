@@ -9,8 +9,8 @@ master() {
     certain=yes origin=host unit=
     program=$(readlink "/proc/$1/exe") directory=$(readlink "/proc/$1/cwd") || certain=no
     [ "$program" ] || program=$(command -v -- "$2") || program=
-    space=$(readlink "/proc/$1/ns/pid") && [ "$space" != "$(readlink /proc/self/ns/pid)" ] && origin=container
-    case $(stat -c %u "/proc/$1") in 0 | "$user") ;; *) [ "$origin" = container ] || origin=user ;; esac
+    space=$(readlink "/proc/$1/ns/pid") && [ "$space" != "$own_space" ] && origin=container
+    [ -O "/proc/$1" ] || case $(stat -c %u "/proc/$1") in 0) ;; *) [ "$origin" = container ] || origin=user ;; esac
     while IFS= read -r line; do
         case $line in
             *:/system.slice/*.service) unit=${line##*/} ;;
@@ -43,26 +43,38 @@ master() {
     done
 }
 
-programs=$newline
+programs=$newline titles= own_space=$(readlink /proc/self/ns/pid)
 for at in /proc/[0-9]*/comm; do
     read -r name <"$at" || continue
     case $name in NAMES) ;; *) continue ;; esac
     at=${at%/comm}
     read -r line <"$at/stat" || continue
     set -f; set -- ${line##*) }; set +f
-    row process "${at#/proc/}" "$2" "$name" | tr '\n' '\t'
-    head -c 65536 -- "$at/cmdline" | tr '\0\n\t' '\t  '
-    echo
     read -r parent <"/proc/$2/comm" || parent=
-    [ "$parent" = "$name" ] || master "${at#/proc/}" "$name"
+    if [ "$parent" = "$name" ]; then
+        row process "${at#/proc/}" "$2" "$name"
+        titles="$titles $at/cmdline"
+    else
+        printf '%s\t' "$(row process "${at#/proc/}" "$2" "$name")"
+        head -c 65536 -- "$at/cmdline" | tr '\0\n\t' '\t  '
+        echo
+        master "${at#/proc/}" "$name"
+    fi
 done 2>/dev/null
-ss -ltnpH 2>/dev/null | while read -r _ _ queue local _ users; do
-    row listen "$local" "$users" "$queue"
+# Prints `/proc/PID/cmdline:TITLE` of the other processes: of its first word, up to the first other character.
+[ -z "$titles" ] || grep -aHos '^[ -~]\{1,300\}' $titles
+# real PATH: the socket behind links.
+real() {
+    if [ -L "$1" ]; then readlink -f -- "$1"; else cd -P -- "${1%/*}/" && printf '%s/%s\n' "${PWD%/}" "${1##*/}"; fi
+}
+ss -ltxnpH 2>/dev/null | while read -r family _ _ queue local _ two three users; do
+    case $family in
+        tcp) row listen "$local" "$two $three $users" "$queue" ;;
+        u_*) [ ! -S "$local" ] || row unix "$(real "$local")" "$users" ;;
+    esac
 done
-ss -xlpH 2>/dev/null | while read -r _ _ _ _ path _ _ _ users; do
-    [ ! -S "$path" ] || row unix "$(readlink -f -- "$path")" "$users"
-done
-for address in "$(uname -n)" $(hostname -I 2>/dev/null); do row address "$address"; done
+read -r name </proc/sys/kernel/hostname
+for address in "$name" $(hostname -I 2>/dev/null); do row address "$address"; done
 for file in $files; do [ ! -r "$file" ] || row file "$file"; done
 set --
 for file in $texts; do [ ! -r "$file" ] || set -- "$@" "$file"; done

@@ -6,7 +6,8 @@ machine() {
         { read -r id <"$file"; } 2>/dev/null
         case $id in '' | *[!0-9a-f]*) id= ;; *) break ;; esac
     done
-    machine=$(printf 'cockpit %s' "${id:-$(uname -n)}" | sha256sum | cut -c1-16)
+    machine=$(printf 'cockpit %s' "${id:-$(uname -n)}" | sha256sum)
+    machine=${machine%"${machine#????????????????}"}
 }
 here() {
     machine

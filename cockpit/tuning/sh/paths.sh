@@ -7,7 +7,8 @@
 # file behind links, $entry to that file.
 # secure FILE REAL: refuses an unsafe path; exit 5 if FILE no longer resolves to REAL. If a drop-in's directory is
 # missing, its parent is judged.
-me=$(id -u)
+# The effective UID, as of `id -u`.
+while read -r word _ me _; do [ "$word" != Uid: ] || break; done </proc/self/status
 judge() {
     uid=${2%%:*} mode=${2##*:} gid=${2#*:}
     flaw=

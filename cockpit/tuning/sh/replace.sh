@@ -8,7 +8,8 @@
 # created before the first drop-in. `directories` lists those that cockpit created; they are removed when they are
 # empty. A directory that is empty before a change creates its file was emptied or created by others, and stays.
 attributes() {
-    ls -ld -- "$1" | cut -d ' ' -f 1
+    mode=$(ls -ld -- "$1")
+    echo "${mode%% *}"
     stat -c %C -- "$1"
     getfattr --absolute-names -d -m - -e hex -- "$1" | grep -v -e '^#' -e '^security\.ima=' -e '^security\.evm='
 } 2>/dev/null

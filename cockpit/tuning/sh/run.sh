@@ -9,9 +9,8 @@ renew "$3" || exit 125
 out=$change/out.$$ err=$change/err.$$
 as_login sh -c "$busy" sh "$change" "$2" "$give" "$5" >"$out" 2>"$err"
 status=$?
-rm -f -- "$change/busy"
 renew "$4" || status=125
-head -c 65536 -- "$out"
-head -c 65536 -- "$err" >&2
-rm -f -- "$out" "$err"
+[ ! -s "$out" ] || head -c 65536 -- "$out"
+[ ! -s "$err" ] || head -c 65536 -- "$err" >&2
+rm -f -- "$change/busy" "$out" "$err"
 exit "$status"

@@ -1,7 +1,7 @@
 # Sets $base to a directory that only this user can read, outside of any configuration, and $changes to the directory of
 # this machine's changes.
 usable() {
-    mkdir -p -m 700 -- "$1" 2>/dev/null && [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ] && [ -w "$1" ] &&
+    { [ -d "$1" ] || mkdir -p -m 700 -- "$1" 2>/dev/null; } && [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ] && [ -w "$1" ] &&
         walk "$1" '' && [ -z "$flaw" ]
 }
 base=${XDG_STATE_HOME:-${HOME:-}/.local/state}/cockpit
