@@ -102,6 +102,15 @@ class StatusAddress(NamedTuple):
     url: str
 
 
+class ServerOffer(NamedTuple):
+    """The settings, logs and status pages that are offered for a running server, and its title."""
+
+    title: str
+    candidates: Iterable[CandidateKnob] = ()
+    tail: tuple[str, ...] = ()
+    status: tuple[StatusAddress, ...] = ()
+
+
 class RunningServer(NamedTuple):
     """A server that runs on a host. `pattern` is the value for `processes` in [[host]], `master` its first process.
     `programs` are those outside the system's directories that its commands run, with owner and mode."""
@@ -121,11 +130,12 @@ class RunningServer(NamedTuple):
 class ServerKind(NamedTuple):
     """A kind of server. `name` is also the kind of its knobs if it has a `grammar`.
 
-    Discovery: `processes` are shell patterns of process names, `files` paths that are tested for readability, `texts`
-    patterns of files that are read. `discover` finds the running servers; `startup` finds the configuration of a
-    running server (None: another program of that name). `version` is the program's option that prints its compiled
-    defaults, `variables` are environment variables that set several settings, `library` is a grep pattern of the
-    library on which the settings depend.
+    Discovery: `processes` are shell patterns of process names, `pattern` is that of the processes to watch ("": the
+    name of the master), `files` paths that are tested for readability, `texts` patterns of files that are read.
+    `startup` finds the configuration of a running server, and `offer` describes it (None: another program of that
+    name). `has_unit`: settings of its systemd unit are offered. `version` is the program's option that prints its
+    compiled defaults, `variables` are environment variables that set several settings, `library` is a grep pattern of
+    the library on which the settings depend.
 
     Settings: `settings` are the known settings; without a grammar they are keys of keyvalue files. `keys` are keyvalue
     keys of a kind with a grammar. `shown` are settings whose active value a running server shows. `at_start` are
@@ -151,7 +161,10 @@ class ServerKind(NamedTuple):
 
     name: str
     processes: tuple[str, ...]
-    discover: Callable[[Inventory], Iterable[RunningServer]]
+    startup: Callable[[Process, Inventory], Startup | None]
+    offer: Callable[[Process, Startup, Inventory], ServerOffer | None]
+    pattern: str = ""
+    has_unit: bool = True
     files: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     grammar: Grammar | None = None
@@ -168,7 +181,6 @@ class ServerKind(NamedTuple):
     access_log: Callable[[bytes], AccessLine | None] | None = None
     logged_request: Callable[[bytes], LoggedRequest | None] | None = None
     partial_log: PartialLog | None = None
-    startup: Callable[[Process, Inventory], Startup | None] | None = None
     version: str = ""
     variables: tuple[str, ...] = ()
     library: str = ""
@@ -181,6 +193,28 @@ class ServerKind(NamedTuple):
     choices: Callable[[str], Mapping[str, tuple[str, ...]]] | None = None
     at_start: tuple[StartSetting, ...] = ()
 
+    def running(self, master: Process, inventory: Inventory) -> RunningServer | None:
+        """Return the server of a master process, without candidates if its file or its commands are unknown; None:
+        another program of that name."""
+        startup = self.startup(master, inventory)
+        offer = self.offer(master, startup, inventory) if startup else None
+        if startup is None or offer is None:
+            return None
+        tree, pattern = inventory.tree(master.pid), self.pattern or master.name
+        count = sum(fnmatchcase(process.name, pattern) for process in inventory.processes if process.pid in tree)
+        known = startup.file and master.origin != "container"
+        return RunningServer(
+            title=offer.title,
+            pattern=pattern,
+            processes=count,
+            ports=inventory.ports_of(master.pid),
+            candidates=tuple(one for one in offer.candidates if known and (one.reload or one.set)),
+            tail=offer.tail,
+            status=offer.status,
+            master=master if self.has_unit else None,
+            startup=startup,
+        )
+
 
 def command_line_kind(
     title: str, name: str, *processes: str, at_start: tuple[StartSetting, ...], partial_log: PartialLog | None = None
@@ -188,25 +222,14 @@ def command_line_kind(
     """Return a kind of server that is configured by its command line and its environment only."""
 
     def startup(process: Process, inventory: Inventory) -> Startup:
-        if process.unit:
-            return Startup(name, (), "", read_only_reason=f"its options are set by {process.unit}")
-        return Startup(
-            name, (), "", read_only_reason="its options are on its command line, and no systemd unit starts it"
-        )
+        by_unit = f"its options are set by {process.unit}" if process.unit else ""
+        reason = by_unit or "its options are on its command line, and no systemd unit starts it"
+        return Startup(name, (), "", read_only_reason=reason)
 
-    def discover(inventory: Inventory) -> Iterator[RunningServer]:
-        for master in inventory.masters(*processes):
-            if inventory.ports_of(master.pid):
-                yield running(title, master.name, inventory, master, startup(master, inventory), ())
+    def offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOffer | None:
+        return ServerOffer(title) if inventory.ports_of(master.pid) else None
 
-    return ServerKind(
-        name=name,
-        processes=processes,
-        discover=discover,
-        partial_log=partial_log,
-        startup=startup,
-        at_start=at_start,
-    )
+    return ServerKind(name, processes, startup, offer, partial_log=partial_log, at_start=at_start)
 
 
 class ConfigFile(NamedTuple):
@@ -237,22 +260,3 @@ class ConfigFile(NamedTuple):
                 log=self.log,
                 usual=usual,
             )
-
-
-def running(
-    title: str,
-    pattern: str,
-    inventory: Inventory,
-    master: Process,
-    startup: Startup,
-    candidates: Iterable[CandidateKnob],
-    tail: tuple[str, ...] = (),
-    status: tuple[StatusAddress, ...] = (),
-) -> RunningServer:
-    """Return the server of a master process, without candidates if its file or its commands are unknown."""
-    tree, names = inventory.tree(master.pid), {process.pid: process.name for process in inventory.processes}
-    count = sum(fnmatchcase(names.get(pid, ""), pattern) for pid in tree)
-    known = startup.file and master.origin != "container"
-    usable = tuple(candidate for candidate in candidates if known and (candidate.reload or candidate.set))
-    ports = inventory.ports_of(master.pid)
-    return RunningServer(title, pattern, count, ports, usable, tail, status, master, startup)

@@ -6,13 +6,14 @@ To add a kind, add a package with a `KIND` to this folder, and its name to FOLDE
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from importlib import import_module
 
 from cockpit.servers import keyvalue, systemd
 from cockpit.servers.access_log import AccessLine
 from cockpit.servers.editing import Grammar
 from cockpit.servers.evidence import Evidence
-from cockpit.servers.inventory import Inventory
+from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import RunningServer, ServerKind, StartSetting, StatusPageKind
 from cockpit.servers.settings import KnownSetting
 from cockpit.servers.startup import Instance
@@ -81,25 +82,22 @@ OWN_LOGS: dict[str, re.Pattern[str]] = {kind.name: kind.own_log for kind in KIND
 INCLUDES: dict[str, re.Pattern[str]] = {kind.name: re.compile(kind.include) for kind in KINDS if kind.include}
 
 
+def _masters(inventory: Inventory) -> Iterator[tuple[ServerKind, Process]]:
+    return ((kind, master) for kind in KINDS for master in inventory.masters(*kind.processes))
+
+
 def instances(inventory: Inventory) -> list[Instance]:
     """Return the running servers whose configuration can be found."""
     return [
-        Instance(
-            kind.name,
-            master,
-            inventory.ports_of(master.pid),
-            startup,
-            inventory.workers(master.pid),
-        )
-        for kind in KINDS
-        if kind.startup
-        for master in inventory.masters(*kind.processes)
+        Instance(kind.name, master, inventory.ports_of(master.pid), startup, inventory.workers(master.pid))
+        for kind, master in _masters(inventory)
         if (startup := kind.startup(master, inventory))
     ]
 
 
 def running_servers(inventory: Inventory) -> list[RunningServer]:
-    return [server for kind in KINDS for server in kind.discover(inventory)]
+    servers = (kind.running(master, inventory) for kind, master in _masters(inventory))
+    return [server for server in servers if server]
 
 
 def parse_access(line: bytes) -> AccessLine | None:

@@ -7,10 +7,10 @@ import pytest
 from cockpit.model.knobs import Knob
 from cockpit.servers import kernel, registry, systemd
 from cockpit.servers.editing import ConfigError
-from cockpit.servers.gunicorn import KIND
 from cockpit.servers.gunicorn.editor import GunicornGrammar
 from cockpit.servers.inventory import Inventory, Listener, Process, parse_inventory
 from cockpit.servers.kind import RunningServer
+from cockpit.servers.registry import running_servers
 from cockpit.servers.status import NotThePageError
 from tests.servers.found import running, texts
 from tests.servers.test_grammars import FILES
@@ -188,7 +188,7 @@ def gunicorn_process(*message: str, unit: str = "") -> Process:
 
 def gunicorn(process: Process) -> tuple[str, str, list[str]]:
     inventory = Inventory("root", (process,), (Listener("gunicorn", 7, 8000),))
-    [server] = KIND.discover(inventory)
+    [server] = running_servers(inventory)
     assert server.startup
     return server.startup.file, server.startup.reload, [candidate.name for candidate in server.candidates]
 
@@ -215,7 +215,7 @@ def test_options_of_the_environment_win_over_the_file_and_lose_against_the_comma
     )
     file, _, names = gunicorn(process)
     assert file == "/srv/app/conf/g.py" and not {"workers", "timeout"} & {*names}
-    [server] = KIND.discover(Inventory("root", (process,)))
+    [server] = running_servers(Inventory("root", (process,)))
     assert server.startup and dict(server.startup.overridden) == {
         "workers": "its command line",
         "timeout": "GUNICORN_CMD_ARGS in its environment",

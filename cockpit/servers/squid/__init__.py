@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress, running
+from cockpit.servers.kind import ConfigFile, ServerKind, ServerOffer, StatusAddress
 from cockpit.servers.squid.editor import SquidGrammar
 from cockpit.servers.squid.evidence import SHOWN
 from cockpit.servers.squid.logs import parse as parse_access
@@ -43,24 +42,23 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     )
 
 
-def _discover(inventory: Inventory) -> Iterator[RunningServer]:
-    for master in inventory.masters(*_NAMES):
-        startup = _startup(master, inventory)
-        main = ConfigFile("squid", startup.file, startup.test, startup.reload)
-        candidates = (
-            *main.candidates("cache_mem maximum_object_size_in_memory", usual=True),
-            *main.candidates(_OPTIONAL, usual=False),
-        )
-        ports = inventory.ports_of(master.pid)
-        page = StatusAddress("squid", f"http://localhost:{ports[0] if ports else 3128}{COUNTERS.url}")
-        tails = inventory.tails(_LOG) if startup.file == _CONFIG else ()
-        yield running("squid", "squid*", inventory, master, startup, candidates, tails, (page,))
+def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOffer:
+    main = ConfigFile("squid", startup.file, startup.test, startup.reload)
+    candidates = (
+        *main.candidates("cache_mem maximum_object_size_in_memory", usual=True),
+        *main.candidates(_OPTIONAL, usual=False),
+    )
+    port = next(iter(inventory.ports_of(master.pid)), 3128)
+    page = StatusAddress("squid", f"http://localhost:{port}{COUNTERS.url}")
+    return ServerOffer("squid", candidates, inventory.tails(_LOG) if startup.file == _CONFIG else (), (page,))
 
 
 KIND = ServerKind(
     name="squid",
     processes=_NAMES,
-    discover=_discover,
+    startup=_startup,
+    offer=_offer,
+    pattern="squid*",
     files=(_LOG,),
     grammar=SquidGrammar(),
     status=(COUNTERS, INFO),
@@ -71,7 +69,6 @@ KIND = ServerKind(
     reloaded=re.compile(r"Accepting HTTPS? Socket connections"),
     access_log=parse_access,
     logged_request=parse_request,
-    startup=_startup,
     version="-v",
     upstream=_UPSTREAM,
     own_log=_ERROR_LOG,
