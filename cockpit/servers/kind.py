@@ -10,7 +10,6 @@ from typing import NamedTuple
 from cockpit.servers import blocks
 from cockpit.servers.access_log import AccessLine, LoggedRequest, PartialLog
 from cockpit.servers.editing import Grammar
-from cockpit.servers.evidence import Evidence
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.settings import KnownSetting
 from cockpit.servers.startup import Startup
@@ -138,7 +137,7 @@ class ServerKind(NamedTuple):
     the library on which the settings depend.
 
     Settings: `settings` are the known settings; without a grammar they are keys of keyvalue files. `keys` are keyvalue
-    keys of a kind with a grammar. `shown` are settings whose active value a running server shows. `at_start` are
+    keys of a kind with a grammar. `at_start` are
     settings that the program reads at startup; they are offered in the systemd unit that starts it. `choices` finds the
     values that the configuration allows for a setting, () if the setting cannot be used.
     `header` returns the words of a section's innermost header. `in_sections` maps the first word of a header to the
@@ -175,7 +174,6 @@ class ServerKind(NamedTuple):
     chatter: str = ""
     reload_replaces: tuple[str, ...] = ()
     reloaded: re.Pattern[str] | None = None
-    shown: Mapping[str, Evidence] = {}
     settings: Mapping[str, KnownSetting] = {}
     keys: Mapping[str, KnownSetting] = {}
     access_log: Callable[[bytes], AccessLine | None] | None = None

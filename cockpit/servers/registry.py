@@ -12,7 +12,6 @@ from importlib import import_module
 from cockpit.servers import keyvalue, systemd
 from cockpit.servers.access_log import AccessLine
 from cockpit.servers.editing import Grammar
-from cockpit.servers.evidence import Evidence
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import RunningServer, ServerKind, StartSetting, StatusPageKind
 from cockpit.servers.settings import KnownSetting
@@ -59,10 +58,6 @@ for _start in (start for settings in AT_START.values() for start in settings):
 SETTINGS[systemd.KIND] |= {n.lower(): s for n, s in systemd.SETTINGS.items()}
 RELOAD_REPLACES: dict[str, tuple[str, ...]] = {kind.name: kind.reload_replaces for kind in KINDS}
 RELOADED: dict[str, re.Pattern[str]] = {kind.name: kind.reloaded for kind in KINDS if kind.reloaded}
-# Settings whose active value a running server shows, by name in lower case.
-SHOWN: dict[str, dict[str, Evidence]] = {
-    kind.name: {name.lower(): evidence for name, evidence in kind.shown.items()} for kind in KINDS if kind.grammar
-}
 ACCESS_LOGS = tuple(kind.access_log for kind in KINDS if kind.access_log)
 LOGGED_REQUESTS = tuple(dict.fromkeys(kind.logged_request for kind in KINDS if kind.logged_request))
 PARTIAL_LOGS = tuple(kind.partial_log for kind in KINDS if kind.partial_log)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from cockpit.servers.access_log import combined_request
 from cockpit.servers.apache.editor import MPMS, ApacheGrammar, known_conditions
-from cockpit.servers.apache.evidence import SHOWN
 from cockpit.servers.apache.logs import parse as parse_access
 from cockpit.servers.apache.settings import SETTINGS
 from cockpit.servers.apache.status import STATUS
@@ -169,7 +168,6 @@ KIND = ServerKind(
     chatter=r"AH00558|AH00112|fully qualified domain name|Action '.*' failed|The Apache error log may",
     reload_replaces=("apache", "httpd"),
     settings=SETTINGS,
-    shown=SHOWN,
     access_log=parse_access,
     logged_request=combined_request,
     version="-V",

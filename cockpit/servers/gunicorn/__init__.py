@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from cockpit.servers.gunicorn.editor import GunicornGrammar
-from cockpit.servers.gunicorn.evidence import SHOWN
 from cockpit.servers.gunicorn.settings import SETTINGS
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import ConfigFile, ServerKind, ServerOffer, StartSetting
@@ -117,6 +116,5 @@ KIND = ServerKind(
     reload_replaces=_NAMES,
     variables=(_VARIABLE,),
     settings=SETTINGS,
-    shown=SHOWN,
     at_start=tuple(_at_start(name, setting) for name, setting in SETTINGS.items() if name != "preload_app"),
 )

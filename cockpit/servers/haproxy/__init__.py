@@ -6,7 +6,6 @@ import re
 import shlex
 
 from cockpit.servers.haproxy.editor import FLAGS, SECTIONS, HaproxyGrammar
-from cockpit.servers.haproxy.evidence import SHOWN
 from cockpit.servers.haproxy.live import live
 from cockpit.servers.haproxy.logs import parse as parse_access
 from cockpit.servers.haproxy.logs import parse_request
@@ -136,7 +135,6 @@ KIND = ServerKind(
     logged_request=parse_request,
     upstream=_UPSTREAM,
     settings=SETTINGS,
-    shown=SHOWN,
     live=live,
     in_sections={"frontend": ("maxconn",), "listen": ("maxconn", "balance"), "backend": ("balance",)},
 )

@@ -9,7 +9,6 @@ from fnmatch import fnmatchcase
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import ConfigFile, ServerKind, ServerOffer, StatusAddress
 from cockpit.servers.lighttpd.editor import LighttpdGrammar
-from cockpit.servers.lighttpd.evidence import SHOWN
 from cockpit.servers.lighttpd.settings import SETTINGS
 from cockpit.servers.lighttpd.status import STATUS
 from cockpit.servers.startup import Startup, absolute, command, last, options, signal_command, uncertainty
@@ -74,6 +73,5 @@ KIND = ServerKind(
     include=r'^\s*include\s+"([^"]+)"',
     correction=r"\(\w+\.c\.\d+\) .*",
     settings=SETTINGS,
-    shown=SHOWN,
     reloaded=re.compile(r"\(server\.c\.[0-9]+\) server started"),
 )

@@ -9,7 +9,6 @@ from cockpit.servers.access_log import combined_request
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import ConfigFile, ServerKind, ServerOffer
 from cockpit.servers.nginx.editor import NginxGrammar
-from cockpit.servers.nginx.evidence import SHOWN
 from cockpit.servers.nginx.logs import parse as parse_access
 from cockpit.servers.nginx.settings import SETTINGS
 from cockpit.servers.nginx.status import STATUS
@@ -104,5 +103,4 @@ KIND = ServerKind(
     choices=_choices,
     include=r"(?:^|[;{}\s])include\s+([^;{}]+?)\s*;",
     settings=SETTINGS,
-    shown=SHOWN,
 )

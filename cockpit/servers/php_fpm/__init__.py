@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from cockpit.servers.inventory import Inventory, Process, safe_path
 from cockpit.servers.kind import CandidateKnob, ConfigFile, ServerKind, ServerOffer
 from cockpit.servers.php_fpm.editor import PhpFpmGrammar
-from cockpit.servers.php_fpm.evidence import SHOWN
 from cockpit.servers.php_fpm.logs import PARTIAL_LOG
 from cockpit.servers.php_fpm.settings import SETTINGS
 from cockpit.servers.php_fpm.status import STATUS
@@ -114,5 +113,4 @@ KIND = ServerKind(
     version="-i",
     include=r"^\s*include\s*=\s*(\"[^\"\n]*\"|'[^'\n]*'|[^\s;]+(?:[ \t]+[^\s;]+)*)\s*(?:;.*)?$",
     settings=SETTINGS,
-    shown=SHOWN,
 )

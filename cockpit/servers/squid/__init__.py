@@ -7,7 +7,6 @@ import re
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import ConfigFile, ServerKind, ServerOffer, StatusAddress
 from cockpit.servers.squid.editor import SquidGrammar
-from cockpit.servers.squid.evidence import SHOWN
 from cockpit.servers.squid.logs import parse as parse_access
 from cockpit.servers.squid.logs import parse_request
 from cockpit.servers.squid.settings import SETTINGS
@@ -64,7 +63,6 @@ KIND = ServerKind(
     status=(COUNTERS, INFO),
     correction=r"WARNING: .*",
     settings=SETTINGS,
-    shown=SHOWN,
     error_logs=(_LOG,),
     reloaded=re.compile(r"Accepting HTTPS? Socket connections"),
     access_log=parse_access,

@@ -9,7 +9,6 @@ from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import CandidateKnob, ConfigFile, ServerKind, ServerOffer
 from cockpit.servers.startup import Startup, absolute, uncertainty
 from cockpit.servers.tomcat.editor import OF_EXECUTOR, Element, TomcatGrammar, elements
-from cockpit.servers.tomcat.evidence import SHOWN
 from cockpit.servers.tomcat.settings import KEYS, SETTINGS
 from cockpit.servers.tomcat.status import STATUS
 
@@ -95,6 +94,5 @@ KIND = ServerKind(
     grammar=TomcatGrammar(),
     status=(STATUS,),
     settings=SETTINGS,
-    shown=SHOWN,
     keys=KEYS,
 )
