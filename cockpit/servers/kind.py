@@ -13,26 +13,31 @@ from cockpit.servers.editing import Grammar
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.settings import KnownSetting
 from cockpit.servers.startup import Startup
-from cockpit.servers.status import PageMetrics
+from cockpit.servers.status import MALFORMED, NotThePageError, PageMetrics, PageRows, number
 
 
 class StatusPageKind(NamedTuple):
     """A kind of status page; `name` is its name in profiles and thresholds (`apache.busy`).
 
-    `url` is the end of its URL. `means` and `rates` map the short names of thresholds and tables to names on the page:
-    `means` for gauges (averaged), `rates` for counters (per second). `is_counter` returns whether a metric is a counter
-    since the start of the server. `age` is the metric that resets when the server restarts, `generation` the metric
-    that increases with each reload. `not_found` and `forbidden` are hints for the responses 404 and 403. `scoreboard`
-    maps letters to worker states. For a URL such as unix:/run/haproxy/admin.sock, `command` is sent to the socket, or
-    `program` is a shell command that reads the socket "$1"; both "": HTTP only.
+    `url` is the end of its URL. `rows` parses the page: numbers are its metrics, other rows and those named in `texts`
+    are texts. A page without the metric `required` is another page, or malformed; `hint` is the fix, `not_found` and
+    `forbidden` are those for the responses 404 and 403 ("": also `hint`). `means` and `rates` map the short names of
+    thresholds and tables to names on the page: `means` for gauges (averaged), `rates` for counters (per second).
+    `is_counter` returns whether a metric is a counter since the start of the server. `age` is the metric that resets
+    when the server restarts, `generation` the metric that increases with each reload. `scoreboard` maps letters to
+    worker states. For a URL such as unix:/run/haproxy/admin.sock, `command` is sent to the socket, or `program` is a
+    shell command that reads the socket "$1"; both "": HTTP only.
     """
 
     name: str
     url: str
-    parse: Callable[[str], PageMetrics]
-    not_found: str
-    forbidden: str
+    rows: Callable[[str], PageRows]
+    required: str
+    hint: str
     is_counter: Callable[[str], bool]
+    not_found: str = ""
+    forbidden: str = ""
+    texts: tuple[str, ...] = ()
     means: Mapping[str, str] = {}
     rates: Mapping[str, str] = {}
     age: str = ""
@@ -44,6 +49,19 @@ class StatusPageKind(NamedTuple):
     @property
     def has_socket(self) -> bool:
         return bool(self.command or self.program)
+
+    def parse(self, page: str) -> PageMetrics:
+        """Return the metrics and texts of a page. Raises NotThePageError with the hint."""
+        try:
+            rows = dict[str, str | float](self.rows(page).items())
+        except MALFORMED:
+            rows = {}
+        parsed = {name: number(row) for name, row in rows.items() if name not in self.texts}
+        values = {name: value for name, value in parsed.items() if value is not None}
+        if self.required not in values:
+            raise NotThePageError(f"no {self.required} on the page: {self.hint}")
+        texts = {name: row for name, row in rows.items() if row and name not in values and isinstance(row, str)}
+        return PageMetrics(values, texts)
 
 
 class CandidateOption(NamedTuple):

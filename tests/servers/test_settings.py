@@ -140,7 +140,7 @@ def test_each_page_has_metrics_help_and_hints(page: registry.StatusPageKind) -> 
     assert not set(page.means) & set(page.rates)
     assert all(page.is_counter(name) for name in page.rates.values())
     assert not any(page.is_counter(name) for name in page.means.values())
-    assert page.not_found and page.forbidden
+    assert page.required and page.hint
     assert f"{page.name}.{next(iter({**page.means, **page.rates}))}" in PAGE_METRICS
     assert f"| `{page.name}` | `{page.url}` |" in text("hosts")
     assert StatusPage(kind=page.name, url="http://x/")
