@@ -125,7 +125,7 @@ def parse_sar(lines: Iterable[str], offset: float = 0.0, day: date | None = None
         if size > _LARGEST:
             raise ValueError(f"larger than {_LARGEST >> 20} MiB; choose a time range with -s and -e")
         try:
-            reader.take(line)
+            reader.feed(line)
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
     return reader.host(offset, day)
@@ -144,8 +144,8 @@ class _Reader:
         self._starts: dict[int, int] = {}
         self._twelve_hours = False
 
-    def take(self, line: str) -> None:
-        """Take a line. Raises ValueError for an invalid row of a known table."""
+    def feed(self, line: str) -> None:
+        """Read a line. Raises ValueError for an invalid row of a known table."""
         # sysstat 11.5 ends numbers with NUL.
         line = line.replace("\0", "")
         if head := _HEAD.match(line):

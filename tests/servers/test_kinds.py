@@ -78,20 +78,20 @@ def test_flag_of_haproxy_is_on_or_off() -> None:
     assert HAPROXY.read(HAPROXY_FLAGS, close, "backend app").value == "on"
     assert HAPROXY.read(HAPROXY_FLAGS, "option httpchk", "defaults").value == "GET /up"
     on = HAPROXY.change(
-        HAPROXY_FLAGS, alive, HAPROXY.spell_in(HAPROXY_FLAGS, alive, "defaults", "on", None), "defaults"
+        HAPROXY_FLAGS, alive, HAPROXY.encode_in(HAPROXY_FLAGS, alive, "defaults", "on", None), "defaults"
     )
     assert on == HAPROXY_FLAGS.replace(b"no option http-keep-alive", b"option http-keep-alive")
     off = HAPROXY.change(
-        HAPROXY_FLAGS, close, HAPROXY.spell_in(HAPROXY_FLAGS, close, "backend app", "off", None), "backend app"
+        HAPROXY_FLAGS, close, HAPROXY.encode_in(HAPROXY_FLAGS, close, "backend app", "off", None), "backend app"
     )
     assert off == HAPROXY_FLAGS.replace(b"option  http-server-close", b"no option http-server-close")
     added = HAPROXY.change(
-        HAPROXY_FLAGS, close, HAPROXY.spell_in(HAPROXY_FLAGS, close, "defaults", "off", None), "defaults"
+        HAPROXY_FLAGS, close, HAPROXY.encode_in(HAPROXY_FLAGS, close, "defaults", "off", None), "defaults"
     )
     assert added == HAPROXY_FLAGS.replace(b"GET /up\n", b"GET /up\n\tno option http-server-close\n")
     assert HAPROXY.change(added, close, None, "defaults") == HAPROXY_FLAGS
     with pytest.raises(ConfigError, match="the value must be on or off"):
-        HAPROXY.spell_in(HAPROXY_FLAGS, alive, "defaults", "GET /", None)
+        HAPROXY.encode_in(HAPROXY_FLAGS, alive, "defaults", "GET /", None)
 
 
 @pytest.mark.parametrize("text", ["# pxname,svname,x\n" + "a" * 200_000, "# pxname,svname,x\n\0\n", "# pxname,svname,"])
@@ -229,7 +229,7 @@ def test_options_of_the_environment_win_over_the_file_and_lose_against_the_comma
 MASTER = Process(7, 1, "nginx", ("nginx",), unit="nginx.service")
 
 
-def test_environment_variables_and_options_are_spelled() -> None:
+def test_environment_variables_and_options_are_encoded() -> None:
     grammar = registry.GRAMMARS["systemd"]
     text = b'[Service]\nEnvironment=THREADS=1 "NAME=a b"\nExecStart=/usr/bin/uvicorn app:app --port=80\n'
     assert grammar.change(b"", "MemoryMax", b"200M") == b"[Service]\nMemoryMax=200M\n"
@@ -237,10 +237,10 @@ def test_environment_variables_and_options_are_spelled() -> None:
         grammar.change(b"[Unit]\nNice=1\n[Install]\n", "TasksMax", b"9")
     assert grammar.change(b"", "THREADS", b"4") == b'[Service]\nEnvironment="THREADS=4"\n'
     assert grammar.read(text + b"Environment=\n", "THREADS").value is None
-    assert grammar.spell_in(text, "NAME", None, "c d", b"a b") == b"c d"
+    assert grammar.encode_in(text, "NAME", None, "c d", b"a b") == b"c d"
     for name, value in (("NAME", 'a"b'), ("NAME", "50%"), ("THREADS", "a b"), ("--port", "80 --reload")):
         with pytest.raises(ConfigError):
-            grammar.spell_in(text, name, None, value, None)
+            grammar.encode_in(text, name, None, value, None)
 
 
 def test_a_variable_is_set_in_the_environment_file_that_sets_it() -> None:

@@ -16,6 +16,7 @@ from cockpit.servers.apache.grammar import MACRO, Block, Item, items, lines, wor
 from cockpit.servers.editing import (
     SPACE,
     ConfigError,
+    ConfigText,
     Grammar,
     Insertion,
     Location,
@@ -44,7 +45,7 @@ class ApacheGrammar(Grammar):
     including = ("Include", "IncludeOptional")
     variable = re.compile(r"\$\{\w+\}")
 
-    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+    def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         survey = _survey(text, name, section)
         return Location(tuple(_statement(text, item) for item in survey.found), lambda: _insertion(text, name, survey))
 
@@ -52,7 +53,7 @@ class ApacheGrammar(Grammar):
         """Return the sections except conditional sections and macros; see Grammar.sections_of."""
         found: dict[str, set[str]] = {}
         wanted = {_current(name.encode()): name for name in names}
-        for item in virtual_hosts.distinguished(list(items(text))):
+        for item in virtual_hosts.distinguished(list(items(ConfigText(text)))):
             name = wanted.get(_current(item.name.content))
             if not name or item.closes or not item.within or any(block.name == MACRO for block in item.within):
                 continue
@@ -61,11 +62,11 @@ class ApacheGrammar(Grammar):
         return found
 
     def conditions_of(self, text: bytes, name: str, section: str | None) -> tuple[str, ...]:
-        survey = _survey(text, name, section)
+        survey = _survey(ConfigText(text), name, section)
         within = survey.found[-1].within if survey.found else (survey.block,)
         return tuple(block.header for block in within if block and block.name in CONDITIONAL)
 
-    def spell(self, value: str, like: bytes | None = None) -> bytes:
+    def encode(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)
         if raw.endswith(b"\\"):
             raise ConfigError("a value must not end in a backslash: it would join the next line")
@@ -80,7 +81,7 @@ class ApacheGrammar(Grammar):
         return plain
 
     def refusal(self, name: str, value: str) -> str:
-        raw = self.spell(value)
+        raw = self.encode(value)
         if len(list(words(raw))) > 1:
             return "is more than one word; put it in quotes"
         if name.lower() in WHOLE_NUMBERS and not _NUMBER.fullmatch(raw.decode()):
@@ -113,7 +114,7 @@ def _is_plain(content: bytes) -> bool:
     return bool(content) and content[0] not in b"\"'" and not any(byte in SPACE or byte == 0x5C for byte in content)
 
 
-def _statement(text: bytes, item: Item) -> Statement:
+def _statement(text: ConfigText, item: Item) -> Statement:
     body = item.line.body
     end = len(body.rstrip(SPACE))
     first = word_at(body, item.name.end)
@@ -121,7 +122,7 @@ def _statement(text: bytes, item: Item) -> Statement:
     return item.line.statement(text, start, end, shown(body[start:end]))
 
 
-def _survey(text: bytes, directive: str, section: str | None) -> _Survey:
+def _survey(text: ConfigText, directive: str, section: str | None) -> _Survey:
     kind, _, rest = (section or "").partition(" ")
     wanted = (kind.lower(), rest.strip())
     name = _current(directive.encode())
@@ -152,7 +153,7 @@ def _survey(text: bytes, directive: str, section: str | None) -> _Survey:
     return _Survey(found, blocks[-1] if blocks else None, indent, closing.line.start if closing else len(text))
 
 
-def _several(text: bytes, section: str, blocks: list[Block]) -> str:
+def _several(text: ConfigText, section: str, blocks: list[Block]) -> str:
     """Return the message about several virtual hosts, with the name of one of them."""
     starts = {block.line.start for block in blocks}
     every = [item.closes for item in virtual_hosts.distinguished(list(items(text))) if item.closes]
@@ -256,7 +257,7 @@ def _place(item: Item) -> str:
     return f'in <{header}>, line {item.line.number}: set section = "{header}" in the knob'
 
 
-def _insertion(text: bytes, directive: str, survey: _Survey) -> Insertion:
+def _insertion(text: ConfigText, directive: str, survey: _Survey) -> Insertion:
     """Return the insertion of a separate line, indented like its neighbours, at the end of the section or text."""
     name = directive.encode() + b" "
     if survey.block is None:

@@ -14,17 +14,14 @@ from typing import NamedTuple
 
 from cockpit.servers.editing import (
     ConfigError,
+    ConfigText,
     Grammar,
     Insertion,
     Location,
     Span,
     Statement,
-    check_text,
     encode_line,
     excerpt,
-    line_number,
-    new_line,
-    whole_lines,
 )
 from cockpit.servers.keyvalue import plain_grammar, shell_grammar
 from cockpit.servers.keyvalue.plain_grammar import PlainText
@@ -50,23 +47,23 @@ class KeyValueGrammar(Grammar):
 
     names = _KEY
 
-    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+    def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         parsed = _parsed(text, name, section)
         statements = tuple(_statement(text, name, line, parsed) for line in parsed.found)
         return Location(statements, lambda: _insertion(text, name, section, parsed))
 
-    def spell(self, value: str, like: bytes | None = None) -> bytes:
+    def encode(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)
         if raw[:1] in (b"#", b";") or raw.endswith(b"\\"):
             raise ConfigError("a value must not start with # or ;, or end in a backslash")
         return raw
 
-    def spell_in(self, text: bytes, name: str, section: str | None, value: str, like: bytes | None) -> bytes:
-        shell = _parsed(text, name, section).shell is not None
-        return spell_for_shell(value, like) if shell else self.spell(value, like)
+    def encode_in(self, text: bytes, name: str, section: str | None, value: str, like: bytes | None) -> bytes:
+        shell = _parsed(ConfigText(text), name, section).shell is not None
+        return quote_for_shell(value, like) if shell else self.encode(value, like)
 
 
-def spell_for_shell(value: str, like: bytes | None = None) -> bytes:
+def quote_for_shell(value: str, like: bytes | None = None) -> bytes:
     """Quote the value for a shell. Raises ConfigError if the old value is the output of a command."""
     raw = encode_line(value, may_be_empty=True)
     kept = _variables(like)
@@ -124,8 +121,7 @@ def _escaped(value: str, kept: frozenset[str]) -> bytes:
     return "".join(parts).encode()
 
 
-def _parsed(text: bytes, key: str, section: str | None) -> _Text:
-    check_text(text)
+def _parsed(text: ConfigText, key: str, section: str | None) -> _Text:
     if not _KEY.fullmatch(key):
         raise ConfigError(f"{excerpt(key, 80)!r} is not a valid key")
     shell = _as_shell(text) if _IDENTIFIER.fullmatch(key) else None
@@ -140,7 +136,7 @@ def _parsed(text: bytes, key: str, section: str | None) -> _Text:
     return _Text(_effective(text, key, found), None, plain)
 
 
-def _check_lines(text: bytes, key: str, shell: ShellText) -> None:
+def _check_lines(text: ConfigText, key: str, shell: ShellText) -> None:
     """Raise ConfigError if an expansion such as `${KEY:=9}` sets the key, or if a value over several lines is one for a
     shell, and several ones for systemd or for some of its versions."""
     signs = (b"${%b=" % key.encode(), b"${%b:=" % key.encode())
@@ -151,19 +147,19 @@ def _check_lines(text: bytes, key: str, shell: ShellText) -> None:
         raw = text[slice(*one.value)]
         if not one.is_computed and b"\n" in raw.replace(b"\\\n", b"") and raw[:1] not in (b"'", b'"'):
             reason = "only a shell reads the next lines as part of it; change it by hand"
-            raise ConfigError(reason, line_number(text, one.start))
+            raise text.error(reason, one.start)
     for start, _ in shell.blocks:
-        if _is_below_comment(text, text.rfind(b"\n", 0, start) + 1):
-            raise ConfigError(f"{_COMMENTED}; change it by hand", line_number(text, start))
+        if _is_below_comment(text, text.line_start(start)):
+            raise text.error(f"{_COMMENTED}; change it by hand", start)
 
 
-def _is_below_comment(text: bytes, at: int) -> bool:
+def _is_below_comment(text: ConfigText, at: int) -> bool:
     """Return whether the line before `at` is a comment that ends in a backslash."""
-    line = text[text.rfind(b"\n", 0, max(0, at - 1)) + 1 : at].strip()
+    line = text[text.line_start(max(0, at - 1)) : at].strip()
     return line[:1] in (b"#", b";") and line.endswith(b"\\")
 
 
-def _as_shell(text: bytes) -> ShellText | None:
+def _as_shell(text: ConfigText) -> ShellText | None:
     """Parse the text as shell assignments; None if it consists of plain lines. Raises ConfigError if it is neither."""
     if plain_grammar.SECTION.search(text):
         return None
@@ -177,10 +173,9 @@ def _as_shell(text: bytes) -> ShellText | None:
     return None if spaced else shell
 
 
-def _in_shell(text: bytes, assignment: shell_grammar.ShellAssignment) -> _KeyLine:
-    start = text.rfind(b"\n", 0, assignment.start) + 1
-    feed = text.find(b"\n", assignment.value[1])
-    end = len(text) if feed < 0 else feed + 1
+def _in_shell(text: ConfigText, assignment: shell_grammar.ShellAssignment) -> _KeyLine:
+    start = text.line_start(assignment.start)
+    end = text.line_end(assignment.value[1])
     refused = "its value is an array or the output of a command" if assignment.is_computed else ""
     if assignment.is_prefix:
         return _KeyLine(start, end, assignment.value, refused="it is set for one command only", ignored=True)
@@ -189,7 +184,7 @@ def _in_shell(text: bytes, assignment: shell_grammar.ShellAssignment) -> _KeyLin
     return _KeyLine(start, end, assignment.value, None, assignment.append, refused)
 
 
-def _in_plain(text: bytes, key: str, plain: PlainText) -> list[_KeyLine]:
+def _in_plain(text: ConfigText, key: str, plain: PlainText) -> list[_KeyLine]:
     names = {key, key.replace("/", "."), key.replace(".", "/")}
     found = []
     for line in plain.lines:
@@ -201,10 +196,12 @@ def _in_plain(text: bytes, key: str, plain: PlainText) -> list[_KeyLine]:
     return found
 
 
-def _in_section(text: bytes, key: str, section: str | None, plain: PlainText, found: list[_KeyLine]) -> list[_KeyLine]:
+def _in_section(
+    text: ConfigText, key: str, section: str | None, plain: PlainText, found: list[_KeyLine]
+) -> list[_KeyLine]:
     """Return the lines in the section. Raises ConfigError if it does not exist, or if the section is None and several
     sections contain the key."""
-    places = {line.section: f"{_header(line.section)} (line {line_number(text, line.value[0])})" for line in found}
+    places = {line.section: f"{_header(line.section)} (line {text.line_number(line.value[0])})" for line in found}
     if section is None:
         if len(places) > 1:
             each = " and ".join(places.values())
@@ -225,13 +222,13 @@ def _quoted(line: _KeyLine) -> str:
     return f'"{excerpt(line.section or "", 80)}"'
 
 
-def _effective(text: bytes, key: str, found: list[_KeyLine]) -> list[_KeyLine]:
+def _effective(text: ConfigText, key: str, found: list[_KeyLine]) -> list[_KeyLine]:
     """Return the lines that set the key. Raises ConfigError if the last one cannot be changed."""
     effective = [line for line in found if not line.ignored] or found
     if not effective:
         return []
     last = effective[-1]
-    line = line_number(text, last.value[0])
+    line = text.line_number(last.value[0])
     if last.append:
         raise ConfigError(f"{key}+= adds to its value; change it by hand", line)
     refused = last.refused
@@ -242,17 +239,15 @@ def _effective(text: bytes, key: str, found: list[_KeyLine]) -> list[_KeyLine]:
     return [line for line in effective if not line.refused]
 
 
-def _check_grammar(text: bytes, key: str, parsed: _Text) -> None:
+def _check_grammar(text: ConfigText, key: str, parsed: _Text) -> None:
     """Raise ConfigError if the text contains lines of another grammar."""
     at = parsed.shell.unknown if parsed.shell else parsed.plain.unknown if parsed.plain else None
     if at is not None:
-        feed = text.find(b"\n", at)
-        line = excerpt(text[at : len(text) if feed < 0 else feed].decode("utf-8", "replace").strip(), 60)
-        number = line_number(text, at)
-        raise ConfigError(f"cannot add {key}: {line!r} is not a KEY=value line; add {key} by hand first", number)
+        line = excerpt(text.shown(at, text.line_stop(at)).strip(), 60)
+        raise text.error(f"cannot add {key}: {line!r} is not a KEY=value line; add {key} by hand first", at)
 
 
-def _insertion(text: bytes, key: str, section: str | None, parsed: _Text) -> Insertion:
+def _insertion(text: ConfigText, key: str, section: str | None, parsed: _Text) -> Insertion:
     _check_grammar(text, key, parsed)
     at, spaced = len(text), parsed.shell is None
     if parsed.plain and parsed.plain.sections:
@@ -264,7 +259,7 @@ def _insertion(text: bytes, key: str, section: str | None, parsed: _Text) -> Ins
         spaced = not lines or text[lines[-1].value[0] - 1 : lines[-1].value[0]] in (b" ", b"\t")
     if text[:at].endswith((b"\\\n", b"\\")):
         raise ConfigError("the file or section ends in a backslash; add a line feed at its end first")
-    return new_line(text, at, key.encode() + (b" = " if spaced else b"="))
+    return text.new_line(at, key.encode() + (b" = " if spaced else b"="))
 
 
 def _unquoted(raw: bytes) -> tuple[str, bool]:
@@ -288,16 +283,15 @@ def _unquoted(raw: bytes) -> tuple[str, bool]:
     return out.decode("utf-8", "backslashreplace"), live
 
 
-def _statement(text: bytes, key: str, line: _KeyLine, parsed: _Text) -> Statement:
-    raw = text[line.value[0] : line.value[1]]
-    shown = _unquoted(raw)[0] if parsed.shell else raw.decode("utf-8", "backslashreplace")
-    return Statement(shown, line.value, _removal(text, key, line), line_number(text, line.value[0]))
+def _statement(text: ConfigText, key: str, line: _KeyLine, parsed: _Text) -> Statement:
+    shown = _unquoted(text[slice(*line.value)])[0] if parsed.shell else text.shown(*line.value)
+    return Statement(shown, line.value, _removal(text, key, line), text.line_number(line.value[0]))
 
 
-def _removal(text: bytes, key: str, line: _KeyLine) -> Span | None:
+def _removal(text: ConfigText, key: str, line: _KeyLine) -> Span | None:
     """Return the span to delete: the line of the key; None if it contains other text."""
     name = text.rfind(key.encode(), line.start, line.value[0])
     before = text[line.start : line.value[0] if name < 0 else name]
     if text[line.value[1] : line.end].strip() or not (name < 0 or _EXPORT.fullmatch(before) or before.strip() == b"-"):
         return None
-    return whole_lines(text, line.start, line.end)
+    return text.whole_lines(line.start, line.end)

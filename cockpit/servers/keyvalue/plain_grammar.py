@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from cockpit.servers.editing import line_end
+from cockpit.servers.editing import ConfigText
 
 SECTION = re.compile(rb"^[ \t]*\[([^\s\[\]][^\[\]\n]*)\][ \t]*(?:[#;][^\n]*)?\r?$", re.MULTILINE)
 _LINE = re.compile(rb"[ \t]*-?([^\s=#;\[<'\"][^\s=]*?)[ \t]*(\+?)=[ \t]*")
@@ -50,18 +50,18 @@ class PlainText(NamedTuple):
     unknown: int | None
 
 
-def parse(text: bytes) -> PlainText:
+def parse(text: ConfigText) -> PlainText:
     """Parse a text; lines of another grammar are no error."""
     reader = _Reader(text)
     at = 0
     while at < len(text):
-        at = reader.take(at, line_end(text, at))
+        at = reader.take(at, text.line_end(at))
     unknown = reader.unknown if reader.unknown is not None or reader.lines else reader.flag
     return PlainText(tuple(reader.lines), tuple(name for name in reader.ends if name is not None), reader.ends, unknown)
 
 
 class _Reader:
-    def __init__(self, text: bytes) -> None:
+    def __init__(self, text: ConfigText) -> None:
         self.lines: list[PlainLine] = []
         self.ends: dict[str | None, int] = {None: 0}
         self.unknown: int | None = None
@@ -102,18 +102,18 @@ class _Reader:
         self.flag = at if self.flag is None else self.flag
 
 
-def _joined_end(text: bytes, start: int, end: int) -> int:
+def _joined_end(text: ConfigText, start: int, end: int) -> int:
     """Return the end of the line, including the lines that backslashes join to it."""
     while end < len(text) and text[start:end].removesuffix(b"\n").removesuffix(b"\r").endswith(b"\\"):
-        end = line_end(text, end)
+        end = text.line_end(end)
     return end
 
 
-def _closing_line(text: bytes, start: int, end: int) -> int:
+def _closing_line(text: ConfigText, start: int, end: int) -> int:
     """Return the end of the line that closes the quote or bracket of the value; 0 if the value is closed on the same
     line or nowhere."""
     sign = next((sign for sign in _CLOSED_BY if text.startswith(sign, start, end)), None)
     if sign is None or _CLOSED_BY[sign] in text[start + len(sign) : end]:
         return 0
     closing = text.find(_CLOSED_BY[sign], end)
-    return 0 if closing < 0 else line_end(text, closing)
+    return 0 if closing < 0 else text.line_end(closing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cockpit.servers.editing import AmbiguousValue, Location
+from cockpit.servers.editing import AmbiguousValue, ConfigText, Location
 from cockpit.servers.ini import IniGrammar, IniText
 
 # The rest of php.ini applies to a single host or directory from such a section on, also below other sections.
@@ -22,10 +22,10 @@ class PhpFpmGrammar(IniGrammar):
     variable = re.compile(r"\$\{\w+(?::-[^{}\"']{0,200})?\}|\$pool")
     several_lines = True
 
-    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+    def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         return super().locate(text, name, section if _POOLS.search(text) else "")
 
-    def parse(self, text: bytes) -> IniText:
+    def parse(self, text: ConfigText) -> IniText:
         parsed = super().parse(text)
         if _POOLS.search(text):
             return parsed

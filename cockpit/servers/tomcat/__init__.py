@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cockpit.servers.editing import ConfigError
+from cockpit.servers.editing import ConfigError, ConfigText
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import CandidateKnob, ConfigFile, ServerKind, ServerOffer
 from cockpit.servers.startup import Startup, absolute, uncertainty
@@ -58,7 +58,7 @@ def _candidates(
     if options in inventory.files:
         yield CandidateKnob("JAVA_OPTS", "keyvalue", options, key="JAVA_OPTS", reload=startup.reload, usual=True)
     try:
-        found = elements(inventory.texts.get(file, "").encode())
+        found = elements(ConfigText(inventory.texts.get(file, "").encode()))
     except ConfigError:
         return
     main = ConfigFile("tomcat", file, startup.test, startup.reload)

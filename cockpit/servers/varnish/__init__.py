@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import shlex
 
-from cockpit.servers.editing import ConfigError
+from cockpit.servers.editing import ConfigError, ConfigText
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import CandidateKnob, ServerKind, ServerOffer, StatusAddress
 from cockpit.servers.startup import Startup, absolute, command, last, options, uncertainty
@@ -54,7 +54,7 @@ def _constant(found: dict[str, list[str]]) -> dict[str, list[str]]:
 def _starts(text: str, process: Process) -> bool:
     """Return whether the running process has the options in a file, i.e. the file starts it."""
     try:
-        given, _ = given_options(text.encode())
+        given, _ = given_options(ConfigText(text.encode()))
     except ConfigError:
         return False
     found: dict[str, list[str]] = {}

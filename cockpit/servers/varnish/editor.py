@@ -9,17 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from cockpit.servers.command_line import PLAIN, command_line, join_lines, words
-from cockpit.servers.editing import (
-    ConfigError,
-    Grammar,
-    Insertion,
-    Location,
-    Span,
-    Statement,
-    check_text,
-    encode_line,
-    line_number,
-)
+from cockpit.servers.editing import ConfigError, ConfigText, Grammar, Insertion, Location, Span, Statement, encode_line
 from cockpit.servers.keyvalue import shell_grammar
 
 # varnishd(1): options with a value.
@@ -40,7 +30,7 @@ class GivenOption(NamedTuple):
 class VarnishGrammar(Grammar):
     sections = False
 
-    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+    def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         if section is not None:
             raise ConfigError("a command line has no sections")
         given, end = given_options(text)
@@ -50,36 +40,33 @@ class VarnishGrammar(Grammar):
         added = b" -s " if name == STORAGE else f" -p {name}=".encode()
         return Location(found, lambda: Insertion(end, added, b""))
 
-    def spell(self, value: str, like: bytes | None = None) -> bytes:
+    def encode(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)
         if not PLAIN.fullmatch(raw):
             raise ConfigError("a value on a command line must not contain a space, a quote or a variable")
         return raw
 
 
-def given_options(text: bytes) -> tuple[list[GivenOption], int]:
+def given_options(text: ConfigText) -> tuple[list[GivenOption], int]:
     """Return the options that a file passes to varnishd, and the end of the last one. Raises ConfigError if only a
     shell could expand them."""
-    check_text(text)
     text = join_lines(text) if command_line(text) else text
     start, end = _command_line(text)
     every = words(text, start, end)
     for first, last in every:
         if not PLAIN.fullmatch(text, first, last):
-            raise ConfigError(
-                "varnishd's options contain quotes or variables; change them by hand", line_number(text, first)
-            )
+            raise text.error("varnishd's options contain quotes or variables; change them by hand", first)
     if not every:
         raise ConfigError("the file passes no options to varnishd")
     return list(_options(text, iter(every))), every[-1][1]
 
 
-def _command_line(text: bytes) -> Span:
+def _command_line(text: ConfigText) -> Span:
     """Return the span of the options."""
     if line := command_line(text):
         program = next(iter(words(text, *line)), (0, 0))
         if not text[slice(*program)].lstrip(b"@-:+!").endswith(b"varnishd"):
-            raise ConfigError("ExecStart does not start varnishd directly", line_number(text, line[0]))
+            raise text.error("ExecStart does not start varnishd directly", line[0])
         return program[1], line[1]
     found = [assignment for assignment in shell_grammar.parse(text).assignments if assignment.name == _VARIABLE]
     if not found or not found[-1].is_plain:
@@ -89,7 +76,7 @@ def _command_line(text: bytes) -> Span:
     return (start + 1, end - 1) if quoted else (start, end)
 
 
-def _options(text: bytes, words: Iterator[Span]) -> Iterator[GivenOption]:
+def _options(text: ConfigText, words: Iterator[Span]) -> Iterator[GivenOption]:
     """Yield the options, parsed as by getopt(3)."""
     for start, end in words:
         at = start + 1
@@ -113,8 +100,8 @@ def _setting(option: GivenOption, name: str) -> tuple[int, Span] | None:
     return None
 
 
-def _statement(text: bytes, start: int, value: Span) -> Statement:
+def _statement(text: ConfigText, start: int, value: Span) -> Statement:
     alone = text[start - 1 : start] in (b" ", b"\t")
     return Statement(
-        text[slice(*value)].decode(), value, (start - 1, value[1]) if alone else None, line_number(text, start)
+        text[slice(*value)].decode(), value, (start - 1, value[1]) if alone else None, text.line_number(start)
     )
