@@ -300,13 +300,13 @@ def _date(text: str, twelve_hours: bool) -> date:
     with suppress(ValueError):
         first, second, third = map(int, numbers)
         if len(numbers[0]) == 4:
-            found = date(first, second, third)
+            day_of = date(first, second, third)
         else:
             month_first = "/" in text and (twelve_hours or len(numbers[2]) == 2)
             month, day = (first, second) if (month_first and first <= 12) or second > 12 else (second, first)
-            found = date(2000 + third if third < 100 else third, month, day)
-        if found.year < 2100 and not re.search(r"\d", re.sub("[0-9]", "", text)):
-            return found
+            day_of = date(2000 + third if third < 100 else third, month, day)
+        if day_of.year < 2100 and not re.search(r"\d", re.sub("[0-9]", "", text)):
+            return day_of
     raise ValueError(f"unknown date format {text[:40]!r}; add the day of the first row: --date 2026-11-24")
 
 

@@ -198,17 +198,17 @@ class _WrkNumbers:
 
 def parse_wrk(lines: Iterator[str]) -> Summary:
     """Return the summary that wrk or wrk2 printed. Raises ValueError, with the line if it is invalid."""
-    found = _WrkNumbers()
+    reader = _WrkNumbers()
     for number, line in enumerate(lines, 1):
         if _UNCORRECTED in line:
             # The second distribution of wrk2 -U has lines like the first one.
             _skip_distribution(lines)
             continue
         try:
-            found.feed(line)
+            reader.feed(line)
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
-    return _wrk_summary(found)
+    return _wrk_summary(reader)
 
 
 def _skip_distribution(lines: Iterator[str]) -> None:
@@ -217,14 +217,17 @@ def _skip_distribution(lines: Iterator[str]) -> None:
             return
 
 
-def _wrk_summary(found: _WrkNumbers) -> Summary:
-    numbers = found.numbers
+def _wrk_summary(parsed: _WrkNumbers) -> Summary:
+    numbers = parsed.numbers
     missing = {"requests": "N requests in T", "rate": "Requests/sec"}
     for name, words in missing.items():
         if name not in numbers:
             raise ValueError(f"no line {words!r}; save the complete output of wrk")
     requests, bad, timeouts = (int(numbers.get(name, 0)) for name in ("requests", "statuses", "timeout"))
-    version, points = ("wrk2" if "calibration" in numbers or found.spectrum else "wrk"), found.spectrum or found.points
+    version, points = (
+        ("wrk2" if "calibration" in numbers or parsed.spectrum else "wrk"),
+        parsed.spectrum or parsed.points,
+    )
     errors = {kind: int(numbers[kind]) for kind in ("connect", "read", "write") if numbers.get(kind)}
     # A timeout of wrk is a complete response without a recorded latency; a timeout of wrk2 is a waiting connection.
     late = timeouts if version == "wrk" else 0
@@ -247,7 +250,7 @@ def _wrk_summary(found: _WrkNumbers) -> Summary:
         counted=min(int(numbers.get("counted", requests)), requests - late),
         points=points,
         mean=mean,
-        url=found.url,
+        url=parsed.url,
         concurrency=int(numbers.get("connections", 0)) or None,
         duration=numbers.get("planned") or float(round(seconds)) or None,
         errors=errors,
@@ -313,13 +316,13 @@ def parse_oha(pieces: Iterable[str]) -> Summary:
         raise ValueError(f"{error}; write it with oha --output-format json") from None
 
 
-def _oha_summary(found: _Oha) -> Summary:
+def _oha_summary(parsed: _Oha) -> Summary:
     errors = Counter[str]()
-    for name, count in found.error_distribution.items():
+    for name, count in parsed.error_distribution.items():
         if name != _DEADLINE:
             errors[error_kind(name)] += count
-    completed, summary = sum(found.status_code_distribution.values()), found.summary
-    points = {float(name[1:]): value for name, value in found.latency_percentiles.items()}
+    completed, summary = sum(parsed.status_code_distribution.values()), parsed.summary
+    points = {float(name[1:]): value for name, value in parsed.latency_percentiles.items()}
     if any(value is not None for value in points.values()):
         points |= {0.0: summary.fastest, 100.0: summary.slowest}
     return Summary(
@@ -329,9 +332,9 @@ def _oha_summary(found: _Oha) -> Summary:
         counted=completed,
         points={percent: value for percent, value in points.items() if value is not None} if completed else {},
         mean=summary.average if completed else None,
-        statuses=found.status_code_distribution,
+        statuses=parsed.status_code_distribution,
         errors=dict(errors),
-        abandoned=found.error_distribution.get(_DEADLINE, 0),
+        abandoned=parsed.error_distribution.get(_DEADLINE, 0),
         body=summary.total_data,
         missing=("connections",),
     )

@@ -21,13 +21,13 @@ from cockpit.load.file_limit import raise_file_limit
 from cockpit.load.http.protocol import (
     Adjust,
     Assignment,
-    Command,
     Done,
     Extend,
     Ready,
     Reassign,
     Start,
     Stop,
+    WorkerCommand,
     connections_of,
     decode_assignment,
     decode_command,
@@ -139,11 +139,11 @@ class Commands:
         line, _, self._partial = b"".join(pieces).partition(b"\n")
         return line
 
-    def read(self) -> list[Command | None]:
+    def read(self) -> list[WorkerCommand | None]:
         """Return the commands that have arrived; None for the end of stdin."""
         data = os.read(self.fd, 65536)
         *lines, self._partial = (self._partial + data).split(b"\n")
-        commands: list[Command | None] = [decode_command.decode(line) for line in lines]
+        commands: list[WorkerCommand | None] = [decode_command.decode(line) for line in lines]
         return commands if data else [*commands, None]
 
 

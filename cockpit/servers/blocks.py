@@ -14,8 +14,8 @@ from cockpit.servers.editing import (
     ConfigText,
     Insertion,
     Location,
-    Span,
     Statement,
+    TextSpan,
     excerpt,
     nested_indent,
 )
@@ -34,7 +34,7 @@ class BlockItem(NamedTuple):
 
     name: bytes
     begin: int
-    value: Span
+    value: TextSpan
     end: int
     within: BlockPath
     closes: BlockPath | None = None
@@ -70,7 +70,7 @@ def header_of(section: str) -> Sequence[str]:
 def locate(text: ConfigText, name: str, path: BlockPath, items: Iterable[BlockItem], style: BlockStyle) -> Location:
     """Locate the directive in the block `path`; (): outside of all blocks. Raises ConfigError if the text has no such
     block, or several."""
-    found: list[BlockItem] = []
+    matches: list[BlockItem] = []
     elsewhere: list[BlockItem] = []
     closes: list[int] = []
     indent = b""
@@ -81,28 +81,30 @@ def locate(text: ConfigText, name: str, path: BlockPath, items: Iterable[BlockIt
         if item.within == path:
             indent = text.indent_at(item.begin)
         if item.name == name.encode():
-            (found if item.within == path else elsewhere).append(item)
-    _check_place(name, path, closes, found, elsewhere, style)
+            (matches if item.within == path else elsewhere).append(item)
+    _check_place(name, path, closes, matches, elsewhere, style)
     close = closes[0] if closes else None
     return Location(
-        tuple(_statement(text, item) for item in found), lambda: _insertion(text, name, close, indent, style)
+        tuple(_statement(text, item) for item in matches), lambda: _insertion(text, name, close, indent, style)
     )
 
 
 def sections_of(items: Iterable[BlockItem], names: Collection[str], style: BlockStyle) -> dict[str, set[str]]:
     """Map the blocks to the directives among `names` that they contain."""
-    found: dict[str, set[str]] = {}
+    sections: dict[str, set[str]] = {}
     for item in items:
         if path := item.closes or item.within:
-            found.setdefault(_section(path, style), set()).update({item.name.decode("utf-8", "replace")} & set(names))
-    return found
+            sections.setdefault(_section(path, style), set()).update(
+                {item.name.decode("utf-8", "replace")} & set(names)
+            )
+    return sections
 
 
 def _check_place(
     name: str,
     path: BlockPath,
     closes: Sequence[int],
-    found: Sequence[BlockItem],
+    matches: Sequence[BlockItem],
     elsewhere: Sequence[BlockItem],
     style: BlockStyle,
 ) -> None:
@@ -111,7 +113,7 @@ def _check_place(
         raise ConfigError(f"no section {_section(path, style)}{hint}")
     if len(closes) > 1:
         raise ConfigError(several([path] * len(closes), path, style))
-    if not path and not found and elsewhere:
+    if not path and not matches and elsewhere:
         raise ConfigError(f"{name} is not at the top level{hint}")
 
 
@@ -139,7 +141,7 @@ def _statement(text: ConfigText, item: BlockItem) -> Statement:
     return Statement(shown, item.value, _removal(text, item.begin, item.end), text.line_number(start), start == end)
 
 
-def _removal(text: ConfigText, begin: int, end: int) -> Span:
+def _removal(text: ConfigText, begin: int, end: int) -> TextSpan:
     """Return the span to delete: whole lines if the directive is alone on them."""
     line, stop = text.line_start(begin), text.line_end(end)
     if text[line:begin].strip() or text[end:stop].strip():

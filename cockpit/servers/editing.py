@@ -18,7 +18,7 @@ SPACE = b" \t\r\n\v\f"
 # Maximum characters of a value.
 VALUE_LIMIT = 4096
 
-Span = tuple[int, int]
+TextSpan = tuple[int, int]
 
 
 class ConfigError(Exception):
@@ -78,7 +78,7 @@ class ConfigText(bytes):
             return Insertion(at, self.ending + before, after)
         return Insertion(at, before, after + self.ending)
 
-    def whole_lines(self, start: int, end: int) -> Span:
+    def whole_lines(self, start: int, end: int) -> TextSpan:
         """Return the span that removes these lines, with the line end before them if the last line has none."""
         if end == len(self) and not self.endswith(b"\n"):
             start = len(self[:start].removesuffix(b"\n").removesuffix(b"\r"))
@@ -111,8 +111,8 @@ class Statement(NamedTuple):
     """
 
     shown: str
-    value: Span
-    removal_span: Span | None
+    value: TextSpan
+    removal_span: TextSpan | None
     line: int
     has_no_value: bool = False
 

@@ -16,8 +16,8 @@ from cockpit.servers.editing import (
     ConfigText,
     Grammar,
     Location,
-    Span,
     Statement,
+    TextSpan,
     encode_line,
     excerpt,
 )
@@ -35,7 +35,7 @@ class IniLine(NamedTuple):
     start: int
     end: int
     key: str
-    value: Span
+    value: TextSpan
     section: str
 
 
@@ -43,7 +43,7 @@ class IniText(NamedTuple):
     """The settings, and the end of each section, where a new line is inserted."""
 
     lines: list[IniLine]
-    ends: dict[str, int]
+    section_ends: dict[str, int]
 
 
 class IniGrammar(Grammar):
@@ -55,8 +55,8 @@ class IniGrammar(Grammar):
     comments = b";"
     several_lines = False
 
-    def same_key(self, one: str, other: str) -> bool:
-        return one == other
+    def same_key(self, key: str, name: str) -> bool:
+        return key == name
 
     def counts(self, section: str, key: str, wanted: str) -> bool:
         """Return whether a line of `section` applies to the knob's section, `wanted`. Raises ConfigError if that cannot
@@ -65,15 +65,15 @@ class IniGrammar(Grammar):
 
     def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         parsed = self.parse(text)
-        named = [line for line in parsed.lines if self.same_key(line.key, name)]
-        wanted = section if section is not None else _only_section(name, named)
-        found = tuple(_statement(text, line) for line in named if self._counts(text, line, wanted))
-        if wanted not in parsed.ends:
-            if not found:
-                known = ", ".join(f"[{excerpt(header, 80)}]" for header in parsed.ends if header) or "none"
-                raise ConfigError(f"no section [{excerpt(wanted, 80)}]; its sections: {known}")
-            return Location(found, lambda: text.new_line(len(text), b""))
-        return Location(found, lambda: text.new_line(parsed.ends[wanted], name.encode() + b" = "))
+        lines = [line for line in parsed.lines if self.same_key(line.key, name)]
+        place = section if section is not None else _only_section(name, lines)
+        statements = tuple(_statement(text, line) for line in lines if self._counts(text, line, place))
+        if place not in parsed.section_ends:
+            if not statements:
+                known = ", ".join(f"[{excerpt(header, 80)}]" for header in parsed.section_ends if header) or "none"
+                raise ConfigError(f"no section [{excerpt(place, 80)}]; its sections: {known}")
+            return Location(statements, lambda: text.new_line(len(text), b""))
+        return Location(statements, lambda: text.new_line(parsed.section_ends[place], name.encode() + b" = "))
 
     def _counts(self, text: ConfigText, line: IniLine, wanted: str) -> bool:
         try:
@@ -82,7 +82,7 @@ class IniGrammar(Grammar):
             raise AmbiguousValue(error.reason, text.line_number(line.start)) from None
 
     def parse(self, text: ConfigText) -> IniText:
-        return IniText(list(_lines(text, self.comments, self.several_lines, ends := {"": 0})), ends)
+        return IniText(list(_lines(text, self.comments, self.several_lines, section_ends := {"": 0})), section_ends)
 
     def includes(self, text: bytes, section: str | None) -> list[tuple[str, int]]:
         plain = ConfigText(text)
@@ -111,8 +111,8 @@ def _only_section(name: str, named: list[IniLine]) -> str:
     return sections[0] if sections else ""
 
 
-def _lines(text: ConfigText, comments: bytes, several_lines: bool, ends: dict[str, int]) -> Iterator[IniLine]:
-    """Yield the settings, and record the end of each section in `ends`."""
+def _lines(text: ConfigText, comments: bytes, several_lines: bool, section_ends: dict[str, int]) -> Iterator[IniLine]:
+    """Yield the settings, and record the end of each section in `section_ends`."""
     at, section = 0, ""
     while at < len(text):
         start, at = at, text.line_end(at)
@@ -125,7 +125,7 @@ def _lines(text: ConfigText, comments: bytes, several_lines: bool, ends: dict[st
             end = _value_end(text, match.end(), at, comments, several_lines)
             at = text.line_end(end) if end > at else at
             yield IniLine(start, at, match[1].decode("utf-8", "backslashreplace"), (match.end(), end), section)
-        ends[section] = at
+        section_ends[section] = at
 
 
 def _value_end(text: ConfigText, start: int, end: int, comments: bytes, several_lines: bool) -> int:

@@ -224,7 +224,9 @@ class ServerKind(NamedTuple):
             pattern=pattern,
             processes=count,
             ports=inventory.ports_of(master.pid),
-            candidates=tuple(one for one in offer.candidates if known and (one.reload or one.set)),
+            candidates=tuple(
+                candidate for candidate in offer.candidates if known and (candidate.reload or candidate.set)
+            ),
             tail=offer.tail,
             status=offer.status,
             master=master if self.has_unit else None,

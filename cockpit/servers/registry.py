@@ -97,4 +97,4 @@ def running_servers(inventory: Inventory) -> list[RunningServer]:
 
 def parse_access(line: bytes) -> AccessLine | None:
     """Parse a line of an access log by the first kind of server that recognises it; None: not an access log."""
-    return next((found for parse in ACCESS_LOGS if (found := parse(line)) is not None), None)
+    return next((access for parse in ACCESS_LOGS if (access := parse(line)) is not None), None)

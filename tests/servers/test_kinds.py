@@ -8,7 +8,7 @@ from cockpit.model.knobs import Knob
 from cockpit.servers import kernel, registry, systemd
 from cockpit.servers.editing import ConfigError
 from cockpit.servers.gunicorn.editor import GunicornGrammar
-from cockpit.servers.inventory import Inventory, Listener, Process, parse_inventory
+from cockpit.servers.inventory import Inventory, PortListener, Process, parse_inventory
 from cockpit.servers.kind import RunningServer
 from cockpit.servers.registry import running_servers
 from cockpit.servers.status import NotThePageError
@@ -187,7 +187,7 @@ def gunicorn_process(*message: str, unit: str = "") -> Process:
 
 
 def gunicorn(process: Process) -> tuple[str, str, list[str]]:
-    inventory = Inventory("root", (process,), (Listener("gunicorn", 7, 8000),))
+    inventory = Inventory("root", (process,), (PortListener("gunicorn", 7, 8000),))
     [server] = running_servers(inventory)
     assert server.startup
     return server.startup.file, server.startup.reload, [candidate.name for candidate in server.candidates]

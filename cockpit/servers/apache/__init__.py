@@ -80,7 +80,7 @@ def _libraries(master: Process) -> list[str]:
 
 
 def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOffer:
-    return (_debian if startup.file == _DEBIAN else _other)(inventory, master, startup)
+    return (_debian if startup.file == _DEBIAN else _unpackaged)(inventory, master, startup)
 
 
 def _debian(inventory: Inventory, master: Process, startup: Startup) -> ServerOffer:
@@ -132,7 +132,7 @@ def _of_mpm(file: ConfigFile, mpm: str) -> Iterator[CandidateKnob]:
         yield from file.candidates("AsyncRequestWorkerFactor", usual=False)
 
 
-def _other(inventory: Inventory, master: Process, startup: Startup) -> ServerOffer:
+def _unpackaged(inventory: Inventory, master: Process, startup: Startup) -> ServerOffer:
     main = ConfigFile("apache", startup.file, startup.test, startup.reload)
     mpm = _mpm(master, inventory)
     candidates = (

@@ -51,12 +51,12 @@ class _CommandLine(NamedTuple):
 def _parsed(process: Process) -> _CommandLine:
     words = list(process.command[1:])
     verb = words.pop(0) if words else ""
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     while words:
         name, sign, value = words.pop(0).lstrip("-").partition("=")
         name = _LONG_NAMES.get(name, name)
-        found[name] = value if sign or name not in _VALUE_OPTIONS or not words else words.pop(0)
-    return _CommandLine(verb, found)
+        options[name] = value if sign or name not in _VALUE_OPTIONS or not words else words.pop(0)
+    return _CommandLine(verb, options)
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup | None:

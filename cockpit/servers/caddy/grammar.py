@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from cockpit.servers.blocks import BlockItem, BlockPath
-from cockpit.servers.editing import ConfigError, ConfigText, Span, excerpt
+from cockpit.servers.editing import ConfigError, ConfigText, TextSpan, excerpt
 
 # White space of Unicode in UTF-8. A carriage return is white space only before a line feed.
 _SPACE = rb"[ \t\v\f]|\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8a\xa8\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80"
@@ -80,13 +80,13 @@ def tokens(text: ConfigText) -> Iterator[Token]:
 def _word(text: ConfigText, at: int) -> Token:
     sign = text[at : at + 1]
     quoted = sign in (b'"', b"`")
-    found = _QUOTED.match(text, at) if quoted else _WORD.match(text, at)
-    if problem := _problem(sign, found[0] if found else b"", quoted):
+    match = _QUOTED.match(text, at) if quoted else _WORD.match(text, at)
+    if problem := _problem(sign, match[0] if match else b"", quoted):
         raise text.error(problem, at)
-    assert found is not None
+    assert match is not None
     # Caddy reads a brace as that of a block, even in quotes.
-    inner = found[0][1:-1] if quoted else found[0]
-    return Token(at, found.end(), inner if inner in _BRACES else found[0])
+    inner = match[0][1:-1] if quoted else match[0]
+    return Token(at, match.end(), inner if inner in _BRACES else match[0])
 
 
 def _problem(sign: bytes, word: bytes, quoted: bool) -> str:
@@ -151,8 +151,8 @@ def path_of(section: str | None) -> BlockPath:
     """Split a section such as `:80 { handle /x {` into its blocks, outermost first; `{ servers {` starts with the
     global options. Raises ConfigError."""
     names: list[list[str]] = [[]]
-    found = [token.text for token in tokens(ConfigText((section or "").encode())) if token.text != b"\n"]
-    for word in found:
+    words = [token.text for token in tokens(ConfigText((section or "").encode())) if token.text != b"\n"]
+    for word in words:
         if word == b"{":
             names.append([])
         else:
@@ -200,7 +200,7 @@ def _end(text: ConfigText, blocks: list[_Open]) -> Iterator[BlockItem]:
 
 
 def _directive(words: list[Token], end: int, within: BlockPath) -> BlockItem:
-    value: Span = (words[1].start, words[-1].end) if len(words) > 1 else (words[0].end, words[0].end)
+    value: TextSpan = (words[1].start, words[-1].end) if len(words) > 1 else (words[0].end, words[0].end)
     return BlockItem(words[0].text, words[0].start, value, end, within)
 
 

@@ -48,10 +48,10 @@ def _rows(page: str) -> dict[str, float]:
 
 def _name(name: str, labels: str) -> str:
     """Return the name of a sample with its labels; "" for a bucket or a quantile."""
-    found = _LABEL.findall(labels)
-    if any(label in _PARTS for label, _ in found):
+    pairs = _LABEL.findall(labels)
+    if any(label in _PARTS for label, _ in pairs):
         return ""
-    return " ".join((name, *(value for label, value in found if label not in _SUMMED and value)))
+    return " ".join((name, *(value for label, value in pairs if label not in _SUMMED and value)))
 
 
 def _is_counter(name: str) -> bool:

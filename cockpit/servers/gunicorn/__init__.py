@@ -56,18 +56,18 @@ def _overridden(process: Process) -> tuple[tuple[str, str], ...]:
 
 
 def _options(words: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for word, following in pairwise((*words, "")):
         # "" for an option without a value.
         after = "" if following.startswith("-") else following
         if word.startswith("--"):
             option, sign, value = word[2:].partition("=")
             name = option.replace("-", "_")
-            found[_RENAMED.get(name, name)] = value if sign else after
+            values[_RENAMED.get(name, name)] = value if sign else after
         elif len(word) > 1 and word[0] == "-" and word[1] in "cpwktb":
             name = {"c": "config", "p": "pid", "b": "bind"}.get(word[1]) or _SHORT[word[1]]
-            found[name] = word[2:] or after
-    return found
+            values[name] = word[2:] or after
+    return values
 
 
 def _at_start(name: str, setting: KnownSetting) -> StartSetting:

@@ -24,12 +24,12 @@ class GunicornGrammar(Grammar):
         if section is not None:
             raise ConfigError("a Python file has no sections")
         module = _module(text)
-        found = tuple(_statement(text, name, node) for node in _assignments(module, name))
+        statements = tuple(_statement(text, name, node) for node in _assignments(module, name))
         simple = {target for node in module.body for target in _targets(node)}
         bound = next((node for node in ast.walk(module) if _binds(node, name) and node not in simple), None)
         if bound is not None:
             raise ConfigError(f"{name} is assigned inside another statement; change it by hand", bound.lineno)
-        return Location(found, lambda: text.new_line(len(text), name.encode() + b" = "))
+        return Location(statements, lambda: text.new_line(len(text), name.encode() + b" = "))
 
     def encode(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)

@@ -68,12 +68,12 @@ class HaproxyGrammar(Grammar):
         return name.encode() if value == "on" else _NO + b" " + name.encode()
 
     def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
+        sections: dict[str, set[str]] = {}
         for length in {len(name.split()) for name in names}:
             items = (item for item in _items(ConfigText(text), length) if item.within[-1:] != (_CONDITION,))
             for section, contained in blocks.sections_of(items, names, _STYLE).items():
-                found[section] = found.get(section, set()) | contained
-        return found
+                sections[section] = sections.get(section, set()) | contained
+        return sections
 
     def encode(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)
@@ -93,11 +93,11 @@ class _Word(NamedTuple):
 
 def _words(text: ConfigText, start: int, end: int) -> Iterator[_Word]:
     """Yield the words of a line, up to its comment."""
-    while found := _WORD.search(text, start, end):
-        start = found.end()
-        if found[0].startswith(b"#"):
+    while match := _WORD.search(text, start, end):
+        start = match.end()
+        if match[0].startswith(b"#"):
             return
-        yield _Word(*found.span(), found[0] not in (b'"', b"'", b"\\"))
+        yield _Word(*match.span(), match[0] not in (b'"', b"'", b"\\"))
 
 
 def _items(text: ConfigText, length: int) -> Iterator[BlockItem]:
@@ -137,11 +137,11 @@ def _as_flag(text: ConfigText, name: str, location: Location) -> Location:
         place = location.insertion()
         return place._replace(before=place.before.removesuffix(name.encode() + _STYLE.assign))
 
-    found = (
+    statements = (
         statement._replace(shown="off" if text.startswith(_NO, statement.value[0]) else "on", has_no_value=False)
         for statement in location.statements
     )
-    return Location(tuple(found), insertion)
+    return Location(tuple(statements), insertion)
 
 
 def _keyword(text: ConfigText, words: list[_Word], length: int, within: BlockPath) -> BlockItem:

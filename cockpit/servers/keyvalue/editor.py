@@ -18,8 +18,8 @@ from cockpit.servers.editing import (
     Grammar,
     Insertion,
     Location,
-    Span,
     Statement,
+    TextSpan,
     encode_line,
     excerpt,
 )
@@ -49,7 +49,7 @@ class KeyValueGrammar(Grammar):
 
     def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         parsed = _parsed(text, name, section)
-        statements = tuple(_statement(text, name, line, parsed) for line in parsed.found)
+        statements = tuple(_statement(text, name, line, parsed) for line in parsed.lines)
         return Location(statements, lambda: _insertion(text, name, section, parsed))
 
     def encode(self, value: str, like: bytes | None = None) -> bytes:
@@ -89,9 +89,9 @@ class _KeyLine(NamedTuple):
 
 
 class _Text(NamedTuple):
-    """A parsed text: either `shell` or `plain` is set, by its grammar. `found` are the lines of the key."""
+    """A parsed text: either `shell` or `plain` is set, by its grammar. `lines` are those of the key."""
 
-    found: list[_KeyLine]
+    lines: list[_KeyLine]
     shell: ShellText | None
     plain: PlainText | None
 
@@ -129,11 +129,11 @@ def _parsed(text: ConfigText, key: str, section: str | None) -> _Text:
         if section is not None:
             raise ConfigError(f"no section [{excerpt(section, 80)}]: the file has no sections")
         _check_lines(text, key, shell)
-        found = [_in_shell(text, assignment) for assignment in shell.assignments if assignment.name == key.encode()]
-        return _Text(_effective(text, key, found), shell, None)
+        lines = [_in_shell(text, assignment) for assignment in shell.assignments if assignment.name == key.encode()]
+        return _Text(_effective(text, key, lines), shell, None)
     plain = plain_grammar.parse(text)
-    found = _in_section(text, key, section, plain, _in_plain(text, key, plain))
-    return _Text(_effective(text, key, found), None, plain)
+    lines = _in_section(text, key, section, plain, _in_plain(text, key, plain))
+    return _Text(_effective(text, key, lines), None, plain)
 
 
 def _check_lines(text: ConfigText, key: str, shell: ShellText) -> None:
@@ -143,11 +143,11 @@ def _check_lines(text: ConfigText, key: str, shell: ShellText) -> None:
     for number, line in enumerate(text.split(b"\n"), 1):
         if any(sign in line for sign in signs) and not line.lstrip().startswith(b"#"):
             raise ConfigError(f"{key} depends on a condition or a command; change it by hand", number)
-    for one in shell.assignments:
-        raw = text[slice(*one.value)]
-        if not one.is_computed and b"\n" in raw.replace(b"\\\n", b"") and raw[:1] not in (b"'", b'"'):
+    for assignment in shell.assignments:
+        raw = text[slice(*assignment.value)]
+        if not assignment.is_computed and b"\n" in raw.replace(b"\\\n", b"") and raw[:1] not in (b"'", b'"'):
             reason = "only a shell reads the next lines as part of it; change it by hand"
-            raise text.error(reason, one.start)
+            raise text.error(reason, assignment.start)
     for start, _ in shell.blocks:
         if _is_below_comment(text, text.line_start(start)):
             raise text.error(f"{_COMMENTED}; change it by hand", start)
@@ -186,32 +186,32 @@ def _in_shell(text: ConfigText, assignment: shell_grammar.ShellAssignment) -> _K
 
 def _in_plain(text: ConfigText, key: str, plain: PlainText) -> list[_KeyLine]:
     names = {key, key.replace("/", "."), key.replace(".", "/")}
-    found = []
+    lines = []
     for line in plain.lines:
         if line.key.decode("utf-8", "replace") in names:
             refused = "it is inside a quoted value, or a quote is never closed" if line.quoted else ""
             if line.is_multiline:
                 refused = "its value spans several lines"
-            found.append(_KeyLine(line.start, line.end, line.value, line.section, line.append, refused))
-    return found
+            lines.append(_KeyLine(line.start, line.end, line.value, line.section, line.append, refused))
+    return lines
 
 
 def _in_section(
-    text: ConfigText, key: str, section: str | None, plain: PlainText, found: list[_KeyLine]
+    text: ConfigText, key: str, section: str | None, plain: PlainText, lines: list[_KeyLine]
 ) -> list[_KeyLine]:
     """Return the lines in the section. Raises ConfigError if it does not exist, or if the section is None and several
     sections contain the key."""
-    places = {line.section: f"{_header(line.section)} (line {text.line_number(line.value[0])})" for line in found}
+    places = {line.section: f"{_header(line.section)} (line {text.line_number(line.value[0])})" for line in lines}
     if section is None:
         if len(places) > 1:
             each = " and ".join(places.values())
-            raise ConfigError(f"{key} is in {each}; set the section of the knob, e.g. section = {_quoted(found[-1])}")
-        return found
-    wanted = section or None
-    if wanted is not None and wanted not in plain.sections:
+            raise ConfigError(f"{key} is in {each}; set the section of the knob, e.g. section = {_quoted(lines[-1])}")
+        return lines
+    place = section or None
+    if place is not None and place not in plain.sections:
         known = ", ".join(_header(name) for name in plain.sections) or "none"
-        raise ConfigError(f"no section {_header(wanted)}; its sections: {known}")
-    return [line for line in found if line.section == wanted]
+        raise ConfigError(f"no section {_header(place)}; its sections: {known}")
+    return [line for line in lines if line.section == place]
 
 
 def _header(section: str | None) -> str:
@@ -222,9 +222,9 @@ def _quoted(line: _KeyLine) -> str:
     return f'"{excerpt(line.section or "", 80)}"'
 
 
-def _effective(text: ConfigText, key: str, found: list[_KeyLine]) -> list[_KeyLine]:
+def _effective(text: ConfigText, key: str, lines: list[_KeyLine]) -> list[_KeyLine]:
     """Return the lines that set the key. Raises ConfigError if the last one cannot be changed."""
-    effective = [line for line in found if not line.ignored] or found
+    effective = [line for line in lines if not line.ignored] or lines
     if not effective:
         return []
     last = effective[-1]
@@ -254,7 +254,7 @@ def _insertion(text: ConfigText, key: str, section: str | None, parsed: _Text) -
         if section is None:
             known = ", ".join(_header(name) for name in parsed.plain.sections)
             raise ConfigError(f"{key} is not set; name a section in the knob to add it: {known}")
-        at = parsed.plain.ends[section or None]
+        at = parsed.plain.section_ends[section or None]
         lines = [line for line in parsed.plain.lines if line.section == (section or None)]
         spaced = not lines or text[lines[-1].value[0] - 1 : lines[-1].value[0]] in (b" ", b"\t")
     if text[:at].endswith((b"\\\n", b"\\")):
@@ -288,7 +288,7 @@ def _statement(text: ConfigText, key: str, line: _KeyLine, parsed: _Text) -> Sta
     return Statement(shown, line.value, _removal(text, key, line), text.line_number(line.value[0]))
 
 
-def _removal(text: ConfigText, key: str, line: _KeyLine) -> Span | None:
+def _removal(text: ConfigText, key: str, line: _KeyLine) -> TextSpan | None:
     """Return the span to delete: the line of the key; None if it contains other text."""
     name = text.rfind(key.encode(), line.start, line.value[0])
     before = text[line.start : line.value[0] if name < 0 else name]

@@ -205,7 +205,7 @@ class _Reader:
         if match and (self._command or self._declares):
             self._found.append(self._assignment(at, end, match))
         elif self._command:
-            self._take_command(word, at, end)
+            self._read_command(word, at, end)
         elif _IDENTIFIER.fullmatch(word) and not self._declares:
             self._found.append(ShellAssignment(word, at, (end, end), False, False, is_conditional=True))
         return end
@@ -217,7 +217,7 @@ class _Reader:
         append = bool(match[2])
         return ShellAssignment(match[1], at, (start, end), append, computed, is_conditional=self._is_inside())
 
-    def _take_command(self, word: bytes, at: int, end: int) -> None:
+    def _read_command(self, word: bytes, at: int, end: int) -> None:
         self._depth = max(0, self._depth + (word in _OPENS) - (word in _CLOSES))
         self._cases = max(0, self._cases + (word == b"case") - (word == b"esac"))
         self._opened = at if word in _OPENS else self._opened

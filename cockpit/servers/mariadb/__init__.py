@@ -27,12 +27,12 @@ _SET = 'case $1 in "" | *[!A-Za-z0-9_]*) echo "not a valid value" >&2; exit 1 ;;
 
 def _given(process: Process) -> dict[str, str]:
     """Return the options of its command line (`--name=value` or `--name value`), with underscores in the names."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for word, following in pairwise((*process.command[1:], "")):
         if word.startswith("--"):
             name, sign, value = word[2:].partition("=")
-            found[name.replace("-", "_")] = value if sign or following.startswith("-") else following
-    return found
+            values[name.replace("-", "_")] = value if sign or following.startswith("-") else following
+    return values
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:

@@ -16,8 +16,8 @@ _INCLUDE = re.compile(rb"(?m)^[ \t]*!include(dir)?[ \t]+([^\s][^\n]*)$")
 class MariadbGrammar(IniGrammar):
     comments = b"#"
 
-    def same_key(self, one: str, other: str) -> bool:
-        return _plain(one) == _plain(other)
+    def same_key(self, key: str, name: str) -> bool:
+        return _plain(key) == _plain(name)
 
     def counts(self, section: str, key: str, wanted: str) -> bool:
         if _VERSIONED.fullmatch(section):

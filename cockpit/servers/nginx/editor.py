@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from cockpit.servers import blocks, same_name
 from cockpit.servers.blocks import BlockItem, BlockPath, BlockStyle
-from cockpit.servers.editing import ConfigError, ConfigText, Grammar, Location, Span, encode_line, excerpt
+from cockpit.servers.editing import ConfigError, ConfigText, Grammar, Location, TextSpan, encode_line, excerpt
 
 _SPACE = b" \t\r\n"
 _SPECIAL = b";{}"
@@ -140,7 +140,7 @@ def _bytes(text: ConfigText, word: _Token) -> bytes:
     return text[word.start : word.end]
 
 
-def _arguments(words: list[_Token]) -> Span:
+def _arguments(words: list[_Token]) -> TextSpan:
     return (words[1].start, words[-1].end) if len(words) > 1 else (words[0].end, words[0].end)
 
 

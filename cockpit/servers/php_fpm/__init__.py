@@ -56,8 +56,8 @@ def _ini_files(file: str, build: str) -> tuple[str, ...]:
     folder = _INI_PATH.search(build)
     if folder is None or safe_path(folder[1].strip()) != posixpath.dirname(file):
         return ()
-    found = (name.strip().rstrip(",") for names in _INI.findall(build) for name in names if name)
-    return tuple(path for path in map(safe_path, found) if path)
+    paths = (name.strip().rstrip(",") for names in _INI.findall(build) for name in names if name)
+    return tuple(path for path in map(safe_path, paths) if path)
 
 
 def _pools(master: Process, startup: Startup, inventory: Inventory) -> list[str]:

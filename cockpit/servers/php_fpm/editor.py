@@ -29,7 +29,7 @@ class PhpFpmGrammar(IniGrammar):
         parsed = super().parse(text)
         if _POOLS.search(text):
             return parsed
-        headers = [found.start() for found in _SCOPED.finditer(text)]
+        headers = [match.start() for match in _SCOPED.finditer(text)]
         quoted = {header for header in headers for line in parsed.lines if line.start < header < line.end}
         end = next((header for header in headers if header not in quoted), len(text))
         lines = [line._replace(section=_SOME_REQUESTS if line.start > end else "") for line in parsed.lines]

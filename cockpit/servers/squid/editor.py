@@ -32,7 +32,7 @@ class SquidGrammar(Grammar):
 
     def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         read = list(_lines(text))
-        found = [line for line in read if _name(line) == name.encode()]
+        matches = [line for line in read if _name(line) == name.encode()]
         _check_conditions(name, read)
         store = next((line for line in read if _name(line) == b"cache_dir"), None) if name in _STORE_DEFAULTS else None
 
@@ -41,7 +41,7 @@ class SquidGrammar(Grammar):
                 return text.new_line(store.start, name.encode() + b" ")
             return last_line(text, read[-1] if read else None, name.encode() + b" ")
 
-        return Location(tuple(_statement(text, line, name.encode()) for line in found), insert)
+        return Location(tuple(_statement(text, line, name.encode()) for line in matches), insert)
 
     def encode(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)

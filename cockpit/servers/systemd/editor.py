@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from cockpit.servers.command_line import PLAIN, join_lines
-from cockpit.servers.editing import ConfigError, ConfigText, Insertion, Location, Span, Statement, encode_line
+from cockpit.servers.editing import ConfigError, ConfigText, Insertion, Location, Statement, TextSpan, encode_line
 from cockpit.servers.ini import IniGrammar
 
 _SECTION = "Service"
@@ -39,8 +39,8 @@ class UnitGrammar(IniGrammar):
         except ConfigError as error:
             raise ConfigError(error.reason, _numbers(text, plain)[error.line]) from None
         numbers = _numbers(text, plain)
-        found = (each._replace(line=numbers[each.line]) for each in location.statements)
-        return Location(tuple(found), location.insertion)
+        statements = (each._replace(line=numbers[each.line]) for each in location.statements)
+        return Location(tuple(statements), location.insertion)
 
     def _located(self, text: ConfigText, name: str) -> Location:
         if name.startswith("-"):
@@ -72,21 +72,21 @@ class UnitGrammar(IniGrammar):
         if not commands:
             raise ConfigError("the file has no ExecStart")
         line = commands[-1].value
-        words = [found.span() for found in _WORD.finditer(text, *line)]
-        found = tuple(_option_statements(text, words, name))
-        if not found and name.encode() in text[slice(*line)].translate(_SEPARATORS).split():
+        words = [statements.span() for statements in _WORD.finditer(text, *line)]
+        statements = tuple(_option_statements(text, words, name))
+        if not statements and name.encode() in text[slice(*line)].translate(_SEPARATORS).split():
             raise text.error(f"the value of {name} has quotes or variables; change it by hand", line[0])
 
         def insertion() -> Insertion:
             raise text.error(f"ExecStart has no {name}; add it by hand", line[0])
 
-        return Location(found, insertion)
+        return Location(statements, insertion)
 
     def _variable(self, text: ConfigText, name: str) -> Location:
         lines = self._property(text, _ASSIGNMENTS)
         # An empty assignment discards the previous ones.
         last = max((at for at, line in enumerate(lines.statements) if line.has_no_value), default=-1)
-        found = tuple(
+        statements = tuple(
             statement for line in lines.statements[last + 1 :] for statement in _assignments(text, line, name)
         )
 
@@ -94,12 +94,12 @@ class UnitGrammar(IniGrammar):
             at, before, after = lines.insertion()
             return Insertion(at, before + f'"{name}='.encode(), b'"' + after)
 
-        return Location(found, insertion)
+        return Location(statements, insertion)
 
 
 def _numbers(text: ConfigText, plain: bytes) -> list[int]:
     """Return the line of `text` at which each line of `plain` starts, from 1; 0 for no line."""
-    starts = [0, *(found.end() for found in re.finditer(b"\n", plain))]
+    starts = [0, *(match.end() for match in re.finditer(b"\n", plain))]
     counts = (text.count(b"\n", before, start) for before, start in zip([0, *starts], starts, strict=False))
     return [0, *(1 + feeds for feeds in itertools.accumulate(counts))]
 
@@ -119,7 +119,7 @@ def _plain(value: str, where: str) -> bytes:
 def _assignments(text: ConfigText, line: Statement, name: str) -> Iterator[Statement]:
     """Yield the assignments of a variable on a line of Environment=. Raises ConfigError if one cannot be read."""
     start, end = line.value
-    every = [found.span() for found in _WORD.finditer(text, start, end)]
+    every = [match.span() for match in _WORD.finditer(text, start, end)]
     if name.encode() in text[start:end] and not _are_words(text, every, line.value):
         raise ConfigError("a quote in Environment= is never closed; change it by hand", line.line)
     for first, last in every:
@@ -134,21 +134,21 @@ def _assignments(text: ConfigText, line: Statement, name: str) -> Iterator[State
         yield Statement(shown, value, whole, line.line)
 
 
-def _unquoted(text: ConfigText, start: int, end: int) -> Span:
+def _unquoted(text: ConfigText, start: int, end: int) -> TextSpan:
     """Return the span between the quotes of a word that is quoted as a whole."""
     quote = text[start : start + 1]
     is_quoted = quote in _QUOTE and end - start > 1 and text.find(quote, start + 1) == end - 1
     return (start + 1, end - 1) if is_quoted else (start, end)
 
 
-def _are_words(text: ConfigText, every: list[Span], line: Span) -> bool:
+def _are_words(text: ConfigText, every: list[TextSpan], line: TextSpan) -> bool:
     """Return whether the line consists of these words."""
     ends = [line[0], *(end for _, end in every)]
     starts = [*(start for start, _ in every), line[1]]
     return not any(text[end:start].strip() for end, start in zip(ends, starts, strict=True))
 
 
-def _word_and_space(text: ConfigText, word: Span, line: Span) -> Span:
+def _word_and_space(text: ConfigText, word: TextSpan, line: TextSpan) -> TextSpan:
     """Return the span of the word and the space that separates it from the previous or next word."""
     start, end = word
     if start > line[0]:
@@ -157,7 +157,7 @@ def _word_and_space(text: ConfigText, word: Span, line: Span) -> Span:
     return start, line[1] - len(rest.lstrip())
 
 
-def _option_statements(text: ConfigText, every: list[Span], name: str) -> Iterator[Statement]:
+def _option_statements(text: ConfigText, every: list[TextSpan], name: str) -> Iterator[Statement]:
     option = name.encode()
     for at, (start, end) in enumerate(every):
         word = text[start:end]

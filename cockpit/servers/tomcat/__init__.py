@@ -58,11 +58,11 @@ def _candidates(
     if options in inventory.files:
         yield CandidateKnob("JAVA_OPTS", "keyvalue", options, key="JAVA_OPTS", reload=startup.reload, usual=True)
     try:
-        found = elements(ConfigText(inventory.texts.get(file, "").encode()))
+        known_elements = elements(ConfigText(inventory.texts.get(file, "").encode()))
     except ConfigError:
         return
     main = ConfigFile("tomcat", file, startup.test, startup.reload)
-    for element in found:
+    for element in known_elements:
         kind, _, name = element.section.partition(" ")
         if kind == "Connector" and name not in map(str, ports):
             continue

@@ -38,8 +38,8 @@ def _rows(page: str) -> dict[str, float]:
 
 
 def _metrics(element: ElementTree.Element | None) -> dict[str, float]:
-    found = {name: number(text) for name, text in element.attrib.items()} if element is not None else {}
-    return {name: value for name, value in found.items() if value is not None}
+    metrics = {name: number(text) for name, text in element.attrib.items()} if element is not None else {}
+    return {name: value for name, value in metrics.items() if value is not None}
 
 
 _COUNTERS = frozenset({"requestCount", "errorCount", "bytesReceived", "bytesSent", "processingTime"})

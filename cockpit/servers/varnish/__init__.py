@@ -47,8 +47,8 @@ def _given(process: Process) -> dict[str, list[str]]:
     return options(process.command[1:], TAKING)
 
 
-def _constant(found: dict[str, list[str]]) -> dict[str, list[str]]:
-    return {letter: values for letter, values in found.items() if letter not in _CHANGEABLE}
+def _constant(given: dict[str, list[str]]) -> dict[str, list[str]]:
+    return {letter: values for letter, values in given.items() if letter not in _CHANGEABLE}
 
 
 def _starts(text: str, process: Process) -> bool:
@@ -57,10 +57,10 @@ def _starts(text: str, process: Process) -> bool:
         given, _ = given_options(ConfigText(text.encode()))
     except ConfigError:
         return False
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for option in given:
-        found.setdefault(option.letter, []).append(option.value)
-    return _constant(found) == _constant(_given(process))
+        values.setdefault(option.letter, []).append(option.value)
+    return _constant(values) == _constant(_given(process))
 
 
 def _places(process: Process, inventory: Inventory) -> list[str]:

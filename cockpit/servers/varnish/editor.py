@@ -9,7 +9,16 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from cockpit.servers.command_line import PLAIN, command_line, join_lines, words
-from cockpit.servers.editing import ConfigError, ConfigText, Grammar, Insertion, Location, Span, Statement, encode_line
+from cockpit.servers.editing import (
+    ConfigError,
+    ConfigText,
+    Grammar,
+    Insertion,
+    Location,
+    Statement,
+    TextSpan,
+    encode_line,
+)
 from cockpit.servers.keyvalue import shell_grammar
 
 # varnishd(1): options with a value.
@@ -24,7 +33,7 @@ class GivenOption(NamedTuple):
     letter: str
     value: str
     start: int
-    span: Span
+    span: TextSpan
 
 
 class VarnishGrammar(Grammar):
@@ -34,11 +43,11 @@ class VarnishGrammar(Grammar):
         if section is not None:
             raise ConfigError("a command line has no sections")
         given, end = given_options(text)
-        found = tuple(_statement(text, *one) for option in given if (one := _setting(option, name)))
-        if name == STORAGE and len(found) > 1:
-            raise ConfigError("the command line has several storages; change them by hand", found[-1].line)
+        statements = tuple(_statement(text, *place) for option in given if (place := _setting(option, name)))
+        if name == STORAGE and len(statements) > 1:
+            raise ConfigError("the command line has several storages; change them by hand", statements[-1].line)
         added = b" -s " if name == STORAGE else f" -p {name}=".encode()
-        return Location(found, lambda: Insertion(end, added, b""))
+        return Location(statements, lambda: Insertion(end, added, b""))
 
     def encode(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)
@@ -61,22 +70,22 @@ def given_options(text: ConfigText) -> tuple[list[GivenOption], int]:
     return list(_options(text, iter(every))), every[-1][1]
 
 
-def _command_line(text: ConfigText) -> Span:
+def _command_line(text: ConfigText) -> TextSpan:
     """Return the span of the options."""
     if line := command_line(text):
         program = next(iter(words(text, *line)), (0, 0))
         if not text[slice(*program)].lstrip(b"@-:+!").endswith(b"varnishd"):
             raise text.error("ExecStart does not start varnishd directly", line[0])
         return program[1], line[1]
-    found = [assignment for assignment in shell_grammar.parse(text).assignments if assignment.name == _VARIABLE]
-    if not found or not found[-1].is_plain:
+    assignments = [assignment for assignment in shell_grammar.parse(text).assignments if assignment.name == _VARIABLE]
+    if not assignments or not assignments[-1].is_plain:
         raise ConfigError("the file has neither ExecStart nor a DAEMON_OPTS with all options")
-    start, end = found[-1].value
+    start, end = assignments[-1].value
     quoted = end - start > 1 and text[start] == text[end - 1] and text[start] in b"\"'"
     return (start + 1, end - 1) if quoted else (start, end)
 
 
-def _options(text: ConfigText, words: Iterator[Span]) -> Iterator[GivenOption]:
+def _options(text: ConfigText, words: Iterator[TextSpan]) -> Iterator[GivenOption]:
     """Yield the options, parsed as by getopt(3)."""
     for start, end in words:
         at = start + 1
@@ -91,7 +100,7 @@ def _options(text: ConfigText, words: Iterator[Span]) -> Iterator[GivenOption]:
             break
 
 
-def _setting(option: GivenOption, name: str) -> tuple[int, Span] | None:
+def _setting(option: GivenOption, name: str) -> tuple[int, TextSpan] | None:
     """Return the start of the option and the span of its value, if it sets `name`."""
     if option.letter == {STORAGE: "s", "default_ttl": "t"}.get(name):
         return option.start, option.span
@@ -100,7 +109,7 @@ def _setting(option: GivenOption, name: str) -> tuple[int, Span] | None:
     return None
 
 
-def _statement(text: ConfigText, start: int, value: Span) -> Statement:
+def _statement(text: ConfigText, start: int, value: TextSpan) -> Statement:
     alone = text[start - 1 : start] in (b" ", b"\t")
     return Statement(
         text[slice(*value)].decode(), value, (start - 1, value[1]) if alone else None, text.line_number(start)
