@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cockpit.servers.apache.grammar import Block, Item, items, words
-from cockpit.servers.editing import ConfigError
+from cockpit.servers.editing import ConfigError, ConfigText
 
 # Apache's ServerLimit: maximum number of children, whatever the MaxClients.
 SERVER_LIMIT = 256
@@ -116,7 +116,7 @@ def load(file: Path) -> WebSettings:
 
 def _values(text: bytes, base: Path) -> Iterator[tuple[str, object]]:
     """Yield the fields set outside of sections of other modules."""
-    for item in items(text):
+    for item in items(ConfigText(text)):
         if item.closes:
             _check_section(item.closes)
         elif all(_applies(block) for block in item.within):

@@ -40,6 +40,8 @@ _KINDS = {
     "error reading a body": "closed_early",
 }
 OTHER_ERROR = "other"
+# Errors of parsing an invalid row. Types other than ValueError are from missing cells, which are None.
+_INVALID = (ValueError, KeyError, TypeError, IndexError, RecursionError, AttributeError, OverflowError)
 
 
 class ForeignRequest(NamedTuple):
@@ -58,13 +60,16 @@ class ForeignRequest(NamedTuple):
     passed: bool | None = None
 
 
+Reader = Callable[[Iterator[str]], Iterator[ForeignRequest]]
+
+
 class ForeignFormat(NamedTuple):
     """A file format. `since_epoch`: times are epoch seconds. `granular`: times are whole seconds. `unlisted`: failures
     that the tool does not write; "": it writes all."""
 
     tool: str
     matches: Callable[[str], bool]
-    read: Callable[[Iterator[str]], Iterator[ForeignRequest]]
+    read: Reader
     since_epoch: bool = True
     granular: bool = False
     unlisted: str = ""
@@ -72,7 +77,7 @@ class ForeignFormat(NamedTuple):
 
 def known_format(line: str) -> ForeignFormat | None:
     """Return the format of a file that begins with this line."""
-    return next((each for each in FORMATS if each.matches(line)), None)
+    return next((form for form in FORMATS if form.matches(line)), None)
 
 
 def format_of(first: str) -> ForeignFormat:
@@ -84,7 +89,7 @@ def format_of(first: str) -> ForeignFormat:
             raise ValueError(f"cannot be imported; {instead}")
     if _SYSSTAT.match(first):
         raise ValueError("a sysstat file that is not JSON; convert it with sadf -j FILE -- -A")
-    known = ", ".join(each.tool for each in FORMATS)
+    known = ", ".join(form.tool for form in FORMATS)
     others = "summaries of wrk and oha --output-format json; HdrHistogram logs; sadf -j FILE -- -A; text of sar"
     raise ValueError(f"unknown format; supported with one line per request: {known}; others: {others}")
 
@@ -101,53 +106,41 @@ def _has_columns(*names: str) -> Callable[[str], bool]:
     return lambda first: set(names) <= set(_titles(first))
 
 
-def _table(
-    parse: Callable[[Mapping[str, str]], ForeignRequest | None], titles: Sequence[str] | None = None
-) -> Callable[[Iterator[str]], Iterator[ForeignRequest]]:
+def _requests(
+    rows: Iterable[tuple[int, Any]], parse: Callable[[Any], ForeignRequest | None]
+) -> Iterator[ForeignRequest]:
+    """Yield the requests of rows, which have the number of their line."""
+    for number, row in rows:
+        try:
+            request = parse(row)
+        except _INVALID as error:
+            raise _at_line(number, error) from None
+        if request is not None:
+            yield request
+
+
+def _table(parse: Callable[[Mapping[str, str]], ForeignRequest | None], titles: Sequence[str] | None = None) -> Reader:
     """Return a reader of a table with any delimiter, whose first line has the titles unless they are given."""
-
-    def read(lines: Iterator[str]) -> Iterator[ForeignRequest]:
-        first = next(lines, "")
-        rows = csv.DictReader(chain([first], lines), titles, delimiter=_delimiter(first))
-        while True:
-            try:
-                row = next(rows, None)
-                if row is None:
-                    return
-                request = parse(row)
-            except (ValueError, KeyError, TypeError, AttributeError, OverflowError, csv.Error) as error:
-                raise _at_line(rows.line_num, error) from None
-            if request is not None:
-                yield request
-
-    return read
+    return lambda lines: _requests(_table_rows(lines, titles), parse)
 
 
-def _lines(parse: Callable[[str], ForeignRequest | None]) -> Any:
+def _table_rows(lines: Iterator[str], titles: Sequence[str] | None) -> Iterator[tuple[int, Mapping[str, str]]]:
+    first = next(lines, "")
+    rows = csv.DictReader(chain([first], lines), titles, delimiter=_delimiter(first))
+    try:
+        for row in rows:
+            yield rows.line_num, row
+    except csv.Error as error:
+        raise _at_line(rows.line_num, error) from None
+
+
+def _lines(parse: Callable[[str], ForeignRequest | None]) -> Reader:
     """Return a reader of lines without titles."""
-
-    def read(lines: Iterator[str]) -> Iterator[ForeignRequest]:
-        for number, line in enumerate(lines, 1):
-            try:
-                request = parse(line) if line.strip() else None
-            except (
-                ValueError,
-                KeyError,
-                TypeError,
-                IndexError,
-                RecursionError,
-                AttributeError,
-                OverflowError,
-            ) as error:
-                raise _at_line(number, error) from None
-            if request is not None:
-                yield request
-
-    return read
+    return lambda lines: _requests(((number, line) for number, line in enumerate(lines, 1) if line.strip()), parse)
 
 
 def _at_line(line: int, error: Exception) -> ValueError:
-    """Return an error with its line. Types other than ValueError are from missing cells, which are None."""
+    """Return an error with its line."""
     if isinstance(error, KeyError):
         return ValueError(f"line {line}: {error.args[0]!r} is missing")
     if isinstance(error, OverflowError):
@@ -279,14 +272,7 @@ def _jmeter(lines: Iterator[str]) -> Iterator[ForeignRequest]:
 
 
 def _jmeter_xml(lines: Iterator[str]) -> Iterator[ForeignRequest]:
-    samples = _JMeterSamples()
-    for number, row in xml_rows(lines):
-        try:
-            request = samples.request(row)
-        except (ValueError, KeyError) as error:
-            raise _at_line(number, error) from None
-        if request is not None:
-            yield request
+    return _requests(xml_rows(lines), _JMeterSamples().request)
 
 
 def _is_jmeter(first: str) -> bool:
@@ -295,17 +281,26 @@ def _is_jmeter(first: str) -> bool:
     return row or _has_jmeter_titles(first)
 
 
+def _answered(
+    start: float, seconds: float, status: str | int, problem: Any, size: int = 0, url: Any = "", passed: Any = None
+) -> ForeignRequest:
+    """Return a request that failed with the `problem` if it has no status."""
+    known = _status(status)
+    error = "" if known else error_kind(str(problem or ""))
+    return ForeignRequest(start, seconds, known, size, error, str(url or ""), _verdict(passed))
+
+
+def _k6_request(end: float, milliseconds: Any, tags: Mapping[str, Any]) -> ForeignRequest:
+    """Return the request of a sample, whose time is its end."""
+    seconds = duration(milliseconds, 1e-3)
+    problem, url, passed = (tags.get(name) for name in ("error", "url", "expected_response"))
+    return _answered(max(0.0, end - seconds), seconds, tags.get("status") or 0, problem, 0, url, passed)
+
+
 def _k6(row: Mapping[str, str]) -> ForeignRequest | None:
     if row["metric_name"] != "http_req_duration":
         return None
-    seconds = duration(row["metric_value"], 1e-3)
-    status = _status(row["status"])
-    # The time of a sample is its end.
-    start = max(0.0, _k6_instant(row["timestamp"]) - seconds)
-    error = "" if status else error_kind(row["error"])
-    return ForeignRequest(
-        start, seconds, status, 0, error, row.get("url") or "", _verdict(row.get("expected_response"))
-    )
+    return _k6_request(_k6_instant(row["timestamp"]), row["metric_value"], row)
 
 
 def _k6_instant(word: str) -> float:
@@ -320,28 +315,19 @@ def _k6_json(line: str) -> ForeignRequest | None:
     if point.get("type") != "Point" or point.get("metric") != "http_req_duration":
         return None
     data = point["data"]
-    tags = data["tags"]
-    seconds, status = duration(data["value"], 1e-3), _status(tags.get("status", "0"))
-    error = "" if status else error_kind(str(tags.get("error", "")))
-    start, passed = max(0.0, instant_of(data["time"]) - seconds), _verdict(tags.get("expected_response"))
-    return ForeignRequest(start, seconds, status, 0, error, str(tags.get("url", "")), passed)
+    return _k6_request(instant_of(data["time"]), data["value"], data["tags"])
 
 
 def _vegeta_json(line: str) -> ForeignRequest:
     hit = json.loads(line)
-    status = _status(hit["code"])
-    error = "" if status else error_kind(str(hit.get("error", "")))
     start, seconds = instant_of(hit["timestamp"]), duration(hit["latency"], 1e-9)
-    return ForeignRequest(start, seconds, status, _size(hit["bytes_in"]), error, str(hit.get("url", "")))
+    return _answered(start, seconds, hit["code"], hit.get("error"), _size(hit["bytes_in"]), hit.get("url"))
 
 
 def _vegeta_csv(line: str) -> ForeignRequest:
     cells = next(csv.reader([line]))
-    status = _status(cells[1])
-    error = "" if status else error_kind(cells[5])
-    url = cells[10] if len(cells) > 10 else ""
     start, seconds = _instant(cells[0], 1e-9), duration(cells[2], 1e-9)
-    return ForeignRequest(start, seconds, status, _size(cells[4]), error, url)
+    return _answered(start, seconds, cells[1], cells[5], _size(cells[4]), cells[10] if len(cells) > 10 else "")
 
 
 def _h2load(line: str) -> ForeignRequest:

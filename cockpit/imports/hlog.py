@@ -80,8 +80,8 @@ def _read(lines: Iterable[str], unit: int) -> _Log:
     times: dict[str, float] = {}
     for number, line in enumerate(lines, 1):
         try:
-            if found := _TIME.match(line):
-                times[found[1]] = bounded(found[2], LATEST)
+            if match := _TIME.match(line):
+                times[match[1]] = bounded(match[2], LATEST)
             elif line.strip() and not line.startswith(("#", '"')):
                 intervals.append(_interval(line.strip(), unit))
         except ValueError as error:
@@ -106,10 +106,10 @@ def _chosen(intervals: list[_Interval], tag: str | None) -> list[_Interval]:
     tags = list(dict.fromkeys(interval.tag for interval in intervals))
     if tag is None and "" not in tags and len(tags) > 1:
         raise ValueError(f"several tags; choose one with --tag: {', '.join(each[:40] for each in tags[:10])}")
-    wanted = tag if tag is not None else "" if "" in tags else tags[0]
-    if wanted not in tags:
-        raise ValueError(f"--tag {wanted}: unknown tag; choose one of: {', '.join(each[:40] for each in tags[:10])}")
-    return [interval for interval in intervals if interval.tag == wanted]
+    chosen = tag if tag is not None else "" if "" in tags else tags[0]
+    if chosen not in tags:
+        raise ValueError(f"--tag {chosen}: unknown tag; choose one of: {', '.join(each[:40] for each in tags[:10])}")
+    return [interval for interval in intervals if interval.tag == chosen]
 
 
 def _began(times: dict[str, float], first: float) -> float | None:

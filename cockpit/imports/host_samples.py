@@ -174,7 +174,7 @@ class _Counters:
             nets=self._nets(interval.network),
             running=queue.runq_sz + 1 if queue else 0,
             blocked=queue.blocked if queue else 0,
-            counters=self._named(interval) | _levels(interval),
+            counters=self._kernel_counters(interval) | _levels(interval),
         )
 
     def _count(self, name: str, per_second: float) -> int:
@@ -249,7 +249,7 @@ class _Counters:
         counted = {part: self._count(f"net {interface.iface} {part}", amounts[part]) for part in amounts}
         return NetCounters(name=interface.iface, **counted)
 
-    def _named(self, interval: Statistics) -> dict[str, int]:
+    def _kernel_counters(self, interval: Statistics) -> dict[str, int]:
         """Return the kernel's named counters for the rates in the file."""
         return {name: self._count(name, rate) for name, rate in _rates(interval).items()}
 

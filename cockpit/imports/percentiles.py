@@ -46,17 +46,17 @@ def histogram_of(points: Iterable[tuple[float, float]], count: int, mean: float 
     first, last = round(_NS * ordered[0][1]), low
     indices.append(np.array([index_of(last)], dtype=np.int64))
     counts.append(np.array([count - rank], dtype=np.int64))
-    found, places = np.unique(np.concatenate(indices), return_inverse=True)
-    sums = np.zeros(len(found), dtype=np.int64)
+    distinct, places = np.unique(np.concatenate(indices), return_inverse=True)
+    sums = np.zeros(len(distinct), dtype=np.int64)
     np.add.at(sums, places, np.concatenate(counts))
     kept = sums > 0
-    plain = Histogram(found[kept], sums[kept], 0, first, last)
-    return Histogram(found[kept], sums[kept], _total(plain, mean), first, last)
+    plain = Histogram(distinct[kept], sums[kept], 0, first, last)
+    return Histogram(distinct[kept], sums[kept], _total(plain, mean), first, last)
 
 
 def _ranks(points: Iterable[tuple[float, float]], count: int) -> dict[int, int]:
     """Return the value (ns) at each rank, ascending; percentiles with the same rank have the highest value."""
-    found: dict[int, int] = {}
+    ranks: dict[int, int] = {}
     before = 0
     for percent, seconds in points:
         if not 0 <= percent <= 100 or not 0 <= seconds <= _LONGEST:
@@ -65,8 +65,8 @@ def _ranks(points: Iterable[tuple[float, float]], count: int) -> dict[int, int]:
         if value < before * (1 - _ROUNDED):
             raise ValueError(f"p{percent:g} is less than the percentile below it")
         before = max(before, value)
-        found[max(1, math.ceil(count * percent / 100 - 1e-9))] = before
-    return found
+        ranks[max(1, math.ceil(count * percent / 100 - 1e-9))] = before
+    return ranks
 
 
 def _spread(low: int, high: int, number: int) -> tuple[Ints, Ints]:

@@ -53,19 +53,19 @@ def run_of(
 
     Raises ValueError if there are no requests, or if they last more than a week.
     """
-    found = sorted(requests, key=attrgetter("start"))
-    if not found:
+    ordered = sorted(requests, key=attrgetter("start"))
+    if not ordered:
         raise ValueError("no requests")
-    first = found[0].start
-    span = max(request.start + request.seconds for request in found) - first
+    first = ordered[0].start
+    span = max(request.start + request.seconds for request in ordered) - first
     check_span(span)
-    target = target_of(url, (request.url for request in found))
-    in_flight = concurrency or _in_flight(found, form, span)
+    target = target_of(url, (request.url for request in ordered))
+    in_flight = concurrency or _in_flight(ordered, form, span)
     # The tool decided which responses failed; its rules are not in the file.
-    expect = Expect() if any(request.passed is not None for request in found) else None
-    plan = LoadPlan(url=target, concurrency=in_flight, requests=len(found), expect=expect)
-    ticks = _ticks(found, form, span)
-    return ForeignRun(first if form.since_epoch else None, ticks[-1].t, plan, _warnings(form, found), ticks)
+    expect = Expect() if any(request.passed is not None for request in ordered) else None
+    plan = LoadPlan(url=target, concurrency=in_flight, requests=len(ordered), expect=expect)
+    ticks = _ticks(ordered, form, span)
+    return ForeignRun(first if form.since_epoch else None, ticks[-1].t, plan, _warnings(form, ordered), ticks)
 
 
 def check_span(seconds: float) -> None:
@@ -74,17 +74,17 @@ def check_span(seconds: float) -> None:
         raise ValueError(f"lasts {seconds / 86_400:.0f} days; the maximum is {LONGEST // 86_400}")
 
 
-def target_of(url: str, named: Iterable[str] = ()) -> str:
-    """Return the URL to record: `url`, else the first valid URL of `named`. Raises ValueError."""
+def target_of(url: str, urls: Iterable[str] = ()) -> str:
+    """Return the URL to record: `url`, else the first valid URL of `urls`. Raises ValueError."""
     if url and not _plain_url(url):
         raise ValueError(f"--target {url}: write it as http://host/path")
-    return _plain_url(url) or next(filter(None, map(_plain_url, named)), UNKNOWN_URL)
+    return _plain_url(url) or next(filter(None, map(_plain_url, urls)), UNKNOWN_URL)
 
 
-def _ticks(found: Sequence[ForeignRequest], form: ForeignFormat, span: float) -> list[Tick]:
-    first = found[0].start
+def _ticks(requests: Sequence[ForeignRequest], form: ForeignFormat, span: float) -> list[Tick]:
+    first = requests[0].start
     seconds: dict[int, _Second] = defaultdict(_Second)
-    for request in found:
+    for request in requests:
         seconds[int(request.start - first)].sent += 1
         _count(seconds[int(request.start + request.seconds - first)], request)
     ends = [
@@ -107,10 +107,10 @@ def _plain_url(url: str) -> str:
     return f"{parts.scheme}://{place}{'' if port is None else f':{port}'}{parts.path or '/'}"
 
 
-def _warnings(form: ForeignFormat, found: Sequence[ForeignRequest]) -> tuple[str, ...]:
+def _warnings(form: ForeignFormat, requests: Sequence[ForeignRequest]) -> tuple[str, ...]:
     missing = ["CPU and lag of the generator"]
-    missing += [] if any(request.size for request in found) else ["bytes"]
-    missing += [] if any(request.status for request in found) else ["statuses"]
+    missing += [] if any(request.size for request in requests) else ["bytes"]
+    missing += [] if any(request.status for request in requests) else ["statuses"]
     missing += [form.unlisted] if form.unlisted else []
     warnings = [f"imported from {form.tool}; not in the file, shown as 0 or none: {', '.join(missing)}"]
     if form.granular:
@@ -148,12 +148,12 @@ def _tick(second: _Second, start: float, t: float) -> Tick:
     )
 
 
-def _in_flight(found: Sequence[ForeignRequest], form: ForeignFormat, span: float) -> int:
+def _in_flight(requests: Sequence[ForeignRequest], form: ForeignFormat, span: float) -> int:
     """Return the maximum number of requests in flight; if times are whole seconds, the mean."""
     if form.granular:
-        return max(1, round(sum(request.seconds for request in found) / max(1.0, span)))
+        return max(1, round(sum(request.seconds for request in requests) / max(1.0, span)))
     changes: Counter[int] = Counter()
-    for request in found:
+    for request in requests:
         changes[round(1e6 * request.start)] += 1
         changes[round(1e6 * (request.start + request.seconds))] -= 1
     return max(1, *accumulate(changes[instant] for instant in sorted(changes)))

@@ -125,7 +125,7 @@ def parse_sar(lines: Iterable[str], offset: float = 0.0, day: date | None = None
         if size > _LARGEST:
             raise ValueError(f"larger than {_LARGEST >> 20} MiB; choose a time range with -s and -e")
         try:
-            reader.take(line)
+            reader.feed(line)
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
     return reader.host(offset, day)
@@ -144,8 +144,8 @@ class _Reader:
         self._starts: dict[int, int] = {}
         self._twelve_hours = False
 
-    def take(self, line: str) -> None:
-        """Take a line. Raises ValueError for an invalid row of a known table."""
+    def feed(self, line: str) -> None:
+        """Read a line. Raises ValueError for an invalid row of a known table."""
         # sysstat 11.5 ends numbers with NUL.
         line = line.replace("\0", "")
         if head := _HEAD.match(line):
@@ -300,13 +300,13 @@ def _date(text: str, twelve_hours: bool) -> date:
     with suppress(ValueError):
         first, second, third = map(int, numbers)
         if len(numbers[0]) == 4:
-            found = date(first, second, third)
+            day_of = date(first, second, third)
         else:
             month_first = "/" in text and (twelve_hours or len(numbers[2]) == 2)
             month, day = (first, second) if (month_first and first <= 12) or second > 12 else (second, first)
-            found = date(2000 + third if third < 100 else third, month, day)
-        if found.year < 2100 and not re.search(r"\d", re.sub("[0-9]", "", text)):
-            return found
+            day_of = date(2000 + third if third < 100 else third, month, day)
+        if day_of.year < 2100 and not re.search(r"\d", re.sub("[0-9]", "", text)):
+            return day_of
     raise ValueError(f"unknown date format {text[:40]!r}; add the day of the first row: --date 2026-11-24")
 
 

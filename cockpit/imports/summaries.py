@@ -118,6 +118,47 @@ _RUNNING = re.compile(r"Running ([\d.]{1,12}[smh]) test @ (\S{1,2000})\s*$")
 _UNCORRECTED = "(HdrHistogram - Uncorrected"
 
 
+_TIME = r"[\d.]{1,12}(?:us|ms|s|m|h)"
+# The lines with numbers, by their names.
+_LINES = tuple(
+    re.compile(rf"\s*{pattern}")
+    for pattern in (
+        r"\d{1,9} threads and (?P<connections>\d{1,9}) connections\s*$",
+        r"Thread (?P<calibration>calibration): ",
+        rf"Latency\s+(?P<mean>{_TIME})\s+\S+\s+(?P<max>{_TIME})\s+\S+\s*$",
+        r"#\[Mean\s*=\s*(?P<spectrum_mean>[\d.]{1,20}),",
+        r"#\[Max\s*=\s*[\d.]{1,20}, Total count\s*=\s*(?P<counted>\d{1,18})\]",
+        rf"(?P<requests>\d{{1,18}}) requests in (?P<seconds>{_TIME}), (?P<bytes>[\d.]{{1,12}}[KMGTP]?)B read\s*$",
+        r"Socket errors: connect (?P<connect>\d{1,12}), read (?P<read>\d{1,12}), write (?P<write>\d{1,12}),"
+        r" timeout (?P<timeout>\d{1,12})\s*$",
+        r"Non-2xx or 3xx responses: (?P<statuses>\d{1,12})\s*$",
+        r"Requests/sec:\s+(?P<rate>[\d.]{1,20})\s*$",
+    )
+)
+_POINT = re.compile(rf"\s*([\d.]{{1,8}})%\s+({_TIME})\s*$")
+# wrk2: value (ms), percentile, number of values at or below it, 1/(1 - percentile).
+_SPECTRUM = re.compile(r"\s*([\d.]{1,20})\s+([01]\.\d{1,12})\s+\d{1,18}\s+(?:[\d.]{1,20}|inf)\s*$")
+
+
+def _time(text: str) -> float:
+    digits = text.rstrip("umsh")
+    return duration(digits, _TIMES[text.removeprefix(digits)])
+
+
+def _bytes(text: str) -> float:
+    digits = text.rstrip("KMGTP")
+    return bounded(digits, _MOST, _SIZES[text.removeprefix(digits)])
+
+
+# Numbers other than counts and rates.
+_CONVERTED: Mapping[str, Callable[[str], float]] = {
+    "calibration": lambda _: 1.0,
+    **dict.fromkeys(("mean", "max", "seconds"), _time),
+    "spectrum_mean": lambda text: duration(text, 1e-3),
+    "bytes": _bytes,
+}
+
+
 @dataclass
 class _WrkNumbers:
     """The numbers in wrk's lines; `spectrum` are the percentiles of wrk2's detailed distribution."""
@@ -127,29 +168,25 @@ class _WrkNumbers:
     spectrum: dict[float, float] = field(default_factory=dict)
     url: str = ""
 
-    def take(self, line: str) -> None:
-        """Take a line; unknown lines may be a script's. Raises ValueError for an invalid number."""
-        for pattern, read in _LINES:
-            if match := pattern.match(line):
-                read(self, *match.groups())
-                return
+    def feed(self, line: str) -> None:
+        """Read a line; unknown lines may be a script's. Raises ValueError for an invalid number."""
+        if match := _RUNNING.match(line):
+            self._begin(*match.groups())
+        elif match := _POINT.match(line):
+            self._add(self.points, bounded(match[1], 100), _time(match[2]))
+        elif match := _SPECTRUM.match(line):
+            self._add(self.spectrum, round(100 * bounded(match[2], 1), 6), duration(match[1], 1e-3))
+        elif match := next(filter(None, (pattern.match(line) for pattern in _LINES)), None):
+            for name, text in match.groupdict().items():
+                self.numbers[name] = _CONVERTED[name](text) if name in _CONVERTED else bounded(text, _MOST)
 
-    def running(self, length: str, url: str) -> None:
+    def _begin(self, length: str, url: str) -> None:
         if self.url:
             raise ValueError("several results; save each in its own file")
         self.url = url
         # wrk rounds minutes and hours, e.g. 90 s to 2m; then the run's own duration is closer to -d.
         if length.endswith("s"):
             self.numbers["planned"] = duration(length[:-1])
-
-    def latency(self, mean: str, unit: str, most: str, most_unit: str) -> None:
-        self.numbers["mean"], self.numbers["max"] = duration(mean, _TIMES[unit]), duration(most, _TIMES[most_unit])
-
-    def point(self, percent: str, value: str, unit: str) -> None:
-        self._add(self.points, bounded(percent, 100), duration(value, _TIMES[unit]))
-
-    def spectrum_point(self, value: str, share: str) -> None:
-        self._add(self.spectrum, round(100 * bounded(share, 1), 6), duration(value, 1e-3))
 
     def _add(self, to: dict[float, float], percent: float, seconds: float) -> None:
         # The first value counts, since a script prints after wrk. Of p100, the highest one counts: wrk2 rounds several
@@ -158,69 +195,20 @@ class _WrkNumbers:
         if len(to) > _PERCENTILES:
             raise ValueError(f"more than {_PERCENTILES} percentiles")
 
-    def requests(self, count: str, seconds: str, unit: str, size: str, size_unit: str) -> None:
-        self.numbers |= {"requests": bounded(count, _MOST), "seconds": duration(seconds, _TIMES[unit])}
-        self.numbers["bytes"] = bounded(size, _MOST, _SIZES[size_unit])
-
-    def errors(self, *numbers: str) -> None:
-        self.numbers |= zip(("connect", "read", "write", "timeout"), map(int, numbers), strict=True)
-
-    def calibration(self) -> None:
-        self.numbers["wrk2"] = 1
-
-    def connections(self, count: str) -> None:
-        self.numbers["connections"] = int(count)
-
-    def spectrum_mean(self, value: str) -> None:
-        self.numbers["spectrum mean"] = duration(value, 1e-3)
-
-    def counted(self, count: str) -> None:
-        self.numbers["counted"] = bounded(count, _MOST)
-
-    def statuses(self, count: str) -> None:
-        self.numbers["statuses"] = int(count)
-
-    def rate(self, per_second: str) -> None:
-        self.numbers["rate"] = bounded(per_second, _MOST)
-
-
-_TIME = r"([\d.]{1,12})(us|ms|s|m|h)"
-_LINES: tuple[tuple[re.Pattern[str], Callable[..., None]], ...] = (
-    (_RUNNING, _WrkNumbers.running),
-    (re.compile(r"\s*\d{1,9} threads and (\d{1,9}) connections\s*$"), _WrkNumbers.connections),
-    (re.compile(r"\s*Thread calibration: "), _WrkNumbers.calibration),
-    (re.compile(rf"\s*Latency\s+{_TIME}\s+\S+\s+{_TIME}\s+\S+\s*$"), _WrkNumbers.latency),
-    (re.compile(rf"\s*([\d.]{{1,8}})%\s+{_TIME}\s*$"), _WrkNumbers.point),
-    # wrk2: value (ms), percentile, number of values at or below it, 1/(1 - percentile).
-    (
-        re.compile(r"\s*([\d.]{1,20})\s+([01]\.\d{1,12})\s+\d{1,18}\s+(?:[\d.]{1,20}|inf)\s*$"),
-        _WrkNumbers.spectrum_point,
-    ),
-    (re.compile(r"#\[Mean\s*=\s*([\d.]{1,20}),"), _WrkNumbers.spectrum_mean),
-    (re.compile(r"#\[Max\s*=\s*[\d.]{1,20}, Total count\s*=\s*(\d{1,18})\]"), _WrkNumbers.counted),
-    (re.compile(rf"\s*(\d{{1,18}}) requests in {_TIME}, ([\d.]{{1,12}})([KMGTP]?)B read\s*$"), _WrkNumbers.requests),
-    (
-        re.compile(r"\s*Socket errors: connect (\d{1,12}), read (\d{1,12}), write (\d{1,12}), timeout (\d{1,12})\s*$"),
-        _WrkNumbers.errors,
-    ),
-    (re.compile(r"\s*Non-2xx or 3xx responses: (\d{1,12})\s*$"), _WrkNumbers.statuses),
-    (re.compile(r"\s*Requests/sec:\s+([\d.]{1,20})\s*$"), _WrkNumbers.rate),
-)
-
 
 def parse_wrk(lines: Iterator[str]) -> Summary:
     """Return the summary that wrk or wrk2 printed. Raises ValueError, with the line if it is invalid."""
-    found = _WrkNumbers()
+    reader = _WrkNumbers()
     for number, line in enumerate(lines, 1):
         if _UNCORRECTED in line:
             # The second distribution of wrk2 -U has lines like the first one.
             _skip_distribution(lines)
             continue
         try:
-            found.take(line)
+            reader.feed(line)
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
-    return _wrk_summary(found)
+    return _wrk_summary(reader)
 
 
 def _skip_distribution(lines: Iterator[str]) -> None:
@@ -229,14 +217,17 @@ def _skip_distribution(lines: Iterator[str]) -> None:
             return
 
 
-def _wrk_summary(found: _WrkNumbers) -> Summary:
-    numbers = found.numbers
+def _wrk_summary(parsed: _WrkNumbers) -> Summary:
+    numbers = parsed.numbers
     missing = {"requests": "N requests in T", "rate": "Requests/sec"}
     for name, words in missing.items():
         if name not in numbers:
             raise ValueError(f"no line {words!r}; save the complete output of wrk")
     requests, bad, timeouts = (int(numbers.get(name, 0)) for name in ("requests", "statuses", "timeout"))
-    version, points = ("wrk2" if "wrk2" in numbers or found.spectrum else "wrk"), found.spectrum or found.points
+    version, points = (
+        ("wrk2" if "calibration" in numbers or parsed.spectrum else "wrk"),
+        parsed.spectrum or parsed.points,
+    )
     errors = {kind: int(numbers[kind]) for kind in ("connect", "read", "write") if numbers.get(kind)}
     # A timeout of wrk is a complete response without a recorded latency; a timeout of wrk2 is a waiting connection.
     late = timeouts if version == "wrk" else 0
@@ -244,7 +235,7 @@ def _wrk_summary(found: _WrkNumbers) -> Summary:
     if max(late, bad) > requests:
         raise ValueError("more failed responses than requests")
     seconds = _wrk_seconds(requests, numbers)
-    mean = numbers.get("spectrum mean", numbers.get("mean"))
+    mean = numbers.get("spectrum_mean", numbers.get("mean"))
     if points and 100.0 not in points and "max" in numbers:
         points[100.0] = numbers["max"]
     warnings = [_TIMEOUTS.format(late)] if late else []
@@ -259,7 +250,7 @@ def _wrk_summary(found: _WrkNumbers) -> Summary:
         counted=min(int(numbers.get("counted", requests)), requests - late),
         points=points,
         mean=mean,
-        url=found.url,
+        url=parsed.url,
         concurrency=int(numbers.get("connections", 0)) or None,
         duration=numbers.get("planned") or float(round(seconds)) or None,
         errors=errors,
@@ -325,13 +316,13 @@ def parse_oha(pieces: Iterable[str]) -> Summary:
         raise ValueError(f"{error}; write it with oha --output-format json") from None
 
 
-def _oha_summary(found: _Oha) -> Summary:
+def _oha_summary(parsed: _Oha) -> Summary:
     errors = Counter[str]()
-    for name, count in found.error_distribution.items():
+    for name, count in parsed.error_distribution.items():
         if name != _DEADLINE:
             errors[error_kind(name)] += count
-    completed, summary = sum(found.status_code_distribution.values()), found.summary
-    points = {float(name[1:]): value for name, value in found.latency_percentiles.items()}
+    completed, summary = sum(parsed.status_code_distribution.values()), parsed.summary
+    points = {float(name[1:]): value for name, value in parsed.latency_percentiles.items()}
     if any(value is not None for value in points.values()):
         points |= {0.0: summary.fastest, 100.0: summary.slowest}
     return Summary(
@@ -341,9 +332,9 @@ def _oha_summary(found: _Oha) -> Summary:
         counted=completed,
         points={percent: value for percent, value in points.items() if value is not None} if completed else {},
         mean=summary.average if completed else None,
-        statuses=found.status_code_distribution,
+        statuses=parsed.status_code_distribution,
         errors=dict(errors),
-        abandoned=found.error_distribution.get(_DEADLINE, 0),
+        abandoned=parsed.error_distribution.get(_DEADLINE, 0),
         body=summary.total_data,
         missing=("connections",),
     )

@@ -21,10 +21,10 @@ AGAIN = "write it with sadf -j FILE -- -A"
 _LARGEST = 1 << 27
 
 # Rates per second, levels (KiB or counts), and per cent; sums over a week fit into 64 bits.
-Rate = Annotated[float, Meta(ge=0, le=1e9)]
-Level = Annotated[int, Meta(ge=0, lt=1 << 50)]
-Percent = Annotated[float, Meta(ge=0, le=1e4)]
-Name = Annotated[str, Meta(min_length=1, max_length=NAME_BYTES)]
+_Rate = Annotated[float, Meta(ge=0, le=1e9)]
+_Level = Annotated[int, Meta(ge=0, lt=1 << 50)]
+_Percent = Annotated[float, Meta(ge=0, le=1e4)]
+_Name = Annotated[str, Meta(min_length=1, max_length=NAME_BYTES)]
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -43,32 +43,32 @@ class CpuLoad(_Part, frozen=True, kw_only=True):
     """Shares of CPU time. `sar -u` has user and system, `sar -u ALL` has their parts instead."""
 
     cpu: str
-    user: Percent | None = None
-    system: Percent | None = None
-    usr: Percent = 0.0
-    nice: Percent
-    sys: Percent = 0.0
-    iowait: Percent
-    steal: Percent
-    irq: Percent = 0.0
-    soft: Percent = 0.0
-    guest: Percent = 0.0
-    gnice: Percent = 0.0
-    idle: Percent
+    user: _Percent | None = None
+    system: _Percent | None = None
+    usr: _Percent = 0.0
+    nice: _Percent
+    sys: _Percent = 0.0
+    iowait: _Percent
+    steal: _Percent
+    irq: _Percent = 0.0
+    soft: _Percent = 0.0
+    guest: _Percent = 0.0
+    gnice: _Percent = 0.0
+    idle: _Percent
 
 
 class IoReads(_Part, frozen=True, kw_only=True):
-    rtps: Rate
-    bread: Rate
+    rtps: _Rate
+    bread: _Rate
 
 
 class IoWrites(_Part, frozen=True, kw_only=True):
-    wtps: Rate
-    bwrtn: Rate
+    wtps: _Rate
+    bwrtn: _Rate
 
 
 class IoDiscards(_Part, frozen=True, kw_only=True):
-    dtps: Rate = 0.0
+    dtps: _Rate = 0.0
 
 
 class Io(_Part, frozen=True, kw_only=True):
@@ -81,20 +81,20 @@ class Memory(_Part, frozen=True, kw_only=True):
     """Memory in KiB. `avail` is missing on old kernels, `dirty` before sysstat 10.1.2, `slab` without `-r ALL`, and
     swap (`swp…`) without -S."""
 
-    memfree: Level
-    avail: Level | None = None
-    memused: Level
-    memused_percent: Percent
-    buffers: Level
-    cached: Level
-    commit: Level
-    active: Level
-    inactive: Level
-    dirty: Level = 0
-    slab: Level = 0
-    swpfree: Level = 0
-    swpused: Level = 0
-    swpcad: Level = 0
+    memfree: _Level
+    avail: _Level | None = None
+    memused: _Level
+    memused_percent: _Percent
+    buffers: _Level
+    cached: _Level
+    commit: _Level
+    active: _Level
+    inactive: _Level
+    dirty: _Level = 0
+    slab: _Level = 0
+    swpfree: _Level = 0
+    swpused: _Level = 0
+    swpcad: _Level = 0
 
     @property
     def total(self) -> int:
@@ -109,60 +109,60 @@ class Memory(_Part, frozen=True, kw_only=True):
 
 
 class Queue(_Part, frozen=True, kw_only=True):
-    runq_sz: Level
-    plist_sz: Level
-    ldavg_1: Rate = msgspec.field(name="ldavg-1")
-    ldavg_5: Rate = msgspec.field(name="ldavg-5")
-    ldavg_15: Rate = msgspec.field(name="ldavg-15")
-    blocked: Level = 0
+    runq_sz: _Level
+    plist_sz: _Level
+    ldavg_1: _Rate = msgspec.field(name="ldavg-1")
+    ldavg_5: _Rate = msgspec.field(name="ldavg-5")
+    ldavg_15: _Rate = msgspec.field(name="ldavg-15")
+    blocked: _Level = 0
 
 
 class Disk(_Part, frozen=True, kw_only=True):
     """Requests/s, KiB/s or sectors/s (512 bytes), ms per request. Older versions have `avgqu-sz` and sectors."""
 
-    disk_device: Name
-    tps: Rate
-    rd_sec: Rate | None = msgspec.field(name="rd_sec", default=None)
-    wr_sec: Rate | None = msgspec.field(name="wr_sec", default=None)
-    dc_sec: Rate | None = msgspec.field(name="dc_sec", default=None)
-    rkb: Rate = msgspec.field(name="rkB", default=0.0)
-    wkb: Rate = msgspec.field(name="wkB", default=0.0)
-    dkb: Rate = msgspec.field(name="dkB", default=0.0)
-    aqu_sz: Rate | None = None
-    avgqu_sz: Rate = 0.0
-    await_: Rate = msgspec.field(name="await")
-    util_percent: Percent
+    disk_device: _Name
+    tps: _Rate
+    rd_sec: _Rate | None = msgspec.field(name="rd_sec", default=None)
+    wr_sec: _Rate | None = msgspec.field(name="wr_sec", default=None)
+    dc_sec: _Rate | None = msgspec.field(name="dc_sec", default=None)
+    rkb: _Rate = msgspec.field(name="rkB", default=0.0)
+    wkb: _Rate = msgspec.field(name="wkB", default=0.0)
+    dkb: _Rate = msgspec.field(name="dkB", default=0.0)
+    aqu_sz: _Rate | None = None
+    avgqu_sz: _Rate = 0.0
+    await_: _Rate = msgspec.field(name="await")
+    util_percent: _Percent
 
 
 class Interface(_Part, frozen=True, kw_only=True):
-    iface: Name
-    rxpck: Rate
-    txpck: Rate
-    rxkb: Rate = msgspec.field(name="rxkB")
-    txkb: Rate = msgspec.field(name="txkB")
+    iface: _Name
+    rxpck: _Rate
+    txpck: _Rate
+    rxkb: _Rate = msgspec.field(name="rxkB")
+    txkb: _Rate = msgspec.field(name="txkB")
 
 
 class InterfaceErrors(_Part, frozen=True, kw_only=True):
-    iface: Name
-    rxerr: Rate
-    txerr: Rate
-    rxdrop: Rate
-    txdrop: Rate
+    iface: _Name
+    rxerr: _Rate
+    txerr: _Rate
+    rxdrop: _Rate
+    txdrop: _Rate
 
 
 class Network(_Part, frozen=True, kw_only=True):
     net_dev: list[Interface] = []
     net_edev: list[InterfaceErrors] = []
-    net_sock: dict[str, Level] | None = None
-    net_tcp: dict[str, Rate] | None = None
-    net_etcp: dict[str, Rate] | None = None
+    net_sock: dict[str, _Level] | None = None
+    net_tcp: dict[str, _Rate] | None = None
+    net_etcp: dict[str, _Rate] | None = None
 
 
 class Pressure(_Part, frozen=True, kw_only=True):
     """Share (per cent) of the interval in which some or all tasks waited."""
 
-    some_avg: Percent = msgspec.field(name="some_avg")
-    full_avg: Percent | None = msgspec.field(name="full_avg", default=None)
+    some_avg: _Percent = msgspec.field(name="some_avg")
+    full_avg: _Percent | None = msgspec.field(name="full_avg", default=None)
 
 
 class Pressures(_Part, frozen=True, kw_only=True):
@@ -177,9 +177,9 @@ class Statistics(_Part, frozen=True, kw_only=True):
     timestamp: Timestamp
     cpu_load: list[CpuLoad] = []
     cpu_load_all: list[CpuLoad] = []
-    process_and_context_switch: dict[str, Rate] | None = None
-    swap_pages: dict[str, Rate] | None = None
-    paging: dict[str, Rate] | None = None
+    process_and_context_switch: dict[str, _Rate] | None = None
+    swap_pages: dict[str, _Rate] | None = None
+    paging: dict[str, _Rate] | None = None
     io: Io | None = None
     memory: Memory | None = None
     queue: Queue | None = None
@@ -203,8 +203,8 @@ class Statistics(_Part, frozen=True, kw_only=True):
 
 
 class SysstatHost(_Part, frozen=True, kw_only=True):
-    nodename: Name
-    release: Name
+    nodename: _Name
+    release: _Name
     number_of_cpus: Annotated[int, Meta(ge=1, le=CPUS_LIMIT)]
     statistics: list[Statistics]
 

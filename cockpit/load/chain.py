@@ -26,8 +26,8 @@ def extract_value(extraction: Extraction, head: bytes, body: bytes) -> bytes | N
     elif extraction.source == "json":
         value = _from_json(extraction.expression, body)
     else:
-        found = re.compile(extraction.expression.encode()).search(body)
-        value = (found[1] if found.re.groups else found[0]) if found else None
+        match = re.compile(extraction.expression.encode()).search(body)
+        value = (match[1] if match.re.groups else match[0]) if match else None
     return value if value and len(value) <= _VALUE_LIMIT and _VALUE.fullmatch(value) else None
 
 
@@ -65,10 +65,10 @@ class RequestTemplate:
         if self._constant:
             return self.whole
         before, path, rest = self._pieces
-        path = self._placeholder.sub(lambda found: quote_from_bytes(values[found[1]], safe="").encode(), path)
+        path = self._placeholder.sub(lambda match: quote_from_bytes(values[match[1]], safe="").encode(), path)
         split = len(rest) - self._size
         head, body = (
-            self._placeholder.sub(lambda found: values[found[1]], part) for part in (rest[:split], rest[split:])
+            self._placeholder.sub(lambda match: values[match[1]], part) for part in (rest[:split], rest[split:])
         )
         return before + path + _LENGTH.sub(rb"\g<1> %d" % len(body), head, count=1) + body
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import inf
 from time import monotonic
 
-from cockpit.load.engine import Engine, timeout_precision
+from cockpit.load.engine import Engine, Hooks, timeout_precision
 from cockpit.load.file_limit import raise_file_limit
 from cockpit.load.http.connection import Connection
 from cockpit.load.http.idle_connection import RequestLimit
@@ -38,14 +38,8 @@ def connections_for(plan: LoadPlan) -> Callable[[ConnectionOwner, RequestMetrics
 class ClosedLoad(Engine):
     """Engine for closed load. Connections are in use, or spare until the concurrency rises again."""
 
-    def __init__(
-        self,
-        assignment: Assignment,
-        poller: Poller,
-        on_tick: Callable[[], None],
-        on_cut: Callable[[], None] | None = None,
-    ) -> None:
-        super().__init__(assignment, poller, on_tick, on_cut)
+    def __init__(self, assignment: Assignment, poller: Poller, hooks: Hooks) -> None:
+        super().__init__(assignment, poller, hooks)
         self._active: dict[Connection, None] = {}
         self._spare: list[Connection] = []
         self._make = connections_for(assignment.plan)

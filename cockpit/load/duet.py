@@ -9,13 +9,15 @@ server accepts which connection is a matter of luck, and must not last for the w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from time import monotonic
 from typing import Any, Literal
 
+from msgspec import convert
 from msgspec.structs import replace
 
-from cockpit.load.engine import Engine
+from cockpit.load.engine import Engine, Hooks
 from cockpit.load.file_limit import raise_file_limit
 from cockpit.load.http.load_socket import Handler
 from cockpit.load.http.protocol import Assignment
@@ -26,7 +28,6 @@ from cockpit.model.tick import Tick
 
 # Seconds between renewals of all connections.
 SLOT = 5.0
-MakeEngine = Callable[[Assignment, Poller, Callable[[], None], Callable[[], None]], Engine]
 
 
 class DuetLoad:
@@ -37,23 +38,23 @@ class DuetLoad:
         self,
         assignment: Assignment,
         poller: Poller,
-        on_tick: Callable[[], None],
-        on_cut: Callable[[], None] | None,
-        make: MakeEngine,
+        hooks: Hooks,
+        make: Callable[[Assignment, Poller, Hooks], Engine],
     ) -> None:
         self.assignment = assignment
         self.handlers: dict[int, Handler] = {}
         self._names = tuple(variant.name for variant in assignment.plan.variants)
-        self._on_tick, self._on_cut = on_tick, on_cut or on_tick
+        self._hooks = hooks
         self._draw = Random(f"{assignment.plan.seed} {assignment.worker}")
-        self._ticked = self._cut = 0
-        self._taken: dict[int, Tick] = {}
+        self._ticked = 0
+        # The ticks of the engines whose phase has ended, by number.
+        self._ended: dict[int, Tick] = {}
         self._since = 0.0
         addresses = (assignment.address, assignment.opposite)
         self._engines: list[Engine] = []
         for number, (plan, address) in enumerate(zip(assignment.plan.parts, addresses, strict=True)):
             own = replace(assignment, plan=plan, address=address, opposite=())
-            engine = make(own, poller, self._count_tick, self._cut_of(number))
+            engine = make(own, poller, Hooks(self._count_tick, partial(self._end_phase, number)))
             engine.handlers = self.handlers
             self._engines.append(engine)
 
@@ -83,7 +84,7 @@ class DuetLoad:
                     engine.housekeep(now)
             if self._ticked == len(turns):
                 self._ticked = 0
-                self._on_tick()
+                self._hooks.on_tick()
             if now >= renewal:
                 renewal += SLOT
                 for engine in turns:
@@ -109,48 +110,34 @@ class DuetLoad:
         for engine in self._engines:
             engine.extend(until)
 
-    def take(self, start: float, now: float) -> Tick:
-        """Return the counts since the last take, as a tick from `start` to `now`."""
+    def make_tick(self, start: float, now: float) -> Tick:
+        """Return the counts since the last tick, as a tick from `start` to `now`."""
         self._since = now
-        taken, self._taken = self._taken, {}
-        return merged(
-            [taken.get(at) or engine.take(start, now) for at, engine in enumerate(self._engines)], self._names
-        )
+        ended, self._ended = self._ended, {}
+        ticks = [ended.get(at) or engine.make_tick(start, now) for at, engine in enumerate(self._engines)]
+        return merged(ticks, self._names)
 
     def _count_tick(self) -> None:
         self._ticked += 1
 
-    def _cut_of(self, number: int) -> Callable[[], None]:
-        """Return the function that ends a phase of one engine; both end at the same time, one after the other."""
-
-        def cut() -> None:
-            self._taken[number] = self._engines[number].take(self._since, monotonic())
-            if len(self._taken) == len(self._engines):
-                self._on_cut()
-
-        return cut
+    def _end_phase(self, number: int) -> None:
+        """End a phase of one engine; both end at the same time, one after the other."""
+        self._ended[number] = self._engines[number].make_tick(self._since, monotonic())
+        if len(self._ended) == len(self._engines):
+            self._hooks.on_cut()
 
 
 def merged(ticks: Sequence[Tick], names: Sequence[str]) -> Tick:
     """Return the tick of a process from those of its two variants."""
-    one, two = ticks
-    both: dict[str, Any] = {name: getattr(one, name) for name in LoadCounts.__struct_fields__}
-    both |= sums(_counts(one), _counts(two))
+    first, second = ticks
+    both: dict[str, Any] = sums(*(convert(tick, LoadCounts, from_attributes=True) for tick in ticks))
     both |= {
-        "cpu": one.cpu,
-        "groups": {name: _group(tick) for name, tick in zip(names, ticks, strict=True)},
-        "connections": one.connections + two.connections,
-        "in_flight": one.in_flight + two.in_flight,
-        "oldest": max(one.oldest, two.oldest),
-        "silence": min(one.silence, two.silence),
-        "pause": max(one.pause, two.pause),
+        "cpu": first.cpu,
+        "groups": {name: convert(tick, Group, from_attributes=True) for name, tick in zip(names, ticks, strict=True)},
+        "connections": first.connections + second.connections,
+        "in_flight": first.in_flight + second.in_flight,
+        "oldest": max(first.oldest, second.oldest),
+        "silence": min(first.silence, second.silence),
+        "pause": max(first.pause, second.pause),
     }
-    return replace(one, **both)
-
-
-def _counts(tick: Tick) -> LoadCounts:
-    return LoadCounts(**{name: getattr(tick, name) for name in LoadCounts.__struct_fields__})
-
-
-def _group(tick: Tick) -> Group:
-    return Group(**{name: getattr(tick, name) for name in Group.__struct_fields__})
+    return replace(first, **both)

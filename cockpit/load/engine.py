@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from math import inf
 from time import monotonic
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cockpit.load.chain import ChainOrder
 from cockpit.load.http.closing import Closing
@@ -29,21 +29,19 @@ from cockpit.model.tick import Tick
 _TIMEOUT_PRECISION = 0.001
 
 
+class Hooks(NamedTuple):
+    """Functions that the engine calls: `on_tick` once per tick, which may leave the metrics for the next tick; `on_cut`
+    at the end of a stage or of the warm-up, which must call `make_tick`."""
+
+    on_tick: Callable[[], None]
+    on_cut: Callable[[], None]
+
+
 class Engine:
-    """Runs one worker's share of a plan, in one thread.
+    """Runs one worker's share of a plan, in one thread. `due` is the time at which `housekeep` has to be called, `over`
+    whether the load has ended."""
 
-    `due` is the time at which `housekeep` has to be called, `over` whether the load has ended. `on_tick` is called once
-    per tick, and may leave the metrics for the next tick. `on_cut` is called at the end of a stage or of the warm-up,
-    and must call `take`.
-    """
-
-    def __init__(
-        self,
-        assignment: Assignment,
-        poller: Poller,
-        on_tick: Callable[[], None],
-        on_cut: Callable[[], None] | None = None,
-    ) -> None:
+    def __init__(self, assignment: Assignment, poller: Poller, hooks: Hooks) -> None:
         plan = assignment.plan
         self.assignment = assignment
         self.poller = poller
@@ -56,8 +54,7 @@ class Engine:
         self.requests_per_connection = plan.requests_per_connection or sys.maxsize
         self.exhausted = False
         self.reason: Literal["completed", "stopped"] = "completed"
-        self._on_tick = on_tick
-        self._on_cut = on_cut or on_tick
+        self._hooks = hooks
         self._issued = 0
         # The share of the load: the index of this worker among the remaining ones, and their number.
         self._place, self._workers = assignment.worker, assignment.workers
@@ -146,16 +143,16 @@ class Engine:
         self._limit_to(sys.maxsize)
         self.due = 0.0
 
-    def take(self, start: float, now: float) -> Tick:
-        """Return the counts since the last take, as a tick from `start` to `now`."""
-        return self.tally.take(
+    def make_tick(self, start: float, now: float) -> Tick:
+        """Return the counts since the last tick, as a tick from `start` to `now`."""
+        return self.tally.make_tick(
+            now,
+            self._issued,
+            self._started_in_flight(),
             run=self.assignment.run,
             worker=self.assignment.worker,
             start=start,
-            now=now,
-            sent=self._issued,
             connections=self.connections,
-            started=self._started_in_flight(),
             stage=self._phase.stage,
             warmup=self._phase.warmup,
         )
@@ -203,7 +200,7 @@ class Engine:
         if tick_due:
             self.tally.lags.append(now - self._next_tick)
             self.tally.close_interval()
-            self._on_tick()
+            self._hooks.on_tick()
             interval = self.assignment.plan.tick
             self._next_tick += interval * max(1.0, (now - self._next_tick) // interval + 1)
         self.due = min(self._next_tick, self._next_expiry, self._next_phase, self._end_time, self._extended, due)
@@ -215,7 +212,7 @@ class Engine:
         if counting_begins:
             self._end_warmup()
         self.tally.close_interval()
-        self._on_cut()
+        self._hooks.on_cut()
         if counting_begins:
             self.tally.renew()
             self._planned_limit = self._quota + self._issued if self._quota < sys.maxsize else sys.maxsize

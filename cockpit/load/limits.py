@@ -66,13 +66,13 @@ def check(plan: LoadPlan, capacity: Capacity | None = None) -> None:
             raise UsageError(f"CPU {missing[0]} is not available to this process; choose from {names}")
 
 
-def check_concurrency(wanted: int, workers: int, most: int | None) -> None:
-    """Raise UsageError if `wanted` connections are more than `most` per worker (None: unlimited)."""
-    share = -(-wanted // workers)
+def check_concurrency(connections: int, workers: int, most: int | None) -> None:
+    """Raise UsageError if `connections` connections are more than `most` per worker (None: unlimited)."""
+    share = -(-connections // workers)
     if most is not None and share > most:
-        needed = share + OWN_FILES
+        needed, allowed = share + OWN_FILES, most + OWN_FILES
         raise UsageError(
-            f"{wanted} connections: each load worker needs {needed} open files, its machine allows {most + OWN_FILES};"
+            f"{connections} connections: each load worker needs {needed} open files, its machine allows {allowed};"
             f" raise the hard limit (ulimit -Hn {needed}), use more workers or fewer connections"
         )
 

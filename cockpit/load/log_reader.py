@@ -111,17 +111,17 @@ class LoggedLoad(NamedTuple):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Differences between the log and its replay, one line each."""
-        found, name = [], sanitize(self.replay.file)
+        lines, name = [], sanitize(self.replay.file)
         if self.omitted:
-            found.append(f"{name}: {self.omitted.total()} of {self.lines} lines are not replayed ({self._omissions})")
+            lines.append(f"{name}: {self.omitted.total()} of {self.lines} lines are not replayed ({self._omissions})")
         if self.spread:
-            found.append(f"{name}: timestamps are whole seconds; requests are spread {self.spread} within each second")
+            lines.append(f"{name}: timestamps are whole seconds; requests are spread {self.spread} within each second")
         if self.stripped:
-            found.append(
+            lines.append(
                 f"{name}: {self.stripped} of {self.total} URLs have no query string after their ?: squid removes it by"
                 " default; set strip_query_terms off"
             )
-        return tuple(found)
+        return tuple(lines)
 
     @property
     def _omissions(self) -> str:
@@ -202,10 +202,10 @@ def _parse_lines(lines: Iterable[bytes], partial_logs: set[PartialLog]) -> Itera
             parse = w3c(line) if line.startswith(b"#Fields:") else parse
             partial_logs |= {NO_FIELDS} if parse is None and line.startswith(b"#Fields:") else set()
             continue
-        parse = parse or next((one for one in (*LOGGED_REQUESTS, *OTHER_LOGS) if one(line)), None)
+        parse = parse or next((form for form in (*LOGGED_REQUESTS, *OTHER_LOGS) if form(line)), None)
         if not parse:
             known = (*PARTIAL_LOGS, JSON_WITHOUT_REQUEST)
-            partial_logs |= {one for one in known if one.pattern.match(without_prefix(line))}
+            partial_logs |= {form for form in known if form.pattern.match(without_prefix(line))}
         yield parse(line) if parse else None
 
 
@@ -215,7 +215,7 @@ def _path_of(request: LoggedRequest | None, hosts: frozenset[bytes]) -> bytes | 
         return Omission.MALFORMED
     if request.method not in _METHODS:
         return Omission.METHOD
-    path = _ENCODED.sub(lambda found: b"%" + (found[1] or found[2].hex().encode()).upper(), request.target)
+    path = _ENCODED.sub(lambda match: b"%" + (match[1] or match[2].hex().encode()).upper(), request.target)
     if not path.startswith(b"/"):
         absolute = _ABSOLUTE.fullmatch(path)
         if absolute is None:
@@ -240,8 +240,8 @@ def _no_requests(file: str, omitted: Counter[Omission], partial_logs: set[Partia
     if not omitted:
         return f"{file}: is empty; give an access log with requests"
     if omitted.keys() == {Omission.MALFORMED} and partial_logs:
-        one = min(partial_logs, key=lambda log: log.lacks)
-        return f"{file}: cannot be replayed: {one.lacks}; {one.instead}"
+        known = min(partial_logs, key=lambda log: log.lacks)
+        return f"{file}: cannot be replayed: {known.lacks}; {known.instead}"
     reason, _ = omitted.most_common(1)[0]
     next_steps = {
         Omission.METHOD: "only GET and HEAD are sent",

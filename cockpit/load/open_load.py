@@ -10,11 +10,10 @@ end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import inf
 from time import monotonic
 
-from cockpit.load.engine import Engine, timeout_precision
+from cockpit.load.engine import Engine, Hooks, timeout_precision
 from cockpit.load.http.connection import Connection
 from cockpit.load.http.idle_connection import IdleConnection, RequestLimit
 from cockpit.load.http.protocol import Assignment
@@ -63,14 +62,8 @@ class LimitedTimedConnection(RequestLimit, TimedConnection):
 class OpenLoad(Engine):
     """Engine for open load. Connections are busy (in flight), idle (open socket), lingering or spare (closed)."""
 
-    def __init__(
-        self,
-        assignment: Assignment,
-        poller: Poller,
-        on_tick: Callable[[], None],
-        on_cut: Callable[[], None] | None = None,
-    ) -> None:
-        super().__init__(assignment, poller, on_tick, on_cut)
+    def __init__(self, assignment: Assignment, poller: Poller, hooks: Hooks) -> None:
+        super().__init__(assignment, poller, hooks)
         self._arrivals: Arrivals | LoggedArrivals
         if assignment.log is not None:
             self._arrivals = LoggedArrivals(assignment.log)
@@ -175,7 +168,7 @@ class OpenLoad(Engine):
         for _ in range(_MAX_BATCH):
             if not waiting or len(self._busy) >= self._max_in_flight:
                 break
-            due = waiting.take()
+            due = waiting.pop()
             self._send(due, max(due, since))
         self._sendable_since = since if waiting and len(self._busy) < self._max_in_flight else inf
 

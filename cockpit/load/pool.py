@@ -24,7 +24,7 @@ from cockpit.model.generators import WorkerLost
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.tick import Tick
 
-Emit = Callable[[AnyEvent], None]
+EmitEvent = Callable[[AnyEvent], None]
 
 # Timeout (s) for a worker to stop.
 _STOP_TIMEOUT = 3.0
@@ -40,7 +40,7 @@ class LoadRun:
         plan: LoadPlan,
         run: int,
         clock: Clock,
-        emit: Emit,
+        emit: EmitEvent,
         workers: Sequence[WorkerHandle],
         began: float,
         files: int | None = None,
@@ -135,7 +135,9 @@ class LoadRun:
         return end
 
     def _remaining(self) -> list[WorkerHandle]:
-        return [one for one in self._workers if one.done is None and one.assignment.worker not in self._lost]
+        return [
+            worker for worker in self._workers if worker.done is None and worker.assignment.worker not in self._lost
+        ]
 
     def _redistribute(self, lost: int) -> None:
         """Distribute the load of a lost worker over the remaining ones. Its requests of a replayed log, or of paths
@@ -153,10 +155,12 @@ class LoadRun:
     def _check_adjustment(self, concurrency: int | None, rate: float | None, ramp_to: float | None) -> None:
         if self.plan.replay is not None:
             raise UsageError("a replayed log sets the load; start it again with another --speed")
-        asked, other, name = (rate, concurrency, "rate") if self.plan.open else (concurrency, rate, "concurrency")
-        if asked is None or other is not None:
+        requested, excluded, name = (
+            (rate, concurrency, "rate") if self.plan.open else (concurrency, rate, "concurrency")
+        )
+        if requested is None or excluded is not None:
             raise UsageError(f"this run has a {name}: only the {name} can be changed")
-        loads = [asked] if ramp_to is None else [asked, ramp_to]
+        loads = [requested] if ramp_to is None else [requested, ramp_to]
         for load in loads:
             if not 0 < load < math.inf:
                 raise UsageError(f"{name} {load}: must be more than 0")
@@ -236,13 +240,13 @@ async def launch(
     plan: LoadPlan,
     run: int,
     clock: Clock,
-    emit: Emit,
-    found: preflight.Preflight | None = None,
+    emit: EmitEvent,
+    checked: preflight.Preflight | None = None,
     launcher: WorkerLauncher | None = None,
 ) -> LoadRun:
     """Start the workers of the launcher (default: on this machine), and the run when all are ready. Emits RunStarted.
 
-    `found` is the result of a preflight; None: only resolve the name, without contacting the target.
+    `checked` is the result of a preflight; None: only resolve the name, without contacting the target.
     Raises UsageError, TargetError, or CockpitError if a worker does not start.
     """
     launcher = launcher or LocalLauncher()
@@ -253,13 +257,13 @@ async def launch(
         requests = log.total if plan.requests is None else min(plan.requests, log.total)
         plan = replace(plan, requests=requests, replay=replace(log.replay, seconds=log.seconds))
     plan, lowered = limits.fit_in_flight(plan, capacity)
-    if found is None:
-        found = await preflight.resolved(plan, (*lowered, *limits.warnings(plan, capacity)))
-    address, opposite = found.address, found.opposite
+    if checked is None:
+        checked = await preflight.resolved(plan, (*lowered, *limits.warnings(plan, capacity)))
+    address, opposite = checked.address, checked.opposite
 
     def assigned(machines: int) -> list[Assignment]:
         shares = protocol.assignments(replace(plan, workers=plan.workers * machines), run, address, opposite)
-        return shares if log is None else [replace(one, log=log.share(one.worker, one.workers)) for one in shares]
+        return shares if log is None else [replace(each, log=log.share(each.worker, each.workers)) for each in shares]
 
     workers = await launcher.workers(assigned)
     now = clock.now() + launcher.lead
@@ -270,7 +274,7 @@ async def launch(
     shown = plan.without_secrets()
     emit(
         RunStarted(
-            t=now, run=run, plan=shown, addresses=found.shown, warnings=found.warnings, machines=launcher.machines
+            t=now, run=run, plan=shown, addresses=checked.shown, warnings=checked.warnings, machines=launcher.machines
         )
     )
     return LoadRun(plan, run, clock, emit, workers, now, capacity.files)

@@ -52,7 +52,7 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def shown(self) -> tuple[str, ...]:
         """The addresses as text, without their ports."""
-        return tuple(dict.fromkeys(address_text(one) for one in (self.address, self.opposite) if one))
+        return tuple(dict.fromkeys(address_text(address) for address in (self.address, self.opposite) if address))
 
 
 def address_text(address: tuple[Any, ...]) -> str:
@@ -73,7 +73,7 @@ def not_loaded(plan: LoadPlan, address: tuple[Any, ...], addresses: list[tuple[A
 
     Addresses of the other family usually lead to the same servers.
     """
-    others = [address_text(one) for one in addresses if one != address and len(one) == len(address)]
+    others = [address_text(each) for each in addresses if each != address and len(each) == len(address)]
     if not others:
         return []
     host, _ = destination(plan)
@@ -92,22 +92,22 @@ async def resolve(plan: LoadPlan) -> list[tuple[Any, ...]]:
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(_TIMEOUT):
-            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            entries = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except TimeoutError:
         raise TargetError(f"{host}: name not resolved within {_TIMEOUT:.0f} s") from None
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, socket.gaierror) else error
         raise TargetError(f"{host}: no such host: {reason}") from None
-    return list(dict.fromkeys(entry[4] for entry in found))
+    return list(dict.fromkeys(entry[4] for entry in entries))
 
 
 async def resolved(plan: LoadPlan, warnings: tuple[str, ...]) -> Preflight:
     """Return the addresses of a plan's targets without contacting them, with these warnings. Raises as `resolve`."""
-    found = []
+    results = []
     for part in plan.parts:
         addresses = await resolve(part)
-        found.append(Preflight(address=addresses[0], warnings=tuple(not_loaded(part, addresses[0], addresses))))
-    return _together(found, warnings)
+        results.append(Preflight(address=addresses[0], warnings=tuple(not_loaded(part, addresses[0], addresses))))
+    return _merged_result(results, warnings)
 
 
 async def preflight(plan: LoadPlan, capacity: limits.Capacity | None = None) -> Preflight:
@@ -117,14 +117,16 @@ async def preflight(plan: LoadPlan, capacity: limits.Capacity | None = None) -> 
     untrusted certificate, or a response that is not HTTP.
     """
     limits.check(plan, capacity)
-    found = [await _contacted(part) for part in plan.parts]
-    return _together(found, (*limits.fit_in_flight(plan, capacity)[1], *limits.warnings(plan, capacity)))
+    results = [await _contacted(part) for part in plan.parts]
+    return _merged_result(results, (*limits.fit_in_flight(plan, capacity)[1], *limits.warnings(plan, capacity)))
 
 
-def _together(found: list[Preflight], warnings: tuple[str, ...]) -> Preflight:
+def _merged_result(results: list[Preflight], warnings: tuple[str, ...]) -> Preflight:
     """Return the result for the one or two targets of a plan; its status is the first target's."""
-    every = dict.fromkeys((*warnings, *(line for one in found for line in one.warnings)))
-    return msgspec.structs.replace(found[0], opposite=found[1].address if len(found) > 1 else (), warnings=tuple(every))
+    every = dict.fromkeys((*warnings, *(line for result in results for line in result.warnings)))
+    return msgspec.structs.replace(
+        results[0], opposite=results[1].address if len(results) > 1 else (), warnings=tuple(every)
+    )
 
 
 async def _contacted(plan: LoadPlan) -> Preflight:

@@ -30,29 +30,6 @@ class RequestMetrics:
     `idempotent`: the request may be retried (RFC 9110 section 9.2.2); `retries` counts that.
     """
 
-    __slots__ = (
-        "body",
-        "ends",
-        "errors",
-        "first_byte",
-        "firsts",
-        "heads",
-        "idempotent",
-        "length_mismatches",
-        "live",
-        "name",
-        "received",
-        "response",
-        "responses",
-        "retries",
-        "sent",
-        "sent_bytes",
-        "service",
-        "statuses",
-        "unexpected",
-        "whole",
-    )
-
     def __init__(self, name: str, heads: HeadCache, *, idempotent: bool) -> None:
         self.name = name
         self.heads = heads

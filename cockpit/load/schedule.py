@@ -100,7 +100,7 @@ class ArrivalQueue:
     def put(self, due: float) -> None:
         self._dues.append(due)
 
-    def take(self) -> float:
+    def pop(self) -> float:
         """Remove and return the due time of the first arrival."""
         due = self._dues[self._first]
         self._first += 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any
 
 from cockpit.load.request_metrics import RequestMetrics, add_counts, histogram
 from cockpit.model.histogram import COARSER, EMPTY, Histogram
@@ -19,7 +20,7 @@ _SCHEDSTAT = Path("/proc/thread-self/schedstat")
 class Tally:
     """Counts of one worker; `per_request` are the metrics of each request of the plan.
 
-    `close_interval` turns the lists into histograms, `take` returns them as a tick.
+    `close_interval` turns the lists into histograms, `make_tick` returns them as a tick.
     """
 
     def __init__(self, make_counts: Callable[[], list[RequestMetrics]], *, grouped: bool) -> None:
@@ -58,23 +59,11 @@ class Tally:
         self._tls += histogram(self.handshakes)
         self._lag += histogram(self.lags)
 
-    def take(
-        self,
-        *,
-        run: int,
-        worker: int,
-        start: float,
-        now: float,
-        sent: int,
-        connections: int,
-        started: Collection[float],
-        stage: int,
-        warmup: bool,
-    ) -> Tick:
-        """Return all closed intervals as one tick, from `start` to `now` (s of time.monotonic()), and reset.
+    def make_tick(self, now: float, sent: int, started: Collection[float], **fields: Any) -> Tick:
+        """Return all closed intervals as one tick that ends at `now` (s of time.monotonic()), and reset.
 
-        `sent`: requests since the start of the worker. `connections`: currently open connections. `started`: start
-        times of the requests in flight.
+        `sent`: requests since the start of the worker. `started`: start times of the requests in flight. `fields`:
+        those of the tick that are not counted here.
         """
         cpu = time.process_time()
         per_request = self.per_request
@@ -92,9 +81,6 @@ class Tally:
             self._last_response = now
         tick = Tick(
             t=now,
-            run=run,
-            worker=worker,
-            start=start,
             sent=sent - self._sent,
             completed=sum(statuses.values()),
             abandoned=self.abandoned,
@@ -103,7 +89,6 @@ class Tally:
             bytes_received=sum(counts.received for counts in per_request),
             bytes_sent=sum(counts.sent_bytes for counts in per_request),
             body_bytes=sum(counts.body for counts in per_request),
-            connections=connections,
             in_flight=len(started),
             oldest=max(0.0, now - min(started, default=now)),
             silence=max(0.0, now - self._last_response),
@@ -120,14 +105,13 @@ class Tally:
             length_mismatches=sum(counts.length_mismatches for counts in per_request),
             unexpected=unexpected,
             groups={counts.name: counts.group() for counts in per_request} if self._grouped else {},
-            stage=stage,
-            warmup=warmup,
             connect=self._connect,
             tls=self._tls,
             first_byte=Histogram.merged(counts.first_byte for counts in per_request),
             service=Histogram.merged(counts.service for counts in per_request),
             response=Histogram.merged(counts.response for counts in per_request),
             lag=self._lag.coarse(COARSER),
+            **fields,
         )
         self._sent, self._cpu = sent, cpu
         self.abandoned = self.queued = self.unsent = self.dropped = self.reconnects = self.unclosed = 0

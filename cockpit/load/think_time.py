@@ -13,6 +13,7 @@ from random import Random
 from time import monotonic
 
 from cockpit.load.closed_load import PAUSE, ClosedLoad
+from cockpit.load.engine import Hooks
 from cockpit.load.http.connection import Connection
 from cockpit.load.http.idle_connection import IdleConnection
 from cockpit.load.http.protocol import Assignment
@@ -32,14 +33,8 @@ def pauses_of(think_time: ThinkTime, draw: Random) -> Callable[[], float]:
 class ThinkTimeLoad(ClosedLoad):
     """Engine for closed load with think time."""
 
-    def __init__(
-        self,
-        assignment: Assignment,
-        poller: Poller,
-        on_tick: Callable[[], None],
-        on_cut: Callable[[], None] | None = None,
-    ) -> None:
-        super().__init__(assignment, poller, on_tick, on_cut)
+    def __init__(self, assignment: Assignment, poller: Poller, hooks: Hooks) -> None:
+        super().__init__(assignment, poller, hooks)
         plan = assignment.plan
         assert plan.think_time is not None
         self._pause = pauses_of(plan.think_time, Random(f"{plan.seed} {assignment.worker}"))

@@ -57,7 +57,7 @@ class UserResponse(ResponseReader):
         assert self.head is not None
         user, status = self._user, self.head.status
         if user.jar is not None:
-            user.jar.take(self.lines, self.target, time())
+            user.jar.store(self.lines, self.target, time())
         verdict = super().verdict()
         if verdict or (status >= 400 and not self.expects(status)):
             # The user starts over. Without an expectation, an error status counts as failed anyway.

@@ -10,25 +10,24 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable
 from time import monotonic
 
 import msgspec
 
 from cockpit.load.closed_load import ClosedLoad
 from cockpit.load.duet import DuetLoad
-from cockpit.load.engine import Engine
+from cockpit.load.engine import Engine, Hooks
 from cockpit.load.file_limit import raise_file_limit
 from cockpit.load.http.protocol import (
     Adjust,
     Assignment,
-    Command,
     Done,
     Extend,
     Ready,
     Reassign,
     Start,
     Stop,
+    WorkerCommand,
     connections_of,
     decode_assignment,
     decode_command,
@@ -67,22 +66,11 @@ class Outbox:
         self.flushed()
 
 
-def engine_for(
-    assignment: Assignment, poller: Poller, on_tick: Callable[[], None], on_cut: Callable[[], None] | None = None
-) -> Engine | DuetLoad:
+def engine_for(assignment: Assignment, poller: Poller, hooks: Hooks) -> Engine | DuetLoad:
     """Return the engine for an assignment."""
-    if assignment.plan.variants:
-        return DuetLoad(assignment, poller, on_tick, on_cut, engine_for_one)
-    return engine_for_one(assignment, poller, on_tick, on_cut)
-
-
-def engine_for_one(
-    assignment: Assignment, poller: Poller, on_tick: Callable[[], None], on_cut: Callable[[], None] | None
-) -> Engine:
-    """Return the engine for the assignment of a single target."""
     plan = assignment.plan
     engine = OpenLoad if plan.open else ThinkTimeLoad if plan.think_time else ClosedLoad
-    return engine(assignment, poller, on_tick, on_cut)
+    return DuetLoad(assignment, poller, hooks, engine) if plan.variants else engine(assignment, poller, hooks)
 
 
 class LoadWorker:
@@ -92,7 +80,7 @@ class LoadWorker:
         self._commands = commands
         self._outbox = outbox
         poller = best_poller()
-        self._engine = engine_for(assignment, poller, self._tick, self._cut)
+        self._engine = engine_for(assignment, poller, Hooks(self._tick, self._cut))
         self._engine.handlers[commands.fd] = self._on_command
         poller.watch_control(commands.fd)
         self._since = 0.0
@@ -114,7 +102,7 @@ class LoadWorker:
         self._send(monotonic())
 
     def _send(self, now: float) -> None:
-        self._outbox.put(encode(self._engine.take(self._since, now)))
+        self._outbox.put(encode(self._engine.make_tick(self._since, now)))
         self._since = now
 
     def _on_command(self, mask: int, now: float) -> None:
@@ -151,11 +139,11 @@ class Commands:
         line, _, self._partial = b"".join(pieces).partition(b"\n")
         return line
 
-    def read(self) -> list[Command | None]:
+    def read(self) -> list[WorkerCommand | None]:
         """Return the commands that have arrived; None for the end of stdin."""
         data = os.read(self.fd, 65536)
         *lines, self._partial = (self._partial + data).split(b"\n")
-        commands: list[Command | None] = [decode_command.decode(line) for line in lines]
+        commands: list[WorkerCommand | None] = [decode_command.decode(line) for line in lines]
         return commands if data else [*commands, None]
 
 

@@ -209,9 +209,9 @@ _HOST = (
 
 # Metrics of a second that are no attributes of it.
 _OF_SECOND: dict[str, Callable[[LoadSecond], float]] = {
-    "covered": lambda one: one.end - one.start,
-    "generator.cpu": lambda one: 100 * one.generator,
-    "generator.cpu_wait": lambda one: 100 * one.cpu_wait,
+    "covered": lambda second: second.end - second.start,
+    "generator.cpu": lambda second: 100 * second.generator,
+    "generator.cpu_wait": lambda second: 100 * second.cpu_wait,
 }
 
 

@@ -106,6 +106,7 @@ def segments_result(segments: Sequence[Segment], plan: LoadPlan, seconds: float,
     counts = Counts()
     for segment in segments:
         counts = add(counts, segment.counts)
+    loads = {(segment.stage, segment.plan.concurrency, segment.plan.rate, segment.plan.ramp_to) for segment in segments}
     return RunResult(
         run=segments[0].run,
         plan=plan,
@@ -114,8 +115,7 @@ def segments_result(segments: Sequence[Segment], plan: LoadPlan, seconds: float,
         hosts=_merged_windows(segments),
         segments=tuple(segments),
         warmup=warmup,
-        altered=len({(one.stage, one.plan.concurrency, one.plan.rate, one.plan.ramp_to) for one in segments})
-        > len({one.stage for one in segments}),
+        altered=len(loads) > len({segment.stage for segment in segments}),
         warnings=_once(segment.warnings for segment in segments),
         addresses=_once(segment.addresses for segment in segments),
         worker_cpu=_summed(segment.worker_cpu for segment in segments),

@@ -174,8 +174,8 @@ def host_metrics(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
     return dict(sorted(metrics.items(), key=_host_order))
 
 
-def _idle(when: str, found: Mapping[str, float]) -> dict[str, float]:
-    parts = ((name.partition("."), value) for name, value in found.items())
+def _idle(when: str, idle: Mapping[str, float]) -> dict[str, float]:
+    parts = ((name.partition("."), value) for name, value in idle.items())
     return {f"{group}.{when}.{rest}": value for (group, _, rest), value in parts}
 
 
@@ -208,13 +208,13 @@ def _processes(window: HostWindow) -> dict[str, float]:
 
 def _per_process(metrics: dict[str, float]) -> dict[str, float]:
     """Return the CPU of the watched processes, and their memory per process."""
-    found = {}
+    derived = {}
     if "processes.user" in metrics:
-        found["processes.cpu"] = metrics["processes.user"] + metrics["processes.system"]
+        derived["processes.cpu"] = metrics["processes.user"] + metrics["processes.system"]
     if metrics.get("processes.mean"):
         for name in ("rss", "unshared"):
-            found[f"processes.{name}_each"] = metrics[f"processes.{name}"] / metrics["processes.mean"]
-    return found
+            derived[f"processes.{name}_each"] = metrics[f"processes.{name}"] / metrics["processes.mean"]
+    return derived
 
 
 def _coverage(window: HostWindow, seconds: float) -> float:

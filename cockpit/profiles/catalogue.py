@@ -22,7 +22,7 @@ from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import read_profile
 
 SUFFIX = ".toml"
-Origin = Literal["here", "yours", "shipped"]
+ProfileOrigin = Literal["here", "yours", "shipped"]
 # A TOML file in the working directory is listed only if its first MiB has a target: other tools have TOML files, too.
 _TARGET = re.compile(rb"^[ \t]*(\[[ \t]*target[ \t]*\]|target[ \t]*[.=])", re.MULTILINE)
 _SIZE_LIMIT = 1 << 20
@@ -33,7 +33,7 @@ class ProfileEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     path: Path
-    origin: Origin
+    origin: ProfileOrigin
     profile: Profile | None = None
     problem: str = ""
 
@@ -99,29 +99,29 @@ def _named_folders() -> list[Path]:
 def listed() -> list[ProfileEntry]:
     """Return all profiles, each file once: of the working directory, the user's, shipped ones."""
     shipped = shipped_folder()
-    found: dict[Path, ProfileEntry] = {}
+    entries: dict[Path, ProfileEntry] = {}
     for path, origin in _candidates():
         real = path.resolve()
-        if real not in found:
+        if real not in entries:
             is_shipped = shipped is not None and real.parent == shipped.resolve()
-            found[real] = _read(path, "shipped" if is_shipped else origin)
-    return sorted(found.values(), key=lambda one: (("here", "yours", "shipped").index(one.origin), one.name))
+            entries[real] = _read(path, "shipped" if is_shipped else origin)
+    return sorted(entries.values(), key=lambda entry: (("here", "yours", "shipped").index(entry.origin), entry.name))
 
 
 def stamp() -> frozenset[tuple[str, int, int]]:
     """Return a value that changes when a profile is added, removed or edited."""
     folders = (Path(), Path("profiles"), *_named_folders())
-    found = []
+    stamps = []
     for path in (path for folder in folders for path in _files(folder)):
         try:
             known = path.stat()
         except OSError:
             continue
-        found.append((str(path), known.st_mtime_ns, known.st_size))
-    return frozenset(found)
+        stamps.append((str(path), known.st_mtime_ns, known.st_size))
+    return frozenset(stamps)
 
 
-def _candidates() -> Iterator[tuple[Path, Origin]]:
+def _candidates() -> Iterator[tuple[Path, ProfileOrigin]]:
     for path in _files(Path()):
         if _is_profile(path):
             yield path, "here"
@@ -146,7 +146,7 @@ def _is_profile(path: Path) -> bool:
         return False
 
 
-def _read(path: Path, origin: Origin) -> ProfileEntry:
+def _read(path: Path, origin: ProfileOrigin) -> ProfileEntry:
     try:
         return ProfileEntry(name=path.stem, path=path, origin=origin, profile=read_profile(path))
     except ProfileError as error:

@@ -79,7 +79,7 @@ def make_plan(
         headers=headers_of("load", load.headers.items(), load.auth),
         **body_of("load", load.body, load.body_file, files),
         expect=_expect(target.expect),
-        mix=tuple(_request(url, one, files) for one in mix),
+        mix=tuple(_request(url, request, files) for request in mix),
         paths=paths_of(target.urls, target.order, target.seed, files, url) if target.urls else None,
         replay=replay,
         stages=stages,
@@ -104,15 +104,15 @@ def with_variants(plan: LoadPlan, sections: Sequence[DuetSection], hosts: Contai
     if not sections:
         return plan
     variants = []
-    for one in sections:
-        key = f"variant {one.name}"
-        if one.host and one.host not in hosts:
-            raise Invalid(f"{key}.host", f"found {one.host!r}; allowed: a [[host]] of this file")
+    for section in sections:
+        key = f"variant {section.name}"
+        if section.host and section.host not in hosts:
+            raise Invalid(f"{key}.host", f"found {section.host!r}; allowed: a [[host]] of this file")
         with errors_for_key(f"{key}.url"):
-            variants.append(TargetVariant(name=one.name, url=checked_url(one.url), host=one.host))
-    found = replace(plan, variants=tuple(variants))
-    check_plan(found)
-    return found
+            variants.append(TargetVariant(name=section.name, url=checked_url(section.url), host=section.host))
+    duet = replace(plan, variants=tuple(variants))
+    check_plan(duet)
+    return duet
 
 
 def replay_of(log: str | None, speed: float | None, files: NamedFiles) -> LogReplay | None:
@@ -126,7 +126,7 @@ def replay_of(log: str | None, speed: float | None, files: NamedFiles) -> LogRep
 
 def checked_url(url: str) -> str:
     """Return a URL with scheme (default: http) and path. Raises Invalid."""
-    found = f"found {without_credentials(url)!r}"
+    shown = f"found {without_credentials(url)!r}"
     url = _checked_characters("target.url", url if "://" in url else f"http://{url}")
     try:
         parts = urlsplit(url)
@@ -134,10 +134,10 @@ def checked_url(url: str) -> str:
     except ValueError as error:
         # The error message may contain a part of the password.
         reason = "" if "@" in url else f" ({error})"
-        raise Invalid("target.url", f"{found}{reason}; allowed: http://host[:port]/path") from None
+        raise Invalid("target.url", f"{shown}{reason}; allowed: http://host[:port]/path") from None
     named = parts.hostname and not parts.netloc.endswith(":")
     if parts.scheme not in ("http", "https") or not named or port == 0 or " " in parts.netloc:
-        raise Invalid("target.url", f"{found}; allowed: http://host[:port]/path")
+        raise Invalid("target.url", f"{shown}; allowed: http://host[:port]/path")
     return url if parts.path else parts._replace(path="/").geturl()
 
 
@@ -211,18 +211,18 @@ def _path(line: str, target: str) -> str:
     return path
 
 
-def _request(url: str, one: RequestSection, files: NamedFiles) -> Request:
-    key = f"request {one.name}"
-    body = body_of(key, one.body, one.body_file, files)
+def _request(url: str, section: RequestSection, files: NamedFiles) -> Request:
+    key = f"request {section.name}"
+    body = body_of(key, section.body, section.body_file, files)
     return Request(
-        name=one.name,
-        url=checked_url(urljoin(url, one.path)) if one.path else url,
-        method="POST" if body != NO_BODY and one.method == "GET" else one.method,
-        headers=headers_of(key, one.headers.items(), one.auth),
+        name=section.name,
+        url=checked_url(urljoin(url, section.path)) if section.path else url,
+        method="POST" if body != NO_BODY and section.method == "GET" else section.method,
+        headers=headers_of(key, section.headers.items(), section.auth),
         **body,
-        weight=one.weight,
-        expect=_expect(one.expect),
-        extract=tuple(_extraction(f"{key}.extract", name, text) for name, text in one.extract.items()),
+        weight=section.weight,
+        expect=_expect(section.expect),
+        extract=tuple(_extraction(f"{key}.extract", name, text) for name, text in section.extract.items()),
     )
 
 
@@ -253,15 +253,15 @@ def _stage(level: LoadLevel) -> Stage:
 
 def _load_of(key: str, concurrency: Any, rate: Any) -> dict[str, Any]:
     """Return the load of a plan or a stage. Text may be a ramp such as `10:200`. Raises Invalid."""
-    found = {"concurrency": concurrency, "rate": rate, "ramp_to": None}
+    load = {"concurrency": concurrency, "rate": rate, "ramp_to": None}
     for name, value, parse in (("concurrency", concurrency, parse_count), ("rate", rate, parse_rate)):
         if not isinstance(value, str):
             continue
         try:
-            found[name], found["ramp_to"] = parse_ramp(value, parse)
+            load[name], load["ramp_to"] = parse_ramp(value, parse)
         except ValueError as error:
             raise Invalid(f"{key}.{name}", str(error)) from None
-    return found
+    return load
 
 
 def _parse_option(option: LoadOption, value: Any) -> Any:

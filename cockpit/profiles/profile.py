@@ -67,8 +67,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profile:
     """Return the profile of the sections. `files` reads the files named in them. Raises Invalid."""
     check_unique("generator.name", [generator.name for generator in file.generator])
-    generators = tuple(msgspec.convert(one, GeneratorConfig, from_attributes=True) for one in file.generator)
-    machines = tuple(HostConfig.of_generator(one) for one in generators if one.watch)
+    generators = tuple(msgspec.convert(machine, GeneratorConfig, from_attributes=True) for machine in file.generator)
+    machines = tuple(HostConfig.of_generator(machine) for machine in generators if machine.watch)
     check_unique("host.name", [host.name for host in (*file.host, *machines)])
     check_unique("knob.name", [knob.name for knob in file.knob])
     check_unique("action.name", [action.name for action in file.action])
@@ -78,10 +78,10 @@ def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profi
         _check_via(host)
     placed = [(f"knob {knob.name}", knob.host) for knob in file.knob]
     placed += [(f"action {action.name}", action.host) for action in file.action]
-    for key, named in placed:
-        if named not in hosts:
+    for key, place in placed:
+        if place not in hosts:
             allowed = ", ".join(sorted(hosts)) or "none is defined"
-            raise Invalid(f"{key}.host", f"found {named!r}; allowed: a [[host]] of this file ({allowed})")
+            raise Invalid(f"{key}.host", f"found {place!r}; allowed: a [[host]] of this file ({allowed})")
     knobs = tuple(to_knob(knob, hosts[knob.host]) for knob in file.knob)
     _check_actions(knobs, file)
     study = to_study(file, knobs, files) if file.study else None

@@ -16,35 +16,35 @@ from cockpit.model.study import MOST_ROUNDS
 # Default of a knob's workers: the processes of its host that a reload replaces.
 AUTO = "auto"
 Method = Annotated[str, Meta(pattern=METHOD)]
-Status = Annotated[int, Meta(ge=100, le=999)]
+StatusCode = Annotated[int, Meta(ge=100, le=999)]
 # Names of directives may contain dots.
 KnobName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 Positive = Annotated[int, Meta(gt=0)]
 Seed = Annotated[int, Meta(ge=0)]
-Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+SectionName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 Duration = float | str
 Label = Annotated[str, Meta(min_length=1, max_length=60, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Often = Annotated[int, Meta(ge=1, le=1000)]
-Rounds = Annotated[int, Meta(ge=1, le=MOST_ROUNDS)]
+RoundCount = Annotated[int, Meta(ge=1, le=MOST_ROUNDS)]
 Discard = Annotated[int, Meta(ge=0, le=1000)]
 AboveZero = Annotated[float, Meta(gt=0)]
 
 
-class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ProfileSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A table of the file. Unknown keys are errors."""
 
 
-class ExpectSection(Section, frozen=True, kw_only=True):
+class ExpectSection(ProfileSection, frozen=True, kw_only=True):
     """The expected response."""
 
-    status: Status | tuple[Status, ...] | None = None
+    status: StatusCode | tuple[StatusCode, ...] | None = None
     contains: str | None = None
     matches: str | None = None
     length: Annotated[int, Meta(ge=0)] | None = None
     sha256: Annotated[str, Meta(pattern=r"^[0-9a-fA-F]{64}$")] | None = None
 
 
-class TargetSection(Section, frozen=True, kw_only=True):
+class TargetSection(ProfileSection, frozen=True, kw_only=True):
     """The target. `urls`: a pattern of paths (`/img/{00001..15000}.jpg`), or a file with one path per line, sent in
     `order`."""
 
@@ -57,10 +57,10 @@ class TargetSection(Section, frozen=True, kw_only=True):
     expect: ExpectSection | None = None
 
 
-class RequestSection(Section, frozen=True, kw_only=True):
+class RequestSection(ProfileSection, frozen=True, kw_only=True):
     """One of several requests. `path` is relative to the URL of the target."""
 
-    name: Name
+    name: SectionName
     path: str = ""
     method: Method = "GET"
     headers: dict[str, str] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class RequestSection(Section, frozen=True, kw_only=True):
     extract: dict[str, str] = field(default_factory=dict)
 
 
-class LoadLevel(Section, frozen=True, kw_only=True):
+class LoadLevel(ProfileSection, frozen=True, kw_only=True):
     """A load level: concurrency or rate, or a ramp such as "10:200", for a duration."""
 
     duration: Duration
@@ -80,7 +80,7 @@ class LoadLevel(Section, frozen=True, kw_only=True):
     rate: Annotated[float, Meta(gt=0)] | str | None = None
 
 
-class LoadKeys(Section, frozen=True, kw_only=True):
+class LoadKeys(ProfileSection, frozen=True, kw_only=True):
     """The load: closed (`concurrency`) or open (`rate`). It ends with `requests` or `duration`, whichever comes first,
     or after the `stages`; default: after 10 s. A ramp lasts for its duration."""
 
@@ -104,7 +104,7 @@ if TYPE_CHECKING:
 else:
     LoadSection = msgspec.defstruct(
         "LoadSection",
-        [(one.name, one.key, one.default) for one in LOAD_OPTIONS.values()],
+        [(option.name, option.key, option.default) for option in LOAD_OPTIONS.values()],
         bases=(LoadKeys,),
         namespace={"__doc__": LoadKeys.__doc__},
         module=__name__,
@@ -129,7 +129,7 @@ ADDRESS = r"^(/[^\n]+|([^/\n]*:)?[0-9]{1,5})$"
 
 
 class Host(HostConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    name: Name
+    name: SectionName
     processes: tuple[Annotated[str, Meta(min_length=1)], ...] = ()
     upstreams: tuple[Annotated[str, Meta(pattern=ADDRESS)], ...] = ()
     interval: Annotated[float, Meta(ge=0.1, le=60)] = 1.0
@@ -139,12 +139,12 @@ class Host(HostConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class GeneratorSection(GeneratorConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A machine that generates load."""
 
-    name: Name
+    name: SectionName
     ssh: Annotated[str, Meta(min_length=1)]
 
 
 class OptionSection(Option, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    name: Name
+    name: SectionName
     set: Annotated[str, Meta(min_length=1)]
 
 
@@ -161,12 +161,12 @@ class KnobSection(Knob, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class ActionSection(ServerAction, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A command to run on a host from the screen or the command line."""
 
-    name: Name
+    name: SectionName
     command: Annotated[str, Meta(min_length=1)]
     times: Annotated[int, Meta(ge=1, le=1000)] = 1
 
 
-class Check(Section, frozen=True, kw_only=True):
+class Check(ProfileSection, frozen=True, kw_only=True):
     """Thresholds of `cockpit check`. A run is aborted as soon as one of `abort_on` fails. `baseline` is the baseline's
     name for expressions such as `95% of baseline`, `runs` the number of runs, `max_duration` the duration
     after which a run is ended. `stable`: the rate must be stable."""
@@ -179,7 +179,7 @@ class Check(Section, frozen=True, kw_only=True):
     max_duration: Duration | None = None
 
 
-class VariantSection(Section, frozen=True, kw_only=True):
+class VariantSection(ProfileSection, frozen=True, kw_only=True):
     """A variant of a study: knobs, target, load and actions to compare."""
 
     name: Label
@@ -193,21 +193,21 @@ class VariantSection(Section, frozen=True, kw_only=True):
     mix: tuple[str, ...] = ()
 
 
-class FactorSection(Section, frozen=True, kw_only=True):
+class FactorSection(ProfileSection, frozen=True, kw_only=True):
     """A knob and its values. Each combination of the values of all factors is a variant (full factorial)."""
 
     knob: str
     values: Annotated[tuple[str, ...], Meta(min_length=1)]
 
 
-class PassSection(Section, frozen=True, kw_only=True):
+class PassSection(ProfileSection, frozen=True, kw_only=True):
     """One of several consecutive runs of a variant."""
 
     name: Label
     before: tuple[str, ...] = ()
 
 
-class ObserveSection(Section, frozen=True, kw_only=True):
+class ObserveSection(ProfileSection, frozen=True, kw_only=True):
     """A command that runs on a host before and after each run."""
 
     name: Label
@@ -216,7 +216,7 @@ class ObserveSection(Section, frozen=True, kw_only=True):
     counter: bool = False
 
 
-class ShortSection(Section, frozen=True, kw_only=True):
+class ShortSection(ProfileSection, frozen=True, kw_only=True):
     """The short form of a study: its keys replace those of [study]; `variants` and `passes` select some by name."""
 
     requests: int | str | None = None
@@ -224,7 +224,7 @@ class ShortSection(Section, frozen=True, kw_only=True):
     rate: AboveZero | None = None
     concurrency: Positive | None = None
     warmup: Duration | None = None
-    rounds: Rounds | None = None
+    rounds: RoundCount | None = None
     discard_rounds: Discard | None = None
     runs: Often | None = None
     discard: Discard | None = None
@@ -238,14 +238,14 @@ class ShortSection(Section, frozen=True, kw_only=True):
     setup_warmup: Duration | None = None
 
 
-class StudySection(Section, frozen=True, kw_only=True):
+class StudySection(ProfileSection, frozen=True, kw_only=True):
     """A study. Its `requests`, `duration` and `concurrency` replace those of [load]. `until`: limits of a capacity
     search, which each run then is."""
 
     requests: int | str | None = None
     duration: Duration | None = None
     concurrency: Positive | None = None
-    rounds: Rounds = 12
+    rounds: RoundCount = 12
     discard_rounds: Discard = 0
     variant: tuple[VariantSection, ...] = ()
     factor: tuple[FactorSection, ...] = ()
@@ -266,7 +266,7 @@ class StudySection(Section, frozen=True, kw_only=True):
     short: ShortSection | None = None
 
 
-class DuetSection(Section, frozen=True, kw_only=True):
+class DuetSection(ProfileSection, frozen=True, kw_only=True):
     """One of two targets of `cockpit duet`, which replaces the URL of the target. `host`: the [[host]] of its
     server."""
 
@@ -275,7 +275,7 @@ class DuetSection(Section, frozen=True, kw_only=True):
     host: str = ""
 
 
-class ProfileFile(Section, frozen=True, kw_only=True):
+class ProfileFile(ProfileSection, frozen=True, kw_only=True):
     """A profile."""
 
     question: str = ""

@@ -47,7 +47,7 @@ def to_study(file: ProfileFile, knobs: Sequence[Knob], files: NamedFiles, *, sho
         discard_rounds=merged["discard_rounds"],
         discard=merged["discard"],
         after=section.after,
-        observations=tuple(msgspec.convert(one, Observation, from_attributes=True) for one in section.observe),
+        observations=tuple(msgspec.convert(each, Observation, from_attributes=True) for each in section.observe),
         watch=section.watch,
         metrics=("capacity",) if section.until else merged["metrics"],
         until=section.until,
@@ -111,7 +111,7 @@ def _variants(
 
 
 def _passes(section: StudySection, overrides: ShortSection) -> tuple[Pass, ...]:
-    passes = tuple(Pass(name=one.name, before=one.before) for one in section.passes)
+    passes = tuple(Pass(name=each.name, before=each.before) for each in section.passes)
     return _selected("study.short.passes", passes, overrides.passes)
 
 
@@ -119,7 +119,7 @@ def _selected(key: str, every: tuple[_Named, ...], names: tuple[str, ...] | None
     """Return the variants or passes selected by the short form; all if `names` is None. Raises Invalid."""
     if names is None:
         return every
-    known = {one.name: one for one in every}
+    known = {item.name: item for item in every}
     for name in names:
         if name not in known:
             raise Invalid(key, f"found {name!r}; allowed: {', '.join(known) or 'none is defined'}")
@@ -127,31 +127,31 @@ def _selected(key: str, every: tuple[_Named, ...], names: tuple[str, ...] | None
 
 
 def _listed(section: StudySection, file: ProfileFile, files: NamedFiles) -> tuple[Variant, ...]:
-    return tuple(_variant(one, file, files) for one in section.variant) or (Variant(name="as it is"),)
+    return tuple(_variant(each, file, files) for each in section.variant) or (Variant(name="as it is"),)
 
 
-def _variant(one: VariantSection, file: ProfileFile, files: NamedFiles) -> Variant:
-    key = f"study.variant {one.name}"
+def _variant(section: VariantSection, file: ProfileFile, files: NamedFiles) -> Variant:
+    key = f"study.variant {section.name}"
     target = file.target
     with errors_for_key(f"{key}.url"):
-        url = checked_url(one.url) if one.url else ""
+        url = checked_url(section.url) if section.url else ""
     with errors_for_key(f"{key}.urls"):
         own = url or checked_url(target.url)
-        paths = paths_of(one.urls, target.order, target.seed, files, own) if one.urls else None
-    if one.mix and paths:
+        paths = paths_of(section.urls, target.order, target.seed, files, own) if section.urls else None
+    if section.mix and paths:
         raise Invalid(f"{key}.mix", conflict("urls"))
-    for name in one.mix:
+    for name in section.mix:
         _check_known(f"{key}.mix", name, [request.name for request in file.request], "[[request]] blocks")
     return Variant(
-        name=one.name,
-        set=tuple(one.set.items()),
+        name=section.name,
+        set=tuple(section.set.items()),
         url=url,
-        before=one.before,
-        concurrency=one.concurrency,
-        rate=one.rate,
-        keepalive=one.keepalive,
+        before=section.before,
+        concurrency=section.concurrency,
+        rate=section.rate,
+        keepalive=section.keepalive,
         paths=paths,
-        mix=one.mix,
+        mix=section.mix,
     )
 
 
@@ -170,7 +170,7 @@ def _pairs(study: Study) -> tuple[tuple[str, str], ...]:
     names = [variant.name for variant in study.variants]
     if study.compare:
         return tuple(pair for pair in study.compare if set(pair) <= set(names))
-    return tuple((names[0], other) for other in names[1:])
+    return tuple((names[0], name) for name in names[1:])
 
 
 def _check(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None:
@@ -184,8 +184,8 @@ def _check(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None:
             "study.levels", "found a fraction; allowed: whole numbers of connections (fractions only with load.rate)"
         )
     check_unique("study.levels", [f"{level:g}" for level in study.levels])
-    check_unique("study.passes.name", [one.name for one in study.passes])
-    check_unique("study.observe.name", [one.name for one in study.observations])
+    check_unique("study.passes.name", [each.name for each in study.passes])
+    check_unique("study.observe.name", [each.name for each in study.observations])
     _check_names(study, knobs, file)
     _check_compared(study)
     for variant in study.variants:
@@ -202,7 +202,7 @@ def _check_search(section: StudySection, overrides: ShortSection, study: Study) 
     parts: list[tuple[str, StudySection | ShortSection | VariantSection]] = [
         ("study", section),
         ("study.short", overrides),
-        *((f"study.variant {one.name}", one) for one in section.variant),
+        *((f"study.variant {each.name}", each) for each in section.variant),
     ]
     for key, part in parts:
         for name in _NOT_SEARCHED:
@@ -246,7 +246,7 @@ def _check_names(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None
                 raise Invalid(f"study.variant {variant.name}.set", refused)
     actions = [action.name for action in file.action]
     used = [(f"study.variant {variant.name}.before", name) for variant in study.variants for name in variant.before]
-    used += [(f"study.passes {one.name}.before", name) for one in study.passes for name in one.before]
+    used += [(f"study.passes {each.name}.before", name) for each in study.passes for name in each.before]
     used += [("study.after", name) for name in study.after]
     for key, name in used:
         _check_known(key, name, actions, "actions")
@@ -258,14 +258,14 @@ def _check_names(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None
         for name in getattr(study, key):
             _check_metric(f"study.{key}", name, hosts)
     if file.study and file.study.compare:
-        variants = [one.name for one in (_grid(file.study) if file.study.factor else file.study.variant)]
-        for one in itertools.chain(*file.study.compare):
-            _check_known("study.compare", one, variants, "variants")
+        variants = [each.name for each in (_grid(file.study) if file.study.factor else file.study.variant)]
+        for each in itertools.chain(*file.study.compare):
+            _check_known("study.compare", each, variants, "variants")
 
 
 def _check_active(study: Study, known: Mapping[str, Knob]) -> None:
     """Check that values that are only written become active before a variant is measured. Raises Invalid."""
-    around = [set(one.before) for one in study.passes] or [set()]
+    around = [set(each.before) for each in study.passes] or [set()]
     for variant in study.variants:
         done = set(variant.before).union(set.intersection(*around))
         for name in study.knobs:

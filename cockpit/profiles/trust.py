@@ -78,7 +78,7 @@ def _is_shipped(path: Path) -> bool:
 def _is_protected(path: Path, owners: set[int]) -> bool:
     """Return whether a path belongs to one of the owners, is no link, and is not writable by everybody."""
     try:
-        found = path.lstat()
+        facts = path.lstat()
     except OSError:
         return False
-    return found.st_uid in owners and not stat.S_ISLNK(found.st_mode) and not found.st_mode & stat.S_IWOTH
+    return facts.st_uid in owners and not stat.S_ISLNK(facts.st_mode) and not facts.st_mode & stat.S_IWOTH

@@ -36,8 +36,8 @@ class Use(NamedTuple):
     @property
     def lines(self) -> list[str]:
         """Return the full text for a terminal, with long runs of blanks shortened, so that they hide nothing."""
-        text = _BLANKS.sub(lambda found: f" [{len(found[0])} blanks] ", self.text)
-        text = _EMPTY_LINES.sub(lambda found: f"\n[{found[0].count(chr(10)) - 1} empty lines]\n", text)
+        text = _BLANKS.sub(lambda match: f" [{len(match[0])} blanks] ", self.text)
+        text = _EMPTY_LINES.sub(lambda match: f"\n[{match[0].count(chr(10)) - 1} empty lines]\n", text)
         return [sanitize(line, len(line) + 1) for line in text.rstrip("\n").split("\n")]
 
 
@@ -62,10 +62,10 @@ def is_load_only(profile: Profile) -> bool:
 
 def summary(uses: Iterable[Use]) -> str:
     """Return the numbers of uses, e.g. `3 commands, 2 files, 1 host (web1)`."""
-    found = tuple(uses)
-    commands = sum(use.sort == "command" for use in found)
-    hosts = [use.place for use in found if use.sort == "host"]
-    files = sum(use.sort in ("file", "reads", "writes") for use in found)
+    listed = tuple(uses)
+    commands = sum(use.sort == "command" for use in listed)
+    hosts = [use.place for use in listed if use.sort == "host"]
+    files = sum(use.sort in ("file", "reads", "writes") for use in listed)
     parts = [_count(commands, "command"), _count(files, "file")]
     parts.append(
         f"{_count(len(hosts), 'host')} ({', '.join(hosts[:5])}{', …' if len(hosts) > 5 else ''})" if hosts else ""
@@ -107,14 +107,14 @@ def owners(profile: Profile) -> Iterator[str]:
     commands = [use.text for use in uses_of(profile) if use.sort == "command" and use.place in here]
     for path in foreign_programs(*(word for text in commands for word in re.split(r"[\s;&|()<>'\"]+", text))):
         try:
-            found = Path(path).stat()
-            owner = pwd.getpwuid(found.st_uid).pw_name
+            facts = Path(path).stat()
+            owner = pwd.getpwuid(facts.st_uid).pw_name
         except KeyError:
-            owner = str(found.st_uid)
+            owner = str(facts.st_uid)
         except (OSError, ValueError):
             continue
-        if stat.S_ISREG(found.st_mode):
-            yield f"  {'owner':<8}  {sanitize(path)} ({sanitize(owner)}, {stat.filemode(found.st_mode)})"
+        if stat.S_ISREG(facts.st_mode):
+            yield f"  {'owner':<8}  {sanitize(path)} ({sanitize(owner)}, {stat.filemode(facts.st_mode)})"
 
 
 def _uses(profile: Profile) -> Iterator[Use]:
@@ -140,7 +140,7 @@ def _targets(profile: Profile) -> Iterator[Use]:
     studies = [study for study in (profile.study, profile.short_study) if study]
     urls = [
         profile.plan.url,
-        *(one.url for one in profile.plan.mix),
+        *(request.url for request in profile.plan.mix),
         *(variant.url for s in studies for variant in s.variants),
     ]
     for url in dict.fromkeys(filter(None, urls)):

@@ -127,7 +127,7 @@ def _value(value: Any) -> str:
         return _text(value)
     if isinstance(value, msgspec.Struct):
         return f"{{ {', '.join(_fields(value, value.__struct_fields__))} }}"
-    return f"[{', '.join(_value(one) for one in value)}]"
+    return f"[{', '.join(_value(item) for item in value)}]"
 
 
 def _text(value: str) -> str:

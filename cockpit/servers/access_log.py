@@ -52,8 +52,8 @@ def without_prefix(line: bytes) -> bytes:
 def combined(line: bytes) -> tuple[int, bytes] | None:
     """Return the status of a line in common or combined format, and the fields after it; None: another format."""
     line = without_prefix(line)
-    found = _COMBINED.match(line)
-    return (int(found[1]), line[found.end() :].strip()) if found else None
+    match = _COMBINED.match(line)
+    return (int(match[1]), line[match.end() :].strip()) if match else None
 
 
 class LoggedRequest(NamedTuple):
@@ -67,10 +67,10 @@ class LoggedRequest(NamedTuple):
 @lru_cache(maxsize=256)
 def instant(stamp: bytes) -> float | None:
     """Return the seconds since the epoch of a time in common log format; without a zone it is UTC. None: malformed."""
-    found = _STAMP.fullmatch(stamp)
-    if found is None or found[2] not in _MONTHS:
+    match = _STAMP.fullmatch(stamp)
+    if match is None or match[2] not in _MONTHS:
         return None
-    day, month, year, hour, minute, second, sign, zone_hours, zone_minutes = found.groups()
+    day, month, year, hour, minute, second, sign, zone_hours, zone_minutes = match.groups()
     try:
         moment = datetime(int(year), _MONTHS.index(month) + 1, int(day), int(hour), int(minute), tzinfo=UTC)
     except ValueError:
@@ -90,5 +90,5 @@ def logged_request(stamp: bytes, request: bytes) -> LoggedRequest | None:
 
 def combined_request(line: bytes) -> LoggedRequest | None:
     """Return the request of a line in common or combined format; None: another format, or no request."""
-    found = _REQUEST.match(without_prefix(line))
-    return logged_request(found[1], found[2]) if found else None
+    match = _REQUEST.match(without_prefix(line))
+    return logged_request(match[1], match[2]) if match else None

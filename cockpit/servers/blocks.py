@@ -11,18 +11,13 @@ from typing import NamedTuple
 
 from cockpit.servers.editing import (
     ConfigError,
+    ConfigText,
     Insertion,
     Location,
-    Span,
     Statement,
+    TextSpan,
     excerpt,
-    indent_of,
-    line_end,
-    line_ending,
-    line_number,
     nested_indent,
-    new_line,
-    whole_lines,
 )
 
 _HEADER = re.compile(r'(?:"[^"]*"|[^"{])+')
@@ -39,7 +34,7 @@ class BlockItem(NamedTuple):
 
     name: bytes
     begin: int
-    value: Span
+    value: TextSpan
     end: int
     within: BlockPath
     closes: BlockPath | None = None
@@ -72,10 +67,10 @@ def header_of(section: str) -> Sequence[str]:
     return plain(" ".join(path_of(section)[-1:])).split()
 
 
-def locate(text: bytes, name: str, path: BlockPath, items: Iterable[BlockItem], style: BlockStyle) -> Location:
+def locate(text: ConfigText, name: str, path: BlockPath, items: Iterable[BlockItem], style: BlockStyle) -> Location:
     """Locate the directive in the block `path`; (): outside of all blocks. Raises ConfigError if the text has no such
     block, or several."""
-    found: list[BlockItem] = []
+    matches: list[BlockItem] = []
     elsewhere: list[BlockItem] = []
     closes: list[int] = []
     indent = b""
@@ -84,30 +79,32 @@ def locate(text: bytes, name: str, path: BlockPath, items: Iterable[BlockItem], 
             closes += [item.begin] if item.closes == path else []
             continue
         if item.within == path:
-            indent = indent_of(text, item.begin)
+            indent = text.indent_at(item.begin)
         if item.name == name.encode():
-            (found if item.within == path else elsewhere).append(item)
-    _check_place(name, path, closes, found, elsewhere, style)
+            (matches if item.within == path else elsewhere).append(item)
+    _check_place(name, path, closes, matches, elsewhere, style)
     close = closes[0] if closes else None
     return Location(
-        tuple(_statement(text, item) for item in found), lambda: _insertion(text, name, close, indent, style)
+        tuple(_statement(text, item) for item in matches), lambda: _insertion(text, name, close, indent, style)
     )
 
 
 def sections_of(items: Iterable[BlockItem], names: Collection[str], style: BlockStyle) -> dict[str, set[str]]:
     """Map the blocks to the directives among `names` that they contain."""
-    found: dict[str, set[str]] = {}
+    sections: dict[str, set[str]] = {}
     for item in items:
         if path := item.closes or item.within:
-            found.setdefault(_section(path, style), set()).update({item.name.decode("utf-8", "replace")} & set(names))
-    return found
+            sections.setdefault(_section(path, style), set()).update(
+                {item.name.decode("utf-8", "replace")} & set(names)
+            )
+    return sections
 
 
 def _check_place(
     name: str,
     path: BlockPath,
     closes: Sequence[int],
-    found: Sequence[BlockItem],
+    matches: Sequence[BlockItem],
     elsewhere: Sequence[BlockItem],
     style: BlockStyle,
 ) -> None:
@@ -116,7 +113,7 @@ def _check_place(
         raise ConfigError(f"no section {_section(path, style)}{hint}")
     if len(closes) > 1:
         raise ConfigError(several([path] * len(closes), path, style))
-    if not path and not found and elsewhere:
+    if not path and not matches and elsewhere:
         raise ConfigError(f"{name} is not at the top level{hint}")
 
 
@@ -138,30 +135,30 @@ def _fix(name: str, path: BlockPath, style: BlockStyle) -> str:
     return f"{name} is in another section: set section = '{_section(path, style)}' in the knob"
 
 
-def _statement(text: bytes, item: BlockItem) -> Statement:
+def _statement(text: ConfigText, item: BlockItem) -> Statement:
     start, end = item.value
-    shown = text[start:end].decode("utf-8", "backslashreplace")
-    return Statement(shown, item.value, _removal(text, item.begin, item.end), line_number(text, start), start == end)
+    shown = text.shown(start, end)
+    return Statement(shown, item.value, _removal(text, item.begin, item.end), text.line_number(start), start == end)
 
 
-def _removal(text: bytes, begin: int, end: int) -> Span:
+def _removal(text: ConfigText, begin: int, end: int) -> TextSpan:
     """Return the span to delete: whole lines if the directive is alone on them."""
-    line, stop = text.rfind(b"\n", 0, begin) + 1, line_end(text, end)
+    line, stop = text.line_start(begin), text.line_end(end)
     if text[line:begin].strip() or text[end:stop].strip():
         return begin, end + (text[end : end + 1] == b" ")
-    return whole_lines(text, line, stop)
+    return text.whole_lines(line, stop)
 
 
-def _insertion(text: bytes, name: str, close: int | None, indent: bytes, style: BlockStyle) -> Insertion:
+def _insertion(text: ConfigText, name: str, close: int | None, indent: bytes, style: BlockStyle) -> Insertion:
     before = name.encode() + style.assign
     if close is None:
-        return new_line(text, len(text), before, style.terminator)
+        return text.new_line(len(text), before, style.terminator)
     if not style.opener:
-        return new_line(text, close, (indent or b"    ") + before, style.terminator)
-    start = text.rfind(b"\n", 0, close) + 1
+        return text.new_line(close, (indent or b"    ") + before, style.terminator)
+    start = text.line_start(close)
     outer = text[start:close]
     if not outer.strip() and start:
-        return Insertion(start, (indent or nested_indent(outer)) + before, style.terminator + line_ending(text))
+        return Insertion(start, (indent or nested_indent(outer)) + before, style.terminator + text.ending)
     if not style.inline:
         raise ConfigError(f"the section is on one line; add {name} by hand")
     return Insertion(close, before, style.terminator + b" ")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import NamedTuple
 
 # It may precede a UTF-8 text. Edits keep it; the grammars do not see it.
@@ -17,7 +18,7 @@ SPACE = b" \t\r\n\v\f"
 # Maximum characters of a value.
 VALUE_LIMIT = 4096
 
-Span = tuple[int, int]
+TextSpan = tuple[int, int]
 
 
 class ConfigError(Exception):
@@ -29,6 +30,59 @@ class ConfigError(Exception):
         super().__init__(f"line {line}: {reason}" if line else reason)
         self.reason = reason
         self.line = line
+
+
+class ConfigText(bytes):
+    """A configuration text without a byte order mark. Raises ConfigError if it contains a NUL byte."""
+
+    def __new__(cls, text: bytes) -> ConfigText:
+        if b"\0" in text:
+            raise ConfigError("not a configuration text: it contains a NUL byte")
+        return super().__new__(cls, text.removeprefix(BYTE_ORDER_MARK))
+
+    @property
+    def ending(self) -> bytes:
+        return b"\r\n" if self.find(b"\r\n") >= 0 else b"\n"
+
+    def error(self, reason: str, at: int) -> ConfigError:
+        """Return the error about the line of the byte `at`."""
+        return ConfigError(reason, self.line_number(at))
+
+    def line_number(self, at: int) -> int:
+        """Return the line number of the byte `at`, from 1."""
+        return self.count(b"\n", 0, at) + 1
+
+    def line_start(self, at: int) -> int:
+        return self.rfind(b"\n", 0, at) + 1
+
+    def line_stop(self, at: int) -> int:
+        """Return the position of the line feed after the byte `at`, or the end of the text."""
+        feed = self.find(b"\n", at)
+        return len(self) if feed < 0 else feed
+
+    def line_end(self, at: int) -> int:
+        """Return the end of the line of the byte `at`, line feed included."""
+        return min(self.line_stop(at) + 1, len(self))
+
+    def shown(self, start: int, end: int) -> str:
+        return self[start:end].decode("utf-8", "backslashreplace")
+
+    def indent_at(self, at: int) -> bytes:
+        """Return the white space before the byte `at`; b"" if other text precedes it on the line."""
+        before = self[self.line_start(at) : at]
+        return before if not before.strip() else b""
+
+    def new_line(self, at: int, before: bytes, after: bytes = b"") -> Insertion:
+        """Return the insertion of a separate line at `at`, the start of a line or the end of the text."""
+        if at and self[at - 1 : at] != b"\n":
+            return Insertion(at, self.ending + before, after)
+        return Insertion(at, before, after + self.ending)
+
+    def whole_lines(self, start: int, end: int) -> TextSpan:
+        """Return the span that removes these lines, with the line end before them if the last line has none."""
+        if end == len(self) and not self.endswith(b"\n"):
+            start = len(self[:start].removesuffix(b"\n").removesuffix(b"\r"))
+        return start, end
 
 
 class AmbiguousValue(ConfigError):
@@ -57,8 +111,8 @@ class Statement(NamedTuple):
     """
 
     shown: str
-    value: Span
-    removal_span: Span | None
+    value: TextSpan
+    removal_span: TextSpan | None
     line: int
     has_no_value: bool = False
 
@@ -95,16 +149,16 @@ class Grammar(ABC):
     variable: re.Pattern[str] | None = None
 
     @abstractmethod
-    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+    def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         """Locate the setting in `section`; None: at the top level, or in the only section that contains the setting."""
 
     @abstractmethod
-    def spell(self, value: str, like: bytes | None = None) -> bytes:
+    def encode(self, value: str, like: bytes | None = None) -> bytes:
         """Encode a value, quoted like the bytes that it replaces (`like`). Reading the bytes returns the same value."""
 
-    def spell_in(self, text: bytes, name: str, section: str | None, value: str, like: bytes | None) -> bytes:
-        """Encode a value in a grammar whose quoting depends on the text; see `spell`."""
-        return self.spell(value, like)
+    def encode_in(self, text: bytes, name: str, section: str | None, value: str, like: bytes | None) -> bytes:
+        """Encode a value in a grammar whose quoting depends on the text; see `encode`."""
+        return self.encode(value, like)
 
     def refusal(self, name: str, value: str) -> str:
         """Return why the value is rejected: the server would silently read another one. "" if it is accepted."""
@@ -115,23 +169,21 @@ class Grammar(ABC):
         return ""
 
     def read(self, text: bytes, name: str, section: str | None = None) -> ConfigValue:
-        text = text.removeprefix(BYTE_ORDER_MARK)
-        found = self.locate(text, name, section).statements
-        if not found:
+        plain = ConfigText(text)
+        statements = self.locate(plain, name, section).statements
+        if not statements:
             return NOT_SET
-        start, end = found[-1].value
-        return ConfigValue(found[-1].shown, text[start:end], found[-1].line, len(found))
+        last = statements[-1]
+        return ConfigValue(last.shown, plain[slice(*last.value)], last.line, len(statements))
 
     def includes(self, text: bytes, section: str | None) -> list[tuple[str, int]]:
         """Return the paths and patterns that directives in `section` include, with their lines, in file order."""
-        found: list[tuple[str, int]] = []
+        included: list[tuple[str, int]] = []
         for name in self.including:
-            try:
-                statements = self.locate(text, name, section).statements
-            except ConfigError:
-                continue
-            found += [(statement.shown.strip("\"'"), statement.line) for statement in statements]
-        return sorted(found, key=lambda include: include[1])
+            with suppress(ConfigError):
+                statements = self.locate(ConfigText(text), name, section).statements
+                included += [(statement.shown.strip("\"'"), statement.line) for statement in statements]
+        return sorted(included, key=lambda include: include[1])
 
     def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
         """Map the sections of a text to the settings among `names` that they contain. Raises ConfigError."""
@@ -151,7 +203,7 @@ class Grammar(ABC):
 
     def change(self, text: bytes, name: str, raw: bytes | None, section: str | None = None) -> bytes:
         """Return the text with the setting's value replaced by `raw`, or inserted. None removes the setting."""
-        plain = text.removeprefix(BYTE_ORDER_MARK)
+        plain = ConfigText(text)
         location = self.locate(plain, name, section)
         changed = _removed(plain, name, location) if raw is None else _set(plain, name, location, raw)
         return text[: len(text) - len(plain)] + changed
@@ -180,63 +232,22 @@ def _removed(text: bytes, name: str, location: Location) -> bytes:
     return text[:start] + text[end:]
 
 
-def encode_line(value: str, *, may_be_empty: bool = False) -> bytes:
+def encode_line(value: str, *, may_be_empty: bool = False) -> ConfigText:
     """Encode a value of one line, for any grammar."""
     if value != value.strip() or not (value or may_be_empty):
         raise ConfigError("a value must not be empty, or begin or end with a space")
     if len(value) > VALUE_LIMIT or not value.isprintable():
         raise ConfigError(f"a value is one line of text, at most {VALUE_LIMIT} characters, without control characters")
-    return value.encode()
-
-
-def check_text(text: bytes) -> None:
-    if b"\0" in text:
-        raise ConfigError("not a configuration text: it contains a NUL byte")
+    return ConfigText(value.encode())
 
 
 def excerpt(text: str, limit: int = 120) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def line_number(text: bytes, at: int) -> int:
-    """Return the line number of the byte `at`, from 1."""
-    return text.count(b"\n", 0, at) + 1
-
-
-def line_end(text: bytes, at: int) -> int:
-    """Return the end of the line of the byte `at`, line feed included."""
-    feed = text.find(b"\n", at)
-    return len(text) if feed < 0 else feed + 1
-
-
-def line_ending(text: bytes) -> bytes:
-    return b"\r\n" if b"\r\n" in text else b"\n"
-
-
-def indent_of(text: bytes, at: int) -> bytes:
-    """Return the white space before the byte `at`; b"" if other text precedes it on the line."""
-    before = text[text.rfind(b"\n", 0, at) + 1 : at]
-    return before if not before.strip() else b""
-
-
 def nested_indent(outer: bytes) -> bytes:
     """Return the indent inside a section whose header is indented by `outer`."""
     return outer + (b"\t" if outer.endswith(b"\t") else b"    ")
-
-
-def new_line(text: bytes, at: int, before: bytes, after: bytes = b"") -> Insertion:
-    """Return the insertion of a separate line at `at`, the start of a line or the end of the text."""
-    ending = line_ending(text)
-    if at and text[at - 1 : at] != b"\n":
-        return Insertion(at, ending + before, after)
-    return Insertion(at, before, after + ending)
-
-
-def whole_lines(text: bytes, start: int, end: int) -> Span:
-    """Return the span that removes these lines, with the line end before them if the last line has none."""
-    if end == len(text) and not text.endswith(b"\n"):
-        start = len(text[:start].removesuffix(b"\n").removesuffix(b"\r"))
-    return start, end
 
 
 class LogicalLine(NamedTuple):
@@ -258,17 +269,17 @@ class LogicalLine(NamedTuple):
         inside, outside = max(piece for piece in self.pieces if piece[0] <= index)
         return outside + index - inside
 
-    def statement(self, text: bytes, start: int, end: int, shown: str) -> Statement:
+    def statement(self, text: ConfigText, start: int, end: int, shown: str) -> Statement:
         """Return the statement of this line whose value is body[start:end]."""
-        whole = whole_lines(text, self.start, self.end)
+        whole = text.whole_lines(self.start, self.end)
         if start >= end:
             at = self.position(start) if start < len(self.body) else self.end
             return Statement("", (at, at), whole, self.number, has_no_value=True)
         return Statement(shown, (self.position(start), self.position(end - 1) + 1), whole, self.number)
 
 
-def last_line(text: bytes, last: LogicalLine | None, before: bytes) -> Insertion:
+def last_line(text: ConfigText, last: LogicalLine | None, before: bytes) -> Insertion:
     """Return the insertion of a separate line at the end of a text whose last logical line is `last`."""
     if last and (last.open or last.body.endswith((b"\\", b"\r"))):
         raise ConfigError("the file ends in a backslash or a carriage return; add a line feed at its end first")
-    return new_line(text, len(text), before)
+    return text.new_line(len(text), before)

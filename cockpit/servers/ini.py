@@ -13,17 +13,13 @@ from typing import NamedTuple
 from cockpit.servers.editing import (
     AmbiguousValue,
     ConfigError,
+    ConfigText,
     Grammar,
     Location,
-    Span,
     Statement,
-    check_text,
+    TextSpan,
     encode_line,
     excerpt,
-    line_end,
-    line_number,
-    new_line,
-    whole_lines,
 )
 
 _HEADER = re.compile(rb"\[([^\[\]\n]{1,200})\]")
@@ -39,7 +35,7 @@ class IniLine(NamedTuple):
     start: int
     end: int
     key: str
-    value: Span
+    value: TextSpan
     section: str
 
 
@@ -47,7 +43,7 @@ class IniText(NamedTuple):
     """The settings, and the end of each section, where a new line is inserted."""
 
     lines: list[IniLine]
-    ends: dict[str, int]
+    section_ends: dict[str, int]
 
 
 class IniGrammar(Grammar):
@@ -59,43 +55,41 @@ class IniGrammar(Grammar):
     comments = b";"
     several_lines = False
 
-    def same_key(self, one: str, other: str) -> bool:
-        return one == other
+    def same_key(self, key: str, name: str) -> bool:
+        return key == name
 
     def counts(self, section: str, key: str, wanted: str) -> bool:
         """Return whether a line of `section` applies to the knob's section, `wanted`. Raises ConfigError if that cannot
         be decided by the text."""
         return section == wanted
 
-    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+    def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         parsed = self.parse(text)
-        named = [line for line in parsed.lines if self.same_key(line.key, name)]
-        wanted = section if section is not None else _only_section(name, named)
-        found = tuple(_statement(text, line) for line in named if self._counts(text, line, wanted))
-        if wanted not in parsed.ends:
-            if not found:
-                known = ", ".join(f"[{excerpt(header, 80)}]" for header in parsed.ends if header) or "none"
-                raise ConfigError(f"no section [{excerpt(wanted, 80)}]; its sections: {known}")
-            return Location(found, lambda: new_line(text, len(text), b""))
-        return Location(found, lambda: new_line(text, parsed.ends[wanted], name.encode() + b" = "))
+        lines = [line for line in parsed.lines if self.same_key(line.key, name)]
+        place = section if section is not None else _only_section(name, lines)
+        statements = tuple(_statement(text, line) for line in lines if self._counts(text, line, place))
+        if place not in parsed.section_ends:
+            if not statements:
+                known = ", ".join(f"[{excerpt(header, 80)}]" for header in parsed.section_ends if header) or "none"
+                raise ConfigError(f"no section [{excerpt(place, 80)}]; its sections: {known}")
+            return Location(statements, lambda: text.new_line(len(text), b""))
+        return Location(statements, lambda: text.new_line(parsed.section_ends[place], name.encode() + b" = "))
 
-    def _counts(self, text: bytes, line: IniLine, wanted: str) -> bool:
+    def _counts(self, text: ConfigText, line: IniLine, wanted: str) -> bool:
         try:
             return self.counts(line.section, line.key, wanted)
         except AmbiguousValue as error:
-            raise AmbiguousValue(error.reason, line_number(text, line.start)) from None
+            raise AmbiguousValue(error.reason, text.line_number(line.start)) from None
 
-    def parse(self, text: bytes) -> IniText:
-        check_text(text)
-        return IniText(list(_lines(text, self.comments, self.several_lines, ends := {"": 0})), ends)
+    def parse(self, text: ConfigText) -> IniText:
+        return IniText(list(_lines(text, self.comments, self.several_lines, section_ends := {"": 0})), section_ends)
 
     def includes(self, text: bytes, section: str | None) -> list[tuple[str, int]]:
-        lines = [line for line in self.parse(text).lines if line.key in self.including]
-        return [
-            (statement.shown.strip("\"'"), statement.line) for statement in (_statement(text, line) for line in lines)
-        ]
+        plain = ConfigText(text)
+        statements = (_statement(plain, line) for line in self.parse(plain).lines if line.key in self.including)
+        return [(statement.shown.strip("\"'"), statement.line) for statement in statements]
 
-    def spell(self, value: str, like: bytes | None = None) -> bytes:
+    def encode(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)
         if raw[:1] in (b'"', b"'"):
             if not _QUOTED.fullmatch(raw):
@@ -103,7 +97,7 @@ class IniGrammar(Grammar):
             return raw
         if _PLAIN.fullmatch(raw):
             return raw
-        if b'"' in raw:
+        if raw.count(b'"'):
             raise ConfigError("a value must not contain a double quote")
         return b'"' + raw + b'"'
 
@@ -117,11 +111,11 @@ def _only_section(name: str, named: list[IniLine]) -> str:
     return sections[0] if sections else ""
 
 
-def _lines(text: bytes, comments: bytes, several_lines: bool, ends: dict[str, int]) -> Iterator[IniLine]:
-    """Yield the settings, and record the end of each section in `ends`."""
+def _lines(text: ConfigText, comments: bytes, several_lines: bool, section_ends: dict[str, int]) -> Iterator[IniLine]:
+    """Yield the settings, and record the end of each section in `section_ends`."""
     at, section = 0, ""
     while at < len(text):
-        start, at = at, line_end(text, at)
+        start, at = at, text.line_end(at)
         line = text[start:at].strip()
         if header := _HEADER.match(line):
             section = header[1].strip().decode("utf-8", "backslashreplace")
@@ -129,24 +123,24 @@ def _lines(text: bytes, comments: bytes, several_lines: bool, ends: dict[str, in
             continue
         elif match := _KEY.match(text, start, at):
             end = _value_end(text, match.end(), at, comments, several_lines)
-            at = line_end(text, end) if end > at else at
+            at = text.line_end(end) if end > at else at
             yield IniLine(start, at, match[1].decode("utf-8", "backslashreplace"), (match.end(), end), section)
-        ends[section] = at
+        section_ends[section] = at
 
 
-def _value_end(text: bytes, start: int, end: int, comments: bytes, several_lines: bool) -> int:
+def _value_end(text: ConfigText, start: int, end: int, comments: bytes, several_lines: bool) -> int:
     """Return the end of the value that begins at `start`, before a comment and trailing white space."""
     at = start
     while at < end and text[at] not in comments:
         part = _QUOTED_LINES.match(text, at) if several_lines else _QUOTED.match(text, at)
         if several_lines and not part and text[at] in b"\"'":
-            raise ConfigError("a quote is never closed", line_number(text, at))
+            raise text.error("a quote is never closed", at)
         at = part.end() if part else at + 1
-        end = line_end(text, at - 1) if at > end else end
+        end = text.line_end(at - 1) if at > end else end
     return start + len(text[start:at].rstrip())
 
 
-def _statement(text: bytes, line: IniLine) -> Statement:
+def _statement(text: ConfigText, line: IniLine) -> Statement:
     start, end = line.value
-    shown = text[start:end].decode("utf-8", "backslashreplace")
-    return Statement(shown, line.value, whole_lines(text, line.start, line.end), line_number(text, start), start == end)
+    shown = text.shown(start, end)
+    return Statement(shown, line.value, text.whole_lines(line.start, line.end), text.line_number(start), start == end)

@@ -20,8 +20,8 @@ _USER = re.compile(r'\("([^"]*)",pid=(\d{1,9}),')
 
 # host: a process of root or of the login; container: in a container; user: of another user, also a root process that
 # dropped its privileges.
-Origin = Literal["host", "container", "user"]
-_ORIGINS: dict[str, Origin] = {origin: origin for origin in get_args(Origin)}
+ProcessOrigin = Literal["host", "container", "user"]
+_ORIGINS: dict[str, ProcessOrigin] = {origin: origin for origin in get_args(ProcessOrigin)}
 
 
 class Process(NamedTuple):
@@ -40,7 +40,7 @@ class Process(NamedTuple):
     directory: str = ""
     is_certain: bool = False
     unit: str = ""
-    origin: Origin = "host"
+    origin: ProcessOrigin = "host"
     facts: tuple[tuple[str, str], ...] = ()
 
     def fact(self, name: str) -> str:
@@ -53,7 +53,7 @@ class Process(NamedTuple):
         return f"/proc/{self.pid}/root" if self.origin == "container" else ""
 
 
-class Listener(NamedTuple):
+class PortListener(NamedTuple):
     """A process that accepts connections on a port. `queue` is the limit of its accept queue; None: unknown."""
 
     name: str
@@ -77,7 +77,7 @@ class Inventory(NamedTuple):
 
     user: str = ""
     processes: tuple[Process, ...] = ()
-    listening: tuple[Listener, ...] = ()
+    listening: tuple[PortListener, ...] = ()
     files: frozenset[str] = frozenset()
     texts: Mapping[str, str] = {}
     builds: Mapping[str, str] = {}
@@ -86,8 +86,8 @@ class Inventory(NamedTuple):
 
     def masters(self, *patterns: str) -> tuple[Process, ...]:
         """Return the processes whose names match and whose parents' names do not."""
-        named = {process.pid: process for process in self.processes if _matches(process.name, patterns)}
-        return tuple(process for process in named.values() if process.parent not in named)
+        matching = {process.pid: process for process in self.processes if _matches(process.name, patterns)}
+        return tuple(process for process in matching.values() if process.parent not in matching)
 
     def tree(self, master: int) -> frozenset[int]:
         """Return the process and its known descendants."""
@@ -101,7 +101,7 @@ class Inventory(NamedTuple):
         children = (process for process in self.processes if process.parent == master)
         return tuple(child.pid for child in children if "shutting down" not in " ".join(child.command))
 
-    def named(self, names: Collection[str], exact: bool) -> set[int]:
+    def pids_named(self, names: Collection[str], exact: bool) -> set[int]:
         """Return the processes with one of these names; unless `exact`, a part of the process name is enough."""
         return {
             process.pid
@@ -143,7 +143,7 @@ def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = 
     user, readable = "", set()
     processes: list[Process] = []
     titles: dict[int, tuple[str]] = {}
-    listening: list[Listener] = []
+    listening: list[PortListener] = []
     contents: dict[str, str] = {}
     masters: dict[int, Sequence[str]] = {}
     known_facts: dict[int, dict[str, str]] = {}
@@ -151,7 +151,7 @@ def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = 
     sockets: list[UnixListener] = []
     addresses: set[str] = set()
     # One line of a text after the other has the same name.
-    wanted = cache(lambda name: _matches(name, texts))
+    is_requested = cache(lambda name: _matches(name, texts))
     for line in lines_of(text):
         match line.split("\t"):
             case ["user", name]:
@@ -174,7 +174,7 @@ def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = 
                 addresses |= set(words)
             case ["file", name] if name in files:
                 readable.add(name)
-            case ["text", name, *parts] if wanted(name):
+            case ["text", name, *parts] if is_requested(name):
                 contents[name] = contents.get(name, "") + "\t".join(parts) + "\n"
     known = tuple(
         _with_facts(process, masters.get(process.pid))._replace(
@@ -235,9 +235,9 @@ def _is_number(text: str) -> bool:
     return text.isdecimal() and len(text) < 10
 
 
-def _listening(local: str, users: str, queue: int | None) -> Iterator[Listener]:
+def _listening(local: str, users: str, queue: int | None) -> Iterator[PortListener]:
     """Parse the output of ss: `0.0.0.0:80` and `users:(("nginx",pid=1,fd=6),…)`."""
     port = local.rpartition(":")[2]
     if _is_number(port):
         for name, pid in _USER.findall(users):
-            yield Listener(name, int(pid), int(port), queue)
+            yield PortListener(name, int(pid), int(port), queue)

@@ -10,30 +10,34 @@ from typing import NamedTuple
 from cockpit.servers import blocks
 from cockpit.servers.access_log import AccessLine, LoggedRequest, PartialLog
 from cockpit.servers.editing import Grammar
-from cockpit.servers.evidence import Evidence
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.settings import KnownSetting
 from cockpit.servers.startup import Startup
-from cockpit.servers.status import PageMetrics
+from cockpit.servers.status import MALFORMED, NotThePageError, PageMetrics, PageRows, number
 
 
 class StatusPageKind(NamedTuple):
     """A kind of status page; `name` is its name in profiles and thresholds (`apache.busy`).
 
-    `url` is the end of its URL. `means` and `rates` map the short names of thresholds and tables to names on the page:
-    `means` for gauges (averaged), `rates` for counters (per second). `is_counter` returns whether a metric is a counter
-    since the start of the server. `age` is the metric that resets when the server restarts, `generation` the metric
-    that increases with each reload. `not_found` and `forbidden` are hints for the responses 404 and 403. `scoreboard`
-    maps letters to worker states. For a URL such as unix:/run/haproxy/admin.sock, `command` is sent to the socket, or
-    `program` is a shell command that reads the socket "$1"; both "": HTTP only.
+    `url` is the end of its URL. `rows` parses the page: numbers are its metrics, other rows and those named in `texts`
+    are texts. A page without the metric `required` is another page, or malformed; `hint` is the fix, `not_found` and
+    `forbidden` are those for the responses 404 and 403 ("": also `hint`). `means` and `rates` map the short names of
+    thresholds and tables to names on the page: `means` for gauges (averaged), `rates` for counters (per second).
+    `is_counter` returns whether a metric is a counter since the start of the server. `age` is the metric that resets
+    when the server restarts, `generation` the metric that increases with each reload. `scoreboard` maps letters to
+    worker states. For a URL such as unix:/run/haproxy/admin.sock, `command` is sent to the socket, or `program` is a
+    shell command that reads the socket "$1"; both "": HTTP only.
     """
 
     name: str
     url: str
-    parse: Callable[[str], PageMetrics]
-    not_found: str
-    forbidden: str
+    rows: Callable[[str], PageRows]
+    required: str
+    hint: str
     is_counter: Callable[[str], bool]
+    not_found: str = ""
+    forbidden: str = ""
+    texts: tuple[str, ...] = ()
     means: Mapping[str, str] = {}
     rates: Mapping[str, str] = {}
     age: str = ""
@@ -45,6 +49,19 @@ class StatusPageKind(NamedTuple):
     @property
     def has_socket(self) -> bool:
         return bool(self.command or self.program)
+
+    def parse(self, page: str) -> PageMetrics:
+        """Return the metrics and texts of a page. Raises NotThePageError with the hint."""
+        try:
+            rows = dict[str, str | float](self.rows(page).items())
+        except MALFORMED:
+            rows = {}
+        parsed = {name: number(row) for name, row in rows.items() if name not in self.texts}
+        values = {name: value for name, value in parsed.items() if value is not None}
+        if self.required not in values:
+            raise NotThePageError(f"no {self.required} on the page: {self.hint}")
+        texts = {name: row for name, row in rows.items() if row and name not in values and isinstance(row, str)}
+        return PageMetrics(values, texts)
 
 
 class CandidateOption(NamedTuple):
@@ -102,6 +119,15 @@ class StatusAddress(NamedTuple):
     url: str
 
 
+class ServerOffer(NamedTuple):
+    """The settings, logs and status pages that are offered for a running server, and its title."""
+
+    title: str
+    candidates: Iterable[CandidateKnob] = ()
+    tail: tuple[str, ...] = ()
+    status: tuple[StatusAddress, ...] = ()
+
+
 class RunningServer(NamedTuple):
     """A server that runs on a host. `pattern` is the value for `processes` in [[host]], `master` its first process.
     `programs` are those outside the system's directories that its commands run, with owner and mode."""
@@ -121,14 +147,15 @@ class RunningServer(NamedTuple):
 class ServerKind(NamedTuple):
     """A kind of server. `name` is also the kind of its knobs if it has a `grammar`.
 
-    Discovery: `processes` are shell patterns of process names, `files` paths that are tested for readability, `texts`
-    patterns of files that are read. `discover` finds the running servers; `startup` finds the configuration of a
-    running server (None: another program of that name). `version` is the program's option that prints its compiled
-    defaults, `variables` are environment variables that set several settings, `library` is a grep pattern of the
-    library on which the settings depend.
+    Discovery: `processes` are shell patterns of process names, `pattern` is that of the processes to watch ("": the
+    name of the master), `files` paths that are tested for readability, `texts` patterns of files that are read.
+    `startup` finds the configuration of a running server, and `offer` describes it (None: another program of that
+    name). `has_unit`: settings of its systemd unit are offered. `version` is the program's option that prints its
+    compiled defaults, `variables` are environment variables that set several settings, `library` is a grep pattern of
+    the library on which the settings depend.
 
     Settings: `settings` are the known settings; without a grammar they are keys of keyvalue files. `keys` are keyvalue
-    keys of a kind with a grammar. `shown` are settings whose active value a running server shows. `at_start` are
+    keys of a kind with a grammar. `at_start` are
     settings that the program reads at startup; they are offered in the systemd unit that starts it. `choices` finds the
     values that the configuration allows for a setting, () if the setting cannot be used.
     `header` returns the words of a section's innermost header. `in_sections` maps the first word of a header to the
@@ -151,7 +178,10 @@ class ServerKind(NamedTuple):
 
     name: str
     processes: tuple[str, ...]
-    discover: Callable[[Inventory], Iterable[RunningServer]]
+    startup: Callable[[Process, Inventory], Startup | None]
+    offer: Callable[[Process, Startup, Inventory], ServerOffer | None]
+    pattern: str = ""
+    has_unit: bool = True
     files: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     grammar: Grammar | None = None
@@ -162,13 +192,11 @@ class ServerKind(NamedTuple):
     chatter: str = ""
     reload_replaces: tuple[str, ...] = ()
     reloaded: re.Pattern[str] | None = None
-    shown: Mapping[str, Evidence] = {}
     settings: Mapping[str, KnownSetting] = {}
     keys: Mapping[str, KnownSetting] = {}
     access_log: Callable[[bytes], AccessLine | None] | None = None
     logged_request: Callable[[bytes], LoggedRequest | None] | None = None
     partial_log: PartialLog | None = None
-    startup: Callable[[Process, Inventory], Startup | None] | None = None
     version: str = ""
     variables: tuple[str, ...] = ()
     library: str = ""
@@ -181,6 +209,30 @@ class ServerKind(NamedTuple):
     choices: Callable[[str], Mapping[str, tuple[str, ...]]] | None = None
     at_start: tuple[StartSetting, ...] = ()
 
+    def running(self, master: Process, inventory: Inventory) -> RunningServer | None:
+        """Return the server of a master process, without candidates if its file or its commands are unknown; None:
+        another program of that name."""
+        startup = self.startup(master, inventory)
+        offer = self.offer(master, startup, inventory) if startup else None
+        if startup is None or offer is None:
+            return None
+        tree, pattern = inventory.tree(master.pid), self.pattern or master.name
+        count = sum(fnmatchcase(process.name, pattern) for process in inventory.processes if process.pid in tree)
+        known = startup.file and master.origin != "container"
+        return RunningServer(
+            title=offer.title,
+            pattern=pattern,
+            processes=count,
+            ports=inventory.ports_of(master.pid),
+            candidates=tuple(
+                candidate for candidate in offer.candidates if known and (candidate.reload or candidate.set)
+            ),
+            tail=offer.tail,
+            status=offer.status,
+            master=master if self.has_unit else None,
+            startup=startup,
+        )
+
 
 def command_line_kind(
     title: str, name: str, *processes: str, at_start: tuple[StartSetting, ...], partial_log: PartialLog | None = None
@@ -188,25 +240,14 @@ def command_line_kind(
     """Return a kind of server that is configured by its command line and its environment only."""
 
     def startup(process: Process, inventory: Inventory) -> Startup:
-        if process.unit:
-            return Startup(name, (), "", read_only_reason=f"its options are set by {process.unit}")
-        return Startup(
-            name, (), "", read_only_reason="its options are on its command line, and no systemd unit starts it"
-        )
+        by_unit = f"its options are set by {process.unit}" if process.unit else ""
+        reason = by_unit or "its options are on its command line, and no systemd unit starts it"
+        return Startup(name, (), "", read_only_reason=reason)
 
-    def discover(inventory: Inventory) -> Iterator[RunningServer]:
-        for master in inventory.masters(*processes):
-            if inventory.ports_of(master.pid):
-                yield running(title, master.name, inventory, master, startup(master, inventory), ())
+    def offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOffer | None:
+        return ServerOffer(title) if inventory.ports_of(master.pid) else None
 
-    return ServerKind(
-        name=name,
-        processes=processes,
-        discover=discover,
-        partial_log=partial_log,
-        startup=startup,
-        at_start=at_start,
-    )
+    return ServerKind(name, processes, startup, offer, partial_log=partial_log, at_start=at_start)
 
 
 class ConfigFile(NamedTuple):
@@ -237,22 +278,3 @@ class ConfigFile(NamedTuple):
                 log=self.log,
                 usual=usual,
             )
-
-
-def running(
-    title: str,
-    pattern: str,
-    inventory: Inventory,
-    master: Process,
-    startup: Startup,
-    candidates: Iterable[CandidateKnob],
-    tail: tuple[str, ...] = (),
-    status: tuple[StatusAddress, ...] = (),
-) -> RunningServer:
-    """Return the server of a master process, without candidates if its file or its commands are unknown."""
-    tree, names = inventory.tree(master.pid), {process.pid: process.name for process in inventory.processes}
-    count = sum(fnmatchcase(names.get(pid, ""), pattern) for pid in tree)
-    known = startup.file and master.origin != "container"
-    usable = tuple(candidate for candidate in candidates if known and (candidate.reload or candidate.set))
-    ports = inventory.ports_of(master.pid)
-    return RunningServer(title, pattern, count, ports, usable, tail, status, master, startup)

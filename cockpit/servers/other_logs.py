@@ -27,9 +27,9 @@ def by_pattern(pattern: re.Pattern[bytes]) -> Callable[[bytes], LoggedRequest | 
     """Return a parser of lines whose groups are a time in ISO 8601 and a request."""
 
     def parse(line: bytes) -> LoggedRequest | None:
-        found = pattern.match(without_prefix(line))
-        at = _instant(found[1].decode()) if found else None
-        return LoggedRequest(at, *found[2].split(b" ", 1)) if found and at is not None else None
+        match = pattern.match(without_prefix(line))
+        at = _instant(match[1].decode()) if match else None
+        return LoggedRequest(at, *match[2].split(b" ", 1)) if match and at is not None else None
 
     return parse
 

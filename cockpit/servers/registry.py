@@ -6,13 +6,13 @@ To add a kind, add a package with a `KIND` to this folder, and its name to FOLDE
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from importlib import import_module
 
 from cockpit.servers import keyvalue, systemd
 from cockpit.servers.access_log import AccessLine
 from cockpit.servers.editing import Grammar
-from cockpit.servers.evidence import Evidence
-from cockpit.servers.inventory import Inventory
+from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import RunningServer, ServerKind, StartSetting, StatusPageKind
 from cockpit.servers.settings import KnownSetting
 from cockpit.servers.startup import Instance
@@ -58,10 +58,6 @@ for _start in (start for settings in AT_START.values() for start in settings):
 SETTINGS[systemd.KIND] |= {n.lower(): s for n, s in systemd.SETTINGS.items()}
 RELOAD_REPLACES: dict[str, tuple[str, ...]] = {kind.name: kind.reload_replaces for kind in KINDS}
 RELOADED: dict[str, re.Pattern[str]] = {kind.name: kind.reloaded for kind in KINDS if kind.reloaded}
-# Settings whose active value a running server shows, by name in lower case.
-SHOWN: dict[str, dict[str, Evidence]] = {
-    kind.name: {name.lower(): evidence for name, evidence in kind.shown.items()} for kind in KINDS if kind.grammar
-}
 ACCESS_LOGS = tuple(kind.access_log for kind in KINDS if kind.access_log)
 LOGGED_REQUESTS = tuple(dict.fromkeys(kind.logged_request for kind in KINDS if kind.logged_request))
 PARTIAL_LOGS = tuple(kind.partial_log for kind in KINDS if kind.partial_log)
@@ -81,27 +77,24 @@ OWN_LOGS: dict[str, re.Pattern[str]] = {kind.name: kind.own_log for kind in KIND
 INCLUDES: dict[str, re.Pattern[str]] = {kind.name: re.compile(kind.include) for kind in KINDS if kind.include}
 
 
+def _masters(inventory: Inventory) -> Iterator[tuple[ServerKind, Process]]:
+    return ((kind, master) for kind in KINDS for master in inventory.masters(*kind.processes))
+
+
 def instances(inventory: Inventory) -> list[Instance]:
     """Return the running servers whose configuration can be found."""
     return [
-        Instance(
-            kind.name,
-            master,
-            inventory.ports_of(master.pid),
-            startup,
-            inventory.workers(master.pid),
-        )
-        for kind in KINDS
-        if kind.startup
-        for master in inventory.masters(*kind.processes)
+        Instance(kind.name, master, inventory.ports_of(master.pid), startup, inventory.workers(master.pid))
+        for kind, master in _masters(inventory)
         if (startup := kind.startup(master, inventory))
     ]
 
 
 def running_servers(inventory: Inventory) -> list[RunningServer]:
-    return [server for kind in KINDS for server in kind.discover(inventory)]
+    servers = (kind.running(master, inventory) for kind, master in _masters(inventory))
+    return [server for server in servers if server]
 
 
 def parse_access(line: bytes) -> AccessLine | None:
     """Parse a line of an access log by the first kind of server that recognises it; None: not an access log."""
-    return next((found for parse in ACCESS_LOGS if (found := parse(line)) is not None), None)
+    return next((access for parse in ACCESS_LOGS if (access := parse(line)) is not None), None)

@@ -26,24 +26,24 @@ class _Block(NamedTuple):
 
 def addressed(text: bytes, items: Iterable[BlockItem], path: BlockPath) -> list[BlockItem]:
     """Return the items; blocks that meet the conditions in `path` have the names that they have there."""
-    found = list(items)
+    renamed = list(items)
     for depth, header in enumerate(path):
         if parts := ADDRESSED.fullmatch(header):
             conditions = CONDITION.findall(parts[2])
-            for block in list(_blocks(text, found)):
+            for block in list(_blocks(text, renamed)):
                 if block.path == (*path[:depth], parts[1].strip()) and block.meets(conditions):
-                    _rename(found, block, header)
-    return found
+                    _rename(renamed, block, header)
+    return renamed
 
 
 def distinguished(text: bytes, items: Iterable[BlockItem], names: Sequence[str]) -> list[BlockItem]:
     """Return the items; blocks of the same name have conditions: by the first of the directives `names`, or by more of
     them if necessary."""
-    found = list(items)
-    deepest = max((len(item.closes or ()) for item in found), default=0)
+    renamed = list(items)
+    deepest = max((len(item.closes or ()) for item in renamed), default=0)
     for depth in range(1, 1 + min(deepest, _DEPTH)):
         same: dict[BlockPath, list[_Block]] = {}
-        for block in _blocks(text, found):
+        for block in _blocks(text, renamed):
             if len(block.path) == depth:
                 same.setdefault(block.path, []).append(block)
         for blocks in same.values():
@@ -53,8 +53,8 @@ def distinguished(text: bytes, items: Iterable[BlockItem], names: Sequence[str])
                     index.setdefault(pair, []).append(block)
             for block in blocks if len(blocks) > 1 else ():
                 if conditions := _shortest(block, index, names):
-                    _rename(found, block, block.path[-1] + "".join(f"[{name}={value}]" for name, value in conditions))
-    return found
+                    _rename(renamed, block, block.path[-1] + "".join(f"[{name}={value}]" for name, value in conditions))
+    return renamed
 
 
 def _shortest(

@@ -29,9 +29,9 @@ def _candidates(server: RunningServer, texts: Mapping[str, str]) -> Iterator[Can
         return
     every_text = "\n".join(texts.values())
     choices = kind.choices(every_text) if kind.choices else {}
-    found = {file: _sections(kind.name, text, frozenset(kind.settings)) for file, text in texts.items()}
-    every = {name for sections in found.values() for names in sections.values() for name in names}
-    for file, sections in found.items():
+    by_file = {file: _sections(kind.name, text, frozenset(kind.settings)) for file, text in texts.items()}
+    every = {name for sections in by_file.values() for names in sections.values() for name in names}
+    for file, sections in by_file.items():
         for section, names in sections.items():
             header = kind.header(section)
             if not header:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import NamedTuple
 
+from cockpit.servers.evidence import Evidence
+
 _QUANTITY = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([A-Za-z%]{0,9})")
 _WHOLE = re.compile(r"[0-9]{1,18}")
 _FIRST = re.compile(r"[\w-]*")
@@ -43,13 +45,15 @@ class ValueForm(NamedTuple):
 class KnownSetting(NamedTuple):
     """A known setting. `help` is one line: the effect of the setting, and when it matters.
 
-    `as_printed` converts a value to the form that the running server prints, e.g. `256M` to `268435456`.
+    `as_printed` converts a value to the form that the running server prints, e.g. `256M` to `268435456`. `shown`: where
+    a running server shows the active value; None: nowhere.
     """
 
     help: str
     form: ValueForm
     impact: Impact = Impact.RELOAD
     as_printed: Callable[[str], str] = str
+    shown: Evidence | None = None
 
     def accepts(self, value: str) -> bool:
         """Return whether the value, quoted or not, has the right form."""

@@ -81,7 +81,7 @@ class Instance(NamedTuple):
 
 def options(words: Sequence[str], taking: str) -> dict[str, list[str]]:
     """Parse short options as getopt(3) does. `taking` are the letters of the options with a value."""
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     rest = list(words)
     while rest:
         word = rest.pop(0)
@@ -95,12 +95,12 @@ def options(words: Sequence[str], taking: str) -> dict[str, list[str]]:
             value = ""
             if letter in taking:
                 value, letters = letters or (rest.pop(0) if rest else ""), ""
-            found.setdefault(letter, []).append(value)
-    return found
+            values.setdefault(letter, []).append(value)
+    return values
 
 
-def last(found: dict[str, list[str]], letter: str) -> str:
-    return found.get(letter, [""])[-1]
+def last(values: dict[str, list[str]], letter: str) -> str:
+    return values.get(letter, [""])[-1]
 
 
 def absolute(path: str, directory: str) -> str:
@@ -123,7 +123,7 @@ def uncertainty(process: Process, file: str, default: bool) -> str:
 
 def command_line(process: Process) -> str:
     """Return a pattern for `pgrep -x -f` that matches the command line of a process."""
-    return _SPECIAL.sub(lambda found: f"\\{found[0]}", " ".join(process.command))
+    return _SPECIAL.sub(lambda match: f"\\{match[0]}", " ".join(process.command))
 
 
 def signal_command(name: str, process: Process) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import csv
 from itertools import islice
 from typing import NamedTuple
+
+import msgspec
 
 # Maximum size of a page.
 PAGE_BYTES, PAGE_LINES = 1 << 20, 10_000
@@ -15,6 +17,12 @@ MOST_VALUES, NAME_CHARS = 1000, 200
 # Metrics with a larger magnitude are rejected, so that sums and differences stay finite.
 _VALUE_LIMIT = 2.0**63
 _NUMBER_CHARS = 40
+
+
+# Errors of the parsers of a page's format: CSV, JSON, XML (whose error is a SyntaxError).
+MALFORMED = (csv.Error, msgspec.MsgspecError, SyntaxError, ValueError, RecursionError)
+# The rows of a page, by name.
+PageRows = dict[str, str] | dict[str, float] | dict[str, str | float]
 
 
 class PageMetrics(NamedTuple):
@@ -28,33 +36,22 @@ class NotThePageError(Exception):
     """The response is not the requested page. The message contains the fix."""
 
 
-def number(text: str) -> float | None:
-    """Parse a number of a page; None if the text is no number or too large."""
-    if len(text) > _NUMBER_CHARS or not text.isascii() or "_" in text:
+def number(row: str | float) -> float | None:
+    """Return a number of a page; None if it is no number, or too large."""
+    if isinstance(row, str) and (len(row) > _NUMBER_CHARS or not row.isascii() or "_" in row):
         return None
     try:
-        value = float(text)
-    except ValueError:
+        value = float(row)
+    except (ValueError, OverflowError):
         return None
     # -0.0 becomes 0.0: a recording does not store the sign of zero.
     return value + 0.0 if abs(value) < _VALUE_LIMIT else None
 
 
-def colon_lines(page: str, *, required: str, hint: str, text: Collection[str] = ()) -> PageMetrics:
-    """Parse a page of `Name: value` lines. The values of the names in `text` are texts, even if they look like numbers.
-    Raises NotThePageError with the hint if there is no metric `required`."""
-    values: dict[str, float] = {}
-    texts: dict[str, str] = {}
-    for line in page.splitlines():
-        name, colon, rest = line.partition(": ")
-        value = None if name in text or not colon else number(rest)
-        if value is not None:
-            values[name] = value
-        elif colon:
-            texts[name] = rest
-    if required not in values:
-        raise NotThePageError(f"no {required} on the page: {hint}")
-    return PageMetrics(values, texts)
+def separated_rows(page: str, sign: str = ": ") -> dict[str, str]:
+    """Return the rows of a page of lines such as `Name: value`."""
+    parts = (line.partition(sign) for line in page.splitlines())
+    return {name: rest for name, separator, rest in parts if separator}
 
 
 def bounded(page: PageMetrics) -> PageMetrics:

@@ -49,9 +49,9 @@ class Hop(NamedTuple):
 def upstreams(text: str, pattern: re.Pattern[str]) -> tuple[Upstream, ...]:
     """Return the upstream addresses in a configuration without comments. Names of `upstream` blocks are left out: the
     addresses in the blocks match the pattern, too. So are addresses with variables."""
-    named = {name.lower() for name in _NAMED.findall(text)}
-    found = (_upstream(word) for word in _written(text, pattern))
-    return tuple(dict.fromkeys(address for address in found if address is not None and address.host not in named))
+    blocks = {name.lower() for name in _NAMED.findall(text)}
+    addresses = (_upstream(word) for word in _written(text, pattern))
+    return tuple(dict.fromkeys(address for address in addresses if address is not None and address.host not in blocks))
 
 
 def with_variable(text: str, pattern: re.Pattern[str]) -> str:
@@ -85,10 +85,10 @@ def socket_path(written: str) -> str:
 
 
 def hops(
-    front: str, found: Iterable[Upstream], inventory: Inventory, servers: Sequence[RunningServer]
+    front: str, addresses: Iterable[Upstream], inventory: Inventory, servers: Sequence[RunningServer]
 ) -> tuple[Hop, ...]:
     """Return the steps from one proxy to its upstream servers."""
-    return tuple(_hop(front, upstream, inventory, servers) for upstream in found)
+    return tuple(_hop(front, upstream, inventory, servers) for upstream in addresses)
 
 
 def _hop(front: str, upstream: Upstream, inventory: Inventory, servers: Sequence[RunningServer]) -> Hop:

@@ -112,7 +112,7 @@ def _summary(profile: Profile) -> str:
         "action": profile.actions,
         "threshold": profile.thresholds,
     }
-    parts += [count_text(len(found), noun) for noun, found in parts_of_profile.items() if found]
+    parts += [count_text(len(parts_given), noun) for noun, parts_given in parts_of_profile.items() if parts_given]
     return f"{profile.name} is valid: {', '.join([*parts, *(['a study'] if profile.study else [])])}"
 
 
@@ -127,8 +127,8 @@ def machine(profile: Profile) -> list[Finding]:
     workers = len(assignments(plan, 0, ()))
     processes = f"{workers} load process{'' if workers == 1 else 'es'}"
     files = "no limit of open files" if limit is None else f"at most {limit * workers} by the limit of open files"
-    wanted = f"at most {plan.max_in_flight} in flight" if plan.open else f"{most_connections(plan)} connections"
-    findings = [good(MACHINE, f"{wanted} from {processes}, {files}; {ports} local ports; {os.cpu_count() or 1} CPUs")]
+    needed = f"at most {plan.max_in_flight} in flight" if plan.open else f"{most_connections(plan)} connections"
+    findings = [good(MACHINE, f"{needed} from {processes}, {files}; {ports} local ports; {os.cpu_count() or 1} CPUs")]
     if workers > (os.cpu_count() or workers):
         findings.append(note(MACHINE, "more load processes than CPUs", "use fewer workers: they compete for the CPUs"))
     for line in (*limits.fit_in_flight(plan)[1], *limits.warnings(plan)):
@@ -152,12 +152,12 @@ async def target(profile: Profile) -> AsyncIterator[Finding]:
     shown = url_without_password(profile.plan.url)
     reported = (*limits.fit_in_flight(profile.plan)[1], *limits.warnings(profile.plan))
     try:
-        found = await preflight(profile.plan)
+        checked = await preflight(profile.plan)
     except CockpitError as error:
         yield failed(TARGET, error, "is the server up, is the URL correct, does a firewall block the port?")
         return
-    answer = "accepts connections" if found.status is None else f"answers {found.status}"
-    yield good(TARGET, f"{shown} {answer} at {', '.join(found.shown)}")
-    for line in found.warnings:
+    answer = "accepts connections" if checked.status is None else f"answers {checked.status}"
+    yield good(TARGET, f"{shown} {answer} at {', '.join(checked.shown)}")
+    for line in checked.warnings:
         if line not in reported:
             yield note(TARGET, line, "fix the URL, or set expect or connect_to in [target]")

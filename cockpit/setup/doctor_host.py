@@ -186,14 +186,14 @@ def _processes(config: HostConfig, reading: HostReading) -> Iterable[Finding]:
 
 async def _status(name: str, shell: Shell, page: StatusPage) -> Finding:
     try:
-        found = await read_page(shell, page)
+        metrics = await read_page(shell, page)
     except HostError as error:
         return note(
             name,
             f"status page {page.url}: {error.problem}",
             "metrics of this page will be missing",
         )
-    return good(name, f"status page {page.url}: {len(found.values)} metrics")
+    return good(name, f"status page {page.url}: {len(metrics.values)} metrics")
 
 
 async def _tails(config: HostConfig, shell: Shell) -> AsyncIterator[Finding]:
@@ -277,8 +277,8 @@ async def _missing(remote: Remote, required: Iterable[str]) -> list[str]:
     names = list(dict.fromkeys(required))
     if not names:
         return []
-    found = (await files.run(remote, _EXIST, *names)).stdout.decode("ascii", "replace").split()
-    return [name for name, exists in zip(names, found, strict=False) if exists != "yes"]
+    answers = (await files.run(remote, _EXIST, *names)).stdout.decode("ascii", "replace").split()
+    return [name for name, exists in zip(names, answers, strict=False) if exists != "yes"]
 
 
 def _first_words(commands: Iterable[str]) -> Iterator[str]:

@@ -18,17 +18,17 @@ from cockpit.tuning.server_check import FileReader, read_by
 async def diagnose_servers(remote: Remote, name: str, port: int | None, knobs: Sequence[Knob]) -> list[Finding]:
     """Return a finding per file. `port` is the target's port if the target is on this host. Raises HostError."""
     try:
-        found = await read_by(remote, name, port, knobs)
+        readers = await read_by(remote, name, port, knobs)
     except ChangeRefused as error:
         return [problem(name, error.problem, "changes are refused: fix the file of this knob")]
     # On the target's host, the probe excludes processes of other servers.
-    included = found if port is None else []
+    included = readers if port is None else []
     same_named = {other.process.pid: sanitize(other.words, 300) for read in included for other in read.same_named}
     text = f"processes of other servers have the same name: {'; '.join(same_named.values())}"
     fix = "process metrics include these servers"
     return [
-        *[finding for read in found for finding in await _of_file(remote, name, read, port)],
-        *[finding for read in found if read.unit and (finding := await _writable(remote, name, read))],
+        *[finding for read in readers for finding in await _of_file(remote, name, read, port)],
+        *[finding for read in readers if read.unit and (finding := await _writable(remote, name, read))],
         *([note(name, text, fix)] if same_named else []),
     ]
 

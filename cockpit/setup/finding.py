@@ -9,7 +9,7 @@ import msgspec
 
 from cockpit.model.errors import EXIT_GOOD, EXIT_USAGE, CockpitError
 
-Level = Literal["ok", "note", "error"]
+Severity = Literal["ok", "note", "error"]
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,7 +19,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     subject: str
-    level: Level
+    level: Severity
     text: str
     fix: str = ""
     exit_code: int = EXIT_GOOD

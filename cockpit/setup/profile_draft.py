@@ -34,41 +34,41 @@ class HostSurvey(NamedTuple):
     """A host and the result of its discovery; None: failed, because of `problem`."""
 
     config: HostConfig
-    found: DiscoveredHost | None
+    discovered: DiscoveredHost | None
     problem: str = ""
 
     @property
     def server(self) -> RunningServer | None:
         """The server to watch: the target's server, else the candidate with the most processes."""
-        if self.found is None:
+        if self.discovered is None:
             return None
-        most = max(self.found.possible_servers, key=lambda server: server.processes, default=None)
-        return self.found.serving or most
+        most = max(self.discovered.possible_servers, key=lambda server: server.processes, default=None)
+        return self.discovered.serving or most
 
     @property
     def words(self) -> str:
-        if self.found is None:
+        if self.discovered is None:
             return self.problem
-        strangers = ", ".join(self.found.unknown_listeners)
+        strangers = ", ".join(self.discovered.unknown_listeners)
         words = (
-            [f"the target's port is served by {strangers}, {_stranger(self.found.unknown_listeners)}"]
+            [f"the target's port is served by {strangers}, {_stranger(self.discovered.unknown_listeners)}"]
             if strangers
             else []
         )
-        if not self.found.servers:
+        if not self.discovered.servers:
             words.append("no known server runs there; the host can still be watched")
-        elif self.found.serving is None and not self.found.possible_servers and not strangers:
+        elif self.discovered.serving is None and not self.discovered.possible_servers and not strangers:
             words.append("none of these servers listens on the target's port")
-        words += [f"chain: {hop.words}{'' if hop.is_here else ', on another host'}" for hop in self.found.chain]
-        serving = self.found.serving
-        servers = sorted(self.found.servers, key=lambda server: server is not serving)
+        words += [f"chain: {hop.words}{'' if hop.is_here else ', on another host'}" for hop in self.discovered.chain]
+        serving = self.discovered.serving
+        servers = sorted(self.discovered.servers, key=lambda server: server is not serving)
         words += [("on the target's port: " if server is serving else "") + _described(server) for server in servers]
-        words += _left_out(self.found.refused)
-        return f"as {self.found.user}: {'; '.join(words)}"
+        words += _left_out(self.discovered.refused)
+        return f"as {self.discovered.user}: {'; '.join(words)}"
 
     def watched(self, server: RunningServer) -> HostConfig:
         """Return the host with the processes, logs and status pages of a server and of the servers behind it."""
-        chain = self.found.chain if self.found and server is self.found.serving else ()
+        chain = self.discovered.chain if self.discovered and server is self.discovered.serving else ()
         servers = [server, *(hop.server for hop in chain if hop.server)]
         names = [_literal(hop.name) for hop in chain if not hop.server and hop.name]
         pages = [StatusPage(kind=page.kind, url=page.url) for server in servers for page in server.status]
@@ -83,15 +83,15 @@ class HostSurvey(NamedTuple):
     def server_of(self, knobs: Iterable[Knob]) -> RunningServer | None:
         """Return the server of the first offered knob among `knobs`; None: no server."""
         chosen = set(knobs)
-        offered = self.found.offered if self.found else ()
+        offered = self.discovered.offered if self.discovered else ()
         return next((offer.server for offer in offered if offer.server and offer.knob in chosen), None)
 
 
 def _left_out(refused: Iterable[OfferedKnob]) -> Iterator[str]:
     """Yield the names of refused knobs, once per reason."""
     names: dict[str, list[str]] = {}
-    for one in refused:
-        names.setdefault(one.refusal, []).append(one.knob.name)
+    for offered in refused:
+        names.setdefault(offered.refusal, []).append(offered.knob.name)
     yield from (f"left out: {', '.join(dict.fromkeys(knobs))} ({reason})" for reason, knobs in names.items())
 
 
@@ -183,14 +183,14 @@ def draft_of(
     knobs: list[Knob] = []
     others: list[tuple[Knob, str | None]] = []
     for host in surveyed:
-        offered = host.found.offered if host.found else ()
+        offered = host.discovered.offered if host.discovered else ()
         selected = [offer.knob for offer in offered if _is_selected(offer, selection)]
         server = host.server or host.server_of(selected)
         config = host.config
         if server is not None:
             config = host.watched(server)
-        elif host.found is not None and host.found.unknown_listeners:
-            config = replace(config, processes=(_literal(host.found.unknown_listeners[0]),))
+        elif host.discovered is not None and host.discovered.unknown_listeners:
+            config = replace(config, processes=(_literal(host.discovered.unknown_listeners[0]),))
         hosts.append(config)
         notes[config.name] = _notes(host)
         knobs += selected
@@ -225,11 +225,11 @@ def _with_unique_names(knobs: Sequence[Knob]) -> Iterator[Knob]:
 
 
 def _notes(host: HostSurvey) -> tuple[str, ...]:
-    if host.found is None:
+    if host.discovered is None:
         return (f"{host.config.name} could not be inspected: {host.problem}",)
     notes = [f"discovered {host.words}"]
-    if host.found.user not in ("root", ""):
-        notes.append(f"if {host.found.user} cannot write the configuration: log in as root, or set sudo = true")
+    if host.discovered.user not in ("root", ""):
+        notes.append(f"if {host.discovered.user} cannot write the configuration: log in as root, or set sudo = true")
     return tuple(notes)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from cockpit.model.knobs import Knob, Setting
-from cockpit.servers.registry import DIRECTIVES, RELOAD_REPLACES, RELOADED, SHOWN
+from cockpit.servers.registry import DIRECTIVES, RELOAD_REPLACES, RELOADED
 from cockpit.servers.startup import Instance
 from cockpit.tuning import files, live, pending, plan, reload_log, server_check
 from cockpit.tuning.change_options import ChangeOptions, Failure
@@ -58,7 +58,7 @@ async def shown_by(
     remote: Remote, instance: Instance, knob: Knob, value: str | None, port: int | None = None
 ) -> ShownValue | None:
     """Return a knob's value as the server shows it; None: not shown. `port` is the target's. Raises HostError."""
-    evidence = SHOWN.get(knob.kind, {}).get(knob.directive.lower())
+    evidence = knob.known.shown if knob.known and knob.kind in DIRECTIVES else None
     if evidence is None or value is None or knob.secret or instance.process.origin == "container":
         return None
     chosen = port if port in instance.ports else next(iter(instance.ports), 0)

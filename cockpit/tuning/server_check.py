@@ -336,7 +336,7 @@ async def _acts_on_another(
         reached: set[int] = set()
         for receivers in signalled(command):
             reached |= {*receivers.pids, *[await _pid_in(remote, host, file) for file in receivers.files]}
-            reached |= inventory.named(receivers.names, receivers.exact)
+            reached |= inventory.pids_named(receivers.names, receivers.exact)
         others = [each for each in every if each is not one.instance and each.process.pid not in own]
         if signals := [each for each in others if reached & inventory.tree(each.process.pid)]:
             verb = "also signals" if reached & own else "signals"

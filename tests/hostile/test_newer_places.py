@@ -36,7 +36,7 @@ async def test_output_of_a_command_cannot_forge_its_exit_status(tmp_path: Path) 
 def test_line_break_in_a_value_adds_no_line(kind: str, end: str) -> None:
     for value in (f"1{end}Evil on", f"{end}1", f"1{end}"):
         with contextlib.suppress(ConfigError):
-            raw = GRAMMARS[kind].spell(value)
+            raw = GRAMMARS[kind].encode(value)
             assert not {b"\n", b"\r", b"\0"} & {raw[at : at + 1] for at in range(len(raw))}, (value, raw)
 
 

@@ -97,7 +97,7 @@ def test_sizes_are_bounded() -> None:
     rows = "".join(f"Row{number}: {number}\n" for number in range(5000))
     metrics = parse_page("apache", f"BusyWorkers: 1\n{'n' * 5000}: 7\n{rows}".encode())
     assert len(metrics.values) == MOST_VALUES and max(map(len, metrics.values)) <= NAME_CHARS
-    attributes = " ".join(f'f{number}="1"' for number in range(5000))
+    attributes = " ".join(('requestCount="1"', *(f'f{number}="1"' for number in range(5000))))
     connector = f'<connector name="{"n" * 100_000}"><threadInfo {attributes}/></connector>'
     metrics = parse_page("tomcat", f"<status><jvm/>{connector}{connector}</status>".encode())
     assert sum(map(len, metrics.values)) < MOST_VALUES * 2 * NAME_CHARS

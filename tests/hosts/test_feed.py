@@ -149,7 +149,7 @@ async def test_internal_error_is_shown_on_its_host_and_page(monkeypatch: pytest.
     def fail(*_: object) -> None:
         raise ZeroDivisionError("secret")
 
-    monkeypatch.setitem(status_feed.STATUS_PAGES, "apache", status_feed.STATUS_PAGES["apache"]._replace(parse=fail))
+    monkeypatch.setitem(status_feed.STATUS_PAGES, "apache", status_feed.STATUS_PAGES["apache"]._replace(rows=fail))
     read: list[AnyEvent] = []
     async with serving(answering(response(PAGES["nginx"]))) as server:
         url = f"http://127.0.0.1:{server.port}/"

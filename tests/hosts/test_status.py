@@ -106,7 +106,7 @@ REFUSALS: list[tuple[StatusKind, bytes, str]] = [
     ("tomcat", response("", "401 Unauthorized"), '401: login required; set auth = "user:password"'),
     ("nginx", response("", "302 Found", "Location: /login"), "302: redirected to /login; redirects are not followed"),
     ("nginx", response("", "500 Oops"), "500 instead of the page"),
-    ("nginx", response("It works!"), "not a stub_status page: the location of this URL needs `stub_status;`"),
+    ("nginx", response("It works!"), "no requests on the page: the location of this URL needs `stub_status;`"),
     ("nginx", b"", "no HTTP response"),
     ("nginx", b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "no HTTP response"),
     ("apache", response("BusyWorkers: 1\n" + "x" * PAGE_BYTES), "longer than 1024 KiB; not a status page"),
@@ -157,7 +157,7 @@ async def test_feed_retries_and_never_records_password(sshd: Sshd, monkeypatch: 
                 task.cancel()
             await asyncio.wait(tasks)
     first, second = read()[:2]
-    assert first.detail.startswith("404: is there a location")
+    assert first.detail.startswith("404: the location")
     assert (first.values, second.detail, second.values["Waiting"]) == ({}, "", 106)
     assert not any(b"sesame" in encode(event) or b"bWU6c2VzYW1l" in encode(event) for event in events)
     assert json.loads(encode(second))["event"] == "status_read"

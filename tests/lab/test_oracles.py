@@ -71,7 +71,7 @@ def outcomes(kind: Kind, folder: Path) -> Iterator[tuple[str, str]]:
             continue
         yield "equal" if answer is not None else "both unset", ""
         try:
-            new = grammar.spell_in(text, question.name, question.section, kind.new, found.raw)
+            new = grammar.encode_in(text, question.name, question.section, kind.new, found.raw)
             after = grammar.change(text, question.name, new, question.section).decode()
         except ConfigError:
             continue

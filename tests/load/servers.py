@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from cockpit.load.engine import Hooks
 from cockpit.load.http.protocol import Assignment, assignments
 from cockpit.load.http.request import target_of
 from cockpit.load.log_reader import read_log
@@ -293,10 +294,10 @@ async def run_engine(assignment: Assignment, poller: str = "best") -> Outcome:
     def tick() -> None:
         nonlocal since
         now = monotonic()
-        outcome.emit(engine.take(since, now))
+        outcome.emit(engine.make_tick(since, now))
         since = now
 
-    engine = engine_for(assignment, POLLERS[poller](), tick)
+    engine = engine_for(assignment, POLLERS[poller](), Hooks(tick, tick))
     async with asyncio.timeout(DEADLINE):
         await asyncio.to_thread(engine.run, since)
     tick()

@@ -61,7 +61,7 @@ def test_backlog_is_first_in_first_out(steps: list[float | None]) -> None:
             backlog.put(step)
             expected.append(step)
         elif expected:
-            assert backlog.take() == expected.popleft()
+            assert backlog.pop() == expected.popleft()
         assert len(backlog) == len(expected)
 
 

@@ -29,7 +29,7 @@ def cookie_line(
     """Return the Cookie line after a response with these Set-Cookie lines."""
     jar = CookieJar(values.get("host", "www.example.org"), secure=values.get("secure", False))
     head = "".join(f"Set-Cookie: {line}\r\n" for line in lines)
-    jar.take(f"HTTP/1.1 200 OK\r\n{head}\r\n".encode("latin-1"), target, NOW)
+    jar.store(f"HTTP/1.1 200 OK\r\n{head}\r\n".encode("latin-1"), target, NOW)
     return jar.header(to, NOW + later).decode("latin-1").removeprefix("Cookie: ").removesuffix("\r\n")
 
 
@@ -64,7 +64,7 @@ def test_cookies_are_limited_in_number_and_bytes() -> None:
 @given(st.binary(max_size=200), st.binary(min_size=1, max_size=50))
 def test_arbitrary_bytes_give_valid_cookie_header_or_none(value: bytes, path: bytes) -> None:
     jar = CookieJar("a", secure=False)
-    jar.take(
+    jar.store(
         b"HTTP/1.1 200 OK\r\nSet-Cookie: a=1;" + value + b"\r\nset-cookie:" + value + b"\r\n\r\n", b"/" + path, NOW
     )
     line = jar.header(b"/" + path, NOW)

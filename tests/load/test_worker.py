@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from cockpit.load.engine import Hooks
 from cockpit.load.http.protocol import MESSAGE_START, Assignment, Done, Start, Stop, assignments, decode_message, encode
 from cockpit.load.http.request import destination
 from cockpit.load.poller import best_poller
@@ -228,7 +229,8 @@ def _run_engines(work: list[Assignment], garbage: Connection) -> None:
     engines: list[Any] = []
     for assignment in work:
         gc.freeze()
-        engines.append(engine_for(assignment, best_poller(), lambda: engines[-1].take(0.0, monotonic())))
+        hooks = Hooks(*[lambda: engines[-1].make_tick(0.0, monotonic())] * 2)
+        engines.append(engine_for(assignment, best_poller(), hooks))
         engines[-1].run(monotonic())
         gc.collect()
         garbage.send([type(leaked).__name__ for leaked in gc.garbage])

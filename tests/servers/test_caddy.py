@@ -16,7 +16,7 @@ from cockpit.servers.access_log import AccessLine, LoggedRequest
 from cockpit.servers.caddy.grammar import items, tokens
 from cockpit.servers.caddy.logs import parse as parse_access
 from cockpit.servers.caddy.logs import parse_request
-from cockpit.servers.editing import ConfigError
+from cockpit.servers.editing import ConfigError, ConfigText
 from cockpit.servers.status import NotThePageError
 from tests.hosts.pages import PAGES
 
@@ -77,7 +77,7 @@ def test_blocks_match_caddy_adapt(lines: list[str]) -> None:
     text = f":80 {{\nroute {{\n{chr(10).join(_closed(lines))}\n}}\n}}\n".encode()
     theirs = adapted(text)
     try:
-        found = [item for item in items(text) if item.name == b"respond"]
+        found = [item for item in items(ConfigText(text)) if item.name == b"respond"]
     except ConfigError:
         assert theirs is None
         return
@@ -131,8 +131,8 @@ def _unquoted(word: bytes) -> str:
 def test_tokens_match_caddy_adapt(parts: list[str]) -> None:
     text = f":80 {{\n\ttry_files first {''.join(parts)}\n\ttry_files last\n}}\n".encode()
     try:
-        found = [item for item in items(text) if item.within == (":80",)]
-        words = [[_unquoted(token.text) for token in tokens(text[slice(*item.value)])] for item in found]
+        found = [item for item in items(ConfigText(text)) if item.within == (":80",)]
+        words = [[_unquoted(token.text) for token in tokens(ConfigText(text[slice(*item.value)]))] for item in found]
     except ConfigError:
         return
     if any(item.name != b"try_files" for item in found):

@@ -6,7 +6,7 @@ import pytest
 
 from cockpit.servers import registry
 from cockpit.servers.apache import MODULES
-from cockpit.servers.inventory import Inventory, Listener, Process, parse_inventory
+from cockpit.servers.inventory import Inventory, PortListener, Process, parse_inventory
 from cockpit.servers.kind import RunningServer
 from cockpit.servers.registry import instances, running_servers
 from cockpit.servers.startup import Startup, options
@@ -76,7 +76,7 @@ def test_a_process_without_options_or_command_line_is_no_error(pattern: str, has
     """A packaged mariadbd has no options; a zombie has no command line."""
     name = pattern.replace("*", "8.2")
     process = Process(9, 1, name, (f"/usr/sbin/{name}",) if has_name else ())
-    inventory = Inventory("root", (process,), (Listener(name, 9, 80),))
+    inventory = Inventory("root", (process,), (PortListener(name, 9, 80),))
     assert len(running_servers(inventory)) <= 1 and len(instances(inventory)) <= 1
 
 

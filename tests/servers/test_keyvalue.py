@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cockpit.model.knobs import Knob
 from cockpit.servers.editing import BYTE_ORDER_MARK, ConfigError
-from cockpit.servers.keyvalue.editor import spell_for_shell
+from cockpit.servers.keyvalue.editor import quote_for_shell
 from cockpit.servers.registry import GRAMMARS
 from cockpit.tuning.discovery import configuration
 from tests.data import data_of
@@ -54,10 +54,10 @@ LIKES = st.sampled_from([None, b"old", b'"old $MORE"', b"'old'", b'""', b'old"er
 
 
 @given(value=st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=20).map(str.strip), like=LIKES)
-def test_shell_reads_spelled_value(value: str, like: bytes | None) -> None:
+def test_shell_reads_quoted_value(value: str, like: bytes | None) -> None:
     assume("$MORE" not in value)
     text = keyvalue.change(b"" if like is None else b"KEY=" + like + b"\nOTHER=1\n", "KEY", None)
-    text = keyvalue.change(text, "KEY", spell_for_shell(value, like))
+    text = keyvalue.change(text, "KEY", quote_for_shell(value, like))
     assert in_shell(text) == keyvalue.read(text, "KEY").value == value
 
 
@@ -68,14 +68,14 @@ def in_shell(text: bytes) -> str:
 
 
 def test_variables_stay_and_command_substitutions_are_not_changed() -> None:
-    assert spell_for_shell("-Xmx1g $MORE $(touch pwned)", b'"-Xms1g $MORE"') == b'"-Xmx1g $MORE \\$(touch pwned)"'
+    assert quote_for_shell("-Xmx1g $MORE $(touch pwned)", b'"-Xms1g $MORE"') == b'"-Xmx1g $MORE \\$(touch pwned)"'
     for raw in (b'"$(nproc)"', b'"`nproc`"'):
         with pytest.raises(ConfigError, match="by hand"):
-            spell_for_shell("4", raw)
+            quote_for_shell("4", raw)
 
 
 def test_ini_sections_are_read_and_changed() -> None:
-    values = [keyvalue.spell_in(text, "key", None, "two words", None) for text in (b"key=1\n", b"[a]\nkey = 1\n")]
+    values = [keyvalue.encode_in(text, "key", None, "two words", None) for text in (b"key=1\n", b"[a]\nkey = 1\n")]
     assert values == [b'"two words"', b"two words"]
     text = b"[mysqld]\nport=3306\n[mysqldump]\nquick\n"
     changed = keyvalue.change(text, "max_connections", b"500", "mysqld")

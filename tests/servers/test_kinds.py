@@ -7,10 +7,10 @@ import pytest
 from cockpit.model.knobs import Knob
 from cockpit.servers import kernel, registry, systemd
 from cockpit.servers.editing import ConfigError
-from cockpit.servers.gunicorn import KIND
 from cockpit.servers.gunicorn.editor import GunicornGrammar
-from cockpit.servers.inventory import Inventory, Listener, Process, parse_inventory
+from cockpit.servers.inventory import Inventory, PortListener, Process, parse_inventory
 from cockpit.servers.kind import RunningServer
+from cockpit.servers.registry import running_servers
 from cockpit.servers.status import NotThePageError
 from tests.servers.found import running, texts
 from tests.servers.test_grammars import FILES
@@ -78,20 +78,20 @@ def test_flag_of_haproxy_is_on_or_off() -> None:
     assert HAPROXY.read(HAPROXY_FLAGS, close, "backend app").value == "on"
     assert HAPROXY.read(HAPROXY_FLAGS, "option httpchk", "defaults").value == "GET /up"
     on = HAPROXY.change(
-        HAPROXY_FLAGS, alive, HAPROXY.spell_in(HAPROXY_FLAGS, alive, "defaults", "on", None), "defaults"
+        HAPROXY_FLAGS, alive, HAPROXY.encode_in(HAPROXY_FLAGS, alive, "defaults", "on", None), "defaults"
     )
     assert on == HAPROXY_FLAGS.replace(b"no option http-keep-alive", b"option http-keep-alive")
     off = HAPROXY.change(
-        HAPROXY_FLAGS, close, HAPROXY.spell_in(HAPROXY_FLAGS, close, "backend app", "off", None), "backend app"
+        HAPROXY_FLAGS, close, HAPROXY.encode_in(HAPROXY_FLAGS, close, "backend app", "off", None), "backend app"
     )
     assert off == HAPROXY_FLAGS.replace(b"option  http-server-close", b"no option http-server-close")
     added = HAPROXY.change(
-        HAPROXY_FLAGS, close, HAPROXY.spell_in(HAPROXY_FLAGS, close, "defaults", "off", None), "defaults"
+        HAPROXY_FLAGS, close, HAPROXY.encode_in(HAPROXY_FLAGS, close, "defaults", "off", None), "defaults"
     )
     assert added == HAPROXY_FLAGS.replace(b"GET /up\n", b"GET /up\n\tno option http-server-close\n")
     assert HAPROXY.change(added, close, None, "defaults") == HAPROXY_FLAGS
     with pytest.raises(ConfigError, match="the value must be on or off"):
-        HAPROXY.spell_in(HAPROXY_FLAGS, alive, "defaults", "GET /", None)
+        HAPROXY.encode_in(HAPROXY_FLAGS, alive, "defaults", "GET /", None)
 
 
 @pytest.mark.parametrize("text", ["# pxname,svname,x\n" + "a" * 200_000, "# pxname,svname,x\n\0\n", "# pxname,svname,"])
@@ -187,8 +187,8 @@ def gunicorn_process(*message: str, unit: str = "") -> Process:
 
 
 def gunicorn(process: Process) -> tuple[str, str, list[str]]:
-    inventory = Inventory("root", (process,), (Listener("gunicorn", 7, 8000),))
-    [server] = KIND.discover(inventory)
+    inventory = Inventory("root", (process,), (PortListener("gunicorn", 7, 8000),))
+    [server] = running_servers(inventory)
     assert server.startup
     return server.startup.file, server.startup.reload, [candidate.name for candidate in server.candidates]
 
@@ -215,7 +215,7 @@ def test_options_of_the_environment_win_over_the_file_and_lose_against_the_comma
     )
     file, _, names = gunicorn(process)
     assert file == "/srv/app/conf/g.py" and not {"workers", "timeout"} & {*names}
-    [server] = KIND.discover(Inventory("root", (process,)))
+    [server] = running_servers(Inventory("root", (process,)))
     assert server.startup and dict(server.startup.overridden) == {
         "workers": "its command line",
         "timeout": "GUNICORN_CMD_ARGS in its environment",
@@ -229,7 +229,7 @@ def test_options_of_the_environment_win_over_the_file_and_lose_against_the_comma
 MASTER = Process(7, 1, "nginx", ("nginx",), unit="nginx.service")
 
 
-def test_environment_variables_and_options_are_spelled() -> None:
+def test_environment_variables_and_options_are_encoded() -> None:
     grammar = registry.GRAMMARS["systemd"]
     text = b'[Service]\nEnvironment=THREADS=1 "NAME=a b"\nExecStart=/usr/bin/uvicorn app:app --port=80\n'
     assert grammar.change(b"", "MemoryMax", b"200M") == b"[Service]\nMemoryMax=200M\n"
@@ -237,10 +237,10 @@ def test_environment_variables_and_options_are_spelled() -> None:
         grammar.change(b"[Unit]\nNice=1\n[Install]\n", "TasksMax", b"9")
     assert grammar.change(b"", "THREADS", b"4") == b'[Service]\nEnvironment="THREADS=4"\n'
     assert grammar.read(text + b"Environment=\n", "THREADS").value is None
-    assert grammar.spell_in(text, "NAME", None, "c d", b"a b") == b"c d"
+    assert grammar.encode_in(text, "NAME", None, "c d", b"a b") == b"c d"
     for name, value in (("NAME", 'a"b'), ("NAME", "50%"), ("THREADS", "a b"), ("--port", "80 --reload")):
         with pytest.raises(ConfigError):
-            grammar.spell_in(text, name, None, value, None)
+            grammar.encode_in(text, name, None, value, None)
 
 
 def test_a_variable_is_set_in_the_environment_file_that_sets_it() -> None:

@@ -90,7 +90,7 @@ def test_the_value_that_the_program_uses_is_read_and_changed(
     grammar = GRAMMARS[kind]
     found = grammar.read(text, name, section)
     assert found.value == shown
-    assert grammar.change(text, name, grammar.spell_in(text, name, section, "4", found.raw), section) == changed
+    assert grammar.change(text, name, grammar.encode_in(text, name, section, "4", found.raw), section) == changed
     if found.raw is not None:
         assert grammar.change(changed, name, found.raw, section) == text
 

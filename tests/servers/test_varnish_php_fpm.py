@@ -167,7 +167,7 @@ def test_a_comment_is_no_part_of_an_included_path(line: str, path: str) -> None:
     assert registry.INCLUDES["php-fpm"].findall(line) == [path]
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", '{"active processes":"4"}', '{"active processes":1e400}', "[" * 9999])
+@pytest.mark.parametrize("text", ["[]", "{}", '{"active processes":1e400}', "[" * 9999])
 def test_other_json_is_refused(text: str) -> None:
     with pytest.raises(NotThePageError, match=r"the URL must end in pm\.status_path and \?json"):
         registry.STATUS_PAGES["php-fpm"].parse(text)

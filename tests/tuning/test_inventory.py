@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob
-from cockpit.servers.inventory import Inventory, Origin, Process, parse_inventory
+from cockpit.servers.inventory import Inventory, Process, ProcessOrigin, parse_inventory
 from cockpit.servers.kind import CandidateKnob, RunningServer
 from cockpit.servers.registry import running_servers
 from cockpit.servers.startup import Startup
@@ -57,7 +57,7 @@ async def test_a_line_of_a_file_states_no_facts_about_other_files(
 @pytest.mark.parametrize("origin", ["user", "host"])
 @pytest.mark.parametrize("own", ["interpreter", "directory", ""])
 async def test_a_server_whose_test_would_run_another_users_program_is_not_offered(
-    own: str, origin: Origin, shell: FaultyShell
+    own: str, origin: ProcessOrigin, shell: FaultyShell
 ) -> None:
     """Its file is trusted, its command line is not: an interpreter, or a working directory with Python modules."""
     program = "/tmp/python3" if own == "interpreter" else "/usr/bin/python3"

@@ -143,9 +143,11 @@ def _settings(kind: str, table: Mapping[str, KnownSetting]) -> str:
 def _shown_rows() -> Iterator[str]:
     """Yield a row per source of values in running servers, with the settings that it shows."""
     for kind in KINDS:
-        for source in dict.fromkeys(shown.source for shown in kind.shown.values()):
-            names = " ".join(f"`{name}`" for name, shown in kind.shown.items() if shown.source == source)
-            yield f"| {kind.name} | {names} | {source} |"
+        names: dict[str, list[str]] = {}
+        for name, known in kind.settings.items():
+            if known.shown:
+                names.setdefault(known.shown.source, []).append(f"`{name}`")
+        yield from (f"| {kind.name} | {' '.join(shown)} | {source} |" for source, shown in names.items())
 
 
 def _alternatives(names: Iterable[str]) -> str:

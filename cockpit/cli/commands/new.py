@@ -25,7 +25,7 @@ def new(options: Namespace) -> int:
     with errors_name_flags():
         url = checked_url(options.url)
     surveyed = asyncio.run(_survey(url, options))
-    missing = [f"{host.config.name}: {sanitize(host.problem, 400)}" for host in surveyed if host.found is None]
+    missing = [f"{host.config.name}: {sanitize(host.problem, 400)}" for host in surveyed if host.discovered is None]
     if missing:
         raise UnreachableError("; ".join([*missing, "no profile was written"]))
     for host in surveyed:

@@ -80,15 +80,16 @@ def parse_page(kind: StatusKind, body: bytes) -> PageMetrics:
 
 
 def _refused(page: StatusPage, fetched: HttpPage) -> str:
+    kind = STATUS_PAGES[page.kind]
     match fetched.status:
         case 401 if page.auth:
             return "401: wrong user or password; correct auth"
         case 401:
             return '401: login required; set auth = "user:password"'
         case 403:
-            return f"403: {STATUS_PAGES[page.kind].forbidden}"
+            return f"403: {kind.forbidden or kind.hint}"
         case 404:
-            return f"404: {STATUS_PAGES[page.kind].not_found}"
+            return f"404: {kind.not_found or kind.hint}"
         case status if fetched.location:
             return f"{status}: redirected to {sanitize(fetched.location, 200)}; redirects are not followed"
         case status:

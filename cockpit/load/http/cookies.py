@@ -40,7 +40,7 @@ class CookieJar:
         self._secure = secure
         self._cookies: dict[tuple[bytes, bytes], Cookie] = {}
 
-    def take(self, head: bytes, target: bytes, now: float) -> None:
+    def store(self, head: bytes, target: bytes, now: float) -> None:
         """Apply the Set-Cookie lines in the head of a response for `target`; `now` is in s of time.time()."""
         for line in head.splitlines():
             name, _, value = line.partition(b":")

@@ -74,7 +74,7 @@ class Stop(msgspec.Struct, frozen=True, tag_field="command", tag="stop"):
     """End the run: abandon the requests in flight."""
 
 
-Command = Start | Adjust | Reassign | Extend | Stop
+WorkerCommand = Start | Adjust | Reassign | Extend | Stop
 
 
 class Ready(msgspec.Struct, frozen=True, tag_field="say", tag="ready"):
@@ -91,7 +91,7 @@ WorkerMessage = Ready | Done
 
 encode = msgspec.json.Encoder(enc_hook=to_wire).encode
 decode_assignment = msgspec.json.Decoder(Assignment).decode
-decode_command: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
+decode_command: msgspec.json.Decoder[WorkerCommand] = msgspec.json.Decoder(WorkerCommand)
 decode_message: msgspec.json.Decoder[WorkerMessage] = msgspec.json.Decoder(WorkerMessage)
 
 # Prefix that distinguishes messages of a worker from events.

@@ -7,20 +7,11 @@ from collections.abc import Iterator
 
 from cockpit.servers.access_log import combined_request
 from cockpit.servers.apache.editor import MPMS, ApacheGrammar, known_conditions
-from cockpit.servers.apache.evidence import SHOWN
 from cockpit.servers.apache.logs import parse as parse_access
 from cockpit.servers.apache.settings import SETTINGS
 from cockpit.servers.apache.status import STATUS
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import (
-    CandidateKnob,
-    CandidateOption,
-    ConfigFile,
-    RunningServer,
-    ServerKind,
-    StatusAddress,
-    running,
-)
+from cockpit.servers.kind import CandidateKnob, CandidateOption, ConfigFile, ServerKind, ServerOffer, StatusAddress
 from cockpit.servers.startup import Startup, absolute, command, last, options, uncertainty
 
 MODULES = "/etc/apache2/mods-enabled"
@@ -88,13 +79,11 @@ def _libraries(master: Process) -> list[str]:
     return master.fact("library").split()
 
 
-def _discover(inventory: Inventory) -> Iterator[RunningServer]:
-    for master in inventory.masters("apache2", "httpd"):
-        startup = _startup(master, inventory)
-        yield (_debian if startup.file == _DEBIAN else _other)(inventory, master, startup)
+def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOffer:
+    return (_debian if startup.file == _DEBIAN else _unpackaged)(inventory, master, startup)
 
 
-def _debian(inventory: Inventory, master: Process, startup: Startup) -> RunningServer:
+def _debian(inventory: Inventory, master: Process, startup: Startup) -> ServerOffer:
     mpm = next((mpm for mpm in MPMS if f"{MODULES}/mpm_{mpm}.load" in inventory.files), "event")
     commands = startup.test, startup.reload
     mpm_file = ConfigFile("apache", f"/etc/apache2/mods-available/mpm_{mpm}.conf", *commands)
@@ -110,8 +99,7 @@ def _debian(inventory: Inventory, master: Process, startup: Startup) -> RunningS
     ports = inventory.ports_of(master.pid)
     has_page = f"{MODULES}/status.load" in inventory.files and 80 in (ports or (80,))
     status = (StatusAddress("apache", f"http://localhost{STATUS.url}"),) if has_page else ()
-    tails = inventory.tails(_DEBIAN_LOG)
-    return running(f"Apache ({mpm})", master.name, inventory, master, startup, candidates, tails, status)
+    return ServerOffer(f"Apache ({mpm})", candidates, inventory.tails(_DEBIAN_LOG), status)
 
 
 def _modules(inventory: Inventory, test: str) -> Iterator[CandidateKnob]:
@@ -144,7 +132,7 @@ def _of_mpm(file: ConfigFile, mpm: str) -> Iterator[CandidateKnob]:
         yield from file.candidates("AsyncRequestWorkerFactor", usual=False)
 
 
-def _other(inventory: Inventory, master: Process, startup: Startup) -> RunningServer:
+def _unpackaged(inventory: Inventory, master: Process, startup: Startup) -> ServerOffer:
     main = ConfigFile("apache", startup.file, startup.test, startup.reload)
     mpm = _mpm(master, inventory)
     candidates = (
@@ -154,13 +142,14 @@ def _other(inventory: Inventory, master: Process, startup: Startup) -> RunningSe
         *main.candidates("AllowOverride", usual=False, section='Directory "/var/www/html"'),
     )
     tails = inventory.tails(_RED_HAT_LOG) if startup.file == _RED_HAT else ()
-    return running(f"Apache ({master.name})", master.name, inventory, master, startup, candidates, tails)
+    return ServerOffer(f"Apache ({master.name})", candidates, tails)
 
 
 KIND = ServerKind(
     name="apache",
     processes=("apache2", "httpd"),
-    discover=_discover,
+    startup=_startup,
+    offer=_offer,
     files=(
         *(f"{MODULES}/mpm_{mpm}.load" for mpm in MPMS),
         f"{MODULES}/status.load",
@@ -179,10 +168,8 @@ KIND = ServerKind(
     chatter=r"AH00558|AH00112|fully qualified domain name|Action '.*' failed|The Apache error log may",
     reload_replaces=("apache", "httpd"),
     settings=SETTINGS,
-    shown=SHOWN,
     access_log=parse_access,
     logged_request=combined_request,
-    startup=_startup,
     version="-V",
     library="mod_[a-z0-9_]*",
     upstream=_UPSTREAM,

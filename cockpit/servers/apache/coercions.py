@@ -39,8 +39,8 @@ def coerced_pair(name: str, number_of: Callable[[str], int | None]) -> str:
 
 
 def _number(number_of: Callable[[str], int | None], name: str) -> int:
-    found = number_of(name)
-    return _DEFAULTS[name] if found is None else found
+    number = number_of(name)
+    return _DEFAULTS[name] if number is None else number
 
 
 def _note(name: str, value: int, least: int, rule: str) -> str:

@@ -16,6 +16,7 @@ from cockpit.servers.apache.grammar import MACRO, Block, Item, items, lines, wor
 from cockpit.servers.editing import (
     SPACE,
     ConfigError,
+    ConfigText,
     Grammar,
     Insertion,
     Location,
@@ -44,28 +45,30 @@ class ApacheGrammar(Grammar):
     including = ("Include", "IncludeOptional")
     variable = re.compile(r"\$\{\w+\}")
 
-    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+    def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         survey = _survey(text, name, section)
-        return Location(tuple(_statement(text, item) for item in survey.found), lambda: _insertion(text, name, survey))
+        return Location(
+            tuple(_statement(text, item) for item in survey.matches), lambda: _insertion(text, name, survey)
+        )
 
     def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
         """Return the sections except conditional sections and macros; see Grammar.sections_of."""
-        found: dict[str, set[str]] = {}
-        wanted = {_current(name.encode()): name for name in names}
-        for item in virtual_hosts.distinguished(list(items(text))):
-            name = wanted.get(_current(item.name.content))
+        sections: dict[str, set[str]] = {}
+        known = {_current(name.encode()): name for name in names}
+        for item in virtual_hosts.distinguished(list(items(ConfigText(text)))):
+            name = known.get(_current(item.name.content))
             if not name or item.closes or not item.within or any(block.name == MACRO for block in item.within):
                 continue
             if item.within[-1].name not in CONDITIONAL:
-                found.setdefault(item.within[-1].header, set()).add(name)
-        return found
+                sections.setdefault(item.within[-1].header, set()).add(name)
+        return sections
 
     def conditions_of(self, text: bytes, name: str, section: str | None) -> tuple[str, ...]:
-        survey = _survey(text, name, section)
-        within = survey.found[-1].within if survey.found else (survey.block,)
+        survey = _survey(ConfigText(text), name, section)
+        within = survey.matches[-1].within if survey.matches else (survey.block,)
         return tuple(block.header for block in within if block and block.name in CONDITIONAL)
 
-    def spell(self, value: str, like: bytes | None = None) -> bytes:
+    def encode(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)
         if raw.endswith(b"\\"):
             raise ConfigError("a value must not end in a backslash: it would join the next line")
@@ -80,7 +83,7 @@ class ApacheGrammar(Grammar):
         return plain
 
     def refusal(self, name: str, value: str) -> str:
-        raw = self.spell(value)
+        raw = self.encode(value)
         if len(list(words(raw))) > 1:
             return "is more than one word; put it in quotes"
         if name.lower() in WHOLE_NUMBERS and not _NUMBER.fullmatch(raw.decode()):
@@ -102,7 +105,7 @@ def shown(raw: bytes) -> str:
 class _Survey(NamedTuple):
     """The occurrences of a directive in the requested section, and the section's indent and end."""
 
-    found: list[Item]
+    matches: list[Item]
     block: Block | None
     indent: bytes
     close: int
@@ -113,7 +116,7 @@ def _is_plain(content: bytes) -> bool:
     return bool(content) and content[0] not in b"\"'" and not any(byte in SPACE or byte == 0x5C for byte in content)
 
 
-def _statement(text: bytes, item: Item) -> Statement:
+def _statement(text: ConfigText, item: Item) -> Statement:
     body = item.line.body
     end = len(body.rstrip(SPACE))
     first = word_at(body, item.name.end)
@@ -121,12 +124,12 @@ def _statement(text: bytes, item: Item) -> Statement:
     return item.line.statement(text, start, end, shown(body[start:end]))
 
 
-def _survey(text: bytes, directive: str, section: str | None) -> _Survey:
+def _survey(text: ConfigText, directive: str, section: str | None) -> _Survey:
     kind, _, rest = (section or "").partition(" ")
     wanted = (kind.lower(), rest.strip())
     name = _current(directive.encode())
     blocks: list[Block] = []
-    found: list[Item] = []
+    matches: list[Item] = []
     strays: list[Item] = []
     # The end of the section, where the directive would be inserted.
     closing: Item | None = None
@@ -142,22 +145,22 @@ def _survey(text: bytes, directive: str, section: str | None) -> _Survey:
         if inside == ():
             indent = item.line.body[: item.name.start]
         if _current(item.name.content) == name:
-            (found if inside == () else strays).append(item)
+            (matches if inside == () else strays).append(item)
     if section is None:
-        found = found or _of_mpm(name, strays)
+        matches = matches or _of_mpm(name, strays)
     if len(blocks) > 1 and wanted[0] == virtual_hosts.KIND:
         raise ConfigError(_several(text, section or "", blocks))
-    _check_place(directive, section, wanted, blocks, found, strays)
-    _check_conditions(directive, section, wanted, found[-1] if found else None, strays, closing)
-    return _Survey(found, blocks[-1] if blocks else None, indent, closing.line.start if closing else len(text))
+    _check_place(directive, section, wanted, blocks, matches, strays)
+    _check_conditions(directive, section, wanted, matches[-1] if matches else None, strays, closing)
+    return _Survey(matches, blocks[-1] if blocks else None, indent, closing.line.start if closing else len(text))
 
 
-def _several(text: bytes, section: str, blocks: list[Block]) -> str:
+def _several(text: ConfigText, section: str, blocks: list[Block]) -> str:
     """Return the message about several virtual hosts, with the name of one of them."""
     starts = {block.line.start for block in blocks}
     every = [item.closes for item in virtual_hosts.distinguished(list(items(text))) if item.closes]
-    other = next((one.header for one in every if one.line.start in starts and one.argument.endswith(")")), "")
-    fix = f"set section in the knob, e.g. section = '{other}'" if other else "edit the file by hand"
+    header = next((block.header for block in every if block.line.start in starts and block.argument.endswith(")")), "")
+    fix = f"set section in the knob, e.g. section = '{header}'" if header else "edit the file by hand"
     return f"{len(blocks)} sections <{section}>: cannot tell which; {fix}"
 
 
@@ -178,7 +181,7 @@ def known_conditions(mpm: str, libraries: Iterable[str], defined: Iterable[str])
     """Return the conditions that are known by section: about MPMs if the loaded `mpm` is known, about modules with a
     loaded library such as `mod_deflate`, and about names defined on the command line. Modules without a library may be
     built in, and names may be defined in a file."""
-    holds = {f"IfModule {form.format(one)}": one == mpm for one in MPMS for form in _MPM_NAMES if mpm in MPMS}
+    holds = {f"IfModule {form.format(each)}": each == mpm for each in MPMS for form in _MPM_NAMES if mpm in MPMS}
     for library in libraries:
         holds |= {f"IfModule {name}": True for name in (f"{library.removeprefix('mod_')}_module", f"{library}.c")}
     holds |= {f"IfDefine {name}": True for name in defined}
@@ -231,14 +234,14 @@ def _check_place(
     section: str | None,
     wanted: tuple[str, str],
     blocks: list[Block],
-    found: list[Item],
+    matches: list[Item],
     strays: list[Item],
 ) -> None:
     """Raise ConfigError if the directive could be read or written in the wrong section."""
     if section is not None and not blocks:
         hint = f"; {directive} is {_place(strays[-1])}" if strays else ""
         raise ConfigError(f"no section <{section}>{hint}")
-    if found or section is None:
+    if matches or section is None:
         return
     for item in strays:
         if _is_conditional(_below(item.within, wanted)):
@@ -256,7 +259,7 @@ def _place(item: Item) -> str:
     return f'in <{header}>, line {item.line.number}: set section = "{header}" in the knob'
 
 
-def _insertion(text: bytes, directive: str, survey: _Survey) -> Insertion:
+def _insertion(text: ConfigText, directive: str, survey: _Survey) -> Insertion:
     """Return the insertion of a separate line, indented like its neighbours, at the end of the section or text."""
     name = directive.encode() + b" "
     if survey.block is None:

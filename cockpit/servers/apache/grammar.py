@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from cockpit.servers.editing import SPACE, ConfigError, LogicalLine, check_text
+from cockpit.servers.editing import SPACE, ConfigError, ConfigText, LogicalLine
 
 # A section of this name is only a definition: its content applies where the macro is used.
 MACRO = "macro"
@@ -44,7 +44,7 @@ class Item(NamedTuple):
     closes: Block | None = None
 
 
-def lines(text: bytes) -> Iterator[LogicalLine]:
+def lines(text: ConfigText) -> Iterator[LogicalLine]:
     """Yield the logical lines, including blank lines and comments. Their spans cover the text without gaps."""
     start, number = 0, 1
     while start < len(text):
@@ -53,13 +53,11 @@ def lines(text: bytes) -> Iterator[LogicalLine]:
         pieces: list[tuple[int, int]] = []
         continued = True
         while continued and at < len(text):
-            feed = text.find(b"\n", at)
-            end = feed + 1 if feed >= 0 else len(text)
+            stop, end = text.line_stop(at), text.line_end(at)
             pieces.append((len(body), at))
-            body += text[at:end]
-            if feed >= 0:
-                body = body[:-1].removesuffix(b"\r")
-            continued = feed >= 0 and body.endswith(b"\\")
+            body += text[at:stop]
+            body = body.removesuffix(b"\r") if end > stop else body
+            continued = end > stop and body.endswith(b"\\")
             if continued:
                 body = body[:-1]
                 pieces = [piece for piece in pieces if piece[0] <= len(body)]
@@ -92,9 +90,8 @@ def words(body: bytes, at: int = 0) -> Iterator[Word]:
         at = word.end
 
 
-def items(text: bytes) -> Iterator[Item]:
+def items(text: ConfigText) -> Iterator[Item]:
     """Yield the directives and section ends in order. Raises ConfigError if sections are not properly nested."""
-    check_text(text)
     within: tuple[Block, ...] = ()
     for line in lines(text):
         name = word_at(line.body, 0)

@@ -14,10 +14,10 @@ _OTHER = re.compile(rb"\d+\.\d")
 
 def parse(line: bytes) -> AccessLine | None:
     """Parse one request; None: another format. A number with decimals after the user agent is nginx's duration."""
-    found = combined(line)
-    if found is None or _OTHER.match(found[1]):
+    match = combined(line)
+    if match is None or _OTHER.match(match[1]):
         return None
-    status, rest = found
+    status, rest = match
     duration, cache = _DURATION.match(rest), _CACHE.search(rest)
     return AccessLine(
         status,

@@ -1,5 +1,6 @@
 """Apache's settings: https://httpd.apache.org/docs/2.4/mod/directives.html"""
 
+from cockpit.servers.evidence import LISTEN_QUEUE, Evidence, at_least
 from cockpit.servers.settings import Impact, KnownSetting, choice, integer, leading, quantity, word
 
 _TIME = quantity("a time", "5 or 500ms", "ms s mi min h")
@@ -9,6 +10,26 @@ _BUFFER = integer(512).or_word("0")
 _WORKERS = "maximum concurrent requests; more wait in the listen queue, each worker takes memory"
 _PER_CHILD = "connections after which a process is replaced, 0: never; bounds leaks, causes forks"
 
+# A process with threads has one thread per worker, one that accepts connections and one that waits for signals.
+_COUNT_WORKERS = """
+newest=
+for child in $(children "$pid"); do [ "$(threads "$child")" -le 2 ] || newest=$child; done
+[ -z "$newest" ] || workers=$(($(threads "$newest") - 2))
+"""
+
+
+def _scoreboard(value: str, shown: str) -> bool | None:
+    """Compare with the number of workers in total and per process: Apache rounds down to whole processes. After a
+    change, slots above the new value can still be in use."""
+    every, each = (int(word) for word in shown.split())
+    return at_least(str(int(value) // each * each), str(every)) if value.isdecimal() else None
+
+
+_SCOREBOARD = f"""{_COUNT_WORKERS}
+board=$(page '/server-status?auto' | sed -n 's/^Scoreboard: //p')
+[ -z "$board" ] || echo "${{#board}} ${{workers:-1}}"
+"""
+
 SETTINGS = {
     "StartServers": KnownSetting("processes at startup; matters for the first seconds only", integer()),
     "MinSpareServers": KnownSetting("minimum idle processes; more absorb bursts without forks", integer(1)),
@@ -16,9 +37,15 @@ SETTINGS = {
     "MinSpareThreads": KnownSetting("minimum idle threads; more absorb bursts", integer(1)),
     "MaxSpareThreads": KnownSetting("maximum idle threads; too low stops and starts processes", integer(1)),
     "ThreadsPerChild": KnownSetting(
-        "threads per process: more threads, fewer processes and less memory; matters with many connections", integer(1)
+        "threads per process: more threads, fewer processes and less memory; matters with many connections",
+        integer(1),
+        shown=Evidence("the threads of its newest process", f'{_COUNT_WORKERS} echo "$workers"', at_least),
     ),
-    "MaxRequestWorkers": KnownSetting(_WORKERS, integer(1)),
+    "MaxRequestWorkers": KnownSetting(
+        _WORKERS,
+        integer(1),
+        shown=Evidence("the scoreboard of its status page", _SCOREBOARD, _scoreboard),
+    ),
     "MaxClients": KnownSetting(_WORKERS, integer(1)),
     # https://httpd.apache.org/docs/2.4/mod/mpm_common.html: changes of both limits are ignored during a restart.
     "ServerLimit": KnownSetting("upper limit of processes; bounds MaxRequestWorkers", integer(1), Impact.RESTART),
@@ -36,6 +63,7 @@ SETTINGS = {
         "length of the listen queue, at most net.core.somaxconn; matters when all workers are busy",
         integer(1),
         Impact.RESTART,
+        shown=LISTEN_QUEUE,
     ),
     "MaxConnectionsPerChild": KnownSetting(_PER_CHILD, integer()),
     "MaxRequestsPerChild": KnownSetting(_PER_CHILD, integer()),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from cockpit.servers.kind import StatusPageKind
-from cockpit.servers.status import colon_lines
+from cockpit.servers.status import separated_rows
 
 _COUNTERS = frozenset(
     {
@@ -17,9 +15,9 @@ _COUNTERS = frozenset(
 STATUS = StatusPageKind(
     name="apache",
     url="/server-status?auto",
-    parse=partial(
-        colon_lines, required="BusyWorkers", hint="the URL must end in server-status?auto", text=("Scoreboard",)
-    ),
+    rows=separated_rows,
+    required="BusyWorkers",
+    hint="the URL must end in server-status?auto",
     not_found="is mod_status enabled? a2enmod status",
     forbidden="does mod_status allow this host? Require local",
     is_counter=_COUNTERS.__contains__,
@@ -28,6 +26,7 @@ STATUS = StatusPageKind(
     age="Uptime",
     # Increases with every restart and every graceful reload.
     generation="ParentServerMPMGeneration",
+    texts=("Scoreboard",),
     # States as in Apache's manual.
     scoreboard={
         "_": "waiting",

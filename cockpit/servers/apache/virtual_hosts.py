@@ -24,9 +24,9 @@ def addressed(items: Sequence[Item], argument: str) -> list[Item]:
 
 def distinguished(items: Sequence[Item]) -> list[Item]:
     """Return the items. Virtual hosts of the same address have their first name that no other of them has, too."""
-    named = _names(items)
-    used = Counter(pair for block, names in named.items() for pair in set(_each(block, names)))
-    times = Counter(block.argument for block in named)
+    names_of = _names(items)
+    used = Counter(pair for block, names in names_of.items() for pair in set(_each(block, names)))
+    times = Counter(block.argument for block in names_of)
 
     def argument(block: Block, names: list[str]) -> str:
         own = (name for name in names if used[block.argument, name] == 1 and _NAME.fullmatch(name))
@@ -42,12 +42,12 @@ def _each(block: Block, names: list[str]) -> Iterator[tuple[str, str]]:
 
 def _names(items: Sequence[Item]) -> dict[Block, list[str]]:
     """Map the virtual hosts to their names."""
-    found: dict[Block, list[str]] = {item.closes: [] for item in items if item.closes and item.closes.name == KIND}
+    names: dict[Block, list[str]] = {item.closes: [] for item in items if item.closes and item.closes.name == KIND}
     for item in items:
         if item.name.content.lower() in _NAMES and item.within and item.within[-1].name == KIND:
             arguments = words(item.line.body, item.name.end)
-            found[item.within[-1]] += [word.content.decode("utf-8", "replace") for word in arguments]
-    return found
+            names[item.within[-1]] += [word.content.decode("utf-8", "replace") for word in arguments]
+    return names
 
 
 def _renamed(items: Sequence[Item], argument: Callable[[Block, list[str]], str]) -> list[Item]:

@@ -16,7 +16,7 @@ from cockpit.servers.caddy.settings import SETTINGS
 from cockpit.servers.caddy.status import STATUS
 from cockpit.servers.editing import ConfigError
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress, running
+from cockpit.servers.kind import ConfigFile, ServerKind, ServerOffer, StatusAddress
 from cockpit.servers.startup import Startup, absolute, command, uncertainty
 from cockpit.servers.upstreams import socket_path
 
@@ -51,12 +51,12 @@ class _CommandLine(NamedTuple):
 def _parsed(process: Process) -> _CommandLine:
     words = list(process.command[1:])
     verb = words.pop(0) if words else ""
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     while words:
         name, sign, value = words.pop(0).lstrip("-").partition("=")
         name = _LONG_NAMES.get(name, name)
-        found[name] = value if sign or name not in _VALUE_OPTIONS or not words else words.pop(0)
-    return _CommandLine(verb, found)
+        options[name] = value if sign or name not in _VALUE_OPTIONS or not words else words.pop(0)
+    return _CommandLine(verb, options)
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup | None:
@@ -123,22 +123,19 @@ def _admin(text: str) -> str:
         return _DEFAULT_ADMIN
 
 
-def _discover(inventory: Inventory) -> Iterator[RunningServer]:
-    for master in inventory.masters("caddy"):
-        startup = _startup(master, inventory)
-        ports = inventory.ports_of(master.pid)
-        if startup is None or not ports:
-            continue
-        main = ConfigFile("caddy", startup.file, startup.test, startup.reload)
-        candidates = (
-            *main.candidates("protocols max_header_size keepalive_interval", usual=False, section=_SERVERS),
-            *main.candidates("idle", usual=True, section=_TIMEOUTS, label="timeouts"),
-            *main.candidates("read_header", usual=False, section=_TIMEOUTS, label="timeouts"),
-        )
-        admin = _admin(inventory.texts.get(startup.file, ""))
-        sockets = {listener.path for listener in inventory.sockets if listener.pid == master.pid}
-        status = tuple(_status(admin, ports, sockets)) if startup.file else ()
-        yield running("Caddy", "caddy", inventory, master, startup, candidates, (), status)
+def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOffer | None:
+    ports = inventory.ports_of(master.pid)
+    if not ports:
+        return None
+    main = ConfigFile("caddy", startup.file, startup.test, startup.reload)
+    candidates = (
+        *main.candidates("protocols max_header_size keepalive_interval", usual=False, section=_SERVERS),
+        *main.candidates("idle", usual=True, section=_TIMEOUTS, label="timeouts"),
+        *main.candidates("read_header", usual=False, section=_TIMEOUTS, label="timeouts"),
+    )
+    admin = _admin(inventory.texts.get(startup.file, ""))
+    sockets = {listener.path for listener in inventory.sockets if listener.pid == master.pid}
+    return ServerOffer("Caddy", candidates, (), tuple(_status(admin, ports, sockets)) if startup.file else ())
 
 
 def _status(admin: str, ports: Collection[int], sockets: Collection[str]) -> Iterator[StatusAddress]:
@@ -154,14 +151,14 @@ def _status(admin: str, ports: Collection[int], sockets: Collection[str]) -> Ite
 KIND = ServerKind(
     name="caddy",
     processes=("caddy",),
-    discover=_discover,
+    startup=_startup,
+    offer=_offer,
     texts=_TEXTS,
     grammar=_GRAMMAR,
     status=(STATUS,),
     chatter=r'^\{"level":"(?:debug|info|warn)"',
     access_log=parse_access,
     logged_request=parse_request,
-    startup=_startup,
     upstream=_UPSTREAM,
     include=r'^\s*import\s+("[^"\n]+"|[^\s"]+)',
     settings=SETTINGS,

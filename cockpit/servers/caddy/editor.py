@@ -12,15 +12,7 @@ from collections.abc import Collection, Sequence
 from cockpit.servers import blocks
 from cockpit.servers.blocks import BlockItem, BlockPath, BlockStyle
 from cockpit.servers.caddy.grammar import GLOBAL, IMPORT, is_address, items, path_of, tokens
-from cockpit.servers.editing import (
-    ConfigError,
-    Grammar,
-    Insertion,
-    Location,
-    encode_line,
-    line_ending,
-    new_line,
-)
+from cockpit.servers.editing import ConfigError, ConfigText, Grammar, Insertion, Location, encode_line
 
 _STYLE = BlockStyle()
 # Blocks of the global options that are created with their first setting.
@@ -34,7 +26,7 @@ class CaddyGrammar(Grammar):
     including = (IMPORT.decode(),)
     variable = re.compile(r"\{\$\w+(?::[^{}\s\"`\\#]*)?\}")
 
-    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+    def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         path = path_of(section)
         block_items = list(items(text))
         ends = [item.begin for item in block_items if item.closes == path]
@@ -53,13 +45,13 @@ class CaddyGrammar(Grammar):
         return location
 
     def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
-        return blocks.sections_of(items(text), names, _STYLE)
+        return blocks.sections_of(items(ConfigText(text)), names, _STYLE)
 
     def includes(self, text: bytes, section: str | None) -> list[tuple[str, int]]:
         """Return the included files without the arguments of the imports; see Grammar.includes."""
         return [(path.split()[0].strip("\"'`"), line) for path, line in super().includes(text, section) if path]
 
-    def spell(self, value: str, like: bytes | None = None) -> bytes:
+    def encode(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)
         words = list(tokens(raw))
         if any(word.text in (b"{", b"}") for word in words):
@@ -90,14 +82,14 @@ def _no_section() -> Insertion:
     raise ConfigError("the directive is not set; name a section in the knob to add it, e.g. section = ':80 {'")
 
 
-def _at_the_end(text: bytes, name: str) -> Insertion:
+def _at_the_end(text: ConfigText, name: str) -> Insertion:
     """Return the insertion in a site without braces, which ends with the file."""
     if b"\\" in text.rstrip(b"\r\n").rpartition(b"\n")[2]:
         raise ConfigError(f"the last line contains a backslash; add {name} by hand")
-    return new_line(text, len(text), f"{name} ".encode())
+    return text.new_line(len(text), f"{name} ".encode())
 
 
-def _with_blocks(text: bytes, name: str, path: BlockPath, block_items: Sequence[BlockItem]) -> Insertion:
+def _with_blocks(text: ConfigText, name: str, path: BlockPath, block_items: Sequence[BlockItem]) -> Insertion:
     """Return the insertion of a global option together with its missing blocks. Global options are at the start of the
     file."""
     ends = {item.closes: item.begin for item in block_items if item.closes}
@@ -105,11 +97,11 @@ def _with_blocks(text: bytes, name: str, path: BlockPath, block_items: Sequence[
     at, indent = 0, b""
     if known:
         close = ends[path[:known]]
-        at = text.rfind(b"\n", 0, close) + 1
+        at = text.line_start(close)
         if text[at:close].strip() or not at:
             raise ConfigError(f"the section is on one line; add {name} by hand")
         indent = text[at:close] + b"\t"
-    ending = line_ending(text)
+    ending = text.ending
     before, after = b"", b"" if known else ending
     for part in path[known:]:
         before += indent + (part.encode() + b" {" if part else b"{") + ending

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from cockpit.servers.blocks import BlockItem, BlockPath
-from cockpit.servers.editing import ConfigError, Span, check_text, excerpt, line_number
+from cockpit.servers.editing import ConfigError, ConfigText, TextSpan, excerpt
 
 # White space of Unicode in UTF-8. A carriage return is white space only before a line feed.
 _SPACE = rb"[ \t\v\f]|\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8a\xa8\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80"
@@ -52,18 +52,17 @@ class _Open(NamedTuple):
     brace: int | None
 
 
-def tokens(text: bytes) -> Iterator[Token]:
+def tokens(text: ConfigText) -> Iterator[Token]:
     """Yield the words, braces and line feeds. Raises ConfigError for texts whose words depend on Caddy's version or on
     the environment."""
     if broken := _OPEN_VARIABLE.search(text):
-        raise ConfigError("a {$ is not closed on its line", line_number(text, broken.start()))
+        raise ConfigError("a {$ is not closed on its line", text.line_number(broken.start()))
     at, continued = 0, False
     while at < len(text):
         if blank := _BLANK.match(text, at):
             at, continued = blank.end(), continued or b"\\" in blank[0]
         elif text[at : at + 1] == b"#":
-            feed = text.find(b"\n", at)
-            end = len(text) if feed < 0 else feed
+            end = text.line_stop(at)
             # A backslash anywhere in a comment joins the next line.
             joins = b"\\" in text[at:end]
             at, continued = min(end + joins, len(text)), continued or joins
@@ -73,21 +72,21 @@ def tokens(text: bytes) -> Iterator[Token]:
         else:
             token = _heredoc(text, at) or _word(text, at)
             if continued and b"\n" in token.text:
-                raise ConfigError("a multi-line text on a continuation line", line_number(text, at))
+                raise text.error("a multi-line text on a continuation line", at)
             yield token
             at = token.end
 
 
-def _word(text: bytes, at: int) -> Token:
+def _word(text: ConfigText, at: int) -> Token:
     sign = text[at : at + 1]
     quoted = sign in (b'"', b"`")
-    found = _QUOTED.match(text, at) if quoted else _WORD.match(text, at)
-    if problem := _problem(sign, found[0] if found else b"", quoted):
-        raise ConfigError(problem, line_number(text, at))
-    assert found is not None
+    match = _QUOTED.match(text, at) if quoted else _WORD.match(text, at)
+    if problem := _problem(sign, match[0] if match else b"", quoted):
+        raise text.error(problem, at)
+    assert match is not None
     # Caddy reads a brace as that of a block, even in quotes.
-    inner = found[0][1:-1] if quoted else found[0]
-    return Token(at, found.end(), inner if inner in _BRACES else found[0])
+    inner = match[0][1:-1] if quoted else match[0]
+    return Token(at, match.end(), inner if inner in _BRACES else match[0])
 
 
 def _problem(sign: bytes, word: bytes, quoted: bool) -> str:
@@ -102,7 +101,7 @@ def _problem(sign: bytes, word: bytes, quoted: bool) -> str:
     return ""
 
 
-def _heredoc(text: bytes, at: int) -> Token | None:
+def _heredoc(text: ConfigText, at: int) -> Token | None:
     """Return the heredoc at `at`; None: another word. Raises ConfigError if it is malformed."""
     opened = _HEREDOC.match(text, at)
     if opened is None:
@@ -110,17 +109,16 @@ def _heredoc(text: bytes, at: int) -> Token | None:
     marker = opened[1].replace(b"\r", b"")
     closed = text.find(marker, opened.end()) if _MARKER.fullmatch(marker) else -1
     if closed < 0:
-        raise ConfigError("a heredoc (<<) is never closed", line_number(text, at))
+        raise text.error("a heredoc (<<) is never closed", at)
     end = closed + len(marker)
-    if text[text.rfind(b"\n", 0, closed) + 1 : closed].strip(b" \t") or text[end : end + 1].strip():
-        raise ConfigError("the closing marker of a heredoc shares its line with other text", line_number(text, closed))
+    if text[text.line_start(closed) : closed].strip(b" \t") or text[end : end + 1].strip():
+        raise text.error("the closing marker of a heredoc shares its line with other text", closed)
     return Token(at, end, text[at:end])
 
 
-def items(text: bytes) -> Iterator[BlockItem]:
+def items(text: ConfigText) -> Iterator[BlockItem]:
     """Yield the directives and the ends of blocks. A directive with a block follows the end of its block; its value is
     the words before the brace."""
-    check_text(text)
     blocks: list[_Open] = []
     words: list[Token] = []
     # The position after a brace that must be followed by a line feed; None: no restriction.
@@ -133,14 +131,14 @@ def items(text: bytes) -> Iterator[BlockItem]:
                 words = []
             continue
         if ended is not None:
-            raise ConfigError("unexpected text after a brace on its line", line_number(text, token.start))
+            raise text.error("unexpected text after a brace on its line", token.start)
         if token.text == b"{":
             blocks.append(_opened(text, token, words, blocks))
             # The brace of a site can be followed by a directive on the same line.
             ended, words = (token.end if len(blocks) > 1 else None), []
         elif token.text == b"}":
             if words or not blocks or blocks[-1].brace is None:
-                raise ConfigError("unexpected }", line_number(text, token.start))
+                raise ConfigError("unexpected }", text.line_number(token.start))
             yield from _closed(token, blocks.pop())
             ended = token.end
         else:
@@ -153,8 +151,8 @@ def path_of(section: str | None) -> BlockPath:
     """Split a section such as `:80 { handle /x {` into its blocks, outermost first; `{ servers {` starts with the
     global options. Raises ConfigError."""
     names: list[list[str]] = [[]]
-    found = [token.text for token in tokens((section or "").encode()) if token.text != b"\n"]
-    for word in found:
+    words = [token.text for token in tokens(ConfigText((section or "").encode())) if token.text != b"\n"]
+    for word in words:
         if word == b"{":
             names.append([])
         else:
@@ -178,10 +176,10 @@ def _line(words: list[Token], blocks: list[_Open]) -> Iterator[BlockItem]:
     yield _directive(words, words[-1].end, blocks[-1].path if blocks else ())
 
 
-def _opened(text: bytes, brace: Token, words: list[Token], blocks: list[_Open]) -> _Open:
+def _opened(text: ConfigText, brace: Token, words: list[Token], blocks: list[_Open]) -> _Open:
     outer = blocks[-1].path if blocks else ()
-    if not words and (outer or text[text.rfind(b"\n", 0, brace.start) + 1 : brace.start].strip()):
-        raise ConfigError("unexpected {: no name before it on its line", line_number(text, brace.start))
+    if not words and (outer or text[text.line_start(brace.start) : brace.start].strip()):
+        raise ConfigError("unexpected {: no name before it on its line", text.line_number(brace.start))
     return _Open((*outer, _header(words) if words else GLOBAL), tuple(words), brace.start)
 
 
@@ -192,17 +190,17 @@ def _closed(brace: Token, block: _Open) -> Iterator[BlockItem]:
     yield BlockItem(b"}", brace.start, (brace.end, brace.end), brace.end, outer, closes=block.path)
 
 
-def _end(text: bytes, blocks: list[_Open]) -> Iterator[BlockItem]:
+def _end(text: ConfigText, blocks: list[_Open]) -> Iterator[BlockItem]:
     if not blocks:
         return
     last = blocks[-1]
     if last.brace is not None:
-        raise ConfigError(f"the block {excerpt(last.path[-1])} {{ is never closed", line_number(text, last.brace))
+        raise ConfigError(f"the block {excerpt(last.path[-1])} {{ is never closed", text.line_number(last.brace))
     yield BlockItem(b"", len(text), (len(text), len(text)), len(text), (), closes=last.path)
 
 
 def _directive(words: list[Token], end: int, within: BlockPath) -> BlockItem:
-    value: Span = (words[1].start, words[-1].end) if len(words) > 1 else (words[0].end, words[0].end)
+    value: TextSpan = (words[1].start, words[-1].end) if len(words) > 1 else (words[0].end, words[0].end)
     return BlockItem(words[0].text, words[0].start, value, end, within)
 
 

@@ -52,18 +52,18 @@ class _Entry(msgspec.Struct):
 
 def parse(line: bytes) -> AccessLine | None:
     """Parse one request; None: another format. A request that no handler answered has status 0."""
-    found = _decoded(line)
-    return AccessLine(found.status, found.duration) if found else None
+    entry = _decoded(line)
+    return AccessLine(entry.status, entry.duration) if entry else None
 
 
 def parse_request(line: bytes) -> LoggedRequest | None:
     """Return the request of a line, at the time it started. Caddy logs the end of the request: the duration is
     subtracted, except from times in whole seconds."""
-    found = _decoded(line)
-    if found is None or not found.request.method or not found.request.uri:
+    entry = _decoded(line)
+    if entry is None or not entry.request.method or not entry.request.uri:
         return None
-    at = found.at if found.at.is_integer() else found.at - found.duration
-    return LoggedRequest(at, found.request.method.encode(), found.request.uri.encode())
+    at = entry.at if entry.at.is_integer() else entry.at - entry.duration
+    return LoggedRequest(at, entry.request.method.encode(), entry.request.uri.encode())
 
 
 def _decoded(line: bytes) -> _Entry | None:
@@ -71,12 +71,12 @@ def _decoded(line: bytes) -> _Entry | None:
     if begin < 0 or len(line) > MOST_BYTES or _ACCESS not in line:
         return None
     try:
-        found = msgspec.json.decode(line[begin:].rstrip(), type=_Line)
+        row = msgspec.json.decode(line[begin:].rstrip(), type=_Line)
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return None
-    if not found.logger.encode().startswith(_ACCESS):
+    if not row.logger.encode().startswith(_ACCESS):
         return None
-    entry = _Entry(_seconds_at(found.ts), _seconds(found.duration), found.status, found.request)
+    entry = _Entry(_seconds_at(row.ts), _seconds(row.duration), row.status, row.request)
     return entry if entry.is_valid else None
 
 

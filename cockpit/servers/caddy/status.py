@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 
 from cockpit.servers.kind import StatusPageKind
-from cockpit.servers.status import NAME_CHARS, NotThePageError, PageMetrics, number
+from cockpit.servers.status import NAME_CHARS, number
 
-_HINT = "the URL must end in /metrics, e.g. http://localhost:2019/metrics, or in a socket, e.g. unix:/run/admin.sock"
 # Maximum number of lines that are parsed.
 _MAX_LINES = 20_000
 _SAMPLE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]{0,199})(?:\{([^\n]{0,4000})\})? ([^ \n]{1,40})(?: -?\d{1,20})?")
@@ -26,7 +25,7 @@ _ANSWERING = ("file_server", "reverse_proxy", "static_response")
 _COUNTERS = ("_total", "_sum", "_count", "_bucket")
 
 
-def parse(page: str) -> PageMetrics:
+def _rows(page: str) -> dict[str, float]:
     """Return the samples, named by metric and remaining labels: `caddy_http_requests_total encode`. Samples are summed
     over servers, codes, methods and hosts. `requests` and `in_flight` count the handlers that answer requests; they are
     missing without `servers { metrics }` in the global options."""
@@ -37,24 +36,22 @@ def parse(page: str) -> PageMetrics:
             continue
         name, value = _name(sample[1], sample[2] or ""), number(sample[3])
         if name and value is not None and len(name) <= NAME_CHARS:
-            total = number(repr(values.get(name, 0.0) + value))
+            total = number(values.get(name, 0.0) + value)
             if total is not None:
                 values[name] = total
-    if _REQUIRED not in values:
-        raise NotThePageError(f"no {_REQUIRED} on the page: {_HINT}")
     for short, name in (("requests", _REQUESTS), ("in_flight", _IN_FLIGHT)):
         answered = [values[key] for handler in _ANSWERING if (key := f"{name} {handler}") in values]
         values |= {short: sum(answered)} if answered else {}
     # Metrics of the Go runtime last: the number of metrics of a page is limited.
-    return PageMetrics(dict(sorted(values.items(), key=lambda item: item[0].startswith("go_"))), {})
+    return dict(sorted(values.items(), key=lambda item: item[0].startswith("go_")))
 
 
 def _name(name: str, labels: str) -> str:
     """Return the name of a sample with its labels; "" for a bucket or a quantile."""
-    found = _LABEL.findall(labels)
-    if any(label in _PARTS for label, _ in found):
+    pairs = _LABEL.findall(labels)
+    if any(label in _PARTS for label, _ in pairs):
         return ""
-    return " ".join((name, *(value for label, value in found if label not in _SUMMED and value)))
+    return " ".join((name, *(value for label, value in pairs if label not in _SUMMED and value)))
 
 
 def _is_counter(name: str) -> bool:
@@ -64,8 +61,9 @@ def _is_counter(name: str) -> bool:
 STATUS = StatusPageKind(
     name="caddy",
     url=":2019/metrics, or unix:/run/caddy/admin.sock",
-    parse=parse,
-    not_found=_HINT,
+    rows=_rows,
+    required=_REQUIRED,
+    hint="the URL must end in /metrics, e.g. http://localhost:2019/metrics, or in a socket, e.g. unix:/run/admin.sock",
     forbidden="the admin endpoint accepts only requests with its configured host name, e.g. localhost:2019",
     is_counter=_is_counter,
     means={

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, running
+from cockpit.servers.kind import ConfigFile, ServerKind, ServerOffer
 from cockpit.servers.startup import Startup
 
 # The process name contains the port: demo-http-41465.
@@ -27,15 +26,10 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     return Startup("apache", (file,), "", test, reload, conditions=((_SECTION, True),))
 
 
-def _discover(inventory: Inventory) -> Iterator[RunningServer]:
-    """Yield a server per running demo; each has a unique name."""
-    for parent in inventory.masters(_NAMES):
-        startup, name = _startup(parent, inventory), parent.name
-        if not startup.files:
-            continue
-        config = ConfigFile("apache", startup.file, startup.test, startup.reload, name)
-        candidates = config.candidates(_DIRECTIVES, usual=True, section=_SECTION)
-        yield running("the demo's prefork server", name, inventory, parent, startup, candidates)
+def _offer(parent: Process, startup: Startup, inventory: Inventory) -> ServerOffer | None:
+    config = ConfigFile("apache", startup.file, startup.test, startup.reload, parent.name)
+    candidates = config.candidates(_DIRECTIVES, usual=True, section=_SECTION)
+    return ServerOffer("the demo's prefork server", candidates) if startup.files else None
 
 
-KIND = ServerKind(name="demo", processes=(_NAMES,), discover=_discover, startup=_startup)
+KIND = ServerKind("demo", (_NAMES,), _startup, _offer)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from cockpit.servers.gunicorn.editor import GunicornGrammar
-from cockpit.servers.gunicorn.evidence import SHOWN
 from cockpit.servers.gunicorn.settings import SETTINGS
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StartSetting, running
+from cockpit.servers.kind import ConfigFile, ServerKind, ServerOffer, StartSetting
 from cockpit.servers.settings import Impact, KnownSetting
 from cockpit.servers.startup import Startup, absolute, command, signal_command, uncertainty
 
@@ -57,18 +56,18 @@ def _overridden(process: Process) -> tuple[tuple[str, str], ...]:
 
 
 def _options(words: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for word, following in pairwise((*words, "")):
         # "" for an option without a value.
         after = "" if following.startswith("-") else following
         if word.startswith("--"):
             option, sign, value = word[2:].partition("=")
             name = option.replace("-", "_")
-            found[_RENAMED.get(name, name)] = value if sign else after
+            values[_RENAMED.get(name, name)] = value if sign else after
         elif len(word) > 1 and word[0] == "-" and word[1] in "cpwktb":
             name = {"c": "config", "p": "pid", "b": "bind"}.get(word[1]) or _SHORT[word[1]]
-            found[name] = word[2:] or after
-    return found
+            values[name] = word[2:] or after
+    return values
 
 
 def _at_start(name: str, setting: KnownSetting) -> StartSetting:
@@ -101,24 +100,21 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     return Startup("gunicorn", (file,) if file else (), root, test, reload, why, overridden=_overridden(process))
 
 
-def _discover(inventory: Inventory) -> Iterator[RunningServer]:
-    for master in inventory.masters(*_NAMES):
-        startup = _startup(master, inventory)
-        main = ConfigFile("gunicorn", startup.file, startup.test, startup.reload)
-        offered = [name for name in SETTINGS if name not in dict(startup.overridden)]
-        candidates = (candidate for name in offered for candidate in main.candidates(name, usual=name in _USUAL))
-        yield running("gunicorn", master.name, inventory, master, startup, candidates)
+def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOffer:
+    main = ConfigFile("gunicorn", startup.file, startup.test, startup.reload)
+    offered = [name for name in SETTINGS if name not in dict(startup.overridden)]
+    candidates = (candidate for name in offered for candidate in main.candidates(name, usual=name in _USUAL))
+    return ServerOffer("gunicorn", candidates)
 
 
 KIND = ServerKind(
     name="gunicorn",
     processes=_NAMES,
-    discover=_discover,
+    startup=_startup,
+    offer=_offer,
     grammar=GunicornGrammar(),
     reload_replaces=_NAMES,
-    startup=_startup,
     variables=(_VARIABLE,),
     settings=SETTINGS,
-    shown=SHOWN,
     at_start=tuple(_at_start(name, setting) for name, setting in SETTINGS.items() if name != "preload_app"),
 )

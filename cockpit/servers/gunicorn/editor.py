@@ -8,17 +8,7 @@ import warnings
 from collections.abc import Iterator
 from typing import TypeGuard
 
-from cockpit.servers.editing import (
-    ConfigError,
-    Grammar,
-    Location,
-    Statement,
-    check_text,
-    encode_line,
-    line_end,
-    new_line,
-    whole_lines,
-)
+from cockpit.servers.editing import ConfigError, ConfigText, Grammar, Location, Statement, encode_line
 
 _LIMIT = 256 * 1024
 _WORDS = {"true": b"True", "false": b"False", "none": b"None"}
@@ -30,19 +20,18 @@ class GunicornGrammar(Grammar):
 
     sections = False
 
-    def locate(self, text: bytes, name: str, section: str | None) -> Location:
-        check_text(text)
+    def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         if section is not None:
             raise ConfigError("a Python file has no sections")
         module = _module(text)
-        found = tuple(_statement(text, name, node) for node in _assignments(module, name))
+        statements = tuple(_statement(text, name, node) for node in _assignments(module, name))
         simple = {target for node in module.body for target in _targets(node)}
         bound = next((node for node in ast.walk(module) if _binds(node, name) and node not in simple), None)
         if bound is not None:
             raise ConfigError(f"{name} is assigned inside another statement; change it by hand", bound.lineno)
-        return Location(found, lambda: new_line(text, len(text), name.encode() + b" = "))
+        return Location(statements, lambda: text.new_line(len(text), name.encode() + b" = "))
 
-    def spell(self, value: str, like: bytes | None = None) -> bytes:
+    def encode(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)
         if value.lower() in _WORDS:
             return _WORDS[value.lower()]
@@ -54,7 +43,7 @@ class GunicornGrammar(Grammar):
         return f'"{inner}"'.encode()
 
 
-def _module(text: bytes) -> ast.Module:
+def _module(text: ConfigText) -> ast.Module:
     if len(text) > _LIMIT:
         raise ConfigError(f"the file is larger than {_LIMIT // 1024} KiB")
     if b"\r" in text.replace(b"\r\n", b""):
@@ -103,26 +92,26 @@ def _assignments(module: ast.Module, name: str) -> Iterator[ast.Assign | ast.Ann
         yield node
 
 
-def _statement(text: bytes, name: str, node: ast.Assign | ast.AnnAssign) -> Statement:
+def _statement(text: ConfigText, name: str, node: ast.Assign | ast.AnnAssign) -> Statement:
     value = node.value
     assert value is not None
     assert value.end_lineno is not None and value.end_col_offset is not None
     start, end = _at(text, value.lineno, value.col_offset), _at(text, value.end_lineno, value.end_col_offset)
-    first, last = _at(text, node.lineno, 0), line_end(text, end)
+    first, last = _at(text, node.lineno, 0), text.line_end(end)
     rest = text[end:last].strip()
     alone = node.col_offset == 0 and (not rest or rest.startswith(b"#"))
     computed = not isinstance(value, ast.Constant) or not isinstance(value.value, str | int | float | None)
     shown = text[start:end].decode() if computed else str(value.value)  # type: ignore[attr-defined]
     if not shown.isprintable():
         raise ConfigError(f"{name} contains unprintable characters; change it by hand", node.lineno)
-    return Statement(shown, (start, end), whole_lines(text, first, last) if alone else None, node.lineno)
+    return Statement(shown, (start, end), text.whole_lines(first, last) if alone else None, node.lineno)
 
 
-def _at(text: bytes, line: int, column: int) -> int:
+def _at(text: ConfigText, line: int, column: int) -> int:
     """Return the position of a line (from 1) and a column in bytes."""
     at = 0
     for _ in range(line - 1):
-        at = line_end(text, at)
+        at = text.line_end(at)
     return at + column
 
 

@@ -1,5 +1,6 @@
 """gunicorn's settings: https://docs.gunicorn.org/en/stable/settings.html"""
 
+from cockpit.servers.evidence import LISTEN_QUEUE, Evidence
 from cockpit.servers.settings import Impact, KnownSetting, ValueForm, choice, integer
 
 _SECONDS = integer()
@@ -11,7 +12,11 @@ _CLASS = ValueForm(
 )
 
 SETTINGS = {
-    "workers": KnownSetting("processes that serve requests; about 2 per CPU, each takes memory", integer(1)),
+    "workers": KnownSetting(
+        "processes that serve requests; about 2 per CPU, each takes memory",
+        integer(1),
+        shown=Evidence("its processes", 'children "$pid" | wc -l'),
+    ),
     "threads": KnownSetting("threads of a worker (gthread); matters if requests wait for I/O", integer(1)),
     "worker_class": KnownSetting(
         "concurrency of a worker: sync one request at a time, gthread threads; matters if requests wait for I/O",
@@ -36,6 +41,6 @@ SETTINGS = {
         choice("True", "False"),
     ),
     "backlog": KnownSetting(
-        "length of the accept queue; matters when all workers are busy", integer(1), Impact.RESTART
+        "length of the accept queue; matters when all workers are busy", integer(1), Impact.RESTART, shown=LISTEN_QUEUE
     ),
 }

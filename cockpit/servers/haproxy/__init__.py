@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
 
 from cockpit.servers.haproxy.editor import FLAGS, SECTIONS, HaproxyGrammar
-from cockpit.servers.haproxy.evidence import SHOWN
 from cockpit.servers.haproxy.live import live
 from cockpit.servers.haproxy.logs import parse as parse_access
 from cockpit.servers.haproxy.logs import parse_request
 from cockpit.servers.haproxy.settings import SETTINGS
 from cockpit.servers.haproxy.status import STATUS
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress, running
+from cockpit.servers.kind import ConfigFile, ServerKind, ServerOffer, StatusAddress
 from cockpit.servers.startup import Startup, absolute, command, signal_command, uncertainty
 
 _CONFIG = "/etc/haproxy/haproxy.cfg"
@@ -75,22 +73,19 @@ def _reload(process: Process, files: tuple[str, ...], pid_file: str) -> str:
     return signal_command("USR2", process)
 
 
-def _discover(inventory: Inventory) -> Iterator[RunningServer]:
-    for master in inventory.masters("haproxy"):
-        startup = _startup(master, inventory)
-        is_packaged = startup.file == _CONFIG
-        sections = _sections(inventory.text(_CONFIG)) if is_packaged else []
-        main = ConfigFile("haproxy", startup.file, startup.test, startup.reload)
-        candidates = (
-            # -n overrides maxconn.
-            *(main.candidates("maxconn", usual=True, section="global") if "-n" not in master.command else ()),
-            *main.candidates("nbthread", usual=True, section="global"),
-            *main.candidates("timeout connect, timeout client, timeout server", usual=True, section="defaults"),
-            *main.candidates(_DEFAULTS, usual=False, section="defaults"),
-        )
-        tails = inventory.tails(_LOG) if is_packaged else ()
-        status = _statistics(sections, inventory.user == "root")
-        yield running("HAProxy", "haproxy", inventory, master, startup, candidates, tails, status)
+def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOffer:
+    is_packaged = startup.file == _CONFIG
+    sections = _sections(inventory.text(_CONFIG)) if is_packaged else []
+    main = ConfigFile("haproxy", startup.file, startup.test, startup.reload)
+    candidates = (
+        # -n overrides maxconn.
+        *(main.candidates("maxconn", usual=True, section="global") if "-n" not in master.command else ()),
+        *main.candidates("nbthread", usual=True, section="global"),
+        *main.candidates("timeout connect, timeout client, timeout server", usual=True, section="defaults"),
+        *main.candidates(_DEFAULTS, usual=False, section="defaults"),
+    )
+    tails = inventory.tails(_LOG) if is_packaged else ()
+    return ServerOffer("HAProxy", candidates, tails, _statistics(sections, inventory.user == "root"))
 
 
 def _sections(config: str) -> _Sections:
@@ -127,7 +122,8 @@ def _statistics(sections: _Sections, is_root: bool) -> tuple[StatusAddress, ...]
 KIND = ServerKind(
     name="haproxy",
     processes=("haproxy",),
-    discover=_discover,
+    startup=_startup,
+    offer=_offer,
     files=(_LOG,),
     texts=(_CONFIG,),
     grammar=HaproxyGrammar(),
@@ -138,9 +134,7 @@ KIND = ServerKind(
     access_log=parse_access,
     logged_request=parse_request,
     upstream=_UPSTREAM,
-    startup=_startup,
     settings=SETTINGS,
-    shown=SHOWN,
     live=live,
     in_sections={"frontend": ("maxconn",), "listen": ("maxconn", "balance"), "backend": ("balance",)},
 )

@@ -13,16 +13,7 @@ from typing import NamedTuple
 
 from cockpit.servers import blocks
 from cockpit.servers.blocks import BlockItem, BlockPath, BlockStyle
-from cockpit.servers.editing import (
-    ConfigError,
-    Grammar,
-    Insertion,
-    Location,
-    check_text,
-    encode_line,
-    line_end,
-    line_number,
-)
+from cockpit.servers.editing import ConfigError, ConfigText, Grammar, Insertion, Location, encode_line
 
 SECTIONS = frozenset(
     {
@@ -52,13 +43,12 @@ _GLOBAL: BlockPath = ("global",)
 class HaproxyGrammar(Grammar):
     names = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*(?: [A-Za-z0-9_.-]+){0,2}")
 
-    def locate(self, text: bytes, name: str, section: str | None) -> Location:
-        check_text(text)
+    def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         items = list(_items(text, len(name.split())))
         path = (" ".join(section.split()),) if section else _only_section(name, items)
         for item in items:
             if item.name == name.encode() and item.within == (*path[:1], _CONDITION):
-                raise ConfigError(f"{name} depends on an .if; change it by hand", line_number(text, item.begin))
+                raise text.error(f"{name} depends on an .if; change it by hand", item.begin)
         if not path:
             return Location((), _no_section)
         if path == _GLOBAL:
@@ -70,22 +60,22 @@ class HaproxyGrammar(Grammar):
             return location._replace(statements=location.statements[::-1])
         return _as_flag(text, name, location) if name in FLAGS else location
 
-    def spell_in(self, text: bytes, name: str, section: str | None, value: str, like: bytes | None) -> bytes:
+    def encode_in(self, text: bytes, name: str, section: str | None, value: str, like: bytes | None) -> bytes:
         if name not in FLAGS:
-            return self.spell(value, like)
+            return self.encode(value, like)
         if value not in ("on", "off"):
             raise ConfigError("the value must be on or off")
         return name.encode() if value == "on" else _NO + b" " + name.encode()
 
     def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
+        sections: dict[str, set[str]] = {}
         for length in {len(name.split()) for name in names}:
-            items = (item for item in _items(text, length) if item.within[-1:] != (_CONDITION,))
+            items = (item for item in _items(ConfigText(text), length) if item.within[-1:] != (_CONDITION,))
             for section, contained in blocks.sections_of(items, names, _STYLE).items():
-                found[section] = found.get(section, set()) | contained
-        return found
+                sections[section] = sections.get(section, set()) | contained
+        return sections
 
-    def spell(self, value: str, like: bytes | None = None) -> bytes:
+    def encode(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)
         words = list(_words(raw, 0, len(raw)))
         if not words or words[-1].end != len(raw) or any(not word.closed for word in words):
@@ -101,22 +91,22 @@ class _Word(NamedTuple):
     closed: bool
 
 
-def _words(text: bytes, start: int, end: int) -> Iterator[_Word]:
+def _words(text: ConfigText, start: int, end: int) -> Iterator[_Word]:
     """Yield the words of a line, up to its comment."""
-    while found := _WORD.search(text, start, end):
-        start = found.end()
-        if found[0].startswith(b"#"):
+    while match := _WORD.search(text, start, end):
+        start = match.end()
+        if match[0].startswith(b"#"):
             return
-        yield _Word(*found.span(), found[0] not in (b'"', b"'", b"\\"))
+        yield _Word(*match.span(), match[0] not in (b'"', b"'", b"\\"))
 
 
-def _items(text: bytes, length: int) -> Iterator[BlockItem]:
+def _items(text: ConfigText, length: int) -> Iterator[BlockItem]:
     """Yield the lines, with their first `length` words as the name. A section ends after its last line with words."""
     within: BlockPath = ()
     at = close = conditions = 0
     indented = False
     while at < len(text):
-        start, at = at, line_end(text, at)
+        start, at = at, text.line_end(at)
         words = list(_words(text, start, at))
         if not words:
             continue
@@ -135,26 +125,26 @@ def _items(text: bytes, length: int) -> Iterator[BlockItem]:
             yield _keyword(text, words, length, (*within[:1], *(condition or within[1:])))
         close = close if conditions and first not in SECTIONS else at
     if conditions:
-        raise ConfigError(".if without .endif", line_number(text, len(text)))
+        raise text.error(".if without .endif", len(text))
     if within:
         yield _end(close, within)
 
 
-def _as_flag(text: bytes, name: str, location: Location) -> Location:
+def _as_flag(text: ConfigText, name: str, location: Location) -> Location:
     """Turn the keyword itself into the value, on or off."""
 
     def insertion() -> Insertion:
         place = location.insertion()
         return place._replace(before=place.before.removesuffix(name.encode() + _STYLE.assign))
 
-    found = (
+    statements = (
         statement._replace(shown="off" if text.startswith(_NO, statement.value[0]) else "on", has_no_value=False)
         for statement in location.statements
     )
-    return Location(tuple(found), insertion)
+    return Location(tuple(statements), insertion)
 
 
-def _keyword(text: bytes, words: list[_Word], length: int, within: BlockPath) -> BlockItem:
+def _keyword(text: ConfigText, words: list[_Word], length: int, within: BlockPath) -> BlockItem:
     after_no = words[text[words[0].start : words[0].end] == _NO :][:length]
     if (flag := _joined(text, after_no)).decode("utf-8", "replace") in FLAGS:
         return BlockItem(flag, words[0].start, (words[0].start, after_no[-1].end), words[-1].end, within)
@@ -163,7 +153,7 @@ def _keyword(text: bytes, words: list[_Word], length: int, within: BlockPath) ->
     return BlockItem(_joined(text, head), words[0].start, value, words[-1].end, within)
 
 
-def _joined(text: bytes, words: list[_Word]) -> bytes:
+def _joined(text: ConfigText, words: list[_Word]) -> bytes:
     return b" ".join(text[word.start : word.end] for word in words)
 
 

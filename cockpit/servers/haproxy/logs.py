@@ -19,16 +19,16 @@ _CACHE, _ABORTED = b"<CACHE>", b"-1"
 def parse(line: bytes) -> AccessLine | None:
     """Parse one request; None: another format. A request that the client aborted before a response has status 499, as
     in nginx's log."""
-    found = _LINE.match(without_prefix(line))
-    if found is None:
+    match = _LINE.match(without_prefix(line))
+    if match is None:
         return None
-    _, server, milliseconds, status = found.groups()
+    _, server, milliseconds, status = match.groups()
     return AccessLine(499 if status == _ABORTED else int(status), int(milliseconds) / 1e3, server == _CACHE or None)
 
 
 def parse_request(line: bytes) -> LoggedRequest | None:
     """Return the request of a line (its last field, in quotes), at the time of its first byte."""
     line = without_prefix(line).rstrip()
-    found = _LINE.match(line)
+    match = _LINE.match(line)
     _, quote, request = line.removesuffix(b'"').rpartition(b' "')
-    return logged_request(found[1], request) if found and quote else None
+    return logged_request(match[1], request) if match and quote else None

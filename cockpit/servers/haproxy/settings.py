@@ -1,16 +1,41 @@
 """HAProxy's settings: https://docs.haproxy.org/2.8/configuration.html"""
 
+from cockpit.servers.evidence import Evidence
 from cockpit.servers.haproxy.editor import FLAGS
 from cockpit.servers.settings import ON_OFF, KnownSetting, choice, integer, leading, quantity
 
 _TIME = quantity("a time", "30s or 500ms (a bare number is ms)", "us ms s m h d")
 _ALGORITHMS = "roundrobin static-rr leastconn first source uri url_param hdr random rdp-cookie hash log-hash sticky"
 
+_SOCKET = """
+socket=$(sed -n 's/^[[:blank:]]*stats[[:blank:]]*socket[[:blank:]]*\\(\\/[^[:blank:]]*\\).*/\\1/p' "$file" | head -n 1)
+[ -n "$socket" ] || exit 0
+"""
+_COLUMN = """
+column() { ask "$socket" 'show stat' | awk -F, -v name="$1" -v proxy="${section#* }" -v row="$2" '
+    NR == 1 { for (n = 1; n <= NF; n++) at[$n] = n; $1 = substr($1, 3) }
+    $1 == proxy && $2 == row { print $at[name] }'; }
+"""
+_CONNECTIONS = f"""{_SOCKET}{_COLUMN}
+case $section in
+    global) ask "$socket" 'show info' | sed -n 's/^Maxconn: //p' ;;
+    'frontend '* | 'listen '*) column slim FRONTEND ;;
+esac
+"""
+
 SETTINGS = {
     "maxconn": KnownSetting(
-        "maximum concurrent connections of the process or a section; more wait in the listen queue", integer()
+        "maximum concurrent connections of the process or a section; more wait in the listen queue",
+        integer(),
+        shown=Evidence("its stats socket", _CONNECTIONS),
     ),
-    "nbthread": KnownSetting("threads; matters if the CPUs of the process are busy", integer(1)),
+    "nbthread": KnownSetting(
+        "threads; matters if the CPUs of the process are busy",
+        integer(1),
+        shown=Evidence(
+            "the threads of its newest process", 'newest=$(children "$pid" | tail -n 1); threads "${newest:-$pid}"'
+        ),
+    ),
     "timeout connect": KnownSetting("maximum time to connect to a server; short retries sooner", _TIME),
     "timeout client": KnownSetting("maximum inactivity of a client; short frees connections", _TIME),
     "timeout server": KnownSetting("maximum inactivity of a server; slower responses become 504", _TIME),
@@ -29,6 +54,11 @@ SETTINGS = {
     "balance": KnownSetting(
         "load balancing algorithm; leastconn suits responses of unequal duration",
         leading(*_ALGORITHMS.split()),
+        shown=Evidence(
+            "its stats socket",
+            f"{_SOCKET}{_COLUMN} case $section in 'backend '* | 'listen '*) column algo BACKEND ;; esac",
+            lambda value, shown: value.partition(" ")[0].partition("(")[0] == shown,
+        ),
     ),
     "http-reuse": KnownSetting(
         "sharing of idle connections to servers between clients; saves handshakes",

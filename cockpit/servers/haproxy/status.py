@@ -6,9 +6,8 @@ import csv
 from collections.abc import Mapping
 
 from cockpit.servers.kind import StatusPageKind
-from cockpit.servers.status import MOST_VALUES, NAME_CHARS, NotThePageError, PageMetrics, number
+from cockpit.servers.status import MOST_VALUES, NAME_CHARS, number
 
-_HINT = "the URL must end in ;csv, as http://localhost:8404/stats;csv"
 _TOTALS = {"FRONTEND": "frontend", "BACKEND": "backend"}
 # The type of a listener's row, added by `option socket-stats`.
 _LISTENER = "3"
@@ -22,21 +21,18 @@ _TIMES = ("qtime", "ctime", "rtime", "ttime")
 _READ = {"pxname", "svname", "status", "type", *_GAUGES, *_COUNTERS, *_TIMES}
 
 
-def parse(page: str) -> PageMetrics:
+def _rows(page: str) -> dict[str, float]:
     """Return totals over all frontends (`frontend.scur`) and backends, `servers.up` and `servers.down`, and the metrics
     per row after its name (`web/app1 scur`). Names of metrics are those in the CSV's header."""
     if not page.startswith("# pxname,svname,"):
-        raise NotThePageError(f"not the CSV of HAProxy's statistics: {_HINT}")
+        return {}
     values: dict[str, float] = {"servers.up": 0.0, "servers.down": 0.0}
     single: dict[str, float] = {}
-    try:
-        header, *rows = csv.reader(page.removeprefix("# ").split("\n"))
-        columns = [(place, name) for place, name in enumerate(header) if name in _READ]
-        for row in filter(None, rows):
-            _add({name: row[place] for place, name in columns if place < len(row)}, values, single)
-    except csv.Error:
-        raise NotThePageError(f"not the CSV of HAProxy's statistics: {_HINT}") from None
-    return PageMetrics(values | single, {})
+    header, *rows = csv.reader(page.removeprefix("# ").split("\n"))
+    columns = [(place, name) for place, name in enumerate(header) if name in _READ]
+    for row in filter(None, rows):
+        _add({name: row[place] for place, name in columns if place < len(row)}, values, single)
+    return values | single
 
 
 def _add(row: Mapping[str, str], values: dict[str, float], single: dict[str, float]) -> None:
@@ -63,7 +59,9 @@ def _is_counter(name: str) -> bool:
 STATUS = StatusPageKind(
     name="haproxy",
     url=";csv, or unix:/run/haproxy/admin.sock",
-    parse=parse,
+    rows=_rows,
+    required="servers.up",
+    hint="the URL must end in ;csv, as http://localhost:8404/stats;csv",
     not_found="is there a `stats uri` on this port? The URL is that URI and ;csv",
     forbidden="do the http-request rules of its frontend allow this host?",
     is_counter=_is_counter,

@@ -14,17 +14,14 @@ from typing import NamedTuple
 
 from cockpit.servers.editing import (
     ConfigError,
+    ConfigText,
     Grammar,
     Insertion,
     Location,
-    Span,
     Statement,
-    check_text,
+    TextSpan,
     encode_line,
     excerpt,
-    line_number,
-    new_line,
-    whole_lines,
 )
 from cockpit.servers.keyvalue import plain_grammar, shell_grammar
 from cockpit.servers.keyvalue.plain_grammar import PlainText
@@ -50,23 +47,23 @@ class KeyValueGrammar(Grammar):
 
     names = _KEY
 
-    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+    def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         parsed = _parsed(text, name, section)
-        statements = tuple(_statement(text, name, line, parsed) for line in parsed.found)
+        statements = tuple(_statement(text, name, line, parsed) for line in parsed.lines)
         return Location(statements, lambda: _insertion(text, name, section, parsed))
 
-    def spell(self, value: str, like: bytes | None = None) -> bytes:
+    def encode(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)
         if raw[:1] in (b"#", b";") or raw.endswith(b"\\"):
             raise ConfigError("a value must not start with # or ;, or end in a backslash")
         return raw
 
-    def spell_in(self, text: bytes, name: str, section: str | None, value: str, like: bytes | None) -> bytes:
-        shell = _parsed(text, name, section).shell is not None
-        return spell_for_shell(value, like) if shell else self.spell(value, like)
+    def encode_in(self, text: bytes, name: str, section: str | None, value: str, like: bytes | None) -> bytes:
+        shell = _parsed(ConfigText(text), name, section).shell is not None
+        return quote_for_shell(value, like) if shell else self.encode(value, like)
 
 
-def spell_for_shell(value: str, like: bytes | None = None) -> bytes:
+def quote_for_shell(value: str, like: bytes | None = None) -> bytes:
     """Quote the value for a shell. Raises ConfigError if the old value is the output of a command."""
     raw = encode_line(value, may_be_empty=True)
     kept = _variables(like)
@@ -92,9 +89,9 @@ class _KeyLine(NamedTuple):
 
 
 class _Text(NamedTuple):
-    """A parsed text: either `shell` or `plain` is set, by its grammar. `found` are the lines of the key."""
+    """A parsed text: either `shell` or `plain` is set, by its grammar. `lines` are those of the key."""
 
-    found: list[_KeyLine]
+    lines: list[_KeyLine]
     shell: ShellText | None
     plain: PlainText | None
 
@@ -124,8 +121,7 @@ def _escaped(value: str, kept: frozenset[str]) -> bytes:
     return "".join(parts).encode()
 
 
-def _parsed(text: bytes, key: str, section: str | None) -> _Text:
-    check_text(text)
+def _parsed(text: ConfigText, key: str, section: str | None) -> _Text:
     if not _KEY.fullmatch(key):
         raise ConfigError(f"{excerpt(key, 80)!r} is not a valid key")
     shell = _as_shell(text) if _IDENTIFIER.fullmatch(key) else None
@@ -133,37 +129,37 @@ def _parsed(text: bytes, key: str, section: str | None) -> _Text:
         if section is not None:
             raise ConfigError(f"no section [{excerpt(section, 80)}]: the file has no sections")
         _check_lines(text, key, shell)
-        found = [_in_shell(text, assignment) for assignment in shell.assignments if assignment.name == key.encode()]
-        return _Text(_effective(text, key, found), shell, None)
+        lines = [_in_shell(text, assignment) for assignment in shell.assignments if assignment.name == key.encode()]
+        return _Text(_effective(text, key, lines), shell, None)
     plain = plain_grammar.parse(text)
-    found = _in_section(text, key, section, plain, _in_plain(text, key, plain))
-    return _Text(_effective(text, key, found), None, plain)
+    lines = _in_section(text, key, section, plain, _in_plain(text, key, plain))
+    return _Text(_effective(text, key, lines), None, plain)
 
 
-def _check_lines(text: bytes, key: str, shell: ShellText) -> None:
+def _check_lines(text: ConfigText, key: str, shell: ShellText) -> None:
     """Raise ConfigError if an expansion such as `${KEY:=9}` sets the key, or if a value over several lines is one for a
     shell, and several ones for systemd or for some of its versions."""
     signs = (b"${%b=" % key.encode(), b"${%b:=" % key.encode())
     for number, line in enumerate(text.split(b"\n"), 1):
         if any(sign in line for sign in signs) and not line.lstrip().startswith(b"#"):
             raise ConfigError(f"{key} depends on a condition or a command; change it by hand", number)
-    for one in shell.assignments:
-        raw = text[slice(*one.value)]
-        if not one.is_computed and b"\n" in raw.replace(b"\\\n", b"") and raw[:1] not in (b"'", b'"'):
+    for assignment in shell.assignments:
+        raw = text[slice(*assignment.value)]
+        if not assignment.is_computed and b"\n" in raw.replace(b"\\\n", b"") and raw[:1] not in (b"'", b'"'):
             reason = "only a shell reads the next lines as part of it; change it by hand"
-            raise ConfigError(reason, line_number(text, one.start))
+            raise text.error(reason, assignment.start)
     for start, _ in shell.blocks:
-        if _is_below_comment(text, text.rfind(b"\n", 0, start) + 1):
-            raise ConfigError(f"{_COMMENTED}; change it by hand", line_number(text, start))
+        if _is_below_comment(text, text.line_start(start)):
+            raise text.error(f"{_COMMENTED}; change it by hand", start)
 
 
-def _is_below_comment(text: bytes, at: int) -> bool:
+def _is_below_comment(text: ConfigText, at: int) -> bool:
     """Return whether the line before `at` is a comment that ends in a backslash."""
-    line = text[text.rfind(b"\n", 0, max(0, at - 1)) + 1 : at].strip()
+    line = text[text.line_start(max(0, at - 1)) : at].strip()
     return line[:1] in (b"#", b";") and line.endswith(b"\\")
 
 
-def _as_shell(text: bytes) -> ShellText | None:
+def _as_shell(text: ConfigText) -> ShellText | None:
     """Parse the text as shell assignments; None if it consists of plain lines. Raises ConfigError if it is neither."""
     if plain_grammar.SECTION.search(text):
         return None
@@ -177,10 +173,9 @@ def _as_shell(text: bytes) -> ShellText | None:
     return None if spaced else shell
 
 
-def _in_shell(text: bytes, assignment: shell_grammar.ShellAssignment) -> _KeyLine:
-    start = text.rfind(b"\n", 0, assignment.start) + 1
-    feed = text.find(b"\n", assignment.value[1])
-    end = len(text) if feed < 0 else feed + 1
+def _in_shell(text: ConfigText, assignment: shell_grammar.ShellAssignment) -> _KeyLine:
+    start = text.line_start(assignment.start)
+    end = text.line_end(assignment.value[1])
     refused = "its value is an array or the output of a command" if assignment.is_computed else ""
     if assignment.is_prefix:
         return _KeyLine(start, end, assignment.value, refused="it is set for one command only", ignored=True)
@@ -189,32 +184,34 @@ def _in_shell(text: bytes, assignment: shell_grammar.ShellAssignment) -> _KeyLin
     return _KeyLine(start, end, assignment.value, None, assignment.append, refused)
 
 
-def _in_plain(text: bytes, key: str, plain: PlainText) -> list[_KeyLine]:
+def _in_plain(text: ConfigText, key: str, plain: PlainText) -> list[_KeyLine]:
     names = {key, key.replace("/", "."), key.replace(".", "/")}
-    found = []
+    lines = []
     for line in plain.lines:
         if line.key.decode("utf-8", "replace") in names:
             refused = "it is inside a quoted value, or a quote is never closed" if line.quoted else ""
             if line.is_multiline:
                 refused = "its value spans several lines"
-            found.append(_KeyLine(line.start, line.end, line.value, line.section, line.append, refused))
-    return found
+            lines.append(_KeyLine(line.start, line.end, line.value, line.section, line.append, refused))
+    return lines
 
 
-def _in_section(text: bytes, key: str, section: str | None, plain: PlainText, found: list[_KeyLine]) -> list[_KeyLine]:
+def _in_section(
+    text: ConfigText, key: str, section: str | None, plain: PlainText, lines: list[_KeyLine]
+) -> list[_KeyLine]:
     """Return the lines in the section. Raises ConfigError if it does not exist, or if the section is None and several
     sections contain the key."""
-    places = {line.section: f"{_header(line.section)} (line {line_number(text, line.value[0])})" for line in found}
+    places = {line.section: f"{_header(line.section)} (line {text.line_number(line.value[0])})" for line in lines}
     if section is None:
         if len(places) > 1:
             each = " and ".join(places.values())
-            raise ConfigError(f"{key} is in {each}; set the section of the knob, e.g. section = {_quoted(found[-1])}")
-        return found
-    wanted = section or None
-    if wanted is not None and wanted not in plain.sections:
+            raise ConfigError(f"{key} is in {each}; set the section of the knob, e.g. section = {_quoted(lines[-1])}")
+        return lines
+    place = section or None
+    if place is not None and place not in plain.sections:
         known = ", ".join(_header(name) for name in plain.sections) or "none"
-        raise ConfigError(f"no section {_header(wanted)}; its sections: {known}")
-    return [line for line in found if line.section == wanted]
+        raise ConfigError(f"no section {_header(place)}; its sections: {known}")
+    return [line for line in lines if line.section == place]
 
 
 def _header(section: str | None) -> str:
@@ -225,13 +222,13 @@ def _quoted(line: _KeyLine) -> str:
     return f'"{excerpt(line.section or "", 80)}"'
 
 
-def _effective(text: bytes, key: str, found: list[_KeyLine]) -> list[_KeyLine]:
+def _effective(text: ConfigText, key: str, lines: list[_KeyLine]) -> list[_KeyLine]:
     """Return the lines that set the key. Raises ConfigError if the last one cannot be changed."""
-    effective = [line for line in found if not line.ignored] or found
+    effective = [line for line in lines if not line.ignored] or lines
     if not effective:
         return []
     last = effective[-1]
-    line = line_number(text, last.value[0])
+    line = text.line_number(last.value[0])
     if last.append:
         raise ConfigError(f"{key}+= adds to its value; change it by hand", line)
     refused = last.refused
@@ -242,29 +239,27 @@ def _effective(text: bytes, key: str, found: list[_KeyLine]) -> list[_KeyLine]:
     return [line for line in effective if not line.refused]
 
 
-def _check_grammar(text: bytes, key: str, parsed: _Text) -> None:
+def _check_grammar(text: ConfigText, key: str, parsed: _Text) -> None:
     """Raise ConfigError if the text contains lines of another grammar."""
     at = parsed.shell.unknown if parsed.shell else parsed.plain.unknown if parsed.plain else None
     if at is not None:
-        feed = text.find(b"\n", at)
-        line = excerpt(text[at : len(text) if feed < 0 else feed].decode("utf-8", "replace").strip(), 60)
-        number = line_number(text, at)
-        raise ConfigError(f"cannot add {key}: {line!r} is not a KEY=value line; add {key} by hand first", number)
+        line = excerpt(text.shown(at, text.line_stop(at)).strip(), 60)
+        raise text.error(f"cannot add {key}: {line!r} is not a KEY=value line; add {key} by hand first", at)
 
 
-def _insertion(text: bytes, key: str, section: str | None, parsed: _Text) -> Insertion:
+def _insertion(text: ConfigText, key: str, section: str | None, parsed: _Text) -> Insertion:
     _check_grammar(text, key, parsed)
     at, spaced = len(text), parsed.shell is None
     if parsed.plain and parsed.plain.sections:
         if section is None:
             known = ", ".join(_header(name) for name in parsed.plain.sections)
             raise ConfigError(f"{key} is not set; name a section in the knob to add it: {known}")
-        at = parsed.plain.ends[section or None]
+        at = parsed.plain.section_ends[section or None]
         lines = [line for line in parsed.plain.lines if line.section == (section or None)]
         spaced = not lines or text[lines[-1].value[0] - 1 : lines[-1].value[0]] in (b" ", b"\t")
     if text[:at].endswith((b"\\\n", b"\\")):
         raise ConfigError("the file or section ends in a backslash; add a line feed at its end first")
-    return new_line(text, at, key.encode() + (b" = " if spaced else b"="))
+    return text.new_line(at, key.encode() + (b" = " if spaced else b"="))
 
 
 def _unquoted(raw: bytes) -> tuple[str, bool]:
@@ -288,16 +283,15 @@ def _unquoted(raw: bytes) -> tuple[str, bool]:
     return out.decode("utf-8", "backslashreplace"), live
 
 
-def _statement(text: bytes, key: str, line: _KeyLine, parsed: _Text) -> Statement:
-    raw = text[line.value[0] : line.value[1]]
-    shown = _unquoted(raw)[0] if parsed.shell else raw.decode("utf-8", "backslashreplace")
-    return Statement(shown, line.value, _removal(text, key, line), line_number(text, line.value[0]))
+def _statement(text: ConfigText, key: str, line: _KeyLine, parsed: _Text) -> Statement:
+    shown = _unquoted(text[slice(*line.value)])[0] if parsed.shell else text.shown(*line.value)
+    return Statement(shown, line.value, _removal(text, key, line), text.line_number(line.value[0]))
 
 
-def _removal(text: bytes, key: str, line: _KeyLine) -> Span | None:
+def _removal(text: ConfigText, key: str, line: _KeyLine) -> TextSpan | None:
     """Return the span to delete: the line of the key; None if it contains other text."""
     name = text.rfind(key.encode(), line.start, line.value[0])
     before = text[line.start : line.value[0] if name < 0 else name]
     if text[line.value[1] : line.end].strip() or not (name < 0 or _EXPORT.fullmatch(before) or before.strip() == b"-"):
         return None
-    return whole_lines(text, line.start, line.end)
+    return text.whole_lines(line.start, line.end)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from cockpit.servers.editing import line_end
+from cockpit.servers.editing import ConfigText
 
 SECTION = re.compile(rb"^[ \t]*\[([^\s\[\]][^\[\]\n]*)\][ \t]*(?:[#;][^\n]*)?\r?$", re.MULTILINE)
 _LINE = re.compile(rb"[ \t]*-?([^\s=#;\[<'\"][^\s=]*?)[ \t]*(\+?)=[ \t]*")
@@ -41,36 +41,41 @@ class PlainLine(NamedTuple):
 
 
 class PlainText(NamedTuple):
-    """A parsed text. `sections` are in file order; `ends` are the positions for a new line per section (None: before
-    the first one). `unknown` is the position of the first line of another grammar; None: there is none."""
+    """A parsed text. `sections` are in file order; `section_ends` are the positions for a new line per section (None:
+    before the first one). `unknown` is the position of the first line of another grammar; None: there is none."""
 
     lines: tuple[PlainLine, ...]
     sections: tuple[str, ...]
-    ends: Mapping[str | None, int]
+    section_ends: Mapping[str | None, int]
     unknown: int | None
 
 
-def parse(text: bytes) -> PlainText:
+def parse(text: ConfigText) -> PlainText:
     """Parse a text; lines of another grammar are no error."""
     reader = _Reader(text)
     at = 0
     while at < len(text):
-        at = reader.take(at, line_end(text, at))
+        at = reader.read_line(at, text.line_end(at))
     unknown = reader.unknown if reader.unknown is not None or reader.lines else reader.flag
-    return PlainText(tuple(reader.lines), tuple(name for name in reader.ends if name is not None), reader.ends, unknown)
+    return PlainText(
+        tuple(reader.lines),
+        tuple(name for name in reader.section_ends if name is not None),
+        reader.section_ends,
+        unknown,
+    )
 
 
 class _Reader:
-    def __init__(self, text: bytes) -> None:
+    def __init__(self, text: ConfigText) -> None:
         self.lines: list[PlainLine] = []
-        self.ends: dict[str | None, int] = {None: 0}
+        self.section_ends: dict[str | None, int] = {None: 0}
         self.unknown: int | None = None
         self.flag: int | None = None
         self._text = text
         self._section: str | None = None
         self._quoted_until = 0
 
-    def take(self, at: int, end: int) -> int:
+    def read_line(self, at: int, end: int) -> int:
         """Parse the line that starts at `at`. Return its end, including the lines joined to it."""
         line = self._text[at:end]
         quoted = at < self._quoted_until
@@ -79,13 +84,13 @@ class _Reader:
         if not quoted and (header := SECTION.match(self._text, at, end)):
             self._section = header[1].decode("utf-8", "backslashreplace")
         elif match := _LINE.match(self._text, at, end):
-            end = self._take_value(at, end, match, quoted)
+            end = self._read_value(at, end, match, quoted)
         elif not quoted:
-            self._take_other(at, line)
-        self.ends[self._section] = end
+            self._read_flag(at, line)
+        self.section_ends[self._section] = end
         return end
 
-    def _take_value(self, at: int, end: int, match: re.Match[bytes], quoted: bool) -> int:
+    def _read_value(self, at: int, end: int, match: re.Match[bytes], quoted: bool) -> int:
         text, start = self._text, match.end()
         end = end if quoted else _joined_end(text, start, end)
         value = (start, start + len(text[start:end].rstrip()))
@@ -96,24 +101,24 @@ class _Reader:
         self.lines.append(PlainLine(at, end, match[1], value, self._section, bool(match[2]), several, quoted))
         return end
 
-    def _take_other(self, at: int, line: bytes) -> None:
+    def _read_flag(self, at: int, line: bytes) -> None:
         if not _FLAG.fullmatch(line):
             self.unknown = at if self.unknown is None else self.unknown
         self.flag = at if self.flag is None else self.flag
 
 
-def _joined_end(text: bytes, start: int, end: int) -> int:
+def _joined_end(text: ConfigText, start: int, end: int) -> int:
     """Return the end of the line, including the lines that backslashes join to it."""
     while end < len(text) and text[start:end].removesuffix(b"\n").removesuffix(b"\r").endswith(b"\\"):
-        end = line_end(text, end)
+        end = text.line_end(end)
     return end
 
 
-def _closing_line(text: bytes, start: int, end: int) -> int:
+def _closing_line(text: ConfigText, start: int, end: int) -> int:
     """Return the end of the line that closes the quote or bracket of the value; 0 if the value is closed on the same
     line or nowhere."""
     sign = next((sign for sign in _CLOSED_BY if text.startswith(sign, start, end)), None)
     if sign is None or _CLOSED_BY[sign] in text[start + len(sign) : end]:
         return 0
     closing = text.find(_CLOSED_BY[sign], end)
-    return 0 if closing < 0 else line_end(text, closing)
+    return 0 if closing < 0 else text.line_end(closing)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from cockpit.servers.editing import ConfigError, line_end, line_number
+from cockpit.servers.editing import ConfigText
 
 _ASSIGNMENT = re.compile(rb"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _HERE_DOCUMENT = re.compile(rb"<<(-?)[ \t]*(?:\"([^\"\n]+)\"|'([^'\n]+)'|\\?([A-Za-z_][A-Za-z0-9_]*))")
@@ -56,12 +56,12 @@ class ShellText(NamedTuple):
     unknown: int | None
 
 
-def parse(text: bytes) -> ShellText:
+def parse(text: ConfigText) -> ShellText:
     """Parse a text. Raises ConfigError if a quote is never closed."""
     return _Reader(text).read()
 
 
-def word_end(text: bytes, start: int) -> int:
+def word_end(text: ConfigText, start: int) -> int:
     """Return the end of a word, including its quotes. Raises ConfigError if a quote is never closed."""
     at = start
     while at < len(text) and text[at] not in _ENDS_WORD:
@@ -69,7 +69,7 @@ def word_end(text: bytes, start: int) -> int:
     return min(at, len(text))
 
 
-def _part_end(text: bytes, at: int, quoted: bool = False) -> int:
+def _part_end(text: ConfigText, at: int, quoted: bool = False) -> int:
     """Return the end of the quoted part, substitution or byte at `at`; `quoted`: inside double quotes."""
     byte = text[at]
     if byte == 0x27 and not quoted:
@@ -85,13 +85,13 @@ def _part_end(text: bytes, at: int, quoted: bool = False) -> int:
     return at + 2 if byte == 0x5C else at + 1
 
 
-def _closing(text: bytes, start: int, at: int) -> int:
+def _closing(text: ConfigText, start: int, at: int) -> int:
     if at < 0 or at >= len(text):
-        raise ConfigError("a quote is never closed", line_number(text, start))
+        raise text.error("a quote is never closed", start)
     return at + 1
 
 
-def _nested_end(text: bytes, start: int, at: int, sign: bytes, quoted: bool = False) -> int:
+def _nested_end(text: ConfigText, start: int, at: int, sign: bytes, quoted: bool = False) -> int:
     """Return the end of the part that `sign` closes, skipping nested quotes and substitutions."""
     while at < len(text) and text[at] != sign[0]:
         if text[at] == 0x5C:
@@ -106,7 +106,7 @@ def _nested_end(text: bytes, start: int, at: int, sign: bytes, quoted: bool = Fa
 
 
 class _Reader:
-    def __init__(self, text: bytes) -> None:
+    def __init__(self, text: ConfigText) -> None:
         self._text = text
         self._found: list[ShellAssignment] = []
         self._blocks: list[tuple[int, int]] = []
@@ -143,8 +143,7 @@ class _Reader:
         if text[at : at + 2] == b"\\\n":
             return at + 2
         if byte == 0x23 or (byte == 0x3B and self._begins_comment(at)):
-            feed = text.find(b"\n", at)
-            return len(text) if feed < 0 else feed
+            return text.line_stop(at)
         if byte in b"<>":
             return self._redirection(at)
         if byte in b";&|()":
@@ -161,7 +160,7 @@ class _Reader:
     def _begins_comment(self, at: int) -> bool:
         """Return whether a semicolon starts a comment of systemd's EnvironmentFile, which no shell accepts."""
         text = self._text
-        return text[at + 1 : at + 2] != b";" and not text[text.rfind(b"\n", 0, at) + 1 : at].strip()
+        return text[at + 1 : at + 2] != b";" and not text[text.line_start(at) : at].strip()
 
     def _next_command(self) -> None:
         self._command, self._declares, self._statement = True, False, len(self._found)
@@ -185,14 +184,14 @@ class _Reader:
         for delimiter, tabs, is_quoted in self._waiting:
             start, line = at, None
             while at < len(self._text) and line != delimiter:
-                end = line_end(self._text, at)
+                end = self._text.line_end(at)
                 while not is_quoted and _continues(self._text[at:end]) and end < len(self._text):
-                    end = line_end(self._text, end)
+                    end = self._text.line_end(end)
                 line = self._text[at:end].rstrip(b"\r\n")
                 line = line.lstrip(b"\t") if tabs else line
                 at = end
             if line != delimiter:
-                raise ConfigError("a here-document is never closed", line_number(self._text, start))
+                raise self._text.error("a here-document is never closed", start)
             self._blocks.append((start, at))
         self._waiting = []
         return at
@@ -206,7 +205,7 @@ class _Reader:
         if match and (self._command or self._declares):
             self._found.append(self._assignment(at, end, match))
         elif self._command:
-            self._take_command(word, at, end)
+            self._read_command(word, at, end)
         elif _IDENTIFIER.fullmatch(word) and not self._declares:
             self._found.append(ShellAssignment(word, at, (end, end), False, False, is_conditional=True))
         return end
@@ -214,11 +213,11 @@ class _Reader:
     def _assignment(self, at: int, end: int, match: re.Match[bytes]) -> ShellAssignment:
         start = at + match.end()
         array = start == end and self._text[end : end + 1] == b"("
-        computed = array or _substitutes(self._text[start:end])
+        computed = array or _substitutes(ConfigText(self._text[start:end]))
         append = bool(match[2])
         return ShellAssignment(match[1], at, (start, end), append, computed, is_conditional=self._is_inside())
 
-    def _take_command(self, word: bytes, at: int, end: int) -> None:
+    def _read_command(self, word: bytes, at: int, end: int) -> None:
         self._depth = max(0, self._depth + (word in _OPENS) - (word in _CLOSES))
         self._cases = max(0, self._cases + (word == b"case") - (word == b"esac"))
         self._opened = at if word in _OPENS else self._opened
@@ -239,7 +238,7 @@ def _continues(line: bytes) -> bool:
     return (len(body) - len(body.rstrip(b"\\"))) % 2 == 1
 
 
-def _substitutes(raw: bytes) -> bool:
+def _substitutes(raw: ConfigText) -> bool:
     """Return whether the value contains a command substitution outside of quotes."""
     at = 0
     while at < len(raw):

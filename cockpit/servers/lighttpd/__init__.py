@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress, running
+from cockpit.servers.kind import ConfigFile, ServerKind, ServerOffer, StatusAddress
 from cockpit.servers.lighttpd.editor import LighttpdGrammar
-from cockpit.servers.lighttpd.evidence import SHOWN
 from cockpit.servers.lighttpd.settings import SETTINGS
 from cockpit.servers.lighttpd.status import STATUS
 from cockpit.servers.startup import Startup, absolute, command, last, options, signal_command, uncertainty
@@ -44,41 +42,36 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     )
 
 
-def _discover(inventory: Inventory) -> Iterator[RunningServer]:
-    for master in inventory.masters("lighttpd"):
-        startup = _startup(master, inventory)
-        is_packaged = startup.file == _CONFIG
-        log = inventory.readable(_LOG) if is_packaged else ""
-        main = ConfigFile("lighttpd", startup.file, startup.test, startup.reload, log=log)
-        deflate = next((file for file in inventory.texts if is_packaged and fnmatchcase(file, _DEFLATE_FILE)), "")
-        candidates = (
-            *main.candidates("server.max-connections server.max-fds server.max-keep-alive-requests", usual=True),
-            *main.candidates(_OPTIONAL, usual=False),
-            *(main._replace(file=deflate).candidates(_DEFLATE, usual=False) if deflate else ()),
-        )
-        ports = inventory.ports_of(master.pid)
-        page = _STATUS_URL.search(inventory.text(*_TEXTS)) if is_packaged else None
-        url = f"http://localhost:{ports[0] if ports else 80}{page[1]}?auto" if page else ""
-        status = (StatusAddress("lighttpd", url),) if url else ()
-        tails = inventory.tails(_LOG) if is_packaged else ()
-        yield running("lighttpd", "lighttpd", inventory, master, startup, candidates, tails, status)
+def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOffer:
+    is_packaged = startup.file == _CONFIG
+    log = inventory.readable(_LOG) if is_packaged else ""
+    main = ConfigFile("lighttpd", startup.file, startup.test, startup.reload, log=log)
+    deflate = next((file for file in inventory.texts if is_packaged and fnmatchcase(file, _DEFLATE_FILE)), "")
+    candidates = (
+        *main.candidates("server.max-connections server.max-fds server.max-keep-alive-requests", usual=True),
+        *main.candidates(_OPTIONAL, usual=False),
+        *(main._replace(file=deflate).candidates(_DEFLATE, usual=False) if deflate else ()),
+    )
+    port = next(iter(inventory.ports_of(master.pid)), 80)
+    page = _STATUS_URL.search(inventory.text(*_TEXTS)) if is_packaged else None
+    status = (StatusAddress("lighttpd", f"http://localhost:{port}{page[1]}?auto"),) if page else ()
+    return ServerOffer("lighttpd", candidates, inventory.tails(_LOG) if is_packaged else (), status)
 
 
 KIND = ServerKind(
     name="lighttpd",
     processes=("lighttpd",),
-    discover=_discover,
+    startup=_startup,
+    offer=_offer,
     files=(_LOG,),
     texts=_TEXTS,
     grammar=LighttpdGrammar(),
     status=(STATUS,),
     error_logs=(_LOG,),
-    startup=_startup,
     upstream=_UPSTREAM,
     own_log=_ERROR_LOG,
     include=r'^\s*include\s+"([^"]+)"',
     correction=r"\(\w+\.c\.\d+\) .*",
     settings=SETTINGS,
-    shown=SHOWN,
     reloaded=re.compile(r"\(server\.c\.[0-9]+\) server started"),
 )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from cockpit.servers import blocks
 from cockpit.servers.blocks import BlockItem, BlockPath, BlockStyle
-from cockpit.servers.editing import ConfigError, Grammar, Location, check_text, encode_line, excerpt, line_number
+from cockpit.servers.editing import ConfigError, ConfigText, Grammar, Location, encode_line, excerpt
 
 _TOKEN = re.compile(
     rb'[ \t\r\v\f]+|#[^\n]*|"(?:\\.|[^"\\])*"?|\+=|:=|=>|==|=~|!=|!~|[\n{}()=+]|[^\s#"{}()=+:!]+|.', re.DOTALL
@@ -32,21 +32,21 @@ _APPENDED = b" +="
 
 
 class LighttpdGrammar(Grammar):
-    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+    def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         path = blocks.path_of(section)
         items = list(_items(text))
         for item in items:
             if item.name == name.encode() + _APPENDED and item.within == path:
-                raise ConfigError(f"{name} += adds to its value; change it by hand", line_number(text, item.begin))
+                raise text.error(f"{name} += adds to its value; change it by hand", item.begin)
         location = blocks.locate(text, name, path, items, _STYLE)
         return location._replace(
             statements=tuple(statement._replace(shown=_shown(statement.shown)) for statement in location.statements)
         )
 
     def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
-        return blocks.sections_of(_items(text), names, _STYLE)
+        return blocks.sections_of(_items(ConfigText(text)), names, _STYLE)
 
-    def spell(self, value: str, like: bytes | None = None) -> bytes:
+    def encode(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)
         quoted = like is not None and _QUOTED_WORD.fullmatch(like) is not None
         if _BARE.fullmatch(raw) and not quoted:
@@ -82,14 +82,14 @@ def _shown(value: str) -> str:
     return word[1].decode() if word else value
 
 
-def _tokens(text: bytes) -> Iterator[_Token]:
+def _tokens(text: ConfigText) -> Iterator[_Token]:
     """Yield all tokens except white space, including line feeds and comments. Raises ConfigError for an unclosed
     quote."""
     at = 0
     while token := _TOKEN.match(text, at):
         at = token.end()
         if token[0].startswith(b'"') and (len(token[0]) < 2 or not token[0].endswith(b'"') or _escaped_end(token[0])):
-            raise ConfigError("a quote is never closed", line_number(text, token.start()))
+            raise text.error("a quote is never closed", token.start())
         if token[0].strip(b" \t\r\v\f"):
             yield _Token(token.start(), at)
 
@@ -100,8 +100,7 @@ def _escaped_end(string: bytes) -> bool:
     return (len(body) - len(body.rstrip(b"\\"))) % 2 == 1
 
 
-def _items(text: bytes) -> Iterator[BlockItem]:
-    check_text(text)
+def _items(text: ConfigText) -> Iterator[BlockItem]:
     within: BlockPath = ()
     outer: list[BlockPath] = []
     words: list[_Token] = []
@@ -117,7 +116,7 @@ def _items(text: bytes) -> Iterator[BlockItem]:
             continue
         if sign == b"{":
             if not words:
-                raise ConfigError("unexpected {", line_number(text, token.start))
+                raise ConfigError("unexpected {", text.line_number(token.start))
             outer.append(within)
             header = " ".join(text[words[0].start : token.start].decode("utf-8", "replace").split())
             within = () if header == _GLOBAL else (*within, header)
@@ -126,18 +125,18 @@ def _items(text: bytes) -> Iterator[BlockItem]:
         words = []
         if sign == b"}":
             if not outer:
-                raise ConfigError("unexpected }", line_number(text, token.start))
+                raise ConfigError("unexpected }", text.line_number(token.start))
             if within:
                 yield BlockItem(b"}", token.start, token, token.end, within[:-1], closes=within)
             within = outer.pop()
     if depth > 0:
-        raise ConfigError("a parenthesis is never closed", line_number(text, words[0].start))
+        raise text.error("a parenthesis is never closed", words[0].start)
     yield from _setting(text, words, within)
     if outer:
         raise ConfigError(f"the section {excerpt(within[-1] if within else _GLOBAL)} {{ is never closed")
 
 
-def _setting(text: bytes, words: list[_Token], within: BlockPath) -> Iterator[BlockItem]:
+def _setting(text: ConfigText, words: list[_Token], within: BlockPath) -> Iterator[BlockItem]:
     """Yield the setting of a line; nothing for other lines, e.g. `include "file"`."""
     if len(words) < 3:
         return

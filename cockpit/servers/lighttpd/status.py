@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from cockpit.servers.kind import StatusPageKind
-from cockpit.servers.status import colon_lines
+from cockpit.servers.status import separated_rows
 
 STATUS = StatusPageKind(
     name="lighttpd",
     url="/server-status?auto",
-    parse=partial(
-        colon_lines, required="BusyServers", hint="the URL must end in server-status?auto", text=("Scoreboard",)
-    ),
+    rows=separated_rows,
+    required="BusyServers",
+    hint="the URL must end in server-status?auto",
     not_found="is mod_status enabled, with a status.status-url? lighty-enable-mod status",
     forbidden="does the condition around status.status-url allow this host?",
     is_counter=frozenset({"Total Accesses", "Total kBytes"}).__contains__,
     means={"busy": "BusyServers", "idle": "IdleServers"},
     rates={"requests": "Total Accesses", "kbytes": "Total kBytes"},
     age="Uptime",
+    texts=("Scoreboard",),
     # States as printed by mod_status.
     scoreboard={
         ".": "connect",

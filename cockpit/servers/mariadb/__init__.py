@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import posixpath
 import shlex
-from collections.abc import Iterator
 from itertools import pairwise
 
 from cockpit.servers.inventory import Inventory, Process, safe_path
-from cockpit.servers.kind import CandidateKnob, RunningServer, ServerKind, StatusAddress, running
+from cockpit.servers.kind import CandidateKnob, ServerKind, ServerOffer, StatusAddress
 from cockpit.servers.mariadb.editor import MariadbGrammar
 from cockpit.servers.mariadb.settings import SETTINGS
 from cockpit.servers.mariadb.status import STATUS
@@ -28,12 +27,12 @@ _SET = 'case $1 in "" | *[!A-Za-z0-9_]*) echo "not a valid value" >&2; exit 1 ;;
 
 def _given(process: Process) -> dict[str, str]:
     """Return the options of its command line (`--name=value` or `--name value`), with underscores in the names."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for word, following in pairwise((*process.command[1:], "")):
         if word.startswith("--"):
             name, sign, value = word[2:].partition("=")
-            found[name.replace("-", "_")] = value if sign or following.startswith("-") else following
-    return found
+            values[name.replace("-", "_")] = value if sign or following.startswith("-") else following
+    return values
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
@@ -58,15 +57,13 @@ def _socket(process: Process, inventory: Inventory) -> str:
     return next((path for path in _SOCKETS if path in inventory.files), "")
 
 
-def _discover(inventory: Inventory) -> Iterator[RunningServer]:
-    for master in inventory.masters(*_NAMES):
-        startup, socket = _startup(master, inventory), _socket(master, inventory)
-        given = _given(master)
-        candidates = (_candidate(name, startup, socket) for name in SETTINGS if socket and name not in given)
-        status = (StatusAddress("mariadb", f"unix:{socket}"),) if socket and inventory.user == "root" else ()
-        log = safe_path(given.get("log_error", ""))
-        tails = (f"tail -n 3 -F {shlex.quote(log)}",) if log else inventory.tails(*_LOGS)
-        yield running("MariaDB", master.name, inventory, master, startup, candidates, tails, status)
+def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOffer:
+    given, socket = _given(master), _socket(master, inventory)
+    candidates = (_candidate(name, startup, socket) for name in SETTINGS if socket and name not in given)
+    status = (StatusAddress("mariadb", f"unix:{socket}"),) if socket and inventory.user == "root" else ()
+    log = safe_path(given.get("log_error", ""))
+    tails = (f"tail -n 3 -F {shlex.quote(log)}",) if log else inventory.tails(*_LOGS)
+    return ServerOffer("MariaDB", candidates, tails, status)
 
 
 def _candidate(name: str, startup: Startup, socket: str) -> CandidateKnob:
@@ -87,12 +84,12 @@ def _candidate(name: str, startup: Startup, socket: str) -> CandidateKnob:
 KIND = ServerKind(
     name="mariadb",
     processes=_NAMES,
-    discover=_discover,
+    startup=_startup,
+    offer=_offer,
     files=(*_CONFIGS, *_LOGS, *_SOCKETS),
     grammar=MariadbGrammar(),
     status=(STATUS,),
     error_logs=_LOGS,
-    startup=_startup,
     include=r"^\s*!include(?:dir)?\s+(.+?)\s*$",
     settings=SETTINGS,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cockpit.servers.editing import AmbiguousValue, check_text, line_number
+from cockpit.servers.editing import AmbiguousValue, ConfigText
 from cockpit.servers.ini import IniGrammar
 
 # Groups that all versions of the server read: https://mariadb.com/kb/en/configuring-mariadb-with-option-files/
@@ -16,8 +16,8 @@ _INCLUDE = re.compile(rb"(?m)^[ \t]*!include(dir)?[ \t]+([^\s][^\n]*)$")
 class MariadbGrammar(IniGrammar):
     comments = b"#"
 
-    def same_key(self, one: str, other: str) -> bool:
-        return _plain(one) == _plain(other)
+    def same_key(self, key: str, name: str) -> bool:
+        return _plain(key) == _plain(name)
 
     def counts(self, section: str, key: str, wanted: str) -> bool:
         if _VERSIONED.fullmatch(section):
@@ -25,14 +25,12 @@ class MariadbGrammar(IniGrammar):
         return section in GROUPS if wanted in GROUPS else section == wanted
 
     def includes(self, text: bytes, section: str | None) -> list[tuple[str, int]]:
-        check_text(text)
-        return [
-            (
-                found[2].decode("utf-8", "replace").strip().rstrip("/") + ("/*.cnf" if found[1] else ""),
-                line_number(text, found.start()),
-            )
-            for found in _INCLUDE.finditer(text)
-        ]
+        plain = ConfigText(text)
+        included = []
+        for match in _INCLUDE.finditer(plain):
+            path = match[2].decode("utf-8", "replace").strip().rstrip("/")
+            included.append((path + "/*.cnf" * bool(match[1]), plain.line_number(match.start())))
+        return included
 
 
 def _plain(name: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from cockpit.servers.kind import StatusPageKind
-from cockpit.servers.status import NotThePageError, PageMetrics, number
+from cockpit.servers.status import separated_rows
 
 _NAMES = (
     "Aborted_|Bytes_|Com_(select|insert|update|delete|commit)$|Connection_errors_max|Connections$|Created_tmp"
@@ -19,22 +21,12 @@ _GAUGES = (
 )
 
 
-def parse(page: str) -> PageMetrics:
-    rows = [(name, value) for name, tab, value in (line.partition("\t") for line in page.splitlines()) if tab]
-    values = {name: metric for name, value in rows if (metric := number(value)) is not None}
-    if "Threads_connected" not in values:
-        raise NotThePageError(
-            "no Threads_connected in the output: the URL must be the server's socket, e.g. unix:/run/mysqld/mysqld.sock"
-        )
-    return PageMetrics(values, {name: value for name, value in rows if name not in values and value})
-
-
 STATUS = StatusPageKind(
     name="mariadb",
     url="unix:/run/mysqld/mysqld.sock",
-    parse=parse,
-    not_found="the URL must be the server's socket, e.g. unix:/run/mysqld/mysqld.sock",
-    forbidden="the URL must be the server's socket, e.g. unix:/run/mysqld/mysqld.sock",
+    rows=partial(separated_rows, sign="\t"),
+    required="Threads_connected",
+    hint="the URL must be the server's socket, e.g. unix:/run/mysqld/mysqld.sock",
     is_counter=lambda name: not name.startswith(_GAUGES),
     means={"connected": "Threads_connected", "running": "Threads_running"},
     rates={

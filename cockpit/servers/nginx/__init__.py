@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
 
 from cockpit.servers.access_log import combined_request
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, running
+from cockpit.servers.kind import ConfigFile, ServerKind, ServerOffer
 from cockpit.servers.nginx.editor import NginxGrammar
-from cockpit.servers.nginx.evidence import SHOWN
 from cockpit.servers.nginx.logs import parse as parse_access
 from cockpit.servers.nginx.settings import SETTINGS
 from cockpit.servers.nginx.status import STATUS
@@ -70,25 +68,24 @@ def _choices(text: str) -> dict[str, tuple[str, ...]]:
     return {"proxy_cache": ("off", *zones) if zones else ()}
 
 
-def _discover(inventory: Inventory) -> Iterator[RunningServer]:
-    for master in inventory.masters("nginx"):
-        startup = _startup(master, inventory)
-        logs = (_LOG,) if startup.file == _CONFIG else ()
-        main = ConfigFile("nginx", startup.file, startup.test, startup.reload, log=inventory.readable(*logs))
-        candidates = (
-            *main.candidates("worker_processes", usual=True),
-            *main.candidates("worker_rlimit_nofile", usual=False),
-            *main.candidates("worker_connections", usual=True, section="events {"),
-            *main.candidates("keepalive_timeout", usual=True, section="http {"),
-            *main.candidates(_HTTP, usual=False, section="http {"),
-        )
-        yield running("nginx", "nginx", inventory, master, startup, candidates, inventory.tails(*logs))
+def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOffer:
+    logs = (_LOG,) if startup.file == _CONFIG else ()
+    main = ConfigFile("nginx", startup.file, startup.test, startup.reload, log=inventory.readable(*logs))
+    candidates = (
+        *main.candidates("worker_processes", usual=True),
+        *main.candidates("worker_rlimit_nofile", usual=False),
+        *main.candidates("worker_connections", usual=True, section="events {"),
+        *main.candidates("keepalive_timeout", usual=True, section="http {"),
+        *main.candidates(_HTTP, usual=False, section="http {"),
+    )
+    return ServerOffer("nginx", candidates, inventory.tails(*logs))
 
 
 KIND = ServerKind(
     name="nginx",
     processes=("nginx",),
-    discover=_discover,
+    startup=_startup,
+    offer=_offer,
     files=(_LOG,),
     grammar=NginxGrammar(),
     status=(STATUS,),
@@ -99,7 +96,6 @@ KIND = ServerKind(
     reload_replaces=("nginx",),
     access_log=parse_access,
     logged_request=combined_request,
-    startup=_startup,
     version="-V",
     upstream=_UPSTREAM,
     own_log=_ERROR_LOG,
@@ -107,5 +103,4 @@ KIND = ServerKind(
     choices=_choices,
     include=r"(?:^|[;{}\s])include\s+([^;{}]+?)\s*;",
     settings=SETTINGS,
-    shown=SHOWN,
 )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from cockpit.servers import blocks, same_name
 from cockpit.servers.blocks import BlockItem, BlockPath, BlockStyle
-from cockpit.servers.editing import ConfigError, Grammar, Location, Span, check_text, encode_line, excerpt, line_number
+from cockpit.servers.editing import ConfigError, ConfigText, Grammar, Location, TextSpan, encode_line, excerpt
 
 _SPACE = b" \t\r\n"
 _SPECIAL = b";{}"
@@ -30,7 +30,7 @@ class NginxGrammar(Grammar):
     including = ("include",)
     variable = re.compile(r"\$\w+|\$\{\w+\}")
 
-    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+    def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         path = blocks.path_of(section)
         items = same_name.addressed(text, _items(text), path)
         if len(same := [index for index, item in enumerate(items) if item.closes == path]) > 1:
@@ -39,9 +39,10 @@ class NginxGrammar(Grammar):
         return blocks.locate(text, name, path, items, _STYLE)
 
     def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
-        return blocks.sections_of(same_name.distinguished(text, _items(text), _DIFFERENT), names, _STYLE)
+        items = same_name.distinguished(text, _items(ConfigText(text)), _DIFFERENT)
+        return blocks.sections_of(items, names, _STYLE)
 
-    def spell(self, value: str, like: bytes | None = None) -> bytes:
+    def encode(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)
         tokens = list(_tokens(raw))
         if any(token.special or raw[token.start : token.start + 1] == b"#" for token in tokens):
@@ -62,15 +63,14 @@ class _Token(NamedTuple):
     closed: bool = True
 
 
-def _tokens(text: bytes) -> Iterator[_Token]:
+def _tokens(text: ConfigText) -> Iterator[_Token]:
     at, first = 0, b""
     while at < len(text):
         byte = text[at]
         if byte in _SPACE:
             at += 1
         elif byte == 0x23:
-            end = text.find(b"\n", at)
-            at = len(text) if end < 0 else end
+            at = text.line_stop(at)
         elif byte in _SPECIAL:
             yield _Token(at, at + 1, True)
             at = _lua_end(text, at + 1) if byte == 0x7B and first.endswith(_LUA) else at + 1
@@ -82,7 +82,7 @@ def _tokens(text: bytes) -> Iterator[_Token]:
             first = first or text[token.start : token.end]
 
 
-def _quoted(text: bytes, start: int) -> _Token:
+def _quoted(text: ConfigText, start: int) -> _Token:
     at = start + 1
     while at < len(text) and text[at] != text[start]:
         at += 2 if text[at] == 0x5C else 1
@@ -91,7 +91,7 @@ def _quoted(text: bytes, start: int) -> _Token:
     return _Token(start, len(text), False, closed=False)
 
 
-def _bare(text: bytes, start: int) -> _Token:
+def _bare(text: ConfigText, start: int) -> _Token:
     at = start
     while at < len(text) and text[at] not in _SPACE:
         if text[at : at + 2] == b"${":
@@ -108,12 +108,11 @@ def _in_variable(word: bytes) -> bool:
     return word.rfind(b"${") > word.rfind(b"}")
 
 
-def _items(text: bytes) -> Iterator[BlockItem]:
-    check_text(text)
+def _items(text: ConfigText) -> Iterator[BlockItem]:
     within: BlockPath = ()
     words: list[_Token] = []
     for token in _tokens(text):
-        line = line_number(text, token.start)
+        line = text.line_number(token.start)
         sign = text[token.start : token.end] if token.special else b""
         if not token.closed:
             raise ConfigError("a quote is never closed", line)
@@ -132,20 +131,20 @@ def _items(text: bytes) -> Iterator[BlockItem]:
             yield BlockItem(b"}", token.start, (token.end, token.end), token.end, within[:-1], closes=within)
             within = within[:-1]
     if words:
-        raise ConfigError("a directive without ;", line_number(text, words[0].start))
+        raise text.error("a directive without ;", words[0].start)
     if within:
         raise ConfigError(f"the block {excerpt(within[-1])} {{ is never closed")
 
 
-def _bytes(text: bytes, word: _Token) -> bytes:
+def _bytes(text: ConfigText, word: _Token) -> bytes:
     return text[word.start : word.end]
 
 
-def _arguments(words: list[_Token]) -> Span:
+def _arguments(words: list[_Token]) -> TextSpan:
     return (words[1].start, words[-1].end) if len(words) > 1 else (words[0].end, words[0].end)
 
 
-def _lua_end(text: bytes, start: int) -> int:
+def _lua_end(text: ConfigText, start: int) -> int:
     """Return the position of the `}` of the Lua block whose content starts at `start`. Raises ConfigError if there is
     none."""
     depth, at = 1, start
@@ -160,4 +159,4 @@ def _lua_end(text: bytes, start: int) -> int:
         elif part[1] is not None:
             closing = text.find(b"]" + part[1] + b"]", at)
             at = len(text) if closing < 0 else closing + len(part[1]) + 2
-    raise ConfigError("a block of Lua code is never closed", line_number(text, start))
+    raise text.error("a block of Lua code is never closed", start)

@@ -14,10 +14,10 @@ _MISSES = frozenset({b"MISS", b"EXPIRED", b"BYPASS"})
 
 def parse(line: bytes) -> AccessLine | None:
     """Parse one request; None: another format, or no $request_time after the combined format."""
-    found = combined(line)
-    duration = _DURATION.match(found[1]) if found else None
-    if found is None or duration is None:
+    match = combined(line)
+    duration = _DURATION.match(match[1]) if match else None
+    if match is None or duration is None:
         return None
-    words = found[1][duration.end() :].split(None, 1)[:1]
+    words = match[1][duration.end() :].split(None, 1)[:1]
     hit = True if set(words) & _HITS else False if set(words) & _MISSES else None
-    return AccessLine(found[0], float(duration[1]), hit)
+    return AccessLine(match[0], float(duration[1]), hit)

@@ -1,5 +1,6 @@
 """nginx's settings: https://nginx.org/en/docs/dirindex.html"""
 
+from cockpit.servers.evidence import Evidence
 from cockpit.servers.settings import ON_OFF, KnownSetting, integer, parameters, quantity, word
 
 _TIME = quantity("a time", "65s", "ms s m h d w M y")
@@ -13,14 +14,39 @@ _LOG = parameters(
     gzip=integer(1, 9),
 )
 
+_WORKERS = """
+workers=
+for child in $(children "$pid"); do
+    case $(tr '\\0' ' ' <"/proc/$child/cmdline") in
+        *shutting*) ;;
+        *'worker process'*) workers="$workers $child" ;;
+    esac
+done
+"""
+
+
+def _count(value: str, shown: str) -> bool | None:
+    """Compare with `WORKERS CPUS`."""
+    count, cpus = shown.split()
+    return count == (cpus if value == "auto" else value)
+
+
 SETTINGS = {
     "worker_processes": KnownSetting(
-        "processes that serve requests; matters if one CPU is busy while others are idle", integer(1).or_word("auto")
+        "processes that serve requests; matters if one CPU is busy while others are idle",
+        integer(1).or_word("auto"),
+        shown=Evidence("its processes", f'{_WORKERS} set -- $workers; echo "$# $(getconf _NPROCESSORS_ONLN)"', _count),
     ),
     "worker_connections": KnownSetting(
         "maximum connections per worker, to clients and upstreams; more wait or fail", integer(1)
     ),
-    "worker_rlimit_nofile": KnownSetting("open files per worker; each connection needs one or two", integer(1)),
+    "worker_rlimit_nofile": KnownSetting(
+        "open files per worker; each connection needs one or two",
+        integer(1),
+        shown=Evidence(
+            "the limits of its processes", f'{_WORKERS} for worker in $workers; do open_files "$worker"; done | sort -u'
+        ),
+    ),
     "keepalive_timeout": KnownSetting(
         "maximum idle time of a client connection; short frees connections, long saves handshakes", _TIME
     ),

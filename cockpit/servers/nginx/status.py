@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from cockpit.servers.kind import StatusPageKind
-from cockpit.servers.status import NotThePageError, PageMetrics, number
 
 _PAGE = re.compile(
     r"\s*Active connections: (\d+)\s+server accepts handled requests(?: request_time)?\s+(\d+) (\d+) (\d+)(?: \d+)?\s+"
@@ -14,19 +13,17 @@ _PAGE = re.compile(
 _NAMES = ("Active connections", "accepts", "handled", "requests", "Reading", "Writing", "Waiting")
 
 
-def parse(page: str) -> PageMetrics:
+def _rows(page: str) -> dict[str, str]:
     match = _PAGE.match(page)
-    if match is None:
-        raise NotThePageError("not a stub_status page: the location of this URL needs `stub_status;`")
-    metrics = {name: number(digits) for name, digits in zip(_NAMES, match.groups(), strict=True)}
-    return PageMetrics({name: value for name, value in metrics.items() if value is not None}, {})
+    return dict(zip(_NAMES, match.groups(), strict=True)) if match else {}
 
 
 STATUS = StatusPageKind(
     name="nginx",
     url="the location with stub_status",
-    parse=parse,
-    not_found="is there a location with `stub_status;`?",
+    rows=_rows,
+    required="requests",
+    hint="the location of this URL needs `stub_status;`",
     forbidden="does the location allow this host? allow 127.0.0.1",
     is_counter=frozenset({"accepts", "handled", "requests"}).__contains__,
     means={"active": "Active connections", "reading": "Reading", "writing": "Writing", "waiting": "Waiting"},

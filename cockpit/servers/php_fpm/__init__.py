@@ -8,9 +8,8 @@ import shlex
 from collections.abc import Iterator
 
 from cockpit.servers.inventory import Inventory, Process, safe_path
-from cockpit.servers.kind import CandidateKnob, ConfigFile, RunningServer, ServerKind, running
+from cockpit.servers.kind import CandidateKnob, ConfigFile, ServerKind, ServerOffer
 from cockpit.servers.php_fpm.editor import PhpFpmGrammar
-from cockpit.servers.php_fpm.evidence import SHOWN
 from cockpit.servers.php_fpm.logs import PARTIAL_LOG
 from cockpit.servers.php_fpm.settings import SETTINGS
 from cockpit.servers.php_fpm.status import STATUS
@@ -57,8 +56,8 @@ def _ini_files(file: str, build: str) -> tuple[str, ...]:
     folder = _INI_PATH.search(build)
     if folder is None or safe_path(folder[1].strip()) != posixpath.dirname(file):
         return ()
-    found = (name.strip().rstrip(",") for names in _INI.findall(build) for name in names if name)
-    return tuple(path for path in map(safe_path, found) if path)
+    paths = (name.strip().rstrip(",") for names in _INI.findall(build) for name in names if name)
+    return tuple(path for path in map(safe_path, paths) if path)
 
 
 def _pools(master: Process, startup: Startup, inventory: Inventory) -> list[str]:
@@ -78,17 +77,14 @@ def _folder(startup: Startup) -> str:
     return f"{startup.root}/php-fpm" if startup.root == "/etc" else f"{startup.root}/"
 
 
-def _discover(inventory: Inventory) -> Iterator[RunningServer]:
-    started = [(master, _startup(master, inventory)) for master in inventory.masters(_NAMES)]
-    pools = [_pools(master, startup, inventory) for master, startup in started]
-    is_single = sum(map(len, pools)) == 1
-    for (master, startup), names in zip(started, pools, strict=True):
-        logged = [(key, safe_path(path)) for key, path in _LOG_SETTING.findall(_texts(startup, inventory))]
-        log = next((path for key, path in logged if key == "error_log" and path), "")
-        main = ConfigFile("php-fpm", startup.file, startup.test, startup.reload, log=log)
-        tails = tuple(f"tail -n 3 -F {shlex.quote(path)}" for _, path in logged if path)
-        candidates = tuple(_candidates(main, startup, names, is_single))
-        yield running(f"PHP-FPM ({master.name})", _NAMES, inventory, master, startup, candidates, tails)
+def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOffer:
+    logged = [(key, safe_path(path)) for key, path in _LOG_SETTING.findall(_texts(startup, inventory))]
+    log = next((path for key, path in logged if key == "error_log" and path), "")
+    main = ConfigFile("php-fpm", startup.file, startup.test, startup.reload, log=log)
+    tails = tuple(f"tail -n 3 -F {shlex.quote(path)}" for _, path in logged if path)
+    pools = {each.pid: _pools(each, _startup(each, inventory), inventory) for each in inventory.masters(_NAMES)}
+    candidates = _candidates(main, startup, pools[master.pid], sum(map(len, pools.values())) == 1)
+    return ServerOffer(f"PHP-FPM ({master.name})", candidates, tails)
 
 
 def _candidates(main: ConfigFile, startup: Startup, pools: list[str], is_single: bool) -> Iterator[CandidateKnob]:
@@ -104,7 +100,9 @@ def _candidates(main: ConfigFile, startup: Startup, pools: list[str], is_single:
 KIND = ServerKind(
     name="php-fpm",
     processes=(_NAMES,),
-    discover=_discover,
+    startup=_startup,
+    offer=_offer,
+    pattern=_NAMES,
     texts=_TEXTS,
     grammar=PhpFpmGrammar(),
     status=(STATUS,),
@@ -112,9 +110,7 @@ KIND = ServerKind(
     error_logs=_LOGS,
     failure=r"\[\d\d-\w{3}-\d{4} [\d:]{8}\] (?:ERROR|ALERT): (.*)",
     reload_replaces=("php-fpm",),
-    startup=_startup,
     version="-i",
     include=r"^\s*include\s*=\s*(\"[^\"\n]*\"|'[^'\n]*'|[^\s;]+(?:[ \t]+[^\s;]+)*)\s*(?:;.*)?$",
     settings=SETTINGS,
-    shown=SHOWN,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cockpit.servers.editing import AmbiguousValue, Location
+from cockpit.servers.editing import AmbiguousValue, ConfigText, Location
 from cockpit.servers.ini import IniGrammar, IniText
 
 # The rest of php.ini applies to a single host or directory from such a section on, also below other sections.
@@ -22,14 +22,14 @@ class PhpFpmGrammar(IniGrammar):
     variable = re.compile(r"\$\{\w+(?::-[^{}\"']{0,200})?\}|\$pool")
     several_lines = True
 
-    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+    def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         return super().locate(text, name, section if _POOLS.search(text) else "")
 
-    def parse(self, text: bytes) -> IniText:
+    def parse(self, text: ConfigText) -> IniText:
         parsed = super().parse(text)
         if _POOLS.search(text):
             return parsed
-        headers = [found.start() for found in _SCOPED.finditer(text)]
+        headers = [match.start() for match in _SCOPED.finditer(text)]
         quoted = {header for header in headers for line in parsed.lines if line.start < header < line.end}
         end = next((header for header in headers if header not in quoted), len(text))
         lines = [line._replace(section=_SOME_REQUESTS if line.start > end else "") for line in parsed.lines]

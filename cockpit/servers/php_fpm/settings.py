@@ -1,9 +1,18 @@
 """Settings of PHP-FPM's pools and of OPcache: https://www.php.net/manual/en/install.fpm.configuration.php"""
 
+from cockpit.servers.evidence import LISTEN_QUEUE, Evidence, at_most
 from cockpit.servers.settings import Impact, KnownSetting, ValueForm, choice, integer, quantity
 
 _TIME = quantity("a time", "10s", "s m h d")
 _BOOLEAN = ValueForm("1 or 0", frozenset({"1", "0", "on", "off", "yes", "no", "true", "false"}).__contains__)
+
+_CHILDREN = """
+count=0
+for child in $(children "$pid"); do
+    case $(tr '\\0' ' ' <"/proc/$child/cmdline") in "php-fpm: pool $section "*) count=$((count + 1)) ;; esac
+done
+echo "$count"
+"""
 
 SETTINGS = {
     "pm": KnownSetting(
@@ -11,7 +20,9 @@ SETTINGS = {
         choice("static", "dynamic", "ondemand"),
     ),
     "pm.max_children": KnownSetting(
-        "maximum concurrent requests; more wait in the listen queue, each process takes memory", integer(1)
+        "maximum concurrent requests; more wait in the listen queue, each process takes memory",
+        integer(1),
+        shown=Evidence("its processes", _CHILDREN, at_most),
     ),
     "pm.start_servers": KnownSetting("processes at startup (dynamic); matters for the first seconds", integer(1)),
     "pm.min_spare_servers": KnownSetting("minimum idle processes (dynamic); more absorb bursts", integer(1)),
@@ -22,7 +33,10 @@ SETTINGS = {
     ),
     # A reload keeps the listening sockets with their queues.
     "listen.backlog": KnownSetting(
-        "length of the listen queue; matters when all processes are busy", integer(1), Impact.RESTART
+        "length of the listen queue; matters when all processes are busy",
+        integer(1),
+        Impact.RESTART,
+        shown=LISTEN_QUEUE,
     ),
     "request_terminate_timeout": KnownSetting("maximum time of a request, 0: no limit; its process is killed", _TIME),
     "request_slowlog_timeout": KnownSetting(

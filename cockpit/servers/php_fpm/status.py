@@ -5,29 +5,23 @@ from __future__ import annotations
 import msgspec
 
 from cockpit.servers.kind import StatusPageKind
-from cockpit.servers.status import NotThePageError, PageMetrics, number
 
-_HINT = "the URL must end in pm.status_path and ?json, as http://localhost/status?json"
 _COUNTERS = frozenset({"accepted conn", "max children reached", "slow requests"})
 
 
-def parse(page: str) -> PageMetrics:
-    """Return the metrics of the pool by their names on the page, without those of its processes (`&full`)."""
-    try:
-        rows = msgspec.json.decode(page, type=dict[str, int | float | str | list[msgspec.Raw] | None])
-    except (msgspec.MsgspecError, RecursionError):
-        raise NotThePageError(f"not the JSON of PHP-FPM's status page: {_HINT}") from None
-    metrics = {name: number(str(row)) for name, row in rows.items() if isinstance(row, int | float)}
-    values = {name: value for name, value in metrics.items() if value is not None}
-    if "active processes" not in values:
-        raise NotThePageError(f"no `active processes` on the page: {_HINT}")
-    return PageMetrics(values, {name: row for name, row in rows.items() if isinstance(row, str)})
+def _rows(page: str) -> dict[str, str | float]:
+    """Return the rows of the pool, without those of its processes (`&full`)."""
+    rows = msgspec.json.decode(page, type=dict[str, int | float | str | list[msgspec.Raw] | None])
+    return {name: row for name, row in rows.items() if isinstance(row, str | float | int)}
 
 
 STATUS = StatusPageKind(
     name="php-fpm",
     url="/status?json (pm.status_path)",
-    parse=parse,
+    rows=_rows,
+    required="active processes",
+    hint="the URL must end in pm.status_path and ?json, as http://localhost/status?json",
+    texts=("pool", "process manager"),
     not_found="is pm.status_path set in the pool, and does the web server pass that path to it?",
     forbidden="does the web server allow this host? nginx: allow 127.0.0.1",
     is_counter=_COUNTERS.__contains__,

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress, running
+from cockpit.servers.kind import ConfigFile, ServerKind, ServerOffer, StatusAddress
 from cockpit.servers.squid.editor import SquidGrammar
-from cockpit.servers.squid.evidence import SHOWN
 from cockpit.servers.squid.logs import parse as parse_access
 from cockpit.servers.squid.logs import parse_request
 from cockpit.servers.squid.settings import SETTINGS
@@ -43,35 +41,32 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     )
 
 
-def _discover(inventory: Inventory) -> Iterator[RunningServer]:
-    for master in inventory.masters(*_NAMES):
-        startup = _startup(master, inventory)
-        main = ConfigFile("squid", startup.file, startup.test, startup.reload)
-        candidates = (
-            *main.candidates("cache_mem maximum_object_size_in_memory", usual=True),
-            *main.candidates(_OPTIONAL, usual=False),
-        )
-        ports = inventory.ports_of(master.pid)
-        page = StatusAddress("squid", f"http://localhost:{ports[0] if ports else 3128}{COUNTERS.url}")
-        tails = inventory.tails(_LOG) if startup.file == _CONFIG else ()
-        yield running("squid", "squid*", inventory, master, startup, candidates, tails, (page,))
+def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOffer:
+    main = ConfigFile("squid", startup.file, startup.test, startup.reload)
+    candidates = (
+        *main.candidates("cache_mem maximum_object_size_in_memory", usual=True),
+        *main.candidates(_OPTIONAL, usual=False),
+    )
+    port = next(iter(inventory.ports_of(master.pid)), 3128)
+    page = StatusAddress("squid", f"http://localhost:{port}{COUNTERS.url}")
+    return ServerOffer("squid", candidates, inventory.tails(_LOG) if startup.file == _CONFIG else (), (page,))
 
 
 KIND = ServerKind(
     name="squid",
     processes=_NAMES,
-    discover=_discover,
+    startup=_startup,
+    offer=_offer,
+    pattern="squid*",
     files=(_LOG,),
     grammar=SquidGrammar(),
     status=(COUNTERS, INFO),
     correction=r"WARNING: .*",
     settings=SETTINGS,
-    shown=SHOWN,
     error_logs=(_LOG,),
     reloaded=re.compile(r"Accepting HTTPS? Socket connections"),
     access_log=parse_access,
     logged_request=parse_request,
-    startup=_startup,
     version="-v",
     upstream=_UPSTREAM,
     own_log=_ERROR_LOG,

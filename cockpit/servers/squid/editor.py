@@ -12,15 +12,14 @@ from collections.abc import Iterator
 from cockpit.servers.editing import (
     SPACE,
     ConfigError,
+    ConfigText,
     Grammar,
     Insertion,
     Location,
     LogicalLine,
     Statement,
-    check_text,
     encode_line,
     last_line,
-    new_line,
 )
 
 # Defaults for later stores: a cache_dir uses the values above it.
@@ -31,21 +30,20 @@ class SquidGrammar(Grammar):
     sections = False
     including = ("include",)
 
-    def locate(self, text: bytes, name: str, section: str | None) -> Location:
-        check_text(text)
+    def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         read = list(_lines(text))
-        found = [line for line in read if _name(line) == name.encode()]
+        matches = [line for line in read if _name(line) == name.encode()]
         _check_conditions(name, read)
         store = next((line for line in read if _name(line) == b"cache_dir"), None) if name in _STORE_DEFAULTS else None
 
         def insert() -> Insertion:
             if store:
-                return new_line(text, store.start, name.encode() + b" ")
+                return text.new_line(store.start, name.encode() + b" ")
             return last_line(text, read[-1] if read else None, name.encode() + b" ")
 
-        return Location(tuple(_statement(text, line, name.encode()) for line in found), insert)
+        return Location(tuple(_statement(text, line, name.encode()) for line in matches), insert)
 
-    def spell(self, value: str, like: bytes | None = None) -> bytes:
+    def encode(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)
         if raw.endswith(b"\\"):
             raise ConfigError("a value must not end in a backslash: it would join the next line")
@@ -67,28 +65,27 @@ def _name(line: LogicalLine) -> bytes:
     return next(iter(line.body.split(None, 1)), b"")
 
 
-def _statement(text: bytes, line: LogicalLine, name: bytes) -> Statement:
+def _statement(text: ConfigText, line: LogicalLine, name: bytes) -> Statement:
     after = line.body.index(name) + len(name)
     end = len(_uncommented(line.body).rstrip(SPACE))
     start = len(line.body) - len(line.body[after:].lstrip(SPACE))
     return line.statement(text, start, end, line.body[start:end].decode("utf-8", "backslashreplace"))
 
 
-def _lines(text: bytes) -> Iterator[LogicalLine]:
+def _lines(text: ConfigText) -> Iterator[LogicalLine]:
     """Yield the logical lines, joined as by squid. Their spans cover the text without gaps."""
     start = number = 0
     while start < len(text):
         at, first, body, continued = start, number + 1, b"", True
         pieces: list[tuple[int, int]] = []
         while continued and at < len(text):
-            feed = text.find(b"\n", at)
-            end = len(text) if feed < 0 else feed + 1
-            here = text[at:end].removesuffix(b"\n").removesuffix(b"\r") if feed >= 0 else text[at:end]
+            stop, end = text.line_stop(at), text.line_end(at)
+            here = text[at:stop].removesuffix(b"\r") if end > stop else text[at:stop]
             idle = here.lstrip(SPACE)[:1] in (b"", b"#")
             if not pieces or not idle:
                 pieces.append((len(body), at))
                 body += here
-                continued = feed >= 0 and not idle and here.endswith(b"\\")
+                continued = end > stop and not idle and here.endswith(b"\\")
                 body = body[:-1] if continued else body
             at, number = end, number + 1
         yield LogicalLine(first, start, at, body, tuple(pieces), continued)

@@ -14,17 +14,17 @@ _NO_LOOKUP = (b"NONE", b"TCP_DENIED", b"TCP_TUNNEL", b"TCP_REDIRECT")
 
 def parse(line: bytes) -> AccessLine | None:
     """Parse one request; None: another format."""
-    found = _LINE.match(line)
-    if found is None:
+    match = _LINE.match(line)
+    if match is None:
         return None
-    result = found[2]
+    result = match[2]
     # REFRESH_UNMODIFIED is served from the cache after revalidation by the origin server.
     hit = None if result.startswith(_NO_LOOKUP) else b"HIT" in result or result.endswith(b"REFRESH_UNMODIFIED")
-    return AccessLine(int(found[3]), int(found[1]) / 1e3, hit)
+    return AccessLine(int(match[3]), int(match[1]) / 1e3, hit)
 
 
 def parse_request(line: bytes) -> LoggedRequest | None:
     """Return the request of a line, at the time it started. squid logs the end of the request: the duration is
     subtracted."""
-    found = _REQUEST.match(line)
-    return LoggedRequest(float(found[1]) - int(found[2]) / 1e3, found[3], found[4]) if found else None
+    match = _REQUEST.match(line)
+    return LoggedRequest(float(match[1]) - int(match[2]) / 1e3, match[3], match[4]) if match else None

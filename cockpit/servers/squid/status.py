@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from cockpit.servers.kind import StatusPageKind
-from cockpit.servers.status import NotThePageError, PageMetrics, number
+from cockpit.servers.status import separated_rows
 
+_TITLE = "Squid Object Cache"
 _METRIC = re.compile(r"(-?\d+(?:\.\d+)?) *(?:%|[A-Za-z/.][A-Za-z/ .]*)?$")
 # A row with the values of two time ranges.
 _SPANS = re.compile(r"5min: (-?[\d.]+)%?, 60min: (-?[\d.]+)%?$")
@@ -15,47 +16,25 @@ _TWO = re.compile(r"(-?\d+\.\d+)\s+(-?\d+\.\d+)$")
 _COUNTED = re.compile(r"(\d+) ([A-Za-z].*)$")
 
 
-def parse_counters(page: str) -> PageMetrics:
-    values: dict[str, float] = {}
-    for line in page.splitlines():
-        name, equals, rest = line.partition(" = ")
-        value = number(rest.split(" ")[0]) if equals else None
-        if value is not None:
-            values[name.strip()] = value
-    if "client_http.requests" not in values:
-        raise NotThePageError("no client_http.requests on the page: the URL must end in /squid-internal-mgr/counters")
-    return PageMetrics(values, {})
+def _counters(page: str) -> dict[str, str]:
+    return {name.strip(): rest.split(" ")[0] for name, rest in separated_rows(page, " = ").items()}
 
 
-def parse_info(page: str) -> PageMetrics:
+def _info(page: str) -> dict[str, str]:
     """Return the metrics by row name. For rows with two time ranges, `5min` or `60min` is appended to the name."""
-    values: dict[str, float] = {}
-    text: dict[str, str] = {}
+    rows: dict[str, str] = {}
     for line in page.splitlines():
-        name, colon, rest = line.strip().partition(":")
+        name, _, rest = line.strip().partition(":")
         rest = rest.strip()
-        if line.startswith("Squid Object Cache"):
-            text[name] = rest
-        else:
-            metrics = _named_metrics(name, rest) if colon else _counted(name)
-            values |= {row: value for row, digits in metrics.items() if (value := number(digits)) is not None}
-    if "Squid Object Cache" not in text:
-        raise NotThePageError("no Squid Object Cache on the page: the URL must end in /squid-internal-mgr/info")
-    return PageMetrics(values, text)
-
-
-def _named_metrics(name: str, rest: str) -> dict[str, str]:
-    """Return the metrics of a row that starts with its name, as printed."""
-    if match := _SPANS.match(rest) or _TWO.match(rest):
-        return {f"{name} 5min": match[1], f"{name} 60min": match[2]}
-    match = _METRIC.match(rest)
-    return {name: match[1]} if match else {}
-
-
-def _counted(row: str) -> dict[str, str]:
-    """Return the metric of a row that starts with its value."""
-    match = _COUNTED.match(row)
-    return {match[2]: match[1]} if match else {}
+        if line.startswith(_TITLE):
+            rows[name] = rest
+        elif ranges := _SPANS.match(rest) or _TWO.match(rest):
+            rows |= {f"{name} 5min": ranges[1], f"{name} 60min": ranges[2]}
+        elif metric := _METRIC.match(rest):
+            rows[name] = metric[1]
+        elif counted := _COUNTED.match(name):
+            rows[counted[2]] = counted[1]
+    return rows
 
 
 _FORBIDDEN = "does squid.conf allow this host? http_access allow localhost manager"
@@ -74,8 +53,9 @@ _INFO_COUNTERS = frozenset(
 COUNTERS = StatusPageKind(
     name="squid",
     url="/squid-internal-mgr/counters",
-    parse=parse_counters,
-    not_found="the URL must end in /squid-internal-mgr/counters",
+    rows=_counters,
+    required="client_http.requests",
+    hint="the URL must end in /squid-internal-mgr/counters",
     forbidden=_FORBIDDEN,
     is_counter=lambda name: name not in _GAUGES,
     rates={
@@ -89,8 +69,10 @@ COUNTERS = StatusPageKind(
 INFO = StatusPageKind(
     name="squid-info",
     url="/squid-internal-mgr/info",
-    parse=parse_info,
-    not_found="the URL must end in /squid-internal-mgr/info",
+    rows=_info,
+    required="Number of HTTP requests received",
+    hint="the URL must end in /squid-internal-mgr/info",
+    texts=(_TITLE,),
     forbidden=_FORBIDDEN,
     is_counter=_INFO_COUNTERS.__contains__,
     means={

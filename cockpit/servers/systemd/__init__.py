@@ -31,20 +31,20 @@ _MAX_LIMIT = 2**63
 
 def is_drop_in(file: str) -> bool:
     """Return whether the file is a drop-in, which a change may create, with its directory: it only extends a unit."""
-    found = _FILE.fullmatch(file)
-    return found is not None and found[2] is not None
+    match = _FILE.fullmatch(file)
+    return match is not None and match[2] is not None
 
 
 def unit_of(file: str) -> str:
     """Return the unit of a file in the administrator's unit directory; "" for another file."""
-    found = _FILE.fullmatch(file)
-    return found[1] if found else ""
+    match = _FILE.fullmatch(file)
+    return match[1] if match else ""
 
 
 def _bytes(value: str) -> str:
     """Convert a size to bytes, as printed by systemctl."""
-    found = _SIZE.fullmatch(value)
-    return str(int(found[1]) << _UNITS[found[2]]) if found else value
+    match = _SIZE.fullmatch(value)
+    return str(int(match[1]) << _UNITS[match[2]]) if match else value
 
 
 def _is_size(value: str) -> bool:
@@ -53,10 +53,10 @@ def _is_size(value: str) -> bool:
 
 def _is_limit(value: str) -> bool:
     """Return whether the value is a limit, or SOFT:HARD with a hard limit that is not lower."""
-    found = _LIMIT.fullmatch(value)
-    if not found:
+    match = _LIMIT.fullmatch(value)
+    if not match:
         return False
-    soft, hard = (_MAX_LIMIT if part == UNLIMITED else int(part) for part in (found[1], found[2] or found[1]))
+    soft, hard = (_MAX_LIMIT if part == UNLIMITED else int(part) for part in (match[1], match[2] or match[1]))
     return 0 < soft <= hard <= _MAX_LIMIT
 
 
@@ -167,9 +167,9 @@ def candidates(
     # systemd does not start a unit that failed too often, unless its failures are reset.
     restart = f"systemctl daemon-reload; systemctl reset-failed {unit}; systemctl restart {unit}"
     for start in program:
-        if found := _of_program(start, master, file, files):
-            get = f"unit={unit}{_PROCESS}{found.get}"
-            yield found._replace(name=start.name, get=get, reload=restart, usual=start.usual)
+        if knob := _of_program(start, master, file, files):
+            get = f"unit={unit}{_PROCESS}{knob.get}"
+            yield knob._replace(name=start.name, get=get, reload=restart, usual=start.usual)
     for name, setting in SETTINGS.items():
         yield CandidateKnob(
             name,

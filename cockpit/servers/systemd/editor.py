@@ -11,17 +11,7 @@ import re
 from collections.abc import Iterator
 
 from cockpit.servers.command_line import PLAIN, join_lines
-from cockpit.servers.editing import (
-    ConfigError,
-    Insertion,
-    Location,
-    Span,
-    Statement,
-    check_text,
-    encode_line,
-    line_number,
-    new_line,
-)
+from cockpit.servers.editing import ConfigError, ConfigText, Insertion, Location, Statement, TextSpan, encode_line
 from cockpit.servers.ini import IniGrammar
 
 _SECTION = "Service"
@@ -42,64 +32,61 @@ class UnitGrammar(IniGrammar):
     sections = False
     comments = b""
 
-    def locate(self, text: bytes, name: str, section: str | None) -> Location:
-        check_text(text)
+    def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         plain = join_lines(text)
         try:
             location = self._located(plain, name)
         except ConfigError as error:
             raise ConfigError(error.reason, _numbers(text, plain)[error.line]) from None
         numbers = _numbers(text, plain)
-        found = (each._replace(line=numbers[each.line]) for each in location.statements)
-        return Location(tuple(found), location.insertion)
+        statements = (each._replace(line=numbers[each.line]) for each in location.statements)
+        return Location(tuple(statements), location.insertion)
 
-    def _located(self, text: bytes, name: str) -> Location:
+    def _located(self, text: ConfigText, name: str) -> Location:
         if name.startswith("-"):
             return self._option(text, name)
         return self._variable(text, name) if _VARIABLE.fullmatch(name) else self._property(text, name)
 
-    def spell_in(self, text: bytes, name: str, section: str | None, value: str, like: bytes | None) -> bytes:
+    def encode_in(self, text: bytes, name: str, section: str | None, value: str, like: bytes | None) -> bytes:
         if name.startswith("-"):
             return _plain(value, "on a command line")
         if not _VARIABLE.fullmatch(name):
-            return self.spell(value, like)
+            return self.encode(value, like)
         if _SPECIAL.intersection(value):
             raise ConfigError("the value of a variable must not contain a quote, a backslash or a percent sign")
-        found = self.locate(text, name, section).statements
-        quoted = not found or text[found[-1].value[1] : found[-1].value[1] + 1] in (b'"', b"'")
+        statements = self.locate(ConfigText(text), name, section).statements
+        quoted = not statements or text[statements[-1].value[1] : statements[-1].value[1] + 1] in _QUOTE
         return encode_line(value) if quoted else _plain(value, "without quotes")
 
-    def _property(self, text: bytes, name: str) -> Location:
+    def _property(self, text: ConfigText, name: str) -> Location:
         try:
             location = super().locate(text, name, _SECTION)
         except ConfigError:
-            if b"[" in text:
+            if text.find(b"[") >= 0:
                 raise
-            return Location((), lambda: new_line(text, len(text), f"[{_SECTION}]\n{name}=".encode()))
+            return Location((), lambda: text.new_line(len(text), f"[{_SECTION}]\n{name}=".encode()))
         return Location(location.statements, lambda: _compact(location.insertion(), name))
 
-    def _option(self, text: bytes, name: str) -> Location:
+    def _option(self, text: ConfigText, name: str) -> Location:
         commands = self._property(text, _COMMAND).statements
         if not commands:
             raise ConfigError("the file has no ExecStart")
         line = commands[-1].value
-        words = [found.span() for found in _WORD.finditer(text, *line)]
-        found = tuple(_option_statements(text, words, name))
-        if not found and name.encode() in text[slice(*line)].translate(_SEPARATORS).split():
-            raise ConfigError(
-                f"the value of {name} has quotes or variables; change it by hand", line_number(text, line[0])
-            )
+        words = [statements.span() for statements in _WORD.finditer(text, *line)]
+        statements = tuple(_option_statements(text, words, name))
+        if not statements and name.encode() in text[slice(*line)].translate(_SEPARATORS).split():
+            raise text.error(f"the value of {name} has quotes or variables; change it by hand", line[0])
 
         def insertion() -> Insertion:
-            raise ConfigError(f"ExecStart has no {name}; add it by hand", line_number(text, line[0]))
+            raise text.error(f"ExecStart has no {name}; add it by hand", line[0])
 
-        return Location(found, insertion)
+        return Location(statements, insertion)
 
-    def _variable(self, text: bytes, name: str) -> Location:
+    def _variable(self, text: ConfigText, name: str) -> Location:
         lines = self._property(text, _ASSIGNMENTS)
         # An empty assignment discards the previous ones.
         last = max((at for at, line in enumerate(lines.statements) if line.has_no_value), default=-1)
-        found = tuple(
+        statements = tuple(
             statement for line in lines.statements[last + 1 :] for statement in _assignments(text, line, name)
         )
 
@@ -107,12 +94,12 @@ class UnitGrammar(IniGrammar):
             at, before, after = lines.insertion()
             return Insertion(at, before + f'"{name}='.encode(), b'"' + after)
 
-        return Location(found, insertion)
+        return Location(statements, insertion)
 
 
-def _numbers(text: bytes, plain: bytes) -> list[int]:
+def _numbers(text: ConfigText, plain: bytes) -> list[int]:
     """Return the line of `text` at which each line of `plain` starts, from 1; 0 for no line."""
-    starts = [0, *(found.end() for found in re.finditer(b"\n", plain))]
+    starts = [0, *(match.end() for match in re.finditer(b"\n", plain))]
     counts = (text.count(b"\n", before, start) for before, start in zip([0, *starts], starts, strict=False))
     return [0, *(1 + feeds for feeds in itertools.accumulate(counts))]
 
@@ -129,10 +116,10 @@ def _plain(value: str, where: str) -> bytes:
     return raw
 
 
-def _assignments(text: bytes, line: Statement, name: str) -> Iterator[Statement]:
+def _assignments(text: ConfigText, line: Statement, name: str) -> Iterator[Statement]:
     """Yield the assignments of a variable on a line of Environment=. Raises ConfigError if one cannot be read."""
     start, end = line.value
-    every = [found.span() for found in _WORD.finditer(text, start, end)]
+    every = [match.span() for match in _WORD.finditer(text, start, end)]
     if name.encode() in text[start:end] and not _are_words(text, every, line.value):
         raise ConfigError("a quote in Environment= is never closed; change it by hand", line.line)
     for first, last in every:
@@ -140,28 +127,28 @@ def _assignments(text: bytes, line: Statement, name: str) -> Iterator[Statement]
         if not text.startswith(f"{name}=".encode(), inner[0], inner[1]):
             continue
         value = _unquoted(text, inner[0] + len(name) + 1, inner[1])
-        shown = text[slice(*value)].decode("utf-8", "backslashreplace")
+        shown = text.shown(*value)
         if _SPECIAL.intersection(shown):
             raise ConfigError(f"the value of {name} has quotes or escapes; change it by hand", line.line)
         whole = line.removal_span if len(every) == 1 else _word_and_space(text, (first, last), (start, end))
         yield Statement(shown, value, whole, line.line)
 
 
-def _unquoted(text: bytes, start: int, end: int) -> Span:
+def _unquoted(text: ConfigText, start: int, end: int) -> TextSpan:
     """Return the span between the quotes of a word that is quoted as a whole."""
     quote = text[start : start + 1]
     is_quoted = quote in _QUOTE and end - start > 1 and text.find(quote, start + 1) == end - 1
     return (start + 1, end - 1) if is_quoted else (start, end)
 
 
-def _are_words(text: bytes, every: list[Span], line: Span) -> bool:
+def _are_words(text: ConfigText, every: list[TextSpan], line: TextSpan) -> bool:
     """Return whether the line consists of these words."""
     ends = [line[0], *(end for _, end in every)]
     starts = [*(start for start, _ in every), line[1]]
     return not any(text[end:start].strip() for end, start in zip(ends, starts, strict=True))
 
 
-def _word_and_space(text: bytes, word: Span, line: Span) -> Span:
+def _word_and_space(text: ConfigText, word: TextSpan, line: TextSpan) -> TextSpan:
     """Return the span of the word and the space that separates it from the previous or next word."""
     start, end = word
     if start > line[0]:
@@ -170,7 +157,7 @@ def _word_and_space(text: bytes, word: Span, line: Span) -> Span:
     return start, line[1] - len(rest.lstrip())
 
 
-def _option_statements(text: bytes, every: list[Span], name: str) -> Iterator[Statement]:
+def _option_statements(text: ConfigText, every: list[TextSpan], name: str) -> Iterator[Statement]:
     option = name.encode()
     for at, (start, end) in enumerate(every):
         word = text[start:end]
@@ -181,9 +168,7 @@ def _option_statements(text: bytes, every: list[Span], name: str) -> Iterator[St
         else:
             continue
         if not PLAIN.fullmatch(text, *value):
-            raise ConfigError(
-                f"the value of {name} has quotes or variables; change it by hand", line_number(text, start)
-            )
+            raise text.error(f"the value of {name} has quotes or variables; change it by hand", start)
         alone = text[start - 1 : start] in (b" ", b"\t")
         whole = (start - 1, value[1]) if alone else None
-        yield Statement(text[slice(*value)].decode(), value, whole, line_number(text, start))
+        yield Statement(text[slice(*value)].decode(), value, whole, text.line_number(start))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cockpit.servers.editing import ConfigError
+from cockpit.servers.editing import ConfigError, ConfigText
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import CandidateKnob, ConfigFile, RunningServer, ServerKind
+from cockpit.servers.kind import CandidateKnob, ConfigFile, ServerKind, ServerOffer
 from cockpit.servers.startup import Startup, absolute, uncertainty
 from cockpit.servers.tomcat.editor import OF_EXECUTOR, Element, TomcatGrammar, elements
-from cockpit.servers.tomcat.evidence import SHOWN
 from cockpit.servers.tomcat.settings import KEYS, SETTINGS
 from cockpit.servers.tomcat.status import STATUS
 
@@ -26,7 +25,7 @@ _TEST = (
 
 def _startup(process: Process, inventory: Inventory) -> Startup | None:
     """Find the configuration by -Dcatalina.base. Commands are known for the packaged Tomcat only."""
-    base = _base(process) if process.name == "java" else ""
+    base = _base(process)
     if not base:
         return None
     version = _version(base)
@@ -45,21 +44,10 @@ def _version(base: str) -> int | None:
     return next((version for version in _VERSIONS if base == f"/var/lib/tomcat{version}"), None)
 
 
-def _discover(inventory: Inventory) -> Iterator[RunningServer]:
-    for process in inventory.processes:
-        startup = _startup(process, inventory)
-        if startup is None:
-            continue
-        version, ports = _version(startup.root), inventory.ports_of(process.pid)
-        yield RunningServer(
-            title=f"Tomcat{version or ''}",
-            pattern="java",
-            processes=1,
-            ports=ports,
-            candidates=tuple(_candidates(inventory, version, startup, ports)) if version else (),
-            tail=inventory.tails(f"/var/log/tomcat{version}/catalina.out"),
-            startup=startup,
-        )
+def _offer(process: Process, startup: Startup, inventory: Inventory) -> ServerOffer:
+    version = _version(startup.root)
+    candidates = _candidates(inventory, version, startup, inventory.ports_of(process.pid)) if version else ()
+    return ServerOffer(f"Tomcat{version or ''}", candidates, inventory.tails(f"/var/log/tomcat{version}/catalina.out"))
 
 
 def _candidates(
@@ -70,11 +58,11 @@ def _candidates(
     if options in inventory.files:
         yield CandidateKnob("JAVA_OPTS", "keyvalue", options, key="JAVA_OPTS", reload=startup.reload, usual=True)
     try:
-        found = elements(inventory.texts.get(file, "").encode())
+        known_elements = elements(ConfigText(inventory.texts.get(file, "").encode()))
     except ConfigError:
         return
     main = ConfigFile("tomcat", file, startup.test, startup.reload)
-    for element in found:
+    for element in known_elements:
         kind, _, name = element.section.partition(" ")
         if kind == "Connector" and name not in map(str, ports):
             continue
@@ -98,13 +86,13 @@ def _base(process: Process) -> str:
 KIND = ServerKind(
     name="tomcat",
     processes=("java",),
-    discover=_discover,
+    startup=_startup,
+    offer=_offer,
+    has_unit=False,
     files=(*(f"/etc/default/tomcat{version}" for version in _VERSIONS), *_LOGS),
     texts=tuple(f"/etc/tomcat{version}/server.xml" for version in _VERSIONS),
     grammar=TomcatGrammar(),
     status=(STATUS,),
     settings=SETTINGS,
-    shown=SHOWN,
     keys=KEYS,
-    startup=_startup,
 )

@@ -12,15 +12,14 @@ from xml.parsers import expat
 
 from cockpit.servers.editing import (
     ConfigError,
+    ConfigText,
     Grammar,
     Insertion,
     Location,
-    Span,
     Statement,
-    check_text,
+    TextSpan,
     encode_line,
     excerpt,
-    line_number,
 )
 
 # Elements in a Service that have settings, and the attribute that identifies each.
@@ -41,7 +40,7 @@ class Element(NamedTuple):
 
 
 class TomcatGrammar(Grammar):
-    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+    def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         element = _element(elements(text), name, section)
         if element is None:
             return Location((), _no_section)
@@ -51,26 +50,25 @@ class TomcatGrammar(Grammar):
         spans = _spans(text, element)
         if name in spans:
             whole, value = spans[name]
-            statement = Statement(element.attributes[name], value, whole, line_number(text, value[0]))
+            statement = Statement(element.attributes[name], value, whole, text.line_number(value[0]))
             return Location((statement,), _no_section)
         return Location((), lambda: _insertion(text, name, element, spans))
 
-    def spell(self, value: str, like: bytes | None = None) -> bytes:
+    def encode(self, value: str, like: bytes | None = None) -> bytes:
         return encode_line(encode_line(value).decode().translate(_ESCAPES))
 
 
-def elements(text: bytes) -> list[Element]:
+def elements(text: ConfigText) -> list[Element]:
     """Return the Connectors and Executors of all Services. Raises ConfigError if the text is invalid XML, has a
     DOCTYPE, or is neither UTF-8 nor ASCII."""
-    check_text(text)
-    found: list[Element] = []
+    known: list[Element] = []
     path: list[str] = []
     parser = expat.ParserCreate("utf-8")
 
     def start(name: str, attributes: dict[str, str]) -> None:
         key = _NAMED_BY.get(name)
         if key and path == ["Server", "Service"]:
-            found.append(Element(f"{name} {attributes.get(key, '')}", parser.CurrentByteIndex, attributes))
+            known.append(Element(f"{name} {attributes.get(key, '')}", parser.CurrentByteIndex, attributes))
         path.append(name)
 
     def declared(version: str, encoding: str | None, standalone: int) -> None:
@@ -88,39 +86,39 @@ def elements(text: bytes) -> list[Element]:
         parser.Parse(text, True)
     except expat.ExpatError as error:
         raise ConfigError(f"invalid XML: {expat.ErrorString(error.code)}", error.lineno) from None
-    return found
+    return known
 
 
-def _element(found: list[Element], name: str, section: str | None) -> Element | None:
+def _element(every: list[Element], name: str, section: str | None) -> Element | None:
     """Return the element of a section; without a section the only element that has the attribute."""
-    wanted = " ".join(section.split()) if section is not None else None
+    place = " ".join(section.split()) if section is not None else None
     matching = [
-        element for element in found if (name in element.attributes if wanted is None else element.section == wanted)
+        element for element in every if (name in element.attributes if place is None else element.section == place)
     ]
     if len(matching) > 1:
         each = " and ".join(excerpt(element.section, 80) for element in matching)
         raise ConfigError(f"{name} is ambiguous: {each}; set the section of the knob")
-    if not matching and wanted is not None:
-        known = ", ".join(excerpt(element.section, 80) for element in found) or "none"
-        raise ConfigError(f"no section {excerpt(wanted, 80)}; its sections: {known}")
+    if not matching and place is not None:
+        known = ", ".join(excerpt(element.section, 80) for element in every) or "none"
+        raise ConfigError(f"no section {excerpt(place, 80)}; its sections: {known}")
     return matching[0] if matching else None
 
 
-def _spans(text: bytes, element: Element) -> dict[str, tuple[Span, Span]]:
+def _spans(text: ConfigText, element: Element) -> dict[str, tuple[TextSpan, TextSpan]]:
     """Return the attributes of a start tag in file order: the span including the preceding white space, and the span of
     the value."""
     tag = _TAG_NAME.match(text, element.start)
     at = tag.end() if tag else element.start
-    spans: dict[str, tuple[Span, Span]] = {}
-    while found := _ATTRIBUTE.match(text, at):
-        at = found.end()
-        spans[found[1].decode("utf-8", "replace")] = found.span(), (found.start(2) + 1, found.end(2) - 1)
+    spans: dict[str, tuple[TextSpan, TextSpan]] = {}
+    while match := _ATTRIBUTE.match(text, at):
+        at = match.end()
+        spans[match[1].decode("utf-8", "replace")] = match.span(), (match.start(2) + 1, match.end(2) - 1)
     if spans.keys() != element.attributes.keys():
-        raise ConfigError(f"{excerpt(element.section, 80)} cannot be edited", line_number(text, element.start))
+        raise text.error(f"{excerpt(element.section, 80)} cannot be edited", element.start)
     return spans
 
 
-def _insertion(text: bytes, name: str, element: Element, spans: dict[str, tuple[Span, Span]]) -> Insertion:
+def _insertion(text: ConfigText, name: str, element: Element, spans: dict[str, tuple[TextSpan, TextSpan]]) -> Insertion:
     """Return the insertion after the last attribute, on a separate line if that attribute is."""
     (start, end), _ = list(spans.values())[-1]
     space = text[start : end - len(text[start:end].lstrip())]

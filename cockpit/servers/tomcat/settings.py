@@ -6,6 +6,7 @@ https://tomcat.apache.org/tomcat-10.1-doc/config/http.html
 import re
 import shlex
 
+from cockpit.servers.evidence import LISTEN_QUEUE, Evidence, at_least
 from cockpit.servers.settings import Impact, KnownSetting, ValueForm, integer
 
 _COUNT = integer(1)
@@ -26,8 +27,8 @@ def _are_options(value: str) -> bool:
 _MILLISECONDS = integer().or_word("-1")
 
 
-def _restart(text: str, form: ValueForm) -> KnownSetting:
-    return KnownSetting(text, form, Impact.RESTART)
+def _restart(text: str, form: ValueForm, shown: Evidence | None = None) -> KnownSetting:
+    return KnownSetting(text, form, Impact.RESTART, shown=shown)
 
 
 KEYS = {
@@ -37,10 +38,26 @@ KEYS = {
         Impact.RESTART,
     ),
 }
+# Threads of a Connector are named http-nio-8080-exec-1; the kernel keeps 15 characters.
+_THREADS = """
+case $section in 'Connector '*) ;; *) exit 0 ;; esac
+count=0
+for name in $(cat /proc/"$pid"/task/*/comm); do
+    case $name in *-"${section#Connector }"-e*) count=$((count + 1)) ;; esac
+done
+echo "$count"
+"""
+
 SETTINGS = {
     "maxThreads": _restart("maximum request threads (default 200); too few: requests wait, too many: memory", _COUNT),
-    "minSpareThreads": _restart("minimum threads (default 10); matters if load arrives in bursts", integer()),
-    "acceptCount": _restart("length of the accept queue (default 100); matters if maxConnections is reached", _COUNT),
+    "minSpareThreads": _restart(
+        "minimum threads (default 10); matters if load arrives in bursts",
+        integer(),
+        shown=Evidence("the names of its threads", _THREADS, at_least),
+    ),
+    "acceptCount": _restart(
+        "length of the accept queue (default 100); matters if maxConnections is reached", _COUNT, shown=LISTEN_QUEUE
+    ),
     "maxConnections": _restart(
         "maximum connections (default 8192), -1: no limit; more wait in the accept queue", integer().or_word("-1")
     ),

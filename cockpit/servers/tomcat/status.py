@@ -5,24 +5,25 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from cockpit.servers.kind import StatusPageKind
-from cockpit.servers.status import NAME_CHARS, NotThePageError, PageMetrics, number
+from cockpit.servers.status import NAME_CHARS, number
 
 _GROUPS = ("threadInfo", "requestInfo")
 _MAXIMA = ("maxTime",)
 
 
-def parse(page: str) -> PageMetrics:
+def _rows(page: str) -> dict[str, float]:
     """Return `memory.free`, `.total`, `.max` (bytes), and the counters over all connectors.
 
     With several connectors, the counters per connector are added, prefixed with its name.
     """
-    status = _tree(page)
+    # The real page has no declarations; entities in a forged page could exhaust the memory.
+    if "<!DOCTYPE" in page or "<!ENTITY" in page:
+        return {}
+    status = ElementTree.fromstring(page)
     values: dict[str, float] = {}
     for name, value in _metrics(status.find("jvm/memory")).items():
         values[f"memory.{name}"] = value
     connectors = status.findall("connector")
-    if not connectors:
-        raise NotThePageError("no connector on the page: the URL must end in /manager/status?XML=true")
     for connector in connectors:
         metrics: dict[str, float] = {}
         for group in _GROUPS:
@@ -33,23 +34,12 @@ def parse(page: str) -> PageMetrics:
         if len(connectors) > 1:
             label = connector.get("name", "").strip('"')[:NAME_CHARS]
             values |= {f"{label} {name}": value for name, value in metrics.items()}
-    return PageMetrics(values, {})
-
-
-def _tree(page: str) -> ElementTree.Element:
-    # The real page has no declarations; entities in a forged page could exhaust the memory.
-    if "<!DOCTYPE" in page or "<!ENTITY" in page:
-        raise NotThePageError("not the XML of Tomcat's manager: the URL must end in /manager/status?XML=true")
-    try:
-        status = ElementTree.fromstring(page)
-    except ElementTree.ParseError:
-        raise NotThePageError("not the XML of Tomcat's manager: the URL must end in /manager/status?XML=true") from None
-    return status
+    return values
 
 
 def _metrics(element: ElementTree.Element | None) -> dict[str, float]:
-    found = {name: number(text) for name, text in element.attrib.items()} if element is not None else {}
-    return {name: value for name, value in found.items() if value is not None}
+    metrics = {name: number(text) for name, text in element.attrib.items()} if element is not None else {}
+    return {name: value for name, value in metrics.items() if value is not None}
 
 
 _COUNTERS = frozenset({"requestCount", "errorCount", "bytesReceived", "bytesSent", "processingTime"})
@@ -57,7 +47,9 @@ _COUNTERS = frozenset({"requestCount", "errorCount", "bytesReceived", "bytesSent
 STATUS = StatusPageKind(
     name="tomcat",
     url="/manager/status?XML=true",
-    parse=parse,
+    rows=_rows,
+    required="requestCount",
+    hint="the URL must end in /manager/status?XML=true",
     not_found="is the manager application installed? (Debian: tomcat10-admin)",
     forbidden="the user needs the role manager-status",
     # The name of the connector can precede that of the metric.

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
 
-from cockpit.servers.editing import ConfigError
+from cockpit.servers.editing import ConfigError, ConfigText
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import CandidateKnob, RunningServer, ServerKind, StatusAddress, running
+from cockpit.servers.kind import CandidateKnob, ServerKind, ServerOffer, StatusAddress
 from cockpit.servers.startup import Startup, absolute, command, last, options, uncertainty
 from cockpit.servers.varnish.editor import STORAGE, TAKING, VarnishGrammar, given_options
 from cockpit.servers.varnish.settings import SETTINGS
@@ -48,20 +47,20 @@ def _given(process: Process) -> dict[str, list[str]]:
     return options(process.command[1:], TAKING)
 
 
-def _constant(found: dict[str, list[str]]) -> dict[str, list[str]]:
-    return {letter: values for letter, values in found.items() if letter not in _CHANGEABLE}
+def _constant(given: dict[str, list[str]]) -> dict[str, list[str]]:
+    return {letter: values for letter, values in given.items() if letter not in _CHANGEABLE}
 
 
 def _starts(text: str, process: Process) -> bool:
     """Return whether the running process has the options in a file, i.e. the file starts it."""
     try:
-        given, _ = given_options(text.encode())
+        given, _ = given_options(ConfigText(text.encode()))
     except ConfigError:
         return False
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for option in given:
-        found.setdefault(option.letter, []).append(option.value)
-    return _constant(found) == _constant(_given(process))
+        values.setdefault(option.letter, []).append(option.value)
+    return _constant(values) == _constant(_given(process))
 
 
 def _places(process: Process, inventory: Inventory) -> list[str]:
@@ -102,13 +101,10 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     return Startup("varnish", files, _VCL_PATH, test, "" if fixed else restart, why, read_only_reason=fixed)
 
 
-def _discover(inventory: Inventory) -> Iterator[RunningServer]:
-    for master in inventory.masters(*_NAMES):
-        startup = _startup(master, inventory)
-        candidates = (_candidate(name, master, startup) for name in SETTINGS if not startup.read_only_reason)
-        status = (StatusAddress("varnish", f"unix:{master.directory}"),) if master.directory else ()
-        tails = () if "n" in _given(master) else inventory.tails(_LOG)
-        yield running("Varnish", "cache-main", inventory, master, startup, candidates, tails, status)
+def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOffer:
+    candidates = (_candidate(name, master, startup) for name in SETTINGS if not startup.read_only_reason)
+    status = (StatusAddress("varnish", f"unix:{master.directory}"),) if master.directory else ()
+    return ServerOffer("Varnish", candidates, () if "n" in _given(master) else inventory.tails(_LOG), status)
 
 
 def _candidate(name: str, master: Process, startup: Startup) -> CandidateKnob:
@@ -127,12 +123,13 @@ def _candidate(name: str, master: Process, startup: Startup) -> CandidateKnob:
 KIND = ServerKind(
     name="varnish",
     processes=_NAMES,
-    discover=_discover,
+    startup=_startup,
+    offer=_offer,
+    pattern="cache-main",
     files=(_LOG,),
     texts=_TEXTS,
     grammar=VarnishGrammar(),
     status=(STATUS,),
-    startup=_startup,
     include=r'^\s*include\s+("[^"\n]+")\s*;',
     upstream=_UPSTREAM,
     settings=SETTINGS,

@@ -5,9 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from cockpit.servers.kind import StatusPageKind
-from cockpit.servers.status import NotThePageError, PageMetrics, number
 
-_HINT = "the URL must end in the instance's working directory, e.g. unix:/var/lib/varnish/varnishd"
 _AREAS = ("MGT.", "MAIN.", "SMA.", "SMF.", "SMU.", "VBE.")
 _GAUGES = frozenset(
     "MAIN." + name
@@ -29,17 +27,10 @@ class _Page(msgspec.Struct):
     counters: dict[str, _Counter]
 
 
-def parse(page: str) -> PageMetrics:
+def _rows(page: str) -> dict[str, float]:
     """Return the counters of the management process, the cache, its storages and backends, by their Varnish names."""
-    try:
-        rows = msgspec.json.decode(page, type=_Page).counters
-    except (msgspec.MsgspecError, RecursionError, ValueError):
-        raise NotThePageError(f"not the JSON of varnishstat: {_HINT}") from None
-    kept = {name: row for name, row in rows.items() if name.startswith(_AREAS) and row.flag != _BITMAP}
-    values = {name: value for name, row in kept.items() if (value := number(str(row.value))) is not None}
-    if "MAIN.client_req" not in values:
-        raise NotThePageError(f"no MAIN.client_req in the output: {_HINT}")
-    return PageMetrics(values, {})
+    counters = msgspec.json.decode(page, type=_Page).counters.items()
+    return {name: row.value for name, row in counters if name.startswith(_AREAS) and row.flag != _BITMAP}
 
 
 def _is_counter(name: str) -> bool:
@@ -50,9 +41,9 @@ def _is_counter(name: str) -> bool:
 STATUS = StatusPageKind(
     name="varnish",
     url="unix:/var/lib/varnish/varnishd",
-    parse=parse,
-    not_found=_HINT,
-    forbidden=_HINT,
+    rows=_rows,
+    required="MAIN.client_req",
+    hint="the URL must end in the instance's working directory, e.g. unix:/var/lib/varnish/varnishd",
     is_counter=_is_counter,
     means={"threads": "MAIN.threads", "queued": "MAIN.thread_queue_len", "objects": "MAIN.n_object"},
     rates={

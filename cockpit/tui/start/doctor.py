@@ -15,14 +15,14 @@ from textual.widgets import Static
 from cockpit.model.text import sanitize
 from cockpit.profiles.profile import Profile
 from cockpit.setup.doctor import diagnose
-from cockpit.setup.finding import Finding, Level, summary_line
+from cockpit.setup.finding import Finding, Severity, summary_line
 from cockpit.tui.background import Background
 from cockpit.tui.dialogs.prompt import Dialog
 from cockpit.tui.key_names import close_binding, key_hints
 from cockpit.tui.key_table import DialogKey, StartKey
 from cockpit.tui.terminal.styled_line import fit
 
-_WORDS: dict[Level, tuple[str, str]] = {
+_WORDS: dict[Severity, tuple[str, str]] = {
     "ok": ("ok   ", "$cockpit-dim"),
     "note": ("note ", "bold $cockpit-mark"),
     "error": ("ERROR", "bold $cockpit-alarm"),

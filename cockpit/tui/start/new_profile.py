@@ -249,11 +249,11 @@ class FoundServersScreen(_Page):
             pieces += ["\n"] if pieces else []
             pieces.append((f"{one.config.name:<{wide}}  ", "bold"))
             words = sanitize(one.words, 300)
-            pieces.append((words, "$cockpit-warn") if one.found is None else words)
+            pieces.append((words, "$cockpit-warn") if one.discovered is None else words)
         return pieces
 
     def _offers(self) -> list[ChecklistItem]:
-        offered = [one for host in self.surveyed if host.found for one in host.found.offered]
+        offered = [one for host in self.surveyed if host.discovered for one in host.discovered.offered]
         wide = max((len(one.knob.name) for one in offered), default=0)
         many = len(self.surveyed) > 1
         found = []

@@ -49,7 +49,7 @@ def spell(knob: Knob, text: bytes, value: str) -> bytes:
     now = read(knob, text)
     if now.raw is not None and now.value == value:
         return now.raw
-    return grammar.spell_in(text, _name(knob), knob.section, value, now.raw)
+    return grammar.encode_in(text, _name(knob), knob.section, value, now.raw)
 
 
 def coerced(knob: Knob, text: bytes) -> str:
