@@ -47,3 +47,19 @@ def test_public_names_are_not_banned_words() -> None:
             if re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower() in BANNED
         }
     assert found == set()
+
+
+def test_fold_contains_no_text() -> None:
+    """Words for markers, labels and losses are in analysis/words."""
+    texts = set()
+    for path in sorted((PRODUCT / "model" / "fold").glob("*.py")):
+        tree = ast.parse(path.read_text())
+        documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+        descriptions = {
+            id(node.body[0].value)
+            for node in ast.walk(tree)
+            if isinstance(node, documented) and isinstance(node.body[0], ast.Expr)
+        }
+        constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in descriptions)
+        texts |= {node.value for node in constants if isinstance(node.value, str) and node.value.count(" ") > 1}
+    assert texts == set()

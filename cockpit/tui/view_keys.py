@@ -11,13 +11,14 @@ from textual.screen import Screen
 
 from cockpit.analysis.time_ranges import TimeRanges
 from cockpit.analysis.verdicts.segments import SegmentVerdicts
-from cockpit.model.state import Marker
+from cockpit.analysis.words.timeline import marker_sign
+from cockpit.model.markers import Marker
 from cockpit.model.text import clock
 from cockpit.session.loop import Session
 from cockpit.tui import navigation
 from cockpit.tui.autopilot.evaluations import EvaluationsScreen
 from cockpit.tui.charts import cursor
-from cockpit.tui.charts.markers import all_markers, marker_text
+from cockpit.tui.charts.markers import all_markers, marker_label
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.dialogs.prompt import ChoiceScreen, FilterScreen
 from cockpit.tui.draw_context import PROCESS_ORDERS, DrawContext, ProcessOrder, StoredBaselines, View
@@ -140,7 +141,7 @@ class ViewKeys(Screen[None]):
         here = context.now if self.view.cursor is None else self.view.cursor
         # A marker in the cursor's cell can be later than the start of the cell.
         nearest = min(range(len(markers)), key=lambda at: abs(markers[at].t - here), default=None)
-        lines = [f"{clock(marker.t)}  {marker.sign[:1] or '▸'}  {marker_text(marker)}" for marker in markers]
+        lines = [f"{clock(marker.t)}  {marker_sign(marker)[:1] or '▸'}  {marker_label(marker)}" for marker in markers]
 
         def picked(at: int | None) -> None:
             if at is not None:
