@@ -119,3 +119,19 @@ def test_functions_fields_and_locals_have_names_of_their_own() -> None:
 
 def test_packages_to_be_renamed_exist() -> None:
     assert {package for package, _ in modules()} >= RENAMED_LATER
+
+
+def test_fold_contains_no_text() -> None:
+    """Words for markers, labels and losses are in analysis/words."""
+    texts = set()
+    for path in sorted((PRODUCT / "model" / "fold").glob("*.py")):
+        tree = ast.parse(path.read_text())
+        documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+        descriptions = {
+            id(node.body[0].value)
+            for node in ast.walk(tree)
+            if isinstance(node, documented) and isinstance(node.body[0], ast.Expr)
+        }
+        constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in descriptions)
+        texts |= {node.value for node in constants if isinstance(node.value, str) and node.value.count(" ") > 1}
+    assert texts == set()

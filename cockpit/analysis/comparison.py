@@ -12,6 +12,7 @@ from cockpit.analysis.verdicts.outcome import Verdict
 from cockpit.analysis.verdicts.sides import Side
 from cockpit.analysis.verdicts.verdict import judge_repeated_runs, judge_single_runs, judge_switch
 from cockpit.analysis.windows import Window
+from cockpit.analysis.words.timeline import segment_label
 from cockpit.metrics.catalogue import STATISTICS
 from cockpit.metrics.values import host_metrics, metric_value
 from cockpit.model.access import ACCESS_METRICS
@@ -116,7 +117,7 @@ def distribution(before: Histogram, after: Histogram, most: int) -> Distribution
 
 
 def _verdicts(before: Side, after: Side, load_may_differ: bool) -> tuple[Verdict, ...]:
-    label = after.segments[0].label if before.state is after.state else ""
+    label = segment_label(after.segments[0]) if before.state is after.state else ""
     judge = judge_switch if _are_of_one_run(before, after) else judge_single_runs
     if len(before.segments) == len(after.segments) == 1:
         return (judge(before.windows[0], after.windows[0], label, load_may_differ),)
@@ -125,7 +126,7 @@ def _verdicts(before: Side, after: Side, load_may_differ: bool) -> tuple[Verdict
         return (judge_repeated_runs(one, two, label),)
     pairs = list(_pairs_by_load(before, after))
     if pairs:
-        return tuple(judge(one, two, two.segments[0].label) for one, two in pairs)
+        return tuple(judge(one, two, segment_label(two.segments[0])) for one, two in pairs)
     return (judge(_longest_window(before), _longest_window(after), label, load_may_differ),)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from cockpit.model.fold.load import load_words
+from cockpit.analysis.words.timeline import load_words
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.text import sanitize
 

@@ -10,6 +10,7 @@ from statistics import median
 import msgspec
 
 from cockpit.analysis.windows import DiscardReason, Window
+from cockpit.analysis.words.timeline import lost_words
 from cockpit.metrics.catalogue import is_latency
 from cockpit.metrics.results import RunResult
 from cockpit.model.counts import Counts, Group
@@ -196,8 +197,8 @@ def _common_warnings(of: RunResult | Segment) -> list[RunWarning]:
         found.append(warning_of(WarningKind.CPU_WAIT, share=of.cpu_wait))
     if of.reason == "failed":
         found.append(warning_of(WarningKind.RUN_FAILED, of.detail))
-    if of.partial:
-        found.append(warning_of(WarningKind.PARTIAL, of.partial))
+    if of.losses:
+        found.append(warning_of(WarningKind.PARTIAL, lost_words(of.losses)))
     if of.reason == "stopped":
         found.append(warning_of(WarningKind.STOPPED))
     return found + _count_warnings(counts, of.plan.max_in_flight)

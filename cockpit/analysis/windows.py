@@ -127,7 +127,6 @@ def segment_window_at(state: State, segment: Segment, t: float) -> Window:
     """Return the window of a segment as it was known at `t`: nothing that happened later changes it."""
     end = min(segment.last, t)
     window = window_between(state, segment.start, end, segment.plan, as_of=t)
-    lost = segment.partial_since is not None and segment.partial_since <= t
     whole = (
         segment
         if segment.end is not None and segment.end <= t
@@ -135,14 +134,14 @@ def segment_window_at(state: State, segment: Segment, t: float) -> Window:
             number=segment.number,
             run=segment.run,
             plan=segment.plan,
-            label=segment.label,
+            basis=segment.basis,
+            labelled_by=segment.labelled_by,
             start=segment.start,
             last=end,
         )
     )
-    seen = msgspec.structs.replace(
-        whole, addresses=segment.addresses, partial=segment.partial if lost else "", reason="", detail=""
-    )
+    losses = tuple(loss for loss in segment.losses if loss.t <= t)
+    seen = msgspec.structs.replace(whole, addresses=segment.addresses, losses=losses, reason="", detail="")
     return msgspec.structs.replace(window, segments=(seen,), growing=False)
 
 

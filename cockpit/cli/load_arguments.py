@@ -6,10 +6,11 @@ import argparse
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from cockpit.cli import values
 from cockpit.cli.values import count, factor, names, positive, seconds, statuses, workers
-from cockpit.model.load.plan import LOAD_OPTIONS
+from cockpit.model.load.options import LOAD_OPTIONS
 
 
 def add_load(parser: argparse.ArgumentParser, *, target: str, about: str, record: str) -> None:
@@ -60,13 +61,14 @@ def add_ssh_config(add: Callable[..., object], **settings: object) -> None:
 
 
 def _add_amount(group: argparse._ArgumentGroup) -> None:
-    for option in LOAD_OPTIONS.values():
-        if option.flags and option.parser:
-            parse = getattr(values, option.parser)
-            group.add_argument(*option.flags, dest=option.name, type=parse, metavar=option.metavar, help=option.help)
-        elif option.flags:
+    for option in (option for option in LOAD_OPTIONS.values() if option.flags):
+        about: dict[str, Any] = {"dest": option.name, "help": option.help or option.meaning.replace("`", "")}
+        if option.kind.parser:
+            parse = getattr(values, option.kind.parser)
+            group.add_argument(*option.flags.split(), type=parse, metavar=option.kind.metavar, **about)
+        else:
             action = "store_false" if option.default else "store_true"
-            group.add_argument(*option.flags, dest=option.name, action=action, default=None, help=option.help)
+            group.add_argument(*option.flags.split(), action=action, default=None, **about)
     add = group.add_argument
     add("--poisson", action="store_true", help="open load: random (Poisson) arrivals instead of evenly spaced ones")
     add("--replay-log", metavar="FILE", help="open load: the GET and HEAD requests of an access log, at its intervals")

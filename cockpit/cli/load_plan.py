@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from cockpit.cli.load_arguments import given_flags
 from cockpit.model.errors import UsageError
 from cockpit.model.load.checks import Invalid, conflict
-from cockpit.model.load.plan import LOAD_OPTIONS, Expect, LoadPlan, Stage
+from cockpit.model.load.options import LOAD_OPTIONS
+from cockpit.model.load.plan import Expect, LoadPlan, Stage
 from cockpit.model.units import parse_count, parse_duration, parse_ramp, parse_rate
 from cockpit.profiles.plan import NAMED, NO_BODY, body_of, checked_url, headers_of, paths_of, replay_of, think_time_of
 
@@ -37,7 +38,7 @@ FLAGS = {
     "target.urls": "--urls",
     "target.unix": "--unix-socket",
     "tls.key": "--key",
-} | {f"load.{option.name}": option.flags[0] for option in LOAD_OPTIONS.values() if option.flags}
+} | {f"load.{option.name}": option.flags.partition(" ")[0] for option in LOAD_OPTIONS.values() if option.flags}
 
 # Flags of a single request, which do not apply to a mix of requests.
 _REQUEST_FLAGS = ("method", "header", "auth", "data", "data_file", "content_type", "expect_status", "expect_body")

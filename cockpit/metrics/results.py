@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from cockpit.model.counts import Counts, add
+from cockpit.model.generators import WorkerLost
 from cockpit.model.histogram import Histogram
 from cockpit.model.host.state import HostWindow
 from cockpit.model.host.window import join_windows
@@ -33,7 +34,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     worker_wait: Mapping[int, float] = {}
     saturated: float
     stalled: float
-    partial: str
+    losses: tuple[WorkerLost, ...]
     reason: str
     detail: str
 
@@ -122,7 +123,7 @@ def segments_result(segments: Sequence[Segment], plan: LoadPlan, seconds: float,
         worker_wait=_summed(segment.worker_wait for segment in segments),
         saturated=sum(segment.saturated for segment in segments),
         stalled=sum(segment.stalled for segment in segments),
-        partial="; ".join(sorted({segment.partial for segment in segments if segment.partial})),
+        losses=tuple(dict.fromkeys(loss for segment in segments for loss in segment.losses)),
         reason=segments[-1].reason,
         detail=segments[-1].detail,
     )

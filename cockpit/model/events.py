@@ -16,6 +16,7 @@ from cockpit.model.histogram import EMPTY, Histogram, from_wire, to_wire
 from cockpit.model.host.samples import HostConfig, HostFacts, HostReading
 from cockpit.model.knobs import Knob, ServerAction, Setting
 from cockpit.model.load.plan import LoadPlan, RunTotals
+from cockpit.model.recorded import Name, Url
 from cockpit.model.study import StudyEvent
 from cockpit.model.tick import Tick
 
@@ -28,11 +29,11 @@ class SessionStarted(Event, frozen=True, tag="session_started"):
     version: str
     name: str
     question: str = ""
-    target: str = ""
+    target: Url = ""
     hosts: tuple[HostConfig, ...] = ()
     knobs: tuple[Knob, ...] = ()
     actions: tuple[ServerAction, ...] = ()
-    thresholds: tuple[str, ...] = ()
+    thresholds: tuple[Name, ...] = ()
     environment: dict[str, str] = msgspec.field(default_factory=dict)
     boot: str = ""
 
@@ -49,7 +50,7 @@ class RunStarted(Event, frozen=True, tag="run_started"):
     plan: LoadPlan
     addresses: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    machines: tuple[str, ...] = ()
+    machines: tuple[Name, ...] = ()
     totals: RunTotals | None = None
 
 
@@ -76,7 +77,7 @@ class RunExtended(Event, frozen=True, tag="run_extended"):
     run: int
     until: float
     awaited: ExtensionReason = "verdict"
-    change: str = ""
+    change: Name = ""
 
 
 class RunEnded(Event, frozen=True, tag="run_ended"):
@@ -94,7 +95,7 @@ class HostChanged(Event, frozen=True, tag="host_changed"):
     """The condition of a host. `asking`: waiting for an answer of the user, e.g. a password. `slow`: connected, but the
     probe's response is overdue. `lost`: reconnects soon; `refused` (key, permission): reconnects at long intervals."""
 
-    host: str
+    host: Name
     condition: HostCondition
     detail: str = ""
     facts: HostFacts | None = None
@@ -106,7 +107,7 @@ class HostSample(Event, frozen=True, tag="host_sample"):
     `interval` (s): current sampling interval, longer than configured on a slow connection; 0: unknown.
     """
 
-    host: str
+    host: Name
     round_trip: float
     reading: HostReading
     interval: float = 0.0
@@ -118,7 +119,7 @@ class TailText(Event, frozen=True, tag="tail_text"):
     `tail`: index in the host's configuration; `skipped`: lines before these that arrived too fast to be kept.
     `continues`: the first line replaces the previous line, which was incomplete."""
 
-    host: str
+    host: Name
     tail: int
     lines: tuple[str, ...]
     skipped: int = 0
@@ -128,7 +129,7 @@ class TailText(Event, frozen=True, tag="tail_text"):
 class TailChanged(Event, frozen=True, tag="tail_changed"):
     """A tail started or ended; `detail`: exit status and last output. It is restarted automatically."""
 
-    host: str
+    host: Name
     tail: int
     condition: Literal["running", "ended"]
     detail: str = ""
@@ -141,7 +142,7 @@ class AccessCounts(Event, frozen=True, tag="access_counts"):
     `latency`: logged response times. `late`: the log grew faster than it was read, so that the requests are older than
     that. `tail`: index in the host's configuration."""
 
-    host: str
+    host: Name
     tail: int
     seconds: float
     lines: int
@@ -156,7 +157,7 @@ class StatusRead(Event, frozen=True, tag="status_read"):
     """A reading of a status page: counters and gauges with the page's names and units. `page`: index in the host's
     configuration. `text`: values that are not numeric (the scoreboard). `detail`: why it could not be read."""
 
-    host: str
+    host: Name
     page: int
     values: dict[str, float] = msgspec.field(default_factory=dict)
     text: dict[str, str] = msgspec.field(default_factory=dict)
@@ -166,8 +167,8 @@ class StatusRead(Event, frozen=True, tag="status_read"):
 class KnobRead(Event, frozen=True, tag="knob_read"):
     """The value of a knob on its host; None: not set there. `detail`: why it could not be read."""
 
-    knob: str
-    host: str
+    knob: Name
+    host: Name
     value: str | None
     detail: str = ""
 
@@ -180,14 +181,14 @@ class ChangeBegun(Event, frozen=True, tag="change_begun"):
     after it.
     """
 
-    change: str
-    host: str
+    change: Name
+    host: Name
     settings: tuple[Setting, ...]
-    undoes: str = ""
+    undoes: Name = ""
     diff: str = ""
-    cost: str = ""
+    cost: Name = ""
     who: str = ""
-    inactive: tuple[str, ...] = ()
+    inactive: tuple[Name, ...] = ()
     trial: bool = False
 
 
@@ -202,7 +203,7 @@ class ChangeStage(Event, frozen=True, tag="change_stage"):
     `undoing`: the host starts to roll everything back.
     """
 
-    change: str
+    change: Name
     stage: Stage
     seconds: float | None = None
 
@@ -214,7 +215,7 @@ class ChangeEnded(Event, frozen=True, tag="change_ended"):
     """A change ended. `applied`: active from `t` on, except for its `inactive` values; `written`: none of its values is
     active yet; `rolled back`: the host is as before; `failed`: state of the host unknown, inspect it."""
 
-    change: str
+    change: Name
     outcome: ChangeOutcome
     detail: str = ""
 
@@ -223,8 +224,8 @@ class ActionBegun(Event, frozen=True, tag="action_begun"):
     """A host starts the commands of an action. `number` counts the actions of the session from 1."""
 
     number: int
-    action: str
-    host: str
+    action: Name
+    host: Name
     times: int = 1
 
 
@@ -252,13 +253,13 @@ class RoundsBegun(Event, frozen=True, tag="rounds_begun"):
 
     number: int
     run: int
-    host: str
+    host: Name
     settings: tuple[Setting, ...]
     first: tuple[Side, ...]
     seconds: float
     longest: float
     active: Side = "before"
-    change: str = ""
+    change: Name = ""
     seed: int = 0
     detectable: float | None = None
     until: str = ""
@@ -300,7 +301,7 @@ class CapacityBegun(Event, frozen=True, tag="capacity_begun"):
 
     number: int
     run: int
-    limits: tuple[str, ...]
+    limits: tuple[Name, ...]
     longest: float
 
 

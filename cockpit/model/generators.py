@@ -8,6 +8,7 @@ from types import MappingProxyType
 import msgspec
 
 from cockpit.model.event import Event
+from cockpit.model.recorded import Name
 
 
 class CpuTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -44,7 +45,7 @@ class GeneratorClock(Event, frozen=True, tag="generator_clock"):
     """The clock of a generator: `offset` (s) converts its time to the cockpit's, with a maximum error of `uncertainty`
     (s); `drift`: by how much the generator's clock is slow (s/s)."""
 
-    machine: str
+    machine: Name
     offset: float
     uncertainty: float
     drift: float
@@ -53,7 +54,7 @@ class GeneratorClock(Event, frozen=True, tag="generator_clock"):
 class GeneratorLost(Event, frozen=True, tag="generator_lost"):
     """A generator was lost; its load is distributed to the others."""
 
-    machine: str
+    machine: Name
     detail: str
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import msgspec
 
 from cockpit.model.live_knobs import LIVE_KNOBS
+from cockpit.model.recorded import Name
 from cockpit.model.text import sanitize
 from cockpit.servers import systemd
 from cockpit.servers.registry import GRAMMARS, SETTINGS
@@ -32,7 +33,7 @@ _RESTARTS = re.compile(r"\b(restart|start|stop|shutdown)\b")
 class Option(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An option of a choice: `set` switches to it; `when` succeeds while it is active (if the knob has no `get`)."""
 
-    name: str
+    name: Name
     set: str
     when: str = ""
 
@@ -52,8 +53,8 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `secret`: its value is never shown or recorded.
     """
 
-    name: str
-    host: str
+    name: Name
+    host: Name
     kind: KnobKind = "apache"
     file: str = ""
     section: str | None = None
@@ -69,10 +70,10 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     min: float | None = None
     max: float | None = None
     unit: str = ""
-    cost: str = ""
+    cost: Name = ""
     workers: str = ""
     log: str = ""
-    action: str = ""
+    action: Name = ""
     secret: bool = False
 
     @property
@@ -214,7 +215,7 @@ def not_yet_active(knobs: Iterable[Knob]) -> str:
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """The `old` and the `new` value of a knob; None: not set."""
 
-    knob: str
+    knob: Name
     old: str | None
     new: str | None
 
@@ -226,7 +227,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 class ServerAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A command to run on a host, `times` times in sequence, e.g. a restart, or emptying a cache."""
 
-    name: str
-    host: str
+    name: Name
+    host: Name
     command: str
     times: int = 1

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from types import MappingProxyType
+from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -26,11 +27,12 @@ from cockpit.model.events import (
     SessionStarted,
     Side,
 )
-from cockpit.model.generators import GeneratorMachine, GeneratorState
+from cockpit.model.generators import GeneratorMachine, GeneratorState, WorkerLost
 from cockpit.model.host.state import HostState, HostWindow
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load.plan import LoadPlan, RunTotals
 from cockpit.model.load.seconds import LoadSecond, OpenSecond, load_second
+from cockpit.model.markers import ChangeName, Marker
 from cockpit.model.series import replaced
 from cockpit.model.study import Study, StudyObservation, StudyRound, StudyRun, StudyStepEnded, StudyStepLost
 
@@ -43,23 +45,36 @@ class InFlight(msgspec.Struct, frozen=True, kw_only=True):
     silence: float
 
 
+class SegmentBasis(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a segment differs from the previous one: by `changes`; as the first or another run; by the `variants` of a
+    duet; as a round or a load level of a capacity search, by `number`, or as the part between or after them."""
+
+    kind: Literal[
+        "baseline", "again", "changes", "variants", "search", "level", "between_levels", "round", "after_rounds"
+    ] = "baseline"
+    changes: tuple[ChangeName, ...] = ()
+    variants: tuple[str, ...] = ()
+    number: int = 0
+    side: Side | None = None
+
+
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
     """A part of one run with unchanged settings: a line of the runs table.
 
-    `label`: `base` (the settings), and the load level if there is one. `changes`: letters of the changes since the
-    previous segment; `changes_until`: number of changes of the session at its start; `end`: None while it runs.
-    `saturated_worker_seconds`: worker-seconds in which the generator was the bottleneck. `round`: number of its round,
-    to which the set-up of the next window belongs too; 0: none. `partial`: why its metrics are incomplete, and
-    since when. `warmup`: not part of the run's result; `stage`: load level. `warnings` and `addresses` of the target:
-    from before the run. By worker: `worker_cpu`: CPU time (s); `worker_wait`: time it
-    waited for a CPU (s); `worker_silence`: time with requests in flight and no response (s). `totals`: see RunStarted.
+    `basis`: why it differs from the previous one; `labelled_by`: what its label shows, with `load` both. `changes`:
+    letters of the changes since the previous segment; `changes_until`: number of changes of the session at its start;
+    `end`: None while it runs. `saturated_worker_seconds`: worker-seconds in which the generator was the bottleneck.
+    `round`: number of its round, to which the set-up of the next window belongs too; 0: none. `losses`: lost workers,
+    whose metrics are missing. `warmup`: not part of the run's result; `stage`: load level. `warnings` and `addresses`
+    of the target: from before the run. By worker: `worker_cpu`: CPU time (s); `worker_wait`: time it waited for a CPU
+    (s); `worker_silence`: time with requests in flight and no response (s). `totals`: see RunStarted.
     """
 
     number: int
     run: int
     plan: LoadPlan
-    label: str
-    base: str = ""
+    basis: SegmentBasis = SegmentBasis()
+    labelled_by: Literal["basis", "load", "warmup"] = "basis"
     changes: tuple[str, ...] = ()
     changes_until: int = 0
     start: float
@@ -75,8 +90,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     worker_wait: Mapping[int, float] = MappingProxyType({})
     worker_silence: Mapping[int, float] = MappingProxyType({})
     saturated_worker_seconds: float = 0.0
-    partial: str = ""
-    partial_since: float | None = None
+    losses: tuple[WorkerLost, ...] = ()
     round: int = 0
     reason: str = ""
     detail: str = ""
@@ -149,20 +163,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         return self.stages.get("active", self.ended if self.outcome == "applied" else None)
 
     @property
-    def label(self) -> str:
-        """Return the changed settings, e.g. `A MaxSpareServers 10 → 30`."""
-        settings = ", ".join(f"{s.knob} {s.old or 'unset'} → {s.new or 'unset'}" for s in self.settings)
-        return f"{self.letter} {'undo ' + self.undoes + ': ' if self.undoes else ''}{settings}"
-
-
-class Marker(msgspec.Struct, frozen=True, kw_only=True):
-    """A point on the timeline. `kind`: change, action, load, round, note, gap, restart or worker; `sign`: its letter on
-    charts."""
-
-    t: float
-    kind: str
-    sign: str
-    text: str
+    def name(self) -> ChangeName:
+        return ChangeName(letter=self.letter, settings=self.settings, undoes=self.undoes)
 
 
 class ActionRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from cockpit.model.event import Event
 from cockpit.model.load.plan import REDACTED, LoadPlan, PathList, url_without_password
+from cockpit.model.recorded import Name, Url
 
 # Name of the variant that repeats the first variant.
 CONTROL = "A/A control"
@@ -27,31 +28,31 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     plan. `control`: an A/A control that repeats the first variant: differences between the two are chance.
     """
 
-    name: str
-    set: tuple[tuple[str, str], ...] = ()
-    url: str = ""
-    before: tuple[str, ...] = ()
+    name: Name
+    set: tuple[tuple[Name, str], ...] = ()
+    url: Url = ""
+    before: tuple[Name, ...] = ()
     concurrency: int | None = None
     rate: float | None = None
     keepalive: bool | None = None
     paths: PathList | None = None
-    mix: tuple[str, ...] = ()
+    mix: tuple[Name, ...] = ()
     control: bool = False
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
     """One of several consecutive runs of a variant, e.g. cold and warm. `before`: actions to run before it."""
 
-    name: str = ""
-    before: tuple[str, ...] = ()
+    name: Name = ""
+    before: tuple[Name, ...] = ()
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """A command that is run on a host before and after each run. `counter`: it prints a number whose increase during
     the run is reported."""
 
-    name: str
-    host: str
+    name: Name
+    host: Name
     command: str
     counter: bool = False
 
@@ -81,17 +82,17 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None = 1
     runs: int = 1
     discard: int = 0
-    after: tuple[str, ...] = ()
+    after: tuple[Name, ...] = ()
     observations: tuple[Observation, ...] = ()
-    watch: tuple[str, ...] = ()
-    metrics: tuple[str, ...] = ()
+    watch: tuple[Name, ...] = ()
+    metrics: tuple[Name, ...] = ()
     until: str = ""
-    compare: tuple[tuple[str, str], ...] = ()
+    compare: tuple[tuple[Name, Name], ...] = ()
     margin: float | None = None
     run_time: float | None = None
     setup_warmup: float = 0.0
-    addresses: tuple[tuple[str, str], ...] = ()
-    secret: tuple[str, ...] = ()
+    addresses: tuple[tuple[Name, Name], ...] = ()
+    secret: tuple[Name, ...] = ()
 
     @property
     def control(self) -> Variant | None:
@@ -186,7 +187,7 @@ class StudyBegun(Event, frozen=True, tag="study_begun"):
     study: Study
     steps: int
     done: int = 0
-    fingerprint: str = ""
+    fingerprint: Name = ""
 
 
 class StudyRound(Event, frozen=True, tag="study_round"):
@@ -194,8 +195,8 @@ class StudyRound(Event, frozen=True, tag="study_round"):
     (first variant, second variant, load level)."""
 
     round: int
-    steps: tuple[tuple[str, float | None], ...]
-    open: tuple[tuple[str, str, float | None], ...] = ()
+    steps: tuple[tuple[Name, float | None], ...]
+    open: tuple[tuple[Name, Name, float | None], ...] = ()
 
 
 class StudyRun(Event, frozen=True, tag="study_run"):
@@ -205,9 +206,9 @@ class StudyRun(Event, frozen=True, tag="study_run"):
     run: int
     step: int
     round: int
-    variant: str
+    variant: Name
     level: float | None = None
-    pass_name: str = ""
+    pass_name: Name = ""
     turn: int = 1
 
 
@@ -215,8 +216,8 @@ class StudyObservation(Event, frozen=True, tag="study_observation"):
     """The output (`text`) of an observation's command before or `after` a run; `detail`: why there is none."""
 
     run: int
-    name: str
-    host: str
+    name: Name
+    host: Name
     after: bool
     text: str = ""
     detail: str = ""

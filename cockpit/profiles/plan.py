@@ -12,9 +12,8 @@ from urllib.parse import quote, urljoin, urlsplit
 from msgspec.structs import replace
 
 from cockpit.model.load.checks import Invalid, check_plan, conflict
-from cockpit.model.load.options import LONGEST, LoadOption
+from cockpit.model.load.options import LOAD_OPTIONS, LONGEST, LoadOption
 from cockpit.model.load.plan import (
-    LOAD_OPTIONS,
     Expect,
     Extraction,
     ExtractionSource,
@@ -267,10 +266,10 @@ def _load_of(key: str, concurrency: Any, rate: Any) -> dict[str, Any]:
 def _parse_option(option: LoadOption, value: Any) -> Any:
     """Return a value of [load] in the form of a plan. Durations and counts may be strings. Raises Invalid."""
     key = f"load.{option.name}"
-    if option.parser in ("seconds", "wait"):
-        return seconds_of(key, value, 0.0 if option.parser == "wait" else None)
+    if option.kind.parser in ("seconds", "wait"):
+        return seconds_of(key, value, 0.0 if option.kind.parser == "wait" else None)
     try:
-        return parse_count(value) if option.parser == "positive" and isinstance(value, str) else value
+        return parse_count(value) if option.kind.parser == "positive" and isinstance(value, str) else value
     except ValueError as error:
         raise Invalid(key, str(error)) from None
 

@@ -9,8 +9,8 @@ from msgspec import Meta, field
 
 from cockpit.model.host.samples import GeneratorConfig, HostConfig, StatusPage
 from cockpit.model.knobs import Knob, Option, ServerAction
-from cockpit.model.load.options import METHOD
-from cockpit.model.load.plan import FASTEST, LOAD_OPTIONS, Tls
+from cockpit.model.load.options import LOAD_OPTIONS, METHOD
+from cockpit.model.load.plan import FASTEST, Tls
 from cockpit.model.study import MOST_ROUNDS
 
 # Default of a knob's workers: the processes of its host that a reload replaces.

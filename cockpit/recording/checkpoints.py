@@ -20,6 +20,7 @@ from cockpit.model.generators import GeneratorMachine, GeneratorState
 from cockpit.model.host.state import HostState, TailPane
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.load.seconds import OpenSecond
+from cockpit.model.markers import Marker
 from cockpit.model.state import (
     ActionRun,
     CapacityState,
@@ -27,7 +28,6 @@ from cockpit.model.state import (
     Extension,
     InFlight,
     KnobState,
-    Marker,
     RoundsState,
     Segment,
     State,

@@ -1,7 +1,6 @@
 """Replace secrets in events: only in string and bytes values. Structure, keys, numbers and names are unchanged.
 
-Names are given by the profile or the kernel (of a host, a knob, a disk). They are unchanged even if they contain a
-secret, because other events and the program refer to them.
+Names (of a host, a knob, a disk) are unchanged even if they contain a secret: see Name.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import base64
 import html
 import re
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, Literal, Protocol, Union, get_args, get_origin
 
@@ -18,13 +17,9 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
-from cockpit.model import generators as ge
-from cockpit.model import study as st
 from cockpit.model.histogram import Histogram
-from cockpit.model.host.samples import DiskCounters, HostConfig, NetCounters, ProcessCounters
-from cockpit.model.knobs import Knob, Option, ServerAction, Setting
 from cockpit.model.load.plan import REDACTED
-from cockpit.model.study import Observation, Pass, Study, Variant
+from cockpit.model.recorded import Name, Url
 
 # A shorter secret is replaced only if it is the whole value: within a longer text it would match by chance.
 SHORTEST_INSIDE = 5
@@ -36,46 +31,6 @@ _SHORTEST_CORE = 4
 _BACKSLASHES = r"\\{0,7}"
 
 _URL = re.compile(r"https?://(?:[^/?#@]*@)?(?P<server>[^/?#]*)", re.IGNORECASE)
-
-NAMES: Mapping[type, frozenset[str]] = {
-    kind: frozenset(names)
-    for kind, *names in (
-        (HostConfig, "name"),
-        (Knob, "name", "host", "cost", "action"),
-        (Option, "name"),
-        (ServerAction, "name", "host"),
-        (Setting, "knob"),
-        (DiskCounters, "name"),
-        (NetCounters, "name"),
-        (ProcessCounters, "stat"),
-        (Variant, "name", "before", "mix"),
-        (Pass, "name", "before"),
-        (Observation, "name", "host"),
-        (Study, "after", "compare", "watch", "metrics", "addresses", "secret"),
-        (ev.SessionStarted, "thresholds"),
-        (ev.HostChanged, "host"),
-        (ev.HostSample, "host"),
-        (ev.TailText, "host"),
-        (ev.TailChanged, "host"),
-        (ev.AccessCounts, "host"),
-        (ev.StatusRead, "host"),
-        (ev.KnobRead, "knob", "host"),
-        (ev.ChangeBegun, "change", "host", "undoes", "cost", "inactive"),
-        (ev.ChangeStage, "change"),
-        (ev.ChangeEnded, "change"),
-        (ev.ActionBegun, "action", "host"),
-        (ev.RunExtended, "change"),
-        (ev.RunStarted, "machines"),
-        (ge.GeneratorClock, "machine"),
-        (ge.GeneratorLost, "machine"),
-        (ev.RoundsBegun, "host", "change"),
-        (ev.CapacityBegun, "limits"),
-        (st.StudyBegun, "fingerprint"),
-        (st.StudyRun, "variant", "pass_name"),
-        (st.StudyRound, "steps", "open"),
-        (st.StudyObservation, "name", "host"),
-    )
-}
 
 
 class Cleaner(Protocol):
@@ -109,8 +64,8 @@ class Redactor:
         # Samples are frequent and large: a search in their encoded form takes a quarter of the time.
         if isinstance(event, ev.HostSample) and not self._may_hold(event):
             return event
-        found: ev.AnyEvent = walk(event, self)
-        return found
+        cleaned: ev.AnyEvent = walk(event, self)
+        return cleaned
 
     def _may_hold(self, sample: ev.HostSample) -> bool:
         """Return False only if the sample contains no secret: a fast test on the encoded event."""
@@ -126,18 +81,18 @@ class Redactor:
     def text(self, value: str) -> str:
         if value in self._whole:
             return self._marker
-        found = value
+        cleaned = value
         for pattern in self._inside:
-            found = pattern.replaced(found, self._marker)
-        if found == value:
+            cleaned = pattern.replaced(cleaned, self._marker)
+        if cleaned == value:
             return value
         # The marker and the text around it may form a secret.
-        return self._marker if any(one.secret in found for one in self._inside) else found
+        return self._marker if any(pattern.secret in cleaned for pattern in self._inside) else cleaned
 
     def raw(self, value: bytes) -> bytes:
-        found = value.decode("utf-8", "surrogateescape")
-        cleaned = self.text(found)
-        return value if cleaned is found else cleaned.encode("utf-8", "surrogateescape")
+        text = value.decode("utf-8", "surrogateescape")
+        cleaned = self.text(text)
+        return value if cleaned is text else cleaned.encode("utf-8", "surrogateescape")
 
 
 class _Pattern:
@@ -195,19 +150,23 @@ def _any_form(part: str) -> str:
 def _base64_forms(secret: str) -> list[str]:
     """Return the substrings that the Base64 of any text with the secret contains, for the three alignments."""
     raw = secret.encode("utf-8", "surrogatepass")
-    found: dict[str, None] = {}
+    forms: dict[str, None] = {}
     for before in range(3):
         coded = base64.b64encode(b"\0" * before + raw)
         first = -(-8 * before // 6)
         last = 8 * (before + len(raw)) // 6
         form = coded[first:last].decode()
-        found.update(dict.fromkeys((form, form.replace("+", "-").replace("/", "_"))))
-    return list(found)
+        forms.update(dict.fromkeys((form, form.replace("+", "-").replace("/", "_"))))
+    return list(forms)
 
 
 @cache
 def walk_of(kind: Any) -> Walk | None:
     """Return a function that redacts values of a type; None: it has no text. Raises TypeError for unknown types."""
+    if kind == Name:
+        return None
+    if kind == Url:
+        return _clean_url
     if kind is str:
         return lambda value, cleaner: cleaner.text(value)
     if kind is bytes:
@@ -233,9 +192,7 @@ def _walk_form(kind: Any, origin: Any, parts: tuple[Any, ...]) -> Walk | None:
 
 
 def _walk_struct(kind: type[msgspec.Struct]) -> Walk | None:
-    names = NAMES.get(kind, frozenset())
-    fields = [field for field in msgspec.structs.fields(kind) if field.name not in names]
-    walks = [(field.name, _walk_field(kind, field)) for field in fields]
+    walks = [(field.name, walk_of(field.type)) for field in msgspec.structs.fields(kind)]
     walked = [(name, walk) for name, walk in walks if walk is not None]
     if not walked:
         return None
@@ -252,28 +209,14 @@ def _walk_struct(kind: type[msgspec.Struct]) -> Walk | None:
     return clean
 
 
-def _walk_field(kind: type[msgspec.Struct], field: msgspec.structs.FieldInfo) -> Walk | None:
-    if field.name in ("url", "target"):
-        return _clean_url
-    if (kind, field.name) == (Variant, "set"):
-        # Pairs of knob name and value.
-        return _walk_items([_walk_items([None, walk_of(str)], repeated=False)], repeated=True)
-    return walk_of(field.type)
-
-
 def _clean_url(value: str, cleaner: Cleaner) -> str:
     """Redact a URL, except host and port, which are names."""
-    found = _URL.match(value)
-    if not found:
+    match = _URL.match(value)
+    if not match:
         return cleaner.text(value)
-    begin, end = found.span("server")
-    return _joined(value, (cleaner.text(value[:begin]), value[begin:end], cleaner.text(value[end:])))
-
-
-def _joined(value: str, parts: tuple[str, ...]) -> str:
-    """Return the joined parts; `value` itself if they are equal."""
-    found = "".join(parts)
-    return value if found == value else found
+    begin, end = match.span("server")
+    cleaned = cleaner.text(value[:begin]) + value[begin:end] + cleaner.text(value[end:])
+    return value if cleaned == value else cleaned
 
 
 def _walk_values(inner: Walk | None) -> Walk | None:
@@ -281,8 +224,8 @@ def _walk_values(inner: Walk | None) -> Walk | None:
         return None
 
     def clean(value: dict[Any, Any], cleaner: Cleaner) -> dict[Any, Any]:
-        found = {key: inner(one, cleaner) for key, one in value.items()}
-        return found if any(found[key] is not one for key, one in value.items()) else value
+        cleaned = {key: inner(item, cleaner) for key, item in value.items()}
+        return cleaned if any(cleaned[key] is not item for key, item in value.items()) else value
 
     return clean
 
@@ -293,7 +236,7 @@ def _walk_items(inner: list[Walk | None], *, repeated: bool) -> Walk | None:
 
     def clean(value: tuple[Any, ...], cleaner: Cleaner) -> tuple[Any, ...]:
         walks = inner * len(value) if repeated else inner
-        found = tuple(walk(one, cleaner) if walk else one for walk, one in zip(walks, value, strict=True))
-        return found if any(one is not before for one, before in zip(found, value, strict=True)) else value
+        cleaned = tuple(walk(item, cleaner) if walk else item for walk, item in zip(walks, value, strict=True))
+        return cleaned if any(item is not before for item, before in zip(cleaned, value, strict=True)) else value
 
     return clean

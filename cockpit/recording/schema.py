@@ -6,8 +6,9 @@ import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
 
+from cockpit.analysis.words.timeline import change_label, marker_sign, marker_text, segment_label
 from cockpit.model.events import AnyEvent, Note, decode, encode, kind
-from cockpit.model.state import State
+from cockpit.model.state import Change, State
 from cockpit.recording.packing import Damaged, checksum, inflated, reading
 from cockpit.recording.validity import LONGEST, checked_event
 
@@ -118,17 +119,17 @@ def last_instant(database: sqlite3.Connection) -> float:
 def write_tables(database: sqlite3.Connection, state: State, seconds: tuple[int, int]) -> None:
     """Update the tables for sqlite3 queries. `seconds`: range of indexes of `state.seconds`. Raises sqlite3.Error."""
     database.executemany("INSERT OR REPLACE INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", _runs(state))
-    effects = _effects(state)
     database.executemany(
         "INSERT OR REPLACE INTO changes VALUES (?,?,?,?,?,?,?)",
         [
-            (one.letter, one.host, one.label, one.begun, one.active_since, one.outcome, effects.get(one.letter, ""))
-            for one in state.own_changes
+            (made.letter, made.host, change_label(made), made.begun, made.active_since, made.outcome, effect)
+            for made, effect in _changes(state)
         ],
     )
     database.execute("DELETE FROM markers")
     database.executemany(
-        "INSERT INTO markers VALUES (?,?,?,?)", [(one.t, one.kind, one.sign, one.text) for one in state.markers]
+        "INSERT INTO markers VALUES (?,?,?,?)",
+        [(one.t, one.kind, marker_sign(one), marker_text(one)) for one in state.markers],
     )
     database.executemany(
         "INSERT OR REPLACE INTO seconds VALUES (?,?,?,?,?,?)",
@@ -139,16 +140,17 @@ def write_tables(database: sqlite3.Connection, state: State, seconds: tuple[int,
     )
 
 
-def _effects(state: State) -> dict[str, str]:
-    """Return the verdicts on changes in short, by letter, once the session has ended."""
+def _changes(state: State) -> list[tuple[Change, str]]:
+    """Return the changes, with the verdict in short once the session has ended."""
     if not state.ended or not state.own_changes:
-        return {}
+        return [(change, "") for change in state.own_changes]
     # Imports numpy, which lists of recordings do not need.
     from cockpit.analysis.verdicts.segments import verdicts
     from cockpit.analysis.words.verdicts import mark_words
 
-    found = verdicts(state)
-    return {verdict.label.partition(" ")[0]: mark_words(verdict) for verdict in found}
+    # A label begins with the change's letter, and may end with the load.
+    effects = {verdict.label.partition(" ")[0]: mark_words(verdict) for verdict in verdicts(state)}
+    return [(change, effects.get(change.letter, "")) for change in state.own_changes]
 
 
 def _runs(state: State) -> Iterator[tuple[object, ...]]:
@@ -156,4 +158,4 @@ def _runs(state: State) -> Iterator[tuple[object, ...]]:
         latency = row.counts.latency
         metrics = (1e3 * latency.percentile(percent) for percent in (50, 90, 99))
         counts = (row.counts.completed, row.counts.failed, row.rate)
-        yield row.number, row.run, row.label, row.start, row.end, *counts, *metrics, 1e3 * latency.max
+        yield row.number, row.run, segment_label(row), row.start, row.end, *counts, *metrics, 1e3 * latency.max

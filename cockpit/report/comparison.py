@@ -9,6 +9,7 @@ import msgspec
 from cockpit.analysis.comparison import Comparison, Difference, MetricPair, all_host_metrics, distribution
 from cockpit.analysis.verdicts.sides import Side
 from cockpit.analysis.words.comparison import Row, columns, differences, overlaid, tables
+from cockpit.analysis.words.timeline import segment_label
 from cockpit.model.text import clock, sanitize
 from cockpit.report.capacity import compared_words, results_of
 from cockpit.report.encoding import struct_from, to_json
@@ -116,7 +117,7 @@ def _side(side: Side) -> SideJson:
         session=started.name if started else "",
         wall=started.wall if started else 0.0,
         runs=sorted({segment.run for segment in side.segments}),
-        rows=[f"{segment.number} {segment.label}" for segment in side.segments],
+        rows=[f"{segment.number} {segment_label(segment)}" for segment in side.segments],
         start=side.segments[0].start,
         end=side.segments[-1].last,
         url=side.result.plan.without_secrets().url,
@@ -155,7 +156,8 @@ def side_words(side: Side) -> str:
     first, last = side.segments[0], side.segments[-1]
     runs = sorted({segment.run for segment in side.segments})
     which = f"run {runs[0]}" if len(runs) == 1 else f"runs {runs[0]} to {runs[-1]}"
-    label = first.label if len(side.segments) == 1 else f"{first.label} and {len(side.segments) - 1} more segments"
+    label = segment_label(first)
+    label += f" and {len(side.segments) - 1} more segments" if len(side.segments) > 1 else ""
     return f"{sanitize(side.name)}  {which}, {sanitize(label)}, {clock(first.start)} to {clock(last.last)}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cockpit.analysis.verdicts.outcome import Verdict
 from cockpit.analysis.words.capacity import LEVEL_TITLES
 from cockpit.analysis.words.thresholds import found_words
+from cockpit.analysis.words.timeline import segment_label
 from cockpit.analysis.words.verdicts import metric_words
 from cockpit.model.state import State
 from cockpit.model.text import count_text, milliseconds, si
@@ -86,7 +87,7 @@ def _tiles(found: SessionSummary) -> str:
     tiles += [(f"{name} ms", milliseconds(latency.percentile(percent))) for name, percent in percents]
     tiles.append(("failed", si(segment.counts.failed)))
     cells = "".join(f"<div><b>{text(value)}</b><small>{text(name)}</small></div>" for name, value in tiles)
-    return f'<p class=soft>segment {segment.number}: {text(segment.label)}</p><div class="tiles">{cells}</div>'
+    return f'<p class=soft>segment {segment.number}: {text(segment_label(segment))}</p><div class="tiles">{cells}</div>'
 
 
 def _search(state: State) -> str:

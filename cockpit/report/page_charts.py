@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cockpit.analysis.comparison import distribution
+from cockpit.analysis.words.timeline import marker_sign, marker_text
 from cockpit.model.histogram import Histogram
 from cockpit.model.load.seconds import LATENCY_EDGES, LoadSecond
 from cockpit.model.state import Segment, State
@@ -58,7 +59,7 @@ def timeline(state: State) -> str:
     if not state.seconds:
         return "<p class=soft>No load was sent in this session.</p>\n"
     bands = [(one.start, one.last, str(one.number)) for one in state.segments if one.last > one.start]
-    signs = [TimelineMark(one.t, one.sign, one.text, _kind(one.kind)) for one in state.markers]
+    signs = [TimelineMark(one.t, marker_sign(one), marker_text(one), _kind(one.kind)) for one in state.markers]
     charts = [_rate(state, x, bands, signs), _latency(state, x, bands, signs), _generator(state, x, bands)]
     name = state.segments[-1].counts.latency_name
     heat = heat_map(state.seconds, x, f"{name} time (ms) of responses over time; stronger colour: more responses")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from cockpit.analysis.words.timeline import marker_sign, marker_text
 from cockpit.metrics.catalogue import host_entry
 from cockpit.model.host.state import HostState
 from cockpit.model.state import Segment, State
@@ -46,7 +47,9 @@ class _HostCharts:
     def __init__(self, state: State, host: HostState) -> None:
         self.host = host
         self._x = time_axis(state)
-        self._signs = [TimelineMark(one.t, one.sign, one.text) for one in state.markers if one.kind == "change"]
+        self._signs = [
+            TimelineMark(one.t, marker_sign(one), marker_text(one)) for one in state.markers if one.kind == "change"
+        ]
 
     def points(self, *names: str, scale: float = 1.0) -> list[Point]:
         """Return the sum of metrics at each sample, with gaps for missing samples."""

@@ -13,6 +13,7 @@ from cockpit.analysis.stability import Stability
 from cockpit.analysis.thresholds import Status, ThresholdResult
 from cockpit.analysis.verdicts.outcome import Verdict
 from cockpit.analysis.warnings import generator_bound, run_warnings
+from cockpit.analysis.words.timeline import segment_label
 from cockpit.analysis.words.verdicts import stability_words
 from cockpit.metrics.results import RunResult, latency
 from cockpit.metrics.values import PROCESS_METRICS, host_metrics, latency_value, processes_hidden
@@ -229,7 +230,7 @@ def _request(group: Group) -> RequestJson:
 def _segment(segment: Segment) -> SegmentJson:
     counts = segment.counts
     return SegmentJson(
-        label=segment.label,
+        label=segment_label(segment),
         concurrency=None if segment.plan.open else segment.plan.concurrency,
         offered_rate=segment.plan.rate,
         ramp_to=segment.plan.ramp_to,

@@ -20,13 +20,13 @@ from cockpit.analysis.warnings import segment_warnings
 from cockpit.analysis.words.capacity import capacity_words, limits_words
 from cockpit.analysis.words.comparison import value_words
 from cockpit.analysis.words.rounds import announcement_words, ended_words
+from cockpit.analysis.words.timeline import change_label, load_words, marker_sign, marker_text, segment_label
 from cockpit.analysis.words.verdicts import brief, connection_words
 from cockpit.analysis.words.warnings import warning_words
 from cockpit.metrics.catalogue import PERCENTILES
 from cockpit.metrics.results import RunResult, all_results
 from cockpit.metrics.values import host_metrics, latency_value
 from cockpit.model.errors import UsageError
-from cockpit.model.fold.load import load_words
 from cockpit.model.state import Change, Segment, State
 from cockpit.model.text import clock, milliseconds, si
 from cockpit.report.summary import errors_words, plan_words
@@ -79,7 +79,7 @@ def segment_cells(found: SessionSummary) -> Iterator[SegmentCells]:
             against, role = brief(judged.verdict(found.state, segment, found.segments[0]))
         latencies = [latency_value(segment.counts.latency, name) for name in PERCENTILES]
         times = ["–" if latency is None else milliseconds(latency) for latency in latencies]
-        cells = (str(segment.number), segment.label, load_words(segment.plan), f"{segment.seconds:.1f}")
+        cells = (str(segment.number), segment_label(segment), load_words(segment.plan), f"{segment.seconds:.1f}")
         metrics = (si(segment.rate, 4), *times, si(segment.counts.failed))
         warnings = tuple(map(warning_words, segment_warnings(segment)))
         yield SegmentCells((*cells, *metrics), against or "–", role, warnings)
@@ -169,7 +169,7 @@ def change_cells(change: Change) -> tuple[str, ...]:
         outcome += f", not yet active: {', '.join(change.inactive)}"
     return (
         clock(change.begun),
-        change.label,
+        change_label(change),
         change.host,
         f"{outcome}: {change.detail}" if change.detail else outcome,
         change.cost,
@@ -183,7 +183,7 @@ CHANGE_TITLES = ("at", "change", "host", "outcome", "cost", "requested by")
 def marker_words(state: State) -> Iterator[tuple[str, str, str]]:
     """Yield (instant, sign, text) of each marker of the timeline."""
     for marker in state.markers:
-        yield clock(marker.t), marker.sign, marker.text
+        yield clock(marker.t), marker_sign(marker), marker_text(marker)
 
 
 def _knob(value: str | None, known: bool) -> str:

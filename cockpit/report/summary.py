@@ -10,11 +10,11 @@ from cockpit.analysis.thresholds import Status, ThresholdResult
 from cockpit.analysis.verdicts.outcome import Verdict
 from cockpit.analysis.warnings import run_warnings
 from cockpit.analysis.words.thresholds import found_words
+from cockpit.analysis.words.timeline import load_words, segment_label
 from cockpit.analysis.words.verdicts import connection_words
 from cockpit.analysis.words.warnings import warning_words
 from cockpit.metrics.results import RunResult
 from cockpit.model.counts import Group
-from cockpit.model.fold.load import load_words
 from cockpit.model.histogram import Histogram
 from cockpit.model.load.plan import LoadPlan, amount_words
 from cockpit.model.state import Segment, State
@@ -207,12 +207,14 @@ def _row(histogram: Histogram) -> str:
 def _segments(segments: Sequence[Segment]) -> list[str]:
     if len(segments) < 2:
         return []
-    width = min(60, max(7, *(len(segment.label) for segment in segments)))
+    width = min(60, max(7, *(len(segment_label(segment)) for segment in segments)))
     lines = ["", f"  {'segment':<{width}}     req/s      p50      p99      max   failed"]
     for segment in segments:
         counts = segment.counts
         times = "".join(f"{milliseconds(counts.latency.percentile(p)):>9}" for p in (50, 99, 100))
-        lines.append(f"  {sanitize(segment.label, width):<{width}}{segment.rate:>10.1f}{times}{counts.failed:>9}")
+        lines.append(
+            f"  {sanitize(segment_label(segment), width):<{width}}{segment.rate:>10.1f}{times}{counts.failed:>9}"
+        )
     return lines
 
 

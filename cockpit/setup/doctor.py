@@ -15,12 +15,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from cockpit.analysis.words.timeline import load_words
 from cockpit.load import limits
 from cockpit.load.file_limit import most_connections_here
 from cockpit.load.http.protocol import assignments, most_connections
 from cockpit.load.preflight import preflight
 from cockpit.model.errors import CockpitError
-from cockpit.model.fold.load import load_words
 from cockpit.model.knobs import ServerAction
 from cockpit.model.load.plan import url_without_password
 from cockpit.model.text import count_text

@@ -9,8 +9,10 @@ import os
 
 import httpx
 
+from cockpit.analysis.words.timeline import marker_text
 from cockpit.model.errors import UsageError
-from cockpit.model.state import Marker, State
+from cockpit.model.markers import Marker
+from cockpit.model.state import State
 from cockpit.model.text import sanitize
 
 # Environment variable with the webhook's bearer token, which is never recorded.
@@ -58,7 +60,11 @@ class AnnotationStream:
         await self._client.aclose()
 
     async def _send(self, marker: Marker, wall: float) -> None:
-        annotation = {"time": round(1000 * (wall + marker.t)), "tags": ["cockpit", marker.kind], "text": marker.text}
+        annotation = {
+            "time": round(1000 * (wall + marker.t)),
+            "tags": ["cockpit", marker.kind],
+            "text": marker_text(marker),
+        }
         try:
             response = await self._client.post(self._url, json=annotation)
         except httpx.HTTPError as error:

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from cockpit.analysis.verdicts.segments import verdicts
+from cockpit.analysis.words.timeline import marker_text
 from cockpit.metrics.results import run_result
 from cockpit.model.events import ChangeOutcome
 from cockpit.model.knobs import Setting
-from cockpit.model.state import Change, Marker, State
+from cockpit.model.markers import Marker
+from cockpit.model.state import Change, State
 from cockpit.report.run_json import RunJson, run_json
 from cockpit.report.series import host_metrics_at, load_metrics_at, segment_at, utc
 
@@ -115,7 +117,7 @@ class SessionLines:
         for marker in state.markers:
             if marker not in self._markers:
                 self._markers.add(marker)
-                yield MarkerLine(t=marker.t, utc=at(marker.t), kind=marker.kind, text=marker.text)
+                yield MarkerLine(t=marker.t, utc=at(marker.t), kind=marker.kind, text=marker_text(marker))
         yield from self._results(state, at, last=last)
 
     def _seconds(self, state: State, at: Callable[[float], str], end: int) -> Iterator[SecondLine]:

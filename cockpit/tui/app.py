@@ -56,7 +56,7 @@ class CockpitApp(CockpitBase[object]):
         self._leaving: asyncio.Task[None] | None = None
 
     def get_default_screen(self) -> MainScreen:
-        return MainScreen(self.session, self.autostart, self.hints, self.answer)
+        return MainScreen(self.session, self.autostart, self.hints, self.answer, self.baseline_of, self.load_parser)
 
     def on_mount(self) -> None:
         self._session_task = asyncio.create_task(self.session.run())

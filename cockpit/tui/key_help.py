@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from textual.app import App
@@ -10,7 +10,7 @@ from textual.binding import Binding
 from textual.screen import Screen
 
 from cockpit.model.text import sanitize
-from cockpit.tui.dialogs.help import HelpScreen, help_entries, parsed_entries
+from cockpit.tui.dialogs.help import HelpScreen, help_entries
 from cockpit.tui.draw_context import Detail, DrawContext
 from cockpit.tui.key_table import (
     DETAILS,
@@ -23,17 +23,20 @@ from cockpit.tui.key_table import (
     ZOOM,
     ChartKey,
     MainKey,
+    Shortcut,
     ViewKey,
     key_name,
     key_names,
 )
 
+Keys = Mapping[Shortcut | str, str]
+
 
 class Focus(NamedTuple):
-    """The focused pane and its keys: (keys, description)."""
+    """The focused pane and the descriptions of its keys."""
 
     title: str
-    keys: tuple[tuple[str, str], ...]
+    keys: Keys
 
 
 @runtime_checkable
@@ -43,46 +46,49 @@ class HasHelp(Protocol):
     def help_screen(self) -> Screen[None]: ...
 
 
-_CHARTS = parsed_entries(f"""\
-{MOVE} | move the cursor; the titles of both charts show the values there
-{MARKERS} | to the previous, next marker or start of a segment
-{ChartKey.JUMP} | the whole screen at that instant
-{ZOOM} | zoom in, out
-{ViewKey.MARKERS} | list all markers
-{ChartKey.LEAVE} | leave the charts: the arrows select segments of the runs table again
-""")
-_RUNS_TABLE = parsed_entries(f"""\
-{SELECT} | select a segment: the latency above is of that segment; {MainKey.BACK} follows the newest again
-{MainKey.COMPARE} | compare the segment with its baseline: verdict, every metric with its interval
-{MainKey.BASELINE} | make the segment the baseline
-{ViewKey.AVERAGES} | averages of every host over the segment
-{ViewKey.FOCUS} | focus the processes (or another list below the host)
-""")
-_NEXT_KEYS = f"""\
-{DETAILS} | next, previous list: processes, cores, disks, interfaces, status pages, tails
-{ViewKey.NEXT_HOST} | next host
-"""
-_PROCESSES = parsed_entries(f"""\
-{SCROLL} | select a process; {MainKey.BACK} deselects
-{FAR} | to the first line, to the last
-{SORT} | sort by the next column; reverse the order
-{ViewKey.FOLD} | show each of identical processes, or fold them into one line
-{ViewKey.FILTER} | show only processes with a text in PID or command
-{ViewKey.FREEZE} | freeze: sort and read the values of this instant while the load continues
-{_NEXT_KEYS}{ViewKey.ROOM} | one host on the whole screen, then all hosts, then back
-{MainKey.BACK} | leave: the arrows select segments of the runs table again
-""")
-_TAIL = parsed_entries(f"""\
-{key_names(MainKey.UP, ViewKey.PAGE_UP, ViewKey.TOP)} | scroll back; the tail pauses and counts new lines
-{key_names(MainKey.DOWN, ViewKey.PAGE_DOWN, ViewKey.BOTTOM)} | towards the newest line
-{_NEXT_KEYS}{MainKey.BACK} | to the newest line, then leave
-""")
-_OTHER_LISTS = parsed_entries(f"""\
-{SCROLL} | scroll
-{FAR} | to the first line, to the last
-{ViewKey.FREEZE} | freeze: read the values of this instant while the load continues
-{_NEXT_KEYS}{MainKey.BACK} | leave: the arrows select segments of the runs table again
-""")
+_CHARTS: Keys = {
+    MOVE: "move the cursor; the titles of both charts show the values there",
+    MARKERS: "to the previous, next marker or start of a segment",
+    ChartKey.JUMP: "the whole screen at that instant",
+    ZOOM: "zoom in, out",
+    ViewKey.MARKERS: "list all markers",
+    ChartKey.LEAVE: "leave the charts: the arrows select segments of the runs table again",
+}
+_RUNS_TABLE: Keys = {
+    SELECT: f"select a segment: the latency above is of that segment; {MainKey.BACK} follows the newest again",
+    MainKey.COMPARE: "compare the segment with its baseline: verdict, every metric with its interval",
+    MainKey.BASELINE: "make the segment the baseline",
+    ViewKey.AVERAGES: "averages of every host over the segment",
+    ViewKey.FOCUS: "focus the processes (or another list below the host)",
+}
+_NEXT_KEYS: Keys = {
+    DETAILS: "next, previous list: processes, cores, disks, interfaces, status pages, tails",
+    ViewKey.NEXT_HOST: "next host",
+}
+_PROCESSES: Keys = {
+    SCROLL: f"select a process; {MainKey.BACK} deselects",
+    FAR: "to the first line, to the last",
+    SORT: "sort by the next column; reverse the order",
+    ViewKey.FOLD: "show each of identical processes, or fold them into one line",
+    ViewKey.FILTER: "show only processes with a text in PID or command",
+    ViewKey.FREEZE: "freeze: sort and read the values of this instant while the load continues",
+    **_NEXT_KEYS,
+    ViewKey.ROOM: "one host on the whole screen, then all hosts, then back",
+    MainKey.BACK: "leave: the arrows select segments of the runs table again",
+}
+_TAIL: Keys = {
+    key_names(MainKey.UP, ViewKey.PAGE_UP, ViewKey.TOP): "scroll back; the tail pauses and counts new lines",
+    key_names(MainKey.DOWN, ViewKey.PAGE_DOWN, ViewKey.BOTTOM): "towards the newest line",
+    **_NEXT_KEYS,
+    MainKey.BACK: "to the newest line, then leave",
+}
+_OTHER_LISTS: Keys = {
+    SCROLL: "scroll",
+    FAR: "to the first line, to the last",
+    ViewKey.FREEZE: "freeze: read the values of this instant while the load continues",
+    **_NEXT_KEYS,
+    MainKey.BACK: "leave: the arrows select segments of the runs table again",
+}
 _NAMES = {"nets": "interfaces", "page": "status page", "sar": "all metrics"}
 
 
@@ -130,4 +136,4 @@ def show_help(app: App[Any]) -> None:
 
 def main_help(context: DrawContext) -> HelpScreen:
     focus = focus_of(context)
-    return HelpScreen(help_entries(context.actions, focus.keys, focus.title), f"in focus: {focus.title}")
+    return HelpScreen(help_entries(context.actions, focus.keys.items(), focus.title), f"in focus: {focus.title}")

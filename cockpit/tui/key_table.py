@@ -250,58 +250,54 @@ SORT = key_names(ViewKey.SORT, ViewKey.REVERSE)
 ZOOM = key_names(*_ZOOM)
 FAR = key_names(ViewKey.TOP, ViewKey.BOTTOM)
 
-# Help of the main screen's keys: lines of `keys | description`; further lines of a description are indented.
-HELP = f"""\
-{MainKey.TUNE} | tuning panel: active values; type new ones ({DialogKey.SELECT}: choose from a list), Enter shows the
-    diff and its cost, Enter again applies them as one change. {TuningKey.GUARD} guard: the change is rolled back after
-    60 s unless {TuningKey.KEEP} keeps it. {TuningKey.UNDO} undoes the last change, {TuningKey.ROUNDS} measures the
-    typed values in rounds, {TuningKey.SECTION}: earlier changes, actions
-{MainKey.ROUNDS} | rounds: alternate the old and the new values of the last change under load, in random order and with
-    a set-up before each, until there is a verdict. The maximum duration and the minimum detectable effect are shown
-    first. {MainKey.ROUNDS} again stops the rounds and restores the initial values; otherwise the new values stay unless
-    they are worse
-{SessionKey.CAPACITY} | capacity: the highest arrival rate that holds limits such as p99 < 50ms, errors < 0.1%, with an
-    interval, by a run of open load; again: stop the search
-{MainKey.LOAD} | load form: connections or rate, also a ramp (changes a running load at once), duration, requests, load
-    steps, URL, method, headers, body, think time and keep-alive of the next run
-{MainKey.UNDO} | undo the last change; its diff is shown first
-{MainKey.VIEW} | latency as lines over time; as histogram; the segment over its baseline; as heat map over time; as
-    percentiles
-{ViewKey.CURSOR} | chart cursor: {MOVE} move it, {MARKERS} move it to a marker or a segment; the titles of the
+# Help of the main screen's keys; line ends and indentation of a text are not significant.
+HELP: dict[Shortcut | str, str] = {
+    MainKey.TUNE: f"""tuning panel: active values; type new ones ({DialogKey.SELECT}: choose from a list), Enter shows
+    the diff and its cost, Enter again applies them as one change. {TuningKey.GUARD} guard: the change is rolled back
+    after 60 s unless {TuningKey.KEEP} keeps it. {TuningKey.UNDO} undoes the last change, {TuningKey.ROUNDS} measures
+    the typed values in rounds, {TuningKey.SECTION}: earlier changes, actions""",
+    MainKey.ROUNDS: f"""rounds: alternate the old and the new values of the last change under load, in random order and
+    with a set-up before each, until there is a verdict. The maximum duration and the minimum detectable effect are
+    shown first. {MainKey.ROUNDS} again stops the rounds and restores the initial values; otherwise the new values stay
+    unless they are worse""",
+    SessionKey.CAPACITY: """capacity: the highest arrival rate that holds limits such as p99 < 50ms, errors < 0.1%, with
+    an interval, by a run of open load; again: stop the search""",
+    MainKey.LOAD: """load form: connections or rate, also a ramp (changes a running load at once), duration, requests,
+    load steps, URL, method, headers, body, think time and keep-alive of the next run""",
+    MainKey.UNDO: "undo the last change; its diff is shown first",
+    MainKey.VIEW: """latency as lines over time; as histogram; the segment over its baseline; as heat map over time; as
+    percentiles""",
+    ViewKey.CURSOR: f"""chart cursor: {MOVE} move it, {MARKERS} move it to a marker or a segment; the titles of the
     charts show the values there. {ChartKey.JUMP} shows the whole screen at that instant. {ChartKey.LEAVE} leaves. A
-    click on a chart does the same
-click | keys in the footer and in dialogs; a segment (again: compare), a process, a title of the process table (sort,
-    again: reverse), a host (again: more room), the verdict, the position bar of a replay (jump there)
-{ZOOM} | zoom the charts in, or out to the whole session; the scale is at the right end of
-    the axis
-{ViewKey.MARKERS} | list of markers; Enter moves the cursor to one
-{SELECT} | select a segment of the runs table: latency shows that segment; {MainKey.BACK} follows the newest again
-{MainKey.BASELINE} | make the selected segment the baseline
-{MainKey.COMPARE} | compare the selected segment: verdict, every metric with its interval and method, differences of the
-    settings, all metrics side by side, both latency distributions; {key_names(CompareKey.LEFT, CompareKey.RIGHT)}
-    select another segment
-{MainKey.CHECK} | check 15 s of load (starts a run if none is active) against the thresholds and the last baseline of
-    this load
-{ViewKey.NEXT_HOST} | next host
-{DETAILS} | next, previous list below the host: processes,
-    cores, disks, interfaces, each status page, each tail
-{ViewKey.AVERAGES} | averages of every host over the selected segment, instead of the list
-{ViewKey.METRICS} | all metrics of the host in the groups of sar and free: now, and mean and maximum of the selected
-    segment
-{ViewKey.ROOM} | one host on the whole screen, then all hosts side by side, then back
-{ViewKey.FOCUS} | focus the host's list; its header is highlighted: {SCROLL} {FAR} scroll. On
-    the whole screen ({ViewKey.ROOM}) the list always has the focus. {MainKey.BACK} leaves
-{ViewKey.FREEZE} | freeze the hosts: sort, filter and scroll the metrics of this instant; again to continue
-{SORT} | sort processes by the next column; {ViewKey.REVERSE} reverses
-    the order
-{ViewKey.FOLD} | show each of identical processes (×32), or fold them into one line again
-{ViewKey.FILTER} | show only processes with a text in PID or command; an empty text shows all
-{ViewKey.BOARD} | evaluations of a search: all of them, the best so far, the metric along each knob
-{MainKey.GENERATORS} | load generators: rate, CPU, lag and clock offset of each
-{MainKey.THEME} | next theme: dark, light, high contrast; the last choice is remembered
-{AppKey.COMMANDS} | search all commands; hosts, views, markers and themes too
-{AppKey.SUSPEND} | suspend: back to the shell, fg continues. Refused while load, a change or a study is running
-{MainKey.HELP} {AppKey.HELP} | this help: the focused pane first
-{MainKey.QUIT} {AppKey.INTERRUPT} | quit: the load stops, the recording is closed, the terminal
-    is restored
-"""
+    click on a chart does the same""",
+    "click": """keys in the footer and in dialogs; a segment (again: compare), a process, a title of the process table
+    (sort, again: reverse), a host (again: more room), the verdict, the position bar of a replay (jump there)""",
+    ZOOM: "zoom the charts in, or out to the whole session; the scale is at the right end of the axis",
+    ViewKey.MARKERS: "list of markers; Enter moves the cursor to one",
+    SELECT: f"select a segment of the runs table: latency shows that segment; {MainKey.BACK} follows the newest again",
+    MainKey.BASELINE: "make the selected segment the baseline",
+    MainKey.COMPARE: f"""compare the selected segment: verdict, every metric with its interval and method, differences
+    of the settings, all metrics side by side, both latency distributions;
+    {key_names(CompareKey.LEFT, CompareKey.RIGHT)} select another segment""",
+    MainKey.CHECK: """check 15 s of load (starts a run if none is active) against the thresholds and the last baseline
+    of this load""",
+    ViewKey.NEXT_HOST: "next host",
+    DETAILS: "next, previous list below the host: processes, cores, disks, interfaces, each status page, each tail",
+    ViewKey.AVERAGES: "averages of every host over the selected segment, instead of the list",
+    ViewKey.METRICS: """all metrics of the host in the groups of sar and free: now, and mean and maximum of the selected
+    segment""",
+    ViewKey.ROOM: "one host on the whole screen, then all hosts side by side, then back",
+    ViewKey.FOCUS: f"""focus the host's list; its header is highlighted: {SCROLL} {FAR} scroll. On the whole screen
+    ({ViewKey.ROOM}) the list always has the focus. {MainKey.BACK} leaves""",
+    ViewKey.FREEZE: "freeze the hosts: sort, filter and scroll the metrics of this instant; again to continue",
+    SORT: f"sort processes by the next column; {ViewKey.REVERSE} reverses the order",
+    ViewKey.FOLD: "show each of identical processes (×32), or fold them into one line again",
+    ViewKey.FILTER: "show only processes with a text in PID or command; an empty text shows all",
+    ViewKey.BOARD: "evaluations of a search: all of them, the best so far, the metric along each knob",
+    MainKey.GENERATORS: "load generators: rate, CPU, lag and clock offset of each",
+    MainKey.THEME: "next theme: dark, light, high contrast; the last choice is remembered",
+    AppKey.COMMANDS: "search all commands; hosts, views, markers and themes too",
+    AppKey.SUSPEND: "suspend: back to the shell, fg continues. Refused while load, a change or a study is running",
+    f"{MainKey.HELP} {AppKey.HELP}": "this help: the focused pane first",
+    f"{MainKey.QUIT} {AppKey.INTERRUPT}": "quit: the load stops, the recording is closed, the terminal is restored",
+}

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from cockpit.analysis.words.timeline import load_words
 from cockpit.model.errors import UsageError
-from cockpit.model.fold.load import load_words
 from cockpit.model.load.plan import OPEN_HEADERS, REDACTED, LoadPlan, amount_words, url_without_password
 from cockpit.profiles.plan import DEFAULT_DURATION
 

@@ -24,7 +24,7 @@ from cockpit.tui.dialogs.help import HelpScreen
 from cockpit.tui.dialogs.host_prompt import ask_user
 from cockpit.tui.dialogs.load_form import LoadForm
 from cockpit.tui.dialogs.prompt import PromptScreen
-from cockpit.tui.draw_context import LATENCY_VIEWS
+from cockpit.tui.draw_context import LATENCY_VIEWS, BaselineOf
 from cockpit.tui.footer import Footer
 from cockpit.tui.generators import MOST, Generators, GeneratorScreen
 from cockpit.tui.hints import Hints
@@ -32,6 +32,7 @@ from cockpit.tui.hosts.panes import HostLines, HostPanes
 from cockpit.tui.key_help import main_help
 from cockpit.tui.key_names import action_key, bindings
 from cockpit.tui.key_table import MainKey, SessionKey, ViewKey
+from cockpit.tui.load_fields import LoadParser
 from cockpit.tui.palette import Command, main_commands
 from cockpit.tui.runs.capacity_line import capacity_line
 from cockpit.tui.runs.check import CheckScreen
@@ -112,9 +113,17 @@ class MainScreen(ViewKeys):
     MainScreen.-host-alone TinyScreen { display: none; }
     """
 
-    def __init__(self, session: Session, autostart: str = "", hints: Hints | None = None, answer: str = "") -> None:
-        super().__init__(session, hints)
-        self.autostart, self.answer = autostart, answer
+    def __init__(
+        self,
+        session: Session,
+        autostart: str = "",
+        hints: Hints | None = None,
+        answer: str = "",
+        baseline_of: BaselineOf = lambda plan: None,
+        load_parser: LoadParser | None = None,
+    ) -> None:
+        super().__init__(session, hints, baseline_of)
+        self.autostart, self.answer, self.load_parser = autostart, answer, load_parser
         self._drawn: tuple[object, ...] = ()
         self._ticks = 0
 
@@ -240,7 +249,7 @@ class MainScreen(ViewKeys):
             self.show_reason("No segment to check in this recording")
             return
         press = None if toggle is None else partial(self._begin, toggle)
-        self.app.push_screen(CheckScreen(self.session, press, self._cockpit.baseline_of))
+        self.app.push_screen(CheckScreen(self.session, press, self.baseline_of))
 
     def action_rounds(self) -> None:
         """Measure the last change in rounds; while rounds run, stop them."""
@@ -256,7 +265,7 @@ class MainScreen(ViewKeys):
 
     def action_load(self) -> None:
         """Change the load: connections or rate (at once), duration, request."""
-        load, tuning, parse = self.session.controls.load, self.session.controls.tuning, self._cockpit.load_parser
+        load, tuning, parse = self.session.controls.load, self.session.controls.tuning, self.load_parser
         if load is None or parse is None:
             self.show_reason("the load cannot be changed: this session is not live, or a study sets the load")
             return

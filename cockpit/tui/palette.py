@@ -14,9 +14,10 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.screen import Screen
 
-from cockpit.model.state import Marker
+from cockpit.analysis.words.timeline import marker_sign
+from cockpit.model.markers import Marker
 from cockpit.model.text import clock, sanitize
-from cockpit.tui.charts.markers import marker_text
+from cockpit.tui.charts.markers import marker_label
 from cockpit.tui.draw_context import LATENCY_VIEWS, Detail, DrawContext, View, details_of
 from cockpit.tui.key_help import bindings_of, name_of, names_of
 from cockpit.tui.key_names import action_key
@@ -133,7 +134,7 @@ def main_commands(
     jump = next((action for action in context.actions if action.name == "jump"), None)
     if jump is not None:
         for marker in markers:
-            title = f"jump to {sanitize(marker.sign)} {marker_text(marker)}".rstrip()
+            title = f"jump to {sanitize(marker_sign(marker))} {marker_label(marker)}".rstrip()
             yield Command(title, f"{clock(marker.t)}   {marker.kind}", partial(begin, jump, f"{marker.t:.1f}s"))
 
 

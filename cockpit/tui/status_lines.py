@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from textual.events import Click
 from textual.message import Message
 
-from cockpit.model.fold.load import load_words
+from cockpit.analysis.words.timeline import load_words, marker_sign
 from cockpit.model.load.plan import VERSUS
 from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.text import clock, elapsed, milliseconds, sanitize
@@ -180,7 +180,7 @@ class Position(Lines):
         here = place(context.now)
         track = ["━" if at <= here else "─" for at in range(room)]
         for marker in context.state.markers:
-            track[place(marker.t)] = marker.sign[:1]
+            track[place(marker.t)] = marker_sign(marker)[:1]
         track[here] = "●"
         pieces = [
             (char, "strong" if char == "●" else "chart" if char == "━" else "rule" if char == "─" else "mark")

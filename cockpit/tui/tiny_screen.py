@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 
 from cockpit.analysis.warnings import segment_warnings
+from cockpit.analysis.words.timeline import segment_label
 from cockpit.analysis.words.warnings import warning_words
 from cockpit.model.text import milliseconds, sanitize, si
 from cockpit.tui.charts.latency_lines import failed_mark
@@ -67,7 +68,7 @@ def _segment_lines(context: DrawContext, width: int, height: int) -> list[Line]:
             (" ms", "dim"),
         ),
         (("errors   ", "dim"), (si(segment.counts.failed), "failed" if segment.counts.failed else "strong")),
-        (("segment  ", "dim"), (f"{segment.number} {sanitize(segment.label)}", "")),
+        (("segment  ", "dim"), (f"{segment.number} {sanitize(segment_label(segment))}", "")),
     ]
     verdict = strip(context)
     if verdict is not None and height >= _VERDICT:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from cockpit.metrics.catalogue import PERCENTILES, SAMPLE_METRICS, entry
+from cockpit.metrics.catalogue import PERCENTILES, SAMPLE_METRICS, entry, host_entry
 from cockpit.tui.dialogs.help import READING
 from cockpit.tui.key_table import AppKey, MainKey, SessionKey, ViewKey, key_names
 from cockpit.tui.terminal.styled_line import Line
@@ -36,29 +36,35 @@ _PANES = {
 }
 _MORE = {
     "err": "Share of failed requests: no complete response (refused, reset, timed out), or an unexpected one.",
-    "lag": "Delay of the load processes behind schedule (99th percentile).",
-    "gen": "CPU of each load process, per cent of one core.",
     "connect": "Time to establish a connection (with TLS: including the handshake).",
     "response": "Time from the intended send time to the last byte: a user's wait, including queues.",
     "load": "Tasks that run or wait for a disk, averaged over 1, 5 and 15 minutes.",
     "procs": "Processes whose name matches `processes` of the host. + and - are spawned/s and exited/s, Z is defunct.",
-    "Z": "Defunct: exited, but not yet reaped by the parent.",
     "STAT": "As ps prints it: R running, S sleeping, D waiting for a disk, Z defunct; N low priority.",
     "VSZ": "Address space of the process; most of it need not be in memory.",
     "RSS": "Memory of the process in RAM, shared pages included.",
+}
+# Words of the screen for metrics of the catalogue.
+_WORDS = {
+    "lag": entry("generator.lag_p99"),
+    "gen": entry("generator.cpu"),
+    "Z": host_entry("processes.defunct"),
 }
 _WORD = re.compile(r"\S+")
 
 
 def _glossary() -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name, words in READING:
+    titles = {metric.title: metric for metric in (*map(entry, ("rate", *PERCENTILES)), *SAMPLE_METRICS)}
+    read: dict[str, str] = {}
+    for name, text in READING.items():
         for word in re.split(r"[\s,]+", name):
             if re.search(r"\w\w|%|/s|^[a-z]", word):
-                found.setdefault(word, words)
-    metrics = (*map(entry, ("rate", *PERCENTILES)), *SAMPLE_METRICS)
-    known = {metric.title: f"{metric.help[0].upper()}{metric.help[1:]}." for metric in metrics}
-    return known | found | _MORE
+                read.setdefault(word, " ".join(text.split()))
+    return (
+        {word: f"{metric.help[0].upper()}{metric.help[1:]}." for word, metric in (titles | _WORDS).items()}
+        | read
+        | _MORE
+    )
 
 
 _GLOSSARY = _glossary()
@@ -76,8 +82,8 @@ def tip(pane: str, lines: Sequence[Line], x: int, y: int) -> str | None:
 
 def word_at(text: str, x: int) -> str:
     """Return the word at cell `x` of a line, without brackets; "" between words."""
-    for found in _WORD.finditer(text):
-        start = cell_len(text[: found.start()])
-        if start <= x < start + cell_len(found[0]):
-            return found[0].strip("─▸▴▾·:()[]")
+    for word in _WORD.finditer(text):
+        start = cell_len(text[: word.start()])
+        if start <= x < start + cell_len(word[0]):
+            return word[0].strip("─▸▴▾·:()[]")
     return ""

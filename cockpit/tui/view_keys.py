@@ -4,31 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from textual.binding import BindingType
 from textual.screen import Screen
 
 from cockpit.analysis.time_ranges import TimeRanges
 from cockpit.analysis.verdicts.segments import SegmentVerdicts
-from cockpit.model.state import Marker
+from cockpit.analysis.words.timeline import marker_sign
+from cockpit.model.markers import Marker
 from cockpit.model.text import clock
 from cockpit.session.loop import Session
 from cockpit.tui import navigation
 from cockpit.tui.autopilot.evaluations import EvaluationsScreen
 from cockpit.tui.charts import cursor
-from cockpit.tui.charts.markers import all_markers, marker_text
+from cockpit.tui.charts.markers import all_markers, marker_label
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.dialogs.prompt import ChoiceScreen, FilterScreen
-from cockpit.tui.draw_context import PROCESS_ORDERS, DrawContext, ProcessOrder, StoredBaselines, View
+from cockpit.tui.draw_context import PROCESS_ORDERS, BaselineOf, DrawContext, ProcessOrder, StoredBaselines, View
 from cockpit.tui.hints import Hints
 from cockpit.tui.hosts.panes import HostPanes
 from cockpit.tui.key_names import bindings, key_hints
 from cockpit.tui.key_table import ChartKey, DialogKey, MainKey, ViewKey
 from cockpit.tui.status_lines import Position
-
-if TYPE_CHECKING:
-    from cockpit.tui.app import CockpitApp
+from cockpit.tui.terminal.base_app import CockpitBase
 
 # Seconds of load summed per frame: charts of long sessions are computed over several frames.
 _AT_ONCE = 300
@@ -45,17 +44,20 @@ class ViewKeys(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(ViewKey)
 
-    def __init__(self, session: Session, hints: Hints | None = None) -> None:
+    def __init__(
+        self, session: Session, hints: Hints | None = None, baseline_of: BaselineOf = lambda plan: None
+    ) -> None:
         super().__init__()
         self.session = session
         self.hints = hints
         self.view = View()
         self.verdicts, self.time_ranges = SegmentVerdicts(), TimeRanges(_AT_ONCE)
-        self.baselines = StoredBaselines(lambda plan: self._cockpit.baseline_of(plan))
+        self.baseline_of = baseline_of
+        self.baselines = StoredBaselines(lambda plan: self.baseline_of(plan))
 
     @property
-    def _cockpit(self) -> CockpitApp:
-        return cast("CockpitApp", self.app)
+    def _cockpit(self) -> CockpitBase[object]:
+        return cast("CockpitBase[object]", self.app)
 
     def context(self) -> DrawContext:
         controls, recorder = self.session.controls, self.session.recorder
@@ -140,7 +142,7 @@ class ViewKeys(Screen[None]):
         here = context.now if self.view.cursor is None else self.view.cursor
         # A marker in the cursor's cell can be later than the start of the cell.
         nearest = min(range(len(markers)), key=lambda at: abs(markers[at].t - here), default=None)
-        lines = [f"{clock(marker.t)}  {marker.sign[:1] or '▸'}  {marker_text(marker)}" for marker in markers]
+        lines = [f"{clock(marker.t)}  {marker_sign(marker)[:1] or '▸'}  {marker_label(marker)}" for marker in markers]
 
         def picked(at: int | None) -> None:
             if at is not None:

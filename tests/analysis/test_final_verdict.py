@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from cockpit.analysis.verdicts.outcome import Outcome, Verdict
 from cockpit.analysis.verdicts.segments import SegmentVerdicts, segment_before, segment_verdict
 from cockpit.analysis.verdicts.wait import awaits_verdict
+from cockpit.analysis.words.timeline import segment_label
 from cockpit.model import events as ev
 from cockpit.model import generators as ge
 from cockpit.model.fold.fold import fold_all
@@ -127,7 +128,7 @@ def test_altered_load_begins_a_segment_and_spoils_no_verdict(seconds: int) -> No
     altered = [ev.LoadAdjusted(t=end + 0.2, run=1, concurrency=c) for c in (40, 41)]
     state = fold_all([*altered, *(ticks(end + one, 3000) for one in range(30))], state)
     assert [segment.plan.concurrency for segment in state.segments][1:] == [state.plans[1].concurrency, 41]
-    assert state.segments[-1].label == "A X 1 → 2 · c=41" and state.segments[-1].changes == ()
+    assert segment_label(state.segments[-1]) == "A X 1 → 2 · c=41" and state.segments[-1].changes == ()
     assert change_verdict(state).outcome is before.outcome and not awaits_verdict(state, "A")
     # The next change has the altered load as its baseline.
     setting = state.changes[0].settings[0]

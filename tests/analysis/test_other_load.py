@@ -30,7 +30,7 @@ def is_weighed(verdict: Verdict) -> bool:
 def with_generator_load(of: Window, other: float, idle: float, address: str = "192.0.2.7") -> Window:
     """Return the window with other load on the generator's machine, which is not the server's."""
     seconds = tuple(replace(second, other=other, idle=idle) for second in of.seconds)
-    segment = Segment(number=1, run=1, plan=of.plan, label="x", start=0, last=60, end=60, addresses=(address,))
+    segment = Segment(number=1, run=1, plan=of.plan, start=0, last=60, end=60, addresses=(address,))
     return replace(of, seconds=seconds, boots={"web1": "b1"}, generator_boot="b2", segments=(segment,))
 
 
@@ -164,8 +164,8 @@ def test_unloaded_share_is_from_time_next_to_run() -> None:
     shares = [3.0] * 10 + [70.0] * 23 + [5.0] * 27
     points = tuple(HostPoint(t=float(t), memory=memory, load=(0, 0, 0), other=share) for t, share in enumerate(shares))
     plan = LoadPlan(url="http://a/", concurrency=1)
-    first = Segment(number=1, run=1, plan=plan, label="", start=10.0, last=30.0, end=30.0)
-    second = Segment(number=2, run=2, plan=plan, label="", start=40.0, last=59.0, end=None)
+    first = Segment(number=1, run=1, plan=plan, start=10.0, last=30.0, end=30.0)
+    second = Segment(number=2, run=2, plan=plan, start=40.0, last=59.0, end=None)
     change = Change(letter="A", host="web1", settings=(), begun=19.0, outcome="applied", stages={"active": 20.0})
 
     def unloaded(begin: float, segments: list[Segment], *changes: Change, known: int = 60) -> dict[str, float]:

@@ -151,7 +151,7 @@ def test_a_kept_verdict_follows_the_readings_without_load_after_its_run() -> Non
     idle = window(3, 20, other=2.0, start=120).hosts["web1"]
     points = (*one.hosts["web1"], *two.hosts["web1"])
     segments = tuple(
-        Segment(number=run, run=run, plan=PLAN, label="x", start=of.start, last=of.end, end=of.end)
+        Segment(number=run, run=run, plan=PLAN, start=of.start, last=of.end, end=of.end)
         for run, of in enumerate((one, two), 1)
     )
 

@@ -35,7 +35,7 @@ RESULT = RunResult(
     hosts={},
     saturated=0.0,
     stalled=0.0,
-    partial="",
+    losses=(),
     reason="completed",
     detail="",
 )

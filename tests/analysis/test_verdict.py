@@ -20,11 +20,13 @@ from cockpit.analysis.warnings import WarningKind
 from cockpit.analysis.windows import DiscardReason, Window
 from cockpit.analysis.words.objections import objection_words
 from cockpit.analysis.words.verdicts import brief, method_lines, value_words, verdict_line, verdict_words
+from cockpit.model.generators import WorkerLost
 from cockpit.model.histogram import EMPTY
 from cockpit.model.state import Segment
 from tests.analysis.synthetic import OPEN, PLAN, window
 
 BEFORE = window(1, phi=0.3)
+LOSS = WorkerLost(t=0.0, run=1, worker=1, detail="killed")
 BETTER, WORSE, EQUIVALENT = Outcome.BETTER, Outcome.WORSE, Outcome.EQUIVALENT
 INCONCLUSIVE, INVALID = Outcome.INCONCLUSIVE, Outcome.INVALID
 
@@ -34,7 +36,7 @@ def effect_on(verdict: Verdict, name: str) -> Effect:
 
 
 def with_segment(of: Window, **changed: object) -> Window:
-    segment = Segment(number=1, run=1, plan=of.plan, label="x", start=of.start, last=of.end, end=of.end)
+    segment = Segment(number=1, run=1, plan=of.plan, start=of.start, last=of.end, end=of.end)
     return replace(of, segments=(replace(segment, **changed),))
 
 
@@ -134,7 +136,7 @@ def test_different_load_is_invalid_unless_allowed() -> None:
 def test_flawed_run_makes_comparison_invalid() -> None:
     for changed, cause, words in (
         ({"reason": "failed", "detail": "no route\x1b[0m"}, Cause.RUN_FAILED, "the run after failed: no route·[0m"),
-        ({"partial": "worker 1 lost"}, Cause.PARTIAL, "metrics after are partial: worker 1 lost"),
+        ({"losses": (LOSS,)}, Cause.PARTIAL, "metrics after are partial: worker 1 lost: killed"),
     ):
         verdict = judge_switch(BEFORE, with_segment(window(2, rate=1300), **changed))
         assert verdict.outcome is INVALID

@@ -72,7 +72,7 @@ def test_changes_and_actions_are_excluded() -> None:
     found = window_between(state, 10.0, 40.0, PLAN)
     assert counted(found) == list(range(19, 40))
     assert found.flawed == {DiscardReason.CHANGING: 9}
-    segment = Segment(number=1, run=1, plan=PLAN, label="x", start=10.0, last=40.0)
+    segment = Segment(number=1, run=1, plan=PLAN, start=10.0, last=40.0)
     assert counted_range(state, segment) == range(19, 40)
 
 

@@ -11,7 +11,7 @@ def state_at(t: float, plan: LoadPlan, *starts: float) -> State:
     ends = (*starts[1:], t)
     segments = tuple(
         Segment(
-            number=n, run=1, plan=plan, label="", start=start, last=end, counts=Counts(completed=5),
+            number=n, run=1, plan=plan, start=start, last=end, counts=Counts(completed=5),
             warmup=n == 0 and plan.warmup > 0,
         )
         for n, (start, end) in enumerate(zip(starts, ends, strict=True))

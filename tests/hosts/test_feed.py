@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cockpit.analysis.words.timeline import marker_text
 from cockpit.hosts import feed
 from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.pauses import PauseDetector, suspended_seconds
@@ -331,7 +332,7 @@ async def test_pause_is_reported_as_gap(monkeypatch: pytest.MonkeyPatch, suspend
         await watch.sampled(2)
     lost = watch.changes[watch.conditions.index("lost")]
     assert lost.detail.startswith(f"cockpit itself was paused for {'3' if suspended else ''}")
-    assert f"here lost: {lost.detail}" in [marker.text for marker in watch.state().markers]
+    assert f"here lost: {lost.detail}" in [marker_text(marker) for marker in watch.state().markers]
     assert watch.samples[-1].reading.uptime - before.reading.uptime >= (0 if suspended else STOPPED - 0.1)
 
 

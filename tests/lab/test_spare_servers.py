@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from textual.pilot import Pilot
 from textual.widgets import Static
 
+from cockpit.analysis.words.timeline import segment_label
 from cockpit.model.clock import Clock
 from cockpit.model.load.plan import ThinkTime
 from cockpit.model.state import Segment, State
@@ -114,7 +115,9 @@ async def test_spare_servers_are_raised_in_the_panel_under_load(fresh_web1: Host
     assert {"30", "60", "10000"} < set(configuration)
     live = session.state
     first, second = live.segments
-    assert second.label.startswith("A MinSpareServers 5 → 30") and not first.counts.failed + second.counts.failed
+    assert (
+        segment_label(second).startswith("A MinSpareServers 5 → 30") and not first.counts.failed + second.counts.failed
+    )
     # Each child served 100 requests before, 10000 after.
     assert spawned_per_request(first) > 0.005 and spawned_per_request(second) < spawned_per_request(first)
 

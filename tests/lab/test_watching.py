@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from cockpit.analysis.words.timeline import marker_text
 from cockpit.model.host.samples import StatusPage
 from tests.lab.app1 import STATUS_LOGIN, STATUS_PATH
 from tests.lab.lab import Host, Lab
@@ -23,7 +24,7 @@ async def test_tails_restarts_and_an_outage(lab: Lab, fresh_web1: Host, monkeypa
             return [line.text for line in watch.host().tails[tail].lines]
 
         def restarts() -> list[str]:
-            return [marker.text for marker in watch.state().markers if marker.kind == "restart"]
+            return [marker_text(marker) for marker in watch.state().markers if marker.kind == "restart"]
 
         def programs() -> set[int]:
             return {*fresh_web1.processes("tail"), *fresh_web1.processes("sar"), *fresh_web1.processes("vmstat")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from cockpit.analysis.words.timeline import marker_sign, marker_text
 from cockpit.metrics.results import run_result
 from cockpit.metrics.values import host_metrics, metric_value
 from cockpit.model import events as ev
@@ -227,7 +228,7 @@ def restarts(*samples: ev.HostSample) -> list[tuple[float, str]]:
     state = fold_all(BEGUN)
     for event in samples:
         state = fold(state, event)
-    return [(marker.t, marker.text) for marker in state.markers if marker.kind == "restart"]
+    return [(marker.t, marker_text(marker)) for marker in state.markers if marker.kind == "restart"]
 
 
 def test_new_parent_process_is_a_restart() -> None:
@@ -249,7 +250,7 @@ def test_new_parent_process_is_a_restart() -> None:
     nested = [(*workers(12, 100, pid), replace(process(pid + 1, 10 * pid), ppid=pid)) for pid in (13, 23)]
     assert restarts(*(sample(t, processes=p) for t, p in zip((1, 4), nested, strict=True))) == []
     state = fold_all([*BEGUN, *(read(t, ParentServerMPMGeneration=g) for t, g in ((1, 0), (2, 0), (3, 1), (4, 0)))])
-    assert [(marker.t, marker.sign, marker.text) for marker in state.markers] == [
+    assert [(marker.t, marker_sign(marker), marker_text(marker)) for marker in state.markers] == [
         (3, "R", "web1 apache: reloaded, generation 0 → 1")
     ]
 

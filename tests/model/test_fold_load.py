@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cockpit.analysis.words.timeline import lost_words, marker_sign, marker_text, segment_label
 from cockpit.metrics.results import run_result
 from cockpit.model import events as ev
 from cockpit.model.fold.fold import fold_all
@@ -62,7 +63,7 @@ def test_ticks_count_in_their_second() -> None:
     segment = state.segment
     assert round(segment.rate, 6) == 100
     assert [round(second.rate) for second in state.seconds] == [100, 100]
-    assert segment.label == "baseline"
+    assert segment_label(segment) == "baseline"
     early, late = ticked(0.8, worker=0), ticked(0.85, worker=1)
     state = fold_all([started(), early, ticked(1.1), late])
     assert [second.completed for second in state.seconds] == [20, 10]
@@ -78,17 +79,17 @@ def test_change_during_run_or_between_runs_starts_segment() -> None:
     first, second = state.segments
     assert first.counts.completed == 100
     assert second.counts.completed == 200
-    assert second.label == "A MaxSpareServers 10 → 30"
+    assert segment_label(second) == "A MaxSpareServers 10 → 30"
     assert (first.end, second.start, second.run) == (0.95, 0.95, 1)
-    assert [marker.sign for marker in state.markers] == ["A"]
+    assert [marker_sign(marker) for marker in state.markers] == ["A"]
     assert run_result(state, 1).counts.completed == 300  # type: ignore[union-attr]
     ended = ev.RunEnded(t=1.0, run=1, reason="completed")
     events = [started(), ticked(0), ended, *change("A", 2.0), started(3.0, 2), ticked(3.0, run=2)]
     state = fold_all([*events, ev.RunEnded(t=4.0, run=2, reason="completed"), started(5.0, 3)])
-    assert [segment.label for segment in state.segments] == ["baseline", "A MaxSpareServers 10 → 30", "again"]
+    assert [segment_label(segment) for segment in state.segments] == ["baseline", "A MaxSpareServers 10 → 30", "again"]
     state = fold_all([started(), ticked(0), *change("A", 0.5, "rolled back"), ticked(0.6)])
     assert len(state.segments) == 1
-    assert state.markers[0].text.startswith("A MaxSpareServers 10 → 30: rolled back")
+    assert marker_text(state.markers[0]).startswith("A MaxSpareServers 10 → 30: rolled back")
 
 
 def test_saturated_generator_and_lost_worker_are_flagged() -> None:
@@ -100,7 +101,7 @@ def test_saturated_generator_and_lost_worker_are_flagged() -> None:
     assert round(state.seconds[1].generator, 2) == 0.99
     assert GeneratorSecond(second=1).cpu == 0
     state = fold_all([started(), ticked(0), WorkerLost(t=0.2, run=1, worker=1, detail="killed by signal 9")])
-    assert "killed by signal 9" in state.segments[0].partial
+    assert "killed by signal 9" in lost_words(state.segments[0].losses)
 
 
 KNOB = Knob(name="K", host="web1", file="/f", directive="K", test="t", reload="r")
@@ -127,17 +128,20 @@ def test_unconfirmed_change_is_active_and_confirmation_starts_no_segment() -> No
     assert dict(change.stages) == {"armed": 4.0, "active": 6.0}
     assert (change.active_since, change.confirm_by, change.outcome) == (6.0, 66.0, None)
     assert state.knobs["K"].value == "30"
-    assert [(segment.start, segment.label) for segment in state.segments] == [(1.0, "baseline"), (6.0, "A K 10 → 30")]
+    assert [(segment.start, segment_label(segment)) for segment in state.segments] == [
+        (1.0, "baseline"),
+        (6.0, "A K 10 → 30"),
+    ]
     state = fold_all([*unconfirmed_change(3.0), ev.ChangeEnded(t=9.0, change="A", outcome="applied")])
     assert (state.changes[0].outcome, state.changes[0].confirm_by, len(state.segments)) == ("applied", None, 2)
-    assert [(marker.t, marker.sign) for marker in state.markers] == [(6.0, "A")]
+    assert [(marker.t, marker_sign(marker)) for marker in state.markers] == [(6.0, "A")]
     state = fold_all(
         [*unconfirmed_change(3.0), ev.ChangeEnded(t=9.0, change="A", outcome="rolled back", detail="not confirmed")]
     )
     assert state.knobs["K"].value == "10"
-    assert [segment.label for segment in state.segments] == ["baseline", "A K 10 → 30", "A undo A: K 30 → 10"]
+    assert [segment_label(segment) for segment in state.segments] == ["baseline", "A K 10 → 30", "A undo A: K 30 → 10"]
     assert state.segments[-1].start == 9.0
-    assert state.markers[-1].text == "A K 10 → 30: rolled back, not confirmed"
+    assert marker_text(state.markers[-1]) == "A K 10 → 30: rolled back, not confirmed"
 
 
 def test_written_value_is_active_after_its_action() -> None:
@@ -151,21 +155,24 @@ def test_written_value_is_active_after_its_action() -> None:
     ]
     state = fold_all(events)
     assert (state.knobs["K"].value, state.knobs["K"].active, state.changes[0].active_since) == ("30", False, None)
-    assert [segment.label for segment in state.segments] == ["baseline"]
-    assert state.markers[-1].text == "A K 10 → 30: written"
+    assert [segment_label(segment) for segment in state.segments] == ["baseline"]
+    assert marker_text(state.markers[-1]) == "A K 10 → 30: written"
     other = [ev.ActionBegun(t=6.0, number=1, action="empty", host="web1"), ev.ActionEnded(t=7.0, number=1, done=1)]
     assert not fold_all(other, state).knobs["K"].active
     failed = [ev.ActionBegun(t=6.0, number=1, action="restart", host="web1"), ev.ActionEnded(t=7.0, number=1, done=0)]
     assert not fold_all(failed, state).knobs["K"].active
     state = fold_all([failed[0], ev.ActionEnded(t=7.0, number=1, done=1)], state)
     assert (state.knobs["K"].active, state.changes[0].outcome, state.changes[0].active_since) == (True, "applied", 7.0)
-    assert [(segment.start, segment.label) for segment in state.segments] == [(1.0, "baseline"), (7.0, "A K 10 → 30")]
+    assert [(segment.start, segment_label(segment)) for segment in state.segments] == [
+        (1.0, "baseline"),
+        (7.0, "A K 10 → 30"),
+    ]
 
 
 def test_action_has_marker() -> None:
     events = [ev.ActionBegun(t=1, number=1, action="restart", host="web1", times=20)]
     state = fold_all([*events, ev.ActionEnded(t=5, number=1, done=19, detail="it says no")])
-    assert [(marker.kind, marker.text) for marker in state.markers] == [("action", "restart 20 times on web1")]
+    assert [(marker.kind, marker_text(marker)) for marker in state.markers] == [("action", "restart 20 times on web1")]
     (run,) = state.actions
     assert (run.begun, run.ended, run.done, run.detail) == (1, 5, 19, "it says no")
 

@@ -9,8 +9,8 @@ from cockpit.cli.typed_load import plan_with
 from cockpit.load import limits
 from cockpit.model.errors import ProfileError, UsageError
 from cockpit.model.load.checks import Invalid, check_plan
-from cockpit.model.load.options import LONGEST
-from cockpit.model.load.plan import LOAD_OPTIONS, LoadPlan, Stage
+from cockpit.model.load.options import LOAD_OPTIONS, LONGEST
+from cockpit.model.load.plan import LoadPlan, Stage
 from cockpit.profiles.reader import parse_profile
 
 URL = "http://127.0.0.1:9/"

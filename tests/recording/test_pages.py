@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.analysis.verdicts.segments import verdicts
+from cockpit.analysis.words.timeline import segment_label
 from cockpit.analysis.words.verdicts import mark_words
 from cockpit.model import events as ev
 from cockpit.model.counts import Counts, Group
@@ -110,7 +111,7 @@ def test_sqlite_tables_can_be_queried(tmp_path: Path, monkeypatch: pytest.Monkey
     )
     rows = ask("SELECT number, label, completed, p99_ms FROM runs ORDER BY number").fetchall()
     assert [row[:3] for row in rows] == [
-        (segment.number, segment.label, segment.counts.completed) for segment in final.segments
+        (segment.number, segment_label(segment), segment.counts.completed) for segment in final.segments
     ]
     assert rows[0][3] == 1000 * final.segments[0].counts.latency.percentile(99)
     (verdict,) = verdicts(final)

@@ -19,6 +19,7 @@ from cockpit.analysis.words.warnings import warning_words
 from cockpit.metrics.results import RunResult, run_result
 from cockpit.model.events import RoundsEnded
 from cockpit.model.fold.fold import fold_all
+from cockpit.model.generators import WorkerLost
 from cockpit.recording.reader import Recording
 from cockpit.report.encoding import to_json
 from cockpit.report.host_table import control_group
@@ -61,7 +62,7 @@ def test_warnings_are_in_text_and_json() -> None:
     flawed = msgspec.structs.replace(
         result,
         saturated=15.0,
-        partial="worker 1 lost",
+        losses=(WorkerLost(t=0.0, run=1, worker=1, detail="killed"),),
         reason="stopped",
         counts=msgspec.structs.replace(result.counts, completed=10, abandoned=300),
     )
@@ -131,7 +132,7 @@ def test_control_group_of_container() -> None:
 FLAWED = (
     saturated(window(2, 15, rate=1300)),
     with_segment(window(2, 15), reason="failed", detail="no\x1b route"),
-    with_segment(window(2, 15), partial="worker 1 lost"),
+    with_segment(window(2, 15), losses=(WorkerLost(t=0.0, run=1, worker=1, detail="killed"),)),
     replace(window(2, 15), unread={"web1": 15}),
     replace(window(2, 15), growing=True),
     window(2, 15, other=60.0),

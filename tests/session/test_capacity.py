@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from cockpit.analysis.capacity.result import capacity_result
 from cockpit.analysis.capacity.search import Step
 from cockpit.analysis.words.capacity import capacity_words, progress_words
+from cockpit.analysis.words.timeline import segment_label
 from cockpit.model import events as ev
 from cockpit.model.errors import ChangeRefused, UsageError
 from cockpit.model.fold.fold import fold_all
@@ -50,7 +51,7 @@ async def test_search_runs_levels_in_run_of_its_own(live: Live, monkeypatch: pyt
     result = capacity_result(state, state.capacities[0])
     assert [(level.rate, level.holds) for level in result.levels] == [(50, True), (100, True)]
     assert result.outcome == "found" and not source.load.running
-    assert [s.label for s in state.segments] == [
+    assert [segment_label(s) for s in state.segments] == [
         "baseline",
         "search",
         "level 1",

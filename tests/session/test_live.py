@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from cockpit.analysis.words.timeline import marker_text
 from cockpit.load.generator import boot_id
 from cockpit.model.clock import Clock
 from cockpit.model.errors import TargetError
@@ -39,7 +40,7 @@ async def test_running_load_is_adjusted_and_recorded(url: str, tmp_path: Path) -
         assert load is not None
         load.set_plan(replace(load.plan, concurrency=7))
         state = await until(live, lambda state: any(second.connections == 7 for second in state.seconds))
-        assert state.markers[-1].text == "load c=2 → c=7"
+        assert marker_text(state.markers[-1]) == "load c=2 → c=7"
         assert state.segments[-1].plan.concurrency == 7
         await do(live, "less")
         await until(live, lambda state: state.seconds[-1].connections == 6)

@@ -11,6 +11,7 @@ import pytest
 from textual.containers import Vertical
 from textual.widgets import Input, Static
 
+from cockpit.analysis.words.timeline import marker_text
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
 from cockpit.model.host.samples import HostConfig
@@ -86,18 +87,18 @@ async def test_looking_back_shows_past_while_session_continues(live: Session, tm
     extent = live.controls.extent
     assert extent is not None and extent[1] > 2
     await do(live, "next")
-    await wait_until(live, lambda: [marker.text for marker in live.shown.markers] == ["before"])
+    await wait_until(live, lambda: [marker_text(marker) for marker in live.shown.markers] == ["before"])
     await do(live, "mark", "added later")
-    await wait_until(live, lambda: [marker.text for marker in live.shown.markers] == ["before", "added later"])
+    await wait_until(live, lambda: [marker_text(marker) for marker in live.shown.markers] == ["before", "added later"])
     await do(live, "end")
     assert live.controls.mode is Mode.LIVE and live.state.running == 1
-    assert [marker.text for marker in live.state.markers] == ["before"]
-    assert [marker.text for marker in live.shown.markers] == ["before", "added later"]
+    assert [marker_text(marker) for marker in live.state.markers] == ["before"]
+    assert [marker_text(marker) for marker in live.shown.markers] == ["before", "added later"]
     assert live.shown is live.shown and live.shown.closed_seconds is live.state.closed_seconds
     await do(live, "home")
     await do(live, "mark", "added at the start")
     await do(live, "end")
-    assert [marker.text for marker in live.shown.markers] == ["added at the start", "before", "added later"]
+    assert [marker_text(marker) for marker in live.shown.markers] == ["added at the start", "before", "added later"]
     await do(live, "toggle")
     await live.source.close()
     await wait_until(live, lambda: live.state.ended)
@@ -141,7 +142,7 @@ async def test_screen_looks_back(url: str, tmp_path: Path, monkeypatch: pytest.M
         assert "as it was at 00:00:0" in str(app.screen.query_one(Vertical).border_title)
         assert not app.screen.query(Input) and session.state.knobs["Level"].value == "7"
         await pilot.press("escape", "m", *"noted", "enter")
-        await until(pilot, lambda: [marker.text for marker in session.shown.markers][-1:] == ["noted"])
+        await until(pilot, lambda: [marker_text(marker) for marker in session.shown.markers][-1:] == ["noted"])
         # With the chart cursor too.
         await pilot.press("e", "end", "escape")
         chart = app.screen.query_one(Throughput)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from cockpit.analysis.rounds import Order, RoundsPlan
 from cockpit.analysis.verdicts.outcome import Design, Outcome, Verdict
+from cockpit.analysis.words.timeline import segment_label
 from cockpit.model import events as ev
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, HostError, TargetError
 from cockpit.model.load.plan import Stage
@@ -78,7 +79,7 @@ async def test_each_round_measures_both_settings_after_own_set_up(live: Live, tm
     assert {(change.outcome, change.detail, change.trial) for change in state.changes} == {
         ("rolled back", "undone as planned", True)
     }
-    segments = [(segment.label, segment.round) for segment in state.segments if segment.round]
+    segments = [(segment_label(segment), segment.round) for segment in state.segments if segment.round]
     assert segments == [("round 1 before", 1), ("round 1 after", 1), ("round 2 after", 2), ("round 2 before", 2)]
     assert [marker.kind for marker in state.markers] == ["round"] * 4
     assert (tmp_path / "conf").read_text() == BEFORE and not source.load.running

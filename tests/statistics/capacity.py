@@ -215,7 +215,7 @@ def result_of(counts: Counts, rate: float, seconds: float) -> RunResult:
         hosts={},
         saturated=0.0,
         stalled=0.0,
-        partial="",
+        losses=(),
         reason="",
         detail="",
     )

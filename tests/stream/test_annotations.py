@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cockpit.analysis.words.timeline import marker_text
 from cockpit.model.errors import UsageError
 from cockpit.model.fold.fold import fold_all
 from cockpit.stream.annotations import TOKEN, AnnotationStream
@@ -40,7 +41,7 @@ async def test_each_marker_is_sent_once_with_token(monkeypatch: pytest.MonkeyPat
     assert STATE.started is not None
     wall = STATE.started.wall
     found = sorted((annotation["time"], tuple(annotation["tags"]), annotation["text"]) for annotation in posted)
-    assert found == sorted((round(1000 * (wall + m.t)), ("cockpit", m.kind), m.text) for m in STATE.markers)
+    assert found == sorted((round(1000 * (wall + m.t)), ("cockpit", m.kind), marker_text(m)) for m in STATE.markers)
 
 
 async def test_failing_webhook_is_disabled_after_three_requests() -> None:

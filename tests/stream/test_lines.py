@@ -7,6 +7,7 @@ import csv
 import msgspec
 import pytest
 
+from cockpit.analysis.words.timeline import marker_text
 from cockpit.model.events import SessionStarted
 from cockpit.model.fold.fold import fold, fold_all
 from cockpit.model.state import State
@@ -44,7 +45,9 @@ def test_each_line_is_emitted_once_and_decodes_by_type(found: list[AnyLine]) -> 
     places = [place for line in found if (place := _place(line))]
     assert places == sorted(places), "a result follows the seconds of its run"
     markers = [(line.t, line.kind, line.text) for line in found if isinstance(line, MarkerLine)]
-    assert sorted(markers) == sorted((marker.t, marker.kind, marker.text) for marker in STATE.markers) and markers
+    assert (
+        sorted(markers) == sorted((marker.t, marker.kind, marker_text(marker)) for marker in STATE.markers) and markers
+    )
     changes = [line for line in found if isinstance(line, ChangeLine)]
     assert [line.change for line in changes] == [change.letter for change in STATE.changes]
     assert changes[0].settings[0].new == "30" and changes[0].outcome == "applied"

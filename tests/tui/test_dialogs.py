@@ -154,7 +154,7 @@ async def test_running_load_is_checked_after_15_seconds() -> None:
         def unreadable(_plan: object) -> None:
             raise UsageError("spring: no such baseline")
 
-        pilot.app.baseline_of = unreadable  # type: ignore[attr-defined]
+        main(pilot.app).baseline_of = unreadable  # type: ignore[assignment]
         await press(pilot, "x")
         assert panel(pilot) == "spring: no such baseline"
 

@@ -6,9 +6,11 @@ from dataclasses import replace as replace_context
 import pytest
 from msgspec.structs import replace
 
+from cockpit.analysis.words.timeline import marker_sign
 from cockpit.model import events as ev
 from cockpit.model.histogram import Histogram
-from cockpit.model.state import Marker
+from cockpit.model.knobs import Setting
+from cockpit.model.markers import ChangeMarker, ChangeName, NoteMarker
 from cockpit.tui.charts.cursor import axis_labels, with_cursor
 from cockpit.tui.charts.heat import edges_of, shares
 from cockpit.tui.charts.latency import Latency
@@ -145,17 +147,18 @@ def test_marker_text_is_beside_letter_at_cursor() -> None:
 
 
 def test_marker_text_avoids_other_letters() -> None:
-    def marker(t: float, sign: str, text: str) -> Marker:
-        return Marker(t=t, kind="note", sign=sign, text=text)
+    def marker(t: float, letter: str, knob: str) -> ChangeMarker:
+        change = ChangeName(letter=letter, settings=(Setting(knob=knob, old="1", new="2"),))
+        return ChangeMarker(t=t, change=change, outcome="applied", ended=t)
 
     window = ChartWindow(0, 1.0, 40)
-    markers = markers_by_cell([marker(2, "A", ""), marker(30, "B", "B Spare 1 → 2"), marker(36, "▸", "")], window)
-    row = "".join(markers[at].sign if at in markers else " " for at in range(40))
+    markers = markers_by_cell([marker(2, "A", "K"), marker(30, "B", "Spare"), NoteMarker(t=36, text="")], window)
+    row = "".join(marker_sign(markers[at]) if at in markers else " " for at in range(40))
     assert with_marker_texts(row, {30: markers[30]}, 40) == "  A" + " " * 15 + "Spare 1 → 2 B     ▸"
-    first = replace(markers[2], text="a note that goes on and on for ever")
-    assert with_marker_texts(row, {2: first}, 40) == "  A a note that goes on and on for ever"
-    longer = replace(markers[30], text="B " + "much too long " * 4)
-    assert with_marker_texts(row, {30: longer}, 40) == "much too long much too long … B     ▸"
+    first = marker(2, "A", "a.name.that.is.too.long.for.it")
+    assert with_marker_texts(row, {2: first}, 40) == "  A a.name.that.is.too.long.for.it 1 → 2"
+    longer = marker(30, "B", "much.too.long." * 4)
+    assert with_marker_texts(row, {30: longer}, 40) == "much.too.long.much.too.long.… B     ▸"
 
 
 def test_axis_keeps_marks_and_labels_apart() -> None:

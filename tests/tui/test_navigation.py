@@ -5,7 +5,7 @@ import re
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
-from cockpit.model.state import Marker
+from cockpit.model.markers import RestartMarker
 from cockpit.session.controls import LoadPhase, LoadStatus
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.dialogs.help import help_entries
@@ -62,7 +62,7 @@ async def test_keys_cycle_details_and_layouts_of_hosts() -> None:
         await press(pilot, "d", "tab", "d", "d", "tab")
         web, app = text_of(panes).split("app1 ")
         assert "%user" in web and "DEV" in app, "each host keeps its detail"
-        restarted = Marker(t=20.0, kind="restart", sign="R", text="web1: apache2 was restarted")
+        restarted = RestartMarker(t=20.0, host="web1", server="apache2", shown_by="pid", old=1, new=2)
         source.session.state = replace(source.session.state, markers=(restarted,))
         source.session.revision += 1
         screen.frame()

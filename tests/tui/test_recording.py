@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from textual.app import App
 
+from cockpit.analysis.words.timeline import marker_sign
 from cockpit.recording.reader import Recording
 from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.throughput import Throughput
@@ -64,7 +65,7 @@ async def test_recorded_session_is_stepped_by_keys() -> None:
         await until(pilot, lambda: "00:00:00" in text_of(top) and "baseline" not in text_of(runs))
         for _ in range(3):
             await pilot.press("right_square_bracket")
-        await until(pilot, lambda: [marker.sign for marker in session.state.markers] == ["A"])
+        await until(pilot, lambda: [marker_sign(marker) for marker in session.state.markers] == ["A"])
         await until(pilot, lambda: "again" in text_of(runs))
         assert session.state.running is None
         assert " procs " in text_of(hosts)

@@ -11,6 +11,7 @@ from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList, Static
 
+from cockpit.analysis.words.timeline import marker_text
 from cockpit.model import events as ev
 from cockpit.model.fold.fold import fold_all
 from cockpit.model.knobs import Knob, ServerAction, Setting
@@ -369,8 +370,8 @@ def test_changes_are_described_with_requester_value_and_rollback() -> None:
     ]
     ended = ev.ChangeEnded(t=70.0, change="A", outcome="rolled back", detail="nobody confirmed it")
     before, after = (all_markers(fold_all(script)) for script in (events, [*events, ended]))
-    assert [(marker.t, marker.text) for marker in before] == [(12.0, "A K 1 → 2: under way")]
-    assert sorted((marker.t, marker.text) for marker in after) == [
+    assert [(marker.t, marker_text(marker)) for marker in before] == [(12.0, "A K 1 → 2: under way")]
+    assert sorted((marker.t, marker_text(marker)) for marker in after) == [
         (12.0, "A K 1 → 2: rolled back at 00:01:10"),
         (70.0, "A K 1 → 2: rolled back, nobody confirmed it"),
     ]

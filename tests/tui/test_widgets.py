@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
+from cockpit.model.generators import WorkerLost
 from cockpit.model.host.samples import ProcessCounters
 from cockpit.recording.reader import Recording
 from cockpit.session.controls import Action, Mode, PlaybackPhase, PlaybackStatus, immediate
@@ -67,7 +68,12 @@ def test_runs_table_shows_warnings_baseline_and_spawn_rate() -> None:
     started = context_of([session_started(), ev.RunStarted(t=1.0, run=1, plan=plan())])
     assert spawned_per_second(started.state.segments[0]) is None
     context = context_of(Scenario().events(40))
-    segment = replace(context.state.segments[0], partial="worker 1 lost: killed", reason="failed", detail="refused")
+    segment = replace(
+        context.state.segments[0],
+        losses=(WorkerLost(t=0.0, run=1, worker=1, detail="killed"),),
+        reason="failed",
+        detail="refused",
+    )
     text = pane_text(Runs(), DrawContext(state=replace(context.state, segments=(segment,))), 100, 10)
     assert "failed+" in text
     assert "incomplete: worker 1 lost: killed" in text

@@ -57,7 +57,7 @@ def _level(segment: Segment) -> UslLevel:
 def _exclusion(segment: Segment) -> LevelExclusion | None:
     if segment.seconds < _SHORTEST or not segment.counts.completed:
         return LevelExclusion.SHORT
-    if segment.partial or segment.reason == "failed":
+    if segment.losses or segment.reason == "failed":
         return LevelExclusion.PARTIAL
     if segment.counts.failed > FAILING * segment.counts.ended:
         return LevelExclusion.FAILED

@@ -10,6 +10,7 @@ from cockpit.analysis.effects import overall
 from cockpit.analysis.verdicts.outcome import Cause, Effect, Objection, Outcome, Period, Verdict
 from cockpit.analysis.warnings import BOUND
 from cockpit.analysis.windows import Window
+from cockpit.analysis.words.timeline import lost_words
 
 Windows = Sequence[Window]
 # Share of failed requests above which rate and latency describe different responses than on the other side.
@@ -25,8 +26,8 @@ def objection(before: Windows, after: Windows) -> Objection | None:
         for segment in (segment for window in windows for segment in window.segments):
             if segment.reason == "failed":
                 return Objection(cause=Cause.RUN_FAILED, side=side, detail=segment.detail)
-            if segment.partial:
-                return Objection(cause=Cause.PARTIAL, side=side, detail=segment.partial)
+            if segment.losses:
+                return Objection(cause=Cause.PARTIAL, side=side, detail=lost_words(segment.losses))
     return None
 
 

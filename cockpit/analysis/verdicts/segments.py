@@ -32,6 +32,7 @@ from cockpit.analysis.windows import (
     segment_window,
     segment_window_at,
 )
+from cockpit.analysis.words.timeline import segment_label
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import Change, RoundsState, Segment, State
 
@@ -56,7 +57,7 @@ class VariantSegments(NamedTuple):
 
     @property
     def label(self) -> str:
-        return self.segments[0].label
+        return segment_label(self.segments[0])
 
 
 class ChangeStep(NamedTuple):
@@ -71,7 +72,7 @@ def segment_verdict(
     state: State, segment: Segment, base: Segment, load_may_differ: bool = False, label: str = ""
 ) -> Verdict:
     """Return the verdict on a segment: of one run the first that concludes, which is final, else that on all data."""
-    label, before, after = label or segment.label, segment_window(state, base), segment_window(state, segment)
+    label, before, after = label or segment_label(segment), segment_window(state, base), segment_window(state, segment)
     if base.run != segment.run:
         return judge_single_runs(before, after, label, load_may_differ)
     if base.start < segment.start:
@@ -151,7 +152,7 @@ class SegmentVerdicts:
 
 def _cache_key(state: State, segment: Segment) -> tuple[object, ...]:
     """Return a key that changes whenever the segment's verdict may change."""
-    known = (segment.number, segment.start, segment.end, segment.plan, segment.partial)
+    known = (segment.number, segment.start, segment.end, segment.plan, segment.losses)
     if segment.end is None:
         return *known, len(counted_range(state, segment)) // BLOCK
     # A host's last reading of a segment arrives after the segment's end, those without load after its run's.

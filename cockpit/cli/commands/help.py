@@ -17,7 +17,7 @@ from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.knobs import KNOB_KINDS
 from cockpit.model.live_knobs import LIVE_KNOBS
-from cockpit.model.load.plan import LOAD_OPTIONS
+from cockpit.model.load.options import LOAD_OPTIONS
 from cockpit.model.text import sanitize
 from cockpit.profiles.knobs import NEEDS
 from cockpit.servers import kernel, systemd

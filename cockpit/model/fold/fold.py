@@ -26,7 +26,8 @@ from cockpit.model.fold.progress import AUTOPILOT_FOLDS, STUDY_FOLDS
 from cockpit.model.fold.rounds import round_window, round_window_ended, rounds_begun, rounds_ended, run_extended
 from cockpit.model.host.state import HostState
 from cockpit.model.knobs import Setting
-from cockpit.model.state import ActionRun, Change, KnobState, Marker, State, mark
+from cockpit.model.markers import ActionMarker, ChangeMarker, NoteMarker
+from cockpit.model.state import ActionRun, Change, KnobState, State, mark
 from cockpit.model.tick import Tick
 
 
@@ -102,11 +103,11 @@ def _change_ended(state: State, event: ev.ChangeEnded) -> State:
     known = state.changes[at]
     change = replace(known, ended=event.t, outcome=event.outcome, detail=event.detail, confirm_by=None)
     applied = event.outcome == "applied"
-    text = change.label if applied else ", ".join(filter(None, (f"{change.label}: {event.outcome}", event.detail)))
     since = event.t if change.active_since is None or not applied else change.active_since
     state = _with_change(state, at, change)
     if not change.trial:
-        state = mark(state, Marker(t=since, kind="change", sign=change.letter, text=text))
+        marker = ChangeMarker(t=since, change=change.name, outcome=event.outcome, ended=event.t, detail=event.detail)
+        state = mark(state, marker)
     if event.outcome in ("applied", "written"):
         state = _written(state, change)
     was_active = "active" in known.stages
@@ -151,8 +152,7 @@ def _became_active(state: State, change: Change, settings: tuple[Setting, ...], 
 
 def _action_begun(state: State, event: ev.ActionBegun) -> State:
     run = ActionRun(number=event.number, action=event.action, host=event.host, times=event.times, begun=event.t)
-    times = f" {event.times} times" if event.times > 1 else ""
-    marker = Marker(t=event.t, kind="action", sign="◆", text=f"{event.action}{times} on {event.host}")
+    marker = ActionMarker(t=event.t, action=event.action, host=event.host, number_of_runs=event.times)
     return mark(replace(state, actions=(*state.actions, run)), marker)
 
 
@@ -182,7 +182,7 @@ def _activated(state: State, action: str, t: float) -> State:
 
 
 def _note(state: State, event: ev.Note) -> State:
-    return mark(state, Marker(t=event.t, kind="note", sign="▸", text=event.text))
+    return mark(state, NoteMarker(t=event.t, text=event.text))
 
 
 _FOLDS: dict[type, Callable[[State, Any], State]] = {

@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from cockpit.model import generators as ge
 from cockpit.model.generators import GeneratorSecond, GeneratorState
-from cockpit.model.state import Marker, State, mark
+from cockpit.model.markers import WorkerMarker
+from cockpit.model.state import State, mark
 from cockpit.model.tick import Tick
 
 
@@ -17,8 +18,7 @@ def generator_clock(state: State, event: ge.GeneratorClock) -> State:
 
 def generator_lost(state: State, event: ge.GeneratorLost) -> State:
     state = _with(state, replace(_known(state, event.machine), lost=(event.t, event.detail), last=None))
-    text = f"generator {event.machine} lost: {event.detail}"
-    return mark(state, Marker(t=event.t, kind="worker", sign="!", text=text))
+    return mark(state, WorkerMarker(t=event.t, machine=event.machine, detail=event.detail))
 
 
 def generator_tick(state: State, tick: Tick) -> State:

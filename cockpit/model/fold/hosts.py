@@ -12,8 +12,9 @@ from cockpit.model.host.rates import ReadingStep, memory_use, step_between
 from cockpit.model.host.samples import HostFacts, HostReading, identity
 from cockpit.model.host.state import GroupUse, HostPoint, HostState, HostWindow, ProcessRow
 from cockpit.model.host.window import extend_window, idle_metrics, new_window
+from cockpit.model.markers import GapMarker
 from cockpit.model.series import LazySequence, replaced
-from cockpit.model.state import Marker, Segment, State, mark, with_host, with_last_segment
+from cockpit.model.state import Segment, State, mark, with_host, with_last_segment
 
 # Seconds after a run in which the metrics of the idle host are updated; the last sample counts.
 IDLE_AFTER = 5.0
@@ -35,8 +36,7 @@ def host_changed(state: State, event: ev.HostChanged) -> State:
     )
     state = with_host(state, changed)
     if host.condition in ("up", "slow") and event.condition == "lost":
-        gap = Marker(t=event.t, kind="gap", sign="!", text=f"{event.host} lost: {event.detail}")
-        state = mark(state, gap)
+        state = mark(state, GapMarker(t=event.t, host=event.host, detail=event.detail))
     return state
 
 

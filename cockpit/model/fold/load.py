@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -14,11 +14,11 @@ from cockpit.model.fold.generators import generator_tick
 from cockpit.model.histogram import EMPTY
 from cockpit.model.host.state import HostPoint, HostState, HostWindow
 from cockpit.model.host.window import new_window
-from cockpit.model.load.plan import VERSUS, LoadPlan, amount_words
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.load.seconds import OpenSecond, WorkerSecond, load_second
+from cockpit.model.markers import LoadMarker
 from cockpit.model.series import replaced
-from cockpit.model.state import Change, InFlight, Marker, Segment, State, mark, with_last_segment
-from cockpit.model.text import sanitize
+from cockpit.model.state import Change, InFlight, Segment, SegmentBasis, State, mark, with_last_segment
 from cockpit.model.tick import Tick
 
 # A worker is the bottleneck if its CPU use plus CPU wait reaches this share of a core, or its p99 lag this time (s).
@@ -35,14 +35,13 @@ _SHARE_DIGITS = 4
 
 def run_started(state: State, event: ev.RunStarted) -> State:
     changes = _changes_since(state, state.segments[-1].changes_until if state.segments else 0)
-    base = _base(state, changes, event.plan)
     warmup = event.plan.warmup > 0
     segment = Segment(
         number=len(state.segments) + 1,
         run=event.run,
         plan=_plan_of(event.plan, 0),
-        label="warm-up" if warmup else _label(base, event.plan, 0),
-        base=base,
+        basis=_basis(state, changes, event.plan),
+        labelled_by="warmup" if warmup else _labelled_by(event.plan),
         changes=tuple(change.letter for change in changes),
         changes_until=len(state.changes),
         warmup=warmup,
@@ -72,15 +71,11 @@ def load_adjusted(state: State, event: ev.LoadAdjusted) -> State:
     plan = replace(current.plan, ramp_to=event.ramp_to, **altered)
     if state.running_capacity is not None:
         return with_last_segment(state, replace(current, plan=plan))
-    changed = {"plan": plan, "label": f"{current.base} · {load_words(plan)}"}
-    marked = mark(
-        state, Marker(t=event.t, kind="load", sign="±", text=f"load {load_words(current.plan)} → {load_words(plan)}")
-    )
+    changed = {"plan": plan, "labelled_by": "load"}
+    marked = mark(state, LoadMarker(t=event.t, before=current.plan, after=plan))
     if not current.counts.sent:
         return with_last_segment(marked, replace(current, **changed))
-    return _continued(
-        marked, current, event.t, changes=(), warnings=(), addresses=(), partial="", partial_since=None, **changed
-    )
+    return _continued(marked, current, event.t, changes=(), warnings=(), addresses=(), losses=(), **changed)
 
 
 def tick(state: State, event: Tick) -> State:
@@ -103,13 +98,8 @@ def run_ended(state: State, event: ev.RunEnded) -> State:
 
 
 def worker_lost(state: State, event: ge.WorkerLost) -> State:
-    loss = f"worker {event.worker} lost: {event.detail}"
     segments = tuple(
-        replace(
-            segment,
-            partial="; ".join(filter(None, (segment.partial, loss))),
-            partial_since=segment.partial_since or event.t,
-        )
+        replace(segment, losses=(*segment.losses, event))
         if segment.run == event.run and (segment.end is None or segment.end > event.t)
         else segment
         for segment in state.segments
@@ -126,14 +116,13 @@ def split_segment(state: State, change: Change) -> State:
         state,
         current,
         change.ended,
-        label=_label(change.label, state.plans[current.run], current.stage),
-        base=change.label,
+        basis=SegmentBasis(kind="changes", changes=(change.name,)),
+        labelled_by=_labelled_by(state.plans[current.run]),
         changes=(change.letter,),
         changes_until=len(state.changes),
         warnings=(),
         addresses=(),
-        partial="",
-        partial_since=None,
+        losses=(),
         round=0,
     )
 
@@ -212,24 +201,16 @@ def _is_active(change: Change) -> bool:
     return change.outcome == "applied" or (not change.outcome and change.active_since is not None)
 
 
-def _base(state: State, changes: tuple[Change, ...], plan: LoadPlan) -> str:
+def _basis(state: State, changes: tuple[Change, ...], plan: LoadPlan) -> SegmentBasis:
     if changes:
-        return "; ".join(change.label for change in changes)
+        return SegmentBasis(kind="changes", changes=tuple(change.name for change in changes))
     if plan.variants:
-        return VERSUS.join(one.name for one in reversed(plan.variants))
-    return "again" if state.segments else "baseline"
+        return SegmentBasis(kind="variants", variants=tuple(variant.name for variant in plan.variants))
+    return SegmentBasis(kind="again" if state.segments else "baseline")
 
 
-def _label(base: str, plan: LoadPlan, stage: int) -> str:
-    return f"{base} · {load_words(_plan_of(plan, stage))}" if plan.stages else base
-
-
-def load_words(plan: LoadPlan) -> str:
-    """Return the load as text: `c=20`, `2000/s` for open load, `500→5000/s` for a ramp, `access.log ×2` for a replayed
-    log."""
-    if plan.replay is not None:
-        return f"{sanitize(plan.replay.file.rpartition('/')[2])} ×{plan.replay.speed:g}"
-    return f"{'c=' if plan.rate is None else ''}{amount_words(plan)}"
+def _labelled_by(plan: LoadPlan) -> Literal["basis", "load"]:
+    return "load" if plan.stages else "basis"
 
 
 def _plan_of(plan: LoadPlan, stage: int) -> LoadPlan:
@@ -271,7 +252,7 @@ def _next_level(state: State, tick: Tick) -> State:
         last,
         tick.start,
         plan=_plan_of(state.plans[tick.run], tick.stage),
-        label=_label(last.base, state.plans[tick.run], tick.stage),
+        labelled_by=_labelled_by(state.plans[tick.run]),
         changes=last.changes if last.warmup else (),
         stage=tick.stage,
         warmup=tick.warmup,

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from cockpit.model import events as ev
 from cockpit.model.host.samples import HostReading, ProcessCounters, identity
 from cockpit.model.host.state import HostState, ParentProcess, StatusPane
-from cockpit.model.state import Marker, State, mark, with_host
+from cockpit.model.markers import RestartMarker
+from cockpit.model.state import State, mark, with_host
 from cockpit.servers.registry import STATUS_PAGES
 
 # Minimum age of a parent (s): a server that daemonizes has a short-lived first process with children.
@@ -41,8 +42,10 @@ def mark_restarts(state: State, event: ev.HostSample) -> State:
         began = event.t - (event.reading.uptime - new.start / host.facts.hz)
         if _changed_between(state, event.host, began, began):
             continue
-        text = f"{event.host} {new.comm} restarted: pid {old.pid} → {new.pid}"
-        state = mark(state, Marker(t=max(0.0, began), kind="restart", sign="R", text=text))
+        restart = RestartMarker(
+            t=max(0.0, began), host=event.host, server=new.comm, shown_by="pid", old=old.pid, new=new.pid
+        )
+        state = mark(state, restart)
     return state
 
 
@@ -54,8 +57,10 @@ def mark_reload(state: State, event: ev.StatusRead, before: StatusPane) -> State
         return state
     if _changed_between(state, event.host, before.t, event.t):
         return state
-    text = f"{event.host} {before.page.kind}: reloaded, generation {old:.0f} → {new:.0f}"
-    return mark(state, Marker(t=event.t, kind="restart", sign="R", text=text))
+    reload = RestartMarker(
+        t=event.t, host=event.host, server=before.page.kind, shown_by="generation", old=round(old), new=round(new)
+    )
+    return mark(state, reload)
 
 
 def _changed_between(state: State, host: str, since: float, until: float) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model.fold.load import cut
-from cockpit.model.state import Extension, Marker, RoundsState, RoundWindowState, State, mark, with_last_segment
+from cockpit.model.markers import RoundMarker
+from cockpit.model.state import Extension, RoundsState, RoundWindowState, SegmentBasis, State, mark, with_last_segment
 
 
 def run_extended(state: State, event: ev.RunExtended) -> State:
@@ -29,10 +32,9 @@ def round_window(state: State, event: ev.RoundWindow) -> State:
     if rounds is None or rounds.begun.number != event.number:
         return state
     window = RoundWindowState(round=event.round, side=event.side, start=event.t, until=event.until)
-    state = _new_segment(state, rounds, event.t, f"round {event.round} {event.side}", event.round)
+    state = _new_segment(state, rounds, event.t, "round", event.side, event.round)
     state = _with(state, replace(rounds, windows=(*rounds.windows, window)))
-    text = f"round {event.round} of {rounds.budget}: {event.side}"
-    return mark(state, Marker(t=event.t, kind="round", sign="○" if event.side == "before" else "●", text=text))
+    return mark(state, RoundMarker(t=event.t, round=event.round, budget=rounds.budget, side=event.side))
 
 
 def round_window_ended(state: State, event: ev.RoundWindowEnded) -> State:
@@ -47,16 +49,21 @@ def rounds_ended(state: State, event: ev.RoundsEnded) -> State:
     rounds = state.running_rounds
     if rounds is None or rounds.begun.number != event.number:
         return state
-    state = _new_segment(state, rounds, event.t, f"after rounds: {'new' if event.active == 'after' else 'old'}", 0)
+    state = _new_segment(state, rounds, event.t, "after_rounds", event.active, 0)
     return _with(state, replace(rounds, ended=event))
 
 
-def _new_segment(state: State, rounds: RoundsState, t: float, label: str, number: int) -> State:
+def _new_segment(
+    state: State, rounds: RoundsState, t: float, kind: Literal["round", "after_rounds"], side: ev.Side, number: int
+) -> State:
     """Start a new segment of the run at `t`; without the run, return the state unchanged."""
     if state.running != rounds.begun.run or state.segment is None:
         return state
     following = cut(state, t)
-    segment = replace(following.segments[-1], label=label, base=label, round=number, changes_until=len(state.changes))
+    basis = SegmentBasis(kind=kind, number=number, side=side)
+    segment = replace(
+        following.segments[-1], basis=basis, labelled_by="basis", round=number, changes_until=len(state.changes)
+    )
     return with_last_segment(following, segment)
 
 

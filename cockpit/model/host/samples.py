@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from msgspec.structs import replace
 
+from cockpit.model.recorded import Name, Url
 from cockpit.servers.registry import STATUS_PAGES
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class StatusPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     kind: StatusKind
-    url: str
+    url: Url
     auth: str = ""
 
 
@@ -47,7 +48,7 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
     `upstreams`: addresses on the host to which the target's server passes requests: `127.0.0.1:9000` or a socket path.
     """
 
-    name: str
+    name: Name
     ssh: str | None = None
     via: str = ""
     processes: tuple[str, ...] = ()
@@ -146,7 +147,7 @@ class DiskCounters(msgspec.Struct, frozen=True, array_like=True):
     `busy`: milliseconds with a request in flight; `queued`: the same, weighted by the number of requests in flight.
     """
 
-    name: str
+    name: Name
     reads: int
     writes: int
     discards: int
@@ -163,7 +164,7 @@ class DiskCounters(msgspec.Struct, frozen=True, array_like=True):
 class NetCounters(msgspec.Struct, frozen=True, array_like=True):
     """A line of /proc/net/dev, since boot."""
 
-    name: str
+    name: Name
     rx_bytes: int
     rx_packets: int
     rx_errors: int
@@ -186,7 +187,7 @@ class ProcessCounters(msgspec.Struct, frozen=True):
     pid: int
     ppid: int
     start: int
-    stat: str
+    stat: Name
     comm: str
     utime: int
     stime: int

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from cockpit.model.errors import UsageError
-from cockpit.model.load.options import KINDS, LONGEST, METHOD
-from cockpit.model.load.plan import LOAD_OPTIONS, Expect, Extraction, LoadPlan, Request, Stage
+from cockpit.model.load.options import LOAD_OPTIONS, LONGEST, METHOD, POSITIVE
+from cockpit.model.load.plan import Expect, Extraction, LoadPlan, Request, Stage
 
 # A header name (token of RFC 9110).
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -78,7 +78,7 @@ def check_plan(plan: LoadPlan) -> None:
     for request in plan.mix:
         key = f"request {request.name}"
         _check_value(f"{key}.method", request.method, LOAD_OPTIONS["method"].limits)
-        _check_value(f"{key}.weight", request.weight, KINDS["positive"].limits)
+        _check_value(f"{key}.weight", request.weight, POSITIVE.limits)
         _check_headers(f"{key}.headers", request.headers)
         _check_expect(f"{key}.expect", request.expect)
         for extraction in request.extract:

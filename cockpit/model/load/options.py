@@ -7,64 +7,148 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta
 
+from cockpit.model.load.plan import LoadPlan
+
 # The longest duration (s): 7 days.
 LONGEST = 7 * 86400.0
 # A request method, e.g. GET or M-SEARCH.
 METHOD = r"^[A-Z]+(-[A-Z]+)*$"
+_FIELDS = {field.name: field for field in msgspec.structs.fields(LoadPlan)}
 
 
 class OptionKind(NamedTuple):
     """The values of an option. `limits`: their type in a plan; `key`: their type in a profile, if it may be text to
-    parse; `flag`: parser of a flag's value in cli.values ("": none)."""
+    parse; `parser`: parser of a flag's value in cli.values ("": none), which the help names `metavar`."""
 
     limits: Any
     key: Any = None
-    flag: str = ""
+    parser: str = ""
+    metavar: str = ""
 
 
-KINDS = {
-    "positive": OptionKind(Annotated[int, Meta(gt=0)], flag="positive"),
-    "connections": OptionKind(Annotated[int, Meta(gt=0)], key=Annotated[int, Meta(gt=0)] | str, flag="connections"),
-    "amount": OptionKind(Annotated[int, Meta(gt=0)], key=int | str, flag="positive"),
-    "count": OptionKind(Annotated[int, Meta(ge=0)], flag="count"),
-    "rate": OptionKind(Annotated[float, Meta(gt=0)], key=Annotated[float, Meta(gt=0)] | str, flag="rate"),
-    "seconds": OptionKind(Annotated[float, Meta(gt=0, le=LONGEST)], key=float | str, flag="seconds"),
-    "wait": OptionKind(Annotated[float, Meta(ge=0, le=LONGEST)], key=float | str, flag="wait"),
-    "cpus": OptionKind(tuple[Annotated[int, Meta(ge=0)], ...], flag="cpus"),
-    "method": OptionKind(Annotated[str, Meta(pattern=METHOD)]),
-    "switch": OptionKind(bool),
-}
+POSITIVE = OptionKind(Annotated[int, Meta(gt=0)], parser="positive", metavar="N")
+CONNECTIONS = OptionKind(
+    Annotated[int, Meta(gt=0)], key=Annotated[int, Meta(gt=0)] | str, parser="connections", metavar="N[:M]"
+)
+AMOUNT = OptionKind(Annotated[int, Meta(gt=0)], key=int | str, parser="positive", metavar="N")
+COUNT = OptionKind(Annotated[int, Meta(ge=0)], parser="count", metavar="N")
+RATE = OptionKind(Annotated[float, Meta(gt=0)], key=Annotated[float, Meta(gt=0)] | str, parser="rate", metavar="R[:S]")
+SECONDS = OptionKind(Annotated[float, Meta(gt=0, le=LONGEST)], key=float | str, parser="seconds", metavar="T")
+WAIT = OptionKind(Annotated[float, Meta(ge=0, le=LONGEST)], key=float | str, parser="wait", metavar="T")
+CPUS = OptionKind(tuple[Annotated[int, Meta(ge=0)], ...], parser="cpus", metavar="LIST")
+SWITCH = OptionKind(bool)
 
 
 class LoadOption(NamedTuple):
-    """A load option; `name` is its field of the plan and its profile key. `limits`: type of its values in a plan;
-    `key`: type in a profile; `parser`: parser of the flag's value in cli.values ("": a switch). `meaning` describes the
-    key, `help` the flag; `flags`: names of the flag, () if the option has none in the table."""
+    """A load option; `name` is its field of the plan and its profile key. `meaning` describes the key, `help` the flag
+    ("": the same); `flags`: names of the flag, "" if the option has none in the table."""
 
     name: str
-    default: Any
-    limits: Any
-    key: Any
-    parser: str
-    flags: tuple[str, ...]
-    metavar: str
+    kind: OptionKind
     meaning: str
-    help: str
+    flags: str = ""
+    help: str = ""
+
+    @property
+    def default(self) -> Any:
+        return _FIELDS[self.name].default
+
+    @property
+    def limits(self) -> Any:
+        """The type of its values in a plan."""
+        return self._optional(self.kind.limits)
+
+    @property
+    def key(self) -> Any:
+        """The type of its values in a profile."""
+        return self._optional(self.kind.key or self.kind.limits)
+
+    def _optional(self, kind: Any) -> Any:
+        return kind | None if self.default is None else kind
 
 
-def options_of(plan: type[msgspec.Struct], table: str) -> dict[str, LoadOption]:
-    """Parse the option table of a plan; options without a kind have the type of their field."""
-    fields = {field.name: field for field in msgspec.structs.fields(plan)}
-    found = {}
-    for entry in table.removeprefix("# ").split("\n# "):
-        head, meaning, *more = entry.rstrip("\n").split("\n")
-        name, _, usage = head.partition(": ")
-        word, *words = usage.split() or [""]
-        kind = KINDS[word] if word else OptionKind(fields[name].type)
-        types = (kind.limits, kind.key or kind.limits)
-        limits, key = (each | None if fields[name].default is None else each for each in types)
-        flags = tuple(each for each in words if each.startswith("-"))
-        metavar = words[-1] if kind.flag and flags else ""
-        help = more[0] if more else meaning.replace("`", "")
-        found[name] = LoadOption(name, fields[name].default, limits, key, kind.flag, flags, metavar, meaning, help)
-    return found
+_OPTIONS = (
+    LoadOption("method", OptionKind(Annotated[str, Meta(pattern=METHOD)]), "request method"),
+    LoadOption(
+        "concurrency",
+        CONNECTIONS,
+        "closed load: connections, one request in flight on each (default 1), or a ramp such as `10:200`",
+        "-c --concurrency",
+        "connections, one request in flight on each (default 1), or a ramp, e.g. 10:200; with -q the maximum in flight",
+    ),
+    LoadOption(
+        "rate",
+        RATE,
+        "open load: arrivals/s, or a ramp such as `500:5000`",
+        "-q --rate",
+        "open load: requests/s over all connections, e.g. 500, 2k, or a ramp, e.g. 500:5k",
+    ),
+    LoadOption(
+        "arrivals", OptionKind(_FIELDS["arrivals"].type), "open load: even (default), or poisson for random intervals"
+    ),
+    LoadOption("seed", COUNT, "seed of random arrivals (default 1)"),
+    LoadOption(
+        "max_in_flight",
+        POSITIVE,
+        "open load: maximum in flight (default 8192); further arrivals are queued and counted",
+        "--max-in-flight",
+    ),
+    LoadOption(
+        "requests",
+        AMOUNT,
+        "exact number of requests: 10000, or text such as `10k`; with `duration` a run ends at whichever comes first",
+        "-n --requests",
+        "requests, exact, e.g. 200, 10k, 1m",
+    ),
+    LoadOption(
+        "duration",
+        SECONDS,
+        "duration of a run (default 10 s)",
+        "-z --duration",
+        "duration, e.g. 10s, 3m, 1h (default 10s); with -n a run ends at whichever comes first",
+    ),
+    LoadOption("warmup", WAIT, "load before the measurement, not counted (default 0)", "--warmup"),
+    LoadOption(
+        "extend",
+        WAIT,
+        "maximum extension of a run until the verdict on a change under load (default `3m`; 0: none)",
+        "--extend",
+    ),
+    LoadOption(
+        "keepalive",
+        SWITCH,
+        "false: open a new connection for each request (default true)",
+        "--disable-keepalive",
+        "open a new connection for each request",
+    ),
+    LoadOption(
+        "requests_per_connection",
+        POSITIVE,
+        "open a new connection after this number of requests",
+        "--requests-per-connection",
+    ),
+    LoadOption(
+        "cookies",
+        SWITCH,
+        "true: each connection of closed load is a user that keeps the cookies of its responses (default false)",
+        "--cookies",
+        "each connection of closed load keeps the cookies of its responses",
+    ),
+    LoadOption(
+        "connections_per_user",
+        POSITIVE,
+        "connections that share the cookies of a user (default 1)",
+        "--connections-per-user",
+    ),
+    LoadOption("timeout", SECONDS, "timeout of a request, connect to last byte (default 30 s)", "--timeout"),
+    LoadOption("local_addresses", OptionKind(_FIELDS["local_addresses"].type), "source addresses, used in turn"),
+    LoadOption("workers", POSITIVE, "load processes (default 1)"),
+    LoadOption("cpus", CPUS, "CPU numbers to pin the load processes to, e.g. 1,2", "--cpus"),
+    LoadOption(
+        "on_loss",
+        OptionKind(_FIELDS["on_loss"].type),
+        "if a load process or generator is lost: `redistribute` its load to the others (default), or `stop` the run",
+    ),
+)
+# Keys, flags, checks, help and JSON Schema are derived from this table.
+LOAD_OPTIONS = {option.name: option for option in _OPTIONS}

@@ -1,4 +1,4 @@
-"""The load plan, its options, and the kinds of errors."""
+"""The load plan, and the kinds of errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import msgspec
 
-from cockpit.model.load.options import options_of
+from cockpit.model.recorded import Url
 
 ErrorKind = Literal[
     "refused",
@@ -74,7 +74,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     `{name}` in path, headers and body replaced by the extracted values."""
 
     name: str
-    url: str
+    url: Url
     method: str = "GET"
     headers: tuple[tuple[str, str], ...] = ()
     body: str | None = None
@@ -126,8 +126,8 @@ class ThinkTime(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """The think time as text: `0.5 s`, `0.2 s to 2 s` or `1 s exponential`."""
-        ends = {"constant": "", "uniform": f" to {self.most:g} s", "exponential": " exponential"}
-        return f"{self.seconds:g} s{ends[self.distribution]}"
+        shape = {"constant": "", "uniform": f" to {self.most:g} s", "exponential": " exponential"}
+        return f"{self.seconds:g} s{shape[self.distribution]}"
 
 
 class LogReplay(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,7 +172,7 @@ class TargetVariant(msgspec.Struct, frozen=True, kw_only=True):
     """One of two targets that get the same load at the same time. `host`: the watched host of its server; "": none."""
 
     name: str
-    url: str
+    url: Url
     host: str = ""
 
 
@@ -200,7 +200,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     `connect_to` (host:port) and `unix` (path of a socket) replace the address; `local_addresses`: source addresses.
     """
 
-    url: str
+    url: Url
     method: str = "GET"
     headers: tuple[tuple[str, str], ...] = ()
     body: str | None = None
@@ -268,15 +268,15 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
         once = self.paths is not None and self.paths.order == "once"
         return not self.stages and self.ramp_to is None and self.replay is None and not once
 
-    def adjustable(self, other: LoadPlan) -> bool:
-        """Return whether an active run of this plan can change its load to that of the other plan."""
-        fixed = self.stages or other.stages or self.replay or other.replay
-        return self.open == other.open and not fixed
+    def adjustable(self, requested: LoadPlan) -> bool:
+        """Return whether an active run of this plan can change its load to the requested one."""
+        fixed = self.stages or requested.stages or self.replay or requested.replay
+        return self.open == requested.open and not fixed
 
     @property
     def parts(self) -> tuple[LoadPlan, ...]:
         """The plans of the targets that are loaded at the same time: those of the variants, else this plan alone."""
-        return tuple(_plan_of_variant(self, one.url) for one in self.variants) or (self,)
+        return tuple(_plan_of_variant(self, variant.url) for variant in self.variants) or (self,)
 
     def without_secrets(self) -> LoadPlan:
         """Return the plan without secrets, for recordings and the screen: no password, headers that may contain one
@@ -294,7 +294,9 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(
             self,
             url=url_without_password(self.url),
-            variants=tuple(msgspec.structs.replace(one, url=url_without_password(one.url)) for one in self.variants),
+            variants=tuple(
+                msgspec.structs.replace(variant, url=url_without_password(variant.url)) for variant in self.variants
+            ),
             headers=_redacted(self.headers),
             body=_digest(self),
             binary=None,
@@ -302,64 +304,11 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-# Load options of profiles ([load]) and flags: `# FIELD: KIND FLAGS`, the description of the key, and the flag's help if
-# it differs. Keys, flags, checks, help and JSON Schema are derived from this table.
-LOAD_OPTIONS = options_of(
-    LoadPlan,
-    """\
-# method: method
-request method
-# concurrency: connections -c --concurrency N[:M]
-closed load: connections, one request in flight on each (default 1), or a ramp such as `10:200`
-connections, one request in flight on each (default 1), or a ramp, e.g. 10:200; with -q the maximum in flight
-# rate: rate -q --rate R[:S]
-open load: arrivals/s, or a ramp such as `500:5000`
-open load: requests/s over all connections, e.g. 500, 2k, or a ramp, e.g. 500:5k
-# arrivals
-open load: even (default), or poisson for random intervals
-# seed: count
-seed of random arrivals (default 1)
-# max_in_flight: positive --max-in-flight N
-open load: maximum in flight (default 8192); further arrivals are queued and counted
-# requests: amount -n --requests N
-exact number of requests: 10000, or text such as `10k`; with `duration` a run ends at whichever comes first
-requests, exact, e.g. 200, 10k, 1m
-# duration: seconds -z --duration T
-duration of a run (default 10 s)
-duration, e.g. 10s, 3m, 1h (default 10s); with -n a run ends at whichever comes first
-# warmup: wait --warmup T
-load before the measurement, not counted (default 0)
-# extend: wait --extend T
-maximum extension of a run until the verdict on a change under load (default `3m`; 0: none)
-# keepalive: switch --disable-keepalive
-false: open a new connection for each request (default true)
-open a new connection for each request
-# requests_per_connection: positive --requests-per-connection N
-open a new connection after this number of requests
-# cookies: switch --cookies
-true: each connection of closed load is a user that keeps the cookies of its responses (default false)
-each connection of closed load keeps the cookies of its responses
-# connections_per_user: positive --connections-per-user N
-connections that share the cookies of a user (default 1)
-# timeout: seconds --timeout T
-timeout of a request, connect to last byte (default 30 s)
-# local_addresses
-source addresses, used in turn
-# workers: positive
-load processes (default 1)
-# cpus: cpus --cpus LIST
-CPU numbers to pin the load processes to, e.g. 1,2
-# on_loss
-if a load process or generator is lost: `redistribute` its load to the others (default), or `stop` the run
-""",
-)
-
-
 def amount_words(load: LoadPlan | Stage, arrow: str = "→", digits: str = "g") -> str:
     """Return connections, or arrivals/s, as text: `20`, `2000/s`, or a ramp: `10→200`, `500→5000/s`."""
     first = load.concurrency if load.rate is None else load.rate
-    ends = [first or 0] if load.ramp_to is None else [first or 0, load.ramp_to]
-    return f"{arrow.join(f'{end:{digits}}' for end in ends)}{'' if load.rate is None else '/s'}"
+    amounts = [first or 0] if load.ramp_to is None else [first or 0, load.ramp_to]
+    return f"{arrow.join(f'{amount:{digits}}' for amount in amounts)}{'' if load.rate is None else '/s'}"
 
 
 def _plan_of_variant(plan: LoadPlan, url: str) -> LoadPlan:

@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from cockpit.model.state import Change, Marker, State
-from cockpit.model.text import clock, sanitize
+from cockpit.analysis.words.timeline import marker_sign, marker_text
+from cockpit.model.markers import ChangeMarker, Marker
+from cockpit.model.state import Change, State
+from cockpit.model.text import sanitize
 from cockpit.tui.charts.window import ChartWindow
 from cockpit.tui.terminal.styled_line import Line, fit
 
@@ -43,12 +45,12 @@ def _reload_of(change: Change, effect: float) -> float:
 
 def all_markers(state: State) -> list[Marker]:
     """Return the session's markers, and a marker for each change without one: at its effect, or now if pending."""
-    unmarked = [
-        Marker(
+    unmarked: list[Marker] = [
+        ChangeMarker(
             t=state.t if change.active_since is None else change.active_since,
-            kind="change",
-            sign=change.letter,
-            text=f"{change.label}: {change.outcome or 'under way'}{_when(change)}",
+            change=change.name,
+            outcome=change.outcome,
+            ended=change.ended,
         )
         for change in state.own_changes
         if change.outcome != "applied" and (change.active_since is not None or not change.outcome)
@@ -56,14 +58,9 @@ def all_markers(state: State) -> list[Marker]:
     return [*state.markers, *unmarked]
 
 
-def _when(change: Change) -> str:
-    """Return ` at CLOCK`, the end of a change that was not applied; "" while it is pending."""
-    return "" if not change.outcome or change.ended is None else f" at {clock(change.ended)}"
-
-
-def marker_text(marker: Marker) -> str:
+def marker_label(marker: Marker) -> str:
     """Return the marker's text without its letter."""
-    return sanitize(marker.text).removeprefix(f"{marker.sign} ")
+    return sanitize(marker_text(marker)).removeprefix(f"{marker_sign(marker)} ")
 
 
 def shades(bands: Sequence[Band], window: ChartWindow) -> str:
@@ -92,7 +89,7 @@ def markers_by_cell(markers: Sequence[Marker], window: ChartWindow) -> dict[int,
 def letters(markers: dict[int, Marker], window: ChartWindow) -> str:
     row = [" "] * window.cells
     for at, marker in markers.items():
-        row[at] = marker.sign[:1] or "▸"
+        row[at] = marker_sign(marker)[:1] or "▸"
     return "".join(row).rstrip()
 
 
@@ -113,7 +110,7 @@ def with_marker_texts(row: str, shown: dict[int, Marker], width: int) -> str:
     row = row.ljust(width)
     for at, marker in shown.items():
         # The shade before a letter stays beside it, so a text on the left ends before the shade.
-        words, left, rest = marker_text(marker), row[:at].rstrip(ASKED + RELOADING), row[at + 1 :]
+        words, left, rest = marker_label(marker), row[:at].rstrip(ASKED + RELOADING), row[at + 1 :]
         needed = cell_len(words) + 1
         free = [len(rest) - len(rest.lstrip()) - bool(rest.strip()), len(left) - len(left.rstrip())]
         rooms = free if max(free) >= needed else [len(rest), len(left)]

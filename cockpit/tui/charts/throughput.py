@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from cockpit.analysis.failures import in_flight
 from cockpit.analysis.time_ranges import TimeRange
+from cockpit.analysis.words.timeline import marker_sign, marker_text
 from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.state import Segment
 from cockpit.model.text import age, sanitize, share_words, si
@@ -83,7 +84,7 @@ class Throughput(Chart):
         markers = markers_by_cell(all_markers(state), window)
         signs, shaded = letters(markers, window), shades(bands_of(state), window)
         start, end = marker_text_range(context, window)
-        shown = {at: marker for at, marker in markers.items() if start <= marker.t <= end and marker.text}
+        shown = {at: marker for at, marker in markers.items() if start <= marker.t <= end and marker_text(marker)}
         lines: list[Line] = [((with_marker_texts(letters_over_shades(shaded, signs), shown, window.cells), "mark"),)]
         duet = any(column and column.variants for column in columns)
         heights = [None] * len(columns) if duet else [_height(column) for column in columns]
@@ -190,7 +191,9 @@ def _legend(context: DrawContext, columns: Sequence[TimeRange | None], window: C
         legend.append((f"{_FAILED} failed  ", "failed"))
     if any(column and column.stalled for column in columns):
         legend.append((f"{_STALLED} stall  ", "failed"))
-    signs = {marker.kind: marker.sign for marker in context.state.markers if window.first <= marker.t < window.end}
+    signs = {
+        marker.kind: marker_sign(marker) for marker in context.state.markers if window.first <= marker.t < window.end
+    }
     legend += [(f"{signs[kind]} {words}  ", "warn") for kind, words in _KINDS if kind in signs]
     if now is None:
         return (*legend, ("no load now", "dim"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from cockpit.analysis.words.timeline import segment_label
 from cockpit.metrics.catalogue import host_entry
 from cockpit.metrics.units import number_text
 from cockpit.metrics.values import host_metrics
@@ -29,7 +30,7 @@ def averages_rows(host: HostState, segment: Segment | None, width: int) -> tuple
     if segment is None:
         return (("averages", "strong"),), [(("No runs yet.", "dim"),)]
     window = segment.hosts.get(host.config.name)
-    head: Line = ((f"averages of segment {segment.number}", "strong"), (f"  {sanitize(segment.label)}", "dim"))
+    head: Line = ((f"averages of segment {segment.number}", "strong"), (f"  {sanitize(segment_label(segment))}", "dim"))
     if window is None or window.seconds <= 0:
         return head, [(("fewer than two samples of this host in the segment", "dim"),)]
     metrics = host_metrics(window, segment.seconds)

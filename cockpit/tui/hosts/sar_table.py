@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from cockpit.analysis.words.timeline import segment_label
 from cockpit.metrics.catalogue import Metric, host_entry
 from cockpit.metrics.units import number_text
 from cockpit.model.host import sar
@@ -105,7 +106,7 @@ def _of_segment(segment: Segment | None, window: HostWindow | None) -> Line:
         return ((f"fewer than two samples of this host in segment {segment.number}", "dim"),)
     return (
         (f"mean and max of segment {segment.number}", ""),
-        (f"  {sanitize(segment.label)}  {window.seconds:.0f} s   –: unknown on this host", "dim"),
+        (f"  {sanitize(segment_label(segment))}  {window.seconds:.0f} s   –: unknown on this host", "dim"),
     )
 
 

@@ -15,6 +15,7 @@ from textual.widgets import Static
 from cockpit.analysis.comparison import Comparison, compare
 from cockpit.analysis.verdicts.sides import side_of_segments
 from cockpit.analysis.words.comparison import Row, columns, differences, overlaid, tables
+from cockpit.analysis.words.timeline import segment_label
 from cockpit.model.errors import UsageError
 from cockpit.model.state import Segment
 from cockpit.model.text import sanitize
@@ -112,7 +113,7 @@ def comparison_lines(context: DrawContext, segment: Segment, width: int) -> list
 
 
 def _named(segment: Segment) -> str:
-    return f"segment {segment.number}: {sanitize(segment.label)}, {segment.seconds:.1f} s"
+    return f"segment {segment.number}: {sanitize(segment_label(segment))}, {segment.seconds:.1f} s"
 
 
 def _table(title: str, rows: Sequence[Row]) -> list[Line]:

@@ -21,7 +21,7 @@ from cockpit.analysis.verdicts.sides import knobs_at
 from cockpit.analysis.verdicts.wait import is_open
 from cockpit.analysis.windows import counted_range, window_between
 from cockpit.analysis.words.rounds import place_words, title_words
-from cockpit.model.fold.load import load_words
+from cockpit.analysis.words.timeline import load_words, segment_label
 from cockpit.model.state import RoundsState, Segment, State
 from cockpit.model.text import sanitize
 from cockpit.tui.draw_context import DrawContext
@@ -224,7 +224,7 @@ def _change(state: State, segment: Segment, base: Segment) -> str:
     before, after = (knobs_at(state, each.start) for each in (base, segment))
     differing = [name for name in after if name in before and before[name] != after[name]]
     if segment.changes or not differing:
-        return sanitize(segment.label)
+        return sanitize(segment_label(segment))
     return sanitize(", ".join(f"{name} {before[name] or 'unset'} → {after[name] or 'unset'}" for name in differing))
 
 

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from cockpit.analysis.capacity.scaling import usl_fit_with
 from cockpit.analysis.verdicts.outcome import DIFFERENT, Cause
 from cockpit.analysis.warnings import WarningKind, segment_warnings
+from cockpit.analysis.words.timeline import segment_label
 from cockpit.analysis.words.usl import usl_line
 from cockpit.analysis.words.verdicts import MARKS, brief, connection_words
 from cockpit.analysis.words.warnings import warning_label, warning_words
@@ -130,7 +131,7 @@ def _line(segment: Segment, context: DrawContext, columns: Sequence[RunColumn], 
     chosen = segment is context.segment
     mark = "▸" if chosen else " "
     role = "strong" if chosen else ""
-    line: list[Piece] = [(f"{mark}{segment.number:>2}  {fit(sanitize(segment.label), label)}", role)]
+    line: list[Piece] = [(f"{mark}{segment.number:>2}  {fit(sanitize(segment_label(segment)), label)}", role)]
     for column in columns:
         text, its_role = column.cell(segment, context)
         line.append((right(text, column.width), its_role or role))
@@ -150,8 +151,8 @@ def segment_details(segment: Segment, context: DrawContext, width: int, room: in
     For a compared segment, the verdict strip has the label if it fits, and the compare screen has the warnings.
     """
     compared = context.verdict(segment) is not None or segment.round > 0
-    label = wrap(sanitize(segment.label), max(10, width - _NUMBER))
-    if compared and cell_len(sanitize(segment.label)) <= width - _TITLE:
+    label = wrap(sanitize(segment_label(segment)), max(10, width - _NUMBER))
+    if compared and cell_len(sanitize(segment_label(segment))) <= width - _TITLE:
         label = []
     rest = [(note, "warn") for note in server_notes(segment, context.state)]
     # A growing level would be fitted with each frame.

@@ -13,6 +13,7 @@ from cockpit.analysis.warnings import segment_warnings
 from cockpit.analysis.windows import GUARD
 from cockpit.analysis.words.objections import objection_words
 from cockpit.analysis.words.rounds import title_words
+from cockpit.analysis.words.timeline import segment_label
 from cockpit.analysis.words.verdicts import (
     MARKS,
     basis_lines,
@@ -41,7 +42,7 @@ RULE = (
 
 
 def verdict_lines(context: DrawContext, segment: Segment, width: int) -> list[Line]:
-    lines = _wrapped(f"{segment.number}  {sanitize(segment.label)}", width, "strong")
+    lines = _wrapped(f"{segment.number}  {sanitize(segment_label(segment))}", width, "strong")
     base, verdict = context.before(segment), context.verdict(segment)
     if segment.round and (found := _rounds_lines(context, segment, width)):
         return [*lines, *found, EMPTY, *_wrapped(RULE, width, "dim")]
@@ -56,7 +57,7 @@ def verdict_lines(context: DrawContext, segment: Segment, width: int) -> list[Li
     chosen = context.view.baseline == base.number
     default = "just before, same run" if base.run == segment.run else "the baseline"
     relation = "the chosen baseline" if chosen else default
-    lines += _wrapped(f"vs segment {base.number}, {relation}: {sanitize(base.label)}", width, "dim")
+    lines += _wrapped(f"vs segment {base.number}, {relation}: {sanitize(segment_label(base))}", width, "dim")
     lines += [EMPTY, *verdict_details(verdict, width)]
     for warning in segment_warnings(segment):
         lines += _wrapped(f"segment {segment.number}: {warning_words(warning)}", width, "warn")

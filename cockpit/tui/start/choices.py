@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple
 
 from rich.cells import cell_len
 
+from cockpit.analysis.words.timeline import load_words
 from cockpit.model.errors import UsageError
-from cockpit.model.fold.load import load_words
 from cockpit.model.load.checks import Invalid
 from cockpit.model.text import clock, count_text, milliseconds, sanitize, si
 from cockpit.profiles.catalogue import ProfileEntry

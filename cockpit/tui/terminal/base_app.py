@@ -124,6 +124,11 @@ class CockpitBase(App[Returned]):
         self._picture.forget()
         self.refresh(layout=True)
 
+    @property
+    def leaving(self) -> bool:
+        """Whether the app is about to end; actions no longer start."""
+        return False
+
     def busy_with(self) -> str:
         """Return the reason against a suspension; "" if there is none."""
         return ""

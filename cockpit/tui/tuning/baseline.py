@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from cockpit.analysis.plans import differences
 from cockpit.analysis.verdicts.wait import BASELINE, LONGER, baseline_power, baseline_seconds, baseline_wait
+from cockpit.analysis.words.timeline import load_words
 from cockpit.analysis.words.verdicts import detectable_amount
-from cockpit.model.fold.load import load_words
 from cockpit.model.state import State
 from cockpit.session.controls import Tuning
 from cockpit.tui.key_table import MainKey, TuningKey

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from cockpit.analysis.words.timeline import change_label
 from cockpit.model.knobs import Knob, ServerAction, not_yet_active
 from cockpit.model.state import Change, KnobState, State
 from cockpit.model.text import clock, sanitize
@@ -130,7 +131,7 @@ def ending_words(state: State) -> str:
 
 
 def history_line(change: Change, state: State) -> str:
-    return f"{clock(change.begun)}  {sanitize(change.label)}: {change_status_words(change, state)}"
+    return f"{clock(change.begun)}  {sanitize(change_label(change))}: {change_status_words(change, state)}"
 
 
 def who_words(who: str) -> str:
@@ -139,7 +140,7 @@ def who_words(who: str) -> str:
 
 def change_lines(change: Change, state: State) -> list[Line]:
     """Return all facts about a change: outcome, time, user, cost, stages, diff."""
-    lines: list[Line] = [((sanitize(change.label), "strong"),), ((change_status_words(change, state), ""),)]
+    lines: list[Line] = [((sanitize(change_label(change)), "strong"),), ((change_status_words(change, state), ""),)]
     who = f", by {who_words(change.who)}" if change.who else ""
     cost = f", cost: {sanitize(change.cost)}" if change.cost else ""
     lines.append(((f"requested at {clock(change.begun)} on {sanitize(change.host)}{who}{cost}", "dim"),))

@@ -10,6 +10,7 @@ from textual.app import App
 
 from cockpit.analysis.rounds import RoundsPlan, announcement, rounds_verdict
 from cockpit.analysis.words.rounds import ended_words, offer_words
+from cockpit.analysis.words.timeline import change_label
 from cockpit.model.errors import CockpitError, UsageError
 from cockpit.model.state import Change, State
 from cockpit.model.text import sanitize
@@ -49,7 +50,7 @@ def ask(
     if not values and change is None:
         report(NOTHING, False)
         return
-    title = plan_words(state, values) if values else sanitize(change.label if change else "", 100)
+    title = plan_words(state, values) if values else sanitize(change_label(change) if change else "", 100)
     plan = RoundsPlan(seed=random.SystemRandom().randrange(1, 10_000))
     announced = announcement(state, plan.first_sides, plan.seconds)
     question = (
