@@ -20,7 +20,7 @@ from cockpit.load.generator import boot_id, watch_machine
 from cockpit.load.workers import WorkerLauncher
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
-from cockpit.model.events import AnyEvent, HostChanged, Note, RunStarted, SessionEnded, SessionStarted
+from cockpit.model.events import AnyEvent, HostChanged, HostCondition, Note, RunStarted, SessionEnded, SessionStarted
 from cockpit.model.load.plan import url_without_password
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
@@ -87,7 +87,7 @@ class LiveSource:
         event = self._secrets.redact(rounded(event))
         self._events.append(event)
         self._woken.set()
-        if isinstance(event, HostChanged) and event.condition == "up" and event.facts is not None:
+        if isinstance(event, HostChanged) and event.condition == HostCondition.UP and event.facts is not None:
             self._spawn(self.tuning.read_host(event.host))
         if isinstance(event, RunStarted) and event.plan.variants:
             asyncio.get_running_loop().call_soon(self.tuning.extension.await_duet)

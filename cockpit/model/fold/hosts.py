@@ -31,10 +31,10 @@ def host_changed(state: State, event: ev.HostChanged) -> State:
         since=event.t if event.condition != host.condition else host.since,
         detail=event.detail,
         facts=event.facts or host.facts,
-        gap=host.gap or event.condition not in ("up", "slow"),
+        gap=host.gap or event.condition not in ev.CONNECTED,
     )
     state = with_host(state, changed)
-    if host.condition in ("up", "slow") and event.condition == "lost":
+    if host.condition in ev.CONNECTED and event.condition == ev.HostCondition.LOST:
         gap = Marker(t=event.t, kind="gap", sign="!", text=f"{event.host} lost: {event.detail}")
         state = mark(state, gap)
     return state
