@@ -276,7 +276,7 @@ class Autopilot:
         detail = ""
         try:
             if moved:
-                await self._source.tuning.try_out(moved, self._seconds + GUARD + _ROLLBACK_DELAY, measure)
+                await self._source.tuning.apply_temporarily(moved, self._seconds + GUARD + _ROLLBACK_DELAY, measure)
             else:
                 await measure()
         except (ChangeRolledBack, ChangeRefused, TargetError) as error:
@@ -360,7 +360,7 @@ class Autopilot:
         self._source.load.plan = replace(self._load(), duration=self._source.profile.plan.duration, warmup=0.0)
         rounds = max(FIRST_TEST, min(ROUNDS, int(self.remaining_seconds / self._round())))
         proof = Proof(self.plan.metric, self._constraints)
-        proven = await self._source.tuning.prove(
+        proven = await self._source.tuning.compare_in_rounds(
             self._changed(values),
             RoundsPlan(rounds, self._window, seed=self.plan.seed, concluded=proof.is_decided, until=self._until),
             FinalSide.RESTORED,

@@ -175,7 +175,7 @@ async def changes_ended(tuning: LiveTuning, host: str) -> None:
         await asyncio.sleep(_PACE)
     for one in past:
         if one.state == HistoryState.INTERRUPTED:
-            await tuning.undo_unfinished(host, one)
+            await tuning.interrupted.undo(host, one)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ from cockpit.tuning.discovery import configuration
 from cockpit.tuning.files import HostFile, Replacement, sha256
 from cockpit.tuning.scripts import ABSENT
 
+# Knobs of one host with their new values; None: not set.
+NewValues = Sequence[tuple[Knob, str | None]]
 NOTHING_TO_CHANGE = "nothing to change: the host has these values already"
 _MARKED = "{} starts with a byte order mark, which its server may read as part of the first line"
 
@@ -109,15 +111,15 @@ def value_in(file: HostFile, knob: Knob) -> ConfigValue:
         raise ChangeRefused(f"{file.host}:{file.file}: {sanitize(str(error))}") from None
 
 
-def forward(host: str, found: CurrentValues, assignments: Sequence[tuple[Knob, str | None]]) -> Plan:
+def forward(host: str, found: CurrentValues, values: NewValues) -> Plan:
     """Return the plan that sets each knob (None: removed from its file).
 
     Raises ChangeRefused for a value that is not allowed, a missing section, or a knob named twice.
     """
     edited = {file.real: file.data for file in found.files.values()}
     settings, edits, switches, notes = [], [], [], []
-    _check(host, found.files, assignments)
-    for knob, value in assignments:
+    _check(host, found.files, values)
+    for knob, value in values:
         setting = None
         if knob.live:
             setting, switch = _switched(knob, found.values[knob.name], value)
@@ -243,9 +245,9 @@ def _to_remove(applied: AppliedChange, found: CurrentValues, edited: Mapping[str
     return frozenset(real for real in created & {file.real for file in found.files.values()} if not edited[real])
 
 
-def _check(host: str, files: Mapping[str, HostFile], assignments: Sequence[tuple[Knob, str | None]]) -> None:
+def _check(host: str, files: Mapping[str, HostFile], values: NewValues) -> None:
     seen: dict[tuple[str | None, ...], str] = {}
-    for knob, value in assignments:
+    for knob, value in values:
         if why := "" if value is None else knob.format_error(value):
             raise ChangeRefused(why)
         if knob.host != host:

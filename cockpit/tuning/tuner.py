@@ -20,7 +20,7 @@ from cockpit.tuning.applied import AppliedChange, ChangeFacts, HistoryEntry, His
 from cockpit.tuning.change_options import TIMEOUTS, Approval, ChangeObserver, ChangeOptions, Timeouts
 from cockpit.tuning.effect import TargetCheck
 from cockpit.tuning.files import HostFile
-from cockpit.tuning.plan import CurrentValues, Plan
+from cockpit.tuning.plan import CurrentValues, NewValues, Plan
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import HISTORY
 from cockpit.tuning.server_check import FileReader
@@ -73,10 +73,10 @@ class Tuner:
             return {}
         return {knob.name: one.wrong for one in found if one.inactive for knob in one.knobs}
 
-    async def prepare(self, shell: Remote, host: str, assignments: Sequence[tuple[Knob, str | None]]) -> Plan:
+    async def prepare(self, shell: Remote, host: str, values: NewValues) -> Plan:
         """Plan a change, without touching anything."""
-        knobs = [knob for knob, _ in assignments]
-        planned = plan.forward(host, await _found(shell, host, knobs), assignments)
+        knobs = [knob for knob, _ in values]
+        planned = plan.forward(host, await _found(shell, host, knobs), values)
         found = await self._read_by(shell, host, knobs)
         server_check.require_target_server(found, host)
         notes = (*planned.notes, *await server_check.limits_at_listen(shell, host, knobs))
@@ -93,13 +93,13 @@ class Tuner:
         self,
         shell: Remote,
         host: str,
-        assignments: Sequence[tuple[Knob, str | None]],
+        values: NewValues,
         watch: ChangeObserver | None = None,
         approval: Approval | None = None,
     ) -> AppliedChange:
         """Set knobs of one host (None: unset) as one change, all or none."""
         async with self._turn(host):
-            return await self._carry_out(shell, await self.prepare(shell, host, assignments), watch, approval)
+            return await self._carry_out(shell, await self.prepare(shell, host, values), watch, approval)
 
     async def undo(self, shell: Remote, applied: AppliedChange, watch: ChangeObserver | None = None) -> AppliedChange:
         """Undo a change by another change; files that nobody else wrote since get their original bytes."""

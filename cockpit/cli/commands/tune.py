@@ -156,7 +156,7 @@ async def _undo(options: Namespace, profile: Profile) -> None:
         else:
             host, past = _next_to_undo(histories)
         if past.state == HistoryState.INTERRUPTED:
-            await live.tuning.undo_unfinished(host, past)
+            await live.tuning.interrupted.undo(host, past)
             rows = [progress.rolled_back(host)]
             if not options.json:
                 emit(f"{host}: {past.name} was interrupted and is rolled back")
@@ -246,12 +246,13 @@ async def measure_rounds(options: Namespace, profile: Profile) -> int:
 
 
 async def _rounds(options: Namespace, live: LiveSession, values: Mapping[str, str], plan: RoundsPlan) -> int:
-    async def prove() -> RoundsResult:
+    async def compare() -> RoundsResult:
         await live.hosts_read()
-        return await live.tuning.prove(values, plan, FinalSide.CHOSEN if options.keep else FinalSide.RESTORED)
+        afterwards = FinalSide.CHOSEN if options.keep else FinalSide.RESTORED
+        return await live.tuning.compare_in_rounds(values, plan, afterwards)
 
     with Secrets(live.profile).redact_errors():
-        proven = await run_headless(live, prove, _show_rounds(live.session))
+        proven = await run_headless(live, compare, _show_rounds(live.session))
     if proven is None:
         print("cockpit: interrupted; the old values are active again", file=sys.stderr)
         return EXIT_INTERRUPTED

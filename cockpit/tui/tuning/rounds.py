@@ -84,7 +84,7 @@ async def _prove(
 ) -> None:
     known = len(session.state.rounds)
     try:
-        proven = await tuning.prove(values, plan)
+        proven = await tuning.compare_in_rounds(values, plan)
     except CockpitError as error:
         report(f"rounds: {error}", True)
         return
