@@ -327,10 +327,10 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return "" if value in self.choices else f"is not one of {choices}"
         if self.min is None and self.max is None:
             return ""
-        found = _NUMBER.fullmatch(value)
-        if not found or found[2].strip() not in ("", self.unit.strip()):
+        match = _NUMBER.fullmatch(value)
+        if not match or match[2].strip() not in ("", self.unit.strip()):
             return f"is not a number{f' of {self.unit.strip()}' if self.unit else ''}; allowed: {self.allowed}"
-        number = float(found[1])
+        number = float(match[1])
         if (self.min is not None and number < self.min) or (self.max is not None and number > self.max):
             return f"is out of range; allowed: {self.allowed}"
         return ""

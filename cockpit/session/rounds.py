@@ -205,7 +205,7 @@ class Rounds:
         """Measure a window; return whether it is complete, without a stop or the end of the load."""
         t, seconds = self._clock.now(), plan.seconds + UNCOUNTED
         self._emit(RoundWindow(t=t, number=self.number, round=number, side=side, until=t + seconds))
-        complete = await (self._searched(plan) if plan.until else self._reached(seconds))
+        complete = await (self._searched(plan) if plan.until else self._load.wait_undisturbed(seconds, self._stopping))
         if complete:
             self._emit(RoundWindowEnded(t=self._clock.now(), number=self.number))
         return complete
@@ -215,16 +215,6 @@ class Rounds:
         if not self._stopping.is_set():
             await self._capacity.run(plan.until, plan.seconds)
         return not self._stopping.is_set()
-
-    async def _reached(self, seconds: float) -> bool:
-        """Wait; return whether neither a stop nor the end of the load came first."""
-        ends = [asyncio.ensure_future(self._load.over()), asyncio.ensure_future(self._stopping.wait())]
-        try:
-            done, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for end in ends:
-                end.cancel()
-        return not done
 
     async def _is_concluded(self, number: int, plan: RoundsPlan) -> bool:
         """Return whether the sequential test concludes after a round, once its metrics have arrived."""

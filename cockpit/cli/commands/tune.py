@@ -152,7 +152,7 @@ async def _undo(options: Namespace, profile: Profile) -> None:
     async with _live(profile, options, profile.knobs, record=True, listen=progress.take) as live:
         histories = await _histories(live, profile)
         if options.change:
-            host, past = history.named(_newest_first(histories), options.change)
+            host, past = history.find_change(_newest_first(histories), options.change)
         else:
             host, past = _next_to_undo(histories)
         if past.state == HistoryState.INTERRUPTED:
@@ -177,11 +177,11 @@ async def _await_outcomes(live: LiveSession, changes: Sequence[AppliedChange]) -
 
 def _next_to_undo(histories: Mapping[str, Sequence[HistoryEntry]]) -> tuple[str, HistoryEntry]:
     """Return the host and the change to undo next. Raises ChangeRefused at the end of the history."""
-    found = [(host, past) for host, each in histories.items() if (past := history.next_to_undo(each))]
-    if not found:
+    candidates = [(host, past) for host, each in histories.items() if (past := history.next_to_undo(each))]
+    if not candidates:
         hosts = ", ".join(histories)
         raise ChangeRefused(f"nothing to undo: this user has no applied change on {hosts or 'a host with knobs'}")
-    return max(found, key=lambda each: (each[1].state == HistoryState.INTERRUPTED, each[1].facts.when))
+    return max(candidates, key=lambda each: (each[1].state == HistoryState.INTERRUPTED, each[1].facts.when))
 
 
 async def _histories(live: LiveSession, profile: Profile) -> dict[str, list[HistoryEntry]]:
@@ -190,8 +190,8 @@ async def _histories(live: LiveSession, profile: Profile) -> dict[str, list[Hist
 
 
 def _newest_first(histories: Mapping[str, Sequence[HistoryEntry]]) -> list[tuple[str, HistoryEntry]]:
-    found = [(host, past) for host, each in histories.items() for past in each]
-    return sorted(found, key=lambda each: each[1].facts.when, reverse=True)
+    changes = [(host, past) for host, each in histories.items() for past in each]
+    return sorted(changes, key=lambda each: each[1].facts.when, reverse=True)
 
 
 async def _history(options: Namespace, profile: Profile) -> None:
