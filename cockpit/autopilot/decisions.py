@@ -10,7 +10,9 @@ from cockpit.autopilot.runner import Autopilot, SearchResult
 
 
 class SearchDecisions(Protocol):
-    async def choose(self, found: Sequence[Bottleneck], knobs: Sequence[str], excluded: Sequence[str]) -> Sequence[str]:
+    async def choose(
+        self, bottlenecks: Sequence[Bottleneck], knobs: Sequence[str], excluded: Sequence[str]
+    ) -> Sequence[str]:
         """Return the knobs to search, at least one. `found`: bottlenecks of the server; `excluded`: a line per knob
         that cannot be searched."""
 
@@ -20,7 +22,7 @@ class SearchDecisions(Protocol):
     async def approve(self, values: Mapping[str, str]) -> bool:
         """Return whether these values may be tried."""
 
-    async def keep(self, found: SearchResult) -> bool:
+    async def keep(self, result: SearchResult) -> bool:
         """Return whether the proposed values stay active, if they are better."""
 
 

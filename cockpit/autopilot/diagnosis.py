@@ -95,26 +95,28 @@ class Bottleneck(NamedTuple):
 
 def find_bottlenecks(result: RunResult, hosts: Mapping[str, HostState], knobs: Sequence[Knob]) -> list[Bottleneck]:
     """Return the bottlenecks of a run, at least one (NOTHING). `hosts`: their state at the end of the run."""
-    found = [Bottleneck(*each) for each in _of_generator(result)]
+    bottlenecks = [Bottleneck(*each) for each in _of_generator(result)]
     for name, window in result.hosts.items():
         metrics = host_metrics(window, result.seconds)
         host = hosts.get(name)
         cores = [100 - core.idle - core.iowait for core in (host.cores if host else ()) if core is not None]
-        found += [Bottleneck(limit, name, words) for limit, words in host_bottlenecks(metrics, cores)]
-    found = found or [Bottleneck(BottleneckKind.NOTHING, "", "no queue, CPU, memory or disk is at its limit")]
+        bottlenecks += [Bottleneck(limit, name, words) for limit, words in host_bottlenecks(metrics, cores)]
+    bottlenecks = bottlenecks or [
+        Bottleneck(BottleneckKind.NOTHING, "", "no queue, CPU, memory or disk is at its limit")
+    ]
     order = list(BottleneckKind)
-    found.sort(key=lambda each: order.index(each.limit))
-    return [each._replace(knobs=_affecting(each, knobs)) for each in found]
+    bottlenecks.sort(key=lambda each: order.index(each.limit))
+    return [each._replace(knobs=_affecting(each, knobs)) for each in bottlenecks]
 
 
-def suggested_knobs(found: Sequence[Bottleneck]) -> tuple[str, ...]:
+def suggested_knobs(bottlenecks: Sequence[Bottleneck]) -> tuple[str, ...]:
     """Return the knobs that affect any of the bottlenecks, those of the first bottleneck first."""
-    return tuple(dict.fromkeys(name for each in found for name in each.knobs))
+    return tuple(dict.fromkeys(name for each in bottlenecks for name in each.knobs))
 
 
-def _affecting(found: Bottleneck, knobs: Sequence[Knob]) -> tuple[str, ...]:
-    names = _AFFECTED_BY.get(found.limit, ())
-    of_host = [knob for knob in knobs if found.host in ("", knob.host)]
+def _affecting(bottleneck: Bottleneck, knobs: Sequence[Knob]) -> tuple[str, ...]:
+    names = _AFFECTED_BY.get(bottleneck.limit, ())
+    of_host = [knob for knob in knobs if bottleneck.host in ("", knob.host)]
     return tuple(
         knob.name for knob in of_host if {knob.name.lower(), knob.directive.lower(), knob.key.lower()} & set(names)
     )

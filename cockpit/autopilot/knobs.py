@@ -68,8 +68,8 @@ def _parsed_values(knob: Knob, text: str, original: str, unit: str) -> tuple[Seq
     others: list[str] = []
     ranged = False
     for part in filter(None, (part.strip() for part in text.split(","))):
-        if found := _RANGE.fullmatch(part):
-            low, high = float(found[1]), float(found[2])
+        if match := _RANGE.fullmatch(part):
+            low, high = float(match[1]), float(match[2])
             if not low < high:
                 raise UsageError(f"{knob.name}={part}: empty range; write the smaller number first")
             numbers += levels(low, high)
@@ -106,7 +106,7 @@ def _flag(knob: Knob, value: str, unit: str) -> str:
     low, high = (number // 4, number * 4) if number else (5.0, 400.0)
     low, high = max(low, knob.min or 1.0), high if knob.max is None else min(high, knob.max)
     has_words = value != "" and number is None
-    if has_words or any(knob.format_error(f"{_number_text(one)}{unit}") for one in (low, high)):
+    if has_words or any(knob.format_error(f"{_number_text(bound)}{unit}") for bound in (low, high)):
         return f"--knob {knob.name}=VALUE,VALUE"
     return f"--knob {knob.name}={_number_text(low)}..{_number_text(high)}"
 
@@ -116,10 +116,10 @@ def _number_text(number: float) -> str:
 
 
 def _unit(value: str) -> str:
-    found = _NUMBER.fullmatch(value)
-    return found[2] if found else ""
+    match = _NUMBER.fullmatch(value)
+    return match[2] if match else ""
 
 
 def _number(value: str, unit: str) -> float | None:
-    found = _NUMBER.fullmatch(value)
-    return float(found[1]) if found and found[2] in ("", unit) else None
+    match = _NUMBER.fullmatch(value)
+    return float(match[1]) if match and match[2] in ("", unit) else None

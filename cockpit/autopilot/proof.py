@@ -74,8 +74,8 @@ class Proof(NamedTuple):
             return
         for result in check_thresholds(self.constraints, side_of_segments(state, segments, "the rounds").result):
             if not result.holds:
-                found = "unknown" if result.found is None else f"{result.found:.4g}"
-                yield f"{result.threshold.text} failed in the rounds ({result.threshold.name} {found})"
+                value = "unknown" if result.found is None else f"{result.found:.4g}"
+                yield f"{result.threshold.text} failed in the rounds ({result.threshold.name} {value})"
 
 
 def _words(effect: Effect) -> str:

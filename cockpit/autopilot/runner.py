@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import NamedTuple
@@ -39,6 +38,7 @@ from cockpit.model.state import State
 from cockpit.model.text import count_text, elapsed
 from cockpit.session.controls import FinalSide
 from cockpit.session.live_session import LiveSession
+from cockpit.session.recovery import recover
 
 # Maximum time of a capacity search (s): default and smallest. After the first, searches begin at this share of the
 # original capacity.
@@ -142,25 +142,25 @@ class Autopilot:
         now = self._source.now()
         self._began = now - self._spent
         self._source.emit(AutopilotBegun(t=now, plan=self.plan, original=self._original, limits=self._limits))
-        found = SearchResult(AutopilotEnded(t=now, outcome="stopped", detail="interrupted"))
+        result = SearchResult(AutopilotEnded(t=now, outcome="stopped", detail="interrupted"))
         try:
-            found = await self._search_and_prove()
+            result = await self._search_and_prove()
             await self._source.load.stop()
             await self._live.session.until(self._has_all_trials)
-            if keep is not None and await keep(found) and found.ended.outcome == "better":
-                await self._source.tuning.apply(self._changed(found.ended.values))
-                found = found._replace(ended=replace(found.ended, applied=True))
+            if keep is not None and await keep(result) and result.ended.outcome == "better":
+                await self._source.tuning.apply(self._changed(result.ended.values))
+                result = result._replace(ended=replace(result.ended, applied=True))
         except CockpitError as error:
-            if found.ended.outcome == "stopped":
-                found = SearchResult(replace(found.ended, outcome="failed", detail=str(error)))
+            if result.ended.outcome == "stopped":
+                result = SearchResult(replace(result.ended, outcome="failed", detail=str(error)))
             raise
         finally:
             await self._source.load.stop()
             now = self._source.now()
-            ended = replace(found.ended, t=now, seconds=found.ended.seconds or now - self._began)
-            found = found._replace(ended=ended)
+            ended = replace(result.ended, t=now, seconds=result.ended.seconds or now - self._began)
+            result = result._replace(ended=ended)
             self._source.emit(ended)
-        return found
+        return result
 
     @property
     def least_budget(self) -> float:
@@ -276,7 +276,7 @@ class Autopilot:
         detail = ""
         try:
             if moved:
-                await self._source.tuning.try_out(moved, self._seconds + GUARD + _ROLLBACK_DELAY, measure)
+                await self._source.tuning.apply_temporarily(moved, self._seconds + GUARD + _ROLLBACK_DELAY, measure)
             else:
                 await measure()
         except (ChangeRolledBack, ChangeRefused, TargetError) as error:
@@ -284,7 +284,7 @@ class Autopilot:
         except HostError as error:
             # The lost host rolls back by itself.
             detail = str(error)
-            await self._wait_for_hosts()
+            await recover(self._live, {knob.host for knob in self._source.profile.knobs}, _RECONNECT_WITHIN)
         detail = detail or ("skipped" if self._skipping else "")
         measured = self._source.load.runs if self._source.load.runs > run else 0
         result = run_result(self._live.state, measured) if measured else None
@@ -292,10 +292,10 @@ class Autopilot:
             max(0.0, self._source.now() - begun - (result.seconds + result.warmup if result else 0.0))
         )
         if self._until:
-            found = capacity_evaluation(result_of(self._live.state, measured), detail)
+            evaluation = capacity_evaluation(result_of(self._live.state, measured), detail)
         else:
-            found = metric_evaluation(result, self.plan.metric, self._constraints, breaker.failed, detail)
-        return self._take_result(point, purpose, number, measured, found)
+            evaluation = metric_evaluation(result, self.plan.metric, self._constraints, breaker.failed, detail)
+        return self._take_result(point, purpose, number, measured, evaluation)
 
     def _load(self) -> LoadPlan:
         """Return the load of an evaluation."""
@@ -305,25 +305,14 @@ class Autopilot:
         original = next((trial.score for trial in self._search.trials if trial.score is not None), None)
         return plan if original is None else replace(plan, rate=max(1.0, round(_START * math.exp(original))))
 
-    async def _wait_for_hosts(self) -> None:
-        """Wait for lost hosts. Raises HostError if a host does not reconnect in time."""
-
-        def are_up(state: State) -> bool:
-            return all(host.condition in ("up", "slow") for host in state.hosts.values())
-
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_RECONNECT_WITHIN):
-                await self._live.session.until(are_up)
-        await self._live.hosts_up(self._live.state.hosts)
-
     def _take_result(
-        self, point: Point, purpose: TrialPurpose, number: int, run: int, found: Evaluation
+        self, point: Point, purpose: TrialPurpose, number: int, run: int, evaluation: Evaluation
     ) -> TrialOutcome:
-        score = None if found.metric is None else math.log(found.metric) * (1 if self.plan.maximize else -1)
-        self._search.tell(Trial(point, score, found.margins, error_of(found.interval)))
+        score = None if evaluation.metric is None else math.log(evaluation.metric) * (1 if self.plan.maximize else -1)
+        self._search.tell(Trial(point, score, evaluation.margins, error_of(evaluation.interval)))
         # A failed constraint shows that the server responds; a skipped evaluation shows nothing about the server.
-        failed = found.outcome == "failed" and not self._skipping
-        self._failures, self._last_error = self._failures + 1 if failed else 0, found.detail
+        failed = evaluation.outcome == "failed" and not self._skipping
+        self._failures, self._last_error = self._failures + 1 if failed else 0, evaluation.detail
         expected = self._search.expected_improvement() if self._search.searching and self._search.best() else None
         self._source.emit(
             AutopilotTrial(
@@ -333,10 +322,10 @@ class Autopilot:
                 values=self._search.space.values(point),
                 run=run,
                 expected=expected,
-                **found._asdict(),
+                **evaluation._asdict(),
             )
         )
-        return found.outcome
+        return evaluation.outcome
 
     def _precise_seconds(self) -> float:
         """Return the duration of an evaluation (s) that gives the target precision, from the noise of the first."""
@@ -360,7 +349,7 @@ class Autopilot:
         self._source.load.plan = replace(self._load(), duration=self._source.profile.plan.duration, warmup=0.0)
         rounds = max(FIRST_TEST, min(ROUNDS, int(self.remaining_seconds / self._round())))
         proof = Proof(self.plan.metric, self._constraints)
-        proven = await self._source.tuning.prove(
+        proven = await self._source.tuning.compare_in_rounds(
             self._changed(values),
             RoundsPlan(rounds, self._window, seed=self.plan.seed, concluded=proof.is_decided, until=self._until),
             FinalSide.RESTORED,

@@ -31,13 +31,13 @@ class Dimension(NamedTuple):
 
     def distances(self) -> Floats:
         """Return the squared distances between all values, (values, values)."""
-        found = np.full((len(self.values), len(self.values)), _UNORDERED)
+        distances = np.full((len(self.values), len(self.values)), _UNORDERED)
         for at, here in enumerate(self.positions):
-            found[at, at] = 0.0
+            distances[at, at] = 0.0
             for other, there in enumerate(self.positions):
                 if here is not None and there is not None:
-                    found[at, other] = (here - there) ** 2
-        return found
+                    distances[at, other] = (here - there) ** 2
+        return distances
 
 
 class Space:
@@ -101,9 +101,9 @@ def levels(low: float, high: float, most: int = LEVELS) -> tuple[float, ...]:
     if high - low < most and whole:
         return tuple(float(value) for value in range(round(low), round(high) + 1))
     if low > 0:
-        found = np.geomspace(low, high, most)
+        numbers = np.geomspace(low, high, most)
     else:
         above = np.geomspace(max(1.0, low + 1), high, most - 1) if high > 1 else np.array([high])
-        found = np.concatenate([[low], above])
-    inner = (float(round(value)) if whole else float(f"{value:.3g}") for value in found)
+        numbers = np.concatenate([[low], above])
+    inner = (float(round(value)) if whole else float(f"{value:.3g}") for value in numbers)
     return tuple(sorted({float(low), float(high), *(value for value in inner if low < value < high)}))

@@ -87,13 +87,13 @@ def metric_words(metric: str, value: float | None) -> str:
 def _reason(ended: AutopilotEnded, verdict: Verdict | None, plan: SearchPlan) -> str:
     tried = f"{values_words(ended.values)}: " if ended.values else ""
     effect = verdict.effect(plan.metric) if verdict else None
-    found = f" ({effect_words(effect)})" if effect else ""
-    return f"{tried}{sanitize(ended.detail, 300)}{found}"
+    change = f" ({effect_words(effect)})" if effect else ""
+    return f"{tried}{sanitize(ended.detail, 300)}{change}"
 
 
-def diagnosis_lines(found: Sequence[Bottleneck]) -> Iterator[str]:
+def diagnosis_lines(bottlenecks: Sequence[Bottleneck]) -> Iterator[str]:
     """Yield one line per bottleneck, with the knobs that affect it."""
-    for each in found:
+    for each in bottlenecks:
         host = f"{sanitize(each.host)}: " if each.host else ""
         knobs = f" → {', '.join(map(sanitize, each.knobs))}" if each.knobs else ""
         yield f"bottleneck: {host}{each.limit} ({each.evidence}){knobs}"

@@ -17,9 +17,9 @@ from cockpit.model.events import AnyEvent, ChangeBegun, ChangeStage, Stage
 from cockpit.model.knobs import Knob, Setting, not_yet_active
 from cockpit.model.text import sanitize
 from cockpit.session.controls import Preview
+from cockpit.session.interrupted import interruption_words
 from cockpit.session.live_tuning import LiveTuning
 from cockpit.tuning.applied import AppliedChange, HistoryEntry, HistoryState, name_of
-from cockpit.tuning.unfinished import described
 
 T = TypeVar("T")
 
@@ -185,19 +185,19 @@ async def resolve_interrupted(tuning: LiveTuning, hosts: Iterable[str]) -> None:
     Raises CockpitError.
     """
     for host in hosts:
-        await tuning.find_unfinished(host)
-    for host, past in tuple(tuning.unfinished):
-        text = sanitize(described(host, past))
+        await tuning.interrupted.find(host)
+    for host, past in tuple(tuning.interrupted.changes):
+        text = sanitize(interruption_words(host, past))
         if not sys.stdin.isatty():
             print(f"{text}; `cockpit tune PROFILE undo {past.name}` rolls it back", file=sys.stderr)
             continue
         print(f"{text}.\nundo, finish, or Enter to leave it: ", end="", file=sys.stderr, flush=True)
         answer = await typed_line()
         if answer in ("u", "undo"):
-            await tuning.undo_unfinished(host, past)
+            await tuning.interrupted.undo(host, past)
             print(f"{host}: {past.name} is rolled back", file=sys.stderr)
         elif answer in ("f", "finish"):
-            await tuning.finish_unfinished(host, past)
+            await tuning.interrupted.finish(host, past)
             print(f"{host}: {past.name} is finished", file=sys.stderr)
 
 

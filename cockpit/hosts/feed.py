@@ -27,7 +27,7 @@ from cockpit.model.errors import (
     HostKeyUnknown,
     UsageError,
 )
-from cockpit.model.events import AnyEvent, HostChanged, HostCondition, HostSample
+from cockpit.model.events import CONNECTED, AnyEvent, HostChanged, HostCondition, HostSample
 from cockpit.model.host.samples import HostConfig, HostFacts, HostReading
 from cockpit.model.load.plan import LoadPlan
 
@@ -89,7 +89,7 @@ class HostFeed:
 
         After invalid data from the host or an internal error, the host is lost, and the feed reconnects.
         """
-        self._report("connecting")
+        self._report(HostCondition.CONNECTING)
         try:
             await self._keep_watching()
         finally:
@@ -103,17 +103,17 @@ class HostFeed:
             try:
                 await self._watch()
             except (HostKeyUnknown, HostKeyChanged, UsageError) as error:
-                self._fail("refused", error)
+                self._fail(HostCondition.REFUSED, error)
                 await self._pause_after_refusal(error, KEY_RETRY)
             except AuthRefused as error:
-                self._fail("refused", error)
+                self._fail(HostCondition.REFUSED, error)
                 await self._pause_after_refusal(error, LOGIN_RETRY)
             except HostError as error:
                 waits = retries() if self._was_up() else waits
-                self._fail("lost", error)
+                self._fail(HostCondition.LOST, error)
                 await asyncio.sleep(next(waits))
             except Exception as error:
-                self._report("lost", internal_error(error))
+                self._report(HostCondition.LOST, internal_error(error))
                 await asyncio.sleep(LAST_RETRY)
 
     async def shell(self) -> Shell:
@@ -151,7 +151,7 @@ class HostFeed:
                 self._shell = shell
                 self._connected.set()
                 self.failure = None
-                self._report("up", facts=probe.facts)
+                self._report(HostCondition.UP, facts=probe.facts)
                 if self._asking:
                     self._asking.quiet()
                 self._pauses.begin()
@@ -194,7 +194,7 @@ class HostFeed:
             await _cancel(answer)
         received = self._clock.now()
         self._check_reboot(reading)
-        self._report("up")
+        self._report(HostCondition.UP)
         if paused:
             return
         self._interval.took(received - sent)
@@ -215,7 +215,7 @@ class HostFeed:
         while not answer.done():
             waited = self._clock.now() - since
             if waited >= overdue:
-                self._report("slow", _slow(waited))
+                self._report(HostCondition.SLOW, _slow(waited))
             if waited >= timeout:
                 raise HostError(f"connected, but no answer for {timeout:g} s", subject=self.config.name)
             next_report = min(at for at in (overdue, SILENCE + CHECK_INTERVAL, timeout) if at > waited)
@@ -229,7 +229,7 @@ class HostFeed:
         await asyncio.wait([future], timeout=max(0.0, min(CHECK_INTERVAL, left)))
         paused = self._pauses.paused_seconds()
         if paused:
-            self._report("lost", f"cockpit itself was paused for {paused:.0f} s")
+            self._report(HostCondition.LOST, f"cockpit itself was paused for {paused:.0f} s")
         return paused > 0
 
     async def _pause_after_refusal(self, error: CockpitError, seconds: float) -> None:
@@ -245,11 +245,11 @@ class HostFeed:
 
     def _check_reboot(self, reading: HostReading) -> None:
         if reading.uptime < self._uptime:
-            self._report("lost", f"rebooted {reading.uptime:.0f} s ago")
+            self._report(HostCondition.LOST, f"rebooted {reading.uptime:.0f} s ago")
         self._uptime = reading.uptime
 
     def _was_up(self) -> bool:
-        return self._reported is not None and self._reported[0] in ("up", "slow")
+        return self._reported is not None and self._reported[0] in CONNECTED
 
     def _fail(self, condition: HostCondition, error: CockpitError) -> None:
         self.failure = error

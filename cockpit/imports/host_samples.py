@@ -21,7 +21,7 @@ from cockpit.imports.sysstat import (
     Statistics,
     SysstatHost,
 )
-from cockpit.model.events import AnyEvent, HostChanged, HostSample, Note
+from cockpit.model.events import AnyEvent, HostChanged, HostCondition, HostSample, Note
 from cockpit.model.host.samples import (
     CpuCounters,
     DiskCounters,
@@ -125,15 +125,15 @@ def host_events(
     facts = HostFacts(
         hostname=host.nodename, kernel=host.release, cpus=host.number_of_cpus, hz=_HZ, page=0, clock_offset=None
     )
-    yield HostChanged(t=begin, host=config.name, condition="up", facts=facts)
+    yield HostChanged(t=begin, host=config.name, condition=HostCondition.UP, facts=facts)
     used = {disk.disk_device for each in intervals for disk in each.disk if disk.tps}
     counters = _Counters(host.number_of_cpus, used)
     before: float | None = None
     for interval in intervals:
         t, seconds = interval.epoch - wall, interval.timestamp.interval
         if before is not None and abs(t - before - seconds) > _SLACK:
-            yield HostChanged(t=before, host=config.name, condition="lost", detail=_MISSING)
-            yield HostChanged(t=t, host=config.name, condition="up")
+            yield HostChanged(t=before, host=config.name, condition=HostCondition.LOST, detail=_MISSING)
+            yield HostChanged(t=t, host=config.name, condition=HostCondition.UP)
             before = None
         if before is None:
             counters = _Counters(host.number_of_cpus, used)
@@ -141,7 +141,7 @@ def host_events(
         yield HostSample(t=t, host=config.name, round_trip=0.0, reading=reading, interval=float(max(1, seconds)))
         before = t
     if before is not None and before + intervals[-1].timestamp.interval + _SLACK < until:
-        yield HostChanged(t=before, host=config.name, condition="lost", detail=_MISSING)
+        yield HostChanged(t=before, host=config.name, condition=HostCondition.LOST, detail=_MISSING)
 
 
 class _Counters:

@@ -5,6 +5,7 @@ Events carry raw deltas and counters; only `fold` computes rates, percentages an
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Literal
 
 import msgspec
@@ -88,12 +89,24 @@ class RunEnded(Event, frozen=True, tag="run_ended"):
     detail: str = ""
 
 
-HostCondition = Literal["connecting", "asking", "up", "slow", "lost", "refused"]
+class HostCondition(StrEnum):
+    """The condition of a host. ASKING: waiting for an answer of the user, e.g. a password. SLOW: connected, but the
+    probe's response is overdue. LOST: reconnects soon; REFUSED (key, permission): reconnects at long intervals."""
+
+    CONNECTING = "connecting"
+    ASKING = "asking"
+    UP = "up"
+    SLOW = "slow"
+    LOST = "lost"
+    REFUSED = "refused"
+
+
+# Conditions of a host with a connection.
+CONNECTED = (HostCondition.UP, HostCondition.SLOW)
 
 
 class HostChanged(Event, frozen=True, tag="host_changed"):
-    """The condition of a host. `asking`: waiting for an answer of the user, e.g. a password. `slow`: connected, but the
-    probe's response is overdue. `lost`: reconnects soon; `refused` (key, permission): reconnects at long intervals."""
+    """A new condition of a host."""
 
     host: Name
     condition: HostCondition

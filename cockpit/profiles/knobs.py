@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.model.knobs import Knob
-from cockpit.model.live_knobs import LIVE_KNOBS
+from cockpit.model.knobs import LIVE_KNOBS, Knob
 from cockpit.model.load.checks import Invalid, conflict
 from cockpit.profiles.sections import AUTO, Host, KnobSection
 from cockpit.servers import systemd

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from cockpit.model.host.samples import HostConfig
-from cockpit.model.knobs import Knob
-from cockpit.model.live_knobs import LIVE_KNOBS
+from cockpit.model.knobs import LIVE_KNOBS, Knob
 from cockpit.model.load.plan import url_without_password
 from cockpit.model.text import count_text, sanitize
 from cockpit.profiles.profile import Profile

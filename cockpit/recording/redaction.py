@@ -9,7 +9,8 @@ import base64
 import html
 import re
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
 from functools import cache
 from typing import Any, Literal, Protocol, Union, get_args, get_origin
 
@@ -172,6 +173,8 @@ def walk_of(kind: Any) -> Walk | None:
     if kind is bytes:
         return lambda value, cleaner: cleaner.raw(value)
     if kind in (int, float, bool, types.NoneType, Histogram):
+        return None
+    if isinstance(kind, type) and issubclass(kind, Enum):
         return None
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return _walk_struct(kind)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from cockpit.analysis.words.timeline import marker_sign, marker_text
 from cockpit.metrics.catalogue import host_entry
+from cockpit.model.events import HostCondition
 from cockpit.model.host.state import HostState
 from cockpit.model.state import Segment, State
 from cockpit.model.text import count_text, si, size
@@ -33,7 +34,7 @@ def host_section(state: State, host: HostState, segments: Sequence[Segment]) -> 
     notes = [text(host.config.place)]
     if facts:
         notes += [f"kernel {text(facts.kernel)}", f"{count_text(facts.cpus, 'CPU')}"]
-    if host.condition not in ("up", "connecting"):
+    if host.condition not in (HostCondition.UP, HostCondition.CONNECTING):
         notes.append(f'<span class="warn">{text(host.condition)} {text(host.detail)}</span>')
     head = f"<h3>{text(host.config.name)}</h3><p class=soft>{' · '.join(notes)}</p>\n"
     if not host.points:

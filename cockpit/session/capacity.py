@@ -117,7 +117,7 @@ class CapacitySearch:
         while isinstance(step := self._next(aim, begun), Step):
             level += 1
             self._load.set_rate(step.rate)
-            if not await self._wait(step.settle):
+            if not await self._load.wait_undisturbed(step.settle, self._stopping):
                 break
             before = _in_flight(self._latest.state)
             await self._measure(level, step, limits)
@@ -139,7 +139,9 @@ class CapacitySearch:
         """Measure a level, shorter if its result is hopeless."""
         t = self._clock.now()
         self._emit(CapacityLevel(t=t, number=self._number, level=level, rate=step.rate, until=t + step.seconds))
-        while (left := t + step.seconds - self._clock.now()) > 0 and await self._wait(min(left, _EVERY)):
+        while (left := t + step.seconds - self._clock.now()) > 0:
+            if not await self._load.wait_undisturbed(min(left, _EVERY), self._stopping):
+                break
             segment = self._latest.state.segments[-1]
             if segment.seconds >= _FIRST and is_hopeless(
                 level_of(step.rate, segments_result([segment], segment.plan, segment.seconds), limits), step.seconds
@@ -148,7 +150,7 @@ class CapacitySearch:
         if self._undisturbed():
             end = self._clock.now()
             self._emit(CapacityLevelEnded(t=end, number=self._number))
-            await self._wait(_TICKS)
+            await self._load.wait_undisturbed(_TICKS, self._stopping)
             await self._latest.until(lambda state: state.t > end or state.running is None)
 
     async def _drain(self, rate: float, calm: int) -> None:
@@ -156,21 +158,11 @@ class CapacitySearch:
         self._load.set_rate(max(1.0, rate * _DRAIN_RATE))
         end = self._clock.now() + _DRAIN
         while _in_flight(self._latest.state) > _DRAINED * (calm + 1) and self._clock.now() < end:
-            if not await self._wait(_TICKS):
+            if not await self._load.wait_undisturbed(_TICKS, self._stopping):
                 return
 
     def _undisturbed(self) -> bool:
         return self._load.running and not self._stopping.is_set()
-
-    async def _wait(self, seconds: float) -> bool:
-        """Wait; return False if the search was stopped, or the load ended, before."""
-        ends = [asyncio.ensure_future(self._load.over()), asyncio.ensure_future(self._stopping.wait())]
-        try:
-            done, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for end in ends:
-                end.cancel()
-        return not done
 
 
 def searchable(plan: LoadPlan) -> LoadPlan:

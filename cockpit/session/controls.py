@@ -98,7 +98,8 @@ SessionStatus = LoadStatus | PlaybackStatus
 @dataclass(frozen=True)
 class Preview:
     """The effects of a change on a host: `diff` as of `diff -U0`, `cost` (see Cost), `notes`, changed `settings`, and
-    the knobs whose values would be written without becoming active (`inactive`)."""
+    the knobs whose values would be written without becoming active (`inactive`). `letter`: the undone change, "": no
+    undo."""
 
     host: str
     diff: str
@@ -106,14 +107,7 @@ class Preview:
     notes: tuple[str, ...] = ()
     settings: tuple[Setting, ...] = ()
     inactive: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class UndoPreview:
-    """The effects of undoing the change `letter`."""
-
-    letter: str
-    effect: Preview
+    letter: str = ""
 
 
 class FinalSide(Enum):
@@ -194,7 +188,7 @@ class Tuning(Protocol):
         confirmation. Raises ChangeRefused, also if a later change must be undone first.
         """
 
-    async def preview_undo(self, letter: str = "") -> UndoPreview | None:
+    async def preview_undo(self, letter: str = "") -> Preview | None:
         """Return the effects of `undo`, without a change; None: a change waits for confirmation. Raises ChangeRefused,
         HostError."""
 
@@ -204,7 +198,7 @@ class Tuning(Protocol):
     def release(self) -> None:
         """End the extension: the run ends as planned."""
 
-    async def prove(
+    async def compare_in_rounds(
         self, values: Mapping[str, str], plan: RoundsPlan, afterwards: FinalSide = FinalSide.CHOSEN
     ) -> RoundsResult:
         """Compare the active values with `values` in rounds; without values, the two sides of the last active change.

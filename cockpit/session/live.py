@@ -20,18 +20,18 @@ from cockpit.load.generator import boot_id, watch_machine
 from cockpit.load.workers import WorkerLauncher
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
-from cockpit.model.events import AnyEvent, HostChanged, Note, RunStarted, SessionEnded, SessionStarted
+from cockpit.model.events import AnyEvent, HostChanged, HostCondition, Note, RunStarted, SessionEnded, SessionStarted
 from cockpit.model.load.plan import url_without_password
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.session.capacity import CapacitySearch
 from cockpit.session.controls import Action, Controls, LoadControl, LoadPhase, LoadStatus, Mode, immediate
+from cockpit.session.interrupted import interruption_words
 from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
 from cockpit.session.loop import EventBatch, LatestState
 from cockpit.session.rounding import rounded
 from cockpit.tuning.discovery.probing import probe_of
-from cockpit.tuning.unfinished import described
 
 
 class LiveSource:
@@ -87,7 +87,7 @@ class LiveSource:
         event = self._secrets.redact(rounded(event))
         self._events.append(event)
         self._woken.set()
-        if isinstance(event, HostChanged) and event.condition == "up" and event.facts is not None:
+        if isinstance(event, HostChanged) and event.condition == HostCondition.UP and event.facts is not None:
             self._spawn(self.tuning.read_host(event.host))
         if isinstance(event, RunStarted) and event.plan.variants:
             asyncio.get_running_loop().call_soon(self.tuning.extension.await_duet)
@@ -177,7 +177,7 @@ class LiveControls(Controls):
             self._permanent[0],
             *answer,
             *confirm,
-            *self._unfinished(),
+            *self._interrupted(),
             *self._permanent[1:],
             search,
             *self.look_back,
@@ -187,10 +187,10 @@ class LiveControls(Controls):
     def tuning(self) -> LiveTuning:
         return self._source.tuning
 
-    def _unfinished(self) -> tuple[Action, ...]:
-        if not self.tuning.unfinished:
+    def _interrupted(self) -> tuple[Action, ...]:
+        if not self.tuning.interrupted.changes:
             return ()
-        question = f"{described(*self.tuning.unfinished[0])}: undo or finish"
+        question = f"{interruption_words(*self.tuning.interrupted.changes[0])}: undo or finish"
         return (Action("unfinished", "unfinished change", self._undo_or_finish, prompt=question),)
 
     @property
@@ -228,12 +228,12 @@ class LiveControls(Controls):
 
     async def _undo_or_finish(self, answer: str) -> None:
         """Undo or finish the first interrupted change."""
-        host, past = self.tuning.unfinished[0]
+        host, past = self.tuning.interrupted.changes[0]
         match answer.strip().lower():
             case "undo" | "u":
-                await self.tuning.undo_unfinished(host, past)
+                await self.tuning.interrupted.undo(host, past)
             case "finish" | "f":
-                await self.tuning.finish_unfinished(host, past)
+                await self.tuning.interrupted.finish(host, past)
             case _:
                 raise UsageError(f"{past.name}: type undo or finish")
 

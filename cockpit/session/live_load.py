@@ -102,6 +102,16 @@ class LiveLoad:
         if self._run is not None:
             await asyncio.wait([self._run_task])
 
+    async def wait_undisturbed(self, seconds: float, stopping: asyncio.Event) -> bool:
+        """Wait; return whether neither the end of the load nor `stopping` came first."""
+        ends = [asyncio.ensure_future(self.over()), asyncio.ensure_future(stopping.wait())]
+        try:
+            done, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for end in ends:
+                end.cancel()
+        return not done
+
     def extend(self, until: float, awaited: ExtensionReason, change: str = "") -> None:
         """Postpone the end of the active run, if any, to `until` (session time, s) or later; see LoadRun.extend."""
         if self._run is not None:

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import count
 
 from cockpit.analysis.rounds import RoundsPlan, other
 from cockpit.hosts.feed import HostFeed
 from cockpit.model.clock import Clock
-from cockpit.model.errors import ChangeRefused, CockpitError
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError
 from cockpit.model.events import ActionBegun, ActionEnded, AnyEvent, Note
-from cockpit.model.knobs import ServerAction
+from cockpit.model.knobs import Knob, ServerAction, Setting
 from cockpit.profiles.profile import Profile
 from cockpit.session.capacity import CapacitySearch
-from cockpit.session.changes import Assignments, Changes, Hold
-from cockpit.session.controls import FinalSide, Preview, RoundsResult, UndoPreview
+from cockpit.session.change_report import ChangeReport, letters
+from cockpit.session.controls import FinalSide, Preview, RoundsResult
+from cockpit.session.interrupted import InterruptedChanges
+from cockpit.session.knob_reader import KnobReader
 from cockpit.session.live_load import LiveLoad, RunExtension
 from cockpit.session.loop import LatestState
-from cockpit.session.rounds import ComparedSettings, Conclusion, Rounds
-from cockpit.tuning.applied import AppliedChange, HistoryEntry, HistoryState
+from cockpit.session.rounds import ComparedSettings, Conclusion, Hold, Rounds
+from cockpit.tuning.applied import AppliedChange, HistoryEntry
 from cockpit.tuning.change_options import Approval
 from cockpit.tuning.effect import TargetCheck
-from cockpit.tuning.plan import Plan
+from cockpit.tuning.plan import NewValues, Plan
 from cockpit.tuning.reason import useful_line
 from cockpit.tuning.remote import ReconnectingRemote, Remote, privileged
 from cockpit.tuning.tuner import Tuner
-from cockpit.tuning.unfinished import described, finish
 
 # Maximum output of an observation of a study (bytes): the output is recorded completely.
 OBSERVATION_LIMIT = 256 * 1024
@@ -33,19 +36,8 @@ OBSERVATION_LIMIT = 256 * 1024
 _COMMAND_TIMEOUT = 30.0
 
 
-def _preview(plan: Plan) -> Preview:
-    return Preview(
-        host=plan.host,
-        diff=plan.diff,
-        cost=plan.cost,
-        notes=plan.notes,
-        settings=plan.shown_settings,
-        inactive=tuple(knob.name for knob in plan.inactive),
-    )
-
-
 class LiveTuning:
-    """Tuning in a live session: one change at a time, each with a letter, and rounds under `load`.
+    """Tuning of a live session (see Tuning): one change at a time, each with a letter, and rounds under `load`.
 
     `probe` checks the target's response before and after a change; None: no check. `spawn` starts a background task of
     the session.
@@ -63,6 +55,7 @@ class LiveTuning:
         probe: TargetCheck | None,
         capacity: CapacitySearch,
     ) -> None:
+        self._knobs = {knob.name: knob for knob in profile.knobs}
         self._actions = {action.name: action for action in profile.actions}
         self._clock = clock
         self._emit = emit
@@ -72,11 +65,15 @@ class LiveTuning:
             name: privileged(feed.config, ReconnectingRemote(feed.outside)) if feed.config.changes_outside else inside
             for (name, feed), inside in zip(feeds.items(), self._inside.values(), strict=True)
         }
-        self._changes = Changes(profile, self._remotes, self._tuner, clock, emit)
-        self._knobs = self._changes.knobs
-        # Interrupted changes that are neither undone nor finished yet, with their hosts.
-        self.unfinished: list[tuple[str, HistoryEntry]] = []
-        self._action_count = 0
+        self._reader = KnobReader(profile.knobs, self._remotes, self._tuner, clock, emit)
+        # Changes of this session that can be undone, by letter, the newest last.
+        self._active: dict[str, AppliedChange] = {}
+        self._letters = map(letters, count())
+        self._trials = map("r{}".format, count(1))
+        self.interrupted = InterruptedChanges(
+            self._tuner, self._remotes, self._knobs, self._turn, self._note, self.read_host
+        )
+        self._action_numbers = count(1)
         self._awaited: asyncio.Future[bool] | None = None
         self._changing = asyncio.Lock()
         self._load = load
@@ -109,19 +106,19 @@ class LiveTuning:
     async def read(self, names: Collection[str]) -> dict[str, str | None]:
         """Read knobs on their hosts and return the values. Raises HostError, ChangeRefused for the first knob that
         cannot be read."""
-        return await self._knobs.read(names)
+        return {name: await self._reader.read(self._knob(name)) for name in names}
 
     async def refresh(self) -> None:
-        for host in {knob.host for knob in self._knobs.all}:
+        for host in {knob.host for knob in self._knobs.values()}:
             await self.read_host(host)
 
     async def read_host(self, host: str) -> None:
-        """Read all knobs of the host and find its unfinished changes; if a knob cannot be read, its event has the
+        """Read all knobs of the host and find its interrupted changes; if a knob cannot be read, its event has the
         reason."""
-        if not await self._knobs.read_host(host):
+        if not await self._reader.read_host(host):
             return
         try:
-            await self.find_unfinished(host)
+            await self.interrupted.find(host)
         except CockpitError:
             return  # the events of the knobs have the reason
 
@@ -129,44 +126,16 @@ class LiveTuning:
         """Return the changes of this user on the host, newest first. Raises HostError, ChangeRefused."""
         return await self._tuner.history(self._remotes[host], host)
 
-    async def find_unfinished(self, host: str) -> None:
-        """Find the interrupted changes of the host; new ones get a note on the timeline. Raises HostError,
-        ChangeRefused."""
-        found = [past for past in await self.history(host) if past.state == HistoryState.INTERRUPTED]
-        known = {past.change for _, past in self.unfinished}
-        fresh = [(host, past) for past in found if past.change not in known]
-        self.unfinished = [each for each in self.unfinished if each[0] != host or each[1] in found] + fresh
-        for _, past in fresh:
-            self._emit(Note(t=self._clock.now(), text=described(host, past)))
-
-    async def undo_unfinished(self, host: str, past: HistoryEntry) -> None:
-        """Let the host roll back a change that was interrupted or is in progress. Raises HostError, ChangeRefused."""
-        async with self._turn():
-            await self._tuner.force_undo(self._remotes[host], host, past)
-        await self._remove_unfinished(host, past, "rolled back")
-
-    async def finish_unfinished(self, host: str, past: HistoryEntry) -> None:
-        """Roll back an interrupted change and apply it again. Raises CockpitError."""
-        async with self._turn():
-            await finish(self._tuner, self._remotes[host], host, past, self._knobs.all)
-        await self._remove_unfinished(host, past, "finished")
-
-    async def _remove_unfinished(self, host: str, past: HistoryEntry, outcome: str) -> None:
-        self._emit(Note(t=self._clock.now(), text=f"{host}: change {past.name} is {outcome}"))
-        self.unfinished = [each for each in self.unfinished if each != (host, past)]
-        await self.read_host(host)
-
     async def preview(self, values: Mapping[str, str]) -> tuple[Preview, ...]:
-        plans = [
-            await self._changes.preview(host, assignments) for host, assignments in self._knobs.by_host(values).items()
-        ]
+        plans = [await self._plan(host, own) for host, own in self._values_by_host(values).items()]
         return tuple(map(_preview, plans))
 
-    async def preview_undo(self, letter: str = "") -> UndoPreview | None:
+    async def preview_undo(self, letter: str = "") -> Preview | None:
         if self.awaited:
             return None
-        change = self._changes.undoable(letter)
-        return UndoPreview(change.letter, _preview(await self._changes.preview_undo(change)))
+        letter = self._undoable(letter)
+        applied = self._active[letter]
+        return _preview(await self._tuner.prepare_undo(self._remotes[applied.host], applied), letter)
 
     async def apply(
         self,
@@ -176,13 +145,18 @@ class LiveTuning:
     ) -> tuple[AppliedChange, ...]:
         """See Tuning. `ask` returns whether the user confirms the change; None: wait for `confirm` or `undo`."""
         approval = Approval(confirm_within, ask or self._confirmed) if confirm_within else None
+        changes = []
         async with self._turn():
-            return tuple(
-                [
-                    await self._apply(host, assignments, approval)
-                    for host, assignments in self._knobs.by_host(values).items()
-                ]
-            )
+            for host, own in self._values_by_host(values).items():
+                report = self._report(host, self._reader.settings(own), on_active=self.extension.await_verdict)
+                # The active run is extended until the verdict on the change.
+                self.extension.prepare()
+                try:
+                    changes.append(await self._apply(own, report, approval))
+                finally:
+                    if not (report.active and report.letter in self._active):
+                        self.extension.release()
+        return tuple(changes)
 
     def confirm(self) -> None:
         if self._awaited is None or not self.awaited:
@@ -194,14 +168,15 @@ class LiveTuning:
             self._awaited.set_result(False)
             return
         async with self._turn():
-            change = self._changes.undoable(letter)
+            letter = self._undoable(letter)
             self.extension.release()
-            await self._changes.undo(change)
+            await self._undo(self._active[letter], letter)
+            del self._active[letter]
 
     async def undo_past(self, host: str, past: HistoryEntry) -> AppliedChange:
         """Undo an applied change of the host's history. Raises ChangeRolledBack, ChangeRefused, HostError."""
         async with self._turn():
-            return await self._changes.undo_past(host, past)
+            return await self._undo(await self._tuner.read_record(self._remotes[host], host, past), past.name)
 
     def await_baseline(self, seconds: float) -> None:
         self.extension.extend_by("baseline", seconds)
@@ -209,66 +184,52 @@ class LiveTuning:
     def release(self) -> None:
         self.extension.release()
 
-    async def prove(
+    async def compare_in_rounds(
         self, values: Mapping[str, str], plan: RoundsPlan, afterwards: FinalSide = FinalSide.CHOSEN
     ) -> RoundsResult:
         async with self._turn():
             self._rounds.check()
-            subject = await self._subject(values)
-            other_values = self._knobs.by_host(subject.values(other(subject.active)))[subject.host]
-            prepared = await self._changes.preview(subject.host, other_values)
-            if not prepared.diff:
+            subject, planned = await self._subject(values)
+            if not planned.diff:
                 raise ChangeRefused("nothing to compare: these values are already active")
-            if prepared.inactive:
-                names = ", ".join(knob.name for knob in prepared.inactive)
+            if planned.inactive:
+                names = ", ".join(knob.name for knob in planned.inactive)
                 raise ChangeRefused(f"{names}: only written, never active; rounds need a reload command in the knob")
-
-            async def change(longest: float, hold: Hold) -> None:
-                await self._changes.make_and_undo(subject.host, other_values, longest, hold)
-
-            conclusion = await self._rounds.run(subject, plan, change)
+            opposite = self._values_by_host(subject.values(other(subject.active)))
+            conclusion = await self._rounds.run(subject, plan, partial(self._while_active, list(opposite.items())))
             try:
                 return await self._activate_chosen(subject, conclusion, afterwards)
             except BaseException as error:
                 self._rounds.interrupted(subject, error)
                 raise
 
-    async def try_out(self, values: Mapping[str, str], longest: float, hold: Hold) -> None:
+    async def apply_temporarily(self, values: Mapping[str, str], longest: float, hold: Hold) -> None:
         """Activate values while `hold` runs, then undo them; the hosts roll back by themselves after `longest` seconds.
 
-        Raises CockpitError if a host or its server refuses the values, and any exception of `hold`.
+        Raises CockpitError if a host or its server refuses the values.
         """
-
-        async def within(hosts: list[tuple[str, Assignments]]) -> None:
-            if not hosts:
-                await hold()
-                return
-            (host, assignments), *others = hosts
-
-            async def inner() -> None:
-                await within(others)
-
-            await self._changes.make_and_undo(host, assignments, longest, inner)
-
         async with self._turn():
-            await within(list(self._knobs.by_host(values).items()))
+            await self._while_active(list(self._values_by_host(values).items()), longest, hold)
 
     def stop_rounds(self) -> None:
         self._rounds.stop()
 
-    async def _subject(self, values: Mapping[str, str]) -> ComparedSettings:
+    async def _subject(self, values: Mapping[str, str]) -> tuple[ComparedSettings, Plan]:
         """Return the settings to compare: `values` that are not active yet, or the last active change if `values` is
-        empty. Raises ChangeRefused."""
+        empty; and the plan of the side that is not active. Raises ChangeRefused, HostError."""
         if not values:
-            if not self._changes.active:
+            if not self._active:
                 raise ChangeRefused("no change to prove; apply a change first")
-            letter, host, applied = self._changes.active[-1]
-            return ComparedSettings(host, applied.settings, "after", letter)
-        by_host = self._knobs.by_host(values)
+            letter, applied = list(self._active.items())[-1]
+            subject = ComparedSettings(applied.host, applied.settings, "after", letter)
+            old = self._values_by_host(subject.values("before"))[applied.host]
+            return subject, await self._plan(applied.host, old)
+        by_host = self._values_by_host(values)
         if len(by_host) != 1:
             raise ChangeRefused("rounds can change only one host; choose knobs of one host")
-        ((host, assignments),) = by_host.items()
-        return ComparedSettings(host, await self._knobs.settings(assignments), "before")
+        ((host, new),) = by_host.items()
+        planned = await self._plan(host, new)
+        return ComparedSettings(host, planned.settings, "before"), planned
 
     async def _activate_chosen(
         self, subject: ComparedSettings, conclusion: Conclusion, afterwards: FinalSide
@@ -277,13 +238,101 @@ class LiveTuning:
         chosen = afterwards.side(subject.active, conclusion.outcome, conclusion.verdict)
         letter, why = "", ""
         if chosen != subject.active:
+            values = self._values_by_host(subject.values(chosen))[subject.host]
+            report = self._report(subject.host, self._reader.settings(values))
             try:
-                values = self._knobs.by_host(subject.values(chosen))[subject.host]
-                letter = (await self._changes.apply(subject.host, values))[0].letter
+                await self._apply(values, report)
+                letter = report.letter
             except CockpitError as error:
                 chosen, why = subject.active, str(error)
         self._rounds.end(conclusion.outcome, chosen, why)
         return RoundsResult(self._rounds.number, conclusion.outcome, conclusion.verdict, chosen, letter, why)
+
+    async def _while_active(self, values: Sequence[tuple[str, NewValues]], longest: float, hold: Hold) -> None:
+        """Activate the values of each host while `hold` runs, by changes that are never confirmed."""
+        if not values:
+            await hold()
+            return
+        (host, own), *rest = values
+
+        async def never_confirm() -> bool:
+            await self._while_active(rest, longest, hold)
+            return False
+
+        report = self._report(host, self._reader.settings(own), trial=True)
+        try:
+            await self._apply(own, report, Approval(longest, never_confirm, asked=False))
+        except ChangeRolledBack:
+            if not report.active:
+                raise
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            # The cancellation was consumed by the undo: raise it again.
+            raise asyncio.CancelledError
+
+    async def _apply(self, values: NewValues, report: ChangeReport, approval: Approval | None = None) -> AppliedChange:
+        host = report.host
+        applied = await report.observe(self._tuner.apply(self._remotes[host], host, values, report, approval))
+        self._reader.update(applied.settings)
+        if applied.change:
+            self._active[report.letter] = applied
+        return applied
+
+    async def _undo(self, applied: AppliedChange, name: str) -> AppliedChange:
+        settings = tuple(Setting(knob=s.knob, old=s.new, new=s.old) for s in applied.settings)
+        report = self._report(applied.host, settings, undoes=name)
+        undone = await report.observe(self._tuner.undo(self._remotes[applied.host], applied, report))
+        self._reader.update(undone.settings)
+        return undone
+
+    def _report(
+        self,
+        host: str,
+        settings: tuple[Setting, ...],
+        *,
+        undoes: str = "",
+        trial: bool = False,
+        on_active: Callable[[str], None] = lambda _: None,
+    ) -> ChangeReport:
+        """Return the report of a new change, with the next letter or the next name of a trial."""
+        letter = next(self._trials if trial else self._letters)
+        return ChangeReport(
+            self._clock, self._emit, letter, host, settings, undoes=undoes, trial=trial, on_active=on_active
+        )
+
+    async def _plan(self, host: str, values: NewValues) -> Plan:
+        return await self._tuner.prepare(self._remotes[host], host, values)
+
+    def _values_by_host(self, values: Mapping[str, str | None]) -> dict[str, NewValues]:
+        """Group new values by host. Raises ChangeRefused for an unknown knob."""
+        knobs = [(self._knob(name), value) for name, value in values.items()]
+        hosts = dict.fromkeys(knob.host for knob, _ in knobs)
+        return {host: [(knob, value) for knob, value in knobs if knob.host == host] for host in hosts}
+
+    def _knob(self, name: str) -> Knob:
+        if name not in self._knobs:
+            raise ChangeRefused(f"unknown knob {name!r}; the profile has: {_listed(self._knobs)}")
+        return self._knobs[name]
+
+    def _undoable(self, letter: str) -> str:
+        """Return the letter of an active change ("": of the newest). Raises ChangeRefused, also if a later change must
+        be undone first."""
+        known = list(self._active)
+        if not known:
+            raise ChangeRefused(
+                "nothing to undo: no change of this session is active; for earlier changes: cockpit tune … undo"
+            )
+        letter = letter or known[-1]
+        if letter not in known:
+            raise ChangeRefused(f"{letter} is not active; changes that can be undone: {', '.join(known)}")
+        change = self._active[letter]
+        for later in reversed(known[known.index(letter) + 1 :]):
+            if (newer := self._active[later]).host == change.host and (both := _knobs_of(change) & _knobs_of(newer)):
+                raise ChangeRefused(f"change {later} has set {', '.join(sorted(both))} since; undo {later} first")
+        return letter
+
+    def _note(self, text: str) -> None:
+        self._emit(Note(t=self._clock.now(), text=text))
 
     def _turn(self) -> asyncio.Lock:
         """Return the lock for one change at a time. Raises ChangeRefused while rounds run: a change would wait for
@@ -295,20 +344,18 @@ class LiveTuning:
 
     async def act(self, name: str) -> None:
         if name not in self._actions:
-            raise ChangeRefused(f"unknown action {name!r}; the profile has: {', '.join(self._actions) or 'none'}")
-        await self._do(self._actions[name])
+            raise ChangeRefused(f"unknown action {name!r}; the profile has: {_listed(self._actions)}")
+        await self._run_action(self._actions[name])
 
     async def reload(self, names: Sequence[str]) -> None:
         """Run the reload commands of knobs, each once per host, without a change. Raises HostError, ChangeRefused."""
-        knobs = [self._knobs.knob(name) for name in names]
+        knobs = [self._knob(name) for name in names]
         for (host, command), name in {(knob.host, knob.reload): knob.name for knob in knobs if knob.reload}.items():
-            await self._do(ServerAction(name=f"reload {name}", host=host, command=command))
+            await self._run_action(ServerAction(name=f"reload {name}", host=host, command=command))
 
-    async def _do(self, action: ServerAction) -> None:
+    async def _run_action(self, action: ServerAction) -> None:
         async with self._turn():
-            self._action_count += 1
-            number = self._action_count
-            begun = self._clock.now()
+            number, begun = next(self._action_numbers), self._clock.now()
             self._emit(ActionBegun(t=begun, number=number, action=action.name, host=action.host, times=action.times))
             done, detail = 0, "interrupted"
             try:
@@ -330,21 +377,29 @@ class LiveTuning:
         async with self._changing:
             return
 
-    async def _apply(self, host: str, assignments: Assignments, approval: Approval | None) -> AppliedChange:
-        """Apply a change, and extend the active run until its verdict."""
-        self.extension.prepare()
-        try:
-            report, applied = await self._changes.apply(host, assignments, approval, self.extension.await_verdict)
-        except BaseException:
-            self.extension.release()
-            raise
-        if not report.active:
-            self.extension.release()
-        return applied
-
     async def _confirmed(self) -> bool:
         self._awaited = asyncio.get_running_loop().create_future()
         try:
             return await self._awaited
         finally:
             self._awaited = None
+
+
+def _preview(plan: Plan, letter: str = "") -> Preview:
+    return Preview(
+        host=plan.host,
+        diff=plan.diff,
+        cost=plan.cost,
+        notes=plan.notes,
+        settings=plan.shown_settings,
+        inactive=tuple(knob.name for knob in plan.inactive),
+        letter=letter,
+    )
+
+
+def _knobs_of(applied: AppliedChange) -> set[str]:
+    return {setting.knob for setting in applied.settings}
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"

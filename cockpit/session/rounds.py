@@ -21,7 +21,6 @@ from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import AnyEvent, RoundsBegun, RoundsEnded, RoundsOutcome, RoundWindow, RoundWindowEnded, Side
 from cockpit.model.knobs import Setting
 from cockpit.session.capacity import CapacitySearch
-from cockpit.session.changes import Hold
 from cockpit.session.live_load import LiveLoad, RunExtension
 from cockpit.session.loop import LatestState
 
@@ -32,7 +31,10 @@ _SET_UP = 180.0
 _ROLLBACK_DELAY = 45.0
 # Time (s) after the end of a window at which its last metrics have arrived.
 _METRICS_DELAY = 2.0
-MakeAndUndo = Callable[[float, Hold], Awaitable[None]]
+# Runs while a change is active; the change is undone when it returns.
+Hold = Callable[[], Awaitable[None]]
+# Activates the other side while a Hold runs, for at most some seconds.
+ApplyTemporarily = Callable[[float, Hold], Awaitable[None]]
 
 
 class ComparedSettings(NamedTuple):
@@ -98,7 +100,7 @@ class Rounds:
                 "rounds need a load that can be extended, not a ramp, a log or paths that are used once"
             )
 
-    async def run(self, subject: ComparedSettings, plan: RoundsPlan, change: MakeAndUndo) -> Conclusion:
+    async def run(self, subject: ComparedSettings, plan: RoundsPlan, change: ApplyTemporarily) -> Conclusion:
         """Measure until the verdict; the base is active afterwards. The caller must then call `end`.
 
         Exceptions of `change` and of the load end the rounds and are raised.
@@ -167,7 +169,7 @@ class Rounds:
             )
         )
 
-    async def _measure(self, subject: ComparedSettings, plan: RoundsPlan, change: MakeAndUndo) -> RoundsOutcome:
+    async def _measure(self, subject: ComparedSettings, plan: RoundsPlan, change: ApplyTemporarily) -> RoundsOutcome:
         window = plan.seconds + UNCOUNTED
         before = subject.active
         for number, side in enumerate(sequence(plan.first_sides)):
@@ -188,7 +190,7 @@ class Rounds:
                 return "verdict"
         return "budget"
 
-    async def _window_in_change(self, change: MakeAndUndo, number: int, side: Side, plan: RoundsPlan) -> bool:
+    async def _window_in_change(self, change: ApplyTemporarily, number: int, side: Side, plan: RoundsPlan) -> bool:
         """Measure a window within a change; return whether it reached its full length."""
         complete = False
 
@@ -203,7 +205,7 @@ class Rounds:
         """Measure a window; return whether it is complete, without a stop or the end of the load."""
         t, seconds = self._clock.now(), plan.seconds + UNCOUNTED
         self._emit(RoundWindow(t=t, number=self.number, round=number, side=side, until=t + seconds))
-        complete = await (self._searched(plan) if plan.until else self._reached(seconds))
+        complete = await (self._searched(plan) if plan.until else self._load.wait_undisturbed(seconds, self._stopping))
         if complete:
             self._emit(RoundWindowEnded(t=self._clock.now(), number=self.number))
         return complete
@@ -213,16 +215,6 @@ class Rounds:
         if not self._stopping.is_set():
             await self._capacity.run(plan.until, plan.seconds)
         return not self._stopping.is_set()
-
-    async def _reached(self, seconds: float) -> bool:
-        """Wait; return whether neither a stop nor the end of the load came first."""
-        ends = [asyncio.ensure_future(self._load.over()), asyncio.ensure_future(self._stopping.wait())]
-        try:
-            done, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for end in ends:
-                end.cancel()
-        return not done
 
     async def _is_concluded(self, number: int, plan: RoundsPlan) -> bool:
         """Return whether the sequential test concludes after a round, once its metrics have arrived."""

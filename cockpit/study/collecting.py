@@ -27,8 +27,8 @@ def collect(states: Sequence[State], name: str) -> StudyResult | None:
     fingerprint = last.study.fingerprint
     own = [state for state in states if state.study and state.started and state.study.fingerprint == fingerprint]
     studies = [state.study for state in own if state.study]
-    rounds = {turn.round: turn for one in reversed(studies) for turn in one.rounds}
-    done = frozenset(ended.step for one in studies for ended in one.done)
+    rounds = {turn.round: turn for study_state in reversed(studies) for turn in study_state.rounds}
+    done = frozenset(ended.step for study_state in studies for ended in study_state.done)
     runs = [run for number, state in enumerate(own, 1) for run in _runs(number, state)]
     begun = tuple(rounds[number] for number in sorted(rounds))
     cells = tuple(_cells(study, runs, begun, done))
@@ -39,14 +39,14 @@ def collect(states: Sequence[State], name: str) -> StudyResult | None:
         study=study,
         rounds=begun,
         done=done,
-        ended=any(one.ended for one in studies),
+        ended=any(study_state.ended for study_state in studies),
         wall=first.wall if first else 0.0,
         environment=last.started.environment,
         hosts={name: host.facts for state in own for name, host in state.hosts.items() if host.facts},
         cells=cells,
         verdicts=verdicts_of(study, cells, begun),
         spread=spread_of(study, cells),
-        repeated=tuple(one.detail for each in studies for one in each.lost),
+        repeated=tuple(step.detail for study_state in studies for step in study_state.lost),
     )
 
 
@@ -55,19 +55,19 @@ def _runs(session: int, state: State) -> list[StudyRunResult]:
     study = state.study
     if study is None:
         return []
-    counted = {run for one in study.done for run in one.counted}
-    found = []
+    counted = {run for ended in study.done for run in ended.counted}
+    results = []
     for place in study.runs:
         search = search_of(state, place.run) if study.study.until else None
         if search is not None and place.turn > 0:
-            found += _search(session, state, place, search, counted=place.run in counted)
+            results += _search(session, state, place, search, counted=place.run in counted)
             continue
         result = run_result(state, place.run)
         if result is None or result.reason != "completed" or place.turn == 0:
             continue
         segment = result.segments[-1]
         window = segment_window(state, segment)
-        found.append(
+        results.append(
             StudyRunResult(
                 place=place,
                 session=session,
@@ -75,11 +75,11 @@ def _runs(session: int, state: State) -> list[StudyRunResult]:
                 result=result,
                 window=window,
                 stability=window_stability(window) if long_enough(window) else STABLE,
-                observations=tuple(one for one in study.observations if one.run == place.run),
+                observations=tuple(seen for seen in study.observations if seen.run == place.run),
                 cpu={name: _cpu(host.points, segment) for name, host in state.hosts.items()},
             )
         )
-    return found
+    return results
 
 
 def _search(
@@ -87,10 +87,10 @@ def _search(
 ) -> list[StudyRunResult]:
     """Return a run that was a complete capacity search: its levels with an unsaturated generator, if there are any."""
     capacity, window = capacity_result(state, search), search_window(state, search)
-    levels = window.segments or tuple(one for one in state.segments if one.run == place.run)
+    levels = window.segments or tuple(segment for segment in state.segments if segment.run == place.run)
     if not capacity.is_complete or not levels or state.study is None:
         return []
-    whole = segments_result(levels, window.plan, sum(one.seconds for one in levels))
+    whole = segments_result(levels, window.plan, sum(segment.seconds for segment in levels))
     return [
         StudyRunResult(
             place=place,
@@ -98,7 +98,7 @@ def _search(
             counted=counted and window.capacity is not None,
             result=replace(whole, altered=False, reason="completed"),
             window=window,
-            observations=tuple(one for one in state.study.observations if one.run == place.run),
+            observations=tuple(seen for seen in state.study.observations if seen.run == place.run),
             capacity=capacity,
         )
     ]
@@ -116,7 +116,7 @@ def _cells(
     study: Study, runs: Sequence[StudyRunResult], rounds: Sequence[StudyRound], done: frozenset[int]
 ) -> list[StudyCell]:
     steps = [step for turn in rounds for step in steps_of(study, turn)]
-    found = []
+    cells = []
     for variant in study.variants:
         for level in study.levels or (None,):
             own = [step for step in steps if step.variant.name == variant.name and step.level == level]
@@ -128,7 +128,7 @@ def _cells(
                 total = runs_result(counted) if counted else None
                 if total is not None and study.until:  # a capacity search alters the load by design
                     total = replace(total, altered=False)
-                found.append(
+                cells.append(
                     StudyCell(
                         variant=variant.name,
                         level=level,
@@ -140,7 +140,7 @@ def _cells(
                         control=variant.control,
                     )
                 )
-    return found
+    return cells
 
 
 def _place(run: StudyRun) -> tuple[str, float | None, str]:

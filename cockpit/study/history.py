@@ -23,12 +23,12 @@ def earlier_spread(name: str, form: str) -> tuple[RoundSpread, int] | None:
 
     None if there is no earlier control or the file is damaged.
     """
-    found = _read().get(_key(name, form), [])
-    freedom = sum(one.freedom for one in found)
+    spreads = _read().get(_key(name, form), [])
+    freedom = sum(spread.freedom for spread in spreads)
     if not freedom:
         return None
-    squares = sum(one.freedom * one.deviation**2 for one in found)
-    return RoundSpread(deviation=math.sqrt(squares / freedom), freedom=freedom), len(found)
+    squares = sum(spread.freedom * spread.deviation**2 for spread in spreads)
+    return RoundSpread(deviation=math.sqrt(squares / freedom), freedom=freedom), len(spreads)
 
 
 def keep_spread(name: str, form: str, spread: RoundSpread) -> None:

@@ -66,22 +66,22 @@ def read_journal(folder: Path) -> Journal | None:
     """Return the journal in a study's folder, None without one. Raises UsageError for an invalid journal."""
     path = folder / FILE
     try:
-        found = msgspec.json.decode(read_bounded(path, _MAX_BYTES), type=_Sealed)
+        sealed = msgspec.json.decode(read_bounded(path, _MAX_BYTES), type=_Sealed)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     except (msgspec.MsgspecError, RecursionError, MemoryError, ValueError) as error:
         raise UsageError(f"{path}: invalid journal: {error}") from None
-    if found.journal.version != _VERSION:
-        raise UsageError(f"{path}: written by another version of cockpit (journal {found.journal.version})")
-    if found.journal.touched and not hmac.compare_digest(found.seal.encode(), _seal(found.journal).encode()):
+    if sealed.journal.version != _VERSION:
+        raise UsageError(f"{path}: written by another version of cockpit (journal {sealed.journal.version})")
+    if sealed.journal.touched and not hmac.compare_digest(sealed.seal.encode(), _seal(sealed.journal).encode()):
         # The journal's commands would run on hosts; a folder from an archive or a clone must not bring commands.
         raise UsageError(
             f"{path}: was not written by this user's cockpit here, so its settings are not restored; delete it, and "
             "check the settings with: cockpit tune PROFILE history"
         )
-    return found.journal
+    return sealed.journal
 
 
 def _seal(journal: Journal) -> str:

@@ -41,24 +41,26 @@ Cells = Mapping[tuple[str, float | None, str], StudyCell]
 def verdicts_of(study: Study, cells: Sequence[StudyCell], rounds: Sequence[StudyRound]) -> tuple[StudyVerdict, ...]:
     """Return a verdict for the A/A control and each planned comparison, if both cells have counted runs."""
     by_place = {(cell.variant, cell.level, cell.pass_name): cell for cell in cells}
-    found = []
+    verdicts: list[StudyVerdict] = []
     for level in study.levels or (None,):
         for part in study.passes:
             pairs = [(study.variants[0].name, study.control.name)] if study.control else []
             control = next((_verdict(study, by_place, rounds, (*pair, level), part.name) for pair in pairs), None)
             judged = [_verdict(study, by_place, rounds, (*pair, level), part.name) for pair in study.compare]
-            found += [one for one in (control, *(_checked(one, control) for one in judged)) if one]
-    return tuple(found)
+            verdicts += filter(None, (control, *(_checked(verdict, control) for verdict in judged)))
+    return tuple(verdicts)
 
 
 def open_after(study: Study, verdicts: Sequence[StudyVerdict]) -> tuple[Comparison, ...]:
     """Return the planned comparisons that are not closed in all passes."""
     closed: dict[Comparison, list[bool]] = {}
-    for one in verdicts:
-        closed.setdefault((one.first, one.other, one.level), []).append(one.closed)
+    for verdict in verdicts:
+        closed.setdefault((verdict.first, verdict.other, verdict.level), []).append(verdict.closed)
     whole = len(study.passes)
     return tuple(
-        one for one in planned_comparisons(study) if not (len(closed.get(one, ())) == whole and all(closed[one]))
+        comparison
+        for comparison in planned_comparisons(study)
+        if not (len(closed.get(comparison, ())) == whole and all(closed[comparison]))
     )
 
 
@@ -75,14 +77,14 @@ def spread_of(study: Study, cells: Sequence[StudyCell]) -> RoundSpread | None:
             if first is None or control is None:
                 continue
             pairs = _pairs(study, first, control)
-            pairs = [pair for pair, found in zip(pairs, _objections(pairs), strict=True) if found is None]
+            pairs = [pair for pair, problem in zip(pairs, _objections(pairs), strict=True) if problem is None]
             if len(pairs) < 2:
                 continue
             differences = round_differences(pairs, headline_of(study))
             if len(differences.values) > 1:
-                found = estimate(differences.values, Speeds(differences.speeds))
-                squares += found.deviation**2 * found.freedom
-                freedom += round(found.freedom)
+                spread = estimate(differences.values, Speeds(differences.speeds))
+                squares += spread.deviation**2 * spread.freedom
+                freedom += round(spread.freedom)
     return RoundSpread(deviation=math.sqrt(squares / freedom), freedom=freedom) if freedom else None
 
 
@@ -109,8 +111,8 @@ def _share(logarithm: float) -> float:
 
 def closed(study: Study, verdict: Verdict) -> bool:
     """Return whether a verdict is conclusive, for its headline and for every metric that the study compares."""
-    decisive = [one for one in verdict.effects if one.headline or one.name in study.metrics]
-    return verdict.outcome in CONCLUSIVE and all(one.outcome is not Outcome.INCONCLUSIVE for one in decisive)
+    decisive = [effect for effect in verdict.effects if effect.headline or effect.name in study.metrics]
+    return verdict.outcome in CONCLUSIVE and all(effect.outcome is not Outcome.INCONCLUSIVE for effect in decisive)
 
 
 def rounds_needed(study: Study, verdict: Verdict) -> int | None:
@@ -129,7 +131,8 @@ def rounds_needed(study: Study, verdict: Verdict) -> int | None:
 
 def _step_seconds(rounds: Sequence[StudyRound]) -> float | None:
     """Return the median duration of a step (s), from the starts of rounds of one session; None: unknown."""
-    times = [(two.t - one.t) / len(one.steps) for one, two in itertools.pairwise(rounds) if two.t > one.t and one.steps]
+    pairs = itertools.pairwise(rounds)
+    times = [(later.t - turn.t) / len(turn.steps) for turn, later in pairs if later.t > turn.t and turn.steps]
     return median(times) if times else None
 
 
@@ -154,27 +157,27 @@ def _verdict(
     study: Study, cells: Cells, rounds: Sequence[StudyRound], place: Comparison, part: str
 ) -> StudyVerdict | None:
     first, other, level = place
-    one, two = cells.get((first, level, part)), cells.get((other, level, part))
-    if not (one and two and one.counted and two.counted):
+    before, after = cells.get((first, level, part)), cells.get((other, level, part))
+    if not (before and after and before.counted and after.counted):
         return None
     # Variants of a closed comparison may continue for other comparisons; those rounds are ignored.
-    considered = {turn.round for turn in rounds if two.control or place in turn.open}
+    considered = {turn.round for turn in rounds if after.control or place in turn.open}
     label = " · ".join(filter(None, (f"{other} vs {first}", level_words(study, level), part)))
-    others = {place: cell for place, cell in cells.items() if cell not in (one, two)}
-    found = _judged(study, one, two, others, considered, label)
-    over = found.whole >= FIRST_TEST and (found.is_hopeless(study.rounds) or closed(study, found.verdict))
-    needed = None if over or two.control else rounds_needed(study, found.verdict)
+    others = {place: cell for place, cell in cells.items() if cell not in (before, after)}
+    judged = _judged(study, before, after, others, considered, label)
+    over = judged.whole >= FIRST_TEST and (judged.is_hopeless(study.rounds) or closed(study, judged.verdict))
+    needed = None if over or after.control else rounds_needed(study, judged.verdict)
     step = _step_seconds(rounds)
     return StudyVerdict(
         first=first,
         other=other,
         level=level,
         pass_name=part,
-        verdict=found.verdict,
-        control=two.control,
-        closed=over and not two.control,
-        rounds=found.rounds,
-        spoiled=found.spoiled,
+        verdict=judged.verdict,
+        control=after.control,
+        closed=over and not after.control,
+        rounds=judged.rounds,
+        spoiled=judged.spoiled,
         needed=needed,
         needed_seconds=needed * _VISITS * step if needed and step else None,
     )
@@ -203,12 +206,12 @@ def _judged(
         return _Judged(judge_runs(before, after, label, borrowed, family), min(len(before), len(after)))
     alike = _compared_alike(study, first, others, considered)
     objections = _objections(pairs)
-    valid = [pair for pair, found in zip(pairs, objections, strict=True) if found is None]
-    against = [found for found in objections if found is not None]
+    valid = [pair for pair, problem in zip(pairs, objections, strict=True) if problem is None]
+    against = [problem for problem in objections if problem is not None]
     if not against or len(valid) < FIRST_TEST or len(against) > MOST_SPOILED * len(pairs):
         verdict = judge_rounds(pairs, label, study.rounds, family, alike)
         # A lower bound ("at least") may remain with a saturated generator, but nothing with other load.
-        loads = [found for found in against if found.cause is Cause.OTHER_LOAD]
+        loads = [problem for problem in against if problem.cause is Cause.OTHER_LOAD]
         if loads and verdict.outcome is not Outcome.INVALID:
             verdict = with_invalid_effects(verdict, loads[0])
         return _Judged(verdict, len(pairs), len(against), len(pairs))
@@ -220,12 +223,12 @@ def _judged(
 
 def _compared_alike(study: Study, first: StudyCell, others: Cells, considered: set[int]) -> list[Pairs]:
     """Return the rounds of `first` paired with each other variant at the same load level and in the same pass."""
-    found: list[Pairs] = []
+    paired: list[Pairs] = []
     for (_, level, part), cell in others.items():
         if level == first.level and part == first.pass_name:
             pairs = _pairs(study, first, cell, considered)
-            found += [pairs] if len(pairs) > 1 else []
-    return found
+            paired += [pairs] if len(pairs) > 1 else []
+    return paired
 
 
 def _objections(pairs: Sequence[tuple[list[Window], list[Window]]]) -> list[Objection | None]:
@@ -244,28 +247,28 @@ def _pairs(
 
 def _by_round(study: Study, cell: StudyCell) -> dict[int, list[Window]]:
     """Return the windows by round; runs without a set-up between them together are one value."""
-    found: dict[int, list[Window]] = {}
+    windows: dict[int, list[Window]] = {}
     for run in cell.counted:
         # Variants may differ in their load on purpose, so the windows get the study's plan.
         window = replace(run.window, plan=study.plan)
-        found.setdefault(run.place.round, []).append(window)
-    return found
+        windows.setdefault(run.place.round, []).append(window)
+    return windows
 
 
-def _checked(one: StudyVerdict | None, control: StudyVerdict | None) -> StudyVerdict | None:
+def _checked(judged: StudyVerdict | None, control: StudyVerdict | None) -> StudyVerdict | None:
     """Return the verdict with its contradiction by the A/A control at the same level, if any."""
-    if one is None or control is None or one.verdict.outcome not in CONCLUSIVE:
-        return one
+    if judged is None or control is None or judged.verdict.outcome not in CONCLUSIVE:
+        return judged
     if control.verdict.outcome is Outcome.INVALID:
-        return one
-    found = next((effect for effect in one.verdict.effects if effect.outcome is one.verdict.outcome), None)
-    same = control.verdict.effect(found.name) if found else None
-    differs = one.verdict.outcome in DIFFERENT
-    if control.verdict.outcome in DIFFERENT and not (differs and found and same and _exceeds(found, same)):
-        return replace(one, contradiction=Contradiction.CONTROL_DIFFERS)
-    if differs and found and same and _size(found, found.change) < _size(same, same.change):
-        return replace(one, contradiction=Contradiction.SMALLER_THAN_CONTROL)
-    return one
+        return judged
+    effect = next((effect for effect in judged.verdict.effects if effect.outcome is judged.verdict.outcome), None)
+    same = control.verdict.effect(effect.name) if effect else None
+    differs = judged.verdict.outcome in DIFFERENT
+    if control.verdict.outcome in DIFFERENT and not (differs and effect and same and _exceeds(effect, same)):
+        return replace(judged, contradiction=Contradiction.CONTROL_DIFFERS)
+    if differs and effect and same and _size(effect, effect.change) < _size(same, same.change):
+        return replace(judged, contradiction=Contradiction.SMALLER_THAN_CONTROL)
+    return judged
 
 
 def _exceeds(effect: Effect, control: Effect) -> bool:
@@ -297,7 +300,7 @@ def next_round(study: Study, result: StudyResult | None) -> StudyRound | None:
     still_open = planned_comparisons(study)
     if result and study.compare and len(rounds) >= study.discard_rounds + FIRST_TEST:
         left = open_after(study, result.verdicts)
-        still_open = tuple(one for one in left if not _lacks_values(result, one))
+        still_open = tuple(comparison for comparison in left if not _lacks_values(result, comparison))
         if not still_open:
             return None
     return round_of(study, number, still_open)

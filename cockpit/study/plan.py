@@ -85,14 +85,14 @@ def steps_of(study: Study, turn: StudyRound) -> tuple[StudyStep, ...]:
     """Return the steps of a round, in order; steps in a recording that the study does not have are skipped."""
     places = {variant.name: (place, variant) for place, variant in enumerate(study.variants)}
     levels = study.levels or (None,)
-    found = []
+    steps = []
     for name, level in turn.steps:
         if name not in places or level not in levels:
             continue
         place, variant = places[name]
         visit = (turn.round - 1) * len(places) + place
-        found.append(StudyStep(visit * len(levels) + levels.index(level), visit, turn.round, variant, level))
-    return tuple(found)
+        steps.append(StudyStep(visit * len(levels) + levels.index(level), visit, turn.round, variant, level))
+    return tuple(steps)
 
 
 def all_steps(study: Study, last: int | None = None) -> tuple[StudyStep, ...]:
@@ -141,7 +141,7 @@ def total_duration(
     run: float | None = None,
 ) -> DurationRange:
     """Return the total duration of the steps. `run` is the mean duration of the runs so far (s), None without any."""
-    one = run_duration(study) if run is None else DurationRange(run, run, True)
+    run_range = run_duration(study) if run is None else DurationRange(run, run, True)
     least = most = 0.0
     visit = None
     turns = study.discard + study.runs
@@ -152,13 +152,13 @@ def total_duration(
             setting = _set_up_takes(study, knobs) + _actions_take(step.variant.before, actions)
             setting += study.setup_warmup + RUN_ADDS if study.setup_warmup else 0.0
             least, most = least + setting, most + setting
-        least += turns * (passes * one.least + around)
-        most += turns * (passes * one.most + around)
+        least += turns * (passes * run_range.least + around)
+        most += turns * (passes * run_range.most + around)
         visit = step.visit
     if study.knobs:
         back = max(CHANGE_TAKES[knob.effective_cost] for knob in knobs if knob.name in study.knobs)
         least, most = least + back, most + back
-    return DurationRange(least, most, one.known)
+    return DurationRange(least, most, run_range.known)
 
 
 def is_counted(study: Study, step: StudyStep, turn: int) -> bool:

@@ -18,15 +18,14 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from cockpit.files import open_new
-from cockpit.model.errors import ChangeRefused, CockpitError
+from cockpit.model.errors import CockpitError
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.text import sanitize
 from cockpit.profiles.profile import Profile
 from cockpit.recording.writer import RecordingWriter
 from cockpit.session.live_session import LiveSession
-from cockpit.session.live_tuning import LiveTuning
+from cockpit.session.recovery import end_changes, restore
 from cockpit.study.journal import FolderLock, Journal, LockRole, read_journal, write_journal
-from cockpit.tuning.applied import HistoryState
 
 DONE = b"done\n"
 READY = b"ready\n"
@@ -120,12 +119,6 @@ def attempts(folder: Path, deadline: float) -> int:
         time.sleep(PAUSE)
 
 
-# Timeout (s) for a host's own rollback of an interrupted change: its lease, and the time of its commands.
-OWN_UNDO = 180.0
-_PACE = 0.5
-_UNDER_WAY = (HistoryState.UNDER_WAY, HistoryState.ROLLING_BACK)
-
-
 async def restore_settings(folder: Path, journal: Journal, recording: Path) -> Journal:
     """Restore every knob's original value, run the actions for the end of the study, and update the journal.
 
@@ -146,10 +139,9 @@ async def restore_settings(folder: Path, journal: Journal, recording: Path) -> J
     async with LiveSession(profile, recorder, ssh_config=ssh_config, check_target=False) as live:
         await live.hosts_up(names)
         for host in sorted(names):
-            await changes_ended(live.tuning, host)
-        await live.tuning.apply({knob.name: journal.originals[knob.name] for knob in journal.knobs})
-        for action in journal.actions:
-            await live.tuning.act(action.name)
+            await end_changes(live, host)
+        originals = {knob.name: journal.originals[knob.name] for knob in journal.knobs}
+        await restore(live, originals, [action.name for action in journal.actions])
     done = replace(journal, touched=False)
     write_journal(folder, done)
     return done
@@ -161,21 +153,6 @@ def restore_recording(folder: Path) -> Path:
     while (path := folder / f"restored-{number}.cockpit").exists():
         number += 1
     return path
-
-
-async def changes_ended(tuning: LiveTuning, host: str) -> None:
-    """Wait until no change is under way on the host; undo an interrupted one."""
-    deadline = asyncio.get_running_loop().time() + OWN_UNDO
-    while True:
-        past = await tuning.history(host)
-        if not any(one.state in _UNDER_WAY for one in past):
-            break
-        if asyncio.get_running_loop().time() > deadline:
-            raise ChangeRefused(f"a change there did not end within {OWN_UNDO:.0f} s", subject=host)
-        await asyncio.sleep(_PACE)
-    for one in past:
-        if one.state == HistoryState.INTERRUPTED:
-            await tuning.undo_unfinished(host, one)
 
 
 if __name__ == "__main__":

@@ -137,9 +137,9 @@ class StudyResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def controls(self) -> tuple[StudyVerdict, ...]:
-        return tuple(one for one in self.verdicts if one.control)
+        return tuple(verdict for verdict in self.verdicts if verdict.control)
 
     @property
     def control_differs(self) -> bool:
         """Return whether an A/A comparison shows a difference, which must be an artifact."""
-        return any(one.verdict.outcome in DIFFERENT for one in self.controls)
+        return any(control.verdict.outcome in DIFFERENT for control in self.controls)

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from cockpit.analysis.capacity.result import result_of
 from cockpit.metrics.results import RunResult, run_result
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError, TargetError, UnreachableError
-from cockpit.model.host.state import HostState
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.model.study import (
@@ -31,6 +30,15 @@ from cockpit.model.study import (
 )
 from cockpit.model.text import sanitize
 from cockpit.session.live_session import LiveSession
+from cockpit.session.recovery import (
+    check_hosts,
+    is_loss,
+    recover,
+    restore,
+    set_values,
+    wait_for_hosts,
+    wait_for_target,
+)
 from cockpit.study.collecting import collect
 from cockpit.study.journal import Journal, write_journal
 from cockpit.study.judging import next_round
@@ -48,14 +56,10 @@ from cockpit.study.plan import (
     total_duration,
     values_of,
 )
-from cockpit.study.restorer import StudyGuard, changes_ended
+from cockpit.study.restorer import StudyGuard
 from cockpit.study.results import StudyResult
-from cockpit.tuning.discovery.probing import probe_of
-from cockpit.tuning.effect import GOOD_RESPONSES, PACE, problem_of
 from cockpit.tuning.transaction import wait_despite_cancellation
 
-# Timeout (s) for a host or a target to be available again after a change.
-BACK_WITHIN = 60.0
 # Timeout (s) for a lost host to be reachable again; maximum number of repeated steps in a session.
 LOST_FOR = 300.0
 MOST_REPEATS = 3
@@ -148,7 +152,7 @@ class StudyRunner:
     def _later(self, turn: StudyRound, last: int) -> list[StudyStep]:
         """Return the steps of the rounds after `turn` up to `last`, if no further comparison is closed."""
         rounds = [round_of(self.study, number, turn.open) for number in range(turn.round + 1, last + 1)]
-        return [step for one in rounds for step in steps_of(self.study, one)]
+        return [step for turn in rounds for step in steps_of(self.study, turn)]
 
     async def run(self) -> None:
         """Run all remaining steps; restore the knobs in any case before returning or raising.
@@ -215,7 +219,7 @@ class StudyRunner:
             try:
                 return await self._do(step)
             except (UnreachableError, ChangeRolledBack, ChangeRefused) as error:
-                if not self._is_loss(error) or self._repeats == MOST_REPEATS:
+                if not is_loss(self._session.state, error) or self._repeats == MOST_REPEATS:
                     raise
                 self._repeats += 1
                 self._visit = None
@@ -223,29 +227,11 @@ class StudyRunner:
                 self._source.emit(StudyStepLost(t=self._source.now(), step=step.number, detail=detail))
                 await self._source.load.stop()
                 self._now = f"waiting for a host: {detail}"
-                await self._back_again()
+                await recover(self._live, self._changed_hosts, LOST_FOR)
 
-    def _is_loss(self, error: CockpitError) -> bool:
-        """Return whether a step failed because a host was lost."""
-        return isinstance(error, HostError) or isinstance(error.__cause__, HostError) or bool(self._away())
-
-    def _away(self) -> list[HostState]:
-        return [host for host in self._session.state.hosts.values() if host.condition not in ("up", "slow")]
-
-    async def _back_again(self) -> None:
-        """Wait until every host is up and has undone the study's interrupted change, if any. Raises HostError."""
-        changed = {knob.host for knob in self._source.profile.knobs if knob.name in self.study.knobs}
-        deadline = asyncio.get_running_loop().time() + LOST_FOR
-        while True:
-            await self._hosts_up(LOST_FOR)
-            try:
-                for host in sorted(changed):
-                    await changes_ended(self._source.tuning, host)
-                return
-            except HostError:  # the loss was not detected yet, or the host was lost again
-                if asyncio.get_running_loop().time() > deadline:
-                    raise
-                await asyncio.sleep(PACE)
+    @property
+    def _changed_hosts(self) -> set[str]:
+        return {knob.host for knob in self._source.profile.knobs if knob.name in self.study.knobs}
 
     async def _do(self, step: StudyStep) -> None:
         """Run a step once."""
@@ -269,13 +255,9 @@ class StudyRunner:
         Each visit thus has the same set-up, independent of the previous variant.
         """
         self._now = f"setting up {step.variant.name}"
-        tuning = self._source.tuning
-        values = values_of(self.study, step.variant, self.journal.originals)
-        await self._hosts_up()
-        current = await tuning.read(self.study.knobs)
-        changed = {name: value for name, value in values.items() if current[name] != value}
-        await tuning.apply(changed)
-        await tuning.reload(reloads_left(self.study, self._source.profile.knobs, changed))
+        await wait_for_hosts(self._live)
+        changed = await set_values(self._live, values_of(self.study, step.variant, self.journal.originals))
+        await self._source.tuning.reload(reloads_left(self.study, self._source.profile.knobs, changed))
         await self._act(step.variant.before)
         if self.study.setup_warmup:
             await self._run(step, Pass(name=WARM_UP), setup_warmup_plan(self.study, step.variant), 0)
@@ -288,8 +270,8 @@ class StudyRunner:
         self._now = words_of(step, part, plan, turn)
         begun = self._source.now()
         await self._act(part.before)
-        await self._hosts_up()
-        await self._serving(plan)
+        await wait_for_hosts(self._live)
+        await wait_for_target(plan)
         await self._source.load.over()
         self._source.load.plan = plan
         number = self._source.load.runs + 1
@@ -308,7 +290,7 @@ class StudyRunner:
         await self._observe(number, after=False)
         until = self.study.until if part.name != WARM_UP else ""
         state = await (self._live.search_once(until, search_time(self.study)) if until else self._live.run_once())
-        self._check_hosts()
+        check_hosts(state)
         await self._observe(number, after=True)
         result = run_result(state, number)
         if result is None or not _is_complete(state, result, searched=bool(until)):
@@ -320,8 +302,8 @@ class StudyRunner:
 
     def _has_value(self, run: int) -> bool:
         """Return whether a run has a value to compare: a search without a capacity has none."""
-        found = result_of(self._session.state, run)
-        return not self.study.until or (found is not None and found.rate is not None)
+        capacity = result_of(self._session.state, run)
+        return not self.study.until or (capacity is not None and capacity.rate is not None)
 
     async def _observe(self, run: int, *, after: bool) -> None:
         for observation in self.study.observations:
@@ -342,39 +324,13 @@ class StudyRunner:
             detail=detail,
         )
 
-    async def _hosts_up(self, within: float = BACK_WITHIN) -> None:
-        """Wait until every host is up. Raises HostError after `within` seconds."""
-        try:
-            await asyncio.wait_for(self._session.until(lambda _: not self._away()), within)
-        except TimeoutError:
-            away = self._away()[0]
-            raise HostError(away.detail or f"unreachable for {within:.0f} s", subject=away.config.name) from None
-
-    def _check_hosts(self) -> None:
-        """Raise HostError if a host is unreachable."""
-        for host in self._away():
-            raise HostError(host.detail or "was lost", subject=host.config.name)
-
-    async def _serving(self, plan: LoadPlan) -> None:
-        """Wait until the target gives GOOD_RESPONSES good responses in a row. Raises TargetError after BACK_WITHIN."""
-        probe = probe_of(plan)
-        deadline = asyncio.get_running_loop().time() + BACK_WITHIN
-        good, wrong = 0, ""
-        while good < GOOD_RESPONSES:
-            wrong = await problem_of(probe)
-            good = 0 if wrong else good + 1
-            if wrong:
-                if asyncio.get_running_loop().time() > deadline:
-                    raise TargetError(wrong)
-                await asyncio.sleep(PACE)
-
     async def _put_back(self) -> None:
         """Restore the knobs; if this fails, leave it to the keeper."""
         await self._source.load.stop()
         if not self.journal.touched:
             return
         try:
-            await self._restore()
+            await restore(self._live, self.journal.originals, self.study.after)
         except CockpitError:
             if self._keeper:
                 self._keeper.leave()
@@ -382,13 +338,6 @@ class StudyRunner:
         self._write(replace(self.journal, touched=False))
         if self._keeper:
             await self._keeper.dismiss()
-
-    async def _restore(self) -> None:
-        tuning = self._source.tuning
-        current = await tuning.read(self.study.knobs)
-        originals = self.journal.originals
-        await tuning.apply({name: value for name, value in originals.items() if current[name] != value})
-        await self._act(self.study.after)
 
     def _write(self, journal: Journal) -> None:
         self.journal = journal
@@ -398,8 +347,8 @@ class StudyRunner:
 def _is_complete(state: State, result: RunResult, *, searched: bool) -> bool:
     if not searched:
         return result.reason == "completed"
-    found = result_of(state, result.run)
-    return found is not None and found.is_complete
+    capacity = result_of(state, result.run)
+    return capacity is not None and capacity.is_complete
 
 
 def words_of(step: StudyStep, part: Pass, plan: LoadPlan, turn: int) -> str:

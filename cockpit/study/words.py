@@ -31,10 +31,12 @@ def round_lines(result: StudyResult, left: DurationRange) -> list[str]:
         return [f"{head} · one test after the last{_at_most(left) if done < study.all_rounds else ''}"]
     if result.counted_rounds < FIRST_TEST:
         return [f"{head} · tests begin after round {first_test(study)}{_at_most(left)}"]
-    judged = [one for one in result.verdicts if not one.control]
-    continues = done < study.all_rounds and not all(one.closed for one in judged)
+    verdicts = [judged for judged in result.verdicts if not judged.control]
+    continues = done < study.all_rounds and not all(judged.closed for judged in verdicts)
     lines = [f"{head} · {sensitivity_words(study, result.spread, done=done)}{_at_most(left) if continues else ''}"]
-    return lines + [f"  {'closed' if one.closed else 'open  '}  {verdict_line(one.verdict)}" for one in judged]
+    return lines + [
+        f"  {'closed' if judged.closed else 'open  '}  {verdict_line(judged.verdict)}" for judged in verdicts
+    ]
 
 
 def state_words(result: StudyResult) -> str:
@@ -42,17 +44,17 @@ def state_words(result: StudyResult) -> str:
     study = result.study
     if not study.compare or result.counted_rounds < FIRST_TEST:
         return ""
-    closed = [one for one in result.verdicts if one.closed]
+    closed = [judged for judged in result.verdicts if judged.closed]
     words = [f"{len(closed)} of {study.comparisons} closed"]
     if closed:
-        words[0] += f": {', '.join(f'{_place(study, one)} {one.verdict.outcome}' for one in closed)}"
-    still_open = [one for one in result.verdicts if not one.closed and not one.control]
-    words += [f"open: {', '.join(_place(study, one) for one in still_open)}"] if still_open else []
+        words[0] += f": {', '.join(f'{_place(study, judged)} {judged.verdict.outcome}' for judged in closed)}"
+    still_open = [judged for judged in result.verdicts if not judged.closed and not judged.control]
+    words += [f"open: {', '.join(_place(study, judged) for judged in still_open)}"] if still_open else []
     return sanitize(" · ".join([*words, sensitivity_words(study, result.spread, done=result.complete_rounds)]))
 
 
-def _place(study: Study, one: StudyVerdict) -> str:
-    return " ".join(filter(None, (one.other, level_words(study, one.level), one.pass_name)))
+def _place(study: Study, judged: StudyVerdict) -> str:
+    return " ".join(filter(None, (judged.other, level_words(study, judged.level), judged.pass_name)))
 
 
 def _at_most(left: DurationRange) -> str:
@@ -78,9 +80,9 @@ def sensitivity_words(study: Study, spread: RoundSpread | None, source: str = "A
     )
 
 
-def contradiction_words(one: StudyVerdict) -> str:
+def contradiction_words(judged: StudyVerdict) -> str:
     """Return how the A/A control contradicts a comparison; "" if it does not."""
-    match one.contradiction:
+    match judged.contradiction:
         case Contradiction.CONTROL_DIFFERS:
             return "the A/A control differs too: repeated set-ups of the same settings differ"
         case Contradiction.SMALLER_THAN_CONTROL:
@@ -89,14 +91,14 @@ def contradiction_words(one: StudyVerdict) -> str:
             return ""
 
 
-def needed_words(one: StudyVerdict) -> str:
+def needed_words(judged: StudyVerdict) -> str:
     """Return the number of rounds that would conclude a comparison; "" if it is concluded or the number is unknown."""
-    if one.needed is None:
+    if judged.needed is None:
         return ""
-    if one.needed > MOST_ROUNDS:
+    if judged.needed > MOST_ROUNDS:
         return f"more than {MOST_ROUNDS} rounds needed: make runs longer"
-    time = f", {length_words(one.needed_seconds)}" if one.needed_seconds else ""
-    return f"about {one.needed} rounds needed{time}"
+    time = f", {length_words(judged.needed_seconds)}" if judged.needed_seconds else ""
+    return f"about {judged.needed} rounds needed{time}"
 
 
 def extent_words(extent: DurationRange) -> str:

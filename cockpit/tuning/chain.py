@@ -41,7 +41,7 @@ async def follow(
 
     Raises HostError.
     """
-    found: list[Hop] = []
+    steps: list[Hop] = []
     gaps: list[str] = []
     fronts = [(target, f"{target.title} :{port}")]
     for server, front in fronts:
@@ -59,13 +59,13 @@ async def follow(
         for hop in hops(front, upstreams(read.text, pattern), inventory, servers):
             if hop.server is server:
                 continue
-            if len(found) >= _MAX_HOPS:
+            if len(steps) >= _MAX_HOPS:
                 gaps.append(f"only the first {_MAX_HOPS} steps were followed")
                 break
-            found.append(hop)
+            steps.append(hop)
             if hop.server and all(hop.server is not known for known, _ in fronts):
                 fronts.append((hop.server, f"{hop.server.title} {hop.upstream.words}"))
-    return Chain(tuple(found), next(iter(gaps), ""))
+    return Chain(tuple(steps), next(iter(gaps), ""))
 
 
 def server_on_port(servers: Sequence[RunningServer], port: int) -> RunningServer | None:

@@ -11,15 +11,16 @@ from cockpit.model.errors import ChangeRefused, TargetError
 from cockpit.model.knobs import Knob
 from cockpit.model.text import count_text, sanitize
 from cockpit.servers.registry import CHATTER, CORRECTION, ERROR_LOGS, FAILURE
+from cockpit.servers.startup import Instance
 from cockpit.tuning import files, pending, scripts
 from cockpit.tuning.generation import Generation, ServerProcess
 from cockpit.tuning.remote import Remote
 
 # Requests the target once; returns "" for a good response, else the problem. Raises TargetError without a response.
 TargetCheck = Callable[[], Awaitable[str]]
-# Returns the PIDs of the servers that certainly read the knobs' files, by knob name. The argument is the set of PIDs of
+# Returns the servers that certainly read the knobs' files, by knob name. The argument is the set of PIDs of
 # servers that do not read them.
-Identify = Callable[[frozenset[int]], Awaitable[Mapping[str, int]]]
+Identify = Callable[[frozenset[int]], Awaitable[Mapping[str, Instance]]]
 
 # Number of consecutive good responses after which a server counts as serving.
 GOOD_RESPONSES = 3
@@ -47,7 +48,7 @@ class EffectWatch:
     """Watches the effect of one change.
 
     `notes` are messages of the server about its values. `has_old_workers`: old workers are still finishing requests.
-    `generations` are the servers whose workers the change replaces. `identify` finds the PIDs of these servers after a
+    `generations` are the servers whose workers the change replaces. `identify` finds these servers after a
     restart, by knob name.
     """
 
@@ -71,14 +72,14 @@ class EffectWatch:
         self._probe = probe
         self._generations = generations
         self._identify = identify
-        self._search: asyncio.Task[Mapping[str, int]] | None = None
+        self._search: asyncio.Task[Mapping[str, Instance]] | None = None
         self._logs = _logs_of(knobs)
         self._log: _Log | None = None
 
     async def begin(self) -> None:
         """Record the current workers and the size of the log; call right before the reload."""
-        for one in self._generations:
-            one.begin(await self._poll(one))
+        for generation in self._generations:
+            generation.begin(await self._poll(generation))
         self._log = await _log_end(self._shell, self._logs) if self._logs else None
 
     async def wait(self) -> str:
@@ -93,7 +94,9 @@ class EffectWatch:
                 await self._update(loop.time() < deadline)
                 wrong = await problem_of(self._probe)
                 good = 0 if wrong else good + 1
-                if good >= GOOD_RESPONSES and all(one.is_fresh and not one.old_workers for one in self._generations):
+                if good >= GOOD_RESPONSES and all(
+                    generation.is_fresh and not generation.old_workers for generation in self._generations
+                ):
                     self._note_names()
                     return "" if self._generations else await self._logged_failure()
                 if loop.time() >= deadline and self._search is None:
@@ -156,23 +159,24 @@ class EffectWatch:
         if not self._generations:
             await pending.poll(self._shell, self._change, self._lease)
         if self._search and self._search.done():
-            masters, self._search = self._search.result(), None
-            for one in self._generations:
-                one.adopt(str(masters.get(one.knob) or "") if one.is_lost else "")
-        for one in self._generations:
-            one.update(await self._poll(one))
-        lost = [one for one in self._generations if one.is_lost]
+            servers, self._search = self._search.result(), None
+            for generation in self._generations:
+                server = servers.get(generation.knob) if generation.is_lost else None
+                generation.adopt(str(server.process.pid) if server else "")
+        for generation in self._generations:
+            generation.update(await self._poll(generation))
+        lost = [generation for generation in self._generations if generation.is_lost]
         if self._search is None and self._identify and may_search and lost:
             # As a task, because the search may take longer than the lease, which the next update renews.
-            others = frozenset.intersection(*(one.others for one in lost))
+            others = frozenset.intersection(*(generation.others for generation in lost))
             self._search = asyncio.ensure_future(self._identify(others))
 
     def _note_names(self) -> None:
-        for one in self._generations:
-            if one.same_named:
+        for generation in self._generations:
+            if generation.same_named:
                 self.notes.append(
-                    f"{one.same_named} servers have processes named {one.pattern}; new workers were recognized by this "
-                    "name alone, so the changed server is not certain"
+                    f"{generation.same_named} servers have processes named {generation.pattern}; new workers were "
+                    "recognized by this name alone, so the changed server is not certain"
                 )
 
     async def _missing(self, generation: Generation) -> str:
@@ -185,12 +189,12 @@ class EffectWatch:
         return f"no new {generation.pattern} workers appeared within {self._seconds:g} s"
 
     async def _verdict(self, wrong: str) -> str:
-        stale = next((one for one in self._generations if not one.is_fresh), None)
+        stale = next((generation for generation in self._generations if not generation.is_fresh), None)
         if wrong or stale:
             missing = await self._missing(stale) if stale else ""
             return "; ".join(filter(None, (wrong or missing, await self._logged_failure())))
         self._note_names()
-        if lingering := sum(one.old_workers for one in self._generations):
+        if lingering := sum(generation.old_workers for generation in self._generations):
             self.has_old_workers = True
             self.notes.append(f"{count_text(lingering, 'old worker')} still serving requests with the old values")
         return ""
@@ -208,18 +212,18 @@ async def problem_of(probe: TargetCheck | None) -> str:
 
 def corrections(text: str) -> list[str]:
     """Return the lines of a log about corrected values, without timestamp and source."""
-    found = []
+    lines = []
     for line in text.splitlines():
         match = _CORRECTED.search(line)
         if match and _CORRECTION_WORDS.search(match[1]) and not _CHATTER.search(line):
-            found.append(sanitize(match[1].strip(), 400))
-    return list(dict.fromkeys(found))
+            lines.append(sanitize(match[1].strip(), 400))
+    return list(dict.fromkeys(lines))
 
 
 def failure_line(text: str) -> str:
     """Return the first line of a log about a failed start or reload, without timestamp and source; "" without one."""
-    found = _FAILED.search(text)
-    reason = next(filter(None, found.groups()), "") if found else ""
+    match = _FAILED.search(text)
+    reason = next(filter(None, match.groups()), "") if match else ""
     return sanitize(reason.strip(), 400)
 
 

@@ -92,11 +92,11 @@ async def after_change(
         setting = settings[name]
         # A value that needs a restart may limit this one until then, like Apache's ServerLimit.
         seconds = 0.0 if has_old_workers or planned.inactive else options.timeouts.effect
-        found = await _settled(shell, change, instance, knobs[name], setting, options, seconds)
-        if found is None or found.agrees is None or (has_old_workers and not found.agrees):
+        shown = await _settled(shell, change, instance, knobs[name], setting, options, seconds)
+        if shown is None or shown.agrees is None or (has_old_workers and not shown.agrees):
             unseen.append(name)
         else:
-            notes.append(found.words if found.agrees else f"{found.words}, not {knobs[name].shown(setting.new or '')}")
+            notes.append(shown.words if shown.agrees else f"{shown.words}, not {knobs[name].shown(setting.new or '')}")
     return notes + ([f"the running server does not show {', '.join(unseen)}: {sign}"] if unseen else [])
 
 
@@ -114,20 +114,19 @@ async def _instances(
     server was certain before the change.
     """
     assert options.readers
-    found = _certain(await options.readers(), names)
+    certain = _certain(await options.readers(), names)
     for _ in range(_RETRIES):
-        if set(found) >= set(names) & set(planned.masters):
+        if set(certain) >= set(names) & set(planned.servers):
             break
         await asyncio.sleep(PACE)
         await pending.poll(shell, change, options.timeouts.lease)
-        found = _certain(await options.readers(), names)
-    return found
+        certain = _certain(await options.readers(), names)
+    return certain
 
 
 def _certain(readers: Collection[FileReader], names: Collection[str]) -> dict[str, Instance]:
     """Return the servers that certainly read these knobs, by knob name."""
-    certain = [(one.instance, one) for one in readers if one.instance and not one.uncertainty and not one.wrong]
-    return {knob.name: instance for instance, one in certain for knob in one.knobs if knob.name in names}
+    return {name: server for name, server in server_check.certain_servers(readers).items() if name in names}
 
 
 async def _settled(
@@ -146,35 +145,35 @@ async def _settled(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while True:
-        found = await shown_by(shell, instance, knob, setting.new, options.port)
-        if found is None or found.agrees is not False:
-            return found
+        shown = await shown_by(shell, instance, knob, setting.new, options.port)
+        if shown is None or shown.agrees is not False:
+            return shown
         if loop.time() >= deadline:
             break
         await asyncio.sleep(PACE)
         await pending.poll(shell, change, options.timeouts.lease)
     before = await shown_by(shell, instance, knob, setting.old, options.port)
     if seconds and before and before.agrees:
-        raise Failure(f"it did not become active: {found.words}, the old value")
-    return found
+        raise Failure(f"it did not become active: {shown.words}, the old value")
+    return shown
 
 
-async def state_of(remote: Remote, one: FileReader, port: int | None) -> FileState:
+async def state_of(remote: Remote, reader: FileReader, port: int | None) -> FileState:
     """Compare a file with the running server that reads it. Raises ChangeRefused for an unreadable file, HostError."""
-    instance = one.instance
-    if instance is None or one.knobs[0].kind not in DIRECTIVES:
+    instance = reader.instance
+    if instance is None or reader.knobs[0].kind not in DIRECTIVES:
         return FileState()
-    file = await files.read_of(remote, one.knobs[0].host, one.knobs[0])
+    file = await files.read_of(remote, reader.knobs[0].host, reader.knobs[0])
     shown, unseen = [], []
-    for knob in one.knobs:
+    for knob in reader.knobs:
         value = plan.value_in(file, knob).value
-        found = await (_live(remote, knob, value) if knob.live else shown_by(remote, instance, knob, value, port))
-        if found and found.agrees is not None:
-            shown.append(found)
+        shown_value = await (_live(remote, knob, value) if knob.live else shown_by(remote, instance, knob, value, port))
+        if shown_value and shown_value.agrees is not None:
+            shown.append(shown_value)
         elif value is not None:
             unseen.append(knob)
-    edited, started, read = await _times(remote, one, instance)
-    is_equal = len(shown) == len(one.knobs) and all(each.agrees for each in shown)
+    edited, started, read = await _times(remote, reader, instance)
+    is_equal = len(shown) == len(reader.knobs) and all(each.agrees for each in shown)
     is_newer = not is_equal and read is not None and edited > read + _CLOCK_ERROR
     is_read = read is not None and edited <= read
     is_older = started is not None and edited > started + _CLOCK_ERROR
@@ -190,19 +189,19 @@ async def _live(remote: Remote, knob: Knob, value: str | None) -> ShownValue | N
     return ShownValue(knob, "its command", now, now == knob.printed(value))
 
 
-async def _times(remote: Remote, one: FileReader, instance: Instance) -> tuple[int, int | None, int | None]:
+async def _times(remote: Remote, reader: FileReader, instance: Instance) -> tuple[int, int | None, int | None]:
     """Return the times (epoch s) of the file's last edit, the server's start, and its last read (None: unknown)."""
     kind, pid = instance.startup.kind, str(instance.process.pid)
-    edited, *starts = await _starts(remote, one.file, pid)
+    edited, *starts = await _starts(remote, reader.file, pid)
     started = next(iter(starts), None)
     if instance.startup.compare:
         return edited, started, 0 if await server_check.runs_another(remote, instance) else edited
     if kind in RELOADED:
-        logged = (await reload_log.last(remote, one.knobs, kind, pid)).read_at
+        logged = (await reload_log.last(remote, reader.knobs, kind, pid)).read_at
         return edited, started, max(logged, started or 0) if logged else None
     if not RELOAD_REPLACES.get(kind):
-        return edited, started, None if all(knob.live for knob in one.knobs) else started
-    _, *workers = await _starts(remote, one.file, *map(str, instance.workers))
+        return edited, started, None if all(knob.live for knob in reader.knobs) else started
+    _, *workers = await _starts(remote, reader.file, *map(str, instance.workers))
     return edited, started, min(workers, default=None)
 
 

@@ -52,21 +52,21 @@ class Generation:
     def begin(self, processes: Collection[ServerProcess]) -> None:
         """Record the processes right before the reload."""
         masters = _masters(processes)
-        own = next((one for one in processes if one.pid == self.master), None)
+        own = next((process for process in processes if process.pid == self.master), None)
         if own is None:
             self.master, self._is_known = "", False
             own = masters[0] if len(masters) == 1 else None
         self._identity = own.identity if own else None
-        self._before = frozenset(one.identity for one in self._workers(processes))
-        self._all_before = frozenset(one.identity for one in processes)
-        self._others = frozenset(one.identity for one in masters if self._is_known and one is not own)
+        self._before = frozenset(process.identity for process in self._workers(processes))
+        self._all_before = frozenset(process.identity for process in processes)
+        self._others = frozenset(process.identity for process in masters if self._is_known and process is not own)
 
     def update(self, processes: Collection[ServerProcess]) -> None:
         """Compare the processes with those before the reload."""
         if self._is_known:
             self._watch_master(processes)
-        self.old_workers = len(self._before & {one.identity for one in processes})
-        now = {one.identity for one in self._workers(processes)}
+        self.old_workers = len(self._before & {process.identity for process in processes})
+        now = {process.identity for process in self._workers(processes)}
         self.is_fresh = not self.is_lost and (not self._before or bool(now - self._before))
 
     @property
@@ -81,27 +81,27 @@ class Generation:
 
     def others_with_new_workers(self, processes: Collection[ServerProcess]) -> list[str]:
         """Return the PIDs of other servers with workers that started since `begin`."""
-        masters = sorted((one.pid for one in processes if one.identity in self._others), key=int)
+        masters = sorted((process.pid for process in processes if process.identity in self._others), key=int)
         return [
             pid
             for pid in masters
-            if any(one.identity not in self._all_before for one in _descendants({pid}, processes))
+            if any(process.identity not in self._all_before for process in _descendants({pid}, processes))
         ]
 
     def _watch_master(self, processes: Collection[ServerProcess]) -> None:
-        found = next((one.identity for one in processes if one.pid == self.master), None)
-        if self.master and (found is None or self._identity not in (None, found)):
-            self.master, self.is_lost, found = "", True, None
-        self._identity = found
+        identity = next((process.identity for process in processes if process.pid == self.master), None)
+        if self.master and (identity is None or self._identity not in (None, identity)):
+            self.master, self.is_lost, identity = "", True, None
+        self._identity = identity
 
     def _workers(self, processes: Collection[ServerProcess]) -> list[ServerProcess]:
         if self._is_known:
             return _descendants({self.master} - {""}, processes)
         roots = _masters(processes)
-        roots = [one for one in roots if one.identity == self._identity] or roots
+        roots = [process for process in roots if process.identity == self._identity] or roots
         if len(roots) > 1:
             self.same_named = max(self.same_named, len(roots))
-        return _descendants({one.pid for one in roots}, processes)
+        return _descendants({process.pid for process in roots}, processes)
 
 
 def generations_of(knobs: Iterable[Knob], masters: Mapping[str, int]) -> tuple[Generation, ...]:
@@ -109,24 +109,24 @@ def generations_of(knobs: Iterable[Knob], masters: Mapping[str, int]) -> tuple[G
 
     `masters` are the PIDs of the servers that read the knobs' files, by knob name.
     """
-    found: dict[tuple[str, str], Generation] = {}
+    generations: dict[tuple[str, str], Generation] = {}
     for knob in knobs:
         if knob.workers and (knob.reload or knob.live):
             master = str(masters.get(knob.name) or "")
-            found.setdefault((knob.workers, master), Generation(knob.workers, knob.name, master))
-    known = {pattern for pattern, master in found if master}
-    return tuple(one for (pattern, master), one in found.items() if master or pattern not in known)
+            generations.setdefault((knob.workers, master), Generation(knob.workers, knob.name, master))
+    known = {pattern for pattern, master in generations if master}
+    return tuple(generation for (pattern, master), generation in generations.items() if master or pattern not in known)
 
 
 def _masters(processes: Collection[ServerProcess]) -> list[ServerProcess]:
     """Return the processes with children among `processes`, but without their parent there."""
-    pids, parents = {one.pid for one in processes}, {one.parent for one in processes}
-    return [one for one in processes if one.parent not in pids and one.pid in parents]
+    pids, parents = {process.pid for process in processes}, {process.parent for process in processes}
+    return [process for process in processes if process.parent not in pids and process.pid in parents]
 
 
 def _descendants(roots: Collection[str], processes: Collection[ServerProcess]) -> list[ServerProcess]:
     """Return the descendants of the PIDs `roots`, without these."""
     tree = set(roots)
-    while children := {one.pid for one in processes if one.parent in tree} - tree:
+    while children := {process.pid for process in processes if process.parent in tree} - tree:
         tree |= children
-    return [one for one in processes if one.pid in tree - set(roots)]
+    return [process for process in processes if process.pid in tree - set(roots)]

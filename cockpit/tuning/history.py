@@ -14,11 +14,11 @@ from cockpit.model.text import sanitize
 from cockpit.tuning.applied import HistoryEntry, HistoryState
 
 
-def ordered(found: Iterable[HistoryEntry]) -> list[HistoryEntry]:
+def ordered(entries: Iterable[HistoryEntry]) -> list[HistoryEntry]:
     """Return the changes of one host, newest first; `undone_by` of an undone change is the name of the undo."""
     undone: dict[str, str] = {}
     history = []
-    for past in sorted(found, key=lambda past: (past.begun, past.facts.when), reverse=True):
+    for past in sorted(entries, key=lambda past: (past.begun, past.facts.when), reverse=True):
         if past.state == HistoryState.APPLIED and past.change in undone:
             past = replace(past, state=HistoryState.UNDONE, undone_by=undone[past.change])
         elif past.state == HistoryState.APPLIED and past.facts.undoes:
@@ -37,20 +37,20 @@ def next_to_undo(history: Sequence[HistoryEntry]) -> HistoryEntry | None:
     return next(interrupted, None) or next(applied, None)
 
 
-def named(histories: Iterable[tuple[str, HistoryEntry]], name: str) -> tuple[str, HistoryEntry]:
+def find_change(histories: Iterable[tuple[str, HistoryEntry]], name: str) -> tuple[str, HistoryEntry]:
     """Return the host and the change with that name. Raises UsageError, ChangeRefused if it cannot be undone."""
-    found = [(host, past) for host, past in histories if name in (past.name, past.change.rpartition("/")[2])]
-    if not found:
+    matches = [(host, past) for host, past in histories if name in (past.name, past.change.rpartition("/")[2])]
+    if not matches:
         raise UsageError(f"unknown change {sanitize(name, 80)!r}; tune PROFILE history lists the names")
-    if len(found) > 1:
-        full = ", ".join(past.change.rpartition("/")[2] for _, past in found)
-        raise UsageError(f"{name}: {len(found)} changes have this name; use one of {full}")
-    past = found[0][1]
+    if len(matches) > 1:
+        full = ", ".join(past.change.rpartition("/")[2] for _, past in matches)
+        raise UsageError(f"{name}: {len(matches)} changes have this name; use one of {full}")
+    past = matches[0][1]
     if past.state == HistoryState.UNDONE:
         raise ChangeRefused(f"{name}: already undone by {past.undone_by}; undo {past.undone_by} to redo {name}")
     if past.state not in (HistoryState.APPLIED, HistoryState.INTERRUPTED):
         raise ChangeRefused(f"{name}: nothing to undo, it is {past.state}")
-    return found[0]
+    return matches[0]
 
 
 def check_newer(history: Sequence[HistoryEntry], past: HistoryEntry) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cockpit.model.errors import ChangeRefused
-from cockpit.model.knobs import Knob
-from cockpit.model.live_knobs import LIVE_KNOBS
+from cockpit.model.knobs import LIVE_KNOBS, Knob
 from cockpit.model.text import sanitize
 
 

@@ -10,12 +10,15 @@ from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import SECRET, Knob, Setting, highest_cost
 from cockpit.model.text import sanitize
 from cockpit.servers.editing import BYTE_ORDER_MARK, ConfigError, ConfigValue
+from cockpit.servers.startup import Instance
 from cockpit.tuning import live
 from cockpit.tuning.applied import AppliedChange, Edit, LiveChange, name_of
 from cockpit.tuning.discovery import configuration
 from cockpit.tuning.files import HostFile, Replacement, sha256
 from cockpit.tuning.scripts import ABSENT
 
+# Knobs of one host with their new values; None: not set.
+NewValues = Sequence[tuple[Knob, str | None]]
 NOTHING_TO_CHANGE = "nothing to change: the host has these values already"
 _MARKED = "{} starts with a byte order mark, which its server may read as part of the first line"
 
@@ -30,8 +33,8 @@ class CurrentValues(NamedTuple):
 class Plan(NamedTuple):
     """A planned change: files to write, values to set, and commands to run (each once, in the order of the knobs).
 
-    `undoes` is the directory of the undone change, "" if the change is not an undo. `masters` are the PIDs of the
-    servers that certainly read the files, by knob name; `mains` are their kinds and main configuration files.
+    `undoes` is the directory of the undone change, "" if the change is not an undo. `servers` are the
+    servers that certainly read the files, by knob name.
     """
 
     host: str
@@ -41,8 +44,7 @@ class Plan(NamedTuple):
     replacements: tuple[Replacement, ...]
     notes: tuple[str, ...]
     undoes: str = ""
-    masters: Mapping[str, int] = {}
-    mains: Mapping[str, tuple[str, str]] = {}
+    servers: Mapping[str, Instance] = {}
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
@@ -52,8 +54,8 @@ class Plan(NamedTuple):
     @property
     def places(self) -> tuple[str, ...]:
         """Identities of the changed values, independent of knob names."""
-        found = [configuration.place(edit.knob, edit.real) for edit in self.edits]
-        return tuple(dict.fromkeys((*found, *(live.place(switch.knob) for switch in self.switches))))
+        in_files = [configuration.place(edit.knob, edit.real) for edit in self.edits]
+        return tuple(dict.fromkeys((*in_files, *(live.place(switch.knob) for switch in self.switches))))
 
     @property
     def shown_settings(self) -> tuple[Setting, ...]:
@@ -109,37 +111,37 @@ def value_in(file: HostFile, knob: Knob) -> ConfigValue:
         raise ChangeRefused(f"{file.host}:{file.file}: {sanitize(str(error))}") from None
 
 
-def forward(host: str, found: CurrentValues, assignments: Sequence[tuple[Knob, str | None]]) -> Plan:
+def forward(host: str, current: CurrentValues, values: NewValues) -> Plan:
     """Return the plan that sets each knob (None: removed from its file).
 
     Raises ChangeRefused for a value that is not allowed, a missing section, or a knob named twice.
     """
-    edited = {file.real: file.data for file in found.files.values()}
+    edited = {file.real: file.data for file in current.files.values()}
     settings, edits, switches, notes = [], [], [], []
-    _check(host, found.files, assignments)
-    for knob, value in assignments:
+    _check(host, current.files, values)
+    for knob, value in values:
         setting = None
         if knob.live:
-            setting, switch = _switched(knob, found.values[knob.name], value)
+            setting, switch = _switched(knob, current.values[knob.name], value)
             switches += [switch] if switch else []
         if knob.in_file:
-            file = found.files[knob.file]
+            file = current.files[knob.file]
             edit, in_file, note = _edited(knob, file, edited, value)
             edits += [edit] if edit else []
             notes += [note] if note else []
             setting = setting or in_file
         assert setting is not None
         settings.append(setting)
-    replacements = _replacements(found.files.values(), edited)
+    replacements = _replacements(current.files.values(), edited)
     notes += _corrections(edits, edited)
-    notes += [_MARKED.format(each.file) for each in found.files.values() if each.data.startswith(BYTE_ORDER_MARK)]
+    notes += [_MARKED.format(each.file) for each in current.files.values() if each.data.startswith(BYTE_ORDER_MARK)]
     return Plan(host, tuple(settings), tuple(edits), tuple(switches), replacements, tuple(notes))
 
 
 def _corrections(edits: Iterable[Edit], edited: Mapping[str, bytes]) -> list[str]:
     """Return notes about values that the server silently corrects, each once."""
-    found = (configuration.coerced(edit.knob, edited[edit.real]) for edit in edits)
-    return list(dict.fromkeys(note for note in found if note))
+    notes = (configuration.coerced(edit.knob, edited[edit.real]) for edit in edits)
+    return list(dict.fromkeys(note for note in notes if note))
 
 
 def _switched(knob: Knob, old: str, value: str | None) -> tuple[Setting, LiveChange | None]:
@@ -169,17 +171,17 @@ def _edited(
     return edit, Setting(knob=knob.name, old=old.value, new=shown), note if old.times > 1 else ""
 
 
-def backward(applied: AppliedChange, found: CurrentValues, originals: Mapping[str, bytes]) -> Plan:
+def backward(applied: AppliedChange, current: CurrentValues, originals: Mapping[str, bytes]) -> Plan:
     """Return the plan that undoes `applied`. `originals` are the readable backups, by real path.
 
     A file that nobody else wrote gets its original bytes; in other files only the values are restored, with a note.
     Raises ChangeRefused if somebody else changed one of these values.
     """
-    edited = {file.real: file.data for file in found.files.values()}
+    edited = {file.real: file.data for file in current.files.values()}
     settings: dict[str, Setting] = {}
     edits, switches = [], []
     for edit in reversed(applied.edits):
-        file = found.files[edit.knob.file]
+        file = current.files[edit.knob.file]
         try:
             text = edited[file.real]
             now = configuration.read(edit.knob, text)
@@ -196,7 +198,7 @@ def backward(applied: AppliedChange, found: CurrentValues, originals: Mapping[st
         edits.append(Edit(knob=edit.knob, real=file.real, old=edit.new, new=edit.old))
         settings[edit.knob.name] = Setting(knob=edit.knob.name, old=now.value, new=old.value)
     for switch in reversed(applied.switches):
-        is_now = found.values[switch.knob.name]
+        is_now = current.values[switch.knob.name]
         if is_now == switch.old:
             continue
         if is_now not in (switch.new, switch.got):
@@ -206,23 +208,23 @@ def backward(applied: AppliedChange, found: CurrentValues, originals: Mapping[st
             )
         switches.append(LiveChange(knob=switch.knob, old=is_now, new=switch.old))
         settings[switch.knob.name] = Setting(knob=switch.knob.name, old=is_now, new=switch.old)
-    notes = _whole_files(applied, found, originals, edited)
-    removed = _to_remove(applied, found, edited)
+    notes = _whole_files(applied, current, originals, edited)
+    removed = _to_remove(applied, current, edited)
     notes += _corrections(edits, edited)
     if not edits and not switches:
         notes.append(NOTHING_TO_CHANGE)
     edits.reverse()
     order = [setting.knob for setting in applied.settings if setting.knob in settings]
     kept = tuple(settings[name] for name in order)
-    replacements = _replacements(found.files.values(), edited, removed)
+    replacements = _replacements(current.files.values(), edited, removed)
     return Plan(applied.host, kept, tuple(edits), tuple(switches), replacements, tuple(notes), applied.change)
 
 
 def _whole_files(
-    applied: AppliedChange, found: CurrentValues, originals: Mapping[str, bytes], edited: dict[str, bytes]
+    applied: AppliedChange, current_values: CurrentValues, originals: Mapping[str, bytes], edited: dict[str, bytes]
 ) -> list[str]:
     """Replace the edited text by the original bytes if nobody else wrote the file since; return notes about others."""
-    now = {file.real: file for file in found.files.values()}
+    now = {file.real: file for file in current_values.files.values()}
     notes = []
     for change in applied.files:
         current = now.get(change.real)
@@ -237,15 +239,15 @@ def _whole_files(
     return notes
 
 
-def _to_remove(applied: AppliedChange, found: CurrentValues, edited: Mapping[str, bytes]) -> frozenset[str]:
+def _to_remove(applied: AppliedChange, current: CurrentValues, edited: Mapping[str, bytes]) -> frozenset[str]:
     """Return the real paths of files that the change created and that have no other content."""
     created = {change.real for change in applied.files if change.before == ABSENT}
-    return frozenset(real for real in created & {file.real for file in found.files.values()} if not edited[real])
+    return frozenset(real for real in created & {file.real for file in current.files.values()} if not edited[real])
 
 
-def _check(host: str, files: Mapping[str, HostFile], assignments: Sequence[tuple[Knob, str | None]]) -> None:
+def _check(host: str, files: Mapping[str, HostFile], values: NewValues) -> None:
     seen: dict[tuple[str | None, ...], str] = {}
-    for knob, value in assignments:
+    for knob, value in values:
         if why := "" if value is None else knob.format_error(value):
             raise ChangeRefused(why)
         if knob.host != host:

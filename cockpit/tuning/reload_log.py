@@ -41,8 +41,8 @@ async def confirm(shell: Remote, plan: Plan, options: ChangeOptions, effect: Eff
     reloaded = next((knob for knob in plan.knobs if knob.reload and knob.kind in RELOADED), None)
     if reloaded is None:
         return "its workers started after the file was written" if effect.sees_workers else "its reload succeeded"
-    kind, master = reloaded.kind, plan.masters.get(reloaded.name, 0)
-    log = (await last(shell, plan.knobs, kind, str(master))).file
+    kind, server = reloaded.kind, plan.servers.get(reloaded.name)
+    log = (await last(shell, plan.knobs, kind, str(server.process.pid if server else 0))).file
     if not log or log != effect.log:
         return "its reload is not confirmed, because its log cannot be read; set `log` of its knobs"
     if not await effect.logs(RELOADED[kind]):

@@ -70,7 +70,7 @@ class _Answering(NamedTuple):
 
     def able(self, kind: str) -> tuple[Instance, ...]:
         """Return the servers of a kind that take part in responses, () if none is known."""
-        return tuple(one for one in (*self.target, *self.upstream) if one.startup.kind == kind)
+        return tuple(instance for instance in (*self.target, *self.upstream) if instance.startup.kind == kind)
 
 
 async def read_by(
@@ -90,39 +90,39 @@ async def read_by(
     inventory = await take_inventory(remote, host)
     answering = await _with_chain(remote, _answering(inventory, port, others), inventory, {kind for kind, _ in by_file})
     read: dict[int, ConfigurationFiles] = {}
-    found = []
+    readers = []
     for (kind, file), group in by_file.items():
         if kind == systemd.KIND:
-            found.append(_of_unit(answering, tuple(group), file, systemd.unit_of(file)))
+            readers.append(_of_unit(answering, tuple(group), file, systemd.unit_of(file)))
             continue
         if kind == _KEYVALUE:
-            found += await _of_environment(remote, answering, group, file)
+            readers += await _of_environment(remote, answering, group, file)
             continue
         for instance in answering.every:
             if instance.startup.kind == kind and instance.process.pid not in read:
                 read[instance.process.pid] = await configuration_files(remote, instance)
         now = await files.read(remote, host, file)
         real = now.real
-        one = await _container(remote, answering, read, tuple(group), real)
-        one = one or _reader(answering, read, tuple(group), kind, file, real)
-        if one.instance is not None and not one.wrong:
-            one = one._replace(wrong=await _acts_on_another(remote, host, one, inventory, answering.every))
-        found += _without_effect(one, now.data)
-    return found
+        reader = await _container(remote, answering, read, tuple(group), real)
+        reader = reader or _reader(answering, read, tuple(group), kind, file, real)
+        if reader.instance is not None and not reader.wrong:
+            reader = reader._replace(wrong=await _acts_on_another(remote, host, reader, inventory, answering.every))
+        readers += _without_effect(reader, now.data)
+    return readers
 
 
-def _without_effect(one: FileReader, text: bytes) -> Iterator[FileReader]:
+def _without_effect(reader: FileReader, text: bytes) -> Iterator[FileReader]:
     """Yield the knobs whose value in the file is not active, one by one, then the others together: the server's command
     line or environment overrides it, or it is in a section whose condition is false."""
     rest = []
-    for knob in one.knobs:
-        if one.instance and not one.wrong and (why := _reason(one.instance.startup, knob, text)):
-            wrong = f"{sanitize(f'{why} {one.file}', 400)}: {sanitize(one.instance.words, 300)}"
-            yield one._replace(knobs=(knob,), wrong=wrong, inactive=True)
+    for knob in reader.knobs:
+        if reader.instance and not reader.wrong and (why := _reason(reader.instance.startup, knob, text)):
+            wrong = f"{sanitize(f'{why} {reader.file}', 400)}: {sanitize(reader.instance.words, 300)}"
+            yield reader._replace(knobs=(knob,), wrong=wrong, inactive=True)
         else:
             rest.append(knob)
     if rest:
-        yield one._replace(knobs=tuple(rest))
+        yield reader._replace(knobs=tuple(rest))
 
 
 def _reason(startup: Startup, knob: Knob, text: bytes) -> str:
@@ -152,43 +152,40 @@ async def limits_at_listen(remote: Remote, host: str, knobs: Iterable[Knob]) -> 
     return [sanitize(note, 600)] if note else []
 
 
-def require_target_server(found: Iterable[FileReader], host: str) -> None:
+def require_target_server(readers: Iterable[FileReader], host: str) -> None:
     """Raise ChangeRefused for a file that the answering server does not read."""
-    for one in found:
-        if one.wrong:
-            raise ChangeRefused(f"{one.wrong}; nothing was changed", subject=f"{one.knobs[0].name}: {host}")
+    for reader in readers:
+        if reader.wrong:
+            raise ChangeRefused(f"{reader.wrong}; nothing was changed", subject=f"{reader.knobs[0].name}: {host}")
 
 
-def masters(found: Iterable[FileReader]) -> dict[str, int]:
-    """Return the PIDs of the servers that certainly read the knobs' files, by knob name."""
-    certain = [(one, one.instance) for one in found if one.instance and not one.uncertainty and not one.wrong]
-    return {knob.name: instance.process.pid for one, instance in certain for knob in one.knobs}
-
-
-def main_files(found: Iterable[FileReader]) -> dict[str, tuple[str, str]]:
-    """Return the kinds and main configuration files of the servers of `masters`, by knob name."""
-    certain = [(one, one.instance) for one in found if one.instance and not one.uncertainty and not one.wrong]
+def certain_servers(readers: Iterable[FileReader]) -> dict[str, Instance]:
+    """Return the servers that certainly read the knobs' files, by knob name."""
     return {
-        knob.name: (instance.startup.kind, instance.startup.file) for one, instance in certain for knob in one.knobs
+        knob.name: reader.instance
+        for reader in readers
+        if reader.instance and not reader.uncertainty and not reader.wrong
+        for knob in reader.knobs
     }
 
 
 async def successors(
-    remote: Remote, host: str, mains: Mapping[str, tuple[str, str]], others: frozenset[int]
-) -> dict[str, int]:
-    """Return the PIDs of servers that were started since with the same main configuration files, by knob name.
+    remote: Remote, host: str, servers: Mapping[str, Instance], others: frozenset[int]
+) -> dict[str, Instance]:
+    """Return the servers that were started since with the same main configuration files, by knob name.
 
     Only unique ones. They may not read a knob's file any more, for instance after a change of Apache's MPM. `others`
     are PIDs of servers that ran before. Raises HostError, ChangeRefused.
     """
-    running = instances(await take_inventory(remote, host)) if mains else ()
-    new = [one for one in running if one.process.pid not in others and not one.startup.uncertainty]
-    found = {}
-    for name, (kind, file) in mains.items():
-        pids = [one.process.pid for one in new if one.startup.kind == kind and one.startup.file == file]
-        if len(pids) == 1:
-            found[name] = pids[0]
-    return found
+    running = instances(await take_inventory(remote, host)) if servers else ()
+    new = [each for each in running if each.process.pid not in others and not each.startup.uncertainty]
+    started = {}
+    for name, server in servers.items():
+        startup = server.startup
+        same = [each for each in new if (each.startup.kind, each.startup.file) == (startup.kind, startup.file)]
+        if len(same) == 1:
+            started[name] = same[0]
+    return started
 
 
 def _answering(inventory: Inventory, port: int | None, others: frozenset[int]) -> _Answering:
@@ -203,9 +200,13 @@ async def _with_chain(
 ) -> _Answering:
     """Add the servers behind the target's, if servers of these kinds exist that do not listen on its port."""
     port = answering.port
-    others = [one for one in answering.every if one not in answering.target]
+    others = [instance for instance in answering.every if instance not in answering.target]
     of_units = not {systemd.KIND, _KEYVALUE}.isdisjoint(kinds)
-    if port is None or not answering.target or not any(of_units or one.startup.kind in kinds for one in others):
+    if (
+        port is None
+        or not answering.target
+        or not any(of_units or instance.startup.kind in kinds for instance in others)
+    ):
         return answering
     servers = running_servers(inventory)
     front = server_on_port([server for server in servers if port in server.ports], port)
@@ -213,21 +214,21 @@ async def _with_chain(
         return answering
     chain = await follow(partial(host_inventory.configuration, remote), inventory, servers, front, port)
     masters = {server.master for server in chain.servers}
-    upstream = [one for one in others if one.process in masters]
+    upstream = [instance for instance in others if instance.process in masters]
     return answering._replace(upstream=upstream, uncertainty=chain.uncertainty)
 
 
 async def _of_environment(remote: Remote, answering: _Answering, knobs: Sequence[Knob], file: str) -> list[FileReader]:
     """Return the server whose unit has the file as an EnvironmentFile; () if no unit has it."""
-    units = dict.fromkeys(one.process.unit for one in answering.every if AT_START.get(one.startup.kind))
+    units = dict.fromkeys(each.process.unit for each in answering.every if AT_START.get(each.startup.kind))
     for unit in filter(None, units):
         variables = await environment_files(remote, unit)
         if file not in variables.values():
             continue
-        one = _of_unit(answering, tuple(knobs), file, unit)._replace(unit=unit)
+        reader = _of_unit(answering, tuple(knobs), file, unit)._replace(unit=unit)
         later = {knob.key: variables[knob.key] for knob in knobs if variables.get(knob.key, file) != file}
         words = "; ".join(f"{sanitize(other, 200)} sets {key} later" for key, other in later.items())
-        return [one._replace(wrong=one.wrong or words)]
+        return [reader._replace(wrong=reader.wrong or words)]
     return []
 
 
@@ -237,13 +238,13 @@ def _of_unit(answering: _Answering, knobs: tuple[Knob, ...], file: str, unit: st
     if not every:
         return FileReader(knobs, file, None, uncertainty=f"no known server runs in {sanitize(unit, 200)}")
     able = (*answering.target, *answering.upstream)
-    instance = next((one for one in every if one in able), every[0])
+    instance = next((candidate for candidate in every if candidate in able), every[0])
     rivals = answering.able(instance.startup.kind)
     if not rivals or instance in rivals:
         return FileReader(knobs, file, instance)
-    others = "; ".join(sanitize(one.words, 300) for one in rivals)
+    others = "; ".join(sanitize(candidate.words, 300) for candidate in rivals)
     wrong = f"{sanitize(unit, 200)} is not the unit of the server that answers {_where(answering, rivals)}: {others}"
-    if answering.uncertainty and not any(one in answering.target for one in rivals):
+    if answering.uncertainty and not any(candidate in answering.target for candidate in rivals):
         return FileReader(knobs, file, instance, uncertainty=f"{wrong}; {sanitize(answering.uncertainty, 200)}")
     return FileReader(knobs, file, instance, wrong=wrong)
 
@@ -297,7 +298,7 @@ def _reader(
             )
         where = _where(answering, answer) if answer else "on this host"
         wrong = f"{sanitize(file, 200)} is not read by the {kind} {where}: {others}"
-        if answering.uncertainty and answer and not any(one in answering.target for one in answer):
+        if answering.uncertainty and answer and not any(candidate in answering.target for candidate in answer):
             return FileReader(knobs, file, None, uncertainty=f"{wrong}; {sanitize(answering.uncertainty, 200)}")
         return FileReader(knobs, file, None, wrong=wrong)
     instance = reading[0]
@@ -315,34 +316,36 @@ def _reader(
             uncertainty or f"which of {len(able)} running {kind} servers {verb} port {answering.port} is unknown"
         )
     name = instance.process.name
-    same_named = tuple(one for one in answering.every if one is not instance and one.process.name == name)
+    same_named = tuple(
+        candidate for candidate in answering.every if candidate is not instance and candidate.process.name == name
+    )
     return FileReader(knobs, file, instance, uncertainty=uncertainty, same_named=same_named)
 
 
 def _where(answering: _Answering, able: Sequence[Instance]) -> str:
     """Return `on port N`, `behind port N` or `on port N or behind it`."""
     port = f"port {answering.port}"
-    if all(one in answering.target for one in able):
+    if all(instance in answering.target for instance in able):
         return f"on {port}"
-    return f"on {port} or behind it" if any(one in answering.target for one in able) else f"behind {port}"
+    return f"on {port} or behind it" if any(instance in answering.target for instance in able) else f"behind {port}"
 
 
 async def _acts_on_another(
-    remote: Remote, host: str, one: FileReader, inventory: Inventory, every: Sequence[Instance]
+    remote: Remote, host: str, reader: FileReader, inventory: Inventory, every: Sequence[Instance]
 ) -> str:
     """Return a problem if a reload command acts on another running server; "" if none does."""
-    own = inventory.tree(one.instance.process.pid) if one.instance else frozenset()
-    for command in dict.fromkeys(knob.reload for knob in one.knobs if knob.reload):
+    own = inventory.tree(reader.instance.process.pid) if reader.instance else frozenset()
+    for command in dict.fromkeys(knob.reload for knob in reader.knobs if knob.reload):
         reached: set[int] = set()
         for receivers in signalled(command):
             reached |= {*receivers.pids, *[await _pid_in(remote, host, file) for file in receivers.files]}
             reached |= inventory.pids_named(receivers.names, receivers.exact)
-        others = [each for each in every if each is not one.instance and each.process.pid not in own]
+        others = [each for each in every if each is not reader.instance and each.process.pid not in own]
         if signals := [each for each in others if reached & inventory.tree(each.process.pid)]:
             verb = "also signals" if reached & own else "signals"
             words = "; ".join(sanitize(each.words, 300) for each in signals)
-            return f"{sanitize(command, 200)!r} {verb} {words}{_better(one.instance)}"
-        if one.instance and not reached & own and (wrong := _reloads_another(command, one.instance, others)):
+            return f"{sanitize(command, 200)!r} {verb} {words}{_better(reader.instance)}"
+        if reader.instance and not reached & own and (wrong := _reloads_another(command, reader.instance, others)):
             return wrong
     return ""
 

@@ -25,7 +25,7 @@ async def with_own_log(
     configuration. Raises HostError.
     """
     startup = server.startup
-    if startup is None or startup.uncertainty or server.tail or any(one.log for one in server.candidates):
+    if startup is None or startup.uncertainty or server.tail or any(candidate.log for candidate in server.candidates):
         return server
     if server.master is None or server.master.origin == "container":
         return server
@@ -34,7 +34,7 @@ async def with_own_log(
         log = _configured(server, await configuration(server))
     if not log or (await files.run(remote, _READABLE, log)).exit_status != 0:
         return server
-    candidates = tuple(one._replace(log=log) for one in server.candidates)
+    candidates = tuple(candidate._replace(log=log) for candidate in server.candidates)
     return server._replace(candidates=candidates, tail=(f"tail -n 3 -F {shlex.quote(log)}",))
 
 

@@ -30,7 +30,7 @@ class Signalled(NamedTuple):
 
 def signalled(command: str) -> Iterator[Signalled]:
     """Yield the signalled processes per simple command of a shell command."""
-    written = _PID_FILE.sub(lambda found: shlex.quote(f"@{found[1]}"), command)
+    written = _PID_FILE.sub(lambda match: shlex.quote(f"@{match[1]}"), command)
     lexer = shlex.shlex(written, posix=True, punctuation_chars=";&|\n")
     lexer.whitespace_split = True
     words: list[str] = []

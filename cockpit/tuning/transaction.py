@@ -113,7 +113,8 @@ async def _activated(shell: Remote, plan: Plan, change: str, options: ChangeOpti
     """
     timeouts = options.timeouts
     watched = shell, plan.knobs, change, timeouts.lease, timeouts.effect, options.probe
-    effect = EffectWatch(*watched, generations_of(plan.knobs, plan.masters), options.identify)
+    masters = {name: server.process.pid for name, server in plan.servers.items()}
+    effect = EffectWatch(*watched, generations_of(plan.knobs, masters), options.identify)
     await effect.begin()
     is_set = {n: await _set(shell, plan, change, n, options) for n, s in enumerate(plan.switches) if not s.knob.in_file}
     options.report("written")
@@ -212,9 +213,9 @@ async def _read_back(shell: Remote, plan: Plan, switches: tuple[LiveChange, ...]
     after = {r.before.real: r.digest for r in plan.replacements}
     now = {edit.knob.file: await files.read_of(shell, plan.host, edit.knob) for edit in plan.edits}
     for edit in plan.edits:
-        found = value_in(now[edit.knob.file], edit.knob)
-        if found.raw != edit.new:
-            value = "unset" if found.value is None else edit.knob.shown(found.value)
+        current = value_in(now[edit.knob.file], edit.knob)
+        if current.raw != edit.new:
+            value = "unset" if current.value is None else edit.knob.shown(current.value)
             raise Failure(f"somebody else set it to {value} in {edit.knob.file} after cockpit wrote it")
     for switch in switches:
         value = await pending.get(shell, live.getter(switch.knob))

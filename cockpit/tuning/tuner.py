@@ -7,7 +7,7 @@ workers and gives good responses, and the change is confirmed on the host.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -15,12 +15,13 @@ from msgspec.structs import replace
 
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.knobs import Knob, ServerAction
+from cockpit.servers.startup import Instance
 from cockpit.tuning import files, history, live, pending, plan, server_check
 from cockpit.tuning.applied import AppliedChange, ChangeFacts, HistoryEntry, HistoryState
 from cockpit.tuning.change_options import TIMEOUTS, Approval, ChangeObserver, ChangeOptions, Timeouts
 from cockpit.tuning.effect import TargetCheck
 from cockpit.tuning.files import HostFile
-from cockpit.tuning.plan import CurrentValues, Plan
+from cockpit.tuning.plan import CurrentValues, NewValues, Plan
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import HISTORY
 from cockpit.tuning.server_check import FileReader
@@ -68,19 +69,19 @@ class Tuner:
         """Return why the server does not use the values that knobs have in their files, by name: they are in a section
         whose condition is false, or overridden. Knobs without a known reason are left out."""
         try:
-            found = await self._read_by(shell, host, knobs)
+            readers = await self._read_by(shell, host, knobs)
         except CockpitError:
             return {}
-        return {knob.name: one.wrong for one in found if one.inactive for knob in one.knobs}
+        return {knob.name: reader.wrong for reader in readers if reader.inactive for knob in reader.knobs}
 
-    async def prepare(self, shell: Remote, host: str, assignments: Sequence[tuple[Knob, str | None]]) -> Plan:
+    async def prepare(self, shell: Remote, host: str, values: NewValues) -> Plan:
         """Plan a change, without touching anything."""
-        knobs = [knob for knob, _ in assignments]
-        planned = plan.forward(host, await _found(shell, host, knobs), assignments)
-        found = await self._read_by(shell, host, knobs)
-        server_check.require_target_server(found, host)
+        knobs = [knob for knob, _ in values]
+        planned = plan.forward(host, await _current_values(shell, host, knobs), values)
+        readers = await self._read_by(shell, host, knobs)
+        server_check.require_target_server(readers, host)
         notes = (*planned.notes, *await server_check.limits_at_listen(shell, host, knobs))
-        return _with_servers(planned, found)._replace(notes=notes)
+        return planned._replace(servers=server_check.certain_servers(readers), notes=notes)
 
     async def _read_by(
         self, shell: Remote, host: str, knobs: Iterable[Knob], others: frozenset[int] = frozenset()
@@ -93,27 +94,28 @@ class Tuner:
         self,
         shell: Remote,
         host: str,
-        assignments: Sequence[tuple[Knob, str | None]],
+        values: NewValues,
         watch: ChangeObserver | None = None,
         approval: Approval | None = None,
     ) -> AppliedChange:
         """Set knobs of one host (None: unset) as one change, all or none."""
         async with self._turn(host):
-            return await self._carry_out(shell, await self.prepare(shell, host, assignments), watch, approval)
+            return await self._carry_out(shell, await self.prepare(shell, host, values), watch, approval)
 
     async def undo(self, shell: Remote, applied: AppliedChange, watch: ChangeObserver | None = None) -> AppliedChange:
         """Undo a change by another change; files that nobody else wrote since get their original bytes."""
         async with self._turn(applied.host):
             planned = await self.prepare_undo(shell, applied)
-            found = await self._read_by(shell, applied.host, planned.knobs)
-            return await self._carry_out(shell, _with_servers(planned, found), watch, None)
+            readers = await self._read_by(shell, applied.host, planned.knobs)
+            planned = planned._replace(servers=server_check.certain_servers(readers))
+            return await self._carry_out(shell, planned, watch, None)
 
     async def prepare_undo(self, shell: Remote, applied: AppliedChange) -> Plan:
         """Plan the undo of a change, without touching anything."""
         knobs = {edit.knob.name: edit.knob for edit in applied.edits}
         knobs |= {switch.knob.name: switch.knob for switch in applied.switches}
-        found = await _found(shell, applied.host, list(knobs.values()))
-        return plan.backward(applied, found, await _originals(shell, applied))
+        current = await _current_values(shell, applied.host, list(knobs.values()))
+        return plan.backward(applied, current, await _originals(shell, applied))
 
     async def history(self, shell: Remote, host: str) -> list[HistoryEntry]:
         done = await files.run(shell, HISTORY)
@@ -146,12 +148,12 @@ class Tuner:
     async def _carry_out(
         self, shell: Remote, plan: Plan, watch: ChangeObserver | None, approval: Approval | None
     ) -> AppliedChange:
-        async def identify(others: frozenset[int]) -> Mapping[str, int]:
+        async def identify(others: frozenset[int]) -> Mapping[str, Instance]:
             try:
-                if restarted := await server_check.successors(shell, plan.host, plan.mains, others):
+                if restarted := await server_check.successors(shell, plan.host, plan.servers, others):
                     return restarted
                 # The paths of a container's files are not certain, so search by the knobs' files.
-                return server_check.masters(await self._read_by(shell, plan.host, plan.knobs, others))
+                return server_check.certain_servers(await self._read_by(shell, plan.host, plan.knobs, others))
             except ChangeRefused:
                 return {}
 
@@ -167,11 +169,7 @@ class Tuner:
         return self._turns.setdefault(host, asyncio.Lock())
 
 
-def _with_servers(planned: Plan, found: Collection[FileReader]) -> Plan:
-    return planned._replace(masters=server_check.masters(found), mains=server_check.main_files(found))
-
-
-async def _found(shell: Remote, host: str, knobs: Sequence[Knob]) -> CurrentValues:
+async def _current_values(shell: Remote, host: str, knobs: Sequence[Knob]) -> CurrentValues:
     """Read the files of the knobs, each path once, and their live values."""
     by_file = {knob.file: knob for knob in knobs if knob.in_file}
     read = {file: await files.read_of(shell, host, knob) for file, knob in by_file.items()}

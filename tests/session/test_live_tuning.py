@@ -14,7 +14,7 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.events import AnyEvent, KnobRead
 from cockpit.model.knobs import Knob, Setting
-from cockpit.session.changes import KnobValues
+from cockpit.session.knob_reader import KnobReader
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
 from tests.session.sessions import BEFORE, Live, do, live_session, until
@@ -37,7 +37,7 @@ async def test_value_that_needs_an_action_is_inactive_until_action_ran(live: Liv
     assert (change.active_since, change.cost) == (None, "written")
     assert (state.knobs["Limit"].value, state.knobs["Limit"].active) == ("2", False)
     with pytest.raises(ChangeRefused, match="Limit: only written, never active"):
-        await source.tuning.prove({"Limit": "3"}, RoundsPlan())
+        await source.tuning.compare_in_rounds({"Limit": "3"}, RoundsPlan())
     await source.tuning.act("again")
     state = await until(session, lambda state: state.knobs["Limit"].active)
     assert (state.changes[0].outcome, state.changes[0].inactive) == ("applied", ())
@@ -140,10 +140,10 @@ async def test_values_of_host_are_read_with_one_read_per_file_and_again_after_a_
             if reads == [*files]:
                 # A change ends while /file-b is read.
                 files["/file-a"] = b"Level=7\nLimit=8\n"
-                values.take([Setting(knob="Level", old="1", new="7"), Setting(knob="Limit", old="2", new="8")])
+                values.update([Setting(knob="Level", old="1", new="7"), Setting(knob="Limit", old="2", new="8")])
             return Completed(0, file.encode() + b"\0" + data, b"")
 
-    values = KnobValues(knobs, {"web1": Host()}, Tuner(), Clock(), events.append)
+    values = KnobReader(knobs, {"web1": Host()}, Tuner(), Clock(), events.append)
     assert await values.read_host("web1") and not await values.read_host("web2")
     assert reads == ["/file-a", "/file-b", "/file-b", "/file-a"]
     read = [(event.knob, event.value) for event in events if isinstance(event, KnobRead)]
@@ -169,12 +169,12 @@ async def test_value_in_a_section_that_does_not_count_is_refused_after_its_first
             asked.append([knob.name for knob in knobs])
             return {"ServerLimit": "line 3: <IfModule event.c> is false"} if len(asked) == 1 else {}
 
-    values = KnobValues(knobs, {"web1": Host()}, Server(), Clock(), events.append)
+    values = KnobReader(knobs, {"web1": Host()}, Server(), Clock(), events.append)
     await values.read_host("web1")
     read = [(event.knob, event.value, event.detail) for event in events if isinstance(event, KnobRead)]
     first = [("MaxRequestWorkers", "4", ""), ("ServerLimit", "5", "")]
     assert read == [*first, ("ServerLimit", None, "line 3: <IfModule event.c> is false")]
     assert asked == [["MaxRequestWorkers", "ServerLimit"]]
-    values.take([])
-    assert await values.read(["ServerLimit"]) == {"ServerLimit": "5"}
+    values.update([])
+    assert await values.read(knobs[1]) == "5"
     assert len(asked) == 2

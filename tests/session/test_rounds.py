@@ -17,9 +17,9 @@ from cockpit.model.errors import ChangeRefused, ChangeRolledBack, HostError, Tar
 from cockpit.model.load.plan import Stage
 from cockpit.model.state import State
 from cockpit.session import rounds as session_rounds
-from cockpit.session.changes import Changes
 from cockpit.session.controls import FinalSide, LoadPhase, RoundsResult
 from cockpit.session.live import LiveSource
+from cockpit.session.live_tuning import LiveTuning
 from tests.session.sessions import BEFORE, Live, live_session, locks, until
 
 
@@ -63,7 +63,7 @@ async def ended(live: Live) -> State:
 
 async def test_each_round_measures_both_settings_after_own_set_up(live: Live, tmp_path: Path) -> None:
     session, source = live
-    running_rounds = asyncio.ensure_future(source.tuning.prove({"Level": "7"}, SHORT, FinalSide.RESTORED))
+    running_rounds = asyncio.ensure_future(source.tuning.compare_in_rounds({"Level": "7"}, SHORT, FinalSide.RESTORED))
     await until(session, lambda state: state.knobs["Level"].value == "7")
     assert not source.tuning.awaited and source.tuning.running_rounds
     assert source.controls.status.phase is LoadPhase.ROUNDS
@@ -88,7 +88,7 @@ async def test_each_round_measures_both_settings_after_own_set_up(live: Live, tm
 async def test_rounds_extend_current_run_and_leave_it_running(live: Live) -> None:
     session, source = live
     await source.load.start(replace(source.load.plan, duration=5.0))
-    await source.tuning.prove({"Level": "7"}, SHORT._replace(seconds=1.5), FinalSide.RESTORED)
+    await source.tuning.compare_in_rounds({"Level": "7"}, SHORT._replace(seconds=1.5), FinalSide.RESTORED)
     state = await ended(live)
     assert state.runs == 1 and state.rounds[0].begun.run == 1
     # The planned end of the run takes effect after the rounds.
@@ -116,7 +116,7 @@ async def test_better_values_stay_active_and_can_be_undone(
 ) -> None:
     _, source = live
     concluding(monkeypatch, Outcome.BETTER)
-    proven = await source.tuning.prove({"Level": "7"}, SHORT)
+    proven = await source.tuning.compare_in_rounds({"Level": "7"}, SHORT)
     state = await ended(live)
     last = state.rounds[0].ended
     assert last is not None and last.active == proven.active == "after"
@@ -133,10 +133,10 @@ async def test_last_change_is_compared_if_no_values_are_given(
 ) -> None:
     _session, source = live
     with pytest.raises(ChangeRefused, match="no change to prove"):
-        await source.tuning.prove({}, SHORT)
+        await source.tuning.compare_in_rounds({}, SHORT)
     concluding(monkeypatch, outcome)
     await source.tuning.apply({"Level": "7"})
-    proven = await source.tuning.prove({}, SHORT)
+    proven = await source.tuning.compare_in_rounds({}, SHORT)
     state = await ended(live)
     begun = state.rounds[0].begun
     assert (begun.change, begun.active, begun.settings[0].old, begun.settings[0].new) == ("A", "after", "5", "7")
@@ -160,7 +160,9 @@ async def test_interrupted_rounds_leave_initial_values_active(
         await source.tuning.apply({"Level": "7"})
     initial = AFTER if base == "after" else BEFORE
     plan = ENDLESS._replace(seconds=600.0)
-    running_rounds = asyncio.ensure_future(source.tuning.prove({} if base == "after" else {"Level": "7"}, plan))
+    running_rounds = asyncio.ensure_future(
+        source.tuning.compare_in_rounds({} if base == "after" else {"Level": "7"}, plan)
+    )
     # A-B-B-A starts with the old values: if the new values are active, with the other side.
     if base == "before":
         await until(session, lambda state: bool(state.rounds) and bool(state.rounds[0].windows))
@@ -189,7 +191,7 @@ async def test_interrupted_rounds_leave_initial_values_active(
 
 def refusing(source: LiveSource) -> None:
     """Let the server's test refuse all further values."""
-    knobs = source.tuning._knobs._knobs
+    knobs = source.tuning._knobs
     knobs["Level"] = replace(knobs["Level"], test="echo no way >&2; exit 1")
 
 
@@ -197,7 +199,7 @@ async def test_rejected_change_ends_rounds_with_its_reason(live: Live, tmp_path:
     _, source = live
     refusing(source)
     with pytest.raises(ChangeRolledBack, match="no way; rolled back"):
-        await source.tuning.prove({"Level": "7"}, SHORT)
+        await source.tuning.compare_in_rounds({"Level": "7"}, SHORT)
     state = await ended(live)
     last = state.rounds[0].ended
     assert last is not None and (last.outcome, last.active) == ("failed", "before") and "no way" in last.detail
@@ -211,9 +213,9 @@ async def test_loss_of_host_ends_rounds(live: Live, monkeypatch: pytest.MonkeyPa
     async def lost(*_: object) -> None:
         raise HostError("web1: connection lost")
 
-    monkeypatch.setattr(Changes, "make_and_undo", lost)
+    monkeypatch.setattr(LiveTuning, "_while_active", lost)
     with pytest.raises(HostError, match="connection lost"):
-        await source.tuning.prove({"Level": "7"}, SHORT)
+        await source.tuning.compare_in_rounds({"Level": "7"}, SHORT)
     last = (await ended(live)).rounds[0].ended
     assert last is not None and (last.outcome, last.active) == ("failed", "before")
     assert last.detail == "web1: connection lost" and not source.load.running
@@ -222,14 +224,14 @@ async def test_loss_of_host_ends_rounds(live: Live, monkeypatch: pytest.MonkeyPa
 async def test_impossible_rounds_are_refused(live: Live, tmp_path: Path) -> None:
     session, source = live
     with pytest.raises(ChangeRefused, match="these values are already active"):
-        await source.tuning.prove({"Level": "5"}, SHORT)
+        await source.tuning.compare_in_rounds({"Level": "5"}, SHORT)
     with pytest.raises(ChangeRefused, match="one line of text"):
-        await source.tuning.prove({"Level": "7\n8"}, SHORT)
+        await source.tuning.compare_in_rounds({"Level": "7\n8"}, SHORT)
     levels = (Stage(duration=9.0, concurrency=1),)
     for varying in ({"ramp_to": 9.0}, {"ramp_to": None, "duration": None, "stages": levels}):
         source.load.plan = replace(source.load.plan, **varying)
         with pytest.raises(ChangeRefused, match="remove the load levels or the ramp"):
-            await source.tuning.prove({"Level": "7"}, SHORT)
+            await source.tuning.compare_in_rounds({"Level": "7"}, SHORT)
     assert session.state.runs == 0 and session.state.rounds == ()
     # The load of the current run must stay, whatever the next run has.
     levels = tuple(Stage(duration=60.0, rate=rate) for rate in (20.0, 30.0))
@@ -237,7 +239,7 @@ async def test_impossible_rounds_are_refused(live: Live, tmp_path: Path) -> None
     await source.load.start(replace(source.load.plan, duration=None, stages=levels))
     assert source.load.active is not None and not source.load.plan.stages
     with pytest.raises(ChangeRefused, match="load levels"):
-        await source.tuning.prove({"Level": "7"}, SHORT)
+        await source.tuning.compare_in_rounds({"Level": "7"}, SHORT)
 
 
 async def test_failed_final_change_leaves_initial_values_active(
@@ -250,7 +252,7 @@ async def test_failed_final_change_leaves_initial_values_active(
         refusing(source)
         return True
 
-    proven = await source.tuning.prove({"Level": "7"}, SHORT._replace(concluded=conclude))
+    proven = await source.tuning.compare_in_rounds({"Level": "7"}, SHORT._replace(concluded=conclude))
     last = (await ended(live)).rounds[0].ended
     assert last is not None and last.active == proven.active == "before" and "no way" in last.detail
     assert proven.why == last.detail and proven.letter == ""
@@ -261,6 +263,6 @@ async def test_rounds_whose_load_cannot_start_are_not_recorded(live: Live) -> No
     session, source = live
     source.load.plan = replace(source.load.plan, url="http://127.0.0.1:1/")
     with pytest.raises(TargetError):
-        await source.tuning.prove({"Level": "7"}, SHORT)
+        await source.tuning.compare_in_rounds({"Level": "7"}, SHORT)
     assert not source.tuning.running_rounds and session.state.rounds == ()
     assert all(not change.trial for change in session.state.changes)

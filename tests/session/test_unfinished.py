@@ -53,7 +53,7 @@ async def test_interrupted_change_is_resolved_on_screen(
     async with running(
         Session(source, listen=lambda events: notes.extend(event.text for event in events if isinstance(event, Note)))
     ):
-        await until(lambda: source.tuning.unfinished)
+        await until(lambda: source.tuning.interrupted.changes)
         name = change.name.rpartition("-")[2]
         incomplete = "is incomplete: its new values may be active"
         assert any(f"change {name} of " in note and incomplete in note for note in notes)
@@ -61,14 +61,14 @@ async def test_interrupted_change_is_resolved_on_screen(
         assert "KeepAlive On → Off" in action.prompt and action.prompt.endswith("undo or finish")
         with pytest.raises(UsageError, match="type undo or finish"):
             await action.run("")
-        ((_, past),) = source.tuning.unfinished
+        ((_, past),) = source.tuning.interrupted.changes
         await action.run(answer)
         assert server.bytes() == expected and not server.locked()
         assert not any(action.name == "unfinished" for action in source.controls.actions)
         # As if others had resolved it. That on another host is unknown.
-        source.tuning.unfinished = [("web1", past), ("web2", past)]
-        await source.tuning.find_unfinished("web1")
-        assert source.tuning.unfinished == [("web2", past)]
+        source.tuning.interrupted.changes = [("web1", past), ("web2", past)]
+        await source.tuning.interrupted.find("web1")
+        assert source.tuning.interrupted.changes == [("web2", past)]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,6 @@ from cockpit.session.controls import (
     RoundsResult,
     SessionStatus,
     Tuning,
-    UndoPreview,
     immediate,
 )
 from cockpit.session.loop import EventBatch, Session
@@ -81,12 +80,12 @@ class ScriptedTuning:
         settings = tuple(Setting(knob=s.knob, old=s.new, new=s.old) for s in change.settings)
         await self._change(settings, undoes=change.letter)
 
-    async def preview_undo(self, letter: str = "") -> UndoPreview | None:
+    async def preview_undo(self, letter: str = "") -> Preview | None:
         if any(change.confirm_by is not None for change in self.source.session.state.changes):
             return None
         change = self._undoable(letter)
         diff = "".join(f"-{setting.knob} {setting.new}\n+{setting.knob} {setting.old}\n" for setting in change.settings)
-        return UndoPreview(change.letter, Preview("web1", diff, "graceful"))
+        return Preview("web1", diff, "graceful", letter=change.letter)
 
     def _undoable(self, letter: str) -> Change:
         applied = [change for change in self.source.session.state.changes if change.outcome == "applied"]
@@ -106,10 +105,10 @@ class ScriptedTuning:
     def release(self) -> None:
         self.calls.append(("release", {}))
 
-    async def prove(
+    async def compare_in_rounds(
         self, values: Mapping[str, str], plan: RoundsPlan, afterwards: FinalSide = FinalSide.CHOSEN
     ) -> RoundsResult:
-        self.calls.append(("prove", {**values, "rounds": str(plan.rounds), "seconds": f"{plan.seconds:g}"}))
+        self.calls.append(("compare_in_rounds", {**values, "rounds": str(plan.rounds), "seconds": f"{plan.seconds:g}"}))
         state, push = self.source.session.state, self.source.push
         settings = (Setting(knob="MaxSpareServers", old="10", new="30"),)
         rounds = {"first": plan.first_sides, "seconds": 15.0, "longest": 9.0}

@@ -209,7 +209,7 @@ async def test_rounds_are_confirmed_and_can_be_stopped() -> None:
         assert "12 rounds of 2 × 15 s: at most " in screen.question and "minimum detectable effect" in screen.question
         await press(pilot, *"8 x 20s", "enter")
         await until(pilot, lambda: "round 1 of 8: " in status(pilot))
-        assert tuning.calls[-1] == ("prove", {"MinSpareServers": "30", "rounds": "8", "seconds": "20"})
+        assert tuning.calls[-1] == ("compare_in_rounds", {"MinSpareServers": "30", "rounds": "8", "seconds": "20"})
         await press(pilot, "ctrl+f")
         await until(pilot, lambda: isinstance(pilot.app.screen, PromptScreen))
         await press(pilot, "enter")

@@ -110,11 +110,11 @@ def _searchable(
     Raises UsageError if no knob can be searched, or if a knob of --knob cannot.
     """
     known: dict[str, Knob] = {knob.name: knob for knob in profile.knobs}
-    found: dict[str, SearchedKnob] = {}
+    searched: dict[str, SearchedKnob] = {}
     problems: list[UsageError] = []
     for name, values in requested.items():
         try:
-            found[name] = searched_knob(known[name], values, original[name])
+            searched[name] = searched_knob(known[name], values, original[name])
         except UsageError as error:
             problems.append(error)
     unknown = [problem for problem in problems if isinstance(problem, UnknownRange)]
@@ -122,9 +122,9 @@ def _searchable(
         names, flags = (", ".join(each.knob for each in unknown), " ".join(each.flag for each in unknown))
         problems = [each for each in problems if each not in unknown]
         problems.append(UsageError(f"{names}: no known ranges; give some, e.g. {flags}"))
-    if problems and (options.knob or not found):
+    if problems and (options.knob or not searched):
         raise problems[0]
-    return found, [f"left out: {problem}" for problem in problems]
+    return searched, [f"left out: {problem}" for problem in problems]
 
 
 def _plan(options: Namespace, profile: Profile, knobs: Iterable[SearchedKnob]) -> SearchPlan:
@@ -144,14 +144,14 @@ async def _diagnose(options: Namespace, profile: Profile, knobs: Mapping[str, st
     """Measure the current settings; print the bottlenecks and the knobs that affect them."""
     async with launcher_of(profile, options.ssh_config) as launcher:
         live = LiveSession(profile, ssh_config=options.ssh_config, launcher=launcher)
-        found = await run_headless(live, lambda: _find_bottlenecks(live, options.seconds, knobs), no_progress())
-    if found is None:
+        bottlenecks = await run_headless(live, lambda: _find_bottlenecks(live, options.seconds, knobs), no_progress())
+    if bottlenecks is None:
         return EXIT_INTERRUPTED
     if options.json:
-        emit(to_json([each._asdict() for each in found]))
+        emit(to_json([each._asdict() for each in bottlenecks]))
         return EXIT_GOOD
-    emit("\n".join(diagnosis_lines(found)))
-    if names := suggested_knobs(found):
+    emit("\n".join(diagnosis_lines(bottlenecks)))
+    if names := suggested_knobs(bottlenecks):
         emit(
             f"search them: cockpit autopilot {options.profile} {' '.join(f'--knob {sanitize(name)}' for name in names)}"
         )
@@ -184,47 +184,49 @@ async def _search(options: Namespace, profile: Profile, requested: Mapping[str, 
             if not options.knob:
                 # The diagnosis would be in vain if the budget is too short for any knob.
                 least = min(knobs.values(), key=lambda knob: COSTS.index(knob.cost))
-                one = {least.knob: original[least.knob]}
-                Autopilot(live, _plan(options, profile, [least]), one, spent=options.seconds).check_budget()
+                cheapest = {least.knob: original[least.knob]}
+                Autopilot(live, _plan(options, profile, [least]), cheapest, spent=options.seconds).check_budget()
             begun = live.source.now()
             # Knobs that the user names need no diagnosis.
-            found = [] if options.knob else await _find_bottlenecks(live, options.seconds, knobs)
+            bottlenecks = [] if options.knob else await _find_bottlenecks(live, options.seconds, knobs)
             spent = 0.0 if options.knob else live.source.now() - begun
-            chosen = await person.choose(found, list(knobs), excluded) if found else knobs
+            chosen = await person.choose(bottlenecks, list(knobs), excluded) if bottlenecks else knobs
             approve = person.approve if options.ask else None
 
             def search_of(names: Sequence[str], notes: Iterable[str]) -> Autopilot:
                 plan = _plan(options, profile, (knobs[name] for name in names))
                 return Autopilot(live, plan, {name: original[name] for name in names}, approve, notes, spent)
 
-            pilot = within_budget(search_of, list(chosen), found)
+            pilot = within_budget(search_of, list(chosen), bottlenecks)
             person.search_started(pilot)
             return await pilot.run(person.keep)
 
         try:
             if screen:
-                found = await _on_screen(live, search, options)
+                result = await _on_screen(live, search, options)
             else:
                 person = _AtTerminal(options.apply)
-                found = await run_headless(live, lambda: search(person), _show(live.session))
+                result = await run_headless(live, lambda: search(person), _show(live.session))
         finally:
             close_recording(recorder, live.state)
-    if found is None:
+    if result is None:
         print("cockpit: interrupted; the original values are active again", file=sys.stderr)
         return EXIT_INTERRUPTED
-    _print(options, live, found)
+    _print(options, live, result)
     return EXIT_GOOD
 
 
 def within_budget(
-    search_of: Callable[[Sequence[str], Iterable[str]], Autopilot], chosen: Sequence[str], found: Sequence[Bottleneck]
+    search_of: Callable[[Sequence[str], Iterable[str]], Autopilot],
+    chosen: Sequence[str],
+    bottlenecks: Sequence[Bottleneck],
 ) -> Autopilot:
     """Return the search of the chosen knobs; after a diagnosis, of those within the budget, suggested ones first."""
-    suggested = suggested_knobs(found)
+    suggested = suggested_knobs(bottlenecks)
     names = sorted(chosen, key=lambda name: name not in suggested)
-    notes = list(diagnosis_lines(found))
+    notes = list(diagnosis_lines(bottlenecks))
     pilot = search_of(chosen, notes)
-    while found and len(names) > 1 and pilot.least_budget > pilot.plan.budget:
+    while bottlenecks and len(names) > 1 and pilot.least_budget > pilot.plan.budget:
         names.pop()
         left = ", ".join(sanitize(name) for name in chosen if name not in names)
         pilot = search_of(names, [*notes, f"left out, as the budget is too short: {left}"])
@@ -247,7 +249,9 @@ class _AtTerminal(NamedTuple):
 
     apply: bool
 
-    async def choose(self, found: Sequence[Bottleneck], knobs: Sequence[str], excluded: Sequence[str]) -> Sequence[str]:
+    async def choose(
+        self, bottlenecks: Sequence[Bottleneck], knobs: Sequence[str], excluded: Sequence[str]
+    ) -> Sequence[str]:
         print(*(f"cockpit: {line}" for line in excluded), sep="\n", end="\n" * bool(excluded), file=sys.stderr)
         return knobs
 
@@ -258,16 +262,16 @@ class _AtTerminal(NamedTuple):
         """Ask on the terminal; return False without one."""
         return can_ask() and await asyncio.to_thread(confirmed, f"try {values_words(values)}?")
 
-    async def keep(self, found: SearchResult) -> bool:
+    async def keep(self, result: SearchResult) -> bool:
         return self.apply
 
 
-def _print(options: Namespace, live: LiveSession, found: SearchResult) -> None:
+def _print(options: Namespace, live: LiveSession, result: SearchResult) -> None:
     state = live.state.autopilot
     if state is None:
         raise ChangeRefused("the search did not start")
     if not options.json:
-        emit(result_line(replace(state, ended=found.ended), found.verdict))
+        emit(result_line(replace(state, ended=result.ended), result.verdict))
         return
     emit(
         to_json(
@@ -276,12 +280,12 @@ def _print(options: Namespace, live: LiveSession, found: SearchResult) -> None:
                 "original": state.begun.original,
                 "limits": state.begun.limits,
                 "evaluations": [asdict(trial) for trial in state.trials],
-                "outcome": found.ended.outcome,
-                "values": found.ended.values,
-                "applied": found.ended.applied,
-                "detail": found.ended.detail,
-                "seconds": found.ended.seconds,
-                "verdict": None if found.verdict is None else verdict_json(found.verdict),
+                "outcome": result.ended.outcome,
+                "values": result.ended.values,
+                "applied": result.ended.applied,
+                "detail": result.ended.detail,
+                "seconds": result.ended.seconds,
+                "verdict": None if result.verdict is None else verdict_json(result.verdict),
             }
         )
     )

@@ -15,8 +15,7 @@ from cockpit.cli.export_formats import EXPORT_FORMATS
 from cockpit.cli.pager import page
 from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
-from cockpit.model.knobs import KNOB_KINDS
-from cockpit.model.live_knobs import LIVE_KNOBS
+from cockpit.model.knobs import KNOB_KINDS, LIVE_KNOBS
 from cockpit.model.load.options import LOAD_OPTIONS
 from cockpit.model.text import sanitize
 from cockpit.profiles.knobs import NEEDS

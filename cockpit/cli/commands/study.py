@@ -68,22 +68,22 @@ def study(options: Namespace) -> int:
 def _chosen_study(options: Namespace) -> tuple[Profile, Study]:
     """Return the profile and its study in the requested form, with the addresses of its URLs."""
     profile = named_profile(options.profile)
-    found = profile.short_study if options.short else profile.study
-    if found is None:
+    chosen = profile.short_study if options.short else profile.study
+    if chosen is None:
         raise ProfileError(f"{profile.name}: has no [study]; add one, or use: cockpit run {options.profile}")
-    if found.until:
-        _check_search(profile, found)
-    addresses = addresses_of(host_names(found), options.ssh_config)
-    seed = found.seed if options.seed is None else options.seed
-    found = replace(found, addresses=tuple(addresses.items()), seed=seed)
-    return replace(profile, plan=with_address(found.plan, addresses)), found
+    if chosen.until:
+        _check_search(profile, chosen)
+    addresses = addresses_of(host_names(chosen), options.ssh_config)
+    seed = chosen.seed if options.seed is None else options.seed
+    chosen = replace(chosen, addresses=tuple(addresses.items()), seed=seed)
+    return replace(profile, plan=with_address(chosen.plan, addresses)), chosen
 
 
-def _check_search(profile: Profile, found: Study) -> None:
+def _check_search(profile: Profile, chosen: Study) -> None:
     """Raise ProfileError for limits or a load that do not suit a capacity search."""
     try:
-        parse_limits(found.until)
-        searchable(found.plan)
+        parse_limits(chosen.until)
+        searchable(chosen.plan)
     except CockpitError as error:
         raise ProfileError(f"{profile.name}: study.until: {error}") from None
 

@@ -152,11 +152,11 @@ async def _undo(options: Namespace, profile: Profile) -> None:
     async with _live(profile, options, profile.knobs, record=True, listen=progress.take) as live:
         histories = await _histories(live, profile)
         if options.change:
-            host, past = history.named(_newest_first(histories), options.change)
+            host, past = history.find_change(_newest_first(histories), options.change)
         else:
             host, past = _next_to_undo(histories)
         if past.state == HistoryState.INTERRUPTED:
-            await live.tuning.undo_unfinished(host, past)
+            await live.tuning.interrupted.undo(host, past)
             rows = [progress.rolled_back(host)]
             if not options.json:
                 emit(f"{host}: {past.name} was interrupted and is rolled back")
@@ -177,11 +177,11 @@ async def _await_outcomes(live: LiveSession, changes: Sequence[AppliedChange]) -
 
 def _next_to_undo(histories: Mapping[str, Sequence[HistoryEntry]]) -> tuple[str, HistoryEntry]:
     """Return the host and the change to undo next. Raises ChangeRefused at the end of the history."""
-    found = [(host, past) for host, each in histories.items() if (past := history.next_to_undo(each))]
-    if not found:
+    candidates = [(host, past) for host, each in histories.items() if (past := history.next_to_undo(each))]
+    if not candidates:
         hosts = ", ".join(histories)
         raise ChangeRefused(f"nothing to undo: this user has no applied change on {hosts or 'a host with knobs'}")
-    return max(found, key=lambda each: (each[1].state == HistoryState.INTERRUPTED, each[1].facts.when))
+    return max(candidates, key=lambda each: (each[1].state == HistoryState.INTERRUPTED, each[1].facts.when))
 
 
 async def _histories(live: LiveSession, profile: Profile) -> dict[str, list[HistoryEntry]]:
@@ -190,8 +190,8 @@ async def _histories(live: LiveSession, profile: Profile) -> dict[str, list[Hist
 
 
 def _newest_first(histories: Mapping[str, Sequence[HistoryEntry]]) -> list[tuple[str, HistoryEntry]]:
-    found = [(host, past) for host, each in histories.items() for past in each]
-    return sorted(found, key=lambda each: each[1].facts.when, reverse=True)
+    changes = [(host, past) for host, each in histories.items() for past in each]
+    return sorted(changes, key=lambda each: each[1].facts.when, reverse=True)
 
 
 async def _history(options: Namespace, profile: Profile) -> None:
@@ -246,12 +246,13 @@ async def measure_rounds(options: Namespace, profile: Profile) -> int:
 
 
 async def _rounds(options: Namespace, live: LiveSession, values: Mapping[str, str], plan: RoundsPlan) -> int:
-    async def prove() -> RoundsResult:
+    async def compare() -> RoundsResult:
         await live.hosts_read()
-        return await live.tuning.prove(values, plan, FinalSide.CHOSEN if options.keep else FinalSide.RESTORED)
+        afterwards = FinalSide.CHOSEN if options.keep else FinalSide.RESTORED
+        return await live.tuning.compare_in_rounds(values, plan, afterwards)
 
     with Secrets(live.profile).redact_errors():
-        proven = await run_headless(live, prove, _show_rounds(live.session))
+        proven = await run_headless(live, compare, _show_rounds(live.session))
     if proven is None:
         print("cockpit: interrupted; the old values are active again", file=sys.stderr)
         return EXIT_INTERRUPTED

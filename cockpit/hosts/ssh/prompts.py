@@ -84,12 +84,12 @@ class HostPrompter:
         self._at_once = True
 
     def _answered(self, answered: bool) -> None:
-        self._report("connecting", "")
+        self._report(HostCondition.CONNECTING, "")
         if not answered:
             self.quiet()
 
     async def _turn(self, host: str, question: str) -> None:
-        self._report("asking", question)
+        self._report(HostCondition.ASKING, question)
         if not self._at_once:
             await self.wanted(host)
 

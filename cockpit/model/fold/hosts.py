@@ -32,10 +32,10 @@ def host_changed(state: State, event: ev.HostChanged) -> State:
         since=event.t if event.condition != host.condition else host.since,
         detail=event.detail,
         facts=event.facts or host.facts,
-        gap=host.gap or event.condition not in ("up", "slow"),
+        gap=host.gap or event.condition not in ev.CONNECTED,
     )
     state = with_host(state, changed)
-    if host.condition in ("up", "slow") and event.condition == "lost":
+    if host.condition in ev.CONNECTED and event.condition == ev.HostCondition.LOST:
         state = mark(state, GapMarker(t=event.t, host=event.host, detail=event.detail))
     return state
 

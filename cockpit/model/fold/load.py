@@ -182,7 +182,7 @@ def _open_windows(state: State, idle_since: float | None = None) -> dict[str, Ho
     return {
         name: new_window(host.sample, _idle_point(host, idle_since))
         for name, host in state.hosts.items()
-        if host.sample is not None and host.condition == "up"
+        if host.sample is not None and host.condition == ev.HostCondition.UP
     }
 
 

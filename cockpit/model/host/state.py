@@ -248,7 +248,7 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     config: HostConfig
-    condition: HostCondition = "connecting"
+    condition: HostCondition = HostCondition.CONNECTING
     since: float = 0.0
     detail: str = ""
     facts: HostFacts | None = None

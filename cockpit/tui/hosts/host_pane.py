@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from cockpit.analysis.verdicts.other_load import TAKES
+from cockpit.model.events import HostCondition
 from cockpit.model.host.state import HostPoint, HostState
 from cockpit.model.text import clock, count_text, sanitize, si, size
 from cockpit.tui.charts.braille import trend
@@ -56,13 +57,13 @@ def host_pane(host: HostState, context: DrawContext, width: int, height: int) ->
     lines = [title(host, context, width), *condition(host, context, width)]
     head = Spot(0, 0, width, "open_host")
     point = host.point
-    role = "" if host.condition == "up" else "dim"
+    role = "" if host.condition == HostCondition.UP else "dim"
     if context.detail(host) == SAR:
         below = draw_detail(host, context, role, width, height - len(lines))
         return below._replace(lines=[*lines, *below.lines][:height], spots=(head,))
     if point:
         lines += metric_lines(host, point, role, width, height - len(lines), trends=not context.lite)
-    elif host.condition in ("up", "connecting"):
+    elif host.condition in (HostCondition.UP, HostCondition.CONNECTING):
         lines += _waiting(host, context, width)
     room = height - len(lines)
     strips = _strips(host, context, width, room)
@@ -74,7 +75,7 @@ def host_pane(host: HostState, context: DrawContext, width: int, height: int) ->
 
 def _waiting(host: HostState, context: DrawContext, width: int) -> list[Line]:
     """Return a text for a host without metrics yet, with possible causes after some seconds."""
-    if host.condition == "up":
+    if host.condition == HostCondition.UP:
         return [(("waiting for data", "dim"),)]
     waited = max(0.0, context.hosts_now - host.since)
     if waited < _LONG:
@@ -118,7 +119,7 @@ def title(host: HostState, context: DrawContext, width: int) -> Line:
     if context.view.frozen is not None:
         return rule((*name, (place, "dim")), ((f" FROZEN at {clock(context.hosts_now)} ", "alarm"),), width)
     point = host.point
-    if host.condition != "up" or point is None or host.seen is None:
+    if host.condition != HostCondition.UP or point is None or host.seen is None:
         return rule((*name, (place, "dim")), (), width)
     parts: list[Line] = [
         ((f"{max(0.0, context.now - host.seen):.1f} s ago", "dim"),),
@@ -149,8 +150,8 @@ def condition(host: HostState, context: DrawContext, width: int) -> list[Line]:
     indent = " " * (len(badge) + 1)
     lines: list[Line] = [((badge, role), (f" {texts[0]}", ""))]
     lines += [((indent + text, ""),) for text in texts[1:]]
-    more = ["retrying every few seconds"] if host.condition == "lost" else []
-    if host.condition in ("slow", "lost") and host.seen is not None:
+    more = ["retrying every few seconds"] if host.condition == HostCondition.LOST else []
+    if host.condition in (HostCondition.SLOW, HostCondition.LOST) and host.seen is not None:
         more.append(f"metrics of {clock(host.seen)}")
     return [*lines, (("; ".join(more), "warn"),)] if more else lines
 
@@ -160,16 +161,16 @@ def condition_words(host: HostState, context: DrawContext) -> tuple[str, str, st
     detail = sanitize(host.detail)
     ago = seconds_or_minutes(max(0.0, context.hosts_now - host.since))
     match host.condition:
-        case "connecting":
+        case HostCondition.CONNECTING:
             return "connecting …", detail, "warn"
-        case "asking":
+        case HostCondition.ASKING:
             return "ASKING", detail or "waiting for your answer", "alarm"
-        case "slow":
+        case HostCondition.SLOW:
             waited = max(0.0, context.hosts_now - (host.since if host.seen is None else host.seen))
             return "SLOW", seconds_or_minutes(waited) + (f": {detail}" if detail else ""), "alarm"
-        case "lost":
+        case HostCondition.LOST:
             return "LOST", f"{ago} ago" + (f": {detail}" if detail else ""), "alarm"
-        case "refused":
+        case HostCondition.REFUSED:
             return "REFUSED", detail, "alarm"
         case _:
             return "", "", ""

@@ -35,8 +35,8 @@ def power_words(state: State) -> str:
         return ""
     longer = "" if power.longer is None else f"; {LONGER} s would find ≥ {detectable_amount(power.longer)}"
     within = f"within {math.ceil(power.after)} s after the change"
-    found = f"{power.metric} ≥ {detectable_amount(power.found)} {within}"
-    return f"baseline {power.seconds} s{_altered(state)} finds {found}{longer}"
+    detectable = f"{power.metric} ≥ {detectable_amount(power.found)} {within}"
+    return f"baseline {power.seconds} s{_altered(state)} finds {detectable}{longer}"
 
 
 def _altered(state: State) -> str:

@@ -27,8 +27,8 @@ NOTHING = f"No change to measure. {MainKey.TUNE}: type a value, Enter, Enter; th
 def last_change(state: State) -> Change | None:
     """Return the newest change that is active and was not undone."""
     undone = {change.undoes for change in state.changes if change.outcome == "applied"}
-    found = (change for change in reversed(state.changes) if change.outcome == "applied" and not change.undoes)
-    return next((change for change in found if change.letter not in undone and not change.inactive), None)
+    candidates = (change for change in reversed(state.changes) if change.outcome == "applied" and not change.undoes)
+    return next((change for change in candidates if change.letter not in undone and not change.inactive), None)
 
 
 def ask(
@@ -85,7 +85,7 @@ async def _prove(
 ) -> None:
     known = len(session.state.rounds)
     try:
-        proven = await tuning.prove(values, plan)
+        proven = await tuning.compare_in_rounds(values, plan)
     except CockpitError as error:
         report(f"rounds: {error}", True)
         return

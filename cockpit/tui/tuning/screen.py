@@ -75,7 +75,7 @@ class TuningScreen(Dialog[None]):
         editable = self._tuning is not None
         knobs = self.session.shown.knobs.values()
         started = self.session.shown.started
-        actions = [action_line(one) for one in started.actions] if started else []
+        actions = [action_line(action) for action in started.actions] if started else []
         self.set_class(bool(actions), "-acting")
         with Vertical() as panel:
             panel.border_title = self._title

@@ -20,11 +20,10 @@ async def ask_to_undo(app: App[Any], tuning: Tuning, letter: str, undo: Callable
     if preview is None:
         undo(letter)
         return
-    change, effect = preview.letter, preview.effect
 
     def answered(sure: bool | None) -> None:
         if sure:
-            undo(change)
+            undo(preview.letter)
 
-    title = f"undo {change} on {sanitize(effect.host)}?"
-    app.push_screen(ConfirmScreen(content(preview_lines([effect])), "undo", "leave it active", title), answered)
+    title = f"undo {preview.letter} on {sanitize(preview.host)}?"
+    app.push_screen(ConfirmScreen(content(preview_lines([preview])), "undo", "leave it active", title), answered)

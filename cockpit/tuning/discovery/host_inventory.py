@@ -85,21 +85,21 @@ async def configuration_files(remote: Remote, instance: Instance) -> Configurati
     """Follow the includes of a running server's main files. Raises HostError."""
     startup = instance.startup
     include, root = INCLUDES.get(startup.kind), startup.root
-    found: dict[str, str] = {}
+    reals: dict[str, str] = {}
     gaps: list[str] = [startup.uncertainty] if startup.uncertainty else []
     foreign: list[str] = []
     unread = list(startup.files)
     asked: set[str] = set()
     for _ in range(_MAX_DEPTH):
         asked |= set(unread)
-        if not unread or len(found) > _MAX_FILES:
+        if not unread or len(reals) > _MAX_FILES:
             break
         done = await files.run(remote, READ_INCLUDES, str(instance.process.pid), instance.process.root, *unread)
         unread = []
         for line in done.lines:
             match line.split("\t", 3):
                 case ["file", name, real, same] if safe_path(real):
-                    found[name] = real
+                    reals[name] = real
                     foreign += [name] if same == "no" else []
                 case ["unread", name]:
                     gaps.append(f"{name} cannot be read")
@@ -110,7 +110,7 @@ async def configuration_files(remote: Remote, instance: Instance) -> Configurati
         unread = [path for path in dict.fromkeys(unread) if path not in asked]
     if unread:
         gaps.append("it has too many includes to follow")
-    return ConfigurationFiles(found, tuple(dict.fromkeys(gaps)), tuple(foreign), root)
+    return ConfigurationFiles(reals, tuple(dict.fromkeys(gaps)), tuple(foreign), root)
 
 
 async def configuration(remote: Remote, server: RunningServer) -> Configuration:

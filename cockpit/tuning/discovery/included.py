@@ -27,7 +27,7 @@ async def follow_includes(
 ) -> tuple[CandidateKnob, ...]:
     """Return the server's candidates, each in the file whose value is active. Raises HostError."""
     startup = server.startup
-    if startup is None or all(one.file != startup.file for one in server.candidates):
+    if startup is None or all(candidate.file != startup.file for candidate in server.candidates):
         return server.candidates
     try:
         main = await files.read(remote, host, startup.file)
@@ -35,22 +35,21 @@ async def follow_includes(
     except ChangeRefused:
         return server.candidates
     by_name = {name: included[real] for name, real in read.files.items() if real in included}
-    return tuple(_followed(one, host, main, by_name, startup.files, read.root) for one in server.candidates)
+    return tuple(_followed(candidate, host, main, by_name, startup.files, read.root) for candidate in server.candidates)
 
 
 async def _naming(
     remote: Remote, host: str, candidates: Sequence[CandidateKnob], reals: Iterable[str]
 ) -> dict[str, HostFile]:
     """Return the files that contain the name of a candidate's directive or section."""
-    named = {one.directive for one in candidates}
     # A file may have a section without any of the settings, or only include other files.
-    named |= {one.section for one in candidates if one.section and GRAMMARS[one.kind].keeps_section} | {"!include"}
+    sections = {each.section for each in candidates if each.section and GRAMMARS[each.kind].keeps_section}
+    named = {each.directive for each in candidates} | sections | {"!include"}
     # MariaDB accepts "_" and "-" in names.
     names = "|".join(sorted(name.replace(".", "[.]").replace("_", "[_-]") for name in named))
     paths = sorted(reals)
     done = await files.run(remote, _NAMING, names, *paths) if paths else None
-    found = done.lines if done else []
-    return {real: await files.read(remote, host, real) for real in found if real in paths}
+    return {real: await files.read(remote, host, real) for real in (done.lines if done else ()) if real in paths}
 
 
 def _followed(
@@ -68,15 +67,15 @@ def _followed(
     if candidate.file not in mains:
         return candidate
     known = {**included, **{file.real: file for file in included.values()}, main.file: main}
-    found, has_place = candidate, False
+    active, has_place = candidate, False
     for name in mains[mains.index(candidate.file) :]:
         if name not in known:
             continue
         moved = _active(candidate._replace(file=name), host, known[name], included, root)
         value = _value(_knob(moved, host, moved.section), known[moved.file])
         if value and (value.value is not None or not has_place):
-            found, has_place = moved, True
-    return found
+            active, has_place = moved, True
+    return active
 
 
 def _active(

@@ -82,8 +82,8 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
             configurations[server.master] = await configuration(remote, server)
         return configurations[server.master]
 
-    found = [await without_untrusted(remote, server) for server in running_servers(inventory)]
-    servers = [await with_own_log(remote, server, read) for server in found]
+    trusted = [await without_untrusted(remote, server) for server in running_servers(inventory)]
+    servers = [await with_own_log(remote, server, read) for server in trusted]
     able = servers_on_port(inventory, servers, port) if answers else servers
     chosen = server_on_port(able, port)
     chain = (await follow(read, inventory, servers, chosen, port)).hops if chosen and answers else ()
@@ -104,9 +104,9 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
         in_unit = await _all_offered(remote, host, await _of_its_unit(remote, server), known, preselected, server)
         offered += _where_set(written, in_unit)
     offered += await _all_offered(remote, host, kernel.CANDIDATES, known, False, None)
-    knobs = tuple(_uniquely_named(_unique((one for one in offered if not one.refusal), known)))
-    refused = tuple(one for one in offered if one.refusal)
-    listening = {one.name for one in inventory.listening if one.port == port and answers and not able}
+    knobs = tuple(_uniquely_named(_unique((each for each in offered if not each.refusal), known)))
+    refused = tuple(each for each in offered if each.refusal)
+    listening = {each.name for each in inventory.listening if each.port == port and answers and not able}
     strangers = tuple(sorted(listening))
     return DiscoveredHost(inventory.user, tuple(servers), chosen, tuple(able), knobs, strangers, chain, refused)
 
@@ -117,44 +117,46 @@ async def _of_its_unit(remote: Remote, server: RunningServer) -> Iterable[Candid
         return ()
     unit, overridden = server.master.unit, dict(server.startup.overridden)
     settings = AT_START.get(server.startup.kind, ())
-    program = [one for one in settings if one.name not in overridden or one.given(server.master.command)]
+    program = [
+        setting for setting in settings if setting.name not in overridden or setting.given(server.master.command)
+    ]
     variables = await environment_files(remote, unit) if program and unit else {}
     return systemd.candidates(server.master, program, variables)
 
 
 def _where_set(written: Sequence[OfferedKnob], in_unit: Sequence[OfferedKnob]) -> Iterator[OfferedKnob]:
     """Yield each setting once: in the server's file if the file sets it or the unit lacks it, else in the unit."""
-    in_file = {one.knob.name for one in written if one.value is not None}
-    named = {one.knob.name for one in in_unit}
-    yield from (one for one in written if one.value is not None or one.knob.name not in named)
-    yield from (one for one in in_unit if one.knob.name not in in_file)
+    in_file = {offer.knob.name for offer in written if offer.value is not None}
+    named = {offer.knob.name for offer in in_unit}
+    yield from (offer for offer in written if offer.value is not None or offer.knob.name not in named)
+    yield from (offer for offer in in_unit if offer.knob.name not in in_file)
 
 
 def _unique(offered: Iterable[OfferedKnob], known: Mapping[str, HostFile | None]) -> Iterable[OfferedKnob]:
     """Return the first knob of each value; two servers may read one file."""
     first: dict[tuple[str, str], OfferedKnob] = {}
-    for one in offered:
-        file = known.get(one.knob.file) if one.knob.in_file else None
-        place = place_in_file(one.knob, file.real) if file else live.place(one.knob)
-        first.setdefault((place, one.knob.get), one)
+    for offer in offered:
+        file = known.get(offer.knob.file) if offer.knob.in_file else None
+        place = place_in_file(offer.knob, file.real) if file else live.place(offer.knob)
+        first.setdefault((place, offer.knob.get), offer)
     return first.values()
 
 
 def _uniquely_named(offered: Iterable[OfferedKnob]) -> Iterator[OfferedKnob]:
     """Yield the knobs with unique names."""
     taken: dict[str, RunningServer | None] = {}
-    for one in offered:
-        name = next(name for name in _names(one, taken) if name not in taken)
-        taken[name] = one.server
-        yield one._replace(knob=replace(one.knob, name=name))
+    for offer in offered:
+        name = next(name for name in _names(offer, taken) if name not in taken)
+        taken[name] = offer.server
+        yield offer._replace(knob=replace(offer.knob, name=name))
 
 
-def _names(one: OfferedKnob, taken: Mapping[str, RunningServer | None]) -> Iterator[str]:
+def _names(offer: OfferedKnob, taken: Mapping[str, RunningServer | None]) -> Iterator[str]:
     """Yield possible names: the plain one, then with the port of another server, with the file, with a number."""
-    name, file = one.knob.name, PurePosixPath(one.knob.file).stem
+    name, file = offer.knob.name, PurePosixPath(offer.knob.file).stem
     yield name
-    if one.server and one.server.ports and one.server is not taken.get(name):
-        yield f"{name}-{one.server.ports[0]}"
+    if offer.server and offer.server.ports and offer.server is not taken.get(name):
+        yield f"{name}-{offer.server.ports[0]}"
     if file:
         yield f"{name}-{file}"
     yield from (f"{name}-{number}" for number in count(2))
@@ -179,7 +181,7 @@ async def without_untrusted(remote: Remote, server: RunningServer) -> RunningSer
 
 def servers_on_port(inventory: Inventory, servers: Sequence[RunningServer], port: int) -> list[RunningServer]:
     """Return the servers on the target's host that listen on its port; if no listener is known, those without ports."""
-    if any(one.port == port for one in inventory.listening):
+    if any(listener.port == port for listener in inventory.listening):
         return [server for server in servers if port in server.ports]
     return [server for server in servers if not server.ports]
 
@@ -187,7 +189,7 @@ def servers_on_port(inventory: Inventory, servers: Sequence[RunningServer], port
 def knob_of(candidate: CandidateKnob, host: str) -> Knob:
     fields = candidate._asdict()
     del fields["usual"]
-    options = tuple(Option(**one._asdict()) for one in candidate.option)
+    options = tuple(Option(**option._asdict()) for option in candidate.option)
     knob = Knob(host=host, **fields | {"option": options})
     form = knob.known.form if knob.known else None
     return replace(knob, values=form.choices) if form and not knob.values else knob
@@ -201,10 +203,10 @@ async def _all_offered(
     preselected: bool,
     server: RunningServer | None,
 ) -> list[OfferedKnob]:
-    found: list[OfferedKnob] = []
+    offers: list[OfferedKnob] = []
     for candidate in candidates:
-        found += await _offered(remote, host, candidate, known, preselected, server)
-    return found
+        offers += await _offered(remote, host, candidate, known, preselected, server)
+    return offers
 
 
 async def _offered(
@@ -242,7 +244,7 @@ def _in_true_section(knob: Knob, file: HostFile, server: RunningServer | None) -
     conditions = server.startup.conditions if server and server.startup and knob.section is None else ()
     holding = (header for header, holds in conditions if holds)
     places = (knob, *(replace(knob, section=header) for header in holding))
-    return next((one for one in places if _is_set(one, file)), knob)
+    return next((place for place in places if _is_set(place, file)), knob)
 
 
 def _is_set(knob: Knob, file: HostFile) -> bool:

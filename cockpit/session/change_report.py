@@ -1,0 +1,96 @@
+"""The events of one change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, dataclass
+
+from cockpit.model.clock import Clock
+from cockpit.model.errors import CockpitError
+from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, ChangeOutcome, ChangeStage, Stage
+from cockpit.model.knobs import Setting
+from cockpit.tuning.applied import AppliedChange, ChangeFailed
+from cockpit.tuning.change_options import ChangeObserver, whoami
+from cockpit.tuning.plan import Plan
+
+# Detail of the undo of a trial change.
+_PLANNED_UNDO = "undone as planned"
+
+
+@dataclass
+class ChangeReport(ChangeObserver):
+    """Emits the events of the change `letter` of `host`. It begins once the diff is known, or if it fails before that.
+
+    `settings`: its settings as far as known before the diff. `trial`: it is made only for a measurement and undone
+    after it. `active`: it became active; `on_active` is then called with the letter.
+    """
+
+    clock: Clock
+    emit: Callable[[AnyEvent], None]
+    letter: str
+    host: str
+    settings: tuple[Setting, ...]
+    _: KW_ONLY
+    undoes: str = ""
+    trial: bool = False
+    on_active: Callable[[str], None] = lambda _: None
+    active: bool = False
+    has_begun: bool = False
+
+    async def observe(self, change: Awaitable[AppliedChange]) -> AppliedChange:
+        """Await the change, and report its end."""
+        try:
+            applied = await change
+        except (CockpitError, asyncio.CancelledError) as error:
+            detail = "interrupted" if isinstance(error, asyncio.CancelledError) else str(error)
+            if self.active and self.trial and not isinstance(error, ChangeFailed):
+                detail = _PLANNED_UNDO
+            self._end("failed" if isinstance(error, ChangeFailed) else "rolled back", detail)
+            raise
+        self._end(applied.outcome, "; ".join(applied.notes))
+        return applied
+
+    def begun(self, plan: Plan) -> None:
+        inactive = tuple(knob.name for knob in plan.inactive)
+        self._begin(plan.settings or self.settings, plan.diff, plan.cost, inactive)
+
+    def stage(self, stage: Stage, seconds: float | None = None) -> None:
+        self.emit(ChangeStage(t=self.clock.now(), change=self.letter, stage=stage, seconds=seconds))
+        if stage == "active":
+            self.active = True
+            self.on_active(self.letter)
+
+    def _end(self, outcome: ChangeOutcome, detail: str) -> None:
+        if not self.has_begun:
+            self._begin(self.settings)
+        self.emit(ChangeEnded(t=self.clock.now(), change=self.letter, outcome=outcome, detail=detail))
+
+    def _begin(
+        self, settings: tuple[Setting, ...], diff: str = "", cost: str = "", inactive: tuple[str, ...] = ()
+    ) -> None:
+        self.has_begun = True
+        self.emit(
+            ChangeBegun(
+                t=self.clock.now(),
+                change=self.letter,
+                host=self.host,
+                settings=settings,
+                undoes=self.undoes,
+                diff=diff,
+                cost=cost,
+                who=whoami(),
+                inactive=inactive,
+                trial=self.trial,
+            )
+        )
+
+
+def letters(number: int) -> str:
+    """Return the letter of a change by its number: 0 is A, 25 is Z, 26 is AA."""
+    text = ""
+    number += 1
+    while number:
+        number, rest = divmod(number - 1, 26)
+        text = chr(ord("A") + rest) + text
+    return text

@@ -1,0 +1,86 @@
+"""Values of knobs as events of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from cockpit.hosts.internal_error import internal_error
+from cockpit.model.clock import Clock
+from cockpit.model.errors import ChangeRefused, CockpitError
+from cockpit.model.events import AnyEvent, KnobRead
+from cockpit.model.knobs import Knob, Setting
+from cockpit.tuning.discovery.configuration import conditions_of
+from cockpit.tuning.files import HostFile
+from cockpit.tuning.plan import NewValues
+from cockpit.tuning.remote import Remote
+from cockpit.tuning.tuner import Tuner
+
+
+class KnobReader:
+    """Reads `knobs`, and keeps the last values. If a knob cannot be read, its event has the reason."""
+
+    def __init__(
+        self,
+        knobs: Sequence[Knob],
+        remotes: Mapping[str, Remote],
+        tuner: Tuner,
+        clock: Clock,
+        emit: Callable[[AnyEvent], None],
+    ) -> None:
+        self._knobs = knobs
+        self._remotes = remotes
+        self._tuner = tuner
+        self._clock = clock
+        self._emit = emit
+        self._values: dict[str, str | None] = {}
+        self._changes = 0
+        # Why values are not active, by file and number of changes.
+        self._inactive: dict[tuple[str, str, bytes, int], dict[str, str]] = {}
+
+    async def read(self, knob: Knob, known: dict[tuple[str, bool], HostFile] | None = None) -> str | None:
+        """Read a knob on its host. `known`: files that were read for other knobs. Raises HostError, ChangeRefused."""
+        known = {} if known is None else known
+        changes = self._changes
+        value = await self._tuner.read(self._remotes[knob.host], knob, known)
+        if changes != self._changes:
+            # The value, and known files, may be older than the change.
+            known.clear()
+            return await self.read(knob, known)
+        self._values[knob.name] = value
+        self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=knob.host, value=value))
+        if why := await self._why_inactive(knob, known):
+            raise ChangeRefused(why)
+        return value
+
+    async def read_host(self, host: str) -> bool:
+        """Read all knobs of the host, each file once and before commands; return whether it has any."""
+        knobs = sorted((knob for knob in self._knobs if knob.host == host), key=lambda knob: knob.live)
+        known: dict[tuple[str, bool], HostFile] = {}
+        for knob in knobs:
+            try:
+                await self.read(knob, known)
+            except Exception as error:
+                detail = str(error) if isinstance(error, CockpitError) else internal_error(error)
+                self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=host, value=None, detail=detail))
+        return bool(knobs)
+
+    def settings(self, values: NewValues) -> tuple[Setting, ...]:
+        """Return the settings of a change with the last known old values."""
+        return tuple(Setting(knob=knob.name, old=self._values.get(knob.name), new=new) for knob, new in values)
+
+    def update(self, settings: Iterable[Setting]) -> None:
+        """Note the values of a change."""
+        self._values |= {setting.knob: setting.new for setting in settings}
+        self._changes += 1
+
+    async def _why_inactive(self, knob: Knob, known: Mapping[tuple[str, bool], HostFile]) -> str:
+        """Return why a value in a conditional section is not active; "" if it is, or nothing is known. The server is
+        asked once per version of the file and change."""
+        file = known.get((knob.file, knob.creates))
+        if file is None or not conditions_of(knob, file.data):
+            return ""
+        key = (knob.host, knob.file, file.data, self._changes)
+        if key not in self._inactive:
+            same_file = [each for each in self._knobs if (each.host, each.file) == (knob.host, knob.file)]
+            self._inactive[key] = await self._tuner.inactive(self._remotes[knob.host], knob.host, same_file)
+        return self._inactive[key].get(knob.name, "")

@@ -1,0 +1,106 @@
+"""Waits of a measurement for lost hosts and for its target, and values that it sets and restores."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping
+
+from cockpit.model.errors import ChangeRefused, CockpitError, HostError, TargetError
+from cockpit.model.events import CONNECTED
+from cockpit.model.host.state import HostState
+from cockpit.model.load.plan import LoadPlan
+from cockpit.model.state import State
+from cockpit.session.live_session import LiveSession
+from cockpit.tuning.applied import HistoryState
+from cockpit.tuning.discovery.probing import probe_of
+from cockpit.tuning.effect import GOOD_RESPONSES, PACE, problem_of
+
+# Timeout (s) for a host or a target to be available again after a change.
+BACK_WITHIN = 60.0
+# Timeout (s) for a host's own rollback of an interrupted change: its lease, and the time of its commands.
+OWN_UNDO = 180.0
+_PACE = 0.5
+_UNDER_WAY = (HistoryState.UNDER_WAY, HistoryState.ROLLING_BACK)
+
+
+def lost_hosts(state: State) -> list[HostState]:
+    return [host for host in state.hosts.values() if host.condition not in CONNECTED]
+
+
+def is_loss(state: State, error: CockpitError) -> bool:
+    """Return whether an error was caused by the loss of a host."""
+    return isinstance(error, HostError) or isinstance(error.__cause__, HostError) or bool(lost_hosts(state))
+
+
+def check_hosts(state: State) -> None:
+    """Raise HostError if a host is lost."""
+    for host in lost_hosts(state):
+        raise HostError(host.detail or "was lost", subject=host.config.name)
+
+
+async def wait_for_hosts(live: LiveSession, within: float = BACK_WITHIN) -> None:
+    """Wait until every host is up. Raises HostError after `within` seconds."""
+    try:
+        await asyncio.wait_for(live.session.until(lambda state: not lost_hosts(state)), within)
+    except TimeoutError:
+        host = lost_hosts(live.state)[0]
+        raise HostError(host.detail or f"unreachable for {within:.0f} s", subject=host.config.name) from None
+
+
+async def recover(live: LiveSession, changed: Iterable[str], within: float) -> None:
+    """Wait until every host is up, and the `changed` hosts have undone an interrupted change. Raises HostError after
+    `within` seconds."""
+    deadline = asyncio.get_running_loop().time() + within
+    while True:
+        await wait_for_hosts(live, within)
+        try:
+            for host in sorted(changed):
+                await end_changes(live, host)
+            return
+        except HostError:  # the loss was not detected yet, or the host was lost again
+            if asyncio.get_running_loop().time() > deadline:
+                raise
+            await asyncio.sleep(PACE)
+
+
+async def end_changes(live: LiveSession, host: str) -> None:
+    """Wait until no change is under way on the host; undo an interrupted one. Raises HostError, ChangeRefused."""
+    deadline = asyncio.get_running_loop().time() + OWN_UNDO
+    history = await live.tuning.history(host)
+    while any(past.state in _UNDER_WAY for past in history):
+        if asyncio.get_running_loop().time() > deadline:
+            raise ChangeRefused(f"a change there did not end within {OWN_UNDO:.0f} s", subject=host)
+        await asyncio.sleep(_PACE)
+        history = await live.tuning.history(host)
+    for past in history:
+        if past.state == HistoryState.INTERRUPTED:
+            await live.tuning.interrupted.undo(host, past)
+
+
+async def wait_for_target(plan: LoadPlan) -> None:
+    """Wait until the target gives GOOD_RESPONSES good responses in a row. Raises TargetError after BACK_WITHIN."""
+    probe = probe_of(plan)
+    deadline = asyncio.get_running_loop().time() + BACK_WITHIN
+    good = 0
+    while good < GOOD_RESPONSES:
+        wrong = await problem_of(probe)
+        good = 0 if wrong else good + 1
+        if wrong:
+            if asyncio.get_running_loop().time() > deadline:
+                raise TargetError(wrong)
+            await asyncio.sleep(PACE)
+
+
+async def set_values(live: LiveSession, values: Mapping[str, str | None]) -> Collection[str]:
+    """Make these values active; return the knobs that had other values. Raises CockpitError."""
+    current = await live.tuning.read(list(values))
+    changed = {name: value for name, value in values.items() if current[name] != value}
+    await live.tuning.apply(changed)
+    return changed.keys()
+
+
+async def restore(live: LiveSession, originals: Mapping[str, str | None], actions: Iterable[str]) -> None:
+    """Restore original values, then run actions. Raises CockpitError."""
+    await set_values(live, originals)
+    for name in actions:
+        await live.tuning.act(name)
