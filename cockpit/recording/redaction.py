@@ -9,7 +9,7 @@ import base64
 import html
 import re
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import cache
 from typing import Any, Literal, Protocol, Union, get_args, get_origin

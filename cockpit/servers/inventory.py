@@ -142,7 +142,7 @@ def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = 
     skipped. `files` are the requested names, `texts` the requested patterns."""
     user, readable = "", set()
     processes: list[Process] = []
-    titles: dict[int, tuple[str]] = {}
+    titles = _titles(text)
     listening: list[PortListener] = []
     contents: dict[str, str] = {}
     masters: dict[int, Sequence[str]] = {}
@@ -158,8 +158,6 @@ def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = 
                 user = name
             case ["process", pid, parent, name, *command] if _is_number(pid) and _is_number(parent):
                 processes.append(Process(int(pid), int(parent), name, tuple(word for word in command if word)))
-            case [row] if title := _TITLE.fullmatch(row):
-                titles[int(title[1])] = (title[2],)
             case ["master", pid, *facts] if _is_number(pid) and len(facts) == _MASTER_FACTS:
                 masters[int(pid)] = facts
             case ["fact", pid, name, value] if _is_number(pid) and value:
@@ -193,6 +191,12 @@ def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = 
         tuple(dict.fromkeys(sockets)),
         frozenset(addresses),
     )
+
+
+def _titles(text: str) -> dict[int, tuple[str]]:
+    """Return the titles of processes, which their parents of the same name do not have in their rows."""
+    rows = filter(None, map(_TITLE.fullmatch, lines_of(text)))
+    return {int(row[1]): (row[2],) for row in rows}
 
 
 def lines_of(text: str) -> list[str]:
