@@ -232,13 +232,13 @@ def _removed(text: bytes, name: str, location: Location) -> bytes:
     return text[:start] + text[end:]
 
 
-def encode_line(value: str, *, may_be_empty: bool = False) -> ConfigText:
+def encode_line(value: str, *, may_be_empty: bool = False) -> bytes:
     """Encode a value of one line, for any grammar."""
     if value != value.strip() or not (value or may_be_empty):
         raise ConfigError("a value must not be empty, or begin or end with a space")
     if len(value) > VALUE_LIMIT or not value.isprintable():
         raise ConfigError(f"a value is one line of text, at most {VALUE_LIMIT} characters, without control characters")
-    return ConfigText(value.encode())
+    return value.encode()
 
 
 def excerpt(text: str, limit: int = 120) -> str:

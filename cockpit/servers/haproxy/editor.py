@@ -77,7 +77,7 @@ class HaproxyGrammar(Grammar):
 
     def encode(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)
-        words = list(_words(raw, 0, len(raw)))
+        words = list(_words(ConfigText(raw), 0, len(raw)))
         if not words or words[-1].end != len(raw) or any(not word.closed for word in words):
             raise ConfigError(
                 "a value must not contain an unclosed quote, a final backslash or a # that starts a comment"

@@ -54,7 +54,7 @@ class LighttpdGrammar(Grammar):
         if _WORD.fullmatch(raw):
             return b'"' + raw + b'"'
         depth = 0
-        for token in _tokens(raw):
+        for token in _tokens(ConfigText(raw)):
             sign = raw[token.start : token.end]
             depth += (sign == b"(") - (sign == b")")
             if sign in (b"{", b"}", b"=", b"+=", b":=") or sign.startswith(b"#") or depth < 0:
