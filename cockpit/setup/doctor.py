@@ -27,7 +27,7 @@ from cockpit.model.text import count_text
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.setup.doctor_host import diagnose_host
-from cockpit.setup.finding import Finding, failed, good, note
+from cockpit.setup.finding import Finding, failed, note, passed
 
 MACHINE, TARGET = "this machine", "target"
 # CPU use (%) of this machine before the load above which it is reported.
@@ -59,7 +59,7 @@ async def _findings(profile: Profile, ssh_config: Path | None, scope: Scope) -> 
     checked = _LIMITED[scope](profile)
     hosts = [asyncio.create_task(diagnose_host(checked, host, ssh_config)) for host in checked.hosts]
     try:
-        yield good("profile", _summary(profile))
+        yield passed("profile", _summary(profile))
         for finding in (*machine(profile), *await other_load()):
             yield finding
         if scope is Scope.NO_HOSTS and not _is_network_only(profile):
@@ -128,7 +128,7 @@ def machine(profile: Profile) -> list[Finding]:
     processes = f"{workers} load process{'' if workers == 1 else 'es'}"
     files = "no limit of open files" if limit is None else f"at most {limit * workers} by the limit of open files"
     needed = f"at most {plan.max_in_flight} in flight" if plan.open else f"{most_connections(plan)} connections"
-    findings = [good(MACHINE, f"{needed} from {processes}, {files}; {ports} local ports; {os.cpu_count() or 1} CPUs")]
+    findings = [passed(MACHINE, f"{needed} from {processes}, {files}; {ports} local ports; {os.cpu_count() or 1} CPUs")]
     if workers > (os.cpu_count() or workers):
         findings.append(note(MACHINE, "more load processes than CPUs", "use fewer workers: they compete for the CPUs"))
     for line in (*limits.fit_in_flight(plan)[1], *limits.warnings(plan)):
@@ -157,7 +157,7 @@ async def target(profile: Profile) -> AsyncIterator[Finding]:
         yield failed(TARGET, error, "is the server up, is the URL correct, does a firewall block the port?")
         return
     answer = "accepts connections" if checked.status is None else f"answers {checked.status}"
-    yield good(TARGET, f"{shown} {answer} at {', '.join(checked.shown)}")
+    yield passed(TARGET, f"{shown} {answer} at {', '.join(checked.shown)}")
     for line in checked.warnings:
         if line not in reported:
             yield note(TARGET, line, "fix the URL, or set expect or connect_to in [target]")

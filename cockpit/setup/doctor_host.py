@@ -22,7 +22,7 @@ from cockpit.model.text import count_text, sanitize
 from cockpit.model.via import command_of
 from cockpit.profiles.profile import Profile
 from cockpit.setup.doctor_servers import diagnose_servers
-from cockpit.setup.finding import Finding, failed, good, note, problem
+from cockpit.setup.finding import Finding, failed, note, passed, problem
 from cockpit.tuning import files, plan
 from cockpit.tuning.applied import HistoryState
 from cockpit.tuning.reason import useful_line
@@ -52,7 +52,7 @@ for each; do
 done
 """
 )
-# Words that the guard prints: its kind, whether logind kills it, how backups are flushed to the disk.
+# Words that the restorer prints: its kind, whether logind kills it, how backups are flushed to the disk.
 _FACTS = 3
 # Shell keywords and builtins, which are not looked up in the PATH.
 _SHELL = frozenset({"if", "while", "for", "case", "until", "{", "(", "!", "test", "[", ":", "."})
@@ -67,7 +67,7 @@ async def diagnose_host(profile: Profile, config: HostConfig, ssh_config: Path |
         return [failed(name, error, _login_fix(error, config))]
     try:
         notes = await asyncio.to_thread(_ssh_notes, config, ssh_config)
-        return [*notes, *[finding async for finding in _examine(profile, config, shell, ssh_config)]]
+        return [*notes, *[finding async for finding in _check(profile, config, shell, ssh_config)]]
     except HostError as error:
         return [failed(name, error, "the connection was lost; try again")]
     finally:
@@ -93,9 +93,7 @@ def _login_fix(error: CockpitError, config: HostConfig) -> str:
     return f"does `ssh {config.ssh}` work? set its options in ssh_config"
 
 
-async def _examine(
-    profile: Profile, config: HostConfig, shell: Shell, ssh_config: Path | None
-) -> AsyncIterator[Finding]:
+async def _check(profile: Profile, config: HostConfig, shell: Shell, ssh_config: Path | None) -> AsyncIterator[Finding]:
     port = port_here(profile.plan, config, ssh_config)
     async for finding in _readable(config, shell, port):
         yield finding
@@ -138,7 +136,7 @@ async def _readable(config: HostConfig, shell: Shell, port: int | None) -> Async
     facts = probe.facts
     who = (await shell.run("id -un")).stdout.decode("utf-8", "replace").strip()
     kernel = f"{sanitize(facts.kernel)}, {count_text(facts.cpus, 'CPU')}"
-    yield good(name, f"{sanitize(config.place)} as {sanitize(who)}: {kernel}; /proc is readable, nothing to install")
+    yield passed(name, f"{sanitize(config.place)} as {sanitize(who)}: {kernel}; /proc is readable, nothing to install")
     yield _clock(name, facts.clock_offset)
     for finding in _processes(config, reading):
         yield finding
@@ -154,7 +152,7 @@ def _clock(name: str, offset: float | None) -> Finding:
             f"its clock is {abs(offset):.1f} s {which}; the times of metrics are corrected",
             "times in its log lines are not corrected; synchronise the clock by NTP",
         )
-    return good(name, f"clock within {max(abs(offset), 0.001):.3f} s of this machine's")
+    return passed(name, f"clock within {max(abs(offset), 0.001):.3f} s of this machine's")
 
 
 def _processes(config: HostConfig, reading: HostReading) -> Iterable[Finding]:
@@ -175,7 +173,7 @@ def _processes(config: HostConfig, reading: HostReading) -> Iterable[Finding]:
         )
     elif count:
         others = f", excluding {reading.excluded} of other servers of that name" if reading.excluded else ""
-        yield good(config.name, f"{count} process{'' if count == 1 else 'es'} {config.watched!r}{others}")
+        yield passed(config.name, f"{count} process{'' if count == 1 else 'es'} {config.watched!r}{others}")
     if reading.excluded is None:
         yield note(
             config.name,
@@ -193,7 +191,7 @@ async def _status(name: str, shell: Shell, page: StatusPage) -> Finding:
             f"status page {page.url}: {error.problem}",
             "metrics of this page will be missing",
         )
-    return good(name, f"status page {page.url}: {len(metrics.values)} metrics")
+    return passed(name, f"status page {page.url}: {len(metrics.values)} metrics")
 
 
 async def _tails(config: HostConfig, shell: Shell) -> AsyncIterator[Finding]:
@@ -262,13 +260,13 @@ async def _value(remote: Remote, knob: Knob, real: dict[str, str]) -> Finding:
     shown = "is not set" if value is None else "(secret)" if knob.secret else f"= {sanitize(value, 60)}"
     if knob.written_only:
         shown += f"; changes are written, but not activated: {knob.activation}"
-    return good(knob.host, f"{knob.name} {shown}  ({sanitize(knob.place, 80)})")
+    return passed(knob.host, f"{knob.name} {shown}  ({sanitize(knob.place, 80)})")
 
 
 async def _tested(name: str, remote: Remote, test: str) -> Finding:
     done = await files.run(remote, f'{HEAD}\nas_login sh -c "$1" </dev/null', test, seconds=_TEST_TIMEOUT)
     if done.exit_status == 0:
-        return good(name, f"`{sanitize(test, 200)}` passes")
+        return passed(name, f"`{sanitize(test, 200)}` passes")
     why = useful_line(done.stderr, done.stdout) or f"exit status {done.exit_status}"
     return problem(name, f"`{sanitize(test, 200)}` fails: {why}", "all changes are refused: fix the configuration")
 
@@ -305,16 +303,16 @@ def _paths(command: str) -> Iterable[str]:
 
 
 async def diagnose_changes(remote: Remote, name: str) -> AsyncIterator[Finding]:
-    """Check whether the guard survives a logout, backups reach the disk, and no change is unfinished."""
+    """Check whether the restorer survives a logout, backups reach the disk, and no change is unfinished."""
     done = await files.run(remote, f"{HEAD}{DETACH}outlives")
     facts = done.stdout.decode("ascii", "replace").split()
     if len(facts) != _FACTS:
-        yield note(name, f"the guard of changes cannot be checked: {files.error_reason(done)}")
+        yield note(name, f"the restorer of changes cannot be checked: {files.error_reason(done)}")
         return
-    guard, kills, flushes = facts
-    yield _guard(name, guard, kills)
+    place, kills, flushes = facts
+    yield _restorer(name, place, kills)
     how = "" if flushes == "files" else ", by a sync of all disks (this sync(1) cannot sync single files)"
-    yield good(name, f"backups are flushed to the disk before a file is replaced{how}")
+    yield passed(name, f"backups are flushed to the disk before a file is replaced{how}")
     try:
         past = await Tuner().history(remote, name)
     except ChangeRefused as error:
@@ -326,16 +324,16 @@ async def diagnose_changes(remote: Remote, name: str) -> AsyncIterator[Finding]:
         text = f"change {change.name} of {change.facts.who} ({knobs}) is incomplete: its new values may be active"
         yield problem(name, text, f"cockpit tune PROFILE undo {change.name} rolls it back")
     if not unfinished:
-        yield good(name, "no unfinished changes")
+        yield passed(name, "no unfinished changes")
 
 
-def _guard(name: str, guard: str, kills: str) -> Finding:
-    if guard == "unit":
-        return good(name, "the guard of a change survives a logout: it runs in a separate systemd unit")
+def _restorer(name: str, place: str, kills: str) -> Finding:
+    if place == "unit":
+        return passed(name, "the restorer of a change survives a logout: it runs in a separate systemd unit")
     if kills == "yes":
         return problem(
             name,
-            "the guard of a change is killed at logout (KillUserProcesses=yes): no automatic rollback",
+            "the restorer of a change is killed at logout (KillUserProcesses=yes): no automatic rollback",
             "loginctl enable-linger for this user, log in as root, or set sudo = true in [[host]]",
         )
-    return good(name, "the guard of a change survives a logout: it runs in a separate session")
+    return passed(name, "the restorer of a change survives a logout: it runs in a separate session")

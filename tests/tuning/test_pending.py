@@ -58,7 +58,7 @@ async def test_stages_are_reported_in_order(
     ("approval", "message"),
     [
         (Approval(60, lambda: asyncio.sleep(0, False)), "it was not confirmed"),
-        (Approval(0.2, lambda: asyncio.sleep(1000, True)), "nobody confirmed it within 0.2 s"),
+        (Approval(0.2, lambda: asyncio.sleep(1000, True)), "not confirmed within 0.2 s"),
     ],
 )
 async def test_unconfirmed_change_is_undone(
