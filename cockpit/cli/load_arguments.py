@@ -105,7 +105,7 @@ def _add_request(group: argparse._ArgumentGroup) -> None:
         "--expect-status",
         type=statuses,
         metavar="LIST",
-        help="expected statuses, e.g. 200 or 200,204 (default below 400)",
+        help="expected statuses, e.g. 200,204 (default below 400)",
     )
     add("--expect-body", metavar="TEXT", help="count a response without this text as failed")
 

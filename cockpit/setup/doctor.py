@@ -62,7 +62,8 @@ async def _findings(profile: Profile, ssh_config: Path | None, scope: Scope) -> 
         yield passed("profile", _summary(profile))
         for finding in (*machine(profile), *await other_load()):
             yield finding
-        if scope is Scope.NO_HOSTS and not _is_network_only(profile):
+        uses_files = profile.plan.unix or (profile.source and profile.source.files)
+        if scope is Scope.NO_HOSTS and uses_files:
             yield note(TARGET, "not requested: the profile is not trusted, and it uses a local file or socket")
         else:
             async for finding in target(profile):
@@ -74,14 +75,6 @@ async def _findings(profile: Profile, ssh_config: Path | None, scope: Scope) -> 
         for host in hosts:
             host.cancel()
         await asyncio.gather(*hosts, return_exceptions=True)
-
-
-def _is_network_only(profile: Profile) -> bool:
-    return not profile.plan.unix and not (profile.source and profile.source.files)
-
-
-def _without_hosts(profile: Profile) -> Profile:
-    return replace(profile, hosts=(), knobs=(), actions=())
 
 
 def _without_commands(profile: Profile) -> Profile:
@@ -100,7 +93,7 @@ def _without_commands(profile: Profile) -> Profile:
 _LIMITED: dict[Scope, Callable[[Profile], Profile]] = {
     Scope.ALL: lambda profile: profile,
     Scope.NO_COMMANDS: _without_commands,
-    Scope.NO_HOSTS: _without_hosts,
+    Scope.NO_HOSTS: lambda profile: replace(profile, hosts=(), knobs=(), actions=()),
 }
 
 

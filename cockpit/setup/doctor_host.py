@@ -6,7 +6,7 @@ import asyncio
 import posixpath
 import re
 import shlex
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cockpit.hosts.probe.probe import Probe
@@ -67,7 +67,7 @@ async def diagnose_host(profile: Profile, config: HostConfig, ssh_config: Path |
         return [failed(name, error, _login_fix(error, config))]
     try:
         notes = await asyncio.to_thread(_ssh_notes, config, ssh_config)
-        return [*notes, *[finding async for finding in _check(profile, config, shell, ssh_config)]]
+        return [*notes, *await _check(profile, config, shell, ssh_config)]
     except HostError as error:
         return [failed(name, error, "the connection was lost; try again")]
     finally:
@@ -93,53 +93,45 @@ def _login_fix(error: CockpitError, config: HostConfig) -> str:
     return f"does `ssh {config.ssh}` work? set its options in ssh_config"
 
 
-async def _check(profile: Profile, config: HostConfig, shell: Shell, ssh_config: Path | None) -> AsyncIterator[Finding]:
+async def _check(profile: Profile, config: HostConfig, shell: Shell, ssh_config: Path | None) -> list[Finding]:
     port = port_here(profile.plan, config, ssh_config)
-    async for finding in _readable(config, shell, port):
-        yield finding
-    for page in config.status:
-        yield await _status(config.name, shell, page)
-    async for finding in _tails(config, shell):
-        yield finding
+    findings = await _readable(config, shell, port)
+    findings += [await _status(config.name, shell, page) for page in config.status]
+    findings += await _tails(config, shell)
     knobs = [knob for knob in profile.knobs if knob.host == config.name]
     actions = [action.command for action in profile.actions if action.host == config.name]
     if knobs or actions:
         changed = await open_shell(config.outside, ssh_config) if config.changes_outside else shell
         try:
             remote = privileged(config, changed)
-            async for finding in _changeable(config, remote, knobs, actions):
-                yield finding
-            for finding in await diagnose_servers(remote, config.name, port, knobs):
-                yield finding
+            findings += await _changeable(config, remote, knobs, actions)
+            findings += await diagnose_servers(remote, config.name, port, knobs)
         finally:
             if changed is not shell:
                 await changed.close()
+    return findings
 
 
-async def _readable(config: HostConfig, shell: Shell, port: int | None) -> AsyncIterator[Finding]:
+async def _readable(config: HostConfig, shell: Shell, port: int | None) -> list[Finding]:
     name = config.name
     try:
         probe = await Probe.start(shell, config, port)
     except HostError as error:
-        yield failed(name, error)
-        return
+        return [failed(name, error)]
     try:
         async with asyncio.timeout(_READ_TIMEOUT):
             await probe.read()
             await asyncio.sleep(_READ_INTERVAL)
             reading = await probe.read()
     except TimeoutError:
-        yield problem(name, "the probe started but does not answer", exit_code=3)
-        return
+        return [problem(name, "the probe started but does not answer", exit_code=3)]
     finally:
         probe.close()
     facts = probe.facts
     who = (await shell.run("id -un")).stdout.decode("utf-8", "replace").strip()
     kernel = f"{sanitize(facts.kernel)}, {count_text(facts.cpus, 'CPU')}"
-    yield passed(name, f"{sanitize(config.place)} as {sanitize(who)}: {kernel}; /proc is readable, nothing to install")
-    yield _clock(name, facts.clock_offset)
-    for finding in _processes(config, reading):
-        yield finding
+    place = f"{sanitize(config.place)} as {sanitize(who)}: {kernel}; /proc is readable, nothing to install"
+    return [passed(name, place), _clock(name, facts.clock_offset), *_processes(config, reading)]
 
 
 def _clock(name: str, offset: float | None) -> Finding:
@@ -186,64 +178,51 @@ async def _status(name: str, shell: Shell, page: StatusPage) -> Finding:
     try:
         metrics = await read_page(shell, page)
     except HostError as error:
-        return note(
-            name,
-            f"status page {page.url}: {error.problem}",
-            "metrics of this page will be missing",
-        )
+        return note(name, f"status page {page.url}: {error.problem}", "metrics of this page will be missing")
     return passed(name, f"status page {page.url}: {len(metrics.values)} metrics")
 
 
-async def _tails(config: HostConfig, shell: Shell) -> AsyncIterator[Finding]:
+async def _tails(config: HostConfig, shell: Shell) -> list[Finding]:
     """Check whether the commands and files of the tails exist."""
     required = [f"tool:{word}" for tail in config.tail for word in _first_words([tail])]
     required += [f"read:{path}" for tail in config.tail for path in _paths(tail)]
+    findings = []
     for missing in await _missing(shell, required):
         kind, _, name = missing.partition(":")
+        text, fix = f"tail: {name} cannot be read", "is the path correct, can this user read it?"
         if kind == "tool":
-            yield note(config.name, f"tail: command {name!r} not found", "install it there, or remove the tail")
-        else:
-            yield note(config.name, f"tail: {name} cannot be read", "is the path correct, can this user read it?")
+            text, fix = f"tail: command {name!r} not found", "install it there, or remove the tail"
+        findings.append(note(config.name, text, fix))
+    return findings
 
 
-async def _changeable(
-    config: HostConfig, remote: Remote, knobs: list[Knob], actions: list[str]
-) -> AsyncIterator[Finding]:
+async def _changeable(config: HostConfig, remote: Remote, knobs: list[Knob], actions: list[str]) -> list[Finding]:
     """Check whether each knob can be read, written, tested and reloaded."""
     name = config.name
     if config.sudo:
         try:
             await remote.run("true")
         except CockpitError as error:
-            yield failed(name, error)
-            return
-    async for finding in diagnose_changes(remote, name):
-        yield finding
-    for tool in await _missing(remote, [f"tool:{tool}" for tool in _TOOLS]):
-        yield problem(
-            name, f"command {tool.partition(':')[2]} not found", "changes need it: install coreutils or busybox"
-        )
+            return [failed(name, error)]
+    findings = await diagnose_changes(remote, name)
+    fix = "changes need it: install coreutils or busybox"
+    tools = await _missing(remote, [f"tool:{tool}" for tool in _TOOLS])
+    findings += [problem(name, f"command {tool.partition(':')[2]} not found", fix) for tool in tools]
     real: dict[str, str] = {}
-    for knob in knobs:
-        yield await _value(remote, knob, real)
-    for path in await _missing(remote, [f"write:{path}" for path in dict.fromkeys(real.values())]):
-        file = path.partition(":")[2]
-        yield problem(
-            name,
-            f"{file} or its folder is not writable",
-            "log in as root, or set sudo = true in [[host]] (with NOPASSWD in the sudoers file)",
-        )
+    findings += [await _value(remote, knob, real) for knob in knobs]
+    fix = "log in as root, or set sudo = true in [[host]] (with NOPASSWD in the sudoers file)"
+    files_there = await _missing(remote, [f"write:{path}" for path in dict.fromkeys(real.values())])
+    findings += [problem(name, f"{file.partition(':')[2]} or its folder is not writable", fix) for file in files_there]
     commands = [*(knob.test for knob in knobs), *(knob.reload for knob in knobs), *actions]
     absent = await _missing(remote, [f"command:{word}" for word in _first_words(commands)])
-    for missing in absent:
-        yield problem(
-            name,
-            f"command {missing.partition(':')[2]!r} not found in the login's PATH",
-            "a test, reload or action starts with it; install it, or use its absolute path",
-        )
+    fix = "a test, reload or action starts with it; install it, or use its absolute path"
+    findings += [
+        problem(name, f"command {word.partition(':')[2]!r} not found in the login's PATH", fix) for word in absent
+    ]
     for test in dict.fromkeys(knob.test for knob in knobs if knob.test):
         if f"command:{next(_first_words([test]), '')}" not in absent:
-            yield await _tested(name, remote, test)
+            findings.append(await _tested(name, remote, test))
+    return findings
 
 
 async def _value(remote: Remote, knob: Knob, real: dict[str, str]) -> Finding:
@@ -302,29 +281,26 @@ def _paths(command: str) -> Iterable[str]:
             yield word
 
 
-async def diagnose_changes(remote: Remote, name: str) -> AsyncIterator[Finding]:
+async def diagnose_changes(remote: Remote, name: str) -> list[Finding]:
     """Check whether the restorer survives a logout, backups reach the disk, and no change is unfinished."""
     done = await files.run(remote, f"{HEAD}{DETACH}outlives")
     facts = done.stdout.decode("ascii", "replace").split()
     if len(facts) != _FACTS:
-        yield note(name, f"the restorer of changes cannot be checked: {files.error_reason(done)}")
-        return
+        return [note(name, f"the restorer of changes cannot be checked: {files.error_reason(done)}")]
     place, kills, flushes = facts
-    yield _restorer(name, place, kills)
+    findings = [_restorer(name, place, kills)]
     how = "" if flushes == "files" else ", by a sync of all disks (this sync(1) cannot sync single files)"
-    yield passed(name, f"backups are flushed to the disk before a file is replaced{how}")
+    findings.append(passed(name, f"backups are flushed to the disk before a file is replaced{how}"))
     try:
         past = await Tuner().history(remote, name)
     except ChangeRefused as error:
-        yield problem(name, str(error), "changes need a directory for their backups")
-        return
+        return [*findings, problem(name, str(error), "changes need a directory for their backups")]
     unfinished = [change for change in past if change.state == HistoryState.INTERRUPTED]
     for change in unfinished:
         knobs = ", ".join(setting.knob for setting in change.facts.settings)
         text = f"change {change.name} of {change.facts.who} ({knobs}) is incomplete: its new values may be active"
-        yield problem(name, text, f"cockpit tune PROFILE undo {change.name} rolls it back")
-    if not unfinished:
-        yield passed(name, "no unfinished changes")
+        findings.append(problem(name, text, f"cockpit tune PROFILE undo {change.name} rolls it back"))
+    return findings if unfinished else [*findings, passed(name, "no unfinished changes")]
 
 
 def _restorer(name: str, place: str, kills: str) -> Finding:
