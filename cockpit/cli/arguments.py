@@ -217,7 +217,7 @@ _CHECK: FlagTable = (
 )
 _RUN = _FLAGS["run"]
 _DUET: FlagTable = (
-    Flag("--control", True, "load the target against itself (A/A): what is no difference"),
+    Flag("--control", True, "load the target twice (A/A): shows the noise"),
     Flag("--margin", share, "a smaller difference counts as none, e.g. 5%% (default: that of each metric)", "SHARE"),
 )
 _SUBCOMMANDS = {"recordings": RECORDINGS, "baseline": BASELINE, "tune": TUNE}

@@ -103,7 +103,12 @@ def _add_request(group: argparse._ArgumentGroup) -> None:
         help="order of paths (default sequence)",
     )
     add("--seed", type=count, default=1, metavar="N", help="seed of a shuffle and of random arrivals (default 1)")
-    add("--expect-status", type=statuses, metavar="LIST", help="good statuses, e.g. 200 or 200,204 (default below 400)")
+    add(
+        "--expect-status",
+        type=statuses,
+        metavar="LIST",
+        help="expected statuses, e.g. 200,204 (default below 400)",
+    )
     add("--expect-body", metavar="TEXT", help="count a response without this text as failed")
 
 

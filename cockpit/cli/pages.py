@@ -11,7 +11,7 @@ from cockpit.cli.parser import CommandParser
 # Maximum width of text.
 _WIDTH = 79
 _EXITS = {
-    0: "good",
+    0: "success",
     1: "a bug, or the generator failed",
     2: "usage or profile",
     3: "target or host unreachable",
@@ -58,7 +58,7 @@ thresholds: METRIC < VALUE, with < <= > >= == !=
     "duet": """Load two targets with the same requests at the same moments, until it is clear which one is better.
   cockpit duet http://127.0.0.1:8080/ http://127.0.0.1:8081/ -c 10
   cockpit duet http://old/ http://new/ -q 500           # latency at 500/s
-  cockpit duet http://127.0.0.1:8080/ --control         # A/A: no difference
+  cockpit duet http://127.0.0.1:8080/ --control         # A/A: the noise
   cockpit duet two-builds --json                        # two [[variant]]s""",
     "ab": """Measure with cockpit's load generator, ab's flags and ab's report, for scripts that parse ab's output.
   cockpit ab -n 10000 -c 20 http://127.0.0.1:8080/

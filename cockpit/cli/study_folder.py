@@ -30,9 +30,9 @@ RESULTS = {
     "runs.csv": "csv",
     "verdicts.csv": "verdicts-csv",
 }
-# Maximum wait (s) for a keeper that restores settings.
+# Maximum wait (s) for a restorer that restores settings.
 KEEPER_WITHIN = 300.0
-_HOLDERS = {LockRole.STUDY: "a study", LockRole.KEEPER: "the keeper that restores its settings"}
+_HOLDERS = {LockRole.STUDY: "a study", LockRole.KEEPER: "the restorer of its settings"}
 
 
 class StudyFolder(NamedTuple):
@@ -71,7 +71,7 @@ def open_folder(options: Namespace, name: str, study: Study) -> StudyFolder:
     except OSError as error:
         raise UsageError(f"{folder}: cannot be created: {error.strerror}") from None
     lock = locked(folder)
-    # A keeper may have restored all settings during the wait.
+    # A restorer may have restored all settings during the wait.
     known = read_journal(folder)
     continued = journal is not None
     if journal is not None:
@@ -119,7 +119,7 @@ def _next(name: str, form: str) -> Path:
 
 
 def locked(folder: Path) -> FolderLock:
-    """Lock the folder, after waiting for a keeper in it. Raises UsageError if another study uses it."""
+    """Lock the folder, after waiting for a restorer in it. Raises UsageError if another study uses it."""
     lock = FolderLock(folder)
     deadline = time.monotonic() + KEEPER_WITHIN
     waiting = False

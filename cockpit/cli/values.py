@@ -22,7 +22,7 @@ def _positive_value(parse: Callable[[str], Any], text: str) -> Any:
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     if value <= 0 or text.startswith("-"):
-        raise argparse.ArgumentTypeError(f"{text!r}: must be more than 0")
+        raise argparse.ArgumentTypeError(f"{text!r}: must be greater than 0")
     return value
 
 

@@ -50,7 +50,7 @@ class DemoSupervisor:
         return f"{url}/hello.html"
 
     def watch(self) -> None:
-        """Wait for the end of standard input or SIGTERM; collect exited children meanwhile."""
+        """Wait for the end of standard input or SIGTERM; collect exited children until then."""
         while not self._stopping:
             ready, _, _ = select.select([sys.stdin, self._wake_read], [], [])
             if sys.stdin in ready and not os.read(sys.stdin.fileno(), 4096):

@@ -2,7 +2,7 @@
 # 2 * NAP * NAPS seconds, because the client was stopped or vanished without closing the input. Run it in the background.
 # READER is this shell or a child of it. A process that waits for input is not scheduled, so its context switches do not
 # change. The function ends within NAP seconds after READER: `lxc exec` kills it if its client is killed.
-# `end_idle PID` ends the watchdog and waits for it: the first process of a container may not wait for orphans.
+# `end_idle PID` ends the watchdog and waits for it: the first process of a container might not wait for orphans.
 idle() {
   exec </dev/null >/dev/null 2>&1 3>&- 4>&- 5>&-
   sleeper= before=

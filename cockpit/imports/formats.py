@@ -190,10 +190,6 @@ def instant_of(text: str) -> float:
     return _instant(when.timestamp() + float(f"0.{fraction}"))
 
 
-def _ab(row: Mapping[str, str]) -> ForeignRequest:
-    return ForeignRequest(_instant(row["seconds"]), duration(row["ttime"], 1e-3))
-
-
 def _hey(row: Mapping[str, str]) -> ForeignRequest:
     if "offset" not in row:
         raise ValueError("the columns status-code and offset are missing; rerun it with hey 0.1.1 or later")
@@ -269,10 +265,6 @@ def _jmeter(lines: Iterator[str]) -> Iterator[ForeignRequest]:
     first = next(lines, "")
     titles = None if _has_jmeter_titles(first) else _JMETER
     return _table(_JMeterSamples().request, titles)(chain([first], lines))
-
-
-def _jmeter_xml(lines: Iterator[str]) -> Iterator[ForeignRequest]:
-    return _requests(xml_rows(lines), _JMeterSamples().request)
 
 
 def _is_jmeter(first: str) -> bool:
@@ -355,7 +347,7 @@ FORMATS: Iterable[ForeignFormat] = (
     ForeignFormat(
         "ab -g",
         _has_columns("starttime", "seconds", "ttime"),
-        _table(_ab),
+        _table(lambda row: ForeignRequest(_instant(row["seconds"]), duration(row["ttime"], 1e-3))),
         granular=True,
         unlisted="failures (their rows count as completed)",
     ),
@@ -370,7 +362,11 @@ FORMATS: Iterable[ForeignFormat] = (
         unlisted=_WITHOUT_RESPONSE,
     ),
     ForeignFormat("JMeter JTL (CSV)", _is_jmeter, _jmeter),
-    ForeignFormat("JMeter JTL (XML)", lambda first: first.lstrip().startswith("<testResults"), _jmeter_xml),
+    ForeignFormat(
+        "JMeter JTL (XML)",
+        lambda first: first.lstrip().startswith("<testResults"),
+        lambda lines: _requests(xml_rows(lines), _JMeterSamples().request),
+    ),
     ForeignFormat("k6 --out csv", _has_columns("metric_name", "timestamp", "metric_value"), _table(_k6), granular=True),
     ForeignFormat("k6 --out json", _starts_with('{"type":"Metric"', '{"metric":', '{"type":"Point"'), _lines(_k6_json)),
     ForeignFormat("vegeta encode --to json", _starts_with('{"attack":'), _lines(_vegeta_json)),

@@ -95,14 +95,11 @@ def intervals_around(host: SysstatHost, begin: float, end: float) -> Sequence[St
     intervals = host.statistics
     first, last = intervals[0].epoch, intervals[-1].epoch
     if end < first or last < begin:
-        raise ValueError(f"samples of {_times(intervals[0], intervals[-1])}; the load was at another time")
+        times = " to ".join(f"{each.timestamp.date} {each.timestamp.time}" for each in (intervals[0], intervals[-1]))
+        raise ValueError(f"samples of {times} UTC; the load was at another time")
     earlier = [at for at, each in enumerate(intervals) if each.epoch <= begin - _AROUND]
     later = [at for at, each in enumerate(intervals) if each.epoch >= end + _AROUND]
     return intervals[earlier[-1] if earlier else 0 : (later[0] if later else len(intervals) - 1) + 1]
-
-
-def _times(first: Statistics, last: Statistics) -> str:
-    return f"{first.timestamp.date} {first.timestamp.time} to {last.timestamp.date} {last.timestamp.time} UTC"
 
 
 def host_events(
@@ -174,7 +171,7 @@ class _Counters:
             nets=self._nets(interval.network),
             running=queue.runq_sz + 1 if queue else 0,
             blocked=queue.blocked if queue else 0,
-            counters=self._kernel_counters(interval) | _levels(interval),
+            counters={name: self._count(name, rate) for name, rate in _rates(interval).items()} | _levels(interval),
         )
 
     def _count(self, name: str, per_second: float) -> int:
@@ -248,10 +245,6 @@ class _Counters:
         }
         counted = {part: self._count(f"net {interface.iface} {part}", amounts[part]) for part in amounts}
         return NetCounters(name=interface.iface, **counted)
-
-    def _kernel_counters(self, interval: Statistics) -> dict[str, int]:
-        """Return the kernel's named counters for the rates in the file."""
-        return {name: self._count(name, rate) for name, rate in _rates(interval).items()}
 
 
 def _rates(interval: Statistics) -> dict[str, float]:

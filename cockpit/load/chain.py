@@ -22,18 +22,15 @@ _LENGTH = re.compile(rb"(?i)(\r\nContent-Length:)[ \t]*\d+")
 def extract_value(extraction: Extraction, head: bytes, body: bytes) -> bytes | None:
     """Return the value in a response; None if it is missing, too long, or not a single line."""
     if extraction.source == "header":
-        value = _from_header(extraction.expression.lower().encode(), head)
+        name = extraction.expression.lower().encode()
+        fields = (line.partition(b":") for line in head.splitlines()[1:])
+        value = next((value.strip() for field, _, value in fields if field.lower() == name), None)
     elif extraction.source == "json":
         value = _from_json(extraction.expression, body)
     else:
         match = re.compile(extraction.expression.encode()).search(body)
         value = (match[1] if match.re.groups else match[0]) if match else None
     return value if value and len(value) <= _VALUE_LIMIT and _VALUE.fullmatch(value) else None
-
-
-def _from_header(name: bytes, head: bytes) -> bytes | None:
-    fields = (line.partition(b":") for line in head.splitlines()[1:])
-    return next((value.strip() for field, _, value in fields if field.lower() == name), None)
 
 
 def _from_json(path: str, body: bytes) -> bytes | None:

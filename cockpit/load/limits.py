@@ -122,14 +122,12 @@ def warnings(plan: LoadPlan, capacity: Capacity | None = None) -> tuple[str, ...
                 f"{rate:g} new connections/s use up {ports} local ports in {ports / rate:.0f} s: {shortage};"
                 " use more local addresses"
             )
-    elif isfinite(duration) and (rate := ports / min(_TIME_WAIT, duration)) < _max_request_rate(plan) / per_connection:
-        lines.append(f"{ports} local ports allow {rate:.0f} new connections/s for this run: {shortage}")
+    elif isfinite(duration):
+        # The think time limits the requests/s.
+        most = most_connections(plan) / plan.think_time.mean if plan.think_time else inf
+        if (rate := ports / min(_TIME_WAIT, duration)) < most / per_connection:
+            lines.append(f"{ports} local ports allow {rate:.0f} new connections/s for this run: {shortage}")
     return tuple(lines)
-
-
-def _max_request_rate(plan: LoadPlan) -> float:
-    """Return the upper limit of requests/s of closed load, set by the think time; infinite without one."""
-    return most_connections(plan) / plan.think_time.mean if plan.think_time else inf
 
 
 def local_ports() -> int:

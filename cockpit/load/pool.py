@@ -163,7 +163,7 @@ class LoadRun:
         loads = [requested] if ramp_to is None else [requested, ramp_to]
         for load in loads:
             if not 0 < load < math.inf:
-                raise UsageError(f"{name} {load}: must be more than 0")
+                raise UsageError(f"{name} {load}: must be greater than 0")
         if ramp_to is not None:
             self._planned_end(self._clock.now())
         if concurrency is None:
@@ -226,7 +226,7 @@ class LoadRun:
     def _run_ended(self) -> RunEnded:
         t, total = self._clock.now(), len(self._workers)
         first = next(iter(self._lost.values()), "")
-        lost = f"{len(self._lost)} of {total} load workers died ({first})" if self._lost else ""
+        lost = f"{len(self._lost)} of {total} load workers exited ({first})" if self._lost else ""
         if len(self._lost) == total:
             return RunEnded(t=t, run=self.run, reason="failed", detail=lost)
         stopped = any(worker.done and worker.done.reason == "stopped" for worker in self._workers)

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
 from typing import Any
 
@@ -165,20 +164,19 @@ async def _order(plan: LoadPlan) -> RequestOrder | LoggedOrder:
     return LoggedOrder(plan, log.share(0, log.total))
 
 
-_Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
 async def _connect(
     plan: LoadPlan, addresses: list[tuple[Any, ...]], time_limit: float
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, tuple[Any, ...]]:
     """Return streams to the first reachable address, and the address. Raises TargetError."""
-    open_streams = _opener(plan)
+    options = _options(plan)
     action = "finish a TLS handshake" if target_of_plan(plan).secure else "accept a connection"
     reasons = []
     for address in addresses:
         try:
             async with asyncio.timeout(time_limit):
-                return *await open_streams(address), address
+                if plan.unix:
+                    return *await asyncio.open_unix_connection(address[0], **options), address
+                return *await asyncio.open_connection(_scoped(address), address[1], **options), address
         except TimeoutError:
             reasons.append(f"{address_text(address)} did not {action} within {time_limit:g} s")
         except OSError as error:
@@ -196,8 +194,8 @@ def _zone_hint(address: tuple[Any, ...]) -> str:
     return ""
 
 
-def _opener(plan: LoadPlan) -> Callable[[tuple[Any, ...]], Awaitable[_Streams]]:
-    """Return a function that opens a connection as the run does: with TLS, a source address, or to a Unix socket."""
+def _options(plan: LoadPlan) -> dict[str, Any]:
+    """Return the options of a connection as the run opens it: with TLS, and a source address."""
     options: dict[str, Any] = {}
     target = target_of_plan(plan)
     if target.secure:
@@ -205,17 +203,9 @@ def _opener(plan: LoadPlan) -> Callable[[tuple[Any, ...]], Awaitable[_Streams]]:
 
         options |= {"ssl": context_of(plan.tls), "server_hostname": plan.tls.sni or target.host}
 
-    async def to_socket(address: tuple[Any, ...]) -> _Streams:
-        return await asyncio.open_unix_connection(address[0], **options)
-
-    async def to_port(address: tuple[Any, ...]) -> _Streams:
-        return await asyncio.open_connection(_scoped(address), address[1], **options)
-
-    if plan.unix:
-        return to_socket
-    if plan.local_addresses:
+    if plan.local_addresses and not plan.unix:
         options["local_addr"] = (plan.local_addresses[0], 0)
-    return to_port
+    return options
 
 
 def _raise_if_tls(plan: LoadPlan, error: OSError) -> None:

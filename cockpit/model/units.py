@@ -50,7 +50,7 @@ def parse_ramp(text: str, parse: Callable[[str], Amount]) -> tuple[Amount, float
     first, colon, last = text.strip().removesuffix("/s").partition(":")
     ends = parse(first), float(parse(last)) if colon else None
     if 0 in ends:
-        raise ValueError(f"{text!r}: must be more than 0")
+        raise ValueError(f"{text!r}: must be greater than 0")
     return ends
 
 

@@ -48,7 +48,7 @@ class ProfileEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def own_folder() -> Path:
-    """Return the folder of the user's profiles; it may not exist yet."""
+    """Return the folder of the user's profiles; it might not exist yet."""
     return platformdirs.user_config_path("cockpit") / "profiles"
 
 

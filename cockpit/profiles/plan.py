@@ -333,5 +333,5 @@ def seconds_of(key: str, value: Any, least: float | None = None) -> float | None
     except ValueError as error:
         raise Invalid(key, str(error)) from None
     if not (0 < seconds <= LONGEST or seconds == least):
-        raise Invalid(key, f"found {value!r}; allowed: more than 0, at most 7 days")
+        raise Invalid(key, f"found {value!r}; allowed: greater than 0, at most 7 days")
     return seconds

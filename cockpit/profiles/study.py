@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from cockpit.metrics.values import is_host_metric, is_metric
 from cockpit.model.knobs import Knob
@@ -21,6 +21,8 @@ from cockpit.profiles.sections import LoadSection, ProfileFile, ShortSection, St
 _Named = TypeVar("_Named", Variant, Pass)
 _NO_SHORT_FORM = ShortSection()
 _LOAD_KEYS = ("requests", "duration", "rate", "concurrency", "warmup")
+# Keys of a study that its short form replaces as they are.
+_SHARED_KEYS = frozenset(ShortSection.__struct_fields__) & {*StudySection.__struct_fields__} - {"passes", *_LOAD_KEYS}
 _END_KEYS = ("requests", "duration")
 # A shorter capacity search (s) has too few levels for a comparison.
 _SHORTEST_SEARCH = 60.0
@@ -32,34 +34,36 @@ _DERIVED = ("cpu.busy", "cpu.per_request")
 
 def to_study(file: ProfileFile, knobs: Sequence[Knob], files: NamedFiles, *, short: bool = False) -> Study:
     """Return the study of a profile that has one. `files` reads the files named in it. Raises Invalid."""
-    section = file.study or StudySection()
-    overrides = (section.short or _NO_SHORT_FORM) if short else _NO_SHORT_FORM
-    merged = _merged(section, overrides)
+    full = file.study or StudySection()
+    overrides = (full.short or _NO_SHORT_FORM) if short else _NO_SHORT_FORM
+    given = {name: value for name, value in asdict(overrides).items() if name in _SHARED_KEYS and value is not None}
+    section = replace(full, **given)
+    passes = tuple(Pass(name=each.name, before=each.before) for each in section.passes)
     study = Study(
-        plan=make_plan(file.target, _load(_load(file.load, section), overrides), file.tls, file.request, files),
+        plan=make_plan(file.target, _load(_load(file.load, full), overrides), file.tls, file.request, files),
         form="short" if short else "full",
         variants=_variants(section, overrides, file, files),
-        passes=_passes(section, overrides) or (Pass(),),
-        levels=merged["levels"],
-        rounds=merged["rounds"],
+        passes=_selected("study.short.passes", passes, overrides.passes) or (Pass(),),
+        levels=section.levels,
+        rounds=section.rounds,
         seed=section.seed,
-        runs=merged["runs"],
-        discard_rounds=merged["discard_rounds"],
-        discard=merged["discard"],
+        runs=section.runs,
+        discard_rounds=section.discard_rounds,
+        discard=section.discard,
         after=section.after,
         observations=tuple(msgspec.convert(each, Observation, from_attributes=True) for each in section.observe),
         watch=section.watch,
-        metrics=("capacity",) if section.until else merged["metrics"],
+        metrics=("capacity",) if section.until else section.metrics,
         until=section.until,
-        compare=merged["compare"],
-        margin=share_of("study.margin", merged["margin"]),
-        run_time=seconds_of("study.run_time", merged["run_time"]),
-        setup_warmup=seconds_of("study.setup_warmup", merged["setup_warmup"], least=0.0) or 0.0,
+        compare=section.compare,
+        margin=share_of("study.margin", section.margin),
+        run_time=seconds_of("study.run_time", section.run_time),
+        setup_warmup=seconds_of("study.setup_warmup", section.setup_warmup, least=0.0) or 0.0,
         secret=tuple(knob.name for knob in knobs if knob.secret),
     )
     study = with_control(replace(study, compare=_pairs(study)))
     if study.until:
-        _check_search(section, overrides, study)
+        _check_search(full, overrides, study)
     _check(study, knobs, file)
     return study
 
@@ -80,39 +84,17 @@ def _load(load: LoadSection, overrides: StudySection | ShortSection) -> LoadSect
     return replace(load, **given)
 
 
-def _merged(section: StudySection, overrides: ShortSection) -> dict[str, Any]:
-    """Return the values of the keys that both forms have."""
-    names = (
-        "levels",
-        "rounds",
-        "runs",
-        "discard",
-        "discard_rounds",
-        "metrics",
-        "compare",
-        "margin",
-        "run_time",
-        "setup_warmup",
-    )
-    given = {name: getattr(overrides, name) for name in names if getattr(overrides, name) is not None}
-    return {name: getattr(section, name) for name in names} | given
-
-
 def _variants(
     section: StudySection, overrides: ShortSection, file: ProfileFile, files: NamedFiles
 ) -> tuple[Variant, ...]:
     if section.variant and section.factor:
         raise Invalid("study.factor", conflict("[[study.variant]]"))
-    variants = _grid(section) if section.factor else _listed(section, file, files)
+    variants = _grid(section) if section.factor else tuple(_variant(each, file, files) for each in section.variant)
+    variants = variants or (Variant(name="as it is"),)
     check_unique("study.variant.name", [variant.name for variant in variants])
     if any(variant.name == CONTROL for variant in variants):
         raise Invalid("study.variant.name", f"found {CONTROL!r}; allowed: any other name, every study adds a control")
     return _selected("study.short.variants", variants, overrides.variants)
-
-
-def _passes(section: StudySection, overrides: ShortSection) -> tuple[Pass, ...]:
-    passes = tuple(Pass(name=each.name, before=each.before) for each in section.passes)
-    return _selected("study.short.passes", passes, overrides.passes)
 
 
 def _selected(key: str, every: tuple[_Named, ...], names: tuple[str, ...] | None) -> tuple[_Named, ...]:
@@ -124,10 +106,6 @@ def _selected(key: str, every: tuple[_Named, ...], names: tuple[str, ...] | None
         if name not in known:
             raise Invalid(key, f"found {name!r}; allowed: {', '.join(known) or 'none is defined'}")
     return tuple(known[name] for name in names)
-
-
-def _listed(section: StudySection, file: ProfileFile, files: NamedFiles) -> tuple[Variant, ...]:
-    return tuple(_variant(each, file, files) for each in section.variant) or (Variant(name="as it is"),)
 
 
 def _variant(section: VariantSection, file: ProfileFile, files: NamedFiles) -> Variant:
@@ -284,9 +262,9 @@ def _check_metric(key: str, name: str, hosts: Sequence[str]) -> None:
 
 
 def _check_plans(plan: LoadPlan, study: Study) -> None:
-    least = min(study.levels, default=None)
-    if least is None or plan.open:
+    if not study.levels or plan.open:
         return
+    least = min(study.levels)
     if plan.workers > least:
         raise Invalid("study.levels", f"found {least:g}; allowed: at least the load's workers, {plan.workers}")
     if plan.requests is not None and plan.requests < max(study.levels):

@@ -22,7 +22,7 @@ from cockpit.profiles.uses import is_load_only
 
 
 def folder() -> Path:
-    """Return the folder of accepted hashes; it may not exist yet."""
+    """Return the folder of accepted hashes; it might not exist yet."""
     return platformdirs.user_state_path("cockpit") / "trusted"
 
 

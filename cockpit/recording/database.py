@@ -125,7 +125,7 @@ def check(path: Path, database: sqlite3.Connection) -> None:
             )
         problem = _schema_difference(database)
     except UnicodeError:
-        # The error message of SQLite quotes the file, which may not be UTF-8.
+        # The error message of SQLite quotes the file, which might not be UTF-8.
         problem = "the tables are damaged"
     except (sqlite3.Error, MemoryError) as error:
         problem = error_line(error)

@@ -48,7 +48,7 @@ class RecordingInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def folder() -> Path:
-    """The library in the user's state directory; it may not exist yet."""
+    """The library in the user's state directory; it might not exist yet."""
     return platformdirs.user_state_path("cockpit") / "recordings"
 
 

@@ -71,7 +71,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
             EXIT_UNSTABLE: "unstable"
             if self.unstable
             else f"{len(self.inconclusive)} of {len(self.thresholds)} thresholds inconclusive",
-            EXIT_GOOD: "good",
+            EXIT_GOOD: "passed",
         }[self.exit_code]
 
 

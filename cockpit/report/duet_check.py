@@ -103,7 +103,7 @@ def duet_markdown(check: DuetCheck) -> str:
         f"### {mark} {check.words}",
         "",
         *table,
-        f"{_code(head)} against {_code(base)}, both under the same load at the same time: "
+        f"{_code(head)} vs {_code(base)}, both under the same load at the same time: "
         f"{plan_words(check.result.plan)}, {check.verdict.values[0] * check.verdict.block} s counted.",
         *(f"- ⚠ {one}" for one in warning_texts(check.result)),
     ]

@@ -241,6 +241,11 @@ def encode_line(value: str, *, may_be_empty: bool = False) -> bytes:
     return value.encode()
 
 
+def ends_escaped(text: bytes) -> bool:
+    """Return whether the text ends in an odd number of backslashes, which escape the byte after it."""
+    return (len(text) - len(text.rstrip(b"\\"))) % 2 == 1
+
+
 def excerpt(text: str, limit: int = 120) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 

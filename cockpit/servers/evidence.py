@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import eq
 from typing import NamedTuple
-
-
-def _same(value: str, shown: str) -> bool | None:
-    return value == shown
 
 
 class Evidence(NamedTuple):
@@ -22,7 +19,7 @@ class Evidence(NamedTuple):
 
     source: str
     command: str
-    agrees: Callable[[str, str], bool | None] = _same
+    agrees: Callable[[str, str], bool | None] = eq
     is_whole: bool = False
 
 

@@ -84,14 +84,8 @@ def socket_path(written: str) -> str:
     return f"/run{path[8:]}" if path.startswith("/var/run/") else path
 
 
-def hops(
-    front: str, addresses: Iterable[Upstream], inventory: Inventory, servers: Sequence[RunningServer]
-) -> tuple[Hop, ...]:
-    """Return the steps from one proxy to its upstream servers."""
-    return tuple(_hop(front, upstream, inventory, servers) for upstream in addresses)
-
-
-def _hop(front: str, upstream: Upstream, inventory: Inventory, servers: Sequence[RunningServer]) -> Hop:
+def hop_to(front: str, upstream: Upstream, inventory: Inventory, servers: Sequence[RunningServer]) -> Hop:
+    """Return the step from a proxy to an upstream server."""
     if not upstream.path and not _is_here(upstream.host, inventory):
         return Hop(front, upstream, is_here=False)
     if upstream.path:

@@ -159,7 +159,7 @@ class LiveLoad:
 
     def _set(self, *, concurrency: int | None = None, rate: float | None = None) -> None:
         if not (concurrency or rate):
-            raise UsageError("load must be more than 0; stop the run instead")
+            raise UsageError("load must be greater than 0; stop the run instead")
         if self.plan.stages and self._run is None:
             raise UsageError("the next run has load steps; its load can be changed once it runs")
         plan = replace(self.plan, concurrency=concurrency or self.plan.concurrency, rate=rate or self.plan.rate)

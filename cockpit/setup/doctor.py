@@ -27,7 +27,7 @@ from cockpit.model.text import count_text
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.setup.doctor_host import diagnose_host
-from cockpit.setup.finding import Finding, failed, good, note
+from cockpit.setup.finding import Finding, failed, note, passed
 
 MACHINE, TARGET = "this machine", "target"
 # CPU use (%) of this machine before the load above which it is reported.
@@ -59,10 +59,11 @@ async def _findings(profile: Profile, ssh_config: Path | None, scope: Scope) -> 
     checked = _LIMITED[scope](profile)
     hosts = [asyncio.create_task(diagnose_host(checked, host, ssh_config)) for host in checked.hosts]
     try:
-        yield good("profile", _summary(profile))
+        yield passed("profile", _summary(profile))
         for finding in (*machine(profile), *await other_load()):
             yield finding
-        if scope is Scope.NO_HOSTS and not _is_network_only(profile):
+        uses_files = profile.plan.unix or (profile.source and profile.source.files)
+        if scope is Scope.NO_HOSTS and uses_files:
             yield note(TARGET, "not requested: the profile is not trusted, and it uses a local file or socket")
         else:
             async for finding in target(profile):
@@ -74,14 +75,6 @@ async def _findings(profile: Profile, ssh_config: Path | None, scope: Scope) -> 
         for host in hosts:
             host.cancel()
         await asyncio.gather(*hosts, return_exceptions=True)
-
-
-def _is_network_only(profile: Profile) -> bool:
-    return not profile.plan.unix and not (profile.source and profile.source.files)
-
-
-def _without_hosts(profile: Profile) -> Profile:
-    return replace(profile, hosts=(), knobs=(), actions=())
 
 
 def _without_commands(profile: Profile) -> Profile:
@@ -100,7 +93,7 @@ def _without_commands(profile: Profile) -> Profile:
 _LIMITED: dict[Scope, Callable[[Profile], Profile]] = {
     Scope.ALL: lambda profile: profile,
     Scope.NO_COMMANDS: _without_commands,
-    Scope.NO_HOSTS: _without_hosts,
+    Scope.NO_HOSTS: lambda profile: replace(profile, hosts=(), knobs=(), actions=()),
 }
 
 
@@ -128,7 +121,7 @@ def machine(profile: Profile) -> list[Finding]:
     processes = f"{workers} load process{'' if workers == 1 else 'es'}"
     files = "no limit of open files" if limit is None else f"at most {limit * workers} by the limit of open files"
     needed = f"at most {plan.max_in_flight} in flight" if plan.open else f"{most_connections(plan)} connections"
-    findings = [good(MACHINE, f"{needed} from {processes}, {files}; {ports} local ports; {os.cpu_count() or 1} CPUs")]
+    findings = [passed(MACHINE, f"{needed} from {processes}, {files}; {ports} local ports; {os.cpu_count() or 1} CPUs")]
     if workers > (os.cpu_count() or workers):
         findings.append(note(MACHINE, "more load processes than CPUs", "use fewer workers: they compete for the CPUs"))
     for line in (*limits.fit_in_flight(plan)[1], *limits.warnings(plan)):
@@ -157,7 +150,7 @@ async def target(profile: Profile) -> AsyncIterator[Finding]:
         yield failed(TARGET, error, "is the server up, is the URL correct, does a firewall block the port?")
         return
     answer = "accepts connections" if checked.status is None else f"answers {checked.status}"
-    yield good(TARGET, f"{shown} {answer} at {', '.join(checked.shown)}")
+    yield passed(TARGET, f"{shown} {answer} at {', '.join(checked.shown)}")
     for line in checked.warnings:
         if line not in reported:
             yield note(TARGET, line, "fix the URL, or set expect or connect_to in [target]")

@@ -6,7 +6,7 @@ import asyncio
 import posixpath
 import re
 import shlex
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cockpit.hosts.probe.probe import Probe
@@ -22,7 +22,7 @@ from cockpit.model.text import count_text, sanitize
 from cockpit.model.via import command_of
 from cockpit.profiles.profile import Profile
 from cockpit.setup.doctor_servers import diagnose_servers
-from cockpit.setup.finding import Finding, failed, good, note, problem
+from cockpit.setup.finding import Finding, failed, note, passed, problem
 from cockpit.tuning import files, plan
 from cockpit.tuning.applied import HistoryState
 from cockpit.tuning.reason import useful_line
@@ -52,7 +52,7 @@ for each; do
 done
 """
 )
-# Words that the guard prints: its kind, whether logind kills it, how backups are flushed to the disk.
+# Words that the restorer prints: its kind, whether logind kills it, how backups are flushed to the disk.
 _FACTS = 3
 # Shell keywords and builtins, which are not looked up in the PATH.
 _SHELL = frozenset({"if", "while", "for", "case", "until", "{", "(", "!", "test", "[", ":", "."})
@@ -67,7 +67,7 @@ async def diagnose_host(profile: Profile, config: HostConfig, ssh_config: Path |
         return [failed(name, error, _login_fix(error, config))]
     try:
         notes = await asyncio.to_thread(_ssh_notes, config, ssh_config)
-        return [*notes, *[finding async for finding in _examine(profile, config, shell, ssh_config)]]
+        return [*notes, *await _check(profile, config, shell, ssh_config)]
     except HostError as error:
         return [failed(name, error, "the connection was lost; try again")]
     finally:
@@ -93,55 +93,45 @@ def _login_fix(error: CockpitError, config: HostConfig) -> str:
     return f"does `ssh {config.ssh}` work? set its options in ssh_config"
 
 
-async def _examine(
-    profile: Profile, config: HostConfig, shell: Shell, ssh_config: Path | None
-) -> AsyncIterator[Finding]:
+async def _check(profile: Profile, config: HostConfig, shell: Shell, ssh_config: Path | None) -> list[Finding]:
     port = port_here(profile.plan, config, ssh_config)
-    async for finding in _readable(config, shell, port):
-        yield finding
-    for page in config.status:
-        yield await _status(config.name, shell, page)
-    async for finding in _tails(config, shell):
-        yield finding
+    findings = await _readable(config, shell, port)
+    findings += [await _status(config.name, shell, page) for page in config.status]
+    findings += await _tails(config, shell)
     knobs = [knob for knob in profile.knobs if knob.host == config.name]
     actions = [action.command for action in profile.actions if action.host == config.name]
     if knobs or actions:
         changed = await open_shell(config.outside, ssh_config) if config.changes_outside else shell
         try:
             remote = privileged(config, changed)
-            async for finding in _changeable(config, remote, knobs, actions):
-                yield finding
-            for finding in await diagnose_servers(remote, config.name, port, knobs):
-                yield finding
+            findings += await _changeable(config, remote, knobs, actions)
+            findings += await diagnose_servers(remote, config.name, port, knobs)
         finally:
             if changed is not shell:
                 await changed.close()
+    return findings
 
 
-async def _readable(config: HostConfig, shell: Shell, port: int | None) -> AsyncIterator[Finding]:
+async def _readable(config: HostConfig, shell: Shell, port: int | None) -> list[Finding]:
     name = config.name
     try:
         probe = await Probe.start(shell, config, port)
     except HostError as error:
-        yield failed(name, error)
-        return
+        return [failed(name, error)]
     try:
         async with asyncio.timeout(_READ_TIMEOUT):
             await probe.read()
             await asyncio.sleep(_READ_INTERVAL)
             reading = await probe.read()
     except TimeoutError:
-        yield problem(name, "the probe started but does not answer", exit_code=3)
-        return
+        return [problem(name, "the probe started but does not answer", exit_code=3)]
     finally:
         probe.close()
     facts = probe.facts
     who = (await shell.run("id -un")).stdout.decode("utf-8", "replace").strip()
     kernel = f"{sanitize(facts.kernel)}, {count_text(facts.cpus, 'CPU')}"
-    yield good(name, f"{sanitize(config.place)} as {sanitize(who)}: {kernel}; /proc is readable, nothing to install")
-    yield _clock(name, facts.clock_offset)
-    for finding in _processes(config, reading):
-        yield finding
+    place = f"{sanitize(config.place)} as {sanitize(who)}: {kernel}; /proc is readable, nothing to install"
+    return [passed(name, place), _clock(name, facts.clock_offset), *_processes(config, reading)]
 
 
 def _clock(name: str, offset: float | None) -> Finding:
@@ -154,7 +144,7 @@ def _clock(name: str, offset: float | None) -> Finding:
             f"its clock is {abs(offset):.1f} s {which}; the times of metrics are corrected",
             "times in its log lines are not corrected; synchronise the clock by NTP",
         )
-    return good(name, f"clock within {max(abs(offset), 0.001):.3f} s of this machine's")
+    return passed(name, f"clock within {max(abs(offset), 0.001):.3f} s of this machine's")
 
 
 def _processes(config: HostConfig, reading: HostReading) -> Iterable[Finding]:
@@ -175,7 +165,7 @@ def _processes(config: HostConfig, reading: HostReading) -> Iterable[Finding]:
         )
     elif count:
         others = f", excluding {reading.excluded} of other servers of that name" if reading.excluded else ""
-        yield good(config.name, f"{count} process{'' if count == 1 else 'es'} {config.watched!r}{others}")
+        yield passed(config.name, f"{count} process{'' if count == 1 else 'es'} {config.watched!r}{others}")
     if reading.excluded is None:
         yield note(
             config.name,
@@ -188,64 +178,51 @@ async def _status(name: str, shell: Shell, page: StatusPage) -> Finding:
     try:
         metrics = await read_page(shell, page)
     except HostError as error:
-        return note(
-            name,
-            f"status page {page.url}: {error.problem}",
-            "metrics of this page will be missing",
-        )
-    return good(name, f"status page {page.url}: {len(metrics.values)} metrics")
+        return note(name, f"status page {page.url}: {error.problem}", "metrics of this page will be missing")
+    return passed(name, f"status page {page.url}: {len(metrics.values)} metrics")
 
 
-async def _tails(config: HostConfig, shell: Shell) -> AsyncIterator[Finding]:
+async def _tails(config: HostConfig, shell: Shell) -> list[Finding]:
     """Check whether the commands and files of the tails exist."""
     required = [f"tool:{word}" for tail in config.tail for word in _first_words([tail])]
     required += [f"read:{path}" for tail in config.tail for path in _paths(tail)]
+    findings = []
     for missing in await _missing(shell, required):
         kind, _, name = missing.partition(":")
+        text, fix = f"tail: {name} cannot be read", "is the path correct, can this user read it?"
         if kind == "tool":
-            yield note(config.name, f"tail: command {name!r} not found", "install it there, or remove the tail")
-        else:
-            yield note(config.name, f"tail: {name} cannot be read", "is the path correct, can this user read it?")
+            text, fix = f"tail: command {name!r} not found", "install it there, or remove the tail"
+        findings.append(note(config.name, text, fix))
+    return findings
 
 
-async def _changeable(
-    config: HostConfig, remote: Remote, knobs: list[Knob], actions: list[str]
-) -> AsyncIterator[Finding]:
+async def _changeable(config: HostConfig, remote: Remote, knobs: list[Knob], actions: list[str]) -> list[Finding]:
     """Check whether each knob can be read, written, tested and reloaded."""
     name = config.name
     if config.sudo:
         try:
             await remote.run("true")
         except CockpitError as error:
-            yield failed(name, error)
-            return
-    async for finding in diagnose_changes(remote, name):
-        yield finding
-    for tool in await _missing(remote, [f"tool:{tool}" for tool in _TOOLS]):
-        yield problem(
-            name, f"command {tool.partition(':')[2]} not found", "changes need it: install coreutils or busybox"
-        )
+            return [failed(name, error)]
+    findings = await diagnose_changes(remote, name)
+    fix = "changes need it: install coreutils or busybox"
+    tools = await _missing(remote, [f"tool:{tool}" for tool in _TOOLS])
+    findings += [problem(name, f"command {tool.partition(':')[2]} not found", fix) for tool in tools]
     real: dict[str, str] = {}
-    for knob in knobs:
-        yield await _value(remote, knob, real)
-    for path in await _missing(remote, [f"write:{path}" for path in dict.fromkeys(real.values())]):
-        file = path.partition(":")[2]
-        yield problem(
-            name,
-            f"{file} or its folder is not writable",
-            "log in as root, or set sudo = true in [[host]] (with NOPASSWD in the sudoers file)",
-        )
+    findings += [await _value(remote, knob, real) for knob in knobs]
+    fix = "log in as root, or set sudo = true in [[host]] (with NOPASSWD in the sudoers file)"
+    files_there = await _missing(remote, [f"write:{path}" for path in dict.fromkeys(real.values())])
+    findings += [problem(name, f"{file.partition(':')[2]} or its folder is not writable", fix) for file in files_there]
     commands = [*(knob.test for knob in knobs), *(knob.reload for knob in knobs), *actions]
     absent = await _missing(remote, [f"command:{word}" for word in _first_words(commands)])
-    for missing in absent:
-        yield problem(
-            name,
-            f"command {missing.partition(':')[2]!r} not found in the login's PATH",
-            "a test, reload or action starts with it; install it, or use its absolute path",
-        )
+    fix = "a test, reload or action starts with it; install it, or use its absolute path"
+    findings += [
+        problem(name, f"command {word.partition(':')[2]!r} not found in the login's PATH", fix) for word in absent
+    ]
     for test in dict.fromkeys(knob.test for knob in knobs if knob.test):
         if f"command:{next(_first_words([test]), '')}" not in absent:
-            yield await _tested(name, remote, test)
+            findings.append(await _tested(name, remote, test))
+    return findings
 
 
 async def _value(remote: Remote, knob: Knob, real: dict[str, str]) -> Finding:
@@ -262,13 +239,13 @@ async def _value(remote: Remote, knob: Knob, real: dict[str, str]) -> Finding:
     shown = "is not set" if value is None else "(secret)" if knob.secret else f"= {sanitize(value, 60)}"
     if knob.written_only:
         shown += f"; changes are written, but not activated: {knob.activation}"
-    return good(knob.host, f"{knob.name} {shown}  ({sanitize(knob.place, 80)})")
+    return passed(knob.host, f"{knob.name} {shown}  ({sanitize(knob.place, 80)})")
 
 
 async def _tested(name: str, remote: Remote, test: str) -> Finding:
     done = await files.run(remote, f'{HEAD}\nas_login sh -c "$1" </dev/null', test, seconds=_TEST_TIMEOUT)
     if done.exit_status == 0:
-        return good(name, f"`{sanitize(test, 200)}` passes")
+        return passed(name, f"`{sanitize(test, 200)}` passes")
     why = useful_line(done.stderr, done.stdout) or f"exit status {done.exit_status}"
     return problem(name, f"`{sanitize(test, 200)}` fails: {why}", "all changes are refused: fix the configuration")
 
@@ -304,38 +281,35 @@ def _paths(command: str) -> Iterable[str]:
             yield word
 
 
-async def diagnose_changes(remote: Remote, name: str) -> AsyncIterator[Finding]:
-    """Check whether the guard survives a logout, backups reach the disk, and no change is unfinished."""
+async def diagnose_changes(remote: Remote, name: str) -> list[Finding]:
+    """Check whether the restorer survives a logout, backups reach the disk, and no change is unfinished."""
     done = await files.run(remote, f"{HEAD}{DETACH}outlives")
     facts = done.stdout.decode("ascii", "replace").split()
     if len(facts) != _FACTS:
-        yield note(name, f"the guard of changes cannot be checked: {files.error_reason(done)}")
-        return
-    guard, kills, flushes = facts
-    yield _guard(name, guard, kills)
+        return [note(name, f"the restorer of changes cannot be checked: {files.error_reason(done)}")]
+    place, kills, flushes = facts
+    findings = [_restorer(name, place, kills)]
     how = "" if flushes == "files" else ", by a sync of all disks (this sync(1) cannot sync single files)"
-    yield good(name, f"backups are flushed to the disk before a file is replaced{how}")
+    findings.append(passed(name, f"backups are flushed to the disk before a file is replaced{how}"))
     try:
         past = await Tuner().history(remote, name)
     except ChangeRefused as error:
-        yield problem(name, str(error), "changes need a directory for their backups")
-        return
+        return [*findings, problem(name, str(error), "changes need a directory for their backups")]
     unfinished = [change for change in past if change.state == HistoryState.INTERRUPTED]
     for change in unfinished:
         knobs = ", ".join(setting.knob for setting in change.facts.settings)
         text = f"change {change.name} of {change.facts.who} ({knobs}) is incomplete: its new values may be active"
-        yield problem(name, text, f"cockpit tune PROFILE undo {change.name} rolls it back")
-    if not unfinished:
-        yield good(name, "no unfinished changes")
+        findings.append(problem(name, text, f"cockpit tune PROFILE undo {change.name} rolls it back"))
+    return findings if unfinished else [*findings, passed(name, "no unfinished changes")]
 
 
-def _guard(name: str, guard: str, kills: str) -> Finding:
-    if guard == "unit":
-        return good(name, "the guard of a change survives a logout: it runs in a separate systemd unit")
+def _restorer(name: str, place: str, kills: str) -> Finding:
+    if place == "unit":
+        return passed(name, "the restorer of a change survives a logout: it runs in a separate systemd unit")
     if kills == "yes":
         return problem(
             name,
-            "the guard of a change is killed at logout (KillUserProcesses=yes): no automatic rollback",
+            "the restorer of a change is killed at logout (KillUserProcesses=yes): no automatic rollback",
             "loginctl enable-linger for this user, log in as root, or set sudo = true in [[host]]",
         )
-    return good(name, "the guard of a change survives a logout: it runs in a separate session")
+    return passed(name, "the restorer of a change survives a logout: it runs in a separate session")

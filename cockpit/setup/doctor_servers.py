@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob
 from cockpit.model.text import sanitize
-from cockpit.setup.finding import Finding, good, note, problem
+from cockpit.setup.finding import Finding, note, passed, problem
 from cockpit.tuning import files
 from cockpit.tuning.evidence import FileState, state_of
 from cockpit.tuning.remote import Remote
@@ -69,7 +69,7 @@ def _differences(name: str, read: FileReader, state: FileState) -> list[Finding]
         text = f"{file} was edited after the start of the server, which reads {names} only at startup"
         findings.append(note(name, text, "restart the server"))
     if state.is_newer:
-        text = f"{file} was edited after the last reload: the value in the file may not be active"
+        text = f"{file} was edited after the last reload: the value in the file might not be active"
         findings.append(note(name, text, step))
     return findings
 
@@ -93,6 +93,6 @@ def _finding(name: str, read: FileReader, port: int | None, state: FileState) ->
         return problem(name, f"{knobs}: {read.wrong}", fix)
     if read.uncertainty or read.instance is None:
         fix = "check the server's configuration by hand"
-        return note(name, f"the target's server may not read {file}: {read.uncertainty}", fix)
+        return note(name, f"the target's server might not read {file}: {read.uncertainty}", fix)
     answers = f", which answers on port {port}" if port in read.instance.ports else ""
-    return good(name, f"{file} is read by {sanitize(read.instance.words, 300)}{answers}{_confirmation(state)}")
+    return passed(name, f"{file} is read by {sanitize(read.instance.words, 300)}{answers}{_confirmation(state)}")

@@ -1,4 +1,4 @@
-"""Findings of the doctor, one line each: good, a note, or an error to fix."""
+"""Findings of the doctor, one line each: passed, a note, or an error to fix."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int = EXIT_GOOD
 
 
-def good(subject: str, text: str) -> Finding:
+def passed(subject: str, text: str) -> Finding:
     return Finding(subject=subject, level="ok", text=text)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -169,14 +169,10 @@ def draft_of(
     url: str,
     surveyed: Sequence[HostSurvey],
     chosen: Iterable[tuple[str, str]] | None = None,
-    *,
-    question: str = "",
-    concurrency: int = 20,
-    duration: str = "30s",
-    keepalive: bool = True,
+    **fields: Any,
 ) -> Draft:
     """Return the draft of a profile with the chosen knobs, by (host, name); None: the usual ones. The others are
-    commented out."""
+    commented out. `fields` are further fields of the draft: its question and load."""
     selection = None if chosen is None else set(chosen)
     hosts: list[HostConfig] = []
     notes: dict[str, tuple[str, ...]] = {}
@@ -197,14 +193,11 @@ def draft_of(
         others += [(offer.knob, offer.value) for offer in offered if offer.knob not in selected]
     return Draft(
         url=url,
-        question=question,
-        concurrency=concurrency,
-        duration=duration,
-        keepalive=keepalive,
         hosts=tuple(hosts),
         knobs=tuple(_with_unique_names(knobs)),
         others=tuple(others),
         notes=notes,
+        **fields,
     )
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from cockpit.servers.inventory import Inventory
 from cockpit.servers.kind import RunningServer
 from cockpit.servers.registry import UPSTREAMS
-from cockpit.servers.upstreams import Hop, hops, upstreams, with_variable
+from cockpit.servers.upstreams import Hop, hop_to, upstreams, with_variable
 from cockpit.tuning.discovery.host_inventory import Configuration
 
 # Maximum number of steps of a chain.
@@ -56,7 +56,7 @@ async def follow(
         gaps += [f"{server.title}: {gap}" for gap in read.read.gaps[:1]]
         if variable := with_variable(read.text, pattern):
             gaps.append(f"{server.title} passes requests to {variable}")
-        for hop in hops(front, upstreams(read.text, pattern), inventory, servers):
+        for hop in (hop_to(front, each, inventory, servers) for each in upstreams(read.text, pattern)):
             if hop.server is server:
                 continue
             if len(steps) >= _MAX_HOPS:

@@ -23,7 +23,7 @@ from cockpit.tuning.reason import last_part
 from cockpit.tuning.remote import Remote
 
 MOST_BYTES = 8 << 20
-CHANGED_SINCE = "somebody else changed it after cockpit read it (repeat the change)"
+CHANGED_SINCE = "modified elsewhere after cockpit read it (repeat the change)"
 CHANGE_DIRECTORY = re.compile(r"/.*/cockpit[^/]*/changes/[0-9a-f]{16}/[0-9TZ]+-\w+", re.DOTALL)
 
 

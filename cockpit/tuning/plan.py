@@ -189,7 +189,7 @@ def backward(applied: AppliedChange, current: CurrentValues, originals: Mapping[
                 continue
             if now.raw != edit.new:
                 is_now, new = (edit.knob.shown(_text(raw)) for raw in (now.raw, edit.new))
-                raise ConfigError(f"it is {is_now} there, not {new}: somebody else changed it since")
+                raise ConfigError(f"modified elsewhere; current value {is_now}, expected {new}")
             edited[file.real] = configuration.change(edit.knob, text, edit.old)
             old = configuration.read(edit.knob, edited[file.real])
         except ConfigError as error:
@@ -204,7 +204,7 @@ def backward(applied: AppliedChange, current: CurrentValues, originals: Mapping[
         if is_now not in (switch.new, switch.got):
             raise ChangeRefused(
                 f"{switch.knob.name} is {switch.knob.shown(is_now)} on {applied.host}, "
-                f"not {switch.knob.shown(switch.new)}: somebody else changed it since; nothing was changed"
+                f"not {switch.knob.shown(switch.new)}: modified elsewhere; nothing was changed"
             )
         switches.append(LiveChange(knob=switch.knob, old=is_now, new=switch.old))
         settings[switch.knob.name] = Setting(knob=switch.knob.name, old=is_now, new=switch.old)

@@ -103,14 +103,14 @@ def _not_rolled_back(plan: Plan, change: str, replaced: Sequence[Replacement], o
     for replacement in replaced:
         back = files.rollback_of(replacement, outcome.files.get(str(replacement.number), ""))
         if back.state == "foreign":
-            lost.append(f"{back.file.file} was not rolled back: somebody else wrote it after cockpit did")
+            lost.append(f"{back.file.file} was not rolled back: modified elsewhere after cockpit wrote it")
         elif back.state == "stuck":
             lost.append(f"{back.file.file} could not be rolled back: {back.reason}")
     by_hand = files.restore_by_hand(change, replaced) if lost else ""
     for number, switch in enumerate(plan.switches):
         state, _, rest = outcome.values.get(str(number), "").partition(" ")
         if state == "foreign":
-            lost.append(f"{switch.knob.name} was not rolled back: somebody else set it to {switch.knob.shown(rest)}")
+            lost.append(f"{switch.knob.name} was not rolled back: set to {switch.knob.shown(rest)} elsewhere")
         elif state == "stuck":
             old = switch.knob.shown(switch.old)
             lost.append(

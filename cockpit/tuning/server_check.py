@@ -174,7 +174,7 @@ async def successors(
 ) -> dict[str, Instance]:
     """Return the servers that were started since with the same main configuration files, by knob name.
 
-    Only unique ones. They may not read a knob's file any more, for instance after a change of Apache's MPM. `others`
+    Only unique ones. They might not read a knob's file any more, for instance after a change of Apache's MPM. `others`
     are PIDs of servers that ran before. Raises HostError, ChangeRefused.
     """
     running = instances(await take_inventory(remote, host)) if servers else ()

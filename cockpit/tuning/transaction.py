@@ -155,9 +155,7 @@ async def _set(shell: Remote, plan: Plan, change: str, number: int, options: Cha
         is_now = await pending.get(shell, live.getter(switch.knob))
         # A command that sets one value may also load the others from the file.
         if is_now != switch.old and not (switch.knob.in_file and is_now == switch.new):
-            raise Failure(
-                f"somebody else set it to {switch.knob.shown(is_now)} after cockpit read it; repeat the change"
-            )
+            raise Failure(f"set to {switch.knob.shown(is_now)} elsewhere after cockpit read it; repeat the change")
         lease, seconds = options.timeouts.lease, options.timeouts.command
         ran = await pending.run(
             shell, change, lease, live.setter(switch.knob, switch.new), seconds, switch.new, f"begun-{number}"
@@ -216,7 +214,7 @@ async def _read_back(shell: Remote, plan: Plan, switches: tuple[LiveChange, ...]
         current = value_in(now[edit.knob.file], edit.knob)
         if current.raw != edit.new:
             value = "unset" if current.value is None else edit.knob.shown(current.value)
-            raise Failure(f"somebody else set it to {value} in {edit.knob.file} after cockpit wrote it")
+            raise Failure(f"set to {value} elsewhere, in {edit.knob.file}, after cockpit wrote it")
     for switch in switches:
         value = await pending.get(shell, live.getter(switch.knob))
         if value != (switch.got or switch.new):
@@ -226,7 +224,7 @@ async def _read_back(shell: Remote, plan: Plan, switches: tuple[LiveChange, ...]
         f"{plan.host} corrected {s.knob.name} {s.knob.shown(s.new)} to {s.knob.shown(s.got)}" for s in switches if s.got
     ]
     return notes + [
-        f"somebody else wrote {file.file} during the change; its values are unchanged"
+        f"{file.file} was modified elsewhere during the change; its values are unchanged"
         for file in now.values()
         if file.digest != after.get(file.real)
     ]
@@ -268,7 +266,7 @@ async def _approved(shell: Remote, change: str, options: ChangeOptions, reached:
         async with asyncio.timeout(seconds):
             given = await options.approval.given()
     except TimeoutError:
-        raise Failure(f"nobody confirmed it within {seconds:g} s") from None
+        raise Failure(f"not confirmed within {seconds:g} s") from None
     if not given:
         raise Failure("it was not confirmed")
 

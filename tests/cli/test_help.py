@@ -135,7 +135,7 @@ def test_pages_have_sentence_exit_codes_and_summary() -> None:
         if parser.prog != "cockpit":
             page = parser.format_help()
             assert re.search(r"^[A-Z][^\n]+(\n[^\n]+)*\.$", page, re.MULTILINE), parser.prog
-            assert "exit codes: 0 good" in page
+            assert "exit codes: 0 success" in page
             assert max(map(len, page.splitlines())) <= 80, parser.prog
     for pages in (*GROUPS.values(), TUNE, BASELINE, RECORDINGS):
         for page in pages.values():

@@ -35,7 +35,7 @@ class About(NamedTuple):
     question: str
     source: str
     expect: str
-    remark: str
+    note: str
 
 
 @dataclass(frozen=True)
@@ -64,17 +64,17 @@ class Tally:
 
 
 def about(name: str) -> About:
-    """Read the comments at the head of a shipped profile: a title, then `Source:`, `Expect:` and perhaps `Remark:`."""
+    """Read the comments at the head of a shipped profile: a title, then `Source:`, `Expect:` and perhaps `Note:`."""
     text = (PROFILES / f"{name}.toml").read_text()
     lines: list[str] = []
     for line in text.splitlines()[1:]:
         if not line.startswith("#"):
             break
         lines.append(line.removeprefix("#").strip())
-    title, *rest = re.split(r"(Source|Expect|Remark): ", " ".join(line for line in lines if line))
+    title, *rest = re.split(r"(Source|Expect|Note): ", " ".join(line for line in lines if line))
     parts = {key: part.strip() for key, part in zip(rest[::2], rest[1::2], strict=True)}
     question = " ".join(tomllib.loads(text)["question"].split())
-    return About(name, title.strip(), question, parts["Source"], parts["Expect"], parts.get("Remark", ""))
+    return About(name, title.strip(), question, parts["Source"], parts["Expect"], parts.get("Note", ""))
 
 
 def section(description: About, result: str) -> str:
@@ -85,7 +85,7 @@ def section(description: About, result: str) -> str:
         description.question,
         f"**Source** {description.source[:1].upper() + description.source[1:]}",
         f"**Expected, with the server as the limit** {description.expect[:1].upper() + description.expect[1:]}",
-        *([f"**Remark** {description.remark}"] if description.remark else []),
+        *([f"**Note** {description.note}"] if description.note else []),
         result.strip(),
     ]
     return begin + "\n\n".join(paragraphs) + "\n" + end

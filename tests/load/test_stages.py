@@ -187,7 +187,7 @@ async def test_invalid_adjustments_are_refused() -> None:
         run = await begin(plan(server.url, duration=600.0), outcome)
         for values, message in (
             ({"rate": 5.0}, "concurrency"),
-            ({"concurrency": 0}, "more than 0"),
+            ({"concurrency": 0}, "greater than 0"),
             ({}, "concurrency"),
         ):
             with pytest.raises(UsageError, match=message):

@@ -13,7 +13,7 @@ from cockpit.servers import registry
 from cockpit.servers.access_log import AccessLine, LoggedRequest, instant
 from cockpit.servers.inventory import parse_inventory
 from cockpit.servers.registry import LOGGED_REQUESTS, PARTIAL_LOGS, STATUS_PAGES, parse_access
-from cockpit.servers.upstreams import Upstream, hops, upstreams
+from cockpit.servers.upstreams import Upstream, hop_to, upstreams
 from tests.hosts.pages import PAGES
 
 UPSTREAMS = tomllib.loads(Path(__file__).with_name("upstreams.toml").read_text())
@@ -34,9 +34,8 @@ def test_processes_on_upstream_addresses_are_found() -> None:
     )
     (server,) = registry.running_servers(inventory)
     addresses = [("10.0.0.1", 80, ""), ("localhost", 3000, ""), ("", 0, "/run/x.sock"), ("127.0.0.2", 4000, "")]
-    found = hops(
-        "nginx :81", [Upstream(*address) for address in (*addresses, ("10.0.0.2", 80, ""))], inventory, [server]
-    )
+    upstreams_found = [Upstream(*address) for address in (*addresses, ("10.0.0.2", 80, ""))]
+    found = [hop_to("nginx :81", upstream, inventory, [server]) for upstream in upstreams_found]
     assert [(hop.is_here, hop.server, hop.name) for hop in found] == [
         (True, server, "haproxy"),
         (True, None, "node"),

@@ -368,12 +368,12 @@ def test_changes_are_described_with_requester_value_and_rollback() -> None:
         ev.ChangeBegun(t=10.0, change="A", host="web1", settings=(Setting(knob="K", old="1", new="2"),)),
         ev.ChangeStage(t=12.0, change="A", stage="active"),
     ]
-    ended = ev.ChangeEnded(t=70.0, change="A", outcome="rolled back", detail="nobody confirmed it")
+    ended = ev.ChangeEnded(t=70.0, change="A", outcome="rolled back", detail="not confirmed")
     before, after = (all_markers(fold_all(script)) for script in (events, [*events, ended]))
     assert [(marker.t, marker_text(marker)) for marker in before] == [(12.0, "A K 1 → 2: under way")]
     assert sorted((marker.t, marker_text(marker)) for marker in after) == [
         (12.0, "A K 1 → 2: rolled back at 00:01:10"),
-        (70.0, "A K 1 → 2: rolled back, nobody confirmed it"),
+        (70.0, "A K 1 → 2: rolled back, not confirmed"),
     ]
 
 

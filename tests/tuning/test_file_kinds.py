@@ -113,7 +113,7 @@ async def test_changes_of_created_file_are_undone_in_any_order(file: SysctlFile,
 
 async def test_file_created_by_others_is_not_overwritten(file: SysctlFile, shell: FaultyShell) -> None:
     shell.after[1] = lambda: file.path.write_text("theirs = 1\n")
-    with pytest.raises(ChangeRefused, match="somebody else changed it after cockpit read it"):
+    with pytest.raises(ChangeRefused, match="modified elsewhere after cockpit read it"):
         await Tuner().apply(shell, "web1", [(file.knob(), "4096")])
     assert file.entries() == [file.path.name] and file.content == "theirs = 1\n"
 
@@ -123,7 +123,7 @@ async def test_rollback_removes_created_file_unless_edited_by_others(file: Sysct
         await Tuner().apply(shell, "web1", [(file.knob(test="exit 1"), "4096")])
     assert file.entries() == []
     test = f"grep -q theirs '{file.path}' || echo theirs=1 >>'{file.path}'; exit 1"
-    with pytest.raises(ChangeFailed, match="was not rolled back: somebody else wrote it"):
+    with pytest.raises(ChangeFailed, match="was not rolled back: modified elsewhere"):
         await Tuner().apply(shell, "web1", [(file.knob(test=test), "4096")])
     assert file.content == f"{KEY} = 4096\ntheirs=1\n"
 

@@ -176,16 +176,16 @@ async def test_change_with_failing_command_is_rolled_back(
 async def test_foreign_value_is_kept(values: HostValues, server: Server, shell: FaultyShell) -> None:
     assignment = values.command, "7"
     shell.before[GET_AGAIN] = lambda: values.level.write_text("6\n")
-    with pytest.raises(CockpitError, match="Level: somebody else set it to 6 after cockpit read it"):
+    with pytest.raises(CockpitError, match="Level: set to 6 elsewhere after cockpit read it"):
         await Tuner().apply(shell, "web1", [assignment])
     assert values.level.read_text() == "6\n" and not server.locked()
     shell.before = {shell.count + TEST: lambda: values.level.write_text("9\n")}
-    with pytest.raises(ChangeFailed, match="Level was not rolled back: somebody else set it to 9"):
+    with pytest.raises(ChangeFailed, match="Level was not rolled back: set to 9 elsewhere"):
         await Tuner().apply(shell, "web1", [(replace(values.command, test="exit 9"), "7")])
     assert values.level.read_text() == "9\n" and not server.locked()
     applied = await Tuner().apply(shell, "web1", [assignment])
     values.level.write_text("8\n")
-    with pytest.raises(ChangeRefused, match="Level is 8 on web1, not 7: somebody else changed it since"):
+    with pytest.raises(ChangeRefused, match="Level is 8 on web1, not 7: modified elsewhere"):
         await Tuner().undo(shell, applied)
 
 
@@ -252,7 +252,7 @@ async def test_live_value_is_set_after_file_passes_test(server: Server, shell: F
     assert (file.read_text(), level.read_text()) == ("[mysqld]\nmax_connections = 70\n", "70\n")
     await Tuner().undo(shell, applied)
     assert (file.read_text(), calls.read_text()) == ("[mysqld]\nmax_connections = 50\n", "70\n50\n")
-    with pytest.raises(CockpitError, match="connections: somebody else set it to 66 after cockpit read it"):
+    with pytest.raises(CockpitError, match="connections: set to 66 elsewhere after cockpit read it"):
         await Tuner().apply(shell, "web1", [(replace(knob, test=f"echo 66 >'{level}'"), "70")])
     assert level.read_text() == "66\n"
 
@@ -350,6 +350,6 @@ async def test_history_diff_and_refused_undo_hide_secret_value(server: Server, s
     assert "T0ken" not in (change / "facts").read_text() + (change / "owner").read_text()
     assert "T0ken" not in " ".join(map(str, applied.notes))
     (server.state / "token").write_text("third-T0ken\n")
-    with pytest.raises(ChangeRefused, match="somebody else changed it since") as failed:
+    with pytest.raises(ChangeRefused, match="modified elsewhere") as failed:
         await Tuner().undo(shell, applied)
     assert "T0ken" not in str(failed.value)

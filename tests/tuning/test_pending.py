@@ -58,7 +58,7 @@ async def test_stages_are_reported_in_order(
     ("approval", "message"),
     [
         (Approval(60, lambda: asyncio.sleep(0, False)), "it was not confirmed"),
-        (Approval(0.2, lambda: asyncio.sleep(1000, True)), "nobody confirmed it within 0.2 s"),
+        (Approval(0.2, lambda: asyncio.sleep(1000, True)), "not confirmed within 0.2 s"),
     ],
 )
 async def test_unconfirmed_change_is_undone(
@@ -113,11 +113,11 @@ async def interrupted_change(server: Server, shell: FaultyShell) -> Path:
 
 
 async def test_unfinished_change_is_reported_and_can_be_undone(server: Server, shell: FaultyShell) -> None:
-    findings = [finding async for finding in diagnose_changes(shell, "web1")]
+    findings = await diagnose_changes(shell, "web1")
     assert [finding.level for finding in findings] == ["ok", "ok", "ok"]
     assert "survives a logout" in findings[0].text and "flushed to the disk" in findings[1].text
     change = await interrupted_change(server, shell)
-    *_, unfinished = [finding async for finding in diagnose_changes(shell, "web1")]
+    *_, unfinished = await diagnose_changes(shell, "web1")
     name = change.name.rpartition("-")[2]
     assert unfinished.level == "error" and f"change {name} of " in unfinished.text
     assert unfinished.fix == f"cockpit tune PROFILE undo {name} rolls it back"
@@ -311,5 +311,5 @@ async def test_undo_data_is_synced_before_files_are_replaced(server: Server, she
 
 async def test_doctor_warns_if_guard_ends_with_login(server: Server, unprivileged: FaultyShell) -> None:
     server.tools(busctl="echo b true")
-    first, *_ = [finding async for finding in diagnose_changes(unprivileged, "web1")]
+    first, *_ = await diagnose_changes(unprivileged, "web1")
     assert first.level == "error" and "KillUserProcesses=yes" in first.text and "enable-linger" in first.fix

@@ -206,7 +206,7 @@ def basis_lines(verdict: Verdict) -> list[str]:
     if verdict.effects and verdict.design is not Design.TOTALS:
         lines.append(
             f"simultaneous 95% intervals ({100 * verdict.effects[0].level:.1f}% for {verdict.effects[0].name}); "
-            "equivalent: the interval is within the margin; changes below 1% are no difference"
+            "equivalent: the interval is within the margin; changes below 1% count as no difference"
         )
     return lines
 

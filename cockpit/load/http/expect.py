@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import dataclass, field
+from typing import Any
 
 from cockpit.model.load.plan import Expect
 
@@ -48,59 +50,50 @@ class Expectation:
         return Body(self._contains, self._pattern, self._digest, self._keep)
 
 
+@dataclass(slots=True)
 class Body:
     """Incremental check of a body. Keeps only its hash, the end of the last piece, at most MATCH_LIMIT bytes for the
     pattern, and the `start` of at most `keep` bytes."""
 
-    __slots__ = (
-        "_contains",
-        "_digest",
-        "_found",
-        "_hash",
-        "_keep",
-        "_kept",
-        "_pattern",
-        "_tail",
-        "_too_large",
-        "start",
-    )
+    contains: bytes | None
+    pattern: re.Pattern[bytes] | None
+    digest: str
+    keep: int
+    start: bytearray = field(default_factory=bytearray)
+    _contained: bool = False
+    _tail: bytes = b""
+    _matched: bytearray = field(default_factory=bytearray)
+    _too_large: bool = False
+    _hash: Any = None
 
-    def __init__(self, contains: bytes | None, pattern: re.Pattern[bytes] | None, digest: str, keep: int) -> None:
-        self.start = bytearray()
-        self._keep = keep
-        self._contains = contains
-        self._pattern = pattern
-        self._digest = digest
-        self._found = not contains
-        self._tail = b""
-        self._kept = bytearray()
-        self._too_large = False
-        self._hash = hashlib.sha256() if digest else None
+    def __post_init__(self) -> None:
+        self._contained = not self.contains
+        self._hash = hashlib.sha256() if self.digest else None
 
     def add(self, piece: bytes | memoryview) -> None:
-        if len(self.start) < self._keep:
-            self.start += piece[: self._keep - len(self.start)]
+        if len(self.start) < self.keep:
+            self.start += piece[: self.keep - len(self.start)]
         if self._hash is not None:
             self._hash.update(piece)
-        if self._contains and not self._found:
+        if self.contains and not self._contained:
             window = self._tail + piece
-            self._found = self._contains in window
-            self._tail = window[max(0, len(window) - len(self._contains) + 1) :]
-        if self._pattern is not None and not self._too_large:
-            self._too_large = len(self._kept) + len(piece) > MATCH_LIMIT
+            self._contained = self.contains in window
+            self._tail = window[max(0, len(window) - len(self.contains) + 1) :]
+        if self.pattern is not None and not self._too_large:
+            self._too_large = len(self._matched) + len(piece) > MATCH_LIMIT
             if self._too_large:
-                self._kept.clear()
+                self._matched.clear()
             else:
-                self._kept += piece
+                self._matched += piece
 
     def verdict(self) -> str:
         """Return the first kind that differs in the complete body; "" if none."""
-        if not self._found:
+        if not self._contained:
             return "contains"
         if self._too_large:
             return "too_large"
-        if self._pattern is not None and not self._pattern.search(self._kept):
+        if self.pattern is not None and not self.pattern.search(self._matched):
             return "matches"
-        if self._hash is not None and self._hash.hexdigest() != self._digest:
+        if self._hash is not None and self._hash.hexdigest() != self.digest:
             return "digest"
         return ""

@@ -26,7 +26,7 @@ def context_of(tls: load.Tls) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=tls.ca or None)
     except (ssl.SSLError, OSError) as error:
         raise UsageError(f"{tls.ca}: contains no PEM certificates: {_reason(error)}") from None
-    # Python before 3.11.4 ignores an end without close_notify by default: cut responses would count as good.
+    # Python before 3.11.4 ignores an end without close_notify by default: cut responses would count as complete.
     context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", ssl.Options(0))
     if not tls.verify:
         context.check_hostname = False

@@ -54,10 +54,6 @@ def _name(name: str, labels: str) -> str:
     return " ".join((name, *(value for label, value in pairs if label not in _SUMMED and value)))
 
 
-def _is_counter(name: str) -> bool:
-    return name == "requests" or name.partition(" ")[0].endswith(_COUNTERS)
-
-
 STATUS = StatusPageKind(
     name="caddy",
     url=":2019/metrics, or unix:/run/caddy/admin.sock",
@@ -65,7 +61,7 @@ STATUS = StatusPageKind(
     required=_REQUIRED,
     hint="the URL must end in /metrics, e.g. http://localhost:2019/metrics, or in a socket, e.g. unix:/run/admin.sock",
     forbidden="the admin endpoint accepts only requests with its configured host name, e.g. localhost:2019",
-    is_counter=_is_counter,
+    is_counter=lambda name: name == "requests" or name.partition(" ")[0].endswith(_COUNTERS),
     means={
         "in_flight": "in_flight",
         "goroutines": "go_goroutines",

@@ -37,11 +37,6 @@ config.worker_class
 """
 
 
-def _given(process: Process) -> dict[str, str]:
-    """Return the options of its environment and command line by the names of settings; also `config` and `pid`."""
-    return _options(_in_environment(process)) | _options(process.command[1:])
-
-
 def _in_environment(process: Process) -> list[str]:
     try:
         return shlex.split(process.fact(_VARIABLE))
@@ -56,6 +51,7 @@ def _overridden(process: Process) -> tuple[tuple[str, str], ...]:
 
 
 def _options(words: Sequence[str]) -> dict[str, str]:
+    """Return the options by the names of settings; also `config` and `pid`."""
     values: dict[str, str] = {}
     for word, following in pairwise((*words, "")):
         # "" for an option without a value.
@@ -83,7 +79,7 @@ def _at_start(name: str, setting: KnownSetting) -> StartSetting:
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
     """Find the configuration by -c, else in its working directory."""
-    given = _given(process)
+    given = _options(_in_environment(process)) | _options(process.command[1:])
     named = given.get("config", "").removeprefix("file:")
     file = "" if named.startswith("python:") else absolute(named or _DEFAULT, process.directory)
     pid = absolute(given.get("pid", ""), process.directory)

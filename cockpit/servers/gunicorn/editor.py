@@ -76,14 +76,10 @@ def _binds(node: ast.AST, name: str) -> TypeGuard[ast.expr | ast.stmt | ast.alia
     return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == name
 
 
-def _assigns(node: ast.AST, name: str) -> bool:
-    return any(target.id == name for target in _targets(node))
-
-
 def _assignments(module: ast.Module, name: str) -> Iterator[ast.Assign | ast.AnnAssign]:
     """Yield the assignments at the top level. Raises ConfigError for several targets, or if a value is missing."""
     for node in module.body:
-        if not _assigns(node, name):
+        if name not in (target.id for target in _targets(node)):
             continue
         simple = isinstance(node, ast.AnnAssign) or (isinstance(node, ast.Assign) and len(node.targets) == 1)
         target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0] if simple else None  # type: ignore[attr-defined]

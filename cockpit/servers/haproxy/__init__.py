@@ -49,14 +49,8 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     program = process.program or "haproxy"
     program = "haproxy" if program == "/usr/sbin/haproxy" else program
     test = command(program, "-c", *(part for file in chosen for part in ("-f", file)))
-    return Startup(
-        "haproxy", chosen, directory, test, _reload(process, chosen, pid_file), uncertainty(process, *_main_file(files))
-    )
-
-
-def _main_file(files: list[str]) -> tuple[str, bool]:
-    """Return the first file ("" if any file cannot be found), and whether it is the default."""
-    return ("" if "" in files else (files or [_CONFIG])[0]), not files
+    why = uncertainty(process, "" if "" in files else chosen[0], not files)
+    return Startup("haproxy", chosen, directory, test, _reload(process, chosen, pid_file), why)
 
 
 def _reload(process: Process, files: tuple[str, ...], pid_file: str) -> str:

@@ -52,10 +52,6 @@ def _add(row: Mapping[str, str], values: dict[str, float], single: dict[str, flo
             values[f"{total}.{name}"] = values.get(f"{total}.{name}", 0.0) + value
 
 
-def _is_counter(name: str) -> bool:
-    return name.replace(" ", ".").rpartition(".")[2] in _COUNTERS
-
-
 STATUS = StatusPageKind(
     name="haproxy",
     url=";csv, or unix:/run/haproxy/admin.sock",
@@ -64,7 +60,7 @@ STATUS = StatusPageKind(
     hint="the URL must end in ;csv, as http://localhost:8404/stats;csv",
     not_found="is there a `stats uri` on this port? The URL is that URI and ;csv",
     forbidden="do the http-request rules of its frontend allow this host?",
-    is_counter=_is_counter,
+    is_counter=lambda name: name.replace(" ", ".").rpartition(".")[2] in _COUNTERS,
     means={"sessions": "frontend.scur", "queued": "backend.qcur", "servers_up": "servers.up"},
     rates={
         "requests": "frontend.req_tot",

@@ -205,7 +205,8 @@ def _in_section(
     if section is None:
         if len(places) > 1:
             each = " and ".join(places.values())
-            raise ConfigError(f"{key} is in {each}; set the section of the knob, e.g. section = {_quoted(lines[-1])}")
+            example = excerpt(lines[-1].section or "", 80)
+            raise ConfigError(f'{key} is in {each}; set the section of the knob, e.g. section = "{example}"')
         return lines
     place = section or None
     if place is not None and place not in plain.sections:
@@ -216,10 +217,6 @@ def _in_section(
 
 def _header(section: str | None) -> str:
     return "the part before the first section" if section is None else f"[{excerpt(section, 80)}]"
-
-
-def _quoted(line: _KeyLine) -> str:
-    return f'"{excerpt(line.section or "", 80)}"'
 
 
 def _effective(text: ConfigText, key: str, lines: list[_KeyLine]) -> list[_KeyLine]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from cockpit.servers.editing import ConfigText
+from cockpit.servers.editing import ConfigText, ends_escaped
 
 _ASSIGNMENT = re.compile(rb"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _HERE_DOCUMENT = re.compile(rb"<<(-?)[ \t]*(?:\"([^\"\n]+)\"|'([^'\n]+)'|\\?([A-Za-z_][A-Za-z0-9_]*))")
@@ -185,7 +185,7 @@ class _Reader:
             start, line = at, None
             while at < len(self._text) and line != delimiter:
                 end = self._text.line_end(at)
-                while not is_quoted and _continues(self._text[at:end]) and end < len(self._text):
+                while not is_quoted and ends_escaped(self._text[at:end].removesuffix(b"\n")) and end < len(self._text):
                     end = self._text.line_end(end)
                 line = self._text[at:end].rstrip(b"\r\n")
                 line = line.lstrip(b"\t") if tabs else line
@@ -230,12 +230,6 @@ class _Reader:
         labels = self._text[end : end + 1] in (b")", b"(")
         if self._unknown is None and not labels and not self._declares and word not in _COMMANDS:
             self._unknown = at
-
-
-def _continues(line: bytes) -> bool:
-    """Return whether a backslash joins the next line."""
-    body = line.removesuffix(b"\n")
-    return (len(body) - len(body.rstrip(b"\\"))) % 2 == 1
 
 
 def _substitutes(raw: ConfigText) -> bool:

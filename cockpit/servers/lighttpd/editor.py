@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from cockpit.servers import blocks
 from cockpit.servers.blocks import BlockItem, BlockPath, BlockStyle
-from cockpit.servers.editing import ConfigError, ConfigText, Grammar, Location, encode_line, excerpt
+from cockpit.servers.editing import ConfigError, ConfigText, Grammar, Location, encode_line, ends_escaped, excerpt
 
 _TOKEN = re.compile(
     rb'[ \t\r\v\f]+|#[^\n]*|"(?:\\.|[^"\\])*"?|\+=|:=|=>|==|=~|!=|!~|[\n{}()=+]|[^\s#"{}()=+:!]+|.', re.DOTALL
@@ -88,16 +88,12 @@ def _tokens(text: ConfigText) -> Iterator[_Token]:
     at = 0
     while token := _TOKEN.match(text, at):
         at = token.end()
-        if token[0].startswith(b'"') and (len(token[0]) < 2 or not token[0].endswith(b'"') or _escaped_end(token[0])):
+        if token[0].startswith(b'"') and (
+            len(token[0]) < 2 or not token[0].endswith(b'"') or ends_escaped(token[0][1:-1])
+        ):
             raise text.error("a quote is never closed", token.start())
         if token[0].strip(b" \t\r\v\f"):
             yield _Token(token.start(), at)
-
-
-def _escaped_end(string: bytes) -> bool:
-    """Return whether the last quote of a string is escaped, i.e. after an odd number of backslashes."""
-    body = string[1:-1]
-    return (len(body) - len(body.rstrip(b"\\"))) % 2 == 1
 
 
 def _items(text: ConfigText) -> Iterator[BlockItem]:

@@ -69,12 +69,8 @@ def _pools(master: Process, startup: Startup, inventory: Inventory) -> list[str]
 
 
 def _texts(startup: Startup, inventory: Inventory) -> str:
-    texts = (text for file, text in inventory.texts.items() if startup.root and file.startswith(_folder(startup)))
-    return "\n".join(texts)
-
-
-def _folder(startup: Startup) -> str:
-    return f"{startup.root}/php-fpm" if startup.root == "/etc" else f"{startup.root}/"
+    folder = f"{startup.root}/php-fpm" if startup.root == "/etc" else f"{startup.root}/"
+    return "\n".join(text for file, text in inventory.texts.items() if startup.root and file.startswith(folder))
 
 
 def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOffer:

@@ -47,10 +47,6 @@ def _bytes(value: str) -> str:
     return str(int(match[1]) << _UNITS[match[2]]) if match else value
 
 
-def _is_size(value: str) -> bool:
-    return _SIZE.fullmatch(value) is not None and 0 < int(_bytes(value)) < _MAX_LIMIT
-
-
 def _is_limit(value: str) -> bool:
     """Return whether the value is a limit, or SOFT:HARD with a hard limit that is not lower."""
     match = _LIMIT.fullmatch(value)
@@ -66,7 +62,10 @@ def _printed_limit(value: str) -> str:
     return soft if soft == hard else value
 
 
-_SIZES = ValueForm("a size such as 512M (K, M, G, T)", _is_size).or_word(UNLIMITED)
+_SIZES = ValueForm(
+    "a size such as 512M (K, M, G, T)",
+    lambda value: bool(_SIZE.fullmatch(value)) and 0 < int(_bytes(value)) < _MAX_LIMIT,
+).or_word(UNLIMITED)
 SETTINGS = {
     "LimitNOFILE": KnownSetting(
         "open files and sockets of each process; matters if accept fails with EMFILE under many connections",

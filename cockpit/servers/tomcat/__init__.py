@@ -8,7 +8,7 @@ from cockpit.servers.editing import ConfigError, ConfigText
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import CandidateKnob, ConfigFile, ServerKind, ServerOffer
 from cockpit.servers.startup import Startup, absolute, uncertainty
-from cockpit.servers.tomcat.editor import OF_EXECUTOR, Element, TomcatGrammar, elements
+from cockpit.servers.tomcat.editor import OF_EXECUTOR, TomcatGrammar, elements
 from cockpit.servers.tomcat.settings import KEYS, SETTINGS
 from cockpit.servers.tomcat.status import STATUS
 
@@ -24,8 +24,9 @@ _TEST = (
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup | None:
-    """Find the configuration by -Dcatalina.base. Commands are known for the packaged Tomcat only."""
-    base = _base(process)
+    """Find the configuration by the last -Dcatalina.base. Commands are known for the packaged Tomcat only."""
+    bases = [word.partition("=")[2] for word in process.command if word.startswith("-Dcatalina.base=")]
+    base = absolute(bases[-1], process.directory) if bases else ""
     if not base:
         return None
     version = _version(base)
@@ -66,21 +67,12 @@ def _candidates(
         kind, _, name = element.section.partition(" ")
         if kind == "Connector" and name not in map(str, ports):
             continue
-        relevant = OF_EXECUTOR if kind == "Executor" else SETTINGS.keys() - _in_executor(element)
+        # A Connector can have an Executor, which has some settings instead of it.
+        in_executor = OF_EXECUTOR if "executor" in element.attributes else frozenset()
+        relevant = OF_EXECUTOR if kind == "Executor" else SETTINGS.keys() - in_executor
         for setting in (known for known in SETTINGS if known in relevant):
             usual = setting in ("maxThreads", "acceptCount")
             yield from main.candidates(setting, usual=usual, section=element.section, label=name)
-
-
-def _in_executor(element: Element) -> frozenset[str]:
-    """Return the settings that are in the Executor instead of this Connector."""
-    return OF_EXECUTOR if "executor" in element.attributes else frozenset()
-
-
-def _base(process: Process) -> str:
-    """Return the base directory of an instance by its last -Dcatalina.base; "" for another program."""
-    named = [word.partition("=")[2] for word in process.command if word.startswith("-Dcatalina.base=")]
-    return absolute(named[-1], process.directory) if named else ""
 
 
 KIND = ServerKind(

@@ -100,7 +100,7 @@ READING = {
     "every 2 s": "Beside a host: samples are less frequent than requested, because the connection is slow.",
     "SLOW, LOST": "SLOW: connected, but the answer is overdue. LOST: no connection; cockpit retries every few seconds.",
     "REFUSED": "The host or its key was refused for the reason shown. A changed key is always refused.",
-    "hidepid": "/proc of the host hides processes of other users: some processes may not be shown.",
+    "hidepid": "/proc of the host hides processes of other users: some processes might not be shown.",
     "LOOKING BACK": f"The past of this session; load and recording continue. {SessionKey.END} returns to live.",
     "lite": """Beside the clock: one frame every two seconds and no trends, as requested or because the connection to
     this terminal is slow. Metrics and recording are complete. --no-lite: all frames.""",

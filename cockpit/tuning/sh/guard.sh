@@ -20,7 +20,7 @@ while [ -d "$change" ]; do
         read -r now _ </proc/uptime
         read -r deadline <"$change/deadline" || deadline=0
         if [ "${now%%.*}" -ge "$deadline" ]; then
-            echo 'nobody confirmed it in time' >"$change/why"
+            echo 'not confirmed in time' >"$change/why"
             exec sh "$change/undo"
         fi
     fi
