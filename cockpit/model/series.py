@@ -133,7 +133,7 @@ class Series(Sequence[T]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Series | tuple):
             return NotImplemented
-        return len(self) == len(other) and all(one == two for one, two in zip(self, other, strict=True))
+        return len(self) == len(other) and all(first == second for first, second in zip(self, other, strict=True))
 
     __hash__ = None  # type: ignore[assignment]
 

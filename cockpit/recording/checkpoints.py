@@ -115,8 +115,8 @@ class CheckpointWriter:
         used: dict[int, tuple[object, int]] = {}
 
         def part(value: object) -> int:
-            found = self._known.get(id(value)) or used.get(id(value))
-            number = found[1] if found else store(packed(value))
+            stored = self._known.get(id(value)) or used.get(id(value))
+            number = stored[1] if stored else store(packed(value))
             used[id(value)] = (value, number)
             return number
 
@@ -164,7 +164,7 @@ class Restorer:
     def restore(self, blob: object, totals: Callable[[int], Totals]) -> State:
         """Return the state without its series. `totals` returns those of the segment with an index. Raises Damaged."""
         kept: StateCheckpoint = unpacked(blob, StateCheckpoint, "a state")
-        segments = [self._part(one, Segment) if isinstance(one, int) else one for one in kept.segments]
+        segments = [self._part(segment, Segment) if isinstance(segment, int) else segment for segment in kept.segments]
         if segments and isinstance(kept.segments[-1], Segment):
             last = segments[-1]
             segments[-1] = replace(last, counts=with_totals(last.counts, totals(len(segments) - 1)))

@@ -53,7 +53,7 @@ class PageBuilder:
 
     def skip(self, last: int) -> None:
         """Leave the events up to `last` as rows, without packing them."""
-        self._events = [one for one in self._events if one[0] > last]
+        self._events = [event for event in self._events if event[0] > last]
         self._weight = sum(weight(event) for _, event in self._events)
         self._first, self._known = last + 1, (self._known[1], self._known[1])
 
@@ -77,7 +77,7 @@ class PageBuilder:
 
         try:
             body = self._checkpoints.pack(state, self._samples_before(state), store)
-            events, segments = pack_events([one for one in self._events if one[0] <= last], state)
+            events, segments = pack_events([event for event in self._events if event[0] <= last], state)
             counted, whole = self._open_totals(state, segments)
             growth = msgspec.json.encode(grown).decode()
             totals = packed(PageTotals(segments, whole))
@@ -103,8 +103,8 @@ class PageBuilder:
 
     def _rows_upto(self, last: int) -> int:
         question = "SELECT count(*) FROM events WHERE seq BETWEEN ? AND ?"
-        found: int = self._database.execute(question, (self._first, last)).fetchone()[0]
-        return found
+        number_of_rows: int = self._database.execute(question, (self._first, last)).fetchone()[0]
+        return number_of_rows
 
     def _open_totals(
         self, state: State, segments: Mapping[int, Totals]
@@ -127,10 +127,10 @@ class PageBuilder:
         return packed(PageSeries(tuple(seconds), {name: tuple(some) for name, some in points.items()}))
 
     def _samples_before(self, state: State) -> Mapping[str, HostSample]:
-        found = {}
+        samples = {}
         for name, host in state.hosts.items():
             known = self._samples.get(name, [])
             place = next((at for at, sample in enumerate(known) if sample is host.sample), 0)
             if place:
-                found[name] = known[place - 1]
-        return found
+                samples[name] = known[place - 1]
+        return samples

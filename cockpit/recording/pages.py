@@ -67,9 +67,9 @@ def unpack_events(blob: object, totals: PageTotals, first: int, last: int) -> li
     """Return the events of a page in order; their numbers are `first` to `last`. Raises Damaged."""
     page: PageEvents = unpacked(blob, PageEvents, "a page")
     with reading("a page"):
-        found: list[Numbered] = list(zip(page.numbers, page.events, strict=True))
+        numbered: list[Numbered] = list(zip(page.numbers, page.events, strict=True))
         for kept in page.ticks:
-            found += expanded(kept, totals.segments[kept.segment])
-    if any(not first <= number <= last for number, _ in found):
+            numbered += expanded(kept, totals.segments[kept.segment])
+    if any(not first <= number <= last for number, _ in numbered):
         raise Damaged("a page contains events of another page")
-    return sorted(found, key=lambda one: one[0])
+    return sorted(numbered, key=lambda pair: pair[0])

@@ -78,14 +78,14 @@ def segment_verdict(
     if base.start < segment.start:
         for t in _concluding_instants(state, before, after):
             known = segment_window_at(state, base, t), segment_window_at(state, segment, t)
-            found = judge_switch(*known, label, load_may_differ)
-            if found.outcome in _CONCLUSIONS:
-                return replace(found, reached=t)
-    found = judge_switch(before, after, label, load_may_differ)
-    if found.growing and found.outcome in _CONCLUSIONS:
+            verdict = judge_switch(*known, label, load_may_differ)
+            if verdict.outcome in _CONCLUSIONS:
+                return replace(verdict, reached=t)
+    verdict = judge_switch(before, after, label, load_may_differ)
+    if verdict.growing and verdict.outcome in _CONCLUSIONS:
         # Its last readings have not arrived, or the headline has not concluded.
-        return replace(found, outcome=Outcome.INCONCLUSIVE, needs=float(_ARRIVED))
-    return found
+        return replace(verdict, outcome=Outcome.INCONCLUSIVE, needs=float(_ARRIVED))
+    return verdict
 
 
 def _concluding_instants(state: State, before: Window, after: Window) -> Iterator[float]:
@@ -123,15 +123,15 @@ class SegmentVerdicts:
     def verdict(self, state: State, segment: Segment, base: Segment) -> Verdict:
         """Return the verdict on `segment` vs `base`, both segments of `state`."""
         key = (*_cache_key(state, segment), *_cache_key(state, base))
-        found = self._cached(key, lambda: segment_verdict(state, segment, base))
-        assert found is not None
-        return found
+        verdict = self._cached(key, lambda: segment_verdict(state, segment, base))
+        assert verdict is not None
+        return verdict
 
     def duet(self, state: State, segment: Segment) -> Verdict:
         """Return the verdict on the two variants of a segment's duet."""
-        found = self._cached(("duet", *_cache_key(state, segment)), lambda: duet_segment_verdict(state, segment))
-        assert found is not None
-        return found
+        verdict = self._cached(("duet", *_cache_key(state, segment)), lambda: duet_segment_verdict(state, segment))
+        assert verdict is not None
+        return verdict
 
     def rounds(self, state: State, rounds: RoundsState) -> Verdict | None:
         complete, over = rounds.complete, rounds.ended is not None
@@ -176,8 +176,8 @@ def duet_segment_verdict(state: State, segment: Segment) -> Verdict:
 def verdicts(state: State) -> tuple[Verdict, ...]:
     """Return the verdicts on duets, on all settings vs the baseline, by load, then those on rounds. A change measured
     by rounds has only the verdict of its rounds."""
-    found = [(rounds, rounds_verdict(state, rounds)) for rounds in state.rounds]
-    judged = [(rounds, verdict) for rounds, verdict in found if verdict is not None]
+    of_rounds = [(rounds, rounds_verdict(state, rounds)) for rounds in state.rounds]
+    judged = [(rounds, verdict) for rounds, verdict in of_rounds if verdict is not None]
     measured = {rounds.begun.change for rounds, _ in judged if rounds.begun.change}
     of_variants = []
     for alike in _by_load(state):
@@ -201,7 +201,7 @@ def _settings_at_all(state: State, instants: Iterable[float]) -> dict[float, Set
     """Return settings_at of several instants, with one pass over the changes."""
     begun: dict[str, str | None] = {}
     values: dict[str, str | None] = {}
-    found: dict[float, Settings] = {}
+    settings: dict[float, Settings] = {}
     steps = deque(change_steps(state.changes))
     known: Settings | None = ()
     for t in sorted(instants):
@@ -213,8 +213,8 @@ def _settings_at_all(state: State, instants: Iterable[float]) -> dict[float, Set
             known = None
         if known is None:
             known = tuple(sorted((knob, value) for knob, value in values.items() if value != begun[knob]))
-        found[t] = known
-    return found
+        settings[t] = known
+    return settings
 
 
 def change_steps(changes: Sequence[Change]) -> list[ChangeStep]:
@@ -262,7 +262,9 @@ def _variant_verdict(state: State, first: VariantSegments, other: VariantSegment
     windows = {segment.number: segment_window(state, segment) for segment in (*first.segments, *other.segments)}
     pairs = _alternating_pairs(first, other)
     if len(pairs) > 1 and all(_is_long_enough(windows[segment.number]) for pair in pairs for segment in pair):
-        return judge_rounds([([windows[one.number]], [windows[two.number]]) for one, two in pairs], other.label)
+        return judge_rounds(
+            [([windows[first.number]], [windows[second.number]]) for first, second in pairs], other.label
+        )
     if len(first.segments) > 1 and len(other.segments) > 1:
         before, after = ([[windows[segment.number]] for segment in variant.segments] for variant in (first, other))
         return judge_repeated_runs(before, after, other.label)

@@ -38,10 +38,10 @@ def weighed(verdict: Verdict, loads: Sequence[OtherLoad], open_load: bool) -> Ve
     for load in mattering:
         effects = tuple(_weighed_effect(effect, load, open_load) for effect in effects)
     outcome = overall(effects)
-    found = replace(verdict, effects=effects, outcome=outcome, at_least=verdict.at_least or outcome in DIFFERENT)
+    shortened = replace(verdict, effects=effects, outcome=outcome, at_least=verdict.at_least or outcome in DIFFERENT)
     if outcome is Outcome.INVALID and (reason := effects[0].objection) is not None:
-        return with_invalid_effects(found, reason)
-    return found
+        return with_invalid_effects(shortened, reason)
+    return shortened
 
 
 def _weighed_effect(effect: Effect, load: OtherLoad, open_load: bool) -> Effect:

@@ -235,7 +235,7 @@ def _refused(tick: Tick, plan: LoadPlan | None) -> int:
 
 
 def _expects(plan: LoadPlan) -> bool:
-    return any(one.expect is not None for one in plan.mix or (plan,))
+    return any(request.expect is not None for request in plan.mix or (plan,))
 
 
 def _from_400(statuses: dict[int, int]) -> int:

@@ -194,14 +194,17 @@ def _stage_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
 def _variant_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
     if not plan.variants:
         return
-    if len(plan.variants) != 2 or len({one.name for one in plan.variants}) != 2:
+    if len(plan.variants) != 2 or len({variant.name for variant in plan.variants}) != 2:
         yield "variant", "found other than two variants with names of their own; allowed: exactly two"
     once = plan.paths is not None and plan.paths.order == "once"
     fixed = {"requests": plan.requests is not None, "paths that are used once": once}
     addressed = {"connect_to": plan.connect_to, "unix": plan.unix, "stages": plan.stages, "a ramp": plan.ramp_to}
-    found = ", ".join(name for name, given in (fixed | addressed).items() if given)
-    if found:
-        yield "variant", conflict(found, "remove it: two variants get the same load until a verdict or for a time")
+    given_names = ", ".join(name for name, given in (fixed | addressed).items() if given)
+    if given_names:
+        yield (
+            "variant",
+            conflict(given_names, "remove it: two variants get the same load until a verdict or for a time"),
+        )
 
 
 def _log_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
@@ -215,9 +218,9 @@ def _log_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
         "method": plan.method != "GET",
         "body": plan.content,
     }
-    found = ", ".join(name for name, given in named.items() if given)
-    if found:
-        yield "load.replay_log", conflict(f"{found}, since requests and times are in the log", "remove it")
+    given_names = ", ".join(name for name, given in named.items() if given)
+    if given_names:
+        yield "load.replay_log", conflict(f"{given_names}, since requests and times are in the log", "remove it")
 
 
 def _user_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
