@@ -147,9 +147,9 @@ def ratio_of(name: str, base: Sequence[float], values: Sequence[float]) -> Ratio
         # Counts have Poisson noise: a variance of 1/n on the log scale.
         chance = 0.0 if freedom or name not in _COUNTS else 1 / base[0] + 1 / values[0]
         reach = _quantile(freedom) * math.sqrt(spread**2 * (1 / len(first) + 1 / len(second)) + chance)
-        ends = (math.exp(min(700.0, estimate + side * reach)) for side in (0, -1, 1))
+        bounds = (math.exp(min(700.0, estimate + side * reach)) for side in (0, -1, 1))
         return Ratio(
-            **dict(zip(("value", "low", "high"), ends, strict=True)),
+            **dict(zip(("value", "low", "high"), bounds, strict=True)),
             runs=runs,
             spread=spread,
             assumed=not freedom,

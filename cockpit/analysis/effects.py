@@ -78,9 +78,9 @@ def metrics(
     hosts = sorted({name.partition(".")[0] for name in known if "." in name})
     cost = "cpu.busy" if open_load else "cpu.per_request"
     first = ["p99", "rate"] if open_load else ["rate", "p99"]
-    wanted = [*first, "p50", "errors"]
-    wanted += [f"{host}.{metric}" for host in hosts for metric in (cost, "processes.spawned_per_s", "memory.used")]
-    return [wanted[0], *(name for name in wanted[1:] if name in known and not _has_no_data(samples, name))]
+    defaults = [*first, "p50", "errors"]
+    defaults += [f"{host}.{metric}" for host in hosts for metric in (cost, "processes.spawned_per_s", "memory.used")]
+    return [defaults[0], *(name for name in defaults[1:] if name in known and not _has_no_data(samples, name))]
 
 
 def effects(

@@ -147,13 +147,13 @@ def estimate_of_runs(before: Floats, after: Floats, others: PooledVariance) -> E
     prior = min(others.freedom, 2 if others.freedom >= 8 else 1)
     both = PooledVariance.of((before, after)).variance
     parts, slack = [], 0.0
-    for cell, other in ((before, after), (after, before)):
+    for cell, across in ((before, after), (after, before)):
         freedom = prior + len(cell) - 1
         if not freedom:
             return Estimate(mean, math.inf, math.inf, 0)
         squares = float(((cell - cell.mean()) ** 2).sum())
         variance = (prior * others.variance + squares) / freedom
-        part = max(variance, both if not prior and len(cell) < len(other) else 0.0) / len(cell)
+        part = max(variance, both if not prior and len(cell) < len(across) else 0.0) / len(cell)
         parts.append(part)
         slack += part**2 / freedom
     error = math.sqrt(sum(parts))

@@ -42,13 +42,13 @@ _OPEN = {"rate", "arrivals", "max_in_flight"}
 _CUT = 60
 
 
-def differences(first: LoadPlan, other: LoadPlan) -> tuple[str, ...]:
+def differences(first: LoadPlan, second: LoadPlan) -> tuple[str, ...]:
     """Return the differences as short texts, e.g. `concurrency 20 → 40`; empty if the loads are the same.
 
     Irrelevant fields are ignored: the concurrency of open load, the URL if requests are named. Segments with load steps
     are compared by their load level. A ramp is no constant load: it differs even from itself. Secrets are left out.
     """
-    left, right = _comparable(first), _comparable(other)
+    left, right = _comparable(first), _comparable(second)
     skipped = _ignored(left, right)
     unlike = [f"{load_words(plan)} is a ramp" for plan in dict.fromkeys((left, right)) if _has_ramp(plan)]
     if unlike:
@@ -71,12 +71,12 @@ def _comparable(plan: LoadPlan) -> LoadPlan:
     return shown if shown.replay is None else replace(shown, replay=replace(shown.replay, seconds=None))
 
 
-def _ignored(plan: LoadPlan, other: LoadPlan) -> set[str]:
-    skipped = set(_REPLACED_BY_MIX) if plan.mix and other.mix else set()
-    if _has_all_levels(plan) or _has_all_levels(other):
+def _ignored(plan: LoadPlan, second: LoadPlan) -> set[str]:
+    skipped = set(_REPLACED_BY_MIX) if plan.mix and second.mix else set()
+    if _has_all_levels(plan) or _has_all_levels(second):
         return skipped | _CLOSED | {"rate"}
     skipped.add("stages")
-    if plan.open != other.open:
+    if plan.open != second.open:
         return skipped | _CLOSED | _OPEN
     return skipped | (_CLOSED if plan.open else _OPEN)
 

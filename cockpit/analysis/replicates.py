@@ -71,8 +71,8 @@ def visit_values(visits: Visits, further: Sequence[str], whole: bool) -> Values:
     windows = [window for visit in visits for window in visit]
     values = run_values(windows) if whole else window_values(windows)
     values |= segment_metrics(windows, [name for name in further if name not in values])
-    ends = np.cumsum([len(visit) for visit in visits])[:-1]
-    return {name: np.array([mean_of(name, part) for part in np.split(rows, ends)]) for name, rows in values.items()}
+    places = np.cumsum([len(visit) for visit in visits])[:-1]
+    return {name: np.array([mean_of(name, part) for part in np.split(rows, places)]) for name, rows in values.items()}
 
 
 def mean_of(name: str, values: Floats) -> float:

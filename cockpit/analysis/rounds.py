@@ -236,9 +236,9 @@ def mirrored(rounds: int) -> tuple[Side, ...]:
     return tuple(sides[number % 2] for number in range(rounds))
 
 
-def other(side: Side) -> Side:
+def other_side(side: Side) -> Side:
     return "after" if side == "before" else "before"
 
 
 def sequence(first: tuple[Side, ...]) -> tuple[Side, ...]:
-    return tuple(side for opening in first for side in (opening, other(opening)))
+    return tuple(side for opening in first for side in (opening, other_side(opening)))

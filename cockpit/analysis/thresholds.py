@@ -202,9 +202,9 @@ def _check_relative(threshold: Threshold, runs: Sequence[RunResult], baseline: B
     ratio = ratio_of(threshold.name, base, values)
     if ratio is None:
         return ThresholdResult(threshold, mean, Status.HOLDS if holds(mean, limit) else Status.FAILED, limit)
-    ends = {holds(end, threshold.value) for end in (ratio.low, ratio.high)}
-    if len(ends) == 1:
-        return ThresholdResult(threshold, mean, Status.HOLDS if ends.pop() else Status.FAILED, limit, ratio)
+    bounds = {holds(end, threshold.value) for end in (ratio.low, ratio.high)}
+    if len(bounds) == 1:
+        return ThresholdResult(threshold, mean, Status.HOLDS if bounds.pop() else Status.FAILED, limit, ratio)
     return ThresholdResult(threshold, mean, Status.INCONCLUSIVE, limit, ratio, runs_to_settle(ratio, threshold.value))
 
 

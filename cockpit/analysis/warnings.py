@@ -223,8 +223,8 @@ def totals_warnings(totals: RunTotals | None) -> list[RunWarning]:
         return []
     warnings = [warning_of(WarningKind.TOTALS_ONLY, totals.tool)]
     if totals.percentiles:
-        named = ", ".join(map(_percentile_name, totals.percentiles)) if len(totals.percentiles) <= _NAMED else ""
-        warnings.append(warning_of(WarningKind.INTERPOLATED, named, count=len(totals.percentiles)))
+        names = ", ".join(map(_percentile_name, totals.percentiles)) if len(totals.percentiles) <= _NAMED else ""
+        warnings.append(warning_of(WarningKind.INTERPOLATED, names, count=len(totals.percentiles)))
     return warnings
 
 

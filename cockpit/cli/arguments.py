@@ -280,7 +280,7 @@ def _add_duet(parser: CommandParser) -> None:
         about="the first target, or a profile with two [[variant]] blocks",
         record=_RECORD,
     )
-    parser.add_argument("other", metavar="URL", nargs="?", help="the second target")
+    parser.add_argument("second_target", metavar="URL", nargs="?", help="the second target")
     add_flags(parser.add_argument_group("duet"), (*_DUET, *_RUN))
 
 

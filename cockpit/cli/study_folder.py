@@ -181,6 +181,6 @@ def sessions_of(folder: Path) -> list[State]:
 def result_in(folder: Path) -> StudyResult | None:
     """Return the result of the study recorded in a folder; None without a recorded run."""
     states = sessions_of(folder)
-    named = next((state.started.name for state in reversed(states) if state.study and state.started), "")
-    result = collect(states, named)
+    session_name = next((state.started.name for state in reversed(states) if state.study and state.started), "")
+    result = collect(states, session_name)
     return result if result and result.cells else None

@@ -136,12 +136,12 @@ def _spread(total: Histogram, coarse: Sequence[Histogram]) -> list[Histogram]:
     buckets, counts = (np.concatenate([getattr(item, name) for item in coarse]) for name in ("indices", "counts"))
     order = np.lexsort((owners, buckets))
     # Cut the sorted latencies at the bucket ends of both: each piece then belongs to one histogram and one fine bucket.
-    ends, fine_ends = np.cumsum(counts[order]), np.cumsum(total.counts)
-    if not len(ends) or ends[-1] != fine_ends[-1]:
+    sums, fine_sums = np.cumsum(counts[order]), np.cumsum(total.counts)
+    if not len(sums) or sums[-1] != fine_sums[-1]:
         raise ValueError("latency counts do not add up")
-    cuts = np.union1d(ends, fine_ends)
-    owner = owners[order][np.searchsorted(ends, cuts)]
-    indices = total.indices[np.searchsorted(fine_ends, cuts)]
+    cuts = np.union1d(sums, fine_sums)
+    owner = owners[order][np.searchsorted(sums, cuts)]
+    indices = total.indices[np.searchsorted(fine_sums, cuts)]
     sizes = np.diff(cuts, prepend=0)
     by_owner = np.argsort(owner, kind="stable")
     bounds = np.searchsorted(owner[by_owner], np.arange(len(coarse) + 1)).tolist()

@@ -115,9 +115,9 @@ class Index:
     def _read_unpacked(self) -> list[EventRange]:
         """Return the ranges of rows that are in no page: after the last page, or too many to be packed."""
         ranges = []
-        ends = [(0, 0.0), *((page.last, page.end) for page in self.pages)]
+        limits = [(0, 0.0), *((page.last, page.end) for page in self.pages)]
         nexts = [*((page.first, page.begin) for page in self.pages), None]
-        for (last, latest), after in zip(ends, nexts, strict=True):
+        for (last, latest), after in zip(limits, nexts, strict=True):
             if after and after[0] == last + 1:
                 continue
             until = f"AND seq < {after[0]}" if after else ""

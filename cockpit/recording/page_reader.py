@@ -12,7 +12,7 @@ from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.series import Series
 from cockpit.recording.compaction import Numbered, Totals
 from cockpit.recording.index import EventRange, Index, Rows
-from cockpit.recording.packing import Damaged, unpacked
+from cockpit.recording.packing import Damaged, unpack
 from cockpit.recording.pages import PageGrowth, PageSeries, PageTotals, unpack_events
 
 # Number of pages whose series and totals are cached.
@@ -56,7 +56,7 @@ class PageReader:
 
     def _totals_of(self, place: int) -> PageTotals:
         def read() -> PageTotals:
-            totals: PageTotals = unpacked(self.column(place, "totals"), PageTotals, "totals of a page")
+            totals: PageTotals = unpack(self.column(place, "totals"), PageTotals, "totals of a page")
             return totals
 
         return cached(self._totals, place, read)
@@ -84,7 +84,7 @@ class PageReader:
     def _read_series(self, place: int) -> PageSeries:
         page, grown = self._index.pages[place], self._index.grown[place]
         try:
-            series: PageSeries = unpacked(self.column(place, "series"), PageSeries, "a series")
+            series: PageSeries = unpack(self.column(place, "series"), PageSeries, "a series")
             counts = {name: len(points) for name, points in series.points.items()}
             if (len(series.seconds), counts) != (grown.seconds, grown.points):
                 raise Damaged("a series has an unexpected length")

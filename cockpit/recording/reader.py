@@ -122,7 +122,7 @@ class Recording:
         return self._index.ranges[-1].end
 
     @property
-    def packed(self) -> int:
+    def last_packed(self) -> int:
         """The number of the last event in a page; later events are not packed yet."""
         return self._index.pages[-1].last if self._index.pages else 0
 

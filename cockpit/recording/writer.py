@@ -105,7 +105,7 @@ class RecordingWriter:
         due = time.monotonic() + COMMIT_EVERY
         item: WriteBatch | Page | None = WriteBatch([], 0)
         while item is not None:
-            item = self._backlog.take(due)
+            item = self._backlog.next_item(due)
             try:
                 if isinstance(item, WriteBatch):
                     self._take(item)
@@ -132,7 +132,7 @@ class RecordingWriter:
                 self._status.lost += 1
                 self._status.fault = f"an event cannot be encoded: {error_line(error)}"
             else:
-                self._builder.take(number, event)
+                self._builder.add(number, event)
 
     def _write(self, page: Page | None) -> None:
         self._write_began = time.monotonic()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 
-from cockpit.analysis.rounds import RoundsPlan, other
+from cockpit.analysis.rounds import RoundsPlan, other_side
 from cockpit.hosts.feed import HostFeed
 from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, CockpitError
@@ -215,7 +215,7 @@ class LiveTuning:
         async with self._turn():
             self._rounds.check()
             subject = await self._subject(values)
-            other_values = self._knobs.by_host(subject.values(other(subject.active)))[subject.host]
+            other_values = self._knobs.by_host(subject.values(other_side(subject.active)))[subject.host]
             prepared = await self._changes.preview(subject.host, other_values)
             if not prepared.diff:
                 raise ChangeRefused("nothing to compare: these values are already active")

@@ -77,7 +77,7 @@ class Slopes(NamedTuple):
     high: float
 
     @property
-    def ends(self) -> tuple[float, ...]:
+    def bounds(self) -> tuple[float, ...]:
         """The ends of the set, rounded outwards. They have the extreme intervals, because the effect is linear in the
         slope and half widths are convex."""
         low, high = math.floor(self.low * _STEPS) / _STEPS, math.ceil(self.high * _STEPS) / _STEPS
@@ -149,7 +149,7 @@ def _single_test(
     """Return the union of the intervals over the set of slopes."""
     blocks = SwitchBlocks(before, after, before_speeds, after_speeds, error)
     interval = slopes(blocks, scale)
-    tests = [switch.single_test(*blocks.at(slope)[:2], alpha, between, scale) for slope in interval.ends]
+    tests = [switch.single_test(*blocks.at(slope)[:2], alpha, between, scale) for slope in interval.bounds]
     middle = _change(blocks, interval.likely, scale)
     low, high = min(test.low for test in tests), max(test.high for test in tests)
     return Interval(middle, min(low, middle), max(high, middle))

@@ -113,8 +113,8 @@ def concluding_blocks(before: Window, after: Window) -> Iterator[int]:
     alpha = ALPHA * (HEADLINE_SHARE if len(names) > 1 else 1.0)
     relative = scale is not switch.unscaled
     for number, interval in switch_speed.effect_over_time(blocks, alpha, compared.between, scale):
-        ends = interval.as_shares() if relative else interval
-        if conclude(names[0], ends, relative, margin_of(names[0])) is not Outcome.INCONCLUSIVE:
+        bounds = interval.as_shares() if relative else interval
+        if conclude(names[0], bounds, relative, margin_of(names[0])) is not Outcome.INCONCLUSIVE:
             yield number
 
 

@@ -182,8 +182,8 @@ def verdicts(state: State) -> tuple[Verdict, ...]:
     of_variants = []
     for alike in _by_load(state):
         first, *others = alike
-        known = [other for other in others if not measured & set(other.segments[0].changes)]
-        of_variants += [_variant_verdict(state, first, other) for other in known]
+        known = [variant for variant in others if not measured & set(variant.segments[0].changes)]
+        of_variants += [_variant_verdict(state, first, variant) for variant in known]
     duets = [
         duet_segment_verdict(state, segment)
         for segment in state.segments
@@ -256,35 +256,35 @@ def _by_load(state: State) -> list[list[VariantSegments]]:
     ]
 
 
-def _variant_verdict(state: State, first: VariantSegments, other: VariantSegments) -> Verdict:
+def _variant_verdict(state: State, first: VariantSegments, variant: VariantSegments) -> Verdict:
     """Judge a variant: by rounds if the settings alternate, by runs if both sides have several, else by the nearest
     segments."""
-    windows = {segment.number: segment_window(state, segment) for segment in (*first.segments, *other.segments)}
-    pairs = _alternating_pairs(first, other)
+    windows = {segment.number: segment_window(state, segment) for segment in (*first.segments, *variant.segments)}
+    pairs = _alternating_pairs(first, variant)
     if len(pairs) > 1 and all(_is_long_enough(windows[segment.number]) for pair in pairs for segment in pair):
         return judge_rounds(
-            [([windows[first.number]], [windows[second.number]]) for first, second in pairs], other.label
+            [([windows[first.number]], [windows[second.number]]) for first, second in pairs], variant.label
         )
-    if len(first.segments) > 1 and len(other.segments) > 1:
-        before, after = ([[windows[segment.number]] for segment in variant.segments] for variant in (first, other))
-        return judge_repeated_runs(before, after, other.label)
+    if len(first.segments) > 1 and len(variant.segments) > 1:
+        before, after = ([[windows[segment.number]] for segment in variant.segments] for variant in (first, variant))
+        return judge_repeated_runs(before, after, variant.label)
     # The segment nearest in time has the least drift.
-    longest = max(other.segments, key=lambda segment: len(windows[segment.number].seconds))
+    longest = max(variant.segments, key=lambda segment: len(windows[segment.number].seconds))
     usable = [segment for segment in first.segments if _is_long_enough(windows[segment.number])] or list(first.segments)
     nearest = min(usable, key=lambda segment: abs(segment.start - longest.start))
-    return segment_verdict(state, longest, nearest, label=other.label)
+    return segment_verdict(state, longest, nearest, label=variant.label)
 
 
 def _is_long_enough(window: Window) -> bool:
     return len(window.seconds) >= _TOO_SHORT
 
 
-def _alternating_pairs(first: VariantSegments, other: VariantSegments) -> list[tuple[Segment, Segment]]:
+def _alternating_pairs(first: VariantSegments, variant: VariantSegments) -> list[tuple[Segment, Segment]]:
     """Return pairs of a baseline segment and the next segment of the other variant, in order of time."""
     pairs: list[tuple[Segment, Segment]] = []
     waiting: Segment | None = None
     known = {segment.number for segment in first.segments}
-    for segment in sorted((*first.segments, *other.segments), key=lambda segment: segment.start):
+    for segment in sorted((*first.segments, *variant.segments), key=lambda segment: segment.start):
         if segment.number in known:
             waiting = segment
         elif waiting is not None:

@@ -87,8 +87,8 @@ def warning_words(*alike: RunWarning) -> str:
         for name in first.values
     }
     text = _TEXTS[first.kind].format(subject=sanitize(first.subject), **values)
-    named = first.kind is WarningKind.INTERPOLATED and first.subject
-    return f"{text}: {sanitize(first.subject)}" if named else text
+    shows_subject = first.kind is WarningKind.INTERPOLATED and first.subject
+    return f"{text}: {sanitize(first.subject)}" if shows_subject else text
 
 
 def warning_label(warning: RunWarning) -> str:

@@ -192,9 +192,9 @@ def _check_sides(options: Namespace, sides: Sequence[Side]) -> CheckResult:
     return checked
 
 
-def _baseline(options: Namespace, named: str, plan: LoadPlan) -> Baseline | None:
+def _baseline(options: Namespace, configured: str, plan: LoadPlan) -> Baseline | None:
     """Return the baseline of the flag, else of the profile. Raises UsageError if its load differs."""
-    name = options.baseline or named
+    name = options.baseline or configured
     if not name:
         return None
     base = load(name)

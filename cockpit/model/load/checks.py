@@ -40,9 +40,9 @@ class Invalid(UsageError):
         return self.subject
 
 
-def conflict(other: str, fix: str = "use one of the two") -> str:
+def conflict(conflicting: str, fix: str = "use one of the two") -> str:
     """Return the problem of an option that contradicts `other`."""
-    return f"conflicts with {other}; {fix}"
+    return f"conflicts with {conflicting}; {fix}"
 
 
 _CLOSED = conflict("a rate or a log", "use closed load: concurrency instead of a rate")
@@ -182,9 +182,9 @@ def _conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
 
 
 def _stage_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
-    ends = [name for name in ("requests", "duration") if getattr(plan, name) is not None]
-    if plan.stages and ends:
-        yield "load.stages", conflict(" and ".join(ends), "use stages alone")
+    end_keys = [name for name in ("requests", "duration") if getattr(plan, name) is not None]
+    if plan.stages and end_keys:
+        yield "load.stages", conflict(" and ".join(end_keys), "use stages alone")
     if len({stage.rate is None for stage in plan.stages}) > 1:
         yield "load.stages", "found load levels with concurrency and with rate; allowed: all of one kind"
     if plan.ramp_to is not None and plan.duration is None:
@@ -208,7 +208,7 @@ def _variant_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
 
 
 def _log_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
-    named = {
+    given_keys = {
         "rate": plan.rate is not None,
         "ramp": plan.ramp_to is not None,
         "stages": plan.stages,
@@ -218,7 +218,7 @@ def _log_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
         "method": plan.method != "GET",
         "body": plan.content,
     }
-    given_names = ", ".join(name for name, given in named.items() if given)
+    given_names = ", ".join(name for name, given in given_keys.items() if given)
     if given_names:
         yield "load.replay_log", conflict(f"{given_names}, since requests and times are in the log", "remove it")
 
