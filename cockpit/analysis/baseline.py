@@ -65,8 +65,8 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[BaselineRun, ...]
 
     def values(self, name: str) -> list[float]:
-        found = [value for run in self.runs if (value := run.metric(name)) is not None]
-        return found if len(found) == len(self.runs) else []
+        values = [value for run in self.runs if (value := run.metric(name)) is not None]
+        return values if len(values) == len(self.runs) else []
 
     def metric(self, name: str) -> float | None:
         """Return a metric's mean over the runs; None when a run has no data for it."""
@@ -83,7 +83,7 @@ def mean_of(values: Sequence[float]) -> float:
 
 def baseline_run(source: str, wall: float, result: RunResult) -> BaselineRun:
     """Return a run in the form that a baseline stores, without secrets and addresses."""
-    metrics = {plain: found for plain in _SCALARS if (found := metric_value(result, plain)) is not None}
+    metrics = {plain: value for plain in _SCALARS if (value := metric_value(result, plain)) is not None}
     return BaselineRun(
         source=source,
         wall=wall,
@@ -135,21 +135,21 @@ def assumed_spread(name: str) -> float:
     return _TAIL_SPREAD if is_tail(name) or name.endswith("processes.spawned_per_s") else _OTHER_SPREAD
 
 
-def ratio_of(name: str, base: Sequence[float], found: Sequence[float]) -> Ratio | None:
+def ratio_of(name: str, base: Sequence[float], values: Sequence[float]) -> Ratio | None:
     """Return the ratio of the mean of `found` to that of `base`, one value per run; None when the baseline is 0."""
-    before, after = np.array(base, dtype=np.float64), np.array(found, dtype=np.float64)
+    before, after = np.array(base, dtype=np.float64), np.array(values, dtype=np.float64)
     runs = len(before), len(after)
     if min(before.min(), after.min()) > 0:
-        one, two = np.log(before), np.log(after)
-        estimate = float(two.mean() - one.mean())
-        freedom = len(one) + len(two) - 2
-        spread = _deviation(one, two) if freedom else assumed_spread(name)
+        first, second = np.log(before), np.log(after)
+        estimate = float(second.mean() - first.mean())
+        freedom = len(first) + len(second) - 2
+        spread = _deviation(first, second) if freedom else assumed_spread(name)
         # Counts have Poisson noise: a variance of 1/n on the log scale.
-        chance = 0.0 if freedom or name not in _COUNTS else 1 / base[0] + 1 / found[0]
-        reach = _quantile(freedom) * math.sqrt(spread**2 * (1 / len(one) + 1 / len(two)) + chance)
-        ends = (math.exp(min(700.0, estimate + side * reach)) for side in (0, -1, 1))
+        chance = 0.0 if freedom or name not in _COUNTS else 1 / base[0] + 1 / values[0]
+        reach = _quantile(freedom) * math.sqrt(spread**2 * (1 / len(first) + 1 / len(second)) + chance)
+        bounds = (math.exp(min(700.0, estimate + side * reach)) for side in (0, -1, 1))
         return Ratio(
-            **dict(zip(("value", "low", "high"), ends, strict=True)),
+            **dict(zip(("value", "low", "high"), bounds, strict=True)),
             runs=runs,
             spread=spread,
             assumed=not freedom,

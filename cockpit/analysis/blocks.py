@@ -67,8 +67,8 @@ class LatencyBlocks(NamedTuple):
         in_bucket = counts[rows, at]
         with np.errstate(invalid="ignore", divide="ignore"):
             within = (rank - (running[rows, at] - in_bucket)) / in_bucket
-            found: Floats = np.where(total > 0, (self.lower[at] + self.width[at] * within) / 1e9, np.nan)
-        return found
+            values: Floats = np.where(total > 0, (self.lower[at] + self.width[at] * within) / 1e9, np.nan)
+        return values
 
 
 class Sample(NamedTuple):
@@ -103,12 +103,12 @@ def block_count(window: Window) -> int:
 
 def window_values(windows: Sequence[Window]) -> dict[str, Floats]:
     """Return each metric's values: one per window, over its counted seconds."""
-    found = [dict(block_sample(window).overall) for window in windows]
-    for values, window in zip(found, windows, strict=True):
+    rows = [dict(block_sample(window).overall) for window in windows]
+    for values, window in zip(rows, windows, strict=True):
         if window.capacity is not None:
             values["capacity"] = window.capacity
-    names = sorted({name for values in found for name in values})
-    return {name: np.array([values.get(name, np.nan) for values in found]) for name in names}
+    names = sorted({name for values in rows for name in values})
+    return {name: np.array([values.get(name, np.nan) for values in rows]) for name in names}
 
 
 def run_values(windows: Sequence[Window]) -> dict[str, Floats]:
@@ -117,17 +117,17 @@ def run_values(windows: Sequence[Window]) -> dict[str, Floats]:
     cpus = {name: cores for window in windows for name, cores in window.cpus.items()}
     counts = [segment.counts for segment in segments]
     table = {
-        "+completed": np.array([float(one.completed) for one in counts]),
+        "+completed": np.array([float(part.completed) for part in counts]),
         "+seconds": np.array([segment.seconds for segment in segments]),
-        "+failed": np.array([float(one.failed) for one in counts]),
-        "+requests": np.array([float(one.completed + sum(one.errors.values())) for one in counts]),
+        "+failed": np.array([float(part.failed) for part in counts]),
+        "+requests": np.array([float(part.completed + sum(part.errors.values())) for part in counts]),
     }
     read = [_host_metrics_of_segment(segment) for segment in segments]
     values = {
         name: np.array([metrics.get(name, np.nan) for metrics in read])
         for name in sorted({name for metrics in read for name in metrics})
     }
-    spread = LatencyBlocks.of([one.latency.coarse() for one in counts])
+    spread = LatencyBlocks.of([part.latency.coarse() for part in counts])
     values |= _rates(table) | {name: spread.percentiles(percent) for name, percent in PERCENTILES.items()}
     return _with_cost(values, cpus)
 
@@ -136,8 +136,8 @@ def segment_metrics(windows: Sequence[Window], names: Iterable[str]) -> dict[str
     """Return the values of metrics, named as in thresholds: one per segment of the windows, nan if unknown."""
     segments = [segment for window in windows for segment in window.segments]
     results = [segments_result([segment], segment.plan, segment.seconds) for segment in segments]
-    found = {name: [metric_value(result, name) for result in results] for name in names if is_metric(name)}
-    return {name: np.array([np.nan if one is None else one for one in values]) for name, values in found.items()}
+    rows = {name: [metric_value(result, name) for result in results] for name in names if is_metric(name)}
+    return {name: np.array([np.nan if value is None else value for value in row]) for name, row in rows.items()}
 
 
 def _block_indices(seconds: tuple[LoadSecond, ...], length: int) -> list[list[int]]:
@@ -182,24 +182,24 @@ def _host_values_by_second(points: tuple[HostPoint, ...], seconds: tuple[LoadSec
             spawned[at] = point.spawned
         if point.speed is not None:
             speed[at] = point.speed
-    found = {"cpu.busy": busy, "memory.used": used, "processes.spawned_per_s": spawned, SPEED_METRIC: speed}
-    return {name: values for name, values in found.items() if not np.isnan(values).all()}
+    known = {"cpu.busy": busy, "memory.used": used, "processes.spawned_per_s": spawned, SPEED_METRIC: speed}
+    return {name: values for name, values in known.items() if not np.isnan(values).all()}
 
 
 def _host_metrics_of_segment(segment: Segment) -> dict[str, float]:
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for name, window in segment.hosts.items():
         if window.seconds <= 0:
             continue
         metrics = host_metrics(window)
         if "cpu.user" in metrics:
-            found[f"{name}.cpu.busy"] = metrics["cpu.user"] + metrics["cpu.nice"] + metrics["cpu.system"]
-        found[f"{name}.memory.used"] = metrics["memory.used"]
+            values[f"{name}.cpu.busy"] = metrics["cpu.user"] + metrics["cpu.nice"] + metrics["cpu.system"]
+        values[f"{name}.memory.used"] = metrics["memory.used"]
         if SPEED_METRIC in metrics:
-            found[f"{name}.{SPEED_METRIC}"] = metrics[SPEED_METRIC]
+            values[f"{name}.{SPEED_METRIC}"] = metrics[SPEED_METRIC]
         if metrics.get("processes.count"):
-            found[f"{name}.processes.spawned_per_s"] = metrics["processes.spawned_per_s"]
-    return found
+            values[f"{name}.processes.spawned_per_s"] = metrics["processes.spawned_per_s"]
+    return values
 
 
 def _rates(counts: Mapping[str, Floats]) -> dict[str, Floats]:

@@ -122,11 +122,11 @@ def _verdicts(before: Side, after: Side, load_may_differ: bool) -> tuple[Verdict
     if len(before.segments) == len(after.segments) == 1:
         return (judge(before.windows[0], after.windows[0], label, load_may_differ),)
     if _has_repeats(before) and _has_repeats(after) and not load_may_differ:
-        one, two = ([[window] for window in side.windows] for side in (before, after))
-        return (judge_repeated_runs(one, two, label),)
+        first, second = ([[window] for window in side.windows] for side in (before, after))
+        return (judge_repeated_runs(first, second, label),)
     pairs = list(_pairs_by_load(before, after))
     if pairs:
-        return tuple(judge(one, two, segment_label(two.segments[0])) for one, two in pairs)
+        return tuple(judge(first, second, segment_label(second.segments[0])) for first, second in pairs)
     return (judge(_longest_window(before), _longest_window(after), label, load_may_differ),)
 
 
@@ -141,11 +141,11 @@ def _has_repeats(side: Side) -> bool:
 def _pairs_by_load(before: Side, after: Side) -> Iterable[tuple[Window, Window]]:
     """Yield pairs of segments of both sides under the same load, in order; each segment is used once."""
     left = list(after.windows)
-    for one in before.windows:
-        two = next((window for window in left if not differences(one.plan, window.plan)), None)
-        if two is not None:
-            left.remove(two)
-            yield one, two
+    for earlier in before.windows:
+        second = next((window for window in left if not differences(earlier.plan, window.plan)), None)
+        if second is not None:
+            left.remove(second)
+            yield earlier, second
 
 
 def _longest_window(side: Side) -> Window:
@@ -153,43 +153,45 @@ def _longest_window(side: Side) -> Window:
 
 
 def _settings(before: Side, after: Side) -> tuple[Difference, ...]:
-    one, two = (
+    first, second = (
         {knob: "unset" if value is None else value for knob, value in side.knobs.items()} for side in (before, after)
     )
-    return _differing(sorted({*one, *two}), one, two, "not read")
+    return _differing(sorted({*first, *second}), first, second, "not read")
 
 
 def _environment(before: Side, after: Side) -> tuple[Difference, ...]:
-    one, two = _environment_of(before), _environment_of(after)
-    return _differing(dict.fromkeys((*one, *two)), one, two, "none")
+    first, second = _environment_of(before), _environment_of(after)
+    return _differing(dict.fromkeys((*first, *second)), first, second, "none")
 
 
 def _differing(
-    names: Iterable[str], one: Mapping[str, str], two: Mapping[str, str], missing: str
+    names: Iterable[str], first: Mapping[str, str], second: Mapping[str, str], missing: str
 ) -> tuple[Difference, ...]:
-    found = (Difference(name, one.get(name, missing), two.get(name, missing)) for name in names)
-    return tuple(each for each in found if each.before != each.after)
+    pairs = (Difference(name, first.get(name, missing), second.get(name, missing)) for name in names)
+    return tuple(each for each in pairs if each.before != each.after)
 
 
 def _environment_of(side: Side) -> dict[str, str]:
     started, plan = side.state.started, side.result.plan
-    found = {"cockpit": started.version, **started.environment} if started else {}
-    found |= {"target": ", ".join(_addresses(side)) or "unknown", "load processes": str(plan.workers)}
+    environment = {"cockpit": started.version, **started.environment} if started else {}
+    environment |= {"target": ", ".join(_addresses(side)) or "unknown", "load processes": str(plan.workers)}
     for name, host in side.state.hosts.items():
         if host.facts:
-            found |= {f"{name} kernel": host.facts.kernel, f"{name} CPUs": str(host.facts.cpus)}
-    return found
+            environment |= {f"{name} kernel": host.facts.kernel, f"{name} CPUs": str(host.facts.cpus)}
+    return environment
 
 
 def _addresses(side: Side) -> dict[str, None]:
     """Return the addresses of the target, resolved at the start of a run and the same for all its segments."""
     runs = {segment.run for segment in side.segments}
-    return dict.fromkeys(one for segment in side.state.segments if segment.run in runs for one in segment.addresses)
+    return dict.fromkeys(
+        address for segment in side.state.segments if segment.run in runs for address in segment.addresses
+    )
 
 
 def _errors(before: Side, after: Side) -> tuple[MetricPair, ...]:
-    one, two = _failures(before), _failures(after)
-    return tuple(MetricPair(kind, one.get(kind, 0), two.get(kind, 0)) for kind in sorted({*one, *two}))
+    first, second = _failures(before), _failures(after)
+    return tuple(MetricPair(kind, first.get(kind, 0), second.get(kind, 0)) for kind in sorted({*first, *second}))
 
 
 def _failures(side: Side) -> dict[str, float]:
@@ -199,5 +201,7 @@ def _failures(side: Side) -> dict[str, float]:
 
 
 def _host(name: str, before: Side, after: Side) -> tuple[MetricPair, ...]:
-    one, two = (all_host_metrics(side).get(name, {}) for side in (before, after))
-    return tuple(MetricPair(key, one.get(key), two.get(key)) for key in MAIN_HOST_METRICS if key in one or key in two)
+    first, second = (all_host_metrics(side).get(name, {}) for side in (before, after))
+    return tuple(
+        MetricPair(key, first.get(key), second.get(key)) for key in MAIN_HOST_METRICS if key in first or key in second
+    )

@@ -47,8 +47,8 @@ def loss(verdict: Verdict) -> Loss:
     """Return what a duet says about a loss: the worst of its metrics; only the headline can exclude one."""
     if verdict.outcome is Outcome.INVALID or not verdict.effects:
         return Loss.OPEN
-    found = [_loss(effect) for effect in verdict.effects]
-    return next((one for one in (Loss.BEYOND, Loss.WORSE) if one in found), found[0])
+    losses = [_loss(effect) for effect in verdict.effects]
+    return next((kind for kind in (Loss.BEYOND, Loss.WORSE) if kind in losses), losses[0])
 
 
 def _loss(effect: Effect) -> Loss:
@@ -74,11 +74,11 @@ def sides(window: Window) -> tuple[Window, Window]:
             window,
             seconds=_part(window.seconds, at),
             saturated=_part(window.saturated, at),
-            hosts={SERVER: _server(window.hosts[one.host])} if one.host in window.hosts else {},
-            cpus={SERVER: window.cpus[one.host]} if one.host in window.cpus else {},
+            hosts={SERVER: _server(window.hosts[variant.host])} if variant.host in window.hosts else {},
+            cpus={SERVER: window.cpus[variant.host]} if variant.host in window.cpus else {},
             unread={},
         )
-        for at, one in enumerate(window.plan.variants)
+        for at, variant in enumerate(window.plan.variants)
     )
     return before, after
 
@@ -108,7 +108,7 @@ def share_cpu(window: Window) -> bool:
 
 def on_one_host(plan: LoadPlan) -> bool:
     """Return whether the URLs of both variants have the same host."""
-    return len({urlsplit(one.url).hostname for one in plan.variants}) == 1
+    return len({urlsplit(variant.url).hostname for variant in plan.variants}) == 1
 
 
 def duet_verdict(before: Window, after: Window) -> Verdict:
@@ -124,23 +124,23 @@ def duet_verdict(before: Window, after: Window) -> Verdict:
     plan = before.plan
 
     def measure(name: str, alpha: float) -> MeasuredEffect | None:
-        one, two = (side[name] for side in blocks)
-        both = ~(np.isnan(one) | np.isnan(two))
+        first, second = (side[name] for side in blocks)
+        both = ~(np.isnan(first) | np.isnan(second))
         if both.sum() < LEAST:
             return None
-        found = _measured(name, one[both], two[both], alpha)
+        effect = _measured(name, first[both], second[both], alpha)
         if name == "errors":
-            return found._replace(interval=found.interval.at_least(counting_error([[before]], [[after]])))
-        return found
+            return effect._replace(interval=effect.interval.at_least(counting_error([[before]], [[after]])))
+        return effect
 
-    found = effects(names, measure, margin=plan.margin) if number >= LEAST and names else ()
-    needed = LEAST + IN_A_ROW - 1 if not found else _blocks_needed(names[0], blocks, found[0])
+    measured = effects(names, measure, margin=plan.margin) if number >= LEAST and names else ()
+    needed = LEAST + IN_A_ROW - 1 if not measured else _blocks_needed(names[0], blocks, measured[0])
     return Verdict(
         outcome=Outcome.INCONCLUSIVE,
         design=Design.DUET,
         values=(number, number),
         block=BLOCK,
-        effects=found,
+        effects=measured,
         needs=float((needed - number) * BLOCK) if before.growing and needed is not None else None,
     )
 
@@ -159,19 +159,19 @@ def _blocks_needed(name: str, blocks: Sequence[Mapping[str, Floats]], headline: 
     return paired.blocks_needed(values[~np.isnan(values)], math.log1p(headline.margin or MARGIN), 1 - headline.level)
 
 
-def _differences(name: str, one: Floats, two: Floats) -> tuple[Floats, float, bool]:
+def _differences(name: str, first: Floats, second: Floats) -> tuple[Floats, float, bool]:
     """Return the differences of blocks, their unit, and whether they are logarithms of ratios."""
-    if name == "rate" and min(one.mean(), two.mean()) > 0:
-        return ratio_scale(two) - ratio_scale(one), 1.0, True
-    if by_ratio(name, one, two):
-        return np.log(two / one), 1.0, True
-    unit = _ERRORS_UNIT if name == "errors" else float(max(one.mean(), two.mean())) or 1.0
-    return (two - one) / unit, unit, False
+    if name == "rate" and min(first.mean(), second.mean()) > 0:
+        return ratio_scale(second) - ratio_scale(first), 1.0, True
+    if by_ratio(name, first, second):
+        return np.log(second / first), 1.0, True
+    unit = _ERRORS_UNIT if name == "errors" else float(max(first.mean(), second.mean())) or 1.0
+    return (second - first) / unit, unit, False
 
 
-def _measured(name: str, one: Floats, two: Floats, alpha: float) -> MeasuredEffect:
-    means = float(one.mean()), float(two.mean())
-    values, unit, logarithmic = _differences(name, one, two)
+def _measured(name: str, first: Floats, second: Floats, alpha: float) -> MeasuredEffect:
+    means = float(first.mean()), float(second.mean())
+    values, unit, logarithmic = _differences(name, first, second)
     interval = Interval(*(unit * end for end in paired.effect(values, alpha)))
     if logarithmic:
         means = (means[0], means[0] * math.exp(interval.estimate))

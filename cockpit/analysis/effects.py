@@ -78,9 +78,9 @@ def metrics(
     hosts = sorted({name.partition(".")[0] for name in known if "." in name})
     cost = "cpu.busy" if open_load else "cpu.per_request"
     first = ["p99", "rate"] if open_load else ["rate", "p99"]
-    wanted = [*first, "p50", "errors"]
-    wanted += [f"{host}.{metric}" for host in hosts for metric in (cost, "processes.spawned_per_s", "memory.used")]
-    return [wanted[0], *(name for name in wanted[1:] if name in known and not _has_no_data(samples, name))]
+    defaults = [*first, "p50", "errors"]
+    defaults += [f"{host}.{metric}" for host in hosts for metric in (cost, "processes.spawned_per_s", "memory.used")]
+    return [defaults[0], *(name for name in defaults[1:] if name in known and not _has_no_data(samples, name))]
 
 
 def effects(
@@ -88,27 +88,29 @@ def effects(
 ) -> tuple[Effect, ...]:
     """Return the effect on each metric. The intervals have a simultaneous confidence level of 95% over `comparisons`
     such tables. `margin`: see margin_of."""
-    found = []
+    concluded = []
     for name in names:
         share = HEADLINE_SHARE if name == names[0] else (1 - HEADLINE_SHARE) / (len(names) - 1)
         alpha = ALPHA / comparisons * (share if len(names) > 1 else 1.0)
-        found.append(_effect(name, name == names[0], measure(name, alpha), 1 - alpha, margin_of(name, margin)))
-    return tuple(found)
+        concluded.append(_effect(name, name == names[0], measure(name, alpha), 1 - alpha, margin_of(name, margin)))
+    return tuple(concluded)
 
 
-def overall(found: Sequence[Effect]) -> Outcome:
+def overall(all_effects: Sequence[Effect]) -> Outcome:
     """Return the outcome of a verdict: that of the headline.
 
     It is worse if more requests fail. If the headline shows no difference, the deciding metrics that differ determine
     the outcome, provided that they agree.
     """
-    errors = next((one for one in found if one.name == "errors"), None)
+    errors = next((effect for effect in all_effects if effect.name == "errors"), None)
     if errors is not None and errors.outcome is Outcome.WORSE:
         return Outcome.WORSE
-    headline = found[0].outcome
+    headline = all_effects[0].outcome
     if headline in DIFFERENT or headline is Outcome.INVALID:
         return headline
-    deciding = {one.outcome for one in found if one.outcome in DIFFERENT and metric_of(one.name) in _DECIDING}
+    deciding = {
+        effect.outcome for effect in all_effects if effect.outcome in DIFFERENT and metric_of(effect.name) in _DECIDING
+    }
     return deciding.pop() if len(deciding) == 1 else headline
 
 
@@ -142,7 +144,7 @@ def by_ratio(name: str, *sides: Floats) -> bool:
 def _has_no_data(samples: Sequence[Mapping[str, Floats]], name: str) -> bool:
     """Return whether a sample has no readings of a metric, or the metric was always 0."""
     values = [sample[name] for sample in samples]
-    return any(np.isnan(one).all() for one in values) or not any(np.nan_to_num(one).any() for one in values)
+    return any(np.isnan(value).all() for value in values) or not any(np.nan_to_num(value).any() for value in values)
 
 
 def _effect(name: str, headline: bool, measured: MeasuredEffect | None, level: float, margin: float) -> Effect:
@@ -172,18 +174,18 @@ def _effect(name: str, headline: bool, measured: MeasuredEffect | None, level: f
     )
 
 
-def _adjustment(found: MeasuredAdjustment | None) -> SpeedAdjustment | None:
-    if found is None:
+def _adjustment(adjustment: MeasuredAdjustment | None) -> SpeedAdjustment | None:
+    if adjustment is None:
         return None
-    known = math.isfinite(found.plain.low) and math.isfinite(found.plain.high)
-    plain = found.plain.as_shares()
+    known = math.isfinite(adjustment.plain.low) and math.isfinite(adjustment.plain.high)
+    plain = adjustment.plain.as_shares()
     return SpeedAdjustment(
         change=plain.estimate,
         low=plain.low if known else None,
         high=plain.high if known else None,
-        ratio=math.exp(found.shift),
-        spread=found.spread,
-        slopes=found.slopes,
+        ratio=math.exp(adjustment.shift),
+        spread=adjustment.spread,
+        slopes=adjustment.slopes,
     )
 
 

@@ -86,11 +86,11 @@ def failures(state: State, segment: Segment) -> Failures | None:
 
 def kinds_of(counts: Counts) -> tuple[tuple[str, int], ...]:
     """Return failed requests by kind or status, the most frequent first."""
-    found = {name.replace("_", " "): count for name, count in counts.errors.items()}
-    found |= {f"unexpected {name}": count for name, count in counts.unexpected.items()}
+    kinds = {name.replace("_", " "): count for name, count in counts.errors.items()}
+    kinds |= {f"unexpected {name}": count for name, count in counts.unexpected.items()}
     if counts.refused:
-        found |= {str(status): count for status, count in counts.statuses.items() if status >= 400}
-    return tuple(sorted(found.items(), key=lambda kind: (-kind[1], kind[0])))
+        kinds |= {str(status): count for status, count in counts.statuses.items() if status >= 400}
+    return tuple(sorted(kinds.items(), key=lambda kind: (-kind[1], kind[0])))
 
 
 def _ongoing_failures(seconds: Sequence[LoadSecond]) -> OngoingFailures | None:

@@ -105,7 +105,7 @@ class Speeds(NamedTuple):
     others: Sequence[tuple[Floats, Floats]] = ()
 
     def first(self, rounds: int) -> Speeds:
-        return Speeds(self.own[:rounds], [(one[:rounds], two[:rounds]) for one, two in self.others])
+        return Speeds(self.own[:rounds], [(first[:rounds], second[:rounds]) for first, second in self.others])
 
 
 UNKNOWN = Speeds()
@@ -128,11 +128,11 @@ class PooledVariance(NamedTuple):
 
 def few_runs(before: Floats, after: Floats, others: PooledVariance, alpha: float = ALPHA) -> Interval:
     """Return the interval of a difference between two cells of few runs each; see `estimate_of_runs`."""
-    found = estimate_of_runs(before, after, others)
-    if not found.freedom:
-        return Interval.around(found.mean, math.inf)
-    reach = student_quantile(1 - alpha / 2, round(found.freedom, 2)) if found.error else 0.0
-    return Interval.around(found.mean, reach * found.error)
+    estimated = estimate_of_runs(before, after, others)
+    if not estimated.freedom:
+        return Interval.around(estimated.mean, math.inf)
+    reach = student_quantile(1 - alpha / 2, round(estimated.freedom, 2)) if estimated.error else 0.0
+    return Interval.around(estimated.mean, reach * estimated.error)
 
 
 def estimate_of_runs(before: Floats, after: Floats, others: PooledVariance) -> Estimate:
@@ -147,13 +147,13 @@ def estimate_of_runs(before: Floats, after: Floats, others: PooledVariance) -> E
     prior = min(others.freedom, 2 if others.freedom >= 8 else 1)
     both = PooledVariance.of((before, after)).variance
     parts, slack = [], 0.0
-    for cell, other in ((before, after), (after, before)):
+    for cell, across in ((before, after), (after, before)):
         freedom = prior + len(cell) - 1
         if not freedom:
             return Estimate(mean, math.inf, math.inf, 0)
         squares = float(((cell - cell.mean()) ** 2).sum())
         variance = (prior * others.variance + squares) / freedom
-        part = max(variance, both if not prior and len(cell) < len(other) else 0.0) / len(cell)
+        part = max(variance, both if not prior and len(cell) < len(across) else 0.0) / len(cell)
         parts.append(part)
         slack += part**2 / freedom
     error = math.sqrt(sum(parts))
@@ -256,10 +256,10 @@ def anytime(differences: Floats, alpha: float = ALPHA, speeds: Speeds = UNKNOWN)
     """Return an anytime-valid interval: it holds over any number of tests, however many rounds follow."""
     if len(differences) < 2:
         return Interval.around(float(differences.mean()), math.inf)
-    found = estimate(differences, speeds)
+    interval = estimate(differences, speeds)
     # The effective number of rounds follows from the degrees of freedom that are left.
-    reach = anytime_reach(found.freedom + 1, alpha)
-    return Interval.around(found.mean, reach * math.sqrt(len(differences)) * found.error)
+    reach = anytime_reach(interval.freedom + 1, alpha)
+    return Interval.around(interval.mean, reach * math.sqrt(len(differences)) * interval.error)
 
 
 def anytime_reach(number: float, alpha: float = ALPHA) -> float:

@@ -23,8 +23,8 @@ _STEEPEST = 0.95
 def effect(differences: Floats, alpha: float = ALPHA) -> Interval:
     """Return the mean of the differences with an anytime-valid interval: the intersection over all tests so far. It is
     infinite for fewer than LEAST blocks, and excludes 0 only if the intervals of consecutive tests did."""
-    *_, (_, found) = over_time(lambda number: _single_test(differences[:number], alpha), len(differences))
-    return found
+    *_, (_, last) = over_time(lambda number: _single_test(differences[:number], alpha), len(differences))
+    return last
 
 
 @cached_by_value
@@ -49,9 +49,9 @@ def blocks_needed(differences: Floats, least: float, alpha: float = ALPHA) -> in
     return next((number for number in numbers if _half_width(variance, number, alpha) < size), None)
 
 
-def _half_width(found: Variance, blocks: int, alpha: float) -> float:
-    reach = student_quantile(0.975, found.freedom) / student_quantile(0.975, 1e6)
-    return _ALLOWANCE + mixture(found.value, found.value / blocks, alpha) * reach
+def _half_width(variance: Variance, blocks: int, alpha: float) -> float:
+    reach = student_quantile(0.975, variance.freedom) / student_quantile(0.975, 1e6)
+    return _ALLOWANCE + mixture(variance.value, variance.value / blocks, alpha) * reach
 
 
 def _variance(differences: Floats) -> Variance:

@@ -42,26 +42,26 @@ _OPEN = {"rate", "arrivals", "max_in_flight"}
 _CUT = 60
 
 
-def differences(one: LoadPlan, other: LoadPlan) -> tuple[str, ...]:
+def differences(first: LoadPlan, second: LoadPlan) -> tuple[str, ...]:
     """Return the differences as short texts, e.g. `concurrency 20 → 40`; empty if the loads are the same.
 
     Irrelevant fields are ignored: the concurrency of open load, the URL if requests are named. Segments with load steps
     are compared by their load level. A ramp is no constant load: it differs even from itself. Secrets are left out.
     """
-    left, right = _comparable(one), _comparable(other)
+    left, right = _comparable(first), _comparable(second)
     skipped = _ignored(left, right)
-    found = [f"{load_words(plan)} is a ramp" for plan in dict.fromkeys((left, right)) if _has_ramp(plan)]
-    if found:
+    unlike = [f"{load_words(plan)} is a ramp" for plan in dict.fromkeys((left, right)) if _has_ramp(plan)]
+    if unlike:
         skipped |= {"concurrency", "rate"}
     elif left.open != right.open and not (_has_all_levels(left) or _has_all_levels(right)):
-        found.append(f"{load_words(left)} → {load_words(right)}")
+        unlike.append(f"{load_words(left)} → {load_words(right)}")
     for name, words in _COMPARED.items():
         before, after = getattr(left, name), getattr(right, name)
         if name in skipped or before == after:
             continue
         plain = name != "body" and isinstance(before if before is not None else after, str | int | float)
-        found.append(f"{words} {_value_words(before)} → {_value_words(after)}" if plain else f"different {words}")
-    return tuple(found)
+        unlike.append(f"{words} {_value_words(before)} → {_value_words(after)}" if plain else f"different {words}")
+    return tuple(unlike)
 
 
 def _comparable(plan: LoadPlan) -> LoadPlan:
@@ -71,14 +71,14 @@ def _comparable(plan: LoadPlan) -> LoadPlan:
     return shown if shown.replay is None else replace(shown, replay=replace(shown.replay, seconds=None))
 
 
-def _ignored(one: LoadPlan, other: LoadPlan) -> set[str]:
-    skipped = set(_REPLACED_BY_MIX) if one.mix and other.mix else set()
-    if _has_all_levels(one) or _has_all_levels(other):
+def _ignored(plan: LoadPlan, second: LoadPlan) -> set[str]:
+    skipped = set(_REPLACED_BY_MIX) if plan.mix and second.mix else set()
+    if _has_all_levels(plan) or _has_all_levels(second):
         return skipped | _CLOSED | {"rate"}
     skipped.add("stages")
-    if one.open != other.open:
+    if plan.open != second.open:
         return skipped | _CLOSED | _OPEN
-    return skipped | (_CLOSED if one.open else _OPEN)
+    return skipped | (_CLOSED if plan.open else _OPEN)
 
 
 def _has_all_levels(plan: LoadPlan) -> bool:

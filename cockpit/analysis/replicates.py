@@ -32,21 +32,23 @@ class Differences(NamedTuple):
 
 def round_differences(pairs: Pairs, name: str) -> Differences:
     """Return the differences of a metric; empty if a value is not above 0."""
-    return log_ratios(side_values([one for one, _ in pairs], [two for _, two in pairs], (name,)), name)
+    return log_ratios(side_values([first for first, _ in pairs], [second for _, second in pairs], (name,)), name)
 
 
 def log_ratios(sides: tuple[Values, Values], name: str) -> Differences:
     """Return the differences of a metric between the values of both sides, one per round."""
     if any(name not in side for side in sides):
         return Differences(np.array([]), np.array([]))
-    one, two = sides[0][name], sides[1][name]
+    first, second = sides[0][name], sides[1][name]
     speeds = speed_ratios(*sides, name)
-    both = ~(np.isnan(one) | np.isnan(two))
+    both = ~(np.isnan(first) | np.isnan(second))
     known = both & ~np.isnan(speeds) if len(speeds) else both
-    one, two = one[both], two[both]
-    if not by_ratio(name, one, two):
+    first, second = first[both], second[both]
+    if not by_ratio(name, first, second):
         return Differences(np.array([]), np.array([]))
-    return Differences(np.log(two / one), speeds[both] if len(speeds) and bool((known == both).all()) else np.array([]))
+    return Differences(
+        np.log(second / first), speeds[both] if len(speeds) and bool((known == both).all()) else np.array([])
+    )
 
 
 def side_values(before: Visits, after: Visits, further: Sequence[str] = ()) -> tuple[Values, Values]:
@@ -59,7 +61,7 @@ def compare_whole_runs(visits: Visits) -> bool:
     """Return whether runs are compared as a whole, because one is too short for blocks. Windows of rounds are not:
     their segments include the next set-up. Capacity searches are not: their segments are levels."""
     every = [window for visit in visits for window in visit if window.capacity is None]
-    windows = [window for window in every if not any(one.round for one in window.segments)]
+    windows = [window for window in every if not any(segment.round for segment in window.segments)]
     return any(len(window.seconds) < 2 * BLOCK for window in windows)
 
 
@@ -69,8 +71,8 @@ def visit_values(visits: Visits, further: Sequence[str], whole: bool) -> Values:
     windows = [window for visit in visits for window in visit]
     values = run_values(windows) if whole else window_values(windows)
     values |= segment_metrics(windows, [name for name in further if name not in values])
-    ends = np.cumsum([len(visit) for visit in visits])[:-1]
-    return {name: np.array([mean_of(name, part) for part in np.split(found, ends)]) for name, found in values.items()}
+    places = np.cumsum([len(visit) for visit in visits])[:-1]
+    return {name: np.array([mean_of(name, part) for part in np.split(rows, places)]) for name, rows in values.items()}
 
 
 def mean_of(name: str, values: Floats) -> float:
@@ -84,9 +86,11 @@ def counting_error(before: Visits, after: Visits) -> float:
     whole, total = compare_whole_runs((*before, *after)), 0.0
     for side in (before, after):
         windows = [window for visit in side for window in visit]
-        counted = [(one.failed, one.completed + one.errors) for window in windows for one in window.seconds]
+        counted = [(second.failed, second.completed + second.errors) for window in windows for second in window.seconds]
         if whole:
-            counted = [(one.counts.failed, one.counts.ended) for window in windows for one in window.segments]
+            counted = [
+                (segment.counts.failed, segment.counts.ended) for window in windows for segment in window.segments
+            ]
         requests = sum(ended for _, ended in counted)
         share = (sum(failed for failed, _ in counted) + 2) / (requests + 4)
         total += share * (1 - share) / (requests + 4)

@@ -97,7 +97,7 @@ class RoundsProgress(NamedTuple):
 
 def label_of(settings: Sequence[Setting]) -> str:
     """Return `MaxSpareServers 10 → 30`."""
-    return ", ".join(f"{one.knob} {one.old or 'unset'} → {one.new or 'unset'}" for one in settings)
+    return ", ".join(f"{setting.knob} {setting.old or 'unset'} → {setting.new or 'unset'}" for setting in settings)
 
 
 def rounds_verdict(state: State, rounds: RoundsState) -> Verdict | None:
@@ -107,26 +107,28 @@ def rounds_verdict(state: State, rounds: RoundsState) -> Verdict | None:
     if begun.until:
         pairs = _searched_pairs(state, rounds)
     elif begun.run in state.plans:
-        pairs = [([_window(state, rounds, one)], [_window(state, rounds, two)]) for one, two in rounds.complete]
+        pairs = [
+            ([_window(state, rounds, first)], [_window(state, rounds, second)]) for first, second in rounds.complete
+        ]
     else:
         return None
     if not pairs:
         return None
     label = " ".join(filter(None, (begun.change, label_of(begun.settings))))
     planned = PlannedComparisons(metrics=("capacity",)) if begun.until else ALONE
-    found = judge_rounds(pairs, label, rounds.budget, planned)
-    if len(pairs) < FIRST_TEST and found.outcome is not Outcome.INVALID:
+    verdict = judge_rounds(pairs, label, rounds.budget, planned)
+    if len(pairs) < FIRST_TEST and verdict.outcome is not Outcome.INVALID:
         # An earlier test with the option to stop would find too many false differences.
-        effects = tuple(_impression(one) for one in found.effects) if rounds.ended is None else ()
-        found = replace(found, outcome=Outcome.INCONCLUSIVE, effects=effects, objection=None)
-    return replace(found, growing=rounds.ended is None and rounds.budget > len(pairs))
+        effects = tuple(_impression(effect) for effect in verdict.effects) if rounds.ended is None else ()
+        verdict = replace(verdict, outcome=Outcome.INCONCLUSIVE, effects=effects, objection=None)
+    return replace(verdict, growing=rounds.ended is None and rounds.budget > len(pairs))
 
 
 def _searched_pairs(state: State, rounds: RoundsState) -> list[tuple[list[Window], list[Window]]]:
     """Return the windows of the complete rounds with a capacity on both sides."""
     pairs = []
-    for one, two in rounds.complete:
-        known = [search_between(state, side.start, side.end or side.start) for side in (one, two)]
+    for first, second in rounds.complete:
+        known = [search_between(state, side.start, side.end or side.start) for side in (first, second)]
         windows = [search_window(state, search) for search in known if search is not None]
         if len(windows) == len(known) and all(window.capacity for window in windows):
             pairs.append((windows[:1], windows[1:]))
@@ -162,11 +164,11 @@ def announcement(state: State, first: Sequence[Side], seconds: float) -> Announc
     far."""
     sides = sequence(tuple(first))
     # A side that follows itself, or is active at the start, is left and set up again.
-    repeated = 1 + sum(one == two for one, two in itertools.pairwise(sides))
+    repeated = 1 + sum(first == second for first, second in itertools.pairwise(sides))
     total = len(sides) * (seconds + UNCOUNTED) + (len(sides) + repeated) * _set_up_seconds(state)
     deviation, basis = _expected_deviation(state, seconds)
-    found = minimum_detectable(deviation, max(len(first), FIRST_TEST), ALPHA * HEADLINE_SHARE)
-    return Announcement(total, math.expm1(found), basis)
+    detectable = minimum_detectable(deviation, max(len(first), FIRST_TEST), ALPHA * HEADLINE_SHARE)
+    return Announcement(total, math.expm1(detectable), basis)
 
 
 def _window(state: State, rounds: RoundsState, window: RoundWindowState) -> Window:
@@ -199,12 +201,14 @@ def _expected_deviation(state: State, seconds: float) -> tuple[float, Basis]:
 def _deviation_of_rounds(state: State) -> float | None:
     for rounds in reversed(state.rounds):
         if len(rounds.complete) >= FIRST_TEST and rounds.begun.run in state.plans:
-            pairs = [(_window(state, rounds, one), _window(state, rounds, two)) for one, two in rounds.complete]
+            pairs = [
+                (_window(state, rounds, first), _window(state, rounds, second)) for first, second in rounds.complete
+            ]
             name = _headline(pairs[0][0].segments[0]) if pairs[0][0].segments else "rate"
-            sides = window_values([one for one, _ in pairs]), window_values([two for _, two in pairs])
-            found = log_ratios(sides, name)
-            if len(found.values) >= FIRST_TEST:
-                return estimate(found.values, Speeds(found.speeds)).deviation
+            sides = window_values([first for first, _ in pairs]), window_values([second for _, second in pairs])
+            ratios = log_ratios(sides, name)
+            if len(ratios.values) >= FIRST_TEST:
+                return estimate(ratios.values, Speeds(ratios.speeds)).deviation
     return None
 
 
@@ -232,9 +236,9 @@ def mirrored(rounds: int) -> tuple[Side, ...]:
     return tuple(sides[number % 2] for number in range(rounds))
 
 
-def other(side: Side) -> Side:
+def other_side(side: Side) -> Side:
     return "after" if side == "before" else "before"
 
 
 def sequence(first: tuple[Side, ...]) -> tuple[Side, ...]:
-    return tuple(side for one in first for side in (one, other(one)))
+    return tuple(side for opening in first for side in (opening, other_side(opening)))

@@ -65,9 +65,9 @@ STABLE = Stability()
 def run_stability(state: State, segments: Sequence[Segment]) -> Stability:
     """Return the stability of the first unstable segment, else STABLE. Warm-ups are ignored."""
     for segment in segments:
-        found = STABLE if segment.warmup else window_stability(segment_window(state, segment))
-        if not found.is_stable:
-            return msgspec.structs.replace(found, segment=segment.number) if len(segments) > 1 else found
+        stability = STABLE if segment.warmup else window_stability(segment_window(state, segment))
+        if not stability.is_stable:
+            return msgspec.structs.replace(stability, segment=segment.number) if len(segments) > 1 else stability
     return STABLE
 
 

@@ -92,10 +92,10 @@ class ThresholdResult(msgspec.Struct, frozen=True):
 
 def distinct(thresholds: Iterable[Threshold]) -> tuple[Threshold, ...]:
     """Return each threshold once, in its first spelling."""
-    found: dict[tuple[str, str, float, bool], Threshold] = {}
-    for one in thresholds:
-        found.setdefault(one.key, one)
-    return tuple(found.values())
+    by_key: dict[tuple[str, str, float, bool], Threshold] = {}
+    for threshold in thresholds:
+        by_key.setdefault(threshold.key, threshold)
+    return tuple(by_key.values())
 
 
 def parse_threshold(text: str) -> Threshold:
@@ -128,7 +128,7 @@ def with_defaults(own: tuple[Threshold, ...], base: Baseline | None, plan: LoadP
     """Return the thresholds, or the default one without any, and the default comparison with the baseline if none is
     given."""
     chosen = own or (parse_threshold(DEFAULT_THRESHOLD),)
-    if base is None or any(one.of_baseline for one in own):
+    if base is None or any(threshold.of_baseline for threshold in own):
         return chosen
     return (*chosen, parse_threshold(DEFAULT_AGAINST[plan.open]))
 
@@ -142,8 +142,10 @@ def check_thresholds(
     """Check each threshold. `result` covers all `runs`; without `runs` it is a single run. Metrics of an unknown host
     have no data."""
     return tuple(
-        _check_relative(one, runs or (result,), baseline) if one.of_baseline else _check_absolute(one, result)
-        for one in thresholds
+        _check_relative(threshold, runs or (result,), baseline)
+        if threshold.of_baseline
+        else _check_absolute(threshold, result)
+        for threshold in thresholds
     )
 
 
@@ -157,20 +159,20 @@ def check_thresholds_so_far(state: State, run: int, baseline: Baseline | None = 
     for text in state.started.thresholds:
         with suppress(UsageError):
             parsed.append(parse_threshold(text))
-    relative = tuple(one for one in parsed if one.of_baseline)
+    relative = tuple(threshold for threshold in parsed if threshold.of_baseline)
     if baseline is None:
-        parsed = [one for one in parsed if not one.of_baseline]
+        parsed = [threshold for threshold in parsed if not threshold.of_baseline]
     elif not relative:
         parsed.append(parse_threshold(DEFAULT_AGAINST[result.plan.open]))
     return check_thresholds(parsed, result, baseline)
 
 
 def _check_absolute(threshold: Threshold, result: RunResult) -> ThresholdResult:
-    found = metric_value(result, threshold.name)
-    possible = (found, *_bounds(threshold, result)) if found is not None else ()
+    measured = metric_value(result, threshold.name)
+    possible = (measured, *_bounds(threshold, result)) if measured is not None else ()
     holds = {_OPERATORS[threshold.operator](value, threshold.value) for value in possible}
     status = Status.INCONCLUSIVE if len(holds) > 1 else Status.HOLDS if holds == {True} else Status.FAILED
-    return ThresholdResult(threshold, found, status, threshold.value)
+    return ThresholdResult(threshold, measured, status, threshold.value)
 
 
 def _bounds(threshold: Threshold, result: RunResult) -> tuple[float, ...]:
@@ -190,20 +192,20 @@ def _bounds(threshold: Threshold, result: RunResult) -> tuple[float, ...]:
 
 def _check_relative(threshold: Threshold, runs: Sequence[RunResult], baseline: Baseline | None) -> ThresholdResult:
     values = [value for run in runs if (value := metric_value(run, threshold.name)) is not None]
-    found = mean_of(values) if len(values) == len(runs) else None
+    mean = mean_of(values) if len(values) == len(runs) else None
     base = baseline.values(threshold.name) if baseline else []
-    if found is None or not base:
-        return ThresholdResult(threshold, found, Status.FAILED, threshold.value * mean_of(base) if base else None)
+    if mean is None or not base:
+        return ThresholdResult(threshold, mean, Status.FAILED, threshold.value * mean_of(base) if base else None)
     limit, holds = threshold.value * mean_of(base), _OPERATORS[threshold.operator]
     if any(run.totals for run in runs):
-        return ThresholdResult(threshold, found, Status.INCONCLUSIVE, limit)
+        return ThresholdResult(threshold, mean, Status.INCONCLUSIVE, limit)
     ratio = ratio_of(threshold.name, base, values)
     if ratio is None:
-        return ThresholdResult(threshold, found, Status.HOLDS if holds(found, limit) else Status.FAILED, limit)
-    ends = {holds(end, threshold.value) for end in (ratio.low, ratio.high)}
-    if len(ends) == 1:
-        return ThresholdResult(threshold, found, Status.HOLDS if ends.pop() else Status.FAILED, limit, ratio)
-    return ThresholdResult(threshold, found, Status.INCONCLUSIVE, limit, ratio, runs_to_settle(ratio, threshold.value))
+        return ThresholdResult(threshold, mean, Status.HOLDS if holds(mean, limit) else Status.FAILED, limit)
+    bounds = {holds(end, threshold.value) for end in (ratio.low, ratio.high)}
+    if len(bounds) == 1:
+        return ThresholdResult(threshold, mean, Status.HOLDS if bounds.pop() else Status.FAILED, limit, ratio)
+    return ThresholdResult(threshold, mean, Status.INCONCLUSIVE, limit, ratio, runs_to_settle(ratio, threshold.value))
 
 
 def is_time(name: str) -> bool:
@@ -282,6 +284,8 @@ class AbortCheck:
         if result is None or result.segments[0].warmup:
             return None
         early = result.seconds < _FIRST
-        known = [one for one in self._thresholds if not early or one.name in _AT_ONCE]
+        known = [threshold for threshold in self._thresholds if not early or threshold.name in _AT_ONCE]
         outcomes = check_thresholds(known, result, self.baseline)
-        return next((one for one in outcomes if one.found is not None and one.status is Status.FAILED), None)
+        return next(
+            (outcome for outcome in outcomes if outcome.found is not None and outcome.status is Status.FAILED), None
+        )

@@ -106,7 +106,7 @@ def joined(ranges: Iterable[TimeRange | None]) -> TimeRange | None:
         least=min(part.least for part in parts),
         most=max(part.most for part in parts),
         latency=Histogram.merged(part.latency for part in parts),
-        variants=tuple(found for each in _sides(parts) if (found := joined(each)) is not None),
+        variants=tuple(summed for each in _sides(parts) if (summed := joined(each)) is not None),
     )
 
 
@@ -148,20 +148,20 @@ class TimeRanges:
             parts = [self.of(seconds, at, part, until) for at in range(start, start + length, part)]
             if self.behind:
                 return None
-            found = joined(parts)
+            summed = joined(parts)
         elif self._left <= 0:
             self.behind = True
             return None
         else:
             self._left -= length
-            found = of_seconds(between(seconds, start, min(start + length, until)))
+            summed = of_seconds(between(seconds, start, min(start + length, until)))
         if over:
-            self._known[key] = found
+            self._known[key] = summed
             if len(self._known) > self._kept:
                 # The shortest ranges are needed only to sum longer ones.
                 shortest = min(length for _, length in self._known)
-                self._known = {key: one for key, one in self._known.items() if key[1] > shortest}
-        return found
+                self._known = {key: summed for key, summed in self._known.items() if key[1] > shortest}
+        return summed
 
 
 def between(seconds: Sequence[LoadSecond], start: int, end: int) -> Sequence[LoadSecond]:

@@ -38,12 +38,12 @@ class Timeline(NamedTuple):
 
     def changing_within(self, start: float, end: float) -> list[Span]:
         """Return the spans of changes that begin before `end` and are over after `start`."""
-        found = []
+        spans = []
         at = bisect_left(self.changing, end, key=_begin)
         while at and self.latest[at - 1] > start:
             at -= 1
-            found += [self.changing[at]] if self.changing[at][1] > start else []
-        return found
+            spans += [self.changing[at]] if self.changing[at][1] > start else []
+        return spans
 
     def switched(self, after: float, until: float) -> bool:
         """Return whether a change became active after `after`, and not after `until`."""

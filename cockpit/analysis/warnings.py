@@ -151,17 +151,17 @@ def generator_bound(seconds: float, saturated: float) -> bool:
 
 def run_warnings(result: RunResult) -> list[RunWarning]:
     """Return the warnings of a run, the most serious first, then those from before its start."""
-    counts, found = result.counts, _common_warnings(result)
+    counts, warnings = result.counts, _common_warnings(result)
     errors = sum(counts.errors.values())
     if result.altered:
-        found.append(warning_of(WarningKind.LOAD_ALTERED))
+        warnings.append(warning_of(WarningKind.LOAD_ALTERED))
     if errors:
-        found.append(warning_of(_errors_kind(result), count=errors, total=counts.sent))
+        warnings.append(warning_of(_errors_kind(result), count=errors, total=counts.sent))
     if counts.completed < ENOUGH_FOR_P99:
-        found.append(warning_of(WarningKind.FEW_SAMPLES, count=counts.completed))
+        warnings.append(warning_of(WarningKind.FEW_SAMPLES, count=counts.completed))
     if counts.abandoned > UNFINISHED * counts.sent:
-        found.append(warning_of(WarningKind.IN_FLIGHT, count=counts.abandoned))
-    return [*found, *(warning_of(WarningKind.PREFLIGHT, text) for text in result.warnings)]
+        warnings.append(warning_of(WarningKind.IN_FLIGHT, count=counts.abandoned))
+    return [*warnings, *(warning_of(WarningKind.PREFLIGHT, text) for text in result.warnings)]
 
 
 def _errors_kind(result: RunResult) -> WarningKind:
@@ -177,55 +177,55 @@ def _errors_kind(result: RunResult) -> WarningKind:
 
 def segment_warnings(segment: Segment) -> list[RunWarning]:
     """Return the warnings of a segment, the most serious first."""
-    found = _common_warnings(segment)
+    warnings = _common_warnings(segment)
     if segment.end is not None and segment.seconds < SHORT and not segment.warmup:
-        found.append(warning_of(WarningKind.SHORT, seconds=segment.seconds, limit=SHORT))
-    return found
+        warnings.append(warning_of(WarningKind.SHORT, seconds=segment.seconds, limit=SHORT))
+    return warnings
 
 
 def _common_warnings(of: RunResult | Segment) -> list[RunWarning]:
     counts = of.counts
-    found = [*_refused_warnings(counts), *_redirect_warnings(of), *totals_warnings(of.totals)]
+    warnings = [*_refused_warnings(counts), *_redirect_warnings(of), *totals_warnings(of.totals)]
     if generator_bound(of.seconds, of.saturated):
-        found.append(warning_of(WarningKind.GENERATOR_SATURATED, share=min(1.0, of.saturated / of.seconds)))
+        warnings.append(warning_of(WarningKind.GENERATOR_SATURATED, share=min(1.0, of.saturated / of.seconds)))
     if share := hidden_stall_share(of):
-        found.append(warning_of(WarningKind.STALLED, seconds=of.stalled, share=share))
+        warnings.append(warning_of(WarningKind.STALLED, seconds=of.stalled, share=share))
     for name, window in of.hosts.items():
         share = means(window).get("cpu.other", 0.0) / 100
-        found += [warning_of(WarningKind.OTHER_LOAD, name, share=share)] if share > BOUND else []
+        warnings += [warning_of(WarningKind.OTHER_LOAD, name, share=share)] if share > BOUND else []
     if of.cpu_wait > CPU_WAIT:
-        found.append(warning_of(WarningKind.CPU_WAIT, share=of.cpu_wait))
+        warnings.append(warning_of(WarningKind.CPU_WAIT, share=of.cpu_wait))
     if of.reason == "failed":
-        found.append(warning_of(WarningKind.RUN_FAILED, of.detail))
+        warnings.append(warning_of(WarningKind.RUN_FAILED, of.detail))
     if of.losses:
-        found.append(warning_of(WarningKind.PARTIAL, lost_words(of.losses)))
+        warnings.append(warning_of(WarningKind.PARTIAL, lost_words(of.losses)))
     if of.reason == "stopped":
-        found.append(warning_of(WarningKind.STOPPED))
-    return found + _count_warnings(counts, of.plan.max_in_flight)
+        warnings.append(warning_of(WarningKind.STOPPED))
+    return warnings + _count_warnings(counts, of.plan.max_in_flight)
 
 
 def _count_warnings(counts: Counts, limit: int) -> list[RunWarning]:
-    found = []
+    warnings = []
     if counts.dropped:
-        found.append(warning_of(WarningKind.DROPPED, count=counts.dropped))
+        warnings.append(warning_of(WarningKind.DROPPED, count=counts.dropped))
     if counts.unsent:
-        found.append(warning_of(WarningKind.UNSENT, count=counts.unsent, limit=limit))
+        warnings.append(warning_of(WarningKind.UNSENT, count=counts.unsent, limit=limit))
     if counts.queued:
-        found.append(warning_of(WarningKind.QUEUED, count=counts.queued, limit=limit))
+        warnings.append(warning_of(WarningKind.QUEUED, count=counts.queued, limit=limit))
     if counts.unclosed > UNFINISHED * counts.completed:
-        found.append(warning_of(WarningKind.UNCLOSED, count=counts.unclosed))
-    return found
+        warnings.append(warning_of(WarningKind.UNCLOSED, count=counts.unclosed))
+    return warnings
 
 
 def totals_warnings(totals: RunTotals | None) -> list[RunWarning]:
     """Return the warnings of a run that was imported from a summary."""
     if totals is None:
         return []
-    found = [warning_of(WarningKind.TOTALS_ONLY, totals.tool)]
+    warnings = [warning_of(WarningKind.TOTALS_ONLY, totals.tool)]
     if totals.percentiles:
-        named = ", ".join(map(_percentile_name, totals.percentiles)) if len(totals.percentiles) <= _NAMED else ""
-        found.append(warning_of(WarningKind.INTERPOLATED, named, count=len(totals.percentiles)))
-    return found
+        names = ", ".join(map(_percentile_name, totals.percentiles)) if len(totals.percentiles) <= _NAMED else ""
+        warnings.append(warning_of(WarningKind.INTERPOLATED, names, count=len(totals.percentiles)))
+    return warnings
 
 
 def _percentile_name(percent: float) -> str:
@@ -298,15 +298,15 @@ def speed_warnings(before: Sequence[Window], after: Sequence[Window]) -> tuple[R
 
 def comparison_warnings(windows: Sequence[Window], differences: Sequence[str]) -> tuple[RunWarning, ...]:
     """Return the warnings of a comparison of windows; `differences` are those between the loads."""
-    found = [warning_of(WarningKind.LOAD_DIFFERS, ", ".join(differences))] if differences else []
+    warnings = [warning_of(WarningKind.LOAD_DIFFERS, ", ".join(differences))] if differences else []
     if queued := sum(window.flawed.get(DiscardReason.QUEUED, 0) for window in windows):
-        found.append(warning_of(WarningKind.QUEUED_SECONDS, seconds=queued))
+        warnings.append(warning_of(WarningKind.QUEUED_SECONDS, seconds=queued))
     unread = Counter[str]()
     for window in windows:
         unread.update(window.unread)
-    found += [warning_of(WarningKind.HOST_UNREAD, host, seconds=seconds) for host, seconds in unread.items()]
+    warnings += [warning_of(WarningKind.HOST_UNREAD, host, seconds=seconds) for host, seconds in unread.items()]
     if (share := max(window.cpu_wait for window in windows)) > CPU_WAIT:
-        found.append(warning_of(WarningKind.CPU_WAIT, share=share))
+        warnings.append(warning_of(WarningKind.CPU_WAIT, share=share))
     for totals in dict.fromkeys(segment.totals for window in windows for segment in window.segments):
-        found += totals_warnings(totals)
-    return tuple(found)
+        warnings += totals_warnings(totals)
+    return tuple(warnings)

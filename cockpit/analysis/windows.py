@@ -108,13 +108,13 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
 def discarded_seconds(windows: Iterable[Window]) -> dict[DiscardReason, int]:
     """Return the seconds of the windows that do not count, by reason."""
-    found = Counter[DiscardReason]()
+    counts = Counter[DiscardReason]()
     for window in windows:
-        found.update({DiscardReason.GUARD: window.guarded, **window.flawed})
+        counts.update({DiscardReason.GUARD: window.guarded, **window.flawed})
     return {
-        flaw: found[flaw]
+        flaw: counts[flaw]
         for flaw in DiscardReason
-        if found[flaw] and flaw not in (DiscardReason.EDGE, DiscardReason.QUEUED)
+        if counts[flaw] and flaw not in (DiscardReason.EDGE, DiscardReason.QUEUED)
     }
 
 
@@ -188,13 +188,13 @@ def window_between(state: State, start: float, end: float, plan: LoadPlan, as_of
 def _unloaded(state: State, start: float, end: float, as_of: float) -> dict[str, float]:
     """Return the other load on each host (per cent) without load just before or just after: the larger of the two
     medians. A time across a change is ignored, because its settings differ."""
-    found: dict[str, float] = {}
+    shares_by_host: dict[str, float] = {}
     for begun, over in _idle_times(state, start, end, as_of):
         for name, host in state.hosts.items():
             shares = [point.other for point in _readings(host.points, begun, over) if point.other is not None]
             if len(shares) >= _UNLOADED_READINGS:
-                found[name] = max(median(shares), found.get(name, 0.0))
-    return found
+                shares_by_host[name] = max(median(shares), shares_by_host.get(name, 0.0))
+    return shares_by_host
 
 
 def _idle_times(state: State, start: float, end: float, as_of: float) -> list[tuple[float, float]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from cockpit.cli.values import age, count, day, named_file, port, positive, reco
 
 PROFILE = "a profile: its name, or a path such as ./x.toml"
 _RECORD = "record to a new FILE (default: to ~/.local/state/cockpit/recordings)"
+_TARGET = "a profile (its name, or a path such as ./x.toml), or a URL (http:// may be left out of host:port)"
 _SIDE = "FILE, FILE#2 (its second run), FILE@10s..60s or FILE@14:05..14:10 (a time range)"
 # Functions and modules that are not named like their command.
 _FUNCTIONS = {"help": "help_topic", "import": "import_results"}
@@ -264,40 +266,22 @@ def _add_subcommands(parser: CommandParser, command: str) -> None:
         add_flags(added, _FLAGS.get(f"{command} {name}", ()))
 
 
-def _add_run(parser: CommandParser) -> None:
-    add_load(
-        parser,
-        target="PROFILE|URL",
-        about="a profile (its name, or a path such as ./x.toml), or a URL (http:// may be left out of host:port)",
-        record=_RECORD,
-    )
-
-
 def _add_duet(parser: CommandParser) -> None:
-    add_load(
-        parser,
-        target="PROFILE|URL",
-        about="the first target, or a profile with two [[variant]] blocks",
-        record=_RECORD,
-    )
-    parser.add_argument("other", metavar="URL", nargs="?", help="the second target")
+    add_load(parser, "PROFILE|URL", "the first target, or a profile with two [[variant]] blocks", _RECORD)
+    parser.add_argument("second_target", metavar="URL", nargs="?", help="the second target")
     add_flags(parser.add_argument_group("duet"), (*_DUET, *_RUN))
 
 
 def _add_check(parser: CommandParser) -> None:
-    add_load(
-        parser,
-        target="PROFILE|URL|RECORDING",
-        about="a profile (its name, or a path such as ./x.toml), a URL, or a recording (FILE#2: its second run)",
-        record="record to a new FILE (default: not recorded)",
-    )
+    target = "a profile (its name, or a path such as ./x.toml), a URL, or a recording (FILE#2: its second run)"
+    add_load(parser, "PROFILE|URL|RECORDING", target, "record to a new FILE (default: not recorded)")
     add_flags(parser.add_argument_group("check"), _CHECK)
 
 
 def _add_tune(parser: CommandParser, **settings: Any) -> None:
     """Add the flags that are allowed before and after the subcommand."""
     add_flags(parser, [Flag("--json", True, "print the result as JSON")], **settings)
-    add_trust(parser.add_argument, **settings)
+    add_trust(parser, **settings)
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
@@ -328,28 +312,20 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_trust(parser: CommandParser) -> None:
-    add_trust(parser.add_argument)
-
-
-def _add_ssh_config(parser: CommandParser) -> None:
-    add_ssh_config(parser.add_argument)
-
-
 # Flags that are not in the table.
 _SHARED: dict[str, tuple[Callable[[CommandParser], None], ...]] = {
-    "start": (_add_ssh_config, add_appearance),
-    "run": (_add_run, add_appearance),
+    "start": (add_ssh_config, add_appearance),
+    "run": (partial(add_load, target="PROFILE|URL", about=_TARGET, record=_RECORD), add_appearance),
     "duet": (_add_duet, add_appearance),
     "check": (_add_check,),
     "ab": (add_ab,),
     "tune": (_add_tune,),
-    "autopilot": (_add_trust, add_appearance),
-    "study": (_add_trust, add_appearance),
-    "replay": (lambda parser: add_appearance(parser, hangup=False),),
+    "autopilot": (add_trust, add_appearance),
+    "study": (add_trust, add_appearance),
+    "replay": (partial(add_appearance, hangup=False),),
     "export": (_add_export,),
-    "new": (_add_ssh_config,),
-    "doctor": (_add_trust,),
+    "new": (add_ssh_config,),
+    "doctor": (add_trust,),
     "demo": (add_appearance,),
 }
 

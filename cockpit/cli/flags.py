@@ -28,17 +28,19 @@ class Flag(NamedTuple):
 
     def settings(self) -> dict[str, Any]:
         """Return the keyword arguments of `add_argument`."""
-        found: dict[str, Any] = {"help": f"{self.help} (default {self.default})" if self.default else self.help or None}
+        settings: dict[str, Any] = {
+            "help": f"{self.help} (default {self.default})" if self.default else self.help or None
+        }
         if isinstance(self.kind, bool):
-            found["action"] = "store_true" if self.kind else "store_false"
+            settings["action"] = "store_true" if self.kind else "store_false"
         elif isinstance(self.kind, tuple):
-            found["choices"] = self.kind
+            settings["choices"] = self.kind
         else:
             name = None if self.names.startswith("-") else self.names.upper()
-            found |= {"type": self.kind, "metavar": self.metavar or _METAVARS.get(self.kind, name)}
-        found |= {"action": "append", "default": []} if self.many else {}
+            settings |= {"type": self.kind, "metavar": self.metavar or _METAVARS.get(self.kind, name)}
+        settings |= {"action": "append", "default": []} if self.many else {}
         given = {"default": self.default, "dest": self.dest, "nargs": self.nargs}
-        return found | {name: value for name, value in given.items() if value}
+        return settings | {name: value for name, value in given.items() if value}
 
 
 # A tuple in a table is a group of mutually exclusive flags.

@@ -218,10 +218,10 @@ def _baseline_of(profile: Profile) -> Callable[[LoadPlan], Baseline | None]:
     def baseline_of(plan: LoadPlan) -> Baseline | None:
         if not profile.baseline:
             return baselines.latest(plan)
-        found = baselines.load(profile.baseline)
-        if unlike := differences(found.plan, plan):
-            raise UsageError(f"baseline {found.name}: different load ({', '.join(unlike)})")
-        return found
+        baseline = baselines.load(profile.baseline)
+        if unlike := differences(baseline.plan, plan):
+            raise UsageError(f"baseline {baseline.name}: different load ({', '.join(unlike)})")
+        return baseline
 
     return baseline_of
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,16 @@ from cockpit.cli.values import count, factor, names, positive, seconds, statuses
 from cockpit.model.load.options import LOAD_OPTIONS
 
 
-def add_load(parser: argparse.ArgumentParser, *, target: str, about: str, record: str) -> None:
+def add_load(parser: argparse.ArgumentParser, target: str, about: str, record: str) -> None:
     """Add the flags of both `run` and `check`. Without a flag the profile's value applies."""
     parser.add_argument("target", metavar=target, help=about)
     add_load_flags(parser)
     add = parser.add_argument_group("load from other machines").add_argument
     add("--generators", metavar="LIST", type=names, help="load from these machines (ssh names), e.g. gen1,gen2")
     add("--cluster", metavar="ADDRESS", help="load from the workers of a Dask cluster, e.g. tls://scheduler:8786")
-    add = parser.add_argument_group("profile and output").add_argument
-    add_trust(add)
+    output = parser.add_argument_group("profile and output")
+    add_trust(output)
+    add = output.add_argument
     add("--record", type=Path, metavar="FILE", help=record)
     add("--hlog", type=Path, metavar="FILE", help="write an HdrHistogram log, one interval per second")
     add("--json", action="store_true", help="print the result as JSON, show no screen")
@@ -48,16 +48,16 @@ def given_flags(options: argparse.Namespace) -> dict[str, str]:
     return {action.dest: action.option_strings[0] for action in actions}
 
 
-def add_trust(add: Callable[..., object], **settings: object) -> None:
+def add_trust(group: argparse._ActionsContainer, **settings: Any) -> None:
     """Add --trust and --ssh-config."""
     words = "accept the profile's commands, hosts and files without asking"
-    add("--trust", action="store_true", help=words, **settings)
-    add_ssh_config(add, **settings)
+    group.add_argument("--trust", action="store_true", help=words, **settings)
+    add_ssh_config(group, **settings)
 
 
-def add_ssh_config(add: Callable[..., object], **settings: object) -> None:
+def add_ssh_config(group: argparse._ActionsContainer, **settings: Any) -> None:
     words = "read FILE instead of ~/.ssh/config, as ssh -F does"
-    add("--ssh-config", type=Path, metavar="FILE", help=words, **settings)
+    group.add_argument("--ssh-config", type=Path, metavar="FILE", help=words, **settings)
 
 
 def _add_amount(group: argparse._ArgumentGroup) -> None:

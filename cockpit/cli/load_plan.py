@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
@@ -17,7 +16,7 @@ from cockpit.cli.load_arguments import given_flags
 from cockpit.model.errors import UsageError
 from cockpit.model.load.checks import Invalid, conflict
 from cockpit.model.load.options import LOAD_OPTIONS
-from cockpit.model.load.plan import Expect, LoadPlan, Stage
+from cockpit.model.load.plan import Expect, LoadPlan, Stage, at_target
 from cockpit.model.units import parse_count, parse_duration, parse_ramp, parse_rate
 from cockpit.profiles.plan import NAMED, NO_BODY, body_of, checked_url, headers_of, paths_of, replay_of, think_time_of
 
@@ -151,10 +150,8 @@ def _request(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     _check_mix(plan, options)
     if options.url is not None:
-        changes["url"] = checked_url(options.url)
-        scheme, authority, *_ = urlsplit(changes["url"])
-        mix = ((each, urlsplit(each.url)._replace(scheme=scheme, netloc=authority)) for each in plan.mix)
-        changes["mix"] = tuple(replace(each, url=url.geturl()) for each, url in mix)
+        retargeted = at_target(plan, checked_url(options.url))
+        changes |= {"url": retargeted.url, "mix": retargeted.mix}
     body = _body(options)
     if body != NO_BODY:
         changes |= body | {"method": options.method or "POST"}

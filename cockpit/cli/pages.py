@@ -275,5 +275,5 @@ def overview() -> str:
 
 
 def _exit_codes(codes: tuple[int, ...]) -> str:
-    named = " · ".join(f"{code} {_EXITS[code]}" for code in sorted({0, 2, 130, *codes}))
-    return fill(f"exit codes: {named}", _WIDTH, subsequent_indent=" " * 12)
+    meanings = " · ".join(f"{code} {_EXITS[code]}" for code in sorted({0, 2, 130, *codes}))
+    return fill(f"exit codes: {meanings}", _WIDTH, subsequent_indent=" " * 12)

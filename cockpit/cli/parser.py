@@ -102,10 +102,10 @@ class CommandParser(argparse.ArgumentParser):
 
 def join_time_values(arguments: Iterable[str]) -> list[str]:
     """Join `--at -30s` to `--at=-30s`, because argparse would parse -30s as a flag."""
-    found: list[str] = []
+    joined_texts: list[str] = []
     for text in arguments:
-        if _NEGATIVE.match(text) and found and found[-1] in _TIME_FLAGS and "--" not in found:
-            found[-1] += f"={text}"
+        if _NEGATIVE.match(text) and joined_texts and joined_texts[-1] in _TIME_FLAGS and "--" not in joined_texts:
+            joined_texts[-1] += f"={text}"
         else:
-            found.append(text)
-    return found
+            joined_texts.append(text)
+    return joined_texts

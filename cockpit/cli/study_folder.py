@@ -87,22 +87,22 @@ def open_folder(options: Namespace, name: str, study: Study) -> StudyFolder:
 
 def _unfinished(folder: Path, study: Study, options: Namespace) -> Journal | None:
     """Return the journal of an unfinished study with the same plan, else None."""
-    found = None if options.fresh else read_journal(folder)
-    if found is None or found.finished:
+    journal = None if options.fresh else read_journal(folder)
+    if journal is None or journal.finished:
         return None
-    if found.fingerprint != study.fingerprint:
+    if journal.fingerprint != study.fingerprint:
         if options.output or options.resume:
             raise UsageError(
                 f"{folder}: contains an unfinished study with another plan; --fresh restores its settings and restarts"
             )
         return None
-    return found
+    return journal
 
 
 def _numbered(name: str, form: str) -> list[Path]:
     pattern = f"{name}-{form}-*"
-    found = [path for path in STUDIES.glob(pattern) if _is_number(path.name.rpartition("-")[2])]
-    return sorted(found, key=lambda path: int(path.name.rpartition("-")[2]))
+    paths = [path for path in STUDIES.glob(pattern) if _is_number(path.name.rpartition("-")[2])]
+    return sorted(paths, key=lambda path: int(path.name.rpartition("-")[2]))
 
 
 def _newest(name: str, form: str) -> Path:
@@ -181,6 +181,6 @@ def sessions_of(folder: Path) -> list[State]:
 def result_in(folder: Path) -> StudyResult | None:
     """Return the result of the study recorded in a folder; None without a recorded run."""
     states = sessions_of(folder)
-    named = next((state.started.name for state in reversed(states) if state.study and state.started), "")
-    result = collect(states, named)
+    session_name = next((state.started.name for state in reversed(states) if state.study and state.started), "")
+    result = collect(states, session_name)
     return result if result and result.cells else None

@@ -78,14 +78,14 @@ def _settings(study: Study, variant: Variant) -> str:
     if variant.control:
         return f"the same settings as {study.variants[0].name}, with a separate set-up"
     plan = variant_plan(study, variant, None)
-    found = [f"{knob} = {value}" for knob, value in variant.set]
-    found += [plan.url] if variant.url else []
-    found += [f"{name} {getattr(variant, name):g}" for name in ("concurrency", "rate") if getattr(variant, name)]
-    found += [] if variant.keepalive is None else [f"keep-alive {'on' if variant.keepalive else 'off'}"]
-    found += [f"paths {variant.paths.pattern or len(variant.paths.listed)}"] if variant.paths else []
-    found += [f"requests {', '.join(variant.mix)}"] if variant.mix else []
-    found += [f"action {action}" for action in variant.before]
-    return ", ".join(found) or "current settings"
+    settings = [f"{knob} = {value}" for knob, value in variant.set]
+    settings += [plan.url] if variant.url else []
+    settings += [f"{name} {getattr(variant, name):g}" for name in ("concurrency", "rate") if getattr(variant, name)]
+    settings += [] if variant.keepalive is None else [f"keep-alive {'on' if variant.keepalive else 'off'}"]
+    settings += [f"paths {variant.paths.pattern or len(variant.paths.listed)}"] if variant.paths else []
+    settings += [f"requests {', '.join(variant.mix)}"] if variant.mix else []
+    settings += [f"action {action}" for action in variant.before]
+    return ", ".join(settings) or "current settings"
 
 
 def _rules(study: Study) -> list[tuple[str, str]]:

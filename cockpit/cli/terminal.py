@@ -171,6 +171,6 @@ def prepare_streams() -> None:
             setattr(sys, name, stream)
     codecs.register_error(_REPLACED, _replaced)
     for name in ("stdout", "stderr"):
-        found = raw(getattr(sys, name))
-        _reconfigure(found, errors=_REPLACED)
-        setattr(sys, name, InertStream(found))
+        unfiltered = raw(getattr(sys, name))
+        _reconfigure(unfiltered, errors=_REPLACED)
+        setattr(sys, name, InertStream(unfiltered))

@@ -89,7 +89,7 @@ class ChangeProgress:
         self._begun: list[ChangeBegun] = []
         self._stages: dict[str, list[Stage]] = {}
 
-    def take(self, events: Iterable[AnyEvent]) -> None:
+    def feed(self, events: Iterable[AnyEvent]) -> None:
         for event in events:
             if isinstance(event, ChangeBegun):
                 self._begun.append(event)

@@ -76,10 +76,10 @@ def age(text: str) -> float:
 
 def names(text: str) -> tuple[str, ...]:
     """Parse names separated by commas, each once."""
-    found = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-    if not found:
+    distinct_names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not distinct_names:
         raise argparse.ArgumentTypeError(f"{text!r}: write names separated by commas, e.g. gen1,gen2")
-    return found
+    return distinct_names
 
 
 def share(text: str) -> float:
@@ -124,11 +124,11 @@ def day(text: str) -> date:
 
 def utc_offset(text: str) -> float:
     """Return the seconds of `+01:00`."""
-    found = re.fullmatch(r"([+-])(\d\d):([0-5]\d)", text)
-    if not found or int(found[2]) > 14:
+    match = re.fullmatch(r"([+-])(\d\d):([0-5]\d)", text)
+    if not match or int(match[2]) > 14:
         raise argparse.ArgumentTypeError(f"{text!r}: write it as +01:00")
-    seconds = 3600.0 * int(found[2]) + 60 * int(found[3])
-    return -seconds if found[1] == "-" else seconds
+    seconds = 3600.0 * int(match[2]) + 60 * int(match[3])
+    return -seconds if match[1] == "-" else seconds
 
 
 def named_file(text: str) -> tuple[str, Path]:

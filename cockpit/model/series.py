@@ -72,18 +72,20 @@ class Series(Sequence[T]):
 
     __slots__ = ("_chunks", "_ends", "_rest")
 
-    def __init__(self, chunks: tuple[Chunk[T], ...], rest: tuple[T, ...], ends: tuple[int, ...] | None = None) -> None:
+    def __init__(
+        self, chunks: tuple[Chunk[T], ...], rest: tuple[T, ...], totals: tuple[int, ...] | None = None
+    ) -> None:
         """`ends`: number of items up to the end of each chunk; None: compute it."""
         self._chunks = chunks
         self._rest = rest
-        if ends is None:
-            ends, total = (), 0
+        if totals is None:
+            totals, total = (), 0
             counted = []
             for chunk in chunks:
                 total += len(chunk)
                 counted.append(total)
-            ends = tuple(counted)
-        self._ends = ends
+            totals = tuple(counted)
+        self._ends = totals
 
     def __len__(self) -> int:
         return self._chunked + len(self._rest)
@@ -133,7 +135,7 @@ class Series(Sequence[T]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Series | tuple):
             return NotImplemented
-        return len(self) == len(other) and all(one == two for one, two in zip(self, other, strict=True))
+        return len(self) == len(other) and all(first == second for first, second in zip(self, other, strict=True))
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.event import Event
-from cockpit.model.load.plan import REDACTED, LoadPlan, PathList, url_without_password
+from cockpit.model.load.plan import REDACTED, LoadPlan, PathList, at_target, url_without_password
 from cockpit.model.recorded import Name, Url
 
 # Name of the variant that repeats the first variant.
@@ -152,16 +152,6 @@ def setup_warmup_plan(study: Study, variant: Variant) -> LoadPlan:
     """Return the load that follows a set-up: the variant's highest level, for the study's warm-up."""
     plan = variant_plan(study, variant, max(study.levels, default=None))
     return replace(plan, requests=None, warmup=0.0, duration=study.setup_warmup)
-
-
-def at_target(plan: LoadPlan, url: str) -> LoadPlan:
-    """Return the plan with another target: its URL, and the same server in the requests of its mix."""
-    to = urlsplit(url)
-    mix = tuple(
-        replace(request, url=urlsplit(request.url)._replace(scheme=to.scheme, netloc=to.netloc).geturl())
-        for request in plan.mix
-    )
-    return replace(plan, url=url, mix=mix)
 
 
 def with_address(plan: LoadPlan, addresses: Mapping[str, str]) -> LoadPlan:

@@ -48,10 +48,10 @@ def parse_rate(text: str) -> float:
 def parse_ramp(text: str, parse: Callable[[str], Amount]) -> tuple[Amount, float | None]:
     """Return both ends of a ramp `A:B`; the second is None for a constant load. Raises ValueError."""
     first, colon, last = text.strip().removesuffix("/s").partition(":")
-    ends = parse(first), float(parse(last)) if colon else None
-    if 0 in ends:
+    amounts = parse(first), float(parse(last)) if colon else None
+    if 0 in amounts:
         raise ValueError(f"{text!r}: must be greater than 0")
-    return ends
+    return amounts
 
 
 def parse_share(text: str) -> float:

@@ -33,7 +33,7 @@ from cockpit.model.state import (
     State,
 )
 from cockpit.recording.compaction import Totals
-from cockpit.recording.packing import packed, unpacked
+from cockpit.recording.packing import pack, unpack
 
 Store = Callable[[bytes], int]
 Fetch = Callable[[int], bytes]
@@ -115,8 +115,8 @@ class CheckpointWriter:
         used: dict[int, tuple[object, int]] = {}
 
         def part(value: object) -> int:
-            found = self._known.get(id(value)) or used.get(id(value))
-            number = found[1] if found else store(packed(value))
+            stored = self._known.get(id(value)) or used.get(id(value))
+            number = stored[1] if stored else store(pack(value))
             used[id(value)] = (value, number)
             return number
 
@@ -135,7 +135,7 @@ class CheckpointWriter:
         )
         # A part that is not in this state is in no later one.
         self._known = used
-        return packed(kept)
+        return pack(kept)
 
 
 def _without_totals(segment: Segment) -> Segment:
@@ -163,8 +163,8 @@ class Restorer:
 
     def restore(self, blob: object, totals: Callable[[int], Totals]) -> State:
         """Return the state without its series. `totals` returns those of the segment with an index. Raises Damaged."""
-        kept: StateCheckpoint = unpacked(blob, StateCheckpoint, "a state")
-        segments = [self._part(one, Segment) if isinstance(one, int) else one for one in kept.segments]
+        kept: StateCheckpoint = unpack(blob, StateCheckpoint, "a state")
+        segments = [self._part(segment, Segment) if isinstance(segment, int) else segment for segment in kept.segments]
         if segments and isinstance(kept.segments[-1], Segment):
             last = segments[-1]
             segments[-1] = replace(last, counts=with_totals(last.counts, totals(len(segments) - 1)))
@@ -188,5 +188,5 @@ class Restorer:
         if key not in self._parts:
             if len(self._parts) > 4096:
                 self._parts.clear()
-            self._parts[key] = unpacked(self._fetch(number), kind, "a part of a state")
+            self._parts[key] = unpack(self._fetch(number), kind, "a part of a state")
         return self._parts[key]

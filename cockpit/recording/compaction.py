@@ -67,7 +67,7 @@ def compacted(ticks: Iterable[NumberedTick], state: State) -> list[tuple[Segment
     for number, tick in ticks:
         at = segment_of(state, tick)
         segments.setdefault(-1 if at is None else at, []).append((number, tick))
-    return [_compact_segment(at, found) for at, found in segments.items()]
+    return [_compact_segment(at, pieces) for at, pieces in segments.items()]
 
 
 def _compact_segment(segment: int, ticks: list[NumberedTick]) -> tuple[SegmentTicks, Totals]:
@@ -81,11 +81,11 @@ def _compact_segment(segment: int, ticks: list[NumberedTick]) -> tuple[SegmentTi
 def _pieces(ticks: list[NumberedTick]) -> list[list[NumberedTick]]:
     """Group consecutive ticks of a worker by second, bottleneck of the generator, and whether the server responds."""
 
-    def piece(one: NumberedTick) -> tuple[int, int, tuple[bool, bool], bool]:
-        tick = one[1]
+    def piece(numbered: NumberedTick) -> tuple[int, int, tuple[bool, bool], bool]:
+        tick = numbered[1]
         return tick.worker, int((tick.start + tick.t) / 2), bottlenecks(tick), silent(tick)
 
-    by_worker = sorted(ticks, key=lambda one: (one[1].worker, one[0]))
+    by_worker = sorted(ticks, key=lambda numbered: (numbered[1].worker, numbered[0]))
     return [list(some) for _, some in groupby(by_worker, piece)]
 
 
@@ -118,7 +118,7 @@ def expanded(kept: SegmentTicks, totals: Totals) -> list[NumberedTick]:
     """Return the ticks of one segment (inverse of `compacted`). Raises ValueError if ticks and totals do not match."""
     latency = totals.latency
     spread = _spread(getattr(totals, latency), [getattr(tick, latency) for tick in kept.ticks])
-    *ticks, last = [replace(tick, **{latency: one}) for tick, one in zip(kept.ticks, spread, strict=True)]
+    *ticks, last = [replace(tick, **{latency: histograms}) for tick, histograms in zip(kept.ticks, spread, strict=True)]
     # All other histograms are only needed over the page: the last tick has them.
     rest: dict[str, Any] = {name: getattr(totals, name) for name in _HISTOGRAMS if name not in (latency, "lag")}
     groups = {
@@ -132,21 +132,23 @@ def _spread(total: Histogram, coarse: Sequence[Histogram]) -> list[Histogram]:
     """Distribute the counts of `total` over histograms, each with the total count of the `coarse` one at its index."""
     if not total.filled:
         return [EMPTY] * len(coarse)
-    owners = np.repeat(np.arange(len(coarse)), [len(one.indices) for one in coarse])
-    buckets, counts = (np.concatenate([getattr(one, name) for one in coarse]) for name in ("indices", "counts"))
+    owners = np.repeat(np.arange(len(coarse)), [len(histogram.indices) for histogram in coarse])
+    buckets, counts = (np.concatenate([getattr(item, name) for item in coarse]) for name in ("indices", "counts"))
     order = np.lexsort((owners, buckets))
     # Cut the sorted latencies at the bucket ends of both: each piece then belongs to one histogram and one fine bucket.
-    ends, fine_ends = np.cumsum(counts[order]), np.cumsum(total.counts)
-    if not len(ends) or ends[-1] != fine_ends[-1]:
+    sums, fine_sums = np.cumsum(counts[order]), np.cumsum(total.counts)
+    if not len(sums) or sums[-1] != fine_sums[-1]:
         raise ValueError("latency counts do not add up")
-    cuts = np.union1d(ends, fine_ends)
-    owner = owners[order][np.searchsorted(ends, cuts)]
-    indices = total.indices[np.searchsorted(fine_ends, cuts)]
+    cuts = np.union1d(sums, fine_sums)
+    owner = owners[order][np.searchsorted(sums, cuts)]
+    indices = total.indices[np.searchsorted(fine_sums, cuts)]
     sizes = np.diff(cuts, prepend=0)
     by_owner = np.argsort(owner, kind="stable")
     bounds = np.searchsorted(owner[by_owner], np.arange(len(coarse) + 1)).tolist()
     parts = [by_owner[first:last] for first, last in pairwise(bounds)]
     return [
-        Histogram(indices[part], sizes[part], one.total_ns, one.min_ns, one.max_ns) if len(part) else EMPTY
-        for one, part in zip(coarse, parts, strict=True)
+        Histogram(indices[part], sizes[part], histogram.total_ns, histogram.min_ns, histogram.max_ns)
+        if len(part)
+        else EMPTY
+        for histogram, part in zip(coarse, parts, strict=True)
     ]

@@ -136,17 +136,17 @@ def check(path: Path, database: sqlite3.Connection) -> None:
 def _schema_difference(database: sqlite3.Connection) -> str:
     """Return the first difference from the schema that cockpit writes; "" if there is none."""
     columns = _columns()
-    found = set()
+    known_objects = set()
     for kind, name, root, sql in database.execute("SELECT type, name, rootpage, sql FROM sqlite_master LIMIT 50"):
         if kind == "index" and sql is None:
             continue
         # A virtual table has no root page.
         if kind != "table" or name not in columns or not root:
             return f"unexpected {error_line(kind)} {error_line(name)!r}"
-        found.add(name)
-    if missing := set(columns) - found:
+        known_objects.add(name)
+    if missing := set(columns) - known_objects:
         return f"missing table {min(missing)!r}"
-    for name in sorted(found):
+    for name in sorted(known_objects):
         table = [(row[1], row[6]) for row in database.execute(f"PRAGMA table_xinfo({name})")]
         # Hidden columns are generated ones.
         if [column for column, _ in table] != columns[name] or any(hidden for _, hidden in table):

@@ -114,10 +114,10 @@ class Index:
 
     def _read_unpacked(self) -> list[EventRange]:
         """Return the ranges of rows that are in no page: after the last page, or too many to be packed."""
-        found = []
-        ends = [(0, 0.0), *((page.last, page.end) for page in self.pages)]
+        ranges = []
+        limits = [(0, 0.0), *((page.last, page.end) for page in self.pages)]
         nexts = [*((page.first, page.begin) for page in self.pages), None]
-        for (last, latest), after in zip(ends, nexts, strict=True):
+        for (last, latest), after in zip(limits, nexts, strict=True):
             if after and after[0] == last + 1:
                 continue
             until = f"AND seq < {after[0]}" if after else ""
@@ -129,9 +129,9 @@ class Index:
             for at in range(0, len(rows), _ROWS_PER_RANGE):
                 some = rows[at : at + _ROWS_PER_RANGE]
                 end = max(latest, self._latest(some, latest))
-                found.append(EventRange(some[0][0], some[-1][0], latest, end, False))
+                ranges.append(EventRange(some[0][0], some[-1][0], latest, end, False))
                 latest = end
-        return found
+        return ranges
 
     def _report_missing(self, last: int, latest: float, rows: Sequence[tuple[Any, ...]]) -> None:
         """Report events that are in neither a page nor a row, e.g. because a page of the database is lost. `rows`
@@ -168,7 +168,7 @@ class Rows:
 
     @property
     def damage(self) -> tuple[str, ...]:
-        return (*self._damage, *(_damaged_events(len(found), *place) for place, found in self._events.items()))
+        return (*self._damage, *(_damaged_events(len(problem), *place) for place, problem in self._events.items()))
 
     def report(self, what: str) -> None:
         self._damage[what] = None
@@ -187,13 +187,13 @@ class Rows:
 
     def select_rows(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query; of a damaged file, the rows before the damage, which is reported."""
-        found: list[tuple[Any, ...]] = []
+        rows: list[tuple[Any, ...]] = []
         try:
             for row in islice(self._database.execute(question, tuple(values)), _ROWS_LIMIT):
-                found.append(row)
+                rows.append(row)
         except (sqlite3.Error, UnicodeError, OverflowError, MemoryError) as error:
             self.report(f"the file is damaged and partly unreadable: {error_line(error)}")
-        return found
+        return rows
 
     def check_counts(self) -> None:
         """Raise RecordingError if the file has more events of a kind than a session can have."""

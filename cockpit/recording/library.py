@@ -93,8 +93,8 @@ def in_library(name: str) -> Path:
 
 def list_recordings() -> list[RecordingInfo]:
     library = folder()
-    found = [recording_info(path) for path in library.glob(f"*{SUFFIX}")] if library.is_dir() else []
-    return sorted(found, key=lambda kept: (-kept.began, kept.name))
+    recordings = [recording_info(path) for path in library.glob(f"*{SUFFIX}")] if library.is_dir() else []
+    return sorted(recordings, key=lambda kept: (-kept.began, kept.name))
 
 
 def rename(name: str, new: str) -> Path:
@@ -149,7 +149,7 @@ def recording_info(path: Path) -> RecordingInfo:
     """Return the summary of a file without reading all of it."""
     name = path.name.removesuffix(SUFFIX)
     try:
-        size = sum(one.stat().st_size for one in (path, path.with_name(path.name + "-wal")) if one.exists())
+        size = sum(file.stat().st_size for file in (path, path.with_name(path.name + "-wal")) if file.exists())
     except OSError as error:
         return RecordingInfo(name=name, path=str(path), size=0, problem=error.strerror or "cannot be read")
     kept = RecordingInfo(name=name, path=str(path), size=size)
@@ -200,20 +200,20 @@ class Recent(msgspec.Struct, frozen=True, kw_only=True):
 
 def recent(most: int) -> list[Recent]:
     """Return the `most` files with the latest modification, the newest session first."""
-    found = sorted(_modification_times(), key=lambda entry: -entry[0])[:most]
-    entries = [_with_metrics(recording_info(path)) for _, path in found]
-    return sorted(entries, key=lambda one: (-one.kept.began, one.kept.name))
+    newest = sorted(_modification_times(), key=lambda entry: -entry[0])[:most]
+    entries = [_with_metrics(recording_info(path)) for _, path in newest]
+    return sorted(entries, key=lambda entry: (-entry.kept.began, entry.kept.name))
 
 
 def _modification_times() -> list[tuple[float, Path]]:
     """Return the files of the library, each with its modification time (epoch s)."""
-    found = []
+    modified = []
     for path in folder().glob(f"*{SUFFIX}"):
         try:
-            found.append((path.stat().st_mtime, path))
+            modified.append((path.stat().st_mtime, path))
         except OSError:
             continue
-    return found
+    return modified
 
 
 def _with_metrics(kept: RecordingInfo) -> Recent:
@@ -232,7 +232,7 @@ def _with_metrics(kept: RecordingInfo) -> Recent:
         for letter, label, outcome, effect in changes
     )
     # A column of SQLite may have values of any type.
-    rate, p99_ms, failed = (one if is_metric(one) else None for one in row or (None, None, None))
+    rate, p99_ms, failed = (value if is_metric(value) else None for value in row or (None, None, None))
     if rate is None:
         return Recent(kept=kept, changes=made)
     return Recent(kept=kept, rate=rate, p99_ms=p99_ms, failed=int(failed or 0), changes=made)

@@ -52,12 +52,12 @@ def reading(subject: str) -> Iterator[None]:
         raise Damaged(f"{subject} cannot be read: {reason or type(error).__name__}") from None
 
 
-def packed(value: object) -> bytes:
+def pack(value: object) -> bytes:
     """Return a value as compressed msgpack. Raises OverflowError or TypeError if it cannot be encoded."""
     return compressed(_encoder.encode(value))
 
 
-def unpacked(blob: object, kind: Any, subject: str) -> Any:
+def unpack(blob: object, kind: Any, subject: str) -> Any:
     """Return the value of a blob: the inverse of `packed`. `subject` is its name in errors. Raises Damaged."""
     with reading(subject):
         return checked(_decoder(kind).decode(decompressed(blob)))

@@ -12,7 +12,7 @@ from cockpit.model.events import AnyEvent, HostSample
 from cockpit.model.state import State
 from cockpit.recording.checkpoints import CheckpointWriter, open_segment
 from cockpit.recording.compaction import Numbered, Totals
-from cockpit.recording.packing import checksum, packed
+from cockpit.recording.packing import checksum, pack
 from cockpit.recording.pages import FREQUENT, FREQUENT_KINDS, PageGrowth, PageSeries, PageTotals, pack_events
 from cockpit.recording.schema import write_tables
 from cockpit.recording.write_queue import weight
@@ -39,7 +39,7 @@ class PageBuilder:
         # At the last page: index and totals of the open segment, and pages since its whole totals were written.
         self._counted: tuple[int | None, Totals, int] = (None, Totals(), 0)
 
-    def take(self, number: int, event: AnyEvent) -> None:
+    def add(self, number: int, event: AnyEvent) -> None:
         latest = max(self._known[1], event.t + 0.0)
         self._known = (self._known[0], latest)
         if isinstance(event, FREQUENT):
@@ -53,7 +53,7 @@ class PageBuilder:
 
     def skip(self, last: int) -> None:
         """Leave the events up to `last` as rows, without packing them."""
-        self._events = [one for one in self._events if one[0] > last]
+        self._events = [event for event in self._events if event[0] > last]
         self._weight = sum(weight(event) for _, event in self._events)
         self._first, self._known = last + 1, (self._known[1], self._known[1])
 
@@ -77,10 +77,10 @@ class PageBuilder:
 
         try:
             body = self._checkpoints.pack(state, self._samples_before(state), store)
-            events, segments = pack_events([one for one in self._events if one[0] <= last], state)
+            events, segments = pack_events([event for event in self._events if event[0] <= last], state)
             counted, whole = self._open_totals(state, segments)
             growth = msgspec.json.encode(grown).decode()
-            totals = packed(PageTotals(segments, whole))
+            totals = pack(PageTotals(segments, whole))
             series = self._series(state, grown)
             with self._database:
                 self._database.executemany("INSERT INTO parts VALUES (?, ?)", parts)
@@ -103,8 +103,8 @@ class PageBuilder:
 
     def _rows_upto(self, last: int) -> int:
         question = "SELECT count(*) FROM events WHERE seq BETWEEN ? AND ?"
-        found: int = self._database.execute(question, (self._first, last)).fetchone()[0]
-        return found
+        number_of_rows: int = self._database.execute(question, (self._first, last)).fetchone()[0]
+        return number_of_rows
 
     def _open_totals(
         self, state: State, segments: Mapping[int, Totals]
@@ -124,13 +124,13 @@ class PageBuilder:
     def _series(self, state: State, grown: PageGrowth) -> bytes:
         seconds = state.seconds[self._packed.seconds : self._packed.seconds + grown.seconds]
         points = {name: state.hosts[name].points[self._packed.points.get(name, 0) :] for name in grown.points}
-        return packed(PageSeries(tuple(seconds), {name: tuple(some) for name, some in points.items()}))
+        return pack(PageSeries(tuple(seconds), {name: tuple(some) for name, some in points.items()}))
 
     def _samples_before(self, state: State) -> Mapping[str, HostSample]:
-        found = {}
+        samples = {}
         for name, host in state.hosts.items():
             known = self._samples.get(name, [])
             place = next((at for at, sample in enumerate(known) if sample is host.sample), 0)
             if place:
-                found[name] = known[place - 1]
-        return found
+                samples[name] = known[place - 1]
+        return samples

@@ -12,7 +12,7 @@ from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.series import Series
 from cockpit.recording.compaction import Numbered, Totals
 from cockpit.recording.index import EventRange, Index, Rows
-from cockpit.recording.packing import Damaged, unpacked
+from cockpit.recording.packing import Damaged, unpack
 from cockpit.recording.pages import PageGrowth, PageSeries, PageTotals, unpack_events
 
 # Number of pages whose series and totals are cached.
@@ -46,18 +46,18 @@ class PageReader:
 
     def totals(self, last: int, segment: int) -> Totals:
         """Return the totals of a segment that is open at the end of page `last`. Raises Damaged."""
-        found = Totals()
+        joined_totals = Totals()
         for place in range(last, max(-1, last - _WHOLE_WITHIN), -1):
             totals = self._totals_of(place)
             if totals.whole is not None:
-                return add(totals.whole, found)
-            found = add(totals.segments.get(segment, Totals()), found)
+                return add(totals.whole, joined_totals)
+            joined_totals = add(totals.segments.get(segment, Totals()), joined_totals)
         raise Damaged("totals of a segment are missing")
 
     def _totals_of(self, place: int) -> PageTotals:
         def read() -> PageTotals:
-            found: PageTotals = unpacked(self.column(place, "totals"), PageTotals, "totals of a page")
-            return found
+            totals: PageTotals = unpack(self.column(place, "totals"), PageTotals, "totals of a page")
+            return totals
 
         return cached(self._totals, place, read)
 
@@ -84,14 +84,14 @@ class PageReader:
     def _read_series(self, place: int) -> PageSeries:
         page, grown = self._index.pages[place], self._index.grown[place]
         try:
-            found: PageSeries = unpacked(self.column(place, "series"), PageSeries, "a series")
-            counts = {name: len(points) for name, points in found.points.items()}
-            if (len(found.seconds), counts) != (grown.seconds, grown.points):
+            series: PageSeries = unpack(self.column(place, "series"), PageSeries, "a series")
+            counts = {name: len(points) for name, points in series.points.items()}
+            if (len(series.seconds), counts) != (grown.seconds, grown.points):
                 raise Damaged("a series has an unexpected length")
         except Damaged as error:
             self._rows.report_page(page.begin, page.end, error)
             return _empty_series(page, grown)
-        return found
+        return series
 
 
 class LazyChunk:

@@ -17,11 +17,11 @@ from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.state import State
 from cockpit.model.tick import Tick
 from cockpit.recording.compaction import Numbered, SegmentTicks, Totals, compacted, expanded
-from cockpit.recording.packing import Damaged, packed, reading, unpacked
+from cockpit.recording.packing import Damaged, pack, reading, unpack
 
 OtherEvent = HostSample | GeneratorSample | StatusRead | TailText | AccessCounts
 FREQUENT = (Tick, HostSample, GeneratorSample, StatusRead, TailText, AccessCounts)
-FREQUENT_KINDS = tuple(sorted(str(one.__struct_config__.tag) for one in FREQUENT))
+FREQUENT_KINDS = tuple(sorted(str(kind.__struct_config__.tag) for kind in FREQUENT))
 
 
 class PageEvents(msgspec.Struct, frozen=True, array_like=True):
@@ -60,16 +60,16 @@ def pack_events(events: Sequence[Numbered], state: State) -> tuple[bytes, dict[i
     page = PageEvents(
         tuple(number for number, _ in others), tuple(event for _, event in others), tuple(kept for kept, _ in ticks)
     )
-    return packed(page), {kept.segment: totals for kept, totals in ticks}
+    return pack(page), {kept.segment: totals for kept, totals in ticks}
 
 
 def unpack_events(blob: object, totals: PageTotals, first: int, last: int) -> list[Numbered]:
     """Return the events of a page in order; their numbers are `first` to `last`. Raises Damaged."""
-    page: PageEvents = unpacked(blob, PageEvents, "a page")
+    page: PageEvents = unpack(blob, PageEvents, "a page")
     with reading("a page"):
-        found: list[Numbered] = list(zip(page.numbers, page.events, strict=True))
+        numbered: list[Numbered] = list(zip(page.numbers, page.events, strict=True))
         for kept in page.ticks:
-            found += expanded(kept, totals.segments[kept.segment])
-    if any(not first <= number <= last for number, _ in found):
+            numbered += expanded(kept, totals.segments[kept.segment])
+    if any(not first <= number <= last for number, _ in numbered):
         raise Damaged("a page contains events of another page")
-    return sorted(found, key=lambda one: one[0])
+    return sorted(numbered, key=lambda pair: pair[0])

@@ -122,7 +122,7 @@ class Recording:
         return self._index.ranges[-1].end
 
     @property
-    def packed(self) -> int:
+    def last_packed(self) -> int:
         """The number of the last event in a page; later events are not packed yet."""
         return self._index.pages[-1].last if self._index.pages else 0
 
@@ -160,14 +160,14 @@ class Recording:
     def following(self, number: int, since: float, until: float) -> list[TimedEvent]:
         """Return the events after `number` that were known at `until`, and the notes added later with times after
         `since`, up to `until`."""
-        found = []
+        following = []
         for known in self._events_after(number):
             if known.instant > until:
                 break
-            found.append(known)
+            following.append(known)
         notes = [TimedEvent(number, note, note.t) for note in self.notes if since < note.t <= until]
         # A note follows the events of the same time.
-        return sorted((*found, *notes), key=lambda known: known.instant) if notes else found
+        return sorted((*following, *notes), key=lambda known: known.instant) if notes else following
 
     def infrequent(self, number: int) -> list[AnyEvent]:
         """Return the events after `number`, except frequent ones: ticks, samples, status pages, lines of tails."""
@@ -244,16 +244,16 @@ class Recording:
                 numbered += self._pages.events(self._index.pages.index(part))
             except Damaged as error:
                 self._rows.report_page(part.begin, part.end, error)
-        found, latest = [], part.begin
-        for number, event in sorted(numbered, key=lambda one: one[0]):
+        decoded, latest = [], part.begin
+        for number, event in sorted(numbered, key=lambda pair: pair[0]):
             latest = max(latest, event.t)
-            found.append(TimedEvent(number, event, latest))
+            decoded.append(TimedEvent(number, event, latest))
         for number, reason in damaged:
-            place = bisect_right(found, number, key=lambda known: known.number)
-            begin = found[place - 1].instant if place else part.begin
-            end = found[place].instant if place < len(found) else part.end
+            place = bisect_right(decoded, number, key=lambda known: known.number)
+            begin = decoded[place - 1].instant if place else part.begin
+            end = decoded[place].instant if place < len(decoded) else part.end
             self._rows.report_event(number, begin, end, reason)
-        return found
+        return decoded
 
     def _read_rows(self, part: EventRange) -> tuple[list[Numbered], list[tuple[int, Damaged]]]:
         """Return the events of a range that are rows, and the numbers of damaged events with the reason."""
@@ -264,25 +264,25 @@ class Recording:
         within = {row[0]: row for row in rows if part.first <= row[0] <= part.last}
         if len(within) < part.rows:
             self._rows.report_missing(part.rows - len(within), part.begin, part.end)
-        found, damaged = [], []
+        decoded, damaged = [], []
         for row in within.values():
             try:
-                found.append((row[0], from_row(row)))
+                decoded.append((row[0], from_row(row)))
             except Damaged as error:
                 damaged.append((row[0], error))
-        return found, damaged
+        return decoded, damaged
 
     def _decode_rows(self, query: str, values: Sequence[Any] = ()) -> list[AnyEvent]:
         """Return the events of a query. `+seq` in it prevents a search by number, which damaged numbers would break."""
-        found = []
+        decoded = []
         for row in self._rows.select_rows(query, values):
             try:
-                found.append(from_row(row))
+                decoded.append(from_row(row))
             except Damaged:
                 # Reading the range reports the damage, with its time.
                 for part in self._ranges_from(row[0])[:1]:
                     self._range(part)
-        return found
+        return decoded
 
     def _read_notes(self) -> list[Note]:
         notes = []
@@ -320,4 +320,4 @@ def last_state(recording: Recording) -> State:
     """Return the last state. Its series are read from the file on first access."""
     anchor = recording.latest_checkpoint(math.inf)
     known = recording.following(anchor.number, anchor.instant, math.inf)
-    return fold_all((one.event for one in known), anchor.state)
+    return fold_all((recorded.event for recorded in known), anchor.state)

@@ -107,13 +107,13 @@ def note_row(note: Note, wall: float) -> tuple[object, ...]:
 
 def last_instant(database: sqlite3.Connection) -> float:
     """Return the latest valid time in a recording (session s); 0 without events. Raises sqlite3.Error."""
-    found = [
+    instants = [
         database.execute(
             f"SELECT max({column}) FROM {table} WHERE {column} >= 0 AND {column} < ?", (LONGEST,)
         ).fetchone()[0]
         for column, table in (("t", "events"), ("end", "pages"))
     ]
-    return max([0.0, *(float(one) for one in found if one is not None)])
+    return max([0.0, *(float(instant) for instant in instants if instant is not None)])
 
 
 def write_tables(database: sqlite3.Connection, state: State, seconds: tuple[int, int]) -> None:
@@ -129,13 +129,18 @@ def write_tables(database: sqlite3.Connection, state: State, seconds: tuple[int,
     database.execute("DELETE FROM markers")
     database.executemany(
         "INSERT INTO markers VALUES (?,?,?,?)",
-        [(one.t, one.kind, marker_sign(one), marker_text(one)) for one in state.markers],
+        [(marker.t, marker.kind, marker_sign(marker), marker_text(marker)) for marker in state.markers],
     )
     database.executemany(
         "INSERT OR REPLACE INTO seconds VALUES (?,?,?,?,?,?)",
         [
-            (one.second, one.completed, one.failed, *(round(1e6 * value) for value in (one.p50, one.p99, one.max)))
-            for one in state.seconds[slice(*seconds)]
+            (
+                second.second,
+                second.completed,
+                second.failed,
+                *(round(1e6 * value) for value in (second.p50, second.p99, second.max)),
+            )
+            for second in state.seconds[slice(*seconds)]
         ],
     )
 

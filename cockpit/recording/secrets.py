@@ -34,7 +34,10 @@ class Secrets:
         self._known: set[str] = set()
         self._redactor = Redactor(())
         plan = profile.plan
-        requests = ((plan.url, plan.headers, plan.body), *((one.url, one.headers, one.body) for one in plan.mix))
+        requests = (
+            (plan.url, plan.headers, plan.body),
+            *((request.url, request.headers, request.body) for request in plan.mix),
+        )
         for url, headers, body in requests:
             self._learn_url(url)
             self._learn(*([body] if body and len(body) >= _SHORTEST_BODY else []))
@@ -66,7 +69,7 @@ class Secrets:
         try:
             yield
         except CockpitError as error:
-            error.args = tuple(self.text(one) if isinstance(one, str) else one for one in error.args)
+            error.args = tuple(self.text(arg) if isinstance(arg, str) else arg for arg in error.args)
             raise
 
     def _without_values(self, event: AnyEvent) -> AnyEvent:
@@ -93,10 +96,10 @@ class Secrets:
 
     def _learn(self, *texts: str) -> None:
         """Add secrets, each in plain and percent-decoded form."""
-        found = {form for text in texts for form in (text, unquote(text))} - {"", REDACTED}
-        if found <= self._known:
+        forms = {form for text in texts for form in (text, unquote(text))} - {"", REDACTED}
+        if forms <= self._known:
             return
-        self._known |= found
+        self._known |= forms
         self._redactor = Redactor(self._known)
 
     def _learn_url(self, url: str) -> None:

@@ -62,8 +62,18 @@ def checked_event(event: AnyEvent) -> AnyEvent:
         reading = event.reading
         for field in set(reading.__struct_fields__) - {"processes"}:
             _check(getattr(reading, field), "")
-        for one in reading.processes:
-            numbers = (one.pid, one.ppid, one.start, one.utime, one.stime, one.threads, one.vsz, one.rss, one.shared)
+        for process in reading.processes:
+            numbers = (
+                process.pid,
+                process.ppid,
+                process.start,
+                process.utime,
+                process.stime,
+                process.threads,
+                process.vsz,
+                process.rss,
+                process.shared,
+            )
             if min(numbers) < -_INT64_LIMIT or max(numbers) >= _INT64_LIMIT:
                 raise ValueError("a number of a process has more than 64 bits")
     return checked(event)
@@ -124,11 +134,11 @@ def _check(value: Any, name: str) -> None:
         for field in value.__struct_fields__:
             _check(getattr(value, field), field)
     elif isinstance(value, dict):
-        for key, one in value.items():
+        for key, item in value.items():
             _check(key, "")
-            _check(one, "")
+            _check(item, "")
     elif isinstance(value, Histogram):
         check_histogram(value)
     elif isinstance(value, tuple | list):
-        for one in value:
-            _check(one, name)
+        for item in value:
+            _check(item, name)

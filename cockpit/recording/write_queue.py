@@ -99,7 +99,7 @@ class WriteQueue:
             self._queue.put(WriteBatch([self._end_gap()], 0))
         self._queue.put(None)
 
-    def take(self, until: float) -> WriteBatch | Page | None:
+    def next_item(self, until: float) -> WriteBatch | Page | None:
         """Return the next item; an empty batch if there is none until `until` (s of time.monotonic())."""
         try:
             return self._queue.get(timeout=max(0.01, until - time.monotonic()))

@@ -105,7 +105,7 @@ class RecordingWriter:
         due = time.monotonic() + COMMIT_EVERY
         item: WriteBatch | Page | None = WriteBatch([], 0)
         while item is not None:
-            item = self._backlog.take(due)
+            item = self._backlog.next_item(due)
             try:
                 if isinstance(item, WriteBatch):
                     self._take(item)
@@ -132,7 +132,7 @@ class RecordingWriter:
                 self._status.lost += 1
                 self._status.fault = f"an event cannot be encoded: {error_line(error)}"
             else:
-                self._builder.take(number, event)
+                self._builder.add(number, event)
 
     def _write(self, page: Page | None) -> None:
         self._write_began = time.monotonic()
@@ -275,7 +275,7 @@ class RecordingStatus:
 
 def _identity(path: Path) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)  # noqa: PTH116
+        stat = os.stat(path)  # noqa: PTH116
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return stat.st_dev, stat.st_ino

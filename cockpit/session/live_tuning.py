@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from functools import partial
 from itertools import count
 
-from cockpit.analysis.rounds import RoundsPlan, other
+from cockpit.analysis.rounds import RoundsPlan, other_side
 from cockpit.hosts.feed import HostFeed
 from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError
@@ -195,7 +195,7 @@ class LiveTuning:
             if planned.inactive:
                 names = ", ".join(knob.name for knob in planned.inactive)
                 raise ChangeRefused(f"{names}: only written, never active; rounds need a reload command in the knob")
-            opposite = self._values_by_host(subject.values(other(subject.active)))
+            opposite = self._values_by_host(subject.values(other_side(subject.active)))
             conclusion = await self._rounds.run(subject, plan, partial(self._while_active, list(opposite.items())))
             try:
                 return await self._activate_chosen(subject, conclusion, afterwards)

@@ -120,10 +120,10 @@ class ReplaySource:
     def _refresh(self, now: float) -> None:
         if self.growing and now - self._refreshed >= REFRESH_EVERY:
             self._refreshed = now
-            before = self.recording.packed
+            before = self.recording.last_packed
             self.recording.refresh()
             # Cached states within a new page do not match its compacted ticks.
-            within = range(before + 1, self.recording.packed)
+            within = range(before + 1, self.recording.last_packed)
             self._cached = [anchor for anchor in self._cached if anchor.number not in within]
             if self._reached.number in within:
                 self._reached = BEGINNING

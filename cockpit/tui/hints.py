@@ -144,7 +144,7 @@ class Hints:
 
     def _read(self) -> set[str]:
         try:
-            found = json.loads(read_bounded(self._file, _MAX_BYTES))
+            names_read = json.loads(read_bounded(self._file, _MAX_BYTES))
         except (OSError, ValueError, RecursionError):
             return set()
-        return {name for name in found if isinstance(name, str)} if isinstance(found, list) else set()
+        return {name for name in names_read if isinstance(name, str)} if isinstance(names_read, list) else set()

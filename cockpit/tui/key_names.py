@@ -37,11 +37,11 @@ def close_binding(
 def key_spots(keys: Line, x: int, y: int = 0) -> Iterator[Spot]:
     """Yield the clickable spots of an entry that starts at cell `x`: each key; the label presses the first key."""
     names, end = keys[0][0], x + length(keys)
-    found = [(key.start(), key.end(), key_named(key[0])) for key in _EACH.finditer(names)]
-    for first, last, key in found:
+    spots = [(key.start(), key.end(), key_named(key[0])) for key in _EACH.finditer(names)]
+    for first, last, key in spots:
         yield Spot(y, x + first, x + last, "press", (key,))
-    if found:
-        yield Spot(y, x, end, "press", (found[0][2],))
+    if spots:
+        yield Spot(y, x, end, "press", (spots[0][2],))
 
 
 def key_entry(key: Shortcut | str, label: str) -> Line:

@@ -37,7 +37,7 @@ from cockpit.model.errors import HostError, UsageError
 from cockpit.model.host.samples import StatusKind
 from cockpit.model.load.plan import Extraction
 from cockpit.profiles.reader import parse_profile
-from cockpit.recording.packing import Damaged, checksum, compressed, unpacked
+from cockpit.recording.packing import Damaged, checksum, compressed, unpack
 from cockpit.recording.pages import PageSeries
 from cockpit.recording.schema import from_row, to_row
 from cockpit.report.hlog import run_log
@@ -162,7 +162,7 @@ def parsers() -> dict[str, Parser]:
             (b"a.cockpit#2", b"a@10s..20s"), lambda data: parse_source(data.decode("utf-8", "replace")), (UsageError,)
         ),
         "packed series of a recording": Parser(
-            (b"\x92\x90\x81\xa4web1\x90",), lambda data: unpacked(compressed(data), PageSeries, "x"), (Damaged,)
+            (b"\x92\x90\x81\xa4web1\x90",), lambda data: unpack(compressed(data), PageSeries, "x"), (Damaged,)
         ),
     }
     for name, row in events.items():

@@ -78,14 +78,14 @@ def test_frequent_events_are_dropped_first_and_range_is_noted() -> None:
     backlog.offer([(n, tick(float(n))) for n in range(11, 16)])
     backlog.offer([(16, ev.RunEnded(t=16.0, run=1, reason="completed"))])
     assert backlog.gaps == (Gap(11, 11.0, 15.0, 5),)
-    taken = [item for _ in range(2) if isinstance(item := backlog.take(0.0), WriteBatch)]
+    taken = [item for _ in range(2) if isinstance(item := backlog.next_item(0.0), WriteBatch)]
     assert [number for item in taken for number, _ in item.events] == [*range(1, 11), 16]
     backlog.release(80)
     backlog.offer([(17, tick(17.0))])
     assert backlog.gaps == (Gap(11, 11.0, 17.0, 6),), "events are dropped until half of the limit is free"
     backlog.release(60)
     backlog.offer([(18, tick(18.0))])
-    item = backlog.take(0.0)
+    item = backlog.next_item(0.0)
     assert isinstance(item, WriteBatch)
     note = ev.Note(t=11.0, text="00:00:11 to 00:00:17 is not recorded: 6 events lost")
     assert item.events == [(11, note), (18, tick(18.0))]

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.model.knobs import Knob, ServerAction
-from cockpit.model.load.plan import LoadPlan, PathList, Request
-from cockpit.model.study import Study, Variant, at_target, host_names, variant_plan, with_address
+from cockpit.model.load.plan import LoadPlan, PathList, Request, at_target
+from cockpit.model.study import Study, Variant, host_names, variant_plan, with_address
 from cockpit.profiles.study import with_control
 from cockpit.study.plan import (
     all_steps,

@@ -236,7 +236,7 @@ def test_no_text_names_a_key_by_itself() -> None:
     found = []
     for module, node in nodes():
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            text = node.value
+            text = " ".join(node.value.split())
             for sign in SIGNS:
                 text = text.replace(sign, "")
             found += [(module, text[match.start() : match.end() + 20]) for match in pattern.finditer(text)]

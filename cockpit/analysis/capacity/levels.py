@@ -106,8 +106,8 @@ def longest_wait(limits: Sequence[Threshold]) -> float:
 
 def shares(limits: Sequence[Threshold]) -> tuple[float, ...]:
     """Return the allowed share of requests of each limit of a percentile or of failures, if it is greater than 0."""
-    found = (_allowed(limit) for limit in limits)
-    return tuple(share for share in found if share)
+    allowed = (_allowed(limit) for limit in limits)
+    return tuple(share for share in allowed if share)
 
 
 def level_of(rate: float, result: RunResult, limits: Sequence[Threshold]) -> Level:
@@ -123,7 +123,7 @@ def level_of(rate: float, result: RunResult, limits: Sequence[Threshold]) -> Lev
     return Level(
         rate=rate,
         seconds=result.seconds,
-        holds=stable and all(one.holds for one in check_thresholds(limits, result)),
+        holds=stable and all(threshold.holds for threshold in check_thresholds(limits, result)),
         exceeding=exceeding,
         allowed=max(allowed, _FEWEST),
         share=share,

@@ -105,7 +105,7 @@ def search_window(state: State, search: CapacityState) -> Window:
     seconds = tuple(
         second
         for second in window.seconds
-        if any(one.start <= second.second and second.second + 1 <= one.last for one in segments)
+        if any(segment.start <= second.second and second.second + 1 <= segment.last for segment in segments)
     )
     return replace(
         window,

@@ -79,18 +79,18 @@ def next_step(levels: Sequence[Level], aim: Aim, spent: float) -> Step | Capacit
     """Return the next level, or why the search ends after `spent` seconds."""
     shown = _usable(levels)
     ceiling = _ceiling(levels)
-    found = capacity(levels)
-    if found is not None and _is_settled(shown, found):
+    estimate = capacity(levels)
+    if estimate is not None and _is_settled(shown, estimate):
         return "found"
-    rate = _next_rate(shown, found, ceiling, aim)
+    rate = _next_rate(shown, estimate, ceiling, aim)
     if rate is None:
         return "generator" if ceiling < HIGHEST else "lowest"
     if rate >= ceiling:
         return "generator"
-    shortest, longest = COARSE if found is None or found.third > _WIDE * found.first else FINE
+    shortest, longest = COARSE if estimate is None or estimate.third > _WIDE * estimate.first else FINE
     seconds = min(longest, max(shortest, _EXCEEDING / aim.share / rate), aim.longest - spent - aim.settle)
     if seconds < shortest:
-        return "found" if found is not None else "budget"
+        return "found" if estimate is not None else "budget"
     return Step(rate, aim.settle, seconds)
 
 
@@ -118,16 +118,16 @@ def _ceiling(levels: Sequence[Level]) -> float:
     return min(beyond) if len(beyond) > 1 else HIGHEST
 
 
-def _is_settled(shown: Sequence[Level], found: CapacityEstimate) -> bool:
-    near = [level for level in shown if found.low / _WIDE < level.rate < found.high * _WIDE]
+def _is_settled(shown: Sequence[Level], estimate: CapacityEstimate) -> bool:
+    near = [level for level in shown if estimate.low / _WIDE < level.rate < estimate.high * _WIDE]
     failed = sum(level.score > 0 for level in near)
-    return found.high <= NARROW * found.low and min(failed, len(near) - failed) >= _EACH_SIDE
+    return estimate.high <= NARROW * estimate.low and min(failed, len(near) - failed) >= _EACH_SIDE
 
 
-def _next_rate(shown: Sequence[Level], found: CapacityEstimate | None, ceiling: float, aim: Aim) -> float | None:
+def _next_rate(shown: Sequence[Level], estimate: CapacityEstimate | None, ceiling: float, aim: Aim) -> float | None:
     """Return the next rate; None: no further rate is useful."""
-    if found is not None:
-        return _rounded((found.rate, found.first, found.third)[len(shown) % 3])
+    if estimate is not None:
+        return _rounded((estimate.rate, estimate.first, estimate.third)[len(shown) % 3])
     if any(level.clearly_failed for level in shown):
         lowest = min(level.rate for level in shown)
         return None if lowest <= LOWEST else max(LOWEST, _rounded(lowest / 4))
@@ -145,7 +145,10 @@ def _rounded(rate: float) -> float:
 
 def _quantiles(shown: Sequence[Level], at: Sequence[float]) -> list[float]:
     """Return quantiles of the posterior distribution of the logarithm of the capacity."""
-    low, high = (math.log(rate) for rate in (min(one.rate for one in shown) / 2, 2 * max(one.rate for one in shown)))
+    low, high = (
+        math.log(rate)
+        for rate in (min(quantile.rate for quantile in shown) / 2, 2 * max(quantile.rate for quantile in shown))
+    )
     low, high = _interpolated(shown, low, high, (0.0005, 0.9995))
     return _interpolated(shown, low - 0.02, high + 0.02, at)
 

@@ -133,8 +133,8 @@ def fit_usl(levels: Sequence[UslLevel], label: str = "") -> UslFit | None:
 
 
 def _rate(curve: tuple[float, float, float], n: float) -> float:
-    one, contention, coherency = curve
-    return one * n / (1 + contention * (n - 1) + coherency * n * (n - 1))
+    first, contention, coherency = curve
+    return first * n / (1 + contention * (n - 1) + coherency * n * (n - 1))
 
 
 def _with_residual(level: UslLevel, curve: tuple[float, float, float]) -> UslLevel:
@@ -155,17 +155,17 @@ class _LinearFit:
         best = math.inf
         for kept in itertools.product((True, False), repeat=2):
             columns = np.array([True, *kept])
-            found = np.zeros(3)
-            found[columns] = np.linalg.lstsq((design / scale)[:, columns], np.ones(len(numbers)), rcond=None)[0]
-            found /= scale
-            error = float(((design @ found - 1) ** 2).sum())
+            parameters = np.zeros(3)
+            parameters[columns] = np.linalg.lstsq((design / scale)[:, columns], np.ones(len(numbers)), rcond=None)[0]
+            parameters /= scale
+            error = float(((design @ parameters - 1) ** 2).sum())
             if all(kept):
-                free = found
+                free = parameters
                 if self._freedom > 0:
                     inner = np.linalg.pinv((design / scale).T @ (design / scale)) / np.outer(scale, scale)
                     self._covariance = error / self._freedom * inner
-            if found[0] > 0 and (found >= 0).all() and error < best:
-                best, self.positive = error, tuple(map(float, found))
+            if parameters[0] > 0 and (parameters >= 0).all() and error < best:
+                best, self.positive = error, tuple(map(float, parameters))
         self._free = free
 
     @property

@@ -77,7 +77,7 @@ class Slopes(NamedTuple):
     high: float
 
     @property
-    def ends(self) -> tuple[float, ...]:
+    def bounds(self) -> tuple[float, ...]:
         """The ends of the set, rounded outwards. They have the extreme intervals, because the effect is linear in the
         slope and half widths are convex."""
         low, high = math.floor(self.low * _STEPS) / _STEPS, math.ceil(self.high * _STEPS) / _STEPS
@@ -91,9 +91,9 @@ def with_speeds(before: Floats, after: Floats, speeds: tuple[Floats, Floats], er
     for values, known in zip((before, after), speeds, strict=True):
         if len(values) != len(known) or np.isfinite(known).sum() < max(1.0, _KNOWN * len(known)) or values.min() < 0:
             return plain
-    one, two = (_interpolated(known) for known in speeds)
-    middle = float(one.mean())
-    return SwitchBlocks(before, after, sign * (one - middle), sign * (two - middle), error)
+    first, second = (_interpolated(known) for known in speeds)
+    middle = float(first.mean())
+    return SwitchBlocks(before, after, sign * (first - middle), sign * (second - middle), error)
 
 
 def reading_error(sides: Sequence[Floats], per_block: float) -> float:
@@ -118,8 +118,8 @@ def effect(
     blocks: SwitchBlocks, alpha: float = ALPHA, between: int = 0, scale: switch.Scale = switch.unscaled
 ) -> Interval:
     """Return the effect of a switch; see `switch.effect`."""
-    *_, (_, found) = effect_over_time(blocks, alpha, between, scale)
-    return found
+    *_, (_, last) = effect_over_time(blocks, alpha, between, scale)
+    return last
 
 
 def effect_over_time(
@@ -148,9 +148,9 @@ def _single_test(
 ) -> Interval:
     """Return the union of the intervals over the set of slopes."""
     blocks = SwitchBlocks(before, after, before_speeds, after_speeds, error)
-    found = slopes(blocks, scale)
-    tests = [switch.single_test(*blocks.at(slope)[:2], alpha, between, scale) for slope in found.ends]
-    middle = _change(blocks, found.likely, scale)
+    interval = slopes(blocks, scale)
+    tests = [switch.single_test(*blocks.at(slope)[:2], alpha, between, scale) for slope in interval.bounds]
+    middle = _change(blocks, interval.likely, scale)
     low, high = min(test.low for test in tests), max(test.high for test in tests)
     return Interval(middle, min(low, middle), max(high, middle))
 
@@ -172,7 +172,7 @@ def slopes(blocks: SwitchBlocks, scale: switch.Scale = switch.unscaled) -> Slope
     whole = Slopes(0.0, 0.5, 1.0)
     if not squares or any(np.isnan(side).any() for side in apart):
         return whole
-    slope = sum(float(one @ two) for one, two in zip(speeds, apart, strict=True)) / squares
+    slope = sum(float(first @ second) for first, second in zip(speeds, apart, strict=True)) / squares
     scores = [speed * (value - slope * speed) for speed, value in zip(speeds, apart, strict=True)]
     reach = _reach(scores) / squares
     freedom = max(1, len(values[0]) + len(values[1]) - 2)
@@ -214,6 +214,6 @@ def _sums(values: Floats, length: int) -> Floats:
 
 def _is_shifted(blocks: SwitchBlocks) -> bool:
     """Return whether the mean speeds of the sides differ by more than chance."""
-    one, two = blocks.before_speeds, blocks.after_speeds
-    variance = switch.long_run_variance(one, two).value
-    return abs(blocks.shift) > _MAX_STANDARD_ERRORS * math.sqrt(variance * (1 / len(one) + 1 / len(two)))
+    first, second = blocks.before_speeds, blocks.after_speeds
+    variance = switch.long_run_variance(first, second).value
+    return abs(blocks.shift) > _MAX_STANDARD_ERRORS * math.sqrt(variance * (1 / len(first) + 1 / len(second)))

@@ -110,10 +110,10 @@ class _Contrast(NamedTuple):
 
     @classmethod
     def of(cls, before: _Side, after: _Side, between: int) -> _Contrast:
-        one, two = before.values, after.values
-        difference = float(two.mean() - one.mean())
-        step = difference - _slope(one, two) * ((len(one) + len(two)) / 2 + between)
-        return cls(difference, step, _variance(before, after), len(one), len(two))
+        first, second = before.values, after.values
+        difference = float(second.mean() - first.mean())
+        step = difference - _slope(first, second) * ((len(first) + len(second)) / 2 + between)
+        return cls(difference, step, _variance(before, after), len(first), len(second))
 
     @property
     def certain(self) -> float:
@@ -135,8 +135,8 @@ def effect(before: Floats, after: Floats, alpha: float = ALPHA, between: int = 0
     only if the intervals of IN_A_ROW consecutive tests did. It is the intersection over all tests so far, and always
     includes the estimate.
     """
-    *_, (_, found) = effect_over_time(before, after, alpha, between, scale)
-    return found
+    *_, (_, last) = effect_over_time(before, after, alpha, between, scale)
+    return last
 
 
 def effect_over_time(
@@ -149,11 +149,11 @@ def effect_over_time(
 def over_time(test: Callable[[int], Interval], blocks: int) -> Iterator[tuple[int, Interval]]:
     """Yield, for each test, the number of blocks after the switch and the effect. `test` takes that number."""
     tests: deque[Interval] = deque(maxlen=IN_A_ROW)
-    found = Interval(0.0, -math.inf, math.inf)
+    interval = Interval(0.0, -math.inf, math.inf)
     for number in _tested(blocks):
         tests.append(test(number))
-        found = _intersection(found, _hull(tests))
-        yield number, found
+        interval = _intersection(interval, _hull(tests))
+        yield number, interval
 
 
 def _tested(blocks: int) -> list[int]:
@@ -214,9 +214,9 @@ def _contrasts(before: WinsorizedSides, after: WinsorizedSides, between: int) ->
     favour a fall."""
     whole = _Contrast.of(before.whole, after.whole, between)
 
-    def without(one: _Side, two: _Side) -> _Contrast:
-        same = one is before.whole and two is after.whole
-        return whole if same else _Contrast.of(one, two, between)
+    def without(first: _Side, second: _Side) -> _Contrast:
+        same = first is before.whole and second is after.whole
+        return whole if same else _Contrast.of(first, second, between)
 
     return whole, without(before.without_low, after.without_high), without(before.without_high, after.without_low)
 
@@ -258,8 +258,8 @@ def detectable(before: Floats, after: Floats, alpha: float = ALPHA, scale: Scale
 def detectable_after(before: Floats, blocks: int, after: int, alpha: float = ALPHA, scale: Scale = unscaled) -> float:
     """Return the minimum detectable effect (power 80%) with `blocks` blocks before the switch and `after` blocks after
     it, without drift. The variance is that of `before` (LEAST blocks or more)."""
-    found = _pooled(_Side.of(scale(before)))
-    variance = found._replace(freedom=max(1, round(found.freedom * (blocks - 1) / (len(before) - 1))))
+    own = _pooled(_Side.of(scale(before)))
+    variance = own._replace(freedom=max(1, round(own.freedom * (blocks - 1) / (len(before) - 1))))
     error = math.sqrt(variance.value * (1 / blocks + 1 / after))
     return bound(variance, blocks, after, alpha) + _POWER * error
 

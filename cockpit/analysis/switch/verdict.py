@@ -53,16 +53,18 @@ class _Compared(NamedTuple):
         """Return the blocks in which the metric is known, with CPU speeds if the metric depends on them."""
         names = speed_names(self.samples[0].blocks, self.samples[1].blocks, name)
         known = [~np.isnan(sample.blocks[name]) for sample in self.samples]
-        one, two = (sample.blocks[name][kept] for sample, kept in zip(self.samples, known, strict=True))
-        if not (names and len(one) and len(two)) or not by_ratio(
-            name, one.mean(keepdims=True), two.mean(keepdims=True)
+        first, second = (sample.blocks[name][kept] for sample, kept in zip(self.samples, known, strict=True))
+        if not (names and len(first) and len(second)) or not by_ratio(
+            name, first.mean(keepdims=True), second.mean(keepdims=True)
         ):
-            return self._ordered(switch_speed.SwitchBlocks(one, two))
+            return self._ordered(switch_speed.SwitchBlocks(first, second))
         before, after = (
             log_speeds(sample.blocks, names)[kept] for sample, kept in zip(self.samples, known, strict=True)
         )
         return self._ordered(
-            switch_speed.with_speeds(one, two, (before, after), _reading_error(self.windows, names), _speed_sign(name))
+            switch_speed.with_speeds(
+                first, second, (before, after), _reading_error(self.windows, names), _speed_sign(name)
+            )
         )
 
     def _ordered(self, blocks: switch_speed.SwitchBlocks) -> switch_speed.SwitchBlocks:
@@ -86,13 +88,13 @@ def switch_verdict(before: Window, after: Window) -> Verdict:
         return _measured_effect(compared, name, blocks, alpha)
 
     values = samples[0].size, samples[1].size
-    found = effects(names, measure) if values[0] >= switch.LEAST and values[1] >= least else ()
+    measured = effects(names, measure) if values[0] >= switch.LEAST and values[1] >= least else ()
     needs = None
     if after.growing:
         few = min(values) < switch.LEAST
-        needs = _seconds_to_first_test(*values) if few else _seconds_needed(compared, found[0])
+        needs = _seconds_to_first_test(*values) if few else _seconds_needed(compared, measured[0])
     return Verdict(
-        outcome=Outcome.INCONCLUSIVE, design=Design.SWITCH, values=values, block=BLOCK, effects=found, needs=needs
+        outcome=Outcome.INCONCLUSIVE, design=Design.SWITCH, values=values, block=BLOCK, effects=measured, needs=needs
     )
 
 
@@ -111,8 +113,8 @@ def concluding_blocks(before: Window, after: Window) -> Iterator[int]:
     alpha = ALPHA * (HEADLINE_SHARE if len(names) > 1 else 1.0)
     relative = scale is not switch.unscaled
     for number, interval in switch_speed.effect_over_time(blocks, alpha, compared.between, scale):
-        ends = interval.as_shares() if relative else interval
-        if conclude(names[0], ends, relative, margin_of(names[0])) is not Outcome.INCONCLUSIVE:
+        bounds = interval.as_shares() if relative else interval
+        if conclude(names[0], bounds, relative, margin_of(names[0])) is not Outcome.INCONCLUSIVE:
             yield number
 
 

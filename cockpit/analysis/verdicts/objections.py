@@ -41,20 +41,20 @@ def saturated_side(before: Windows, after: Windows) -> Period | None:
 
 def lost_hosts(before: Windows, after: Windows) -> dict[str, Objection]:
     """Return objections to the hosts without samples for more than a tenth of a window."""
-    found: dict[str, Objection] = {}
+    objections: dict[str, Objection] = {}
     for windows, side in ((before, Period.BEFORE), (after, Period.AFTER)):
         for window in windows:
             for name in window.hosts:
                 seconds = window.unread.get(name, 0)
                 if seconds > BOUND * len(window.seconds):
-                    found.setdefault(name, Objection(cause=Cause.HOST_LOST, side=side, seconds=seconds, host=name))
-    return found
+                    objections.setdefault(name, Objection(cause=Cause.HOST_LOST, side=side, seconds=seconds, host=name))
+    return objections
 
 
 def failure_objection(effects: Sequence[Effect]) -> Objection | None:
     """Return an objection if the shares of failed requests differ so much that rate and latency are of different
     requests."""
-    errors = next((one for one in effects if one.name == "errors"), None)
+    errors = next((effect for effect in effects if effect.name == "errors"), None)
     if errors is None or errors.before is None or errors.after is None:
         return None
     if max(errors.before, errors.after) <= FAILING or abs(errors.after - errors.before) <= FAILING:
@@ -70,10 +70,10 @@ def with_objections(verdict: Verdict, against: Objection | None, lost: Mapping[s
         return with_invalid_effects(verdict, against)
     if not verdict.effects:
         return verdict
-    kept = [_without_lost(one, lost) for one in verdict.effects]
+    kept = [_without_lost(effect, lost) for effect in verdict.effects]
     failed = failure_objection(kept)
     if failed is not None:
-        kept = [one if one.name == "errors" else invalid(one, failed) for one in kept]
+        kept = [effect if effect.name == "errors" else invalid(effect, failed) for effect in kept]
     outcome = overall(kept)
     if outcome is Outcome.INVALID and (reason := kept[0].objection) is not None:
         return with_invalid_effects(replace(verdict, effects=tuple(kept)), reason)
@@ -88,7 +88,7 @@ def with_objections(verdict: Verdict, against: Objection | None, lost: Mapping[s
 
 def with_invalid_effects(verdict: Verdict, against: Objection) -> Verdict:
     """Return the verdict with all its effects invalid."""
-    effects = tuple(invalid(one, one.objection or against) for one in verdict.effects)
+    effects = tuple(invalid(effect, effect.objection or against) for effect in verdict.effects)
     return replace(verdict, outcome=Outcome.INVALID, objection=against, effects=effects, needs=None)
 
 

@@ -60,22 +60,22 @@ def other_loads(before: Windows, after: Windows) -> list[MeasuredOtherLoad]:
     names = list(dict.fromkeys(name for window in (*before, *after) for name in window.hosts))
     if _generator_is_apart(before) and _generator_is_apart(after):
         names.append(GENERATOR)
-    found = []
+    loads = []
     for name in names:
         sides = [_load_and_idle(windows, name) for windows in (before, after)]
         if min(len(others) for others, _ in sides) < _LEAST:
             continue
-        (one, idle_before), (two, idle_after) = sides
-        found.append(
+        (first, idle_before), (second, idle_after) = sides
+        loads.append(
             MeasuredOtherLoad(
-                load=OtherLoad(host=name, before=max(0.0, float(one.mean())), after=max(0.0, float(two.mean()))),
+                load=OtherLoad(host=name, before=max(0.0, float(first.mean())), after=max(0.0, float(second.mean()))),
                 idle=(float(idle_before.mean()), float(idle_after.mean())),
-                noise=noise_of(one, two),
+                noise=noise_of(first, second),
                 rate=_rate(after) / _rate(before) if _rate(before) else 1.0,
                 unloaded=(_idle_other_load(before, name), _idle_other_load(after, name)),
             )
         )
-    return found
+    return loads
 
 
 def weighed_load(measured: MeasuredOtherLoad) -> OtherLoad:
@@ -102,14 +102,14 @@ def round_objections(rounds: Sequence[tuple[Windows, Windows]]) -> list[Objectio
     valid."""
     measured = [other_loads(before, after) for before, after in rounds]
     differences: dict[str, list[float]] = {}
-    for one in (one for found in measured for one in found):
-        differences.setdefault(one.load.host, []).append(_difference(one))
+    for load in (load for loads in measured for load in loads):
+        differences.setdefault(load.load.host, []).append(_difference(load))
     usual = {host: median(values) for host, values in differences.items()}
 
-    def is_unusual(one: MeasuredOtherLoad) -> bool:
-        return has_different_load(one) and abs(_difference(one) - usual[one.load.host]) > DIFFERS
+    def is_unusual(pair: MeasuredOtherLoad) -> bool:
+        return has_different_load(pair) and abs(_difference(pair) - usual[pair.load.host]) > DIFFERS
 
-    return [next((other_load_objection(one.load) for one in found if is_unusual(one)), None) for found in measured]
+    return [next((other_load_objection(load.load) for load in loads if is_unusual(load)), None) for loads in measured]
 
 
 def has_different_load(measured: MeasuredOtherLoad) -> bool:
@@ -146,8 +146,8 @@ def _slowed(measured: MeasuredOtherLoad) -> tuple[float, float]:
     return before, after
 
 
-def _difference(one: MeasuredOtherLoad) -> float:
-    return one.load.after - one.load.before
+def _difference(load: MeasuredOtherLoad) -> float:
+    return load.load.after - load.load.before
 
 
 def _idle_other_load(windows: Windows, name: str) -> float | None:
@@ -163,7 +163,11 @@ def _load_and_idle(windows: Windows, name: str) -> tuple[Floats, Floats]:
     for window in windows:
         if name == GENERATOR:
             seconds = (*window.seconds, *window.saturated)
-            values += [(one.other, one.idle) for one in seconds if one.other is not None and one.idle is not None]
+            values += [
+                (second.other, second.idle)
+                for second in seconds
+                if second.other is not None and second.idle is not None
+            ]
             continue
         values += [
             (point.other, point.cpu.idle + point.cpu.iowait)

@@ -156,16 +156,16 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def rows(self) -> tuple[Effect, ...]:
         """The effects for a table below the verdict: each objection is in it once, that of the verdict never."""
-        said, found = [self.objection], []
-        for one in self.effects:
-            found.append(msgspec.structs.replace(one, objection=None) if one.objection in said else one)
-            said.append(one.objection)
-        return tuple(found)
+        said, shown = [self.objection], []
+        for effect in self.effects:
+            shown.append(msgspec.structs.replace(effect, objection=None) if effect.objection in said else effect)
+            said.append(effect.objection)
+        return tuple(shown)
 
     @property
     def adjusted(self) -> bool:
         """Whether effects are adjusted for CPU speed."""
-        return any(one.speed is not None for one in self.effects)
+        return any(effect.speed is not None for effect in self.effects)
 
     def effect(self, name: str) -> Effect | None:
-        return next((one for one in self.effects if one.name == name), None)
+        return next((effect for effect in self.effects if effect.name == name), None)

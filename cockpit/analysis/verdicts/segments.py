@@ -78,14 +78,14 @@ def segment_verdict(
     if base.start < segment.start:
         for t in _concluding_instants(state, before, after):
             known = segment_window_at(state, base, t), segment_window_at(state, segment, t)
-            found = judge_switch(*known, label, load_may_differ)
-            if found.outcome in _CONCLUSIONS:
-                return replace(found, reached=t)
-    found = judge_switch(before, after, label, load_may_differ)
-    if found.growing and found.outcome in _CONCLUSIONS:
+            verdict = judge_switch(*known, label, load_may_differ)
+            if verdict.outcome in _CONCLUSIONS:
+                return replace(verdict, reached=t)
+    verdict = judge_switch(before, after, label, load_may_differ)
+    if verdict.growing and verdict.outcome in _CONCLUSIONS:
         # Its last readings have not arrived, or the headline has not concluded.
-        return replace(found, outcome=Outcome.INCONCLUSIVE, needs=float(_ARRIVED))
-    return found
+        return replace(verdict, outcome=Outcome.INCONCLUSIVE, needs=float(_ARRIVED))
+    return verdict
 
 
 def _concluding_instants(state: State, before: Window, after: Window) -> Iterator[float]:
@@ -123,15 +123,15 @@ class SegmentVerdicts:
     def verdict(self, state: State, segment: Segment, base: Segment) -> Verdict:
         """Return the verdict on `segment` vs `base`, both segments of `state`."""
         key = (*_cache_key(state, segment), *_cache_key(state, base))
-        found = self._cached(key, lambda: segment_verdict(state, segment, base))
-        assert found is not None
-        return found
+        verdict = self._cached(key, lambda: segment_verdict(state, segment, base))
+        assert verdict is not None
+        return verdict
 
     def duet(self, state: State, segment: Segment) -> Verdict:
         """Return the verdict on the two variants of a segment's duet."""
-        found = self._cached(("duet", *_cache_key(state, segment)), lambda: duet_segment_verdict(state, segment))
-        assert found is not None
-        return found
+        verdict = self._cached(("duet", *_cache_key(state, segment)), lambda: duet_segment_verdict(state, segment))
+        assert verdict is not None
+        return verdict
 
     def rounds(self, state: State, rounds: RoundsState) -> Verdict | None:
         complete, over = rounds.complete, rounds.ended is not None
@@ -176,14 +176,14 @@ def duet_segment_verdict(state: State, segment: Segment) -> Verdict:
 def verdicts(state: State) -> tuple[Verdict, ...]:
     """Return the verdicts on duets, on all settings vs the baseline, by load, then those on rounds. A change measured
     by rounds has only the verdict of its rounds."""
-    found = [(rounds, rounds_verdict(state, rounds)) for rounds in state.rounds]
-    judged = [(rounds, verdict) for rounds, verdict in found if verdict is not None]
+    of_rounds = [(rounds, rounds_verdict(state, rounds)) for rounds in state.rounds]
+    judged = [(rounds, verdict) for rounds, verdict in of_rounds if verdict is not None]
     measured = {rounds.begun.change for rounds, _ in judged if rounds.begun.change}
     of_variants = []
     for alike in _by_load(state):
         first, *others = alike
-        known = [other for other in others if not measured & set(other.segments[0].changes)]
-        of_variants += [_variant_verdict(state, first, other) for other in known]
+        known = [variant for variant in others if not measured & set(variant.segments[0].changes)]
+        of_variants += [_variant_verdict(state, first, variant) for variant in known]
     duets = [
         duet_segment_verdict(state, segment)
         for segment in state.segments
@@ -201,7 +201,7 @@ def _settings_at_all(state: State, instants: Iterable[float]) -> dict[float, Set
     """Return settings_at of several instants, with one pass over the changes."""
     begun: dict[str, str | None] = {}
     values: dict[str, str | None] = {}
-    found: dict[float, Settings] = {}
+    settings: dict[float, Settings] = {}
     steps = deque(change_steps(state.changes))
     known: Settings | None = ()
     for t in sorted(instants):
@@ -213,8 +213,8 @@ def _settings_at_all(state: State, instants: Iterable[float]) -> dict[float, Set
             known = None
         if known is None:
             known = tuple(sorted((knob, value) for knob, value in values.items() if value != begun[knob]))
-        found[t] = known
-    return found
+        settings[t] = known
+    return settings
 
 
 def change_steps(changes: Sequence[Change]) -> list[ChangeStep]:
@@ -256,33 +256,35 @@ def _by_load(state: State) -> list[list[VariantSegments]]:
     ]
 
 
-def _variant_verdict(state: State, first: VariantSegments, other: VariantSegments) -> Verdict:
+def _variant_verdict(state: State, first: VariantSegments, variant: VariantSegments) -> Verdict:
     """Judge a variant: by rounds if the settings alternate, by runs if both sides have several, else by the nearest
     segments."""
-    windows = {segment.number: segment_window(state, segment) for segment in (*first.segments, *other.segments)}
-    pairs = _alternating_pairs(first, other)
+    windows = {segment.number: segment_window(state, segment) for segment in (*first.segments, *variant.segments)}
+    pairs = _alternating_pairs(first, variant)
     if len(pairs) > 1 and all(_is_long_enough(windows[segment.number]) for pair in pairs for segment in pair):
-        return judge_rounds([([windows[one.number]], [windows[two.number]]) for one, two in pairs], other.label)
-    if len(first.segments) > 1 and len(other.segments) > 1:
-        before, after = ([[windows[segment.number]] for segment in variant.segments] for variant in (first, other))
-        return judge_repeated_runs(before, after, other.label)
+        return judge_rounds(
+            [([windows[first.number]], [windows[second.number]]) for first, second in pairs], variant.label
+        )
+    if len(first.segments) > 1 and len(variant.segments) > 1:
+        before, after = ([[windows[segment.number]] for segment in variant.segments] for variant in (first, variant))
+        return judge_repeated_runs(before, after, variant.label)
     # The segment nearest in time has the least drift.
-    longest = max(other.segments, key=lambda segment: len(windows[segment.number].seconds))
+    longest = max(variant.segments, key=lambda segment: len(windows[segment.number].seconds))
     usable = [segment for segment in first.segments if _is_long_enough(windows[segment.number])] or list(first.segments)
     nearest = min(usable, key=lambda segment: abs(segment.start - longest.start))
-    return segment_verdict(state, longest, nearest, label=other.label)
+    return segment_verdict(state, longest, nearest, label=variant.label)
 
 
 def _is_long_enough(window: Window) -> bool:
     return len(window.seconds) >= _TOO_SHORT
 
 
-def _alternating_pairs(first: VariantSegments, other: VariantSegments) -> list[tuple[Segment, Segment]]:
+def _alternating_pairs(first: VariantSegments, variant: VariantSegments) -> list[tuple[Segment, Segment]]:
     """Return pairs of a baseline segment and the next segment of the other variant, in order of time."""
     pairs: list[tuple[Segment, Segment]] = []
     waiting: Segment | None = None
     known = {segment.number for segment in first.segments}
-    for segment in sorted((*first.segments, *other.segments), key=lambda segment: segment.start):
+    for segment in sorted((*first.segments, *variant.segments), key=lambda segment: segment.start):
         if segment.number in known:
             waiting = segment
         elif waiting is not None:

@@ -57,7 +57,11 @@ def knobs_at(state: State, t: float) -> dict[str, str | None]:
     values = {name: knob.value for name, knob in state.knobs.items() if knob.known}
     for at, change, back in reversed(change_steps(state.changes)):
         if at > t:
-            values |= {one.knob: one.new if back else one.old for one in change.settings if one.knob in values}
+            values |= {
+                setting.knob: setting.new if back else setting.old
+                for setting in change.settings
+                if setting.knob in values
+            }
     return values
 
 

@@ -32,11 +32,11 @@ def speed_names(before: Mapping[str, Floats], after: Mapping[str, Floats], metri
     of_host = name in _CPU_TIME
     if not (of_host or metric in ("rate", "capacity") or is_latency(metric)):
         return []
-    names = [one for one in before if one in after and one.endswith(f".{SPEED_METRIC}")]
-    return [one for one in names if not of_host or one == f"{host}.{SPEED_METRIC}"]
+    names = [known for known in before if known in after and known.endswith(f".{SPEED_METRIC}")]
+    return [name for name in names if not of_host or name == f"{host}.{SPEED_METRIC}"]
 
 
 def log_speeds(values: Mapping[str, Floats], names: Sequence[str]) -> Floats:
     """Return the log speeds, as the mean over hosts."""
-    found: Floats = np.mean([np.log(values[one]) for one in names], axis=0)
-    return found
+    means: Floats = np.mean([np.log(values[name]) for name in names], axis=0)
+    return means

@@ -78,20 +78,27 @@ _WeighLoad = Callable[[MeasuredOtherLoad], OtherLoad]
 
 def judge_switch(before: Window, after: Window, label: str = "", load_may_differ: bool = False) -> Verdict:
     """Judge a change made under running load. Different loads make it invalid unless `load_may_differ`."""
-    return _judged([[before]], [[after]], label, load_may_differ, lambda one, two: switch_verdict(one[0][0], two[0][0]))
+    return _judged(
+        [[before]], [[after]], label, load_may_differ, lambda first, second: switch_verdict(first[0][0], second[0][0])
+    )
 
 
 def judge_duet(window: Window) -> Verdict:
     """Judge the time of a duet. Other load acts on both variants at the same time, and explains no difference."""
     before, after = sides(window)
-    one, two = window.plan.variants
-    label = f"{two.name}{VERSUS}{one.name}"
-    found = _judged(
-        [[before]], [[after]], label, False, lambda one, two: duet_verdict(one[0][0], two[0][0]), lambda one: one.load
+    first, second = window.plan.variants
+    label = f"{second.name}{VERSUS}{first.name}"
+    verdict = _judged(
+        [[before]],
+        [[after]],
+        label,
+        False,
+        lambda first, second: duet_verdict(first[0][0], second[0][0]),
+        lambda measured: measured.load,
     )
     if share_cpu(window):
-        found = replace(found, warnings=(*found.warnings, warning_of(WarningKind.SHARED_CPU)))
-    return replace(found, objection=found.objection and replace(found.objection, side=None))
+        verdict = replace(verdict, warnings=(*verdict.warnings, warning_of(WarningKind.SHARED_CPU)))
+    return replace(verdict, objection=verdict.objection and replace(verdict.objection, side=None))
 
 
 class PlannedComparisons(NamedTuple):
@@ -115,9 +122,11 @@ def judge_rounds(
 ) -> Verdict:
     """Judge rounds, each with both settings, oldest first. `budget` is the maximum number of rounds; None: no planned
     end. `others` are the rounds of the study's other comparisons under the same load: see `Speeds`."""
-    before, after = [one for one, _ in pairs], [two for _, two in pairs]
+    before, after = [first for first, _ in pairs], [second for _, second in pairs]
     weigh = weighed_load if len(pairs) < FIRST_TEST else weighed_load_of_rounds
-    return _judged(before, after, label, False, lambda one, two: _rounds(one, two, budget, planned, others), weigh)
+    return _judged(
+        before, after, label, False, lambda first, second: _rounds(first, second, budget, planned, others), weigh
+    )
 
 
 def judge_runs(
@@ -125,17 +134,19 @@ def judge_runs(
 ) -> Verdict:
     """Judge several visits per setting by a single test. `others` are visits of further settings, whose variance is
     pooled."""
-    return _judged(before, after, label, False, lambda one, two: _runs(one, two, others, planned))
+    return _judged(before, after, label, False, lambda first, second: _runs(first, second, others, planned))
 
 
 def judge_repeated_runs(before: Visits, after: Visits, label: str = "") -> Verdict:
     """Judge several visits per setting, repeated by hand and judged after each one: see `repeated_level`."""
-    return _judged(before, after, label, False, lambda one, two: _runs(one, two, (), ALONE, repeated=True))
+    return _judged(before, after, label, False, lambda first, second: _runs(first, second, (), ALONE, repeated=True))
 
 
 def judge_single_runs(before: Window, after: Window, label: str = "", load_may_differ: bool = False) -> Verdict:
     """Judge one run per setting. The spread between runs is assumed, because a single run cannot show it."""
-    return _judged([[before]], [[after]], label, load_may_differ, lambda one, two: _single_runs(one[0][0], two[0][0]))
+    return _judged(
+        [[before]], [[after]], label, load_may_differ, lambda first, second: _single_runs(first[0][0], second[0][0])
+    )
 
 
 def _judged(
@@ -151,30 +162,30 @@ def _judged(
     before, after = ([window for visit in side for window in visit] for side in (visits, others))
     unlike = sorted({words for window in (*before, *after) for words in differences(before[0].plan, window.plan)})
     summaries = any(segment.totals for window in (*before, *after) for segment in window.segments)
-    found = _totals(visits, others) if summaries else judge(visits, others)
-    loads = [weigh(one) for one in other_loads(before, after)]
+    verdict = _totals(visits, others) if summaries else judge(visits, others)
+    loads = [weigh(load) for load in other_loads(before, after)]
     against = objection(before, after)
     if unlike and not load_may_differ:
         against = Objection(cause=Cause.LOAD_DIFFERS, detail=", ".join(unlike))
-        found = replace(found, effects=())
-    found = replace(
-        found,
+        verdict = replace(verdict, effects=())
+    verdict = replace(
+        verdict,
         label=label,
         before=_numbers(before),
         after=_numbers(after),
         discarded=(discarded_seconds(before), discarded_seconds(after)),
         warnings=(
             *comparison_warnings((*before, *after), unlike if load_may_differ else ()),
-            *(() if found.adjusted else speed_warnings(before, after)),
+            *(() if verdict.adjusted else speed_warnings(before, after)),
         ),
         growing=any(window.growing for window in (*before, *after)),
     )
-    found = weighed(with_objections(found, against, lost_hosts(before, after)), loads, before[0].plan.open)
+    verdict = weighed(with_objections(verdict, against, lost_hosts(before, after)), loads, before[0].plan.open)
     side = saturated_side(before, after)
     if side is None or before[0].plan.open or (unlike and not load_may_differ):
-        return found
+        return verdict
     whole = _with_saturated(visits, side is Period.BEFORE), _with_saturated(others, side is Period.AFTER)
-    return _at_least(found, _judged(*whole, label, load_may_differ, judge, weigh), _faster_side(*whole), side)
+    return _at_least(verdict, _judged(*whole, label, load_may_differ, judge, weigh), _faster_side(*whole), side)
 
 
 def _rounds(
@@ -184,18 +195,18 @@ def _rounds(
         return replace(_runs(before, after, (), planned, repeated=budget is None), design=Design.ROUNDS)
     sides = side_values(before, after, planned.metrics)
     other_sides = [
-        side_values([one for one, _ in pairs], [two for _, two in pairs], planned.metrics) for pairs in others
+        side_values([first for first, _ in pairs], [second for _, second in pairs], planned.metrics) for pairs in others
     ]
 
-    def compare(name: str, one: Floats, two: Floats, alpha: float) -> MeasuredEffect | None:
-        both = ~(np.isnan(one) | np.isnan(two))
+    def compare(name: str, first: Floats, second: Floats, alpha: float) -> MeasuredEffect | None:
+        both = ~(np.isnan(first) | np.isnan(second))
         if both.sum() < FIRST_TEST:
             return None
-        one, two = one[both], two[both]
-        found = log_ratios(sides, name)
-        logarithmic = len(found.values) > 0
-        values = found.values if logarithmic else two - one
-        speeds = Speeds(found.speeds, [log_ratios(other, name) for other in other_sides])
+        first, second = first[both], second[both]
+        ratios = log_ratios(sides, name)
+        logarithmic = len(ratios.values) > 0
+        values = ratios.values if logarithmic else second - first
+        speeds = Speeds(ratios.speeds, [log_ratios(other, name) for other in other_sides])
         seen = estimate(values, speeds)
         if budget is None:
             interval, reach = anytime(values, alpha, speeds), anytime_detectable(seen.deviation, len(values), alpha)
@@ -208,7 +219,7 @@ def _rounds(
             if seen.adjusted
             else None
         )
-        means = mean_of(name, one), mean_of(name, two)
+        means = mean_of(name, first), mean_of(name, second)
         return MeasuredEffect(interval, logarithmic, *means, reach, interval.tentative, speed)
 
     return _verdict(Design.ROUNDS, before, after, sides, compare, planned)
@@ -219,18 +230,18 @@ def _runs(
 ) -> Verdict:
     pools = [visit_values(cell, planned.metrics, compare_whole_runs(cell)) for cell in others if len(cell) > 1]
 
-    def compare(name: str, one: Floats, two: Floats, alpha: float) -> MeasuredEffect | None:
-        one, two = (side[~np.isnan(side)] for side in (one, two))
-        if not len(one) or not len(two):
+    def compare(name: str, first: Floats, second: Floats, alpha: float) -> MeasuredEffect | None:
+        first, second = (side[~np.isnan(side)] for side in (first, second))
+        if not len(first) or not len(second):
             return None
-        logarithmic = by_ratio(name, one, two)
+        logarithmic = by_ratio(name, first, second)
         cells = [cell[name] for cell in pools if name in cell and not np.isnan(cell[name]).any()]
         if logarithmic:
             cells = [np.log(cell) for cell in cells if bool((cell > 0).all())]
-        means = mean_of(name, one), mean_of(name, two)
-        one, two = (np.log(one), np.log(two)) if logarithmic else (one, two)
-        level = repeated_level(len(one) + len(two), alpha) if repeated else alpha
-        interval = few_runs(one, two, PooledVariance.of(cells), level)
+        means = mean_of(name, first), mean_of(name, second)
+        first, second = (np.log(first), np.log(second)) if logarithmic else (first, second)
+        level = repeated_level(len(first) + len(second), alpha) if repeated else alpha
+        interval = few_runs(first, second, PooledVariance.of(cells), level)
         reach = (interval.high - interval.low) / 2 * 1.4 if math.isfinite(interval.high) else None
         return MeasuredEffect(interval, logarithmic, *means, reach)
 
@@ -243,8 +254,8 @@ def _single_runs(before: Window, after: Window) -> Verdict:
         # The first seconds of a run differ from the rest by more than the assumed spread.
         return Verdict(outcome=Outcome.INCONCLUSIVE, design=Design.SINGLE_RUNS, values=(1, 1), needs=float(missing))
 
-    def compare(name: str, one: Floats, two: Floats, alpha: float) -> MeasuredEffect | None:
-        change = _change(name, one, two)
+    def compare(name: str, first: Floats, second: Floats, alpha: float) -> MeasuredEffect | None:
+        change = _change(name, first, second)
         if change is None:
             return None
         estimate = change.interval.estimate
@@ -261,17 +272,17 @@ def _single_runs(before: Window, after: Window) -> Verdict:
 def _totals(before: Visits, after: Visits) -> Verdict:
     """Return the changes of whole runs without intervals, all of them inconclusive."""
     sides = visit_values(before, (), True), visit_values(after, (), True)
-    return _verdict(Design.TOTALS, before, after, sides, lambda name, one, two, _: _change(name, one, two))
+    return _verdict(Design.TOTALS, before, after, sides, lambda name, first, second, _: _change(name, first, second))
 
 
 def _change(name: str, before: Floats, after: Floats) -> MeasuredEffect | None:
     """Return the change between the means of both sides, without an interval; None if one is unknown."""
-    one, two = mean_of(name, before), mean_of(name, after)
-    if math.isnan(one) or math.isnan(two):
+    first, second = mean_of(name, before), mean_of(name, after)
+    if math.isnan(first) or math.isnan(second):
         return None
     logarithmic = by_ratio(name, before, after)
-    estimate = math.log(two / one) if logarithmic else two - one
-    return MeasuredEffect(Interval.around(estimate, math.inf), logarithmic, one, two)
+    estimate = math.log(second / first) if logarithmic else second - first
+    return MeasuredEffect(Interval.around(estimate, math.inf), logarithmic, first, second)
 
 
 def _verdict(
@@ -285,16 +296,16 @@ def _verdict(
     """Return the verdict by one value per visit of both `sides`; errors have at least the interval of their count."""
 
     def measure(name: str, alpha: float) -> MeasuredEffect | None:
-        one, two = (side.get(name) for side in sides)
-        found = None if one is None or two is None else compare(name, one, two, alpha)
-        if found is None or name != "errors":
-            return found
-        return found._replace(interval=found.interval.at_least(counting_error(before, after)))
+        first, second = (side.get(name) for side in sides)
+        effect = None if first is None or second is None else compare(name, first, second, alpha)
+        if effect is None or name != "errors":
+            return effect
+        return effect._replace(interval=effect.interval.at_least(counting_error(before, after)))
 
     names = metrics([[side] for side in sides], before[0][0].plan.open, planned.metrics)
-    found = effects(names, measure, planned.comparisons, planned.margin)
+    measured = effects(names, measure, planned.comparisons, planned.margin)
     values = len(before), len(after)
-    return Verdict(outcome=Outcome.INCONCLUSIVE, design=design, values=values, effects=found)
+    return Verdict(outcome=Outcome.INCONCLUSIVE, design=design, values=values, effects=measured)
 
 
 def _with_saturated(visits: Visits, counted: bool) -> Visits:
@@ -314,18 +325,18 @@ def _at_least(limited: Verdict, whole: Verdict, faster: Period, side: Period) ->
         return limited
     outcome = Outcome.BETTER if side is Period.AFTER else Outcome.WORSE
     if headline is None or headline.outcome not in DIFFERENT:
-        open_ended = tuple(_one_sided(one, side) for one in whole.effects)
+        open_ended = tuple(_one_sided(effect, side) for effect in whole.effects)
         return replace(whole, effects=open_ended, at_least=True) if whole.needs is not None else limited
     if whole.outcome is not outcome or headline.outcome is not outcome:
         return limited
     kept = tuple(
-        invalid(one, limited.objection)
+        invalid(effect, limited.objection)
         if limited.objection is not None
-        and one.name in _TIMED
-        and one.outcome in DIFFERENT
-        and one.outcome is not outcome
-        else _one_sided(one, side)
-        for one in whole.effects
+        and effect.name in _TIMED
+        and effect.outcome in DIFFERENT
+        and effect.outcome is not outcome
+        else _one_sided(effect, side)
+        for effect in whole.effects
     )
     return replace(whole, effects=kept, at_least=True)
 
@@ -342,11 +353,11 @@ def _one_sided(effect: Effect, side: Period) -> Effect:
 
 def _faster_side(before: Visits, after: Visits) -> Period:
     """Return the side with more responses per second, without a test."""
-    one, two = (
+    before_counts, after_counts = (
         [second.completed for visit in visits for window in visit for second in window.seconds]
         for visits in (before, after)
     )
-    return Period.BEFORE if fmean(one or [0]) > fmean(two or [0]) else Period.AFTER
+    return Period.BEFORE if fmean(before_counts or [0]) > fmean(after_counts or [0]) else Period.AFTER
 
 
 def _numbers(windows: Iterable[Window]) -> tuple[int, ...]:

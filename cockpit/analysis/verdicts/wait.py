@@ -80,12 +80,12 @@ def baseline_power(state: State) -> BaselinePower | None:
     scale, _ = switch_scale(metric, values, values)
     alpha = ALPHA * HEADLINE_SHARE
 
-    def found(number: int) -> float:
+    def detectable(number: int) -> float:
         return math.expm1(min(switch.detectable_after(values, number, after, alpha, scale), 700.0))
 
     now, longest = len(values), LONGER // BLOCK
-    longer = found(longest) if now < longest else None
-    return BaselinePower(metric, now * BLOCK, segment.plan.extend, found(now), longer)
+    longer = detectable(longest) if now < longest else None
+    return BaselinePower(metric, now * BLOCK, segment.plan.extend, detectable(now), longer)
 
 
 def _is_measured(state: State, segment: Segment) -> bool:

@@ -38,10 +38,10 @@ def weighed(verdict: Verdict, loads: Sequence[OtherLoad], open_load: bool) -> Ve
     for load in mattering:
         effects = tuple(_weighed_effect(effect, load, open_load) for effect in effects)
     outcome = overall(effects)
-    found = replace(verdict, effects=effects, outcome=outcome, at_least=verdict.at_least or outcome in DIFFERENT)
+    shortened = replace(verdict, effects=effects, outcome=outcome, at_least=verdict.at_least or outcome in DIFFERENT)
     if outcome is Outcome.INVALID and (reason := effects[0].objection) is not None:
-        return with_invalid_effects(found, reason)
-    return found
+        return with_invalid_effects(shortened, reason)
+    return shortened
 
 
 def _weighed_effect(effect: Effect, load: OtherLoad, open_load: bool) -> Effect:
@@ -57,8 +57,8 @@ def _weighed_effect(effect: Effect, load: OtherLoad, open_load: bool) -> Effect:
     low, high = _shifted(known.low, -down, effect.relative), _shifted(known.high, up, effect.relative)
     outcome = conclude(effect.name, Interval(known.estimate, low, high), effect.relative, effect.margin)
     if outcome in DIFFERENT:
-        ends = (low, None) if known.estimate > 0 else (None, high)
-        return replace(effect, outcome=outcome, low=ends[0], high=ends[1], likely=None)
+        bounds = (low, None) if known.estimate > 0 else (None, high)
+        return replace(effect, outcome=outcome, low=bounds[0], high=bounds[1], likely=None)
     if effect.outcome in DIFFERENT:
         return invalid(effect, other_load_objection(load))
     return replace(effect, outcome=outcome, low=_finite(low), high=_finite(high), likely=None)
@@ -79,13 +79,13 @@ def _unbounded(factor: float) -> float:
     return math.inf if factor > _NOTICEABLE else 0.0
 
 
-def _shifted(end: float, by: float, relative: bool) -> float:
+def _shifted(end: float, log_factor: float, relative: bool) -> float:
     """Return an end of an interval shifted by a log factor, or to infinity."""
-    if math.isinf(end) or not by:
+    if math.isinf(end) or not log_factor:
         return end
-    if math.isinf(by) or not relative:
-        return math.copysign(math.inf, by)
-    return math.expm1(math.log1p(end) + by) if end > -1 else end
+    if math.isinf(log_factor) or not relative:
+        return math.copysign(math.inf, log_factor)
+    return math.expm1(math.log1p(end) + log_factor) if end > -1 else end
 
 
 def _or(end: float | None, otherwise: float) -> float:

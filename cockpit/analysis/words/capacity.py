@@ -23,14 +23,14 @@ def rate_words(rate: float) -> str:
     return f"{float(f'{rate:.4g}'):,.{0 if rate >= 1000 else 1}f}".removesuffix(".0")
 
 
-def interval_words(found: CapacityEstimate) -> str:
+def interval_words(estimate: CapacityEstimate) -> str:
     """Return `1,840/s (95% CI 1,790–1,900)`."""
-    return f"{rate_words(found.rate)}/s (95% CI {rate_words(found.low)}–{rate_words(found.high)})"
+    return f"{rate_words(estimate.rate)}/s (95% CI {rate_words(estimate.low)}–{rate_words(estimate.high)})"
 
 
 def capacity_words(result: CapacityResult) -> str:
     """Return the conclusion, `capacity 1,840/s (95% CI 1,790–1,900)`, or the conclusion so far."""
-    found = "" if result.found is None else f"capacity {interval_words(result.found)}"
+    words = "" if result.found is None else f"capacity {interval_words(result.found)}"
     at_least = f"capacity at least {rate_words(result.at_least)}/s" if result.at_least else ""
     if result.outcome == "generator":
         return f"{at_least or 'capacity unknown'}: the generator is the limit"
@@ -42,9 +42,9 @@ def capacity_words(result: CapacityResult) -> str:
         return f"{at_least or 'capacity unknown'}: time limit reached"
     if result.outcome in _ENDED:
         detail = f": {sanitize(result.detail)}" if result.detail else ""
-        so_far = f"; {found or at_least} so far" if found or at_least else ""
+        so_far = f"; {words or at_least} so far" if words or at_least else ""
         return f"capacity search {_ENDED[result.outcome]}{detail}{so_far}"
-    return found or at_least or "capacity unknown"
+    return words or at_least or "capacity unknown"
 
 
 def limits_words(result: CapacityResult) -> str:

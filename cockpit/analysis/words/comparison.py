@@ -30,25 +30,33 @@ class Row(NamedTuple):
 def tables(comparison: Comparison) -> Iterator[tuple[str, list[Row]]]:
     """Yield (title, rows) for load, latency, failures, and each host."""
     latency = comparison.after.result.counts.latency_name
-    load = [one for one in comparison.metrics if not _is_latency(one)]
-    times = [one for one in comparison.metrics if _is_latency(one)]
-    yield "load", [row_of(one) for one in load]
-    yield f"{latency} time, ms", [row_of(one) for one in times if one.before is not None or one.after is not None]
+    load = [metric for metric in comparison.metrics if not _is_latency(metric)]
+    times = [metric for metric in comparison.metrics if _is_latency(metric)]
+    yield "load", [row_of(metric) for metric in load]
+    yield f"{latency} time, ms", [row_of(time) for time in times if time.before is not None or time.after is not None]
     if comparison.errors:
-        yield "failures", [row_of(one) for one in comparison.errors]
+        yield "failures", [row_of(error) for error in comparison.errors]
     for name, pairs in comparison.hosts.items():
-        yield sanitize(name), [row_of(one) for one in pairs]
+        yield sanitize(name), [row_of(pair) for pair in pairs]
 
 
-def row_of(one: MetricPair) -> Row:
-    return Row(sanitize(one.name), value_words(one.name, one.before), value_words(one.name, one.after), change_of(one))
+def row_of(pair: MetricPair) -> Row:
+    return Row(
+        sanitize(pair.name), value_words(pair.name, pair.before), value_words(pair.name, pair.after), change_of(pair)
+    )
 
 
 def differences(comparison: Comparison) -> Iterator[tuple[str, list[Row]]]:
     """Yield (title, rows) of the differences in settings and environment."""
-    for title, found in (("settings", comparison.settings), ("environment", comparison.environment)):
-        if found:
-            yield title, [Row(*(sanitize(text, _CUT) for text in (one.name, one.before, one.after))) for one in found]
+    for title, differing in (("settings", comparison.settings), ("environment", comparison.environment)):
+        if differing:
+            yield (
+                title,
+                [
+                    Row(*(sanitize(text, _CUT) for text in (difference.name, difference.before, difference.after)))
+                    for difference in differing
+                ],
+            )
 
 
 def value_words(name: str, value: float | None) -> str:
@@ -61,37 +69,37 @@ def value_words(name: str, value: float | None) -> str:
 
 def _unit(name: str) -> Unit:
     """Return the unit of a metric of a run, or of a host, named without the host."""
-    found = entry(name).unit
-    return host_entry(name).unit if found is NUMBER else found
+    unit = entry(name).unit
+    return host_entry(name).unit if unit is NUMBER else unit
 
 
-def change_of(one: MetricPair) -> str:
+def change_of(pair: MetricPair) -> str:
     """Return the difference without a statistical test: in points for percentages, else relative."""
-    if one.before is None or one.after is None:
+    if pair.before is None or pair.after is None:
         return ""
-    if one.before == one.after:
+    if pair.before == pair.after:
         return "="
-    if _unit(one.name) is PERCENT:
-        return f"{one.after - one.before:+.1f}"
-    if one.change is None:
-        return f"{'+' if one.after > one.before else '−'}{si(abs(one.after - one.before))}"
-    if one.change >= 1:
-        return f"×{si(1 + one.change, 2)}"
-    return f"{100 * one.change:+.1f}%"
+    if _unit(pair.name) is PERCENT:
+        return f"{pair.after - pair.before:+.1f}"
+    if pair.change is None:
+        return f"{'+' if pair.after > pair.before else '−'}{si(abs(pair.after - pair.before))}"
+    if pair.change >= 1:
+        return f"×{si(1 + pair.change, 2)}"
+    return f"{100 * pair.change:+.1f}%"
 
 
-def overlaid(one: Histogram, two: Histogram, most: int, width: int) -> list[tuple[str, str, str]]:
+def overlaid(first: Histogram, second: Histogram, most: int, width: int) -> list[tuple[str, str, str]]:
     """Draw both latency distributions over each other, one line per bucket: (range, bars, shares).
 
     A cell is `█` if both reach it, `▀` only the first, `▄` only the second; `width` cells hold the largest share of
     either. Empty without data.
     """
-    found = distribution(one, two, most)
-    largest = max((*found.before, *found.after), default=0.0)
+    shares = distribution(first, second, most)
+    largest = max((*shares.before, *shares.after), default=0.0)
     if largest <= 0:
         return []
     lines = []
-    for low, high, before, after in zip(found.edges, found.edges[1:], found.before, found.after, strict=False):
+    for low, high, before, after in zip(shares.edges, shares.edges[1:], shares.before, shares.after, strict=False):
         span = f"{milliseconds(low / 1e9):>6} – {milliseconds(high / 1e9):<6}"
         lines.append((span, bars(before / largest, after / largest, width), f"{_share(before)} {_share(after)}"))
     return lines
@@ -109,8 +117,8 @@ def _share(share: float) -> str:
     return f"{100 * share:6.1f}%" if share >= 0.0005 else ("      ·" if not share else "  <0.1%")
 
 
-def _is_latency(one: MetricPair) -> bool:
-    return is_time(one.name) and one.name not in ("duration", "generator.lag_p99")
+def _is_latency(pair: MetricPair) -> bool:
+    return is_time(pair.name) and pair.name not in ("duration", "generator.lag_p99")
 
 
 def columns(rows: Sequence[Row]) -> tuple[int, int, int, int]:

@@ -47,10 +47,10 @@ def bound_words(verdict: Verdict) -> str:
 def _bound_words(load: OtherLoad, verdict: Verdict) -> str:
     down, up = _explained_ends(load)
     headline = verdict.effects[0]
-    ends = [up] if (headline.change or 0.0) * (1 if headline.name in ("rate", "capacity") else -1) > 0 else [down]
+    bounds = [up] if (headline.change or 0.0) * (1 if headline.name in ("rate", "capacity") else -1) > 0 else [down]
     if headline.outcome not in DIFFERENT:
-        ends = [down, up]
-    return f"others {100 * load.before:.0f}% → {100 * load.after:.0f}% of CPU explain at most {' to '.join(ends)}"
+        bounds = [down, up]
+    return f"others {100 * load.before:.0f}% → {100 * load.after:.0f}% of CPU explain at most {' to '.join(bounds)}"
 
 
 def _explained_ends(load: OtherLoad) -> tuple[str, str]:

@@ -41,8 +41,8 @@ def offer_words(plan: RoundsPlan, expected: Announcement) -> str:
 
 def announcement_words(begun: RoundsBegun) -> str:
     rounds = len(begun.first)
-    found = f"; {words}" if (words := detectable_effect_words(begun.detectable)) else ""
-    return f"{title_words(begun)}: at most {rounds} rounds, {time_words(begun.longest)} (seed {begun.seed}){found}"
+    detectable = f"; {words}" if (words := detectable_effect_words(begun.detectable)) else ""
+    return f"{title_words(begun)}: at most {rounds} rounds, {time_words(begun.longest)} (seed {begun.seed}){detectable}"
 
 
 def window_words(rounds: RoundsState, window: RoundWindowState) -> str:
@@ -71,10 +71,10 @@ def ended_words(rounds: RoundsState, ended: RoundsEnded, verdict: Verdict | None
     if ended.outcome in ("stopped", "load ended"):
         why = "stopped" if ended.outcome == "stopped" else "ended with the load"
         return f"rounds {why} {count}: {active}, as at the start"
-    found = "no verdict" if verdict is None else verdict_words(verdict)
+    words = "no verdict" if verdict is None else verdict_words(verdict)
     if ended.detail:
-        return f"{found}, {count}; {active}: {ended.detail}"
-    return f"{found}, {count}; {active}{_reason(ended, verdict)}"
+        return f"{words}, {count}; {active}: {ended.detail}"
+    return f"{words}, {count}; {active}{_reason(ended, verdict)}"
 
 
 def _reason(ended: RoundsEnded, verdict: Verdict | None) -> str:

@@ -13,16 +13,16 @@ def found_words(outcome: ThresholdResult) -> str:
     name = outcome.threshold.name
     if outcome.found is None:
         return "no data"
-    found = f"found {metric_text(name, outcome.found)}"
+    words = f"found {metric_text(name, outcome.found)}"
     inconclusive = outcome.status is Status.INCONCLUSIVE
     if not outcome.threshold.of_baseline:
-        return f"{found}, interpolated between reported percentiles" if inconclusive else found
+        return f"{words}, interpolated between reported percentiles" if inconclusive else words
     if outcome.limit is None:
-        return f"{found}, but the baseline has no such metric"
+        return f"{words}, but the baseline has no such metric"
     if outcome.ratio is None:
-        needs = f"{found}, needs {outcome.threshold.operator} {metric_text(name, outcome.limit)}"
+        needs = f"{words}, needs {outcome.threshold.operator} {metric_text(name, outcome.limit)}"
         return f"{needs}; only totals are known" if inconclusive else needs
-    return f"{found}, {ratio_words(outcome.ratio)}{_settling_words(outcome)}"
+    return f"{words}, {ratio_words(outcome.ratio)}{_settling_words(outcome)}"
 
 
 def ratio_words(ratio: Ratio) -> str:

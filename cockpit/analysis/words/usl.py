@@ -57,16 +57,16 @@ def _worst(fit: UslFit) -> str:
     return f"largest residual {100 * worst.residual:+.1f}% at c={worst.concurrency}"
 
 
-def _estimate(found: UslEstimate, unit: str = "", digits: int = 3) -> str:
-    return f"{_number(found.value, digits)}{unit} ({_ends(found, digits)})"
+def _estimate(estimate: UslEstimate, unit: str = "", digits: int = 3) -> str:
+    return f"{_number(estimate.value, digits)}{unit} ({_ends(estimate, digits)})"
 
 
-def _ends(found: UslEstimate, digits: int) -> str:
-    if found.low is None and found.high is None:
+def _ends(estimate: UslEstimate, digits: int) -> str:
+    if estimate.low is None and estimate.high is None:
         return "interval unknown"
-    if found.high is None:
-        return f"≥ {_number(found.low or 0.0, digits)}"
-    return f"{_number(found.low or 0.0, digits)}–{_number(found.high, digits)}"
+    if estimate.high is None:
+        return f"≥ {_number(estimate.low or 0.0, digits)}"
+    return f"{_number(estimate.low or 0.0, digits)}–{_number(estimate.high, digits)}"
 
 
 def _number(value: float, digits: int) -> str:

@@ -174,7 +174,7 @@ def brief(verdict: Verdict) -> tuple[str, Role]:
         return "≈", ""
     if verdict.outcome is Outcome.INCONCLUSIVE:
         return ("wait" if verdict.needs is not None and math.isfinite(verdict.needs) else "?"), ""
-    shown = next((one for one in verdict.effects if one.outcome is verdict.outcome), verdict.effects[0])
+    shown = next((effect for effect in verdict.effects if effect.outcome is verdict.outcome), verdict.effects[0])
     role = _ROLES[verdict.outcome]
     name = "" if shown.headline else f"{shown.name.split('.', 1)[-1].split('.')[0][:3]} "
     if verdict.at_least:
@@ -201,7 +201,7 @@ def basis_lines(verdict: Verdict) -> list[str]:
             if seconds:
                 lines.append(f"discarded {side}: {discarded_words(seconds)}")
         reason = verdict.objection.other if verdict.objection else None
-        lines += [f"other load on {other_load_words(one)}" for one in verdict.other_loads if one != reason]
+        lines += [f"other load on {other_load_words(load)}" for load in verdict.other_loads if load != reason]
     lines += [words] if (words := speed_words(verdict)) else []
     if verdict.effects and verdict.design is not Design.TOTALS:
         lines.append(
@@ -213,12 +213,12 @@ def basis_lines(verdict: Verdict) -> list[str]:
 
 def speed_words(verdict: Verdict) -> str:
     """Return the adjustment for CPU speed, with the unadjusted effects; empty without an adjustment."""
-    adjusted = [one for one in verdict.effects if one.speed is not None]
+    adjusted = [effect for effect in verdict.effects if effect.speed is not None]
     if not adjusted:
         return ""
     return (
         f"adjusted for CPU speed, measured by the probe's loop: {_speed_words(adjusted)}; unadjusted: "
-        f"{', '.join(f'{metric_words(one.name)} {change_words(unadjusted(one))}' for one in adjusted)}"
+        f"{', '.join(f'{metric_words(effect.name)} {change_words(unadjusted(effect))}' for effect in adjusted)}"
     )
 
 
@@ -231,31 +231,31 @@ def unadjusted(effect: Effect) -> Effect:
 
 def _speed_words(adjusted: Iterable[Effect]) -> str:
     """Return the difference of CPU speed: its spread between rounds, or the ratio of one switch."""
-    speeds = [one.speed for one in adjusted if one.speed is not None]
-    spreads = [one.spread for one in speeds if one.spread is not None]
+    speeds = [effect.speed for effect in adjusted if effect.speed is not None]
+    spreads = [speed.spread for speed in speeds if speed.spread is not None]
     if spreads:
         return f"standard deviation of the ratio {_percent(max(spreads))} between rounds"
-    ratio = max((one.ratio for one in speeds), key=lambda ratio: abs(math.log(ratio)))
+    ratio = max((speed.ratio for speed in speeds), key=lambda ratio: abs(math.log(ratio)))
     return f"{100 * ratio:.1f}% of its value before the change"
 
 
-def stability_words(found: Stability) -> str:
-    text = _instability_words(found)
-    return text if found.segment is None else f"segment {found.segment}: {text}"
+def stability_words(stability: Stability) -> str:
+    text = _instability_words(stability)
+    return text if stability.segment is None else f"segment {stability.segment}: {text}"
 
 
-def _instability_words(found: Stability) -> str:
-    match found.kind:
+def _instability_words(stability: Stability) -> str:
+    match stability.kind:
         case StabilityKind.TOO_SHORT:
-            discarded = f" ({discarded_words(found.discarded)} discarded)" if found.discarded else ""
-            return f"too short: {found.seconds} s counted{discarded}, needs {found.needed} s"
+            discarded = f" ({discarded_words(stability.discarded)} discarded)" if stability.discarded else ""
+            return f"too short: {stability.seconds} s counted{discarded}, needs {stability.needed} s"
         case StabilityKind.RATE:
-            rates = ", ".join(map(si, found.rates))
-            return f"rate was {rates} req/s in the last {len(found.rates)} parts of {found.seconds} s each"
+            rates = ", ".join(map(si, stability.rates))
+            return f"rate was {rates} req/s in the last {len(stability.rates)} parts of {stability.seconds} s each"
         case StabilityKind.P99:
-            return f"p99 {'rose' if found.change > 0 else 'fell'} by {100 * abs(found.change):.0f}%"
+            return f"p99 {'rose' if stability.change > 0 else 'fell'} by {100 * abs(stability.change):.0f}%"
         case _:
-            return str(found.kind)
+            return str(stability.kind)
 
 
 def discarded_words(seconds: Mapping[DiscardReason, int]) -> str:
@@ -295,11 +295,11 @@ def _items_by_outcome(verdict: Verdict) -> Iterable[str]:
     """Yield the effects by outcome: that of the verdict first, inconclusive ones by name only."""
     order = dict.fromkeys((verdict.outcome, *DIFFERENT, Outcome.EQUIVALENT, Outcome.INCONCLUSIVE, Outcome.INVALID))
     for outcome in order:
-        alike = [one for one in verdict.effects if one.outcome is outcome]
+        alike = [effect for effect in verdict.effects if effect.outcome is outcome]
         if not alike:
             continue
         head = "" if outcome is verdict.outcome else f"{outcome}: "
-        yield head + ", ".join(_effect_item(one, verdict) for one in alike)
+        yield head + ", ".join(_effect_item(effect, verdict) for effect in alike)
 
 
 def _effect_item(effect: Effect, verdict: Verdict) -> str:

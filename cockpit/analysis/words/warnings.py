@@ -83,12 +83,12 @@ def warning_words(*alike: RunWarning) -> str:
     """Return the text of warnings of one kind and subject, with the range of each value."""
     first = alike[0]
     values = {
-        name: _Range(min(one.values[name] for one in alike), max(one.values[name] for one in alike))
+        name: _Range(min(warning.values[name] for warning in alike), max(warning.values[name] for warning in alike))
         for name in first.values
     }
     text = _TEXTS[first.kind].format(subject=sanitize(first.subject), **values)
-    named = first.kind is WarningKind.INTERPOLATED and first.subject
-    return f"{text}: {sanitize(first.subject)}" if named else text
+    shows_subject = first.kind is WarningKind.INTERPOLATED and first.subject
+    return f"{text}: {sanitize(first.subject)}" if shows_subject else text
 
 
 def warning_label(warning: RunWarning) -> str:
@@ -96,11 +96,11 @@ def warning_label(warning: RunWarning) -> str:
     return _LABELS.get(warning.kind, warning.kind).format(**warning.values)
 
 
-def grouped(found: Iterable[tuple[str, RunWarning]], cells: int) -> list[str]:
+def grouped(warnings: Iterable[tuple[str, RunWarning]], cells: int) -> list[str]:
     """Return a line per kind and subject from (name of a cell, warning), in order of first occurrence; `cells` is the
     number of cells."""
     groups: dict[tuple[str, str], dict[str, RunWarning]] = {}
-    for name, warning in found:
+    for name, warning in warnings:
         groups.setdefault((warning.kind, warning.subject), {})[name] = warning
     return [f"{_cell_names(list(alike), cells)}: {warning_words(*alike.values())}" for alike in groups.values()]
 

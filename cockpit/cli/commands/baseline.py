@@ -84,15 +84,15 @@ def _runs_in(recordings: Sequence[str], last: int) -> tuple[list[BaselineRun], L
 
 
 def _list(as_data: bool) -> None:
-    found = [baselines.load(name) for name in baselines.names()]
+    known_baselines = [baselines.load(name) for name in baselines.names()]
     if as_data:
-        emit(to_json([baseline_json(each) for each in found]))
+        emit(to_json([baseline_json(each) for each in known_baselines]))
         return
-    width = max((len(base.name) for base in found), default=0)
+    width = max((len(base.name) for base in known_baselines), default=0)
     lines = [
         f"{base.name:<{width}}  {_time_text(base.runs[-1])}  {count_text(len(base.runs), 'run')}  "
         f"{si(base.metric('rate') or 0)} req/s  {plan_words(base.plan)}"
-        for base in found
+        for base in known_baselines
     ]
     emit("\n".join(lines) or f"no baselines in {baselines.folder()}; make one: cockpit baseline set NAME RECORDING")
 

@@ -54,17 +54,17 @@ def check(options: Namespace) -> int:
     try:
         # Profile names take precedence over files.
         recorded = find(options.target) is None and is_recording(options.target)
-        found = _recorded(options) if recorded else _run(options)
+        checked = _recorded(options) if recorded else _run(options)
     except CockpitError as error:
         if options.junit:
             put((junit_without_run(without_credentials(options.target), str(error)),), options.junit)
         raise
-    if found is None:
+    if checked is None:
         return EXIT_INTERRUPTED
     if options.junit:
-        put((junit(found),), options.junit)
-    emit(check_json(found) if options.json else check_text(found))
-    return found.exit_code
+        put((junit(checked),), options.junit)
+    emit(check_json(checked) if options.json else check_text(checked))
+    return checked.exit_code
 
 
 def _run(options: Namespace) -> CheckResult | None:
@@ -98,7 +98,7 @@ def _run(options: Namespace) -> CheckResult | None:
         raise TargetError(f"{profile.plan.without_secrets().url}: no load was sent")
     result = runs_result(runs)
     stopped = result.reason == "stopped" and not outcome.interrupted and breaker.failed is None
-    found = CheckResult(
+    checked = CheckResult(
         target=profile.plan.without_secrets().url if profile.source is None else options.target,
         result=result,
         thresholds=_threshold_results(thresholds, abort_on, runs, breaker),
@@ -108,8 +108,8 @@ def _run(options: Namespace) -> CheckResult | None:
         baseline=base,
         interrupted=outcome.interrupted,
     )
-    _save(options, found, outcome.state, runs)
-    return found
+    _save(options, checked, outcome.state, runs)
+    return checked
 
 
 def default_max_duration(profile: Profile) -> float | None:
@@ -128,29 +128,29 @@ def _threshold_results(
     return tuple(failed if failed and each.threshold.key == failed.threshold.key else each for each in results)
 
 
-def _save(options: Namespace, found: CheckResult, state: State, results: Sequence[RunResult]) -> None:
+def _save(options: Namespace, checked: CheckResult, state: State, results: Sequence[RunResult]) -> None:
     """Save complete runs as a baseline; print the reason if they are not saved."""
-    if problem := _reason_not_saved(found, results):
+    if problem := _reason_not_saved(checked, results):
         for name in filter(None, (options.save_baseline, options.add_to_baseline)):
             print(f"cockpit: baseline {name}: not saved: {problem}", file=sys.stderr)
         return
     if not (options.save_baseline or options.add_to_baseline):
         return
-    runs = baseline_runs(found.target, state.started.wall if state.started else 0.0, results)
+    runs = baseline_runs(checked.target, state.started.wall if state.started else 0.0, results)
     if options.save_baseline:
-        save_runs(options.save_baseline, runs, found.result.plan)
+        save_runs(options.save_baseline, runs, checked.result.plan)
     if options.add_to_baseline:
-        add_runs(options.add_to_baseline, runs, found.result.plan)
+        add_runs(options.add_to_baseline, runs, checked.result.plan)
 
 
-def _reason_not_saved(found: CheckResult, results: Sequence[RunResult]) -> str:
+def _reason_not_saved(checked: CheckResult, results: Sequence[RunResult]) -> str:
     """Return the reason why the runs cannot be a baseline; "" if they can."""
-    if found.interrupted:
+    if checked.interrupted:
         return "the check was interrupted"
-    if found.result.reason == "failed":
+    if checked.result.reason == "failed":
         return "the run failed"
-    if found.aborted:
-        return f"{found.aborted.threshold.text} ended the run early"
+    if checked.aborted:
+        return f"{checked.aborted.threshold.text} ended the run early"
     if not all(result.counts.completed for result in results):
         return "a run has no response"
     return ""
@@ -181,20 +181,20 @@ def _check_sides(options: Namespace, sides: Sequence[Side]) -> CheckResult:
     base = _baseline(options, "", result.plan)
     own = state.started.thresholds if state.started else ()
     thresholds = thresholds_for(f"{options.target}: recorded threshold", own, options.threshold, list(state.hosts))
-    found = CheckResult(
+    checked = CheckResult(
         target=options.target,
         result=result,
         thresholds=check_thresholds(_with_defaults(thresholds, base, result.plan), result, base, runs),
         stability=run_stability(state, sum((side.segments for side in sides), ())) if options.stable else None,
         baseline=base,
     )
-    _save(options, found, state, runs)
-    return found
+    _save(options, checked, state, runs)
+    return checked
 
 
-def _baseline(options: Namespace, named: str, plan: LoadPlan) -> Baseline | None:
+def _baseline(options: Namespace, configured: str, plan: LoadPlan) -> Baseline | None:
     """Return the baseline of the flag, else of the profile. Raises UsageError if its load differs."""
-    name = options.baseline or named
+    name = options.baseline or configured
     if not name:
         return None
     base = load(name)
@@ -214,5 +214,5 @@ def _with_defaults(own: tuple[Threshold, ...], base: Baseline | None, plan: Load
 
 def _abort_on(profile: Profile, options: Namespace) -> tuple[Threshold, ...]:
     hosts = [host.name for host in profile.hosts]
-    found = thresholds_for(f"{profile.name}: check.abort_on", profile.abort_on, options.abort_on, hosts)
-    return tuple(check_abort(threshold) for threshold in found)
+    thresholds = thresholds_for(f"{profile.name}: check.abort_on", profile.abort_on, options.abort_on, hosts)
+    return tuple(check_abort(threshold) for threshold in thresholds)

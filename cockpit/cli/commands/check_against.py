@@ -28,18 +28,18 @@ MARGIN = 0.05
 def check_against(options: Namespace) -> int:
     """Load target and base until it is known whether the target is worse, and write the reports."""
     try:
-        found = _run(options)
+        checked = _run(options)
     except CockpitError as error:
         if options.junit:
             put((junit_without_run(without_credentials(options.target), str(error)),), options.junit)
         raise
-    if found is None:
+    if checked is None:
         return EXIT_INTERRUPTED
     for path, render in ((options.junit, duet_junit), (options.markdown, duet_markdown)):
         if path:
-            put((render(found),), path)
-    emit(duet_json(found) if options.json else duet_text(found))
-    return found.exit_code
+            put((render(checked),), path)
+    emit(duet_json(checked) if options.json else duet_text(checked))
+    return checked.exit_code
 
 
 def _run(options: Namespace) -> DuetCheck | None:
@@ -47,12 +47,12 @@ def _run(options: Namespace) -> DuetCheck | None:
     profile = without_competition(_profile(options), options)
     with hlog_into(options.hlog) as listen:
         end = headless(profile, options.ssh_config, RecordingTarget(options.record), listen=listen)
-    results, found = all_results(end.state), verdicts(end.state)
-    if not results or not found:
+    results, judged = all_results(end.state), verdicts(end.state)
+    if not results or not judged:
         if end.interrupted:
             return None
         raise TargetError(f"{profile.plan.without_secrets().url}: no load was sent")
-    return DuetCheck(result=results[-1], verdict=found[0], interrupted=end.interrupted)
+    return DuetCheck(result=results[-1], verdict=judged[0], interrupted=end.interrupted)
 
 
 def _profile(options: Namespace) -> Profile:

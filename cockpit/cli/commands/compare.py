@@ -16,9 +16,9 @@ def compare(options: Namespace) -> int:
     """Compare and print. Exit 0 with any verdict; 2 if the loads differ without --force."""
     before, after = parse_source(options.before), parse_source(options.after)
     with recording_at(before.path) as first, recording_at(after.path) as second:
-        found = compare_sides(side_of(first, before, options.before), side_of(second, after, options.after))
-    if found.load and not options.force:
-        unlike = ", ".join(found.load)
+        comparison = compare_sides(side_of(first, before, options.before), side_of(second, after, options.after))
+    if comparison.load and not options.force:
+        unlike = ", ".join(comparison.load)
         raise UsageError(f"{options.before}, {options.after}: different load ({unlike}); compare with --force")
-    emit(comparison_json(found) if options.json else comparison_text(found))
+    emit(comparison_json(comparison) if options.json else comparison_text(comparison))
     return EXIT_GOOD

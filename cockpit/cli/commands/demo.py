@@ -24,8 +24,8 @@ def demo(options: Namespace) -> int:
     if not on_terminal():
         raise UsageError("demo: stdin and stdout must be a terminal; redirect stderr only (2>file)")
     outcome = asyncio.run(show_demo(RecordingTarget.of(options), appearance_of(options), options.start))
-    if found := verdicts(outcome.state):
-        print(verdict_line(found[-1]), file=sys.stderr)
+    if judged := verdicts(outcome.state):
+        print(verdict_line(judged[-1]), file=sys.stderr)
     report_recording(outcome.recording)
     return EXIT_INTERRUPTED if outcome.interrupted else EXIT_GOOD
 

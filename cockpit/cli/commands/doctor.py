@@ -30,9 +30,9 @@ def doctor(options: Namespace) -> int:
     findings, uses = asyncio.run(_findings(options, (lambda finding: None) if options.json else _show))
     code = max((finding.exit_code for finding in findings), default=EXIT_GOOD)
     if options.json:
-        found = {"profile": options.profile, "exit": code, "findings": msgspec.to_builtins(findings)}
-        found["uses"] = [use._asdict() for use in uses]
-        emit(to_json(found))
+        document = {"profile": options.profile, "exit": code, "findings": msgspec.to_builtins(findings)}
+        document["uses"] = [use._asdict() for use in uses]
+        emit(to_json(document))
     else:
         emit(summary_line(findings))
     return code
@@ -40,7 +40,7 @@ def doctor(options: Namespace) -> int:
 
 async def _findings(options: Namespace, show: Callable[[Finding], None]) -> tuple[list[Finding], tuple[Use, ...]]:
     """Print the findings; with --no-exec list the commands, hosts and files of the profile."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     try:
         profile = _profile(options.profile)
         if options.trust or not options.no_exec:
@@ -48,20 +48,20 @@ async def _findings(options: Namespace, show: Callable[[Finding], None]) -> tupl
     except NotTrusted:
         raise
     except CockpitError as error:
-        found.append(failed("profile", error, _fix(error)))
-        show(found[0])
-        return found, ()
+        findings.append(failed("profile", error, _fix(error)))
+        show(findings[0])
+        return findings, ()
     uses = uses_of(profile) if options.no_exec else ()
     if uses and not options.json:
         emit("\n".join((*listing(uses), *owners(profile))))
     if not is_trusted(profile):
         fix = f"read the list, then accept it: {doctor_command(options.profile, '--trust')}"
-        found.append(note("profile", "not trusted yet; no host was contacted", fix))
-        show(found[0])
+        findings.append(note("profile", "not trusted yet; no host was contacted", fix))
+        show(findings[0])
     async for finding in diagnose(profile, options.ssh_config, _scope(options, profile)):
-        found.append(finding)
+        findings.append(finding)
         show(finding)
-    return found, uses
+    return findings, uses
 
 
 def _scope(options: Namespace, profile: Profile) -> Scope:

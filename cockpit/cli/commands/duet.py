@@ -30,19 +30,19 @@ SHORTEST = FIRST + GUARD + 1.0
 
 def duet(options: Namespace) -> int:
     """Show the screen on a terminal; otherwise, or with --no-tui, run the duet and print its verdict."""
-    if options.control and options.other:
+    if options.control and options.second_target:
         raise UsageError("--control loads the first target twice; leave the second URL out")
-    profile = duet_profile(options, options.target if options.control else options.other)
+    profile = duet_profile(options, options.target if options.control else options.second_target)
     return run_profile(without_competition(profile, options), options)
 
 
-def duet_profile(options: Namespace, other: str | None) -> Profile:
+def duet_profile(options: Namespace, second_target: str | None) -> Profile:
     """Return the profile of a duet of its target, or of its [[variant]] blocks. Raises UsageError, ProfileError."""
     profile = chosen_profile(options)
     plan = profile.plan
-    if other:
+    if second_target:
         with errors_name_flags():
-            urls = (plan.url, checked_url(other))
+            urls = (plan.url, checked_url(second_target))
         plan = replace(
             plan, variants=tuple(TargetVariant(name=name, url=url) for name, url in zip("AB", urls, strict=True))
         )

@@ -85,10 +85,10 @@ def topics() -> dict[str, str]:
 
 def text(topic: str) -> str:
     """Return the text of a topic. Raises FileNotFoundError."""
-    found = (_FOLDER / f"{topic}.md").read_text(encoding="utf-8")
+    markdown = (_FOLDER / f"{topic}.md").read_text(encoding="utf-8")
     for name, words in _placeholders():
-        found = found.replace(name, words)
-    return found
+        markdown = markdown.replace(name, words)
+    return markdown
 
 
 def _placeholders() -> Iterator[tuple[str, str]]:

@@ -119,8 +119,8 @@ def _known_content(head: Sequence[str], checked: Iterator[str], file: Path, opti
         host = parse_sar(whole, options.utc_offset, options.date)
         zone = f"times read as UTC{options.utc_offset / 3600:+g} h" if options.utc_offset else "times read as UTC"
         assumed = f"from {host.statistics[0].timestamp.date} on (--date), {zone} (--utc-offset)"
-        found = ForeignHost(_host_name(host.nodename), host, file.name, (assumed,))
-        return _Content(f"text of sar, {assumed}", host=found)
+        foreign = ForeignHost(_host_name(host.nodename), host, file.name, (assumed,))
+        return _Content(f"text of sar, {assumed}", host=foreign)
     if is_wrk(head[0]) or is_oha(start):
         summary = parse_wrk(whole) if is_wrk(head[0]) else parse_oha(whole)
         return _Content(f"summary of {summary.tool}", run_of_summary(summary, options.url or "", options.concurrency))

@@ -99,8 +99,10 @@ async def _check_target_and_hosts(profile: Profile, ssh_config: Path | None) -> 
     Unreachable hosts and hosts that ask a question are no errors: the screen shows them as lost, or shows the prompt.
     """
     await preflight(profile.plan)
-    found = await asyncio.gather(*(check_host(config, ssh_config) for config in profile.hosts), return_exceptions=True)
-    for problem in found:
+    problems = await asyncio.gather(
+        *(check_host(config, ssh_config) for config in profile.hosts), return_exceptions=True
+    )
+    for problem in problems:
         if isinstance(problem, BaseException) and not _shown_on_screen(problem):
             raise problem
 
@@ -112,13 +114,13 @@ def _shown_on_screen(problem: BaseException) -> bool:
 
 def _print_results(outcome: SessionEnd, options: Namespace) -> int:
     results = all_results(outcome.state)
-    found = verdicts(outcome.state)
+    judged = verdicts(outcome.state)
     # The lines of --ndjson contain the results.
     for result in () if options.ndjson else results:
         emit(
-            to_json(run_json(result, verdicts=found, state=outcome.state))
+            to_json(run_json(result, verdicts=judged, state=outcome.state))
             if options.json
-            else summary(result, found, outcome.state)
+            else summary(result, judged, outcome.state)
         )
     if outcome.interrupted:
         return EXIT_INTERRUPTED

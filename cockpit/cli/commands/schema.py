@@ -23,23 +23,23 @@ from cockpit.stream.lines import AnyLine
 
 def profile_schema() -> dict[str, Any]:
     """Return the schema of profiles, with descriptions from the topic `profile`."""
-    found = msgspec.json.schema(ProfileFile)
-    sections = found["$defs"]
+    document = msgspec.json.schema(ProfileFile)
+    sections = document["$defs"]
     for table, key, words in profile_keys():
-        section = sections[_section_name(found["$ref"])]
+        section = sections[_section_name(document["$ref"])]
         for name in filter(None, table.split(".")):
             section = sections[_section_name(_reference(section["properties"][name]))]
         section["properties"][key]["description"] = words
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "cockpit profile", **found}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "cockpit profile", **document}
 
 
 def ndjson_schema() -> dict[str, Any]:
     """Return the schema of the lines, with the metrics of a second and their descriptions."""
-    found = msgspec.json.schema(AnyLine)
-    second = found["$defs"]["SecondLine"]["properties"]
+    document = msgspec.json.schema(AnyLine)
+    second = document["$defs"]["SecondLine"]["properties"]
     second["load"] = _metrics(SECOND_METRICS)
     second["hosts"]["additionalProperties"] = _metrics(SAMPLE_METRICS)
-    return found
+    return document
 
 
 def _metrics(metrics: Iterable[Metric]) -> dict[str, Any]:

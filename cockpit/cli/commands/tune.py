@@ -134,7 +134,7 @@ async def _set(options: Namespace, profile: Profile) -> None:
     # Finishing an interrupted change may need any knob of its host.
     knobs = [knob for knob in profile.knobs if knob.host in hosts]
     progress = ChangeProgress(knobs, as_json=options.json)
-    async with _live(profile, options, knobs, record=not options.dry_run, listen=progress.take) as live:
+    async with _live(profile, options, knobs, record=not options.dry_run, listen=progress.feed) as live:
         await resolve_interrupted(live.tuning, hosts)
         if options.dry_run:
             rows = [progress.preview(preview) for preview in await live.tuning.preview(values)]
@@ -149,7 +149,7 @@ async def _set(options: Namespace, profile: Profile) -> None:
 async def _undo(options: Namespace, profile: Profile) -> None:
     """Undo the named change, else an interrupted change, else the newest applied change."""
     progress = ChangeProgress(profile.knobs, as_json=options.json)
-    async with _live(profile, options, profile.knobs, record=True, listen=progress.take) as live:
+    async with _live(profile, options, profile.knobs, record=True, listen=progress.feed) as live:
         histories = await _histories(live, profile)
         if options.change:
             host, past = history.find_change(_newest_first(histories), options.change)

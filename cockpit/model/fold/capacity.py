@@ -8,12 +8,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
-from cockpit.model.fold.load import cut
-from cockpit.model.state import CapacityLevelState, CapacityState, SegmentBasis, State, with_last_segment
+from cockpit.model.fold.load import cut_for
+from cockpit.model.state import CapacityLevelState, CapacityState, SegmentBasis, State
 
 
 def _begun(state: State, event: ev.CapacityBegun) -> State:
-    state = _with_segment(state, event, event.t, SegmentBasis(kind="search"))
+    state = cut_for(state, event.run, event.t, SegmentBasis(kind="search"))
     return replace(state, capacities=(*state.capacities, CapacityState(begun=event)))
 
 
@@ -21,7 +21,7 @@ def _level(state: State, event: ev.CapacityLevel) -> State:
     known = _running(state, event.number)
     if known is None:
         return state
-    state = _with_segment(state, known.begun, event.t, SegmentBasis(kind="level", number=event.level))
+    state = cut_for(state, known.begun.run, event.t, SegmentBasis(kind="level", number=event.level))
     number = state.segments[-1].number if state.segments else 0
     level = CapacityLevelState(level=event.level, rate=event.rate, segment=number, until=event.until)
     return _with(state, replace(known, levels=(*known.levels, level)))
@@ -31,7 +31,7 @@ def _level_ended(state: State, event: ev.CapacityLevelEnded) -> State:
     known = _running(state, event.number)
     if known is None or not known.levels:
         return state
-    state = _with_segment(state, known.begun, event.t, SegmentBasis(kind="between_levels"))
+    state = cut_for(state, known.begun.run, event.t, SegmentBasis(kind="between_levels"))
     *earlier, last = known.levels
     return _with(state, replace(known, levels=(*earlier, replace(last, end=event.t))))
 
@@ -48,14 +48,6 @@ def _running(state: State, number: int) -> CapacityState | None:
 
 def _with(state: State, known: CapacityState) -> State:
     return replace(state, capacities=(*state.capacities[:-1], known))
-
-
-def _with_segment(state: State, begun: ev.CapacityBegun, t: float, basis: SegmentBasis) -> State:
-    """Start a new segment of the search's run at `t`; without the run, return the state unchanged."""
-    if state.running != begun.run or state.segment is None:
-        return state
-    following = cut(state, t)
-    return with_last_segment(following, replace(following.segments[-1], basis=basis, labelled_by="basis"))
 
 
 CAPACITY_FOLDS: Mapping[type, Callable[[State, Any], State]] = {

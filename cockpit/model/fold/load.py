@@ -135,6 +135,15 @@ def cut(state: State, t: float) -> State:
     return _continued(state, current, t, changes=())
 
 
+def cut_for(state: State, run: int, t: float, basis: SegmentBasis, **changed: Any) -> State:
+    """Start a new segment of `run` at `t`, labelled by `basis`; without the active run, return the state unchanged."""
+    if state.running != run or state.segment is None:
+        return state
+    following = cut(state, t)
+    segment = replace(following.segments[-1], basis=basis, labelled_by="basis", **changed)
+    return with_last_segment(following, segment)
+
+
 def _continued(state: State, current: Segment, t: float, **changed: Any) -> State:
     """End the last segment at `t` and start the next: a copy with empty counts and the fields in `changed`."""
     following = replace(
@@ -235,7 +244,7 @@ def _refused(tick: Tick, plan: LoadPlan | None) -> int:
 
 
 def _expects(plan: LoadPlan) -> bool:
-    return any(one.expect is not None for one in plan.mix or (plan,))
+    return any(request.expect is not None for request in plan.mix or (plan,))
 
 
 def _from_400(statuses: dict[int, int]) -> int:

@@ -17,47 +17,38 @@ def _begun(state: State, event: st.StudyBegun) -> State:
     return replace(state, study=known)
 
 
-def _ended(state: State, _: st.StudyEnded) -> State:
-    return state if state.study is None else replace(state, study=replace(state.study, ended=True))
-
-
-def _added(name: str) -> Callable[[State, Any], State]:
-    """Return the fold that appends an event to a list of the study; without a study the event is ignored."""
-
-    def added(state: State, event: Any) -> State:
-        if state.study is None:
-            return state
-        return replace(state, study=replace(state.study, **{name: (*getattr(state.study, name), event)}))
-
-    return added
-
-
-STUDY_FOLDS: dict[type, Callable[[State, Any], State]] = {
-    st.StudyBegun: _begun,
-    st.StudyRound: _added("rounds"),
-    st.StudyRun: _added("runs"),
-    st.StudyObservation: _added("observations"),
-    st.StudyStepEnded: _added("done"),
-    st.StudyStepLost: _added("lost"),
-    st.StudyEnded: _ended,
-}
-
-
 def _search_begun(state: State, event: ap.AutopilotBegun) -> State:
     return replace(state, autopilot=ap.AutopilotState(begun=event))
 
 
-def _search_trial(state: State, event: ap.AutopilotTrial) -> State:
-    known = state.autopilot
-    return state if known is None else replace(state, autopilot=replace(known, trials=(*known.trials, event)))
+def _with(task: str, field: str, value: Callable[[Any, Any], Any]) -> Callable[[State, Any], State]:
+    """Return the fold that replaces a field of the study or search by a value of (field, event); without one the event
+    is ignored."""
+
+    def updated(state: State, event: Any) -> State:
+        known = getattr(state, task)
+        if known is None:
+            return state
+        return replace(state, **{task: replace(known, **{field: value(getattr(known, field), event)})})
+
+    return updated
 
 
-def _search_ended(state: State, event: ap.AutopilotEnded) -> State:
-    return state if state.autopilot is None else replace(state, autopilot=replace(state.autopilot, ended=event))
+def _appended(task: str, field: str) -> Callable[[State, Any], State]:
+    return _with(task, field, lambda items, event: (*items, event))
 
 
+STUDY_FOLDS: dict[type, Callable[[State, Any], State]] = {
+    st.StudyBegun: _begun,
+    st.StudyRound: _appended("study", "rounds"),
+    st.StudyRun: _appended("study", "runs"),
+    st.StudyObservation: _appended("study", "observations"),
+    st.StudyStepEnded: _appended("study", "done"),
+    st.StudyStepLost: _appended("study", "lost"),
+    st.StudyEnded: _with("study", "ended", lambda _, event: True),
+}
 AUTOPILOT_FOLDS: dict[type, Callable[[State, Any], State]] = {
     ap.AutopilotBegun: _search_begun,
-    ap.AutopilotTrial: _search_trial,
-    ap.AutopilotEnded: _search_ended,
+    ap.AutopilotTrial: _appended("autopilot", "trials"),
+    ap.AutopilotEnded: _with("autopilot", "ended", lambda _, event: event),
 }

@@ -92,6 +92,6 @@ def _update_parents(host: HostState, reading: HostReading, hz: int) -> _ParentUp
 
 def _parents(reading: HostReading) -> list[ProcessCounters]:
     with_children = {process.ppid for process in reading.processes}
-    found = [process for process in reading.processes if process.pid in with_children and process.stat[:1] != "Z"]
-    pids = {process.pid for process in reading.processes} if found else set()
-    return [process for process in found if process.ppid not in pids]
+    processes = [process for process in reading.processes if process.pid in with_children and process.stat[:1] != "Z"]
+    pids = {process.pid for process in reading.processes} if processes else set()
+    return [process for process in processes if process.ppid not in pids]

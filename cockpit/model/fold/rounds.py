@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
-from cockpit.model.fold.load import cut
+from cockpit.model.fold.load import cut_for
 from cockpit.model.markers import RoundMarker
-from cockpit.model.state import Extension, RoundsState, RoundWindowState, SegmentBasis, State, mark, with_last_segment
+from cockpit.model.state import Extension, RoundsState, RoundWindowState, SegmentBasis, State, mark
 
 
 def run_extended(state: State, event: ev.RunExtended) -> State:
@@ -32,7 +30,8 @@ def round_window(state: State, event: ev.RoundWindow) -> State:
     if rounds is None or rounds.begun.number != event.number:
         return state
     window = RoundWindowState(round=event.round, side=event.side, start=event.t, until=event.until)
-    state = _new_segment(state, rounds, event.t, "round", event.side, event.round)
+    basis = SegmentBasis(kind="round", number=event.round, side=event.side)
+    state = cut_for(state, rounds.begun.run, event.t, basis, round=event.round, changes_until=len(state.changes))
     state = _with(state, replace(rounds, windows=(*rounds.windows, window)))
     return mark(state, RoundMarker(t=event.t, round=event.round, budget=rounds.budget, side=event.side))
 
@@ -49,22 +48,9 @@ def rounds_ended(state: State, event: ev.RoundsEnded) -> State:
     rounds = state.running_rounds
     if rounds is None or rounds.begun.number != event.number:
         return state
-    state = _new_segment(state, rounds, event.t, "after_rounds", event.active, 0)
+    basis = SegmentBasis(kind="after_rounds", side=event.active)
+    state = cut_for(state, rounds.begun.run, event.t, basis, round=0, changes_until=len(state.changes))
     return _with(state, replace(rounds, ended=event))
-
-
-def _new_segment(
-    state: State, rounds: RoundsState, t: float, kind: Literal["round", "after_rounds"], side: ev.Side, number: int
-) -> State:
-    """Start a new segment of the run at `t`; without the run, return the state unchanged."""
-    if state.running != rounds.begun.run or state.segment is None:
-        return state
-    following = cut(state, t)
-    basis = SegmentBasis(kind=kind, number=number, side=side)
-    segment = replace(
-        following.segments[-1], basis=basis, labelled_by="basis", round=number, changes_until=len(state.changes)
-    )
-    return with_last_segment(following, segment)
 
 
 def _with(state: State, rounds: RoundsState) -> State:

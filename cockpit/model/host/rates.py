@@ -192,7 +192,7 @@ def disk_rates(old: DiskCounters, new: DiskCounters, seconds: float) -> tuple[Di
     if requests > MOST_REQUESTS or sectors * SECTOR > MOST_BYTES:
         return None
     waited = rates["read_ms"] + rates["write_ms"] + rates["discard_ms"]
-    found = DiskRates(
+    disk = DiskRates(
         name=new.name,
         tps=requests,
         rkb=rates["sectors_read"] / 2,
@@ -203,7 +203,7 @@ def disk_rates(old: DiskCounters, new: DiskCounters, seconds: float) -> tuple[Di
         await_=waited / requests if requests else 0.0,
         util=rates["busy"] / 10,
     )
-    return found, round(requests * seconds)
+    return disk, round(requests * seconds)
 
 
 def net_rates(old: NetCounters, new: NetCounters, seconds: float) -> NetRates | None:

@@ -158,29 +158,29 @@ def rates(old: HostReading, new: HostReading, seconds: float) -> dict[str, float
     if seconds <= 0:
         return {}
     before, after = _counters(old), _counters(new)
-    found = {}
+    rates_by_metric = {}
     for metric, counters in _RATES.items():
         rate = _rate(before, after, counters, seconds)
         if rate is not None:
-            found[metric] = rate
+            rates_by_metric[metric] = rate
     for metric, counter in _PRESSURES.items():
         rate = _rate(before, after, (counter,), seconds)
         if rate is not None:
-            found[metric] = min(100.0, rate / _US_PER_PERCENT)
-    return found | _group_rates(before, after, seconds) | _speed(before, after, seconds)
+            rates_by_metric[metric] = min(100.0, rate / _US_PER_PERCENT)
+    return rates_by_metric | _group_rates(before, after, seconds) | _speed(before, after, seconds)
 
 
 def _group_rates(before: Counters, after: Counters, seconds: float) -> dict[str, float]:
     """Return the CPU of the server's control group in per cent of one CPU, and the share of its periods in which the
     quota was used up."""
-    found = {}
+    rates_by_metric = {}
     used = _rate(before, after, ("cgroup.cpu",), seconds)
     if used is not None:
-        found["cgroup.cpu"] = used / _US_PER_PERCENT
+        rates_by_metric["cgroup.cpu"] = used / _US_PER_PERCENT
     periods, throttled = (_rate(before, after, (f"cgroup.{name}",), seconds) for name in ("periods", "throttled"))
     if periods is not None and throttled is not None:
-        found["cgroup.throttled"] = min(100.0, 100 * throttled / periods) if periods else 0.0
-    return found
+        rates_by_metric["cgroup.throttled"] = min(100.0, 100 * throttled / periods) if periods else 0.0
+    return rates_by_metric
 
 
 def _speed(before: Counters, after: Counters, seconds: float) -> dict[str, float]:
@@ -194,18 +194,18 @@ def _speed(before: Counters, after: Counters, seconds: float) -> dict[str, float
 
 def levels(reading: HostReading) -> dict[str, float]:
     """Return the gauges of a reading: memory in KiB, counts, per cent, and the accept queue of each port."""
-    found = _levels_of(_counters(reading), _LEVELS)
-    return found | {f"{ACCEPT}.{port}": queue for port, queue in reading.accept.items()}
+    known_levels = _levels_of(_counters(reading), _LEVELS)
+    return known_levels | {f"{ACCEPT}.{port}": queue for port, queue in reading.accept.items()}
 
 
 def _levels_of(counters: Counters, levels: Mapping[str, Callable[[Counters], float]]) -> dict[str, float]:
-    found: dict[str, float] = {}
+    known_levels: dict[str, float] = {}
     for metric, level in levels.items():
         try:
-            found[metric] = level(counters)
+            known_levels[metric] = level(counters)
         except (KeyError, ZeroDivisionError):
             continue
-    return found
+    return known_levels
 
 
 def group_values(reading: HostReading, rates: Mapping[str, float]) -> dict[str, float]:
@@ -214,8 +214,8 @@ def group_values(reading: HostReading, rates: Mapping[str, float]) -> dict[str, 
     if not reading.counters.get("cgroup.version"):
         return {}
     names = (f"{CGROUP.name}.{name}" for name in CGROUP.metrics)
-    found = {name: rates[name] for name in names if name in rates} | _levels_of(reading.counters, _GROUP_LEVELS)
-    return {name.partition(".")[2]: value for name, value in found.items()}
+    known_values = {name: rates[name] for name in names if name in rates} | _levels_of(reading.counters, _GROUP_LEVELS)
+    return {name.partition(".")[2]: value for name, value in known_values.items()}
 
 
 def mean_levels(old: Mapping[str, float], new: Mapping[str, float]) -> dict[str, float]:
@@ -225,11 +225,11 @@ def mean_levels(old: Mapping[str, float], new: Mapping[str, float]) -> dict[str,
 
 def highest(*some: Mapping[str, float]) -> dict[str, float]:
     """Return the maximum of each metric."""
-    found: dict[str, float] = {}
+    maxima: dict[str, float] = {}
     for values in some:
         for metric, value in values.items():
-            found[metric] = max(value, found.get(metric, value))
-    return found
+            maxima[metric] = max(value, maxima.get(metric, value))
+    return maxima
 
 
 def is_accept_queue(metric: str) -> bool:

@@ -131,7 +131,7 @@ def _bare(sample: HostSample) -> HostSample:
 
 def means(window: HostWindow) -> dict[str, float]:
     """Return the mean of each metric with data."""
-    return {name: found.amount / found.weight for name, found in window.sums.by_name().items() if found.weight > 0}
+    return {name: summed.amount / summed.weight for name, summed in window.sums.by_name().items() if summed.weight > 0}
 
 
 def current_metrics(point: HostPoint, sar_values: Mapping[str, float]) -> dict[str, float]:
@@ -243,7 +243,7 @@ def _gauges(before: HostPoint, after: HostPoint, seconds: float) -> Iterator[Mea
     if before.memory.available is None or after.memory.available is None:
         names = _KNOWN_GAUGES
         earlier, later = (levels[:_AVAILABLE] + levels[_AVAILABLE + 1 :] for levels in (earlier, later))
-    yield MeanGroup(names, tuple([(one + two) / 2 for one, two in zip(earlier, later, strict=True)]), seconds)
+    yield MeanGroup(names, tuple([(first + second) / 2 for first, second in zip(earlier, later, strict=True)]), seconds)
     if before.pss is not None and after.pss is not None:
         yield MeanGroup(_PSS, ((before.pss + after.pss) / 2,), seconds)
 

@@ -40,9 +40,9 @@ class Invalid(UsageError):
         return self.subject
 
 
-def conflict(other: str, fix: str = "use one of the two") -> str:
+def conflict(conflicting: str, fix: str = "use one of the two") -> str:
     """Return the problem of an option that contradicts `other`."""
-    return f"conflicts with {other}; {fix}"
+    return f"conflicts with {conflicting}; {fix}"
 
 
 _CLOSED = conflict("a rate or a log", "use closed load: concurrency instead of a rate")
@@ -182,9 +182,9 @@ def _conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
 
 
 def _stage_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
-    ends = [name for name in ("requests", "duration") if getattr(plan, name) is not None]
-    if plan.stages and ends:
-        yield "load.stages", conflict(" and ".join(ends), "use stages alone")
+    end_keys = [name for name in ("requests", "duration") if getattr(plan, name) is not None]
+    if plan.stages and end_keys:
+        yield "load.stages", conflict(" and ".join(end_keys), "use stages alone")
     if len({stage.rate is None for stage in plan.stages}) > 1:
         yield "load.stages", "found load levels with concurrency and with rate; allowed: all of one kind"
     if plan.ramp_to is not None and plan.duration is None:
@@ -194,18 +194,21 @@ def _stage_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
 def _variant_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
     if not plan.variants:
         return
-    if len(plan.variants) != 2 or len({one.name for one in plan.variants}) != 2:
+    if len(plan.variants) != 2 or len({variant.name for variant in plan.variants}) != 2:
         yield "variant", "found other than two variants with names of their own; allowed: exactly two"
     once = plan.paths is not None and plan.paths.order == "once"
     fixed = {"requests": plan.requests is not None, "paths that are used once": once}
     addressed = {"connect_to": plan.connect_to, "unix": plan.unix, "stages": plan.stages, "a ramp": plan.ramp_to}
-    found = ", ".join(name for name, given in (fixed | addressed).items() if given)
-    if found:
-        yield "variant", conflict(found, "remove it: two variants get the same load until a verdict or for a time")
+    given_names = ", ".join(name for name, given in (fixed | addressed).items() if given)
+    if given_names:
+        yield (
+            "variant",
+            conflict(given_names, "remove it: two variants get the same load until a verdict or for a time"),
+        )
 
 
 def _log_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
-    named = {
+    given_keys = {
         "rate": plan.rate is not None,
         "ramp": plan.ramp_to is not None,
         "stages": plan.stages,
@@ -215,9 +218,9 @@ def _log_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
         "method": plan.method != "GET",
         "body": plan.content,
     }
-    found = ", ".join(name for name, given in named.items() if given)
-    if found:
-        yield "load.replay_log", conflict(f"{found}, since requests and times are in the log", "remove it")
+    given_names = ", ".join(name for name, given in given_keys.items() if given)
+    if given_names:
+        yield "load.replay_log", conflict(f"{given_names}, since requests and times are in the log", "remove it")
 
 
 def _user_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:

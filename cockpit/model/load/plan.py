@@ -276,7 +276,8 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def parts(self) -> tuple[LoadPlan, ...]:
         """The plans of the targets that are loaded at the same time: those of the variants, else this plan alone."""
-        return tuple(_plan_of_variant(self, variant.url) for variant in self.variants) or (self,)
+        alone = msgspec.structs.replace(self, variants=())
+        return tuple(at_target(alone, variant.url) for variant in self.variants) or (self,)
 
     def without_secrets(self) -> LoadPlan:
         """Return the plan without secrets, for recordings and the screen: no password, headers that may contain one
@@ -311,16 +312,12 @@ def amount_words(load: LoadPlan | Stage, arrow: str = "→", digits: str = "g") 
     return f"{arrow.join(f'{amount:{digits}}' for amount in amounts)}{'' if load.rate is None else '/s'}"
 
 
-def _plan_of_variant(plan: LoadPlan, url: str) -> LoadPlan:
-    """Return the plan of one variant; the requests of a mix keep their paths."""
-    target = urlsplit(url)
-    mix = tuple(
-        msgspec.structs.replace(
-            request, url=urlunsplit(urlsplit(request.url)._replace(scheme=target.scheme, netloc=target.netloc))
-        )
-        for request in plan.mix
-    )
-    return msgspec.structs.replace(plan, url=url, mix=mix, variants=())
+def at_target(plan: LoadPlan, url: str) -> LoadPlan:
+    """Return the plan with another target: its URL, and the same server in the requests of its mix."""
+    to = urlsplit(url)
+    urls = (urlsplit(request.url)._replace(scheme=to.scheme, netloc=to.netloc).geturl() for request in plan.mix)
+    mix = tuple(msgspec.structs.replace(request, url=each) for request, each in zip(plan.mix, urls, strict=True))
+    return msgspec.structs.replace(plan, url=url, mix=mix)
 
 
 def _redacted(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
