@@ -36,9 +36,9 @@ from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, 
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.model.text import count_text, elapsed
-from cockpit.session.controls import FinalSide
 from cockpit.session.live_session import LiveSession
 from cockpit.session.recovery import recover
+from cockpit.session.tuning import FinalSide
 
 # Maximum time of a capacity search (s): default and smallest. After the first, searches begin at this share of the
 # original capacity.

@@ -257,14 +257,14 @@ class StudyRunner:
         self._now = f"setting up {step.variant.name}"
         await wait_for_hosts(self._live)
         changed = await set_values(self._live, values_of(self.study, step.variant, self.journal.originals))
-        await self._source.tuning.reload(reloads_left(self.study, self._source.profile.knobs, changed))
+        await self._source.tuning.commands.reload(reloads_left(self.study, self._source.profile.knobs, changed))
         await self._act(step.variant.before)
         if self.study.setup_warmup:
             await self._run(step, Pass(name=WARM_UP), setup_warmup_plan(self.study, step.variant), 0)
 
     async def _act(self, names: Sequence[str]) -> None:
         for name in names:
-            await self._source.tuning.act(name)
+            await self._source.tuning.commands.act(name)
 
     async def _run(self, step: StudyStep, part: Pass, plan: LoadPlan, turn: int) -> RunResult:
         self._now = words_of(step, part, plan, turn)
@@ -311,7 +311,7 @@ class StudyRunner:
 
     async def _seen(self, observation: Observation, run: int, after: bool) -> StudyObservation:
         try:
-            text, detail = await self._source.tuning.run_command(observation.host, observation.command), ""
+            text, detail = await self._source.tuning.commands.output_of(observation.host, observation.command), ""
         except (ChangeRefused, HostError) as error:
             text, detail = "", str(error)
         return StudyObservation(

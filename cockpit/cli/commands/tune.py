@@ -41,9 +41,9 @@ from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.report.encoding import to_json
 from cockpit.report.verdicts import verdict_json, verdict_lines
-from cockpit.session.controls import FinalSide, RoundsResult, check_rounds
 from cockpit.session.live_session import LiveSession
 from cockpit.session.loop import EndOfSession, Listener, Session
+from cockpit.session.tuning import FinalSide, RoundsResult, check_rounds
 from cockpit.tuning import history
 from cockpit.tuning.applied import AppliedChange, HistoryEntry, HistoryState
 
@@ -134,7 +134,7 @@ async def _set(options: Namespace, profile: Profile) -> None:
     # Finishing an interrupted change may need any knob of its host.
     knobs = [knob for knob in profile.knobs if knob.host in hosts]
     progress = ChangeProgress(knobs, as_json=options.json)
-    async with _live(profile, options, knobs, record=not options.dry_run, listen=progress.take) as live:
+    async with _live(profile, options, knobs, record=not options.dry_run, listen=progress.listen) as live:
         await resolve_interrupted(live.tuning, hosts)
         if options.dry_run:
             rows = [progress.preview(preview) for preview in await live.tuning.preview(values)]
@@ -149,7 +149,7 @@ async def _set(options: Namespace, profile: Profile) -> None:
 async def _undo(options: Namespace, profile: Profile) -> None:
     """Undo the named change, else an interrupted change, else the newest applied change."""
     progress = ChangeProgress(profile.knobs, as_json=options.json)
-    async with _live(profile, options, profile.knobs, record=True, listen=progress.take) as live:
+    async with _live(profile, options, profile.knobs, record=True, listen=progress.listen) as live:
         histories = await _histories(live, profile)
         if options.change:
             host, past = history.find_change(_newest_first(histories), options.change)
@@ -222,7 +222,7 @@ async def _action(options: Namespace, profile: Profile) -> None:
     actions = [known[name] for name in options.names]
     async with _live(profile, options, (), actions, record=True) as live:
         for action in actions:
-            await live.tuning.act(action.name)
+            await live.tuning.commands.act(action.name)
             done.append({"action": action.name, "host": action.host, "done": action.times})
             if not options.json:
                 emit(f"{action.host}: {action.name} done{f' {action.times} times' if action.times > 1 else ''}")
