@@ -30,9 +30,9 @@ RESULTS = {
     "runs.csv": "csv",
     "verdicts.csv": "verdicts-csv",
 }
-# Maximum wait (s) for a keeper that restores settings.
-KEEPER_WITHIN = 300.0
-_HOLDERS = {LockRole.STUDY: "a study", LockRole.KEEPER: "the keeper that restores its settings"}
+# Maximum wait (s) for a restorer that restores settings.
+RESTORED_WITHIN = 300.0
+_HOLDERS = {LockRole.STUDY: "a study", LockRole.RESTORER: "the restorer of its settings"}
 
 
 class StudyFolder(NamedTuple):
@@ -71,7 +71,7 @@ def open_folder(options: Namespace, name: str, study: Study) -> StudyFolder:
     except OSError as error:
         raise UsageError(f"{folder}: cannot be created: {error.strerror}") from None
     lock = locked(folder)
-    # A keeper may have restored all settings during the wait.
+    # A restorer may have restored all settings during the wait.
     known = read_journal(folder)
     continued = journal is not None
     if journal is not None:
@@ -119,13 +119,13 @@ def _next(name: str, form: str) -> Path:
 
 
 def locked(folder: Path) -> FolderLock:
-    """Lock the folder, after waiting for a keeper in it. Raises UsageError if another study uses it."""
+    """Lock the folder, after waiting for a restorer in it. Raises UsageError if another study uses it."""
     lock = FolderLock(folder)
-    deadline = time.monotonic() + KEEPER_WITHIN
+    deadline = time.monotonic() + RESTORED_WITHIN
     waiting = False
-    while holder := lock.take(LockRole.STUDY):
+    while holder := lock.acquire(LockRole.STUDY):
         words = f"{_HOLDERS[holder.role]}, process {holder.pid}" if holder.role else "another process"
-        if holder.role is not LockRole.KEEPER or time.monotonic() > deadline:
+        if holder.role is not LockRole.RESTORER or time.monotonic() > deadline:
             raise UsageError(f"{folder}: in use by {words}")
         if not waiting:
             print(f"cockpit: {folder}: waiting for {words}", file=sys.stderr)
