@@ -36,9 +36,9 @@ from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, 
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.model.text import count_text, elapsed
-from cockpit.session.controls import FinalSide
 from cockpit.session.live_session import LiveSession
 from cockpit.session.recovery import recover
+from cockpit.session.tuning import FinalSide
 
 # Maximum time of a capacity search (s): default and smallest. After the first, searches begin at this share of the
 # original capacity.
@@ -144,7 +144,7 @@ class Autopilot:
         self._source.emit(AutopilotBegun(t=now, plan=self.plan, original=self._original, limits=self._limits))
         result = SearchResult(AutopilotEnded(t=now, outcome="stopped", detail="interrupted"))
         try:
-            result = await self._search_and_prove()
+            result = await self._search_and_compare()
             await self._source.load.stop()
             await self._live.session.until(self._has_all_trials)
             if keep is not None and await keep(result) and result.ended.outcome == "better":
@@ -186,7 +186,7 @@ class Autopilot:
         """Return whether the state has all evaluations."""
         return state.autopilot is not None and len(state.autopilot.trials) == len(self._search.trials)
 
-    async def _search_and_prove(self) -> SearchResult:
+    async def _search_and_compare(self) -> SearchResult:
         if await self._evaluate(self._search.start, "original") == "failed":
             raise TargetError(f"the original values could not be measured: {self._last_error}")
         self._seconds = self._precise_seconds()
@@ -203,7 +203,7 @@ class Autopilot:
         best = self._search.best()
         if not best or best[0] == self._search.start or self._gain(best[0]) < self.plan.margin:
             return SearchResult(self._nothing(f"no values are better by more than {self.plan.margin:.0%}"))
-        return await self._prove(best[0])
+        return await self._compare_best(best[0])
 
     def _changed(self, values: Mapping[str, str]) -> dict[str, str]:
         return {name: value for name, value in values.items() if value != self._original[name]}
@@ -295,7 +295,7 @@ class Autopilot:
             evaluation = capacity_evaluation(result_of(self._live.state, measured), detail)
         else:
             evaluation = metric_evaluation(result, self.plan.metric, self._constraints, breaker.failed, detail)
-        return self._take_result(point, purpose, number, measured, evaluation)
+        return self._add_trial(point, purpose, number, measured, evaluation)
 
     def _load(self) -> LoadPlan:
         """Return the load of an evaluation."""
@@ -305,7 +305,7 @@ class Autopilot:
         original = next((trial.score for trial in self._search.trials if trial.score is not None), None)
         return plan if original is None else replace(plan, rate=max(1.0, round(_START * math.exp(original))))
 
-    def _take_result(
+    def _add_trial(
         self, point: Point, purpose: TrialPurpose, number: int, run: int, evaluation: Evaluation
     ) -> TrialOutcome:
         score = None if evaluation.metric is None else math.log(evaluation.metric) * (1 if self.plan.maximize else -1)
@@ -343,7 +343,7 @@ class Autopilot:
         here, there = self._search.predict([self._search.start, point]).mean
         return math.expm1(float(there - here))
 
-    async def _prove(self, best: Point) -> SearchResult:
+    async def _compare_best(self, best: Point) -> SearchResult:
         """Compare the best with the original values in fresh rounds; measurements of the search do not count."""
         values = self._search.space.values(best)
         self._source.load.plan = replace(self._load(), duration=self._source.profile.plan.duration, warmup=0.0)

@@ -31,8 +31,8 @@ RESULTS = {
     "verdicts.csv": "verdicts-csv",
 }
 # Maximum wait (s) for a restorer that restores settings.
-KEEPER_WITHIN = 300.0
-_HOLDERS = {LockRole.STUDY: "a study", LockRole.KEEPER: "the restorer of its settings"}
+RESTORED_WITHIN = 300.0
+_HOLDERS = {LockRole.STUDY: "a study", LockRole.RESTORER: "the restorer of its settings"}
 
 
 class StudyFolder(NamedTuple):
@@ -121,11 +121,11 @@ def _next(name: str, form: str) -> Path:
 def locked(folder: Path) -> FolderLock:
     """Lock the folder, after waiting for a restorer in it. Raises UsageError if another study uses it."""
     lock = FolderLock(folder)
-    deadline = time.monotonic() + KEEPER_WITHIN
+    deadline = time.monotonic() + RESTORED_WITHIN
     waiting = False
-    while holder := lock.take(LockRole.STUDY):
+    while holder := lock.acquire(LockRole.STUDY):
         words = f"{_HOLDERS[holder.role]}, process {holder.pid}" if holder.role else "another process"
-        if holder.role is not LockRole.KEEPER or time.monotonic() > deadline:
+        if holder.role is not LockRole.RESTORER or time.monotonic() > deadline:
             raise UsageError(f"{folder}: in use by {words}")
         if not waiting:
             print(f"cockpit: {folder}: waiting for {words}", file=sys.stderr)

@@ -11,14 +11,15 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.cli.terminal import aligned, emit
 from cockpit.model.events import AnyEvent, ChangeBegun, ChangeStage, Stage
-from cockpit.model.knobs import Knob, Setting, not_yet_active
+from cockpit.model.knobs import Knob, not_yet_active
 from cockpit.model.text import sanitize
-from cockpit.session.controls import Preview
 from cockpit.session.interrupted import interruption_words
 from cockpit.session.live_tuning import LiveTuning
+from cockpit.session.tuning import Preview
 from cockpit.tuning.applied import AppliedChange, HistoryEntry, HistoryState, name_of
 
 T = TypeVar("T")
@@ -95,7 +96,7 @@ class ChangeProgress:
                 self._begun.append(event)
                 # Without a diff the change is refused, or changes nothing.
                 if event.diff:
-                    self._print_plan(event.diff, event.cost, event.inactive)
+                    self._print_effects(event)
             elif isinstance(event, ChangeStage):
                 self._stages.setdefault(event.change, []).append(event.stage)
                 waits = "" if event.seconds is None else f"; type y and Enter within {event.seconds:g} s to keep it"
@@ -103,65 +104,42 @@ class ChangeProgress:
 
     def preview(self, preview: Preview) -> dict[str, Any]:
         """Print a change without making it, and return it as JSON data."""
-        self._print_plan(preview.diff, preview.cost, preview.inactive)
-        return _row(
-            preview.host, preview.settings, preview.cost, preview.diff, [], "dry run", preview.inactive, preview.notes
-        )
+        self._print_effects(preview)
+        return _row(preview, (), "dry run", preview.notes)
 
     def rolled_back(self, host: str) -> dict[str, Any]:
-        return _row(host, (), "", "", [], "rolled back", (), ())
+        return _row(Preview(host, diff="", cost=""), (), "rolled back", ())
 
     def rows(self, changes: Iterable[AppliedChange]) -> list[dict[str, Any]]:
         rows = []
         for begun, applied in zip(self._begun, changes, strict=True):
             if not begun.diff:
-                self._print_plan(begun.diff, begun.cost, begun.inactive)
+                self._print_effects(begun)
             if waits := not_yet_active(applied.inactive):
                 print(waits, file=sys.stderr)
             for note in applied.notes:
                 print(f"note: {sanitize(note)}", file=sys.stderr)
-            settings = begun.settings if begun.diff else ()
-            stages = self._stages.get(begun.change, [])
-            rows.append(
-                _row(
-                    begun.host,
-                    settings,
-                    begun.cost,
-                    begun.diff,
-                    stages,
-                    applied.outcome,
-                    begun.inactive,
-                    applied.notes,
-                )
-            )
+            effects = begun if begun.diff else replace(begun, settings=())
+            rows.append(_row(effects, self._stages.get(begun.change, ()), applied.outcome, applied.notes))
         return rows
 
-    def _print_plan(self, diff: str, cost: str, inactive: Sequence[str]) -> None:
+    def _print_effects(self, effects: Preview | ChangeBegun) -> None:
         if self._json:
             return
-        lines = "".join(f"{_neutral_line(line)}\n" for line in diff.splitlines())
-        waits = not_yet_active([self._knobs[name] for name in inactive if name in self._knobs])
-        emit(f"{lines}cost: {cost}{f' ({waits})' if waits else ''}" if lines else "nothing to change")
+        lines = "".join(f"{_neutral_line(line)}\n" for line in effects.diff.splitlines())
+        waits = not_yet_active([self._knobs[name] for name in effects.inactive if name in self._knobs])
+        emit(f"{lines}cost: {effects.cost}{f' ({waits})' if waits else ''}" if lines else "nothing to change")
 
 
-def _row(
-    host: str,
-    settings: Sequence[Setting],
-    cost: str,
-    diff: str,
-    stages: Sequence[Stage],
-    outcome: str,
-    inactive: Sequence[str],
-    notes: Sequence[str],
-) -> dict[str, Any]:
+def _row(effects: Preview | ChangeBegun, stages: Sequence[Stage], outcome: str, notes: Sequence[str]) -> dict[str, Any]:
     return {
-        "host": host,
-        "settings": [msgspec.to_builtins(setting) for setting in settings],
-        "cost": cost,
-        "diff": diff,
+        "host": effects.host,
+        "settings": [msgspec.to_builtins(setting) for setting in effects.settings],
+        "cost": effects.cost,
+        "diff": effects.diff,
         "stages": list(stages),
         "outcome": outcome,
-        "inactive": list(inactive),
+        "inactive": list(effects.inactive),
         "notes": list(notes),
     }
 

@@ -302,6 +302,18 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         name = self.directive or self.key or self.mount or self.get
         return f"{self.file}: {name}" if self.file else name
 
+    def getter(self) -> str:
+        """Return the command that prints its live value. Raises ChangeRefused for an invalid name in the profile."""
+        return LIVE_KNOBS[self.kind].get(self) if self.kind in LIVE_KNOBS else self.get
+
+    def setter(self, value: str) -> str:
+        """Return the command that sets its live value to "$1"."""
+        return LIVE_KNOBS[self.kind].set(self, value) if self.kind in LIVE_KNOBS else self.set
+
+    def live_place(self) -> str:
+        """Return an identity of its live value on its host, independent of the knob's name."""
+        return LIVE_KNOBS[self.kind].place(self) if self.kind in LIVE_KNOBS else f"{self.kind}\t{self.get}"
+
     def shown(self, value: str, limit: int = 200) -> str:
         """Return a value for an error message, without secrets."""
         return SECRET if self.secret else sanitize(value, limit)
@@ -320,6 +332,14 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.known.accepts(value):
             return ""
         return f"{self.directive or self.key} takes {self.known.form.words}, not {self.shown(value, 80)!r}"
+
+    def check_live(self, value: str) -> None:
+        """Raise ChangeRefused for a live value that is not allowed."""
+        shown = f"{self.name}: {self.shown(value, 80)!r}"
+        if why := self.value_error(value):
+            raise ChangeRefused(f"{shown} {why}")
+        if not value or value != " ".join(value.split()) or sanitize(value) != value:
+            raise ChangeRefused(f"{shown}: a value is one line of text, not empty, with single spaces")
 
     def value_error(self, value: str) -> str:
         """Return why a value is not allowed by the profile; "" if it is allowed."""

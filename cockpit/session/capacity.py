@@ -26,8 +26,8 @@ from cockpit.model.events import (
 from cockpit.model.load.checks import check_plan
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
+from cockpit.session.latest import LatestState
 from cockpit.session.live_load import LiveLoad
-from cockpit.session.loop import LatestState
 
 # Time (s) after the end of a level at which its last ticks have arrived.
 _TICKS = 0.3

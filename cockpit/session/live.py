@@ -25,11 +25,12 @@ from cockpit.model.load.plan import url_without_password
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.session.capacity import CapacitySearch
-from cockpit.session.controls import Action, Controls, LoadControl, LoadPhase, LoadStatus, Mode, immediate
+from cockpit.session.controls import Action, Controls, LoadPhase, LoadStatus, Mode, immediate
 from cockpit.session.interrupted import interruption_words
+from cockpit.session.latest import LatestState
 from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
-from cockpit.session.loop import EventBatch, LatestState
+from cockpit.session.loop import EventBatch
 from cockpit.session.rounding import rounded
 from cockpit.tuning.discovery.probing import probe_of
 
@@ -80,7 +81,7 @@ class LiveSource:
         self.tuning = LiveTuning(
             profile, self.feeds, clock, self.emit, self.load, self._latest, self._spawn, probe, self.capacity
         )
-        self.controls: Controls = LiveControls(self)
+        self.controls = LiveControls(self)
 
     def emit(self, event: AnyEvent) -> None:
         """Queue an event; only for the thread of the event loop."""
@@ -107,7 +108,7 @@ class LiveSource:
             events = tuple(self._events)
             self._events.clear()
             if events:
-                yield EventBatch(events, reached=self._latest.take)
+                yield EventBatch(events, reached=self._latest.update)
 
     def now(self) -> float:
         return self._clock.now()
@@ -145,26 +146,30 @@ class LiveSource:
 
 
 class LiveControls(Controls):
-    """The controls of a live session. `look_back`: actions that show its past, if it can be shown."""
+    """The controls of a live session. `look_back`: actions that show its past, if it can be shown.
+
+    While a study or a search controls load and settings (`mode`), only actions that do not disturb it are possible.
+    """
 
     mode = Mode.LIVE
 
     def __init__(self, source: LiveSource) -> None:
         self.look_back: tuple[Action, ...] = ()
         self._source = source
+        self._tuning = source.tuning
         load = source.load
         self._permanent = (
             Action("toggle", "start/stop", self._toggle),
             Action("more", "more load", immediate(lambda _: load.change(more=True))),
             Action("less", "less load", immediate(lambda _: load.change(more=False)), footer=False),
-            Action("mark", "mark", immediate(source.mark), prompt="Note for the timeline"),
         )
+        self._mark = Action("mark", "mark", immediate(source.mark), prompt="Note for the timeline")
         self._answer_hosts = Action("answer", "answer hosts", immediate(self._answer))
         limits = suggested_limits(source.profile.thresholds)
         question = f"Capacity: the highest arrival rate within these limits, in at most {LONGEST / 60:.0f} minutes"
         self._search = Action("capacity", "capacity", source.capacity.run, question, footer=False, prefill=limits)
         self._stop_search = Action("capacity", "stop search", immediate(lambda _: source.capacity.stop()))
-        self._confirm = Action("keep", "keep change", immediate(lambda _: self.tuning.confirm()))
+        self._confirm = Action("keep", "keep change", immediate(lambda _: self._tuning.confirm()))
 
     @property
     def actions(self) -> tuple[Action, ...]:
@@ -172,30 +177,33 @@ class LiveControls(Controls):
         questions = self._source.questions
         answer = (self._answer_hosts,) if questions and questions.awaited else ()
         search = self._stop_search if self._source.capacity.running else self._search
-        confirm = (self._confirm,) if self.tuning.awaited else ()
+        if self.mode is not Mode.LIVE:
+            return (*answer, self._mark)
+        confirm = (self._confirm,) if self._tuning.awaited else ()
         return (
             self._permanent[0],
             *answer,
             *confirm,
             *self._interrupted(),
             *self._permanent[1:],
+            self._mark,
             search,
             *self.look_back,
         )
 
     @property
-    def tuning(self) -> LiveTuning:
-        return self._source.tuning
+    def tuning(self) -> LiveTuning | None:
+        return self._tuning if self.mode is Mode.LIVE else None
 
     def _interrupted(self) -> tuple[Action, ...]:
-        if not self.tuning.interrupted.changes:
+        if not self._tuning.interrupted.changes:
             return ()
-        question = f"{interruption_words(*self.tuning.interrupted.changes[0])}: undo or finish"
+        question = f"{interruption_words(*self._tuning.interrupted.changes[0])}: undo or finish"
         return (Action("unfinished", "unfinished change", self._undo_or_finish, prompt=question),)
 
     @property
-    def load(self) -> LoadControl | None:
-        return self._source.load
+    def load(self) -> LiveLoad | None:
+        return self._source.load if self.mode is Mode.LIVE else None
 
     @property
     def question(self) -> Question | None:
@@ -205,7 +213,7 @@ class LiveControls(Controls):
     @property
     def status(self) -> LoadStatus:
         load = self._source.load
-        if self.tuning.running_rounds:
+        if self._tuning.running_rounds:
             phase = LoadPhase.ROUNDS
         elif self._source.capacity.running:
             phase = LoadPhase.CAPACITY
@@ -228,12 +236,12 @@ class LiveControls(Controls):
 
     async def _undo_or_finish(self, answer: str) -> None:
         """Undo or finish the first interrupted change."""
-        host, past = self.tuning.interrupted.changes[0]
+        host, past = self._tuning.interrupted.changes[0]
         match answer.strip().lower():
             case "undo" | "u":
-                await self.tuning.interrupted.undo(host, past)
+                await self._tuning.interrupted.undo(host, past)
             case "finish" | "f":
-                await self.tuning.interrupted.finish(host, past)
+                await self._tuning.interrupted.finish(host, past)
             case _:
                 raise UsageError(f"{past.name}: type undo or finish")
 

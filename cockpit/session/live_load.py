@@ -20,7 +20,7 @@ from cockpit.model.events import AnyEvent, ExtensionReason
 from cockpit.model.load.checks import check_plan
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
-from cockpit.session.loop import LatestState
+from cockpit.session.latest import LatestState
 
 
 class LiveLoad:

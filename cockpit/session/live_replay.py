@@ -79,11 +79,11 @@ class LiveReplay:
             raise UsageError("looking back needs a recording; start without --no-record")
         async with self._lock:
             if self._past is not None:
-                await self._past.do(name, answer)
+                await self._past.run_action(name, answer)
                 return
             past = _Past(Recording(Path(self._recorder.path)), self._live, self.close)
             try:
-                await past.do(name, answer)
+                await past.run_action(name, answer)
             except BaseException:
                 await past.close()
                 raise
@@ -125,7 +125,7 @@ class _Past:
         """Notes that are in the file, not among the live events."""
         return tuple(self._recording.notes)
 
-    async def do(self, name: str, answer: str) -> None:
+    async def run_action(self, name: str, answer: str) -> None:
         await self.session.until(lambda state: state.started is not None)
         before = self.session.revision
         await next(action for action in self.session.controls.actions if action.name == name).run(answer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from functools import partial
 from itertools import count
 
@@ -11,33 +11,29 @@ from cockpit.analysis.rounds import RoundsPlan, other_side
 from cockpit.hosts.feed import HostFeed
 from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError
-from cockpit.model.events import ActionBegun, ActionEnded, AnyEvent, Note
-from cockpit.model.knobs import Knob, ServerAction, Setting
+from cockpit.model.events import AnyEvent, Note
+from cockpit.model.knobs import Knob, Setting
 from cockpit.profiles.profile import Profile
 from cockpit.session.capacity import CapacitySearch
 from cockpit.session.change_report import ChangeReport, letters
-from cockpit.session.controls import FinalSide, Preview, RoundsResult
 from cockpit.session.interrupted import InterruptedChanges
 from cockpit.session.knob_reader import KnobReader
+from cockpit.session.latest import LatestState
 from cockpit.session.live_load import LiveLoad, RunExtension
-from cockpit.session.loop import LatestState
 from cockpit.session.rounds import ComparedSettings, Conclusion, Hold, Rounds
+from cockpit.session.server_commands import ServerCommands
+from cockpit.session.tuning import FinalSide, Preview, RoundsResult
 from cockpit.tuning.applied import AppliedChange, HistoryEntry
 from cockpit.tuning.change_options import Approval
 from cockpit.tuning.effect import TargetCheck
 from cockpit.tuning.plan import NewValues, Plan
-from cockpit.tuning.reason import useful_line
 from cockpit.tuning.remote import ReconnectingRemote, Remote, privileged
 from cockpit.tuning.tuner import Tuner
 
-# Maximum output of an observation of a study (bytes): the output is recorded completely.
-OBSERVATION_LIMIT = 256 * 1024
-# Timeout of its command (s).
-_COMMAND_TIMEOUT = 30.0
-
 
 class LiveTuning:
-    """Tuning of a live session (see Tuning): one change at a time, each with a letter, and rounds under `load`.
+    """Tuning of a live session: one change at a time, each with a letter, and rounds under `load`. Outcomes are emitted
+    as events; errors are also raised.
 
     `probe` checks the target's response before and after a change; None: no check. `spawn` starts a background task of
     the session.
@@ -56,14 +52,15 @@ class LiveTuning:
         capacity: CapacitySearch,
     ) -> None:
         self._knobs = {knob.name: knob for knob in profile.knobs}
-        self._actions = {action.name: action for action in profile.actions}
         self._clock = clock
         self._emit = emit
         self._tuner = Tuner(probe, port_on=lambda host: feeds[host].target_port())
-        self._inside = {name: privileged(feed.config, ReconnectingRemote(feed.shell)) for name, feed in feeds.items()}
+        inside = {name: privileged(feed.config, ReconnectingRemote(feed.shell)) for name, feed in feeds.items()}
         self._remotes: dict[str, Remote] = {
-            name: privileged(feed.config, ReconnectingRemote(feed.outside)) if feed.config.changes_outside else inside
-            for (name, feed), inside in zip(feeds.items(), self._inside.values(), strict=True)
+            name: privileged(feed.config, ReconnectingRemote(feed.outside))
+            if feed.config.changes_outside
+            else inside[name]
+            for name, feed in feeds.items()
         }
         self._reader = KnobReader(profile.knobs, self._remotes, self._tuner, clock, emit)
         # Changes of this session that can be undone, by letter, the newest last.
@@ -73,7 +70,7 @@ class LiveTuning:
         self.interrupted = InterruptedChanges(
             self._tuner, self._remotes, self._knobs, self._turn, self._note, self.read_host
         )
-        self._action_numbers = count(1)
+        self.commands = ServerCommands(profile, self._tuner, self._remotes, inside, self._turn, clock, emit)
         self._awaited: asyncio.Future[bool] | None = None
         self._changing = asyncio.Lock()
         self._load = load
@@ -89,26 +86,13 @@ class LiveTuning:
     def running_rounds(self) -> bool:
         return self._rounds.running
 
-    async def run_command(self, host: str, command: str) -> str:
-        """Return the output of a command on the host, at most OBSERVATION_LIMIT bytes.
-
-        Raises HostError; ChangeRefused with the command's error message if it fails.
-        """
-        done = await self._inside[host].run(command, timeout=_COMMAND_TIMEOUT)
-        if done.exit_status != 0:
-            no_message = f"the command failed without a message (exit status {done.exit_status})"
-            raise ChangeRefused(f"{host}: {useful_line(done.stderr, done.stdout) or no_message}")
-        if len(done.stdout) > OBSERVATION_LIMIT:
-            limit = OBSERVATION_LIMIT // 1024
-            raise ChangeRefused(f"{host}: the command printed more than {limit} KiB; limit its output, e.g. with head")
-        return done.stdout.decode("utf-8", "replace").rstrip("\n")
-
     async def read(self, names: Collection[str]) -> dict[str, str | None]:
         """Read knobs on their hosts and return the values. Raises HostError, ChangeRefused for the first knob that
         cannot be read."""
         return {name: await self._reader.read(self._knob(name)) for name in names}
 
     async def refresh(self) -> None:
+        """Read the value of every knob again."""
         for host in {knob.host for knob in self._knobs.values()}:
             await self.read_host(host)
 
@@ -127,10 +111,13 @@ class LiveTuning:
         return await self._tuner.history(self._remotes[host], host)
 
     async def preview(self, values: Mapping[str, str]) -> tuple[Preview, ...]:
+        """Return the effects of `apply`, one per host, without a change. Raises ChangeRefused, HostError."""
         plans = [await self._plan(host, own) for host, own in self._values_by_host(values).items()]
         return tuple(map(_preview, plans))
 
     async def preview_undo(self, letter: str = "") -> Preview | None:
+        """Return the effects of `undo`, without a change; None: a change waits for confirmation. Raises ChangeRefused,
+        HostError."""
         if self.awaited:
             return None
         letter = self._undoable(letter)
@@ -143,7 +130,11 @@ class LiveTuning:
         confirm_within: float | None = None,
         ask: Callable[[], Awaitable[bool]] | None = None,
     ) -> tuple[AppliedChange, ...]:
-        """See Tuning. `ask` returns whether the user confirms the change; None: wait for `confirm` or `undo`."""
+        """Apply values (knob name -> value), one change per host. Raises ChangeRolledBack, ChangeRefused, HostError.
+
+        With `confirm_within` (s), a change is rolled back unless it is confirmed within that time after it becomes
+        active. `ask` returns whether the user confirms it; None: wait for `confirm` or `undo`.
+        """
         approval = Approval(confirm_within, ask or self._confirmed) if confirm_within else None
         changes = []
         async with self._turn():
@@ -159,11 +150,15 @@ class LiveTuning:
         return tuple(changes)
 
     def confirm(self) -> None:
+        """Confirm the change that waits for confirmation. Raises ChangeRefused if there is none."""
         if self._awaited is None or not self.awaited:
             raise ChangeRefused("no change waits for confirmation")
         self._awaited.set_result(True)
 
     async def undo(self, letter: str = "") -> None:
+        """Undo a change of this session by its letter ("": the newest active change), or the change that waits for
+        confirmation. Raises ChangeRefused, also if a later change must be undone first.
+        """
         if self._awaited is not None and self.awaited:
             self._awaited.set_result(False)
             return
@@ -179,14 +174,21 @@ class LiveTuning:
             return await self._undo(await self._tuner.read_record(self._remotes[host], host, past), past.name)
 
     def await_baseline(self, seconds: float) -> None:
+        """Extend the run by at least `seconds`, for the baseline of a change that is about to be applied."""
         self.extension.extend_by("baseline", seconds)
 
     def release(self) -> None:
+        """End the extension: the run ends as planned."""
         self.extension.release()
 
     async def compare_in_rounds(
         self, values: Mapping[str, str], plan: RoundsPlan, afterwards: FinalSide = FinalSide.CHOSEN
     ) -> RoundsResult:
+        """Compare the active values with `values` in rounds; without values, the two sides of the last active change.
+
+        The current run continues, or a new run starts. If the rounds are interrupted, the values from their start are
+        activated again. Raises ChangeRolledBack, ChangeRefused, HostError, TargetError.
+        """
         async with self._turn():
             self._rounds.check()
             subject, planned = await self._subject(values)
@@ -212,6 +214,7 @@ class LiveTuning:
             await self._while_active(list(self._values_by_host(values).items()), longest, hold)
 
     def stop_rounds(self) -> None:
+        """Stop the rounds; the values that were active at their start are activated again."""
         self._rounds.stop()
 
     async def _subject(self, values: Mapping[str, str]) -> tuple[ComparedSettings, Plan]:
@@ -311,7 +314,7 @@ class LiveTuning:
 
     def _knob(self, name: str) -> Knob:
         if name not in self._knobs:
-            raise ChangeRefused(f"unknown knob {name!r}; the profile has: {_listed(self._knobs)}")
+            raise ChangeRefused(f"unknown knob {name!r}; the profile has: {', '.join(self._knobs) or 'none'}")
         return self._knobs[name]
 
     def _undoable(self, letter: str) -> str:
@@ -341,33 +344,6 @@ class LiveTuning:
             raise ChangeRefused("rounds are running; stop them first")
         self._load.check_lock()
         return self._changing
-
-    async def act(self, name: str) -> None:
-        if name not in self._actions:
-            raise ChangeRefused(f"unknown action {name!r}; the profile has: {_listed(self._actions)}")
-        await self._run_action(self._actions[name])
-
-    async def reload(self, names: Sequence[str]) -> None:
-        """Run the reload commands of knobs, each once per host, without a change. Raises HostError, ChangeRefused."""
-        knobs = [self._knob(name) for name in names]
-        for (host, command), name in {(knob.host, knob.reload): knob.name for knob in knobs if knob.reload}.items():
-            await self._run_action(ServerAction(name=f"reload {name}", host=host, command=command))
-
-    async def _run_action(self, action: ServerAction) -> None:
-        async with self._turn():
-            number, begun = next(self._action_numbers), self._clock.now()
-            self._emit(ActionBegun(t=begun, number=number, action=action.name, host=action.host, times=action.times))
-            done, detail = 0, "interrupted"
-            try:
-                while done < action.times:
-                    await self._tuner.act(self._remotes[action.host], action)
-                    done += 1
-                detail = ""
-            except CockpitError as error:
-                detail = str(error)
-                raise
-            finally:
-                self._emit(ActionEnded(t=self._clock.now(), number=number, done=done, detail=detail))
 
     async def close(self) -> None:
         """Stop rounds, undo a change that waits for confirmation, and return once no change is in progress."""
@@ -399,7 +375,3 @@ def _preview(plan: Plan, letter: str = "") -> Preview:
 
 def _knobs_of(applied: AppliedChange) -> set[str]:
     return {setting.knob for setting in applied.settings}
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names) or "none"

@@ -103,4 +103,4 @@ async def restore(live: LiveSession, originals: Mapping[str, str | None], action
     """Restore original values, then run actions. Raises CockpitError."""
     await set_values(live, originals)
     for name in actions:
-        await live.tuning.act(name)
+        await live.tuning.commands.act(name)

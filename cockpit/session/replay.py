@@ -206,32 +206,32 @@ class Playback(Controls):
     def _make_actions(self) -> tuple[Action, ...]:
         source = self._source
 
-        def do(step: Callable[[], None]) -> Callable[[str], Awaitable[None]]:
-            return immediate(lambda _: step())
+        def step(move: Callable[[], None]) -> Callable[[str], Awaitable[None]]:
+            return immediate(lambda _: move())
 
-        def by(seconds: float) -> Callable[[str], Awaitable[None]]:
-            return do(lambda: source.seek(source.position + seconds))
+        def seek_by(seconds: float) -> Callable[[str], Awaitable[None]]:
+            return step(lambda: source.seek(source.position + seconds))
 
-        def share(part: float) -> Callable[[str], Awaitable[None]]:
-            return do(lambda: source.seek(source.position + part * source.end))
+        def seek_by_share(part: float) -> Callable[[str], Awaitable[None]]:
+            return step(lambda: source.seek(source.position + part * source.end))
 
         def jump(answer: str) -> None:
             source.seek(parse_jump(answer, source.position, source.recording.started.wall, source.end))
 
         return (
-            Action("toggle", "pause/resume", do(source.toggle)),
-            Action("back", "step back 1 s", by(-1), footer=False),
-            Action("forward", "step 1 s", by(1)),
-            Action("back_10", "back 10 s", by(-10), footer=False),
-            Action("forward_10", "forward 10 s", by(10), footer=False),
-            Action("back_tenth", "back 10%", share(-0.1), footer=False),
-            Action("forward_tenth", "forward 10%", share(0.1), footer=False),
-            Action("home", "to the start", do(lambda: source.seek(0.0)), footer=False),
-            Action("end", "to the end", do(lambda: source.seek(source.end)), footer=False),
-            Action("previous", "previous marker", do(lambda: source.seek_landmark(-1)), footer=False),
-            Action("next", "next marker", do(lambda: source.seek_landmark(1))),
-            Action("faster", "faster", do(lambda: source.change_speed(1))),
-            Action("slower", "slower", do(lambda: source.change_speed(-1)), footer=False),
+            Action("toggle", "pause/resume", step(source.toggle)),
+            Action("back", "step back 1 s", seek_by(-1), footer=False),
+            Action("forward", "step 1 s", seek_by(1)),
+            Action("back_10", "back 10 s", seek_by(-10), footer=False),
+            Action("forward_10", "forward 10 s", seek_by(10), footer=False),
+            Action("back_tenth", "back 10%", seek_by_share(-0.1), footer=False),
+            Action("forward_tenth", "forward 10%", seek_by_share(0.1), footer=False),
+            Action("home", "to the start", step(lambda: source.seek(0.0)), footer=False),
+            Action("end", "to the end", step(lambda: source.seek(source.end)), footer=False),
+            Action("previous", "previous marker", step(lambda: source.seek_landmark(-1)), footer=False),
+            Action("next", "next marker", step(lambda: source.seek_landmark(1))),
+            Action("faster", "faster", step(lambda: source.change_speed(1))),
+            Action("slower", "slower", step(lambda: source.change_speed(-1)), footer=False),
             Action("jump", "jump", immediate(jump), prompt=JUMP),
             Action("mark", "note", immediate(source.annotate), prompt="Note for this instant", footer=False),
         )

@@ -21,8 +21,8 @@ from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import AnyEvent, RoundsBegun, RoundsEnded, RoundsOutcome, RoundWindow, RoundWindowEnded, Side
 from cockpit.model.knobs import Setting
 from cockpit.session.capacity import CapacitySearch
+from cockpit.session.latest import LatestState
 from cockpit.session.live_load import LiveLoad, RunExtension
-from cockpit.session.loop import LatestState
 
 # Time (s) allowed for a set-up when the length of the run is computed.
 _SET_UP = 180.0

@@ -95,13 +95,13 @@ def _key() -> bytes:
     try:
         make_private(path.parent)
         if not path.exists():
-            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".journal.") as beside:
-                beside.write(secrets.token_bytes(_KEY_BYTES))
-                beside.flush()
-                os.fsync(beside.fileno())
+            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".journal.") as new:
+                new.write(secrets.token_bytes(_KEY_BYTES))
+                new.flush()
+                os.fsync(new.fileno())
                 # If another process was first, its key is used.
                 with contextlib.suppress(FileExistsError):
-                    os.link(beside.name, path)
+                    os.link(new.name, path)
         key = read_bounded(path, _KEY_BYTES)
     except OSError as error:
         raise UsageError(f"{path}: cannot be used: {error.strerror}") from None
@@ -124,7 +124,7 @@ class LockRole(StrEnum):
     """The kind of process that locks a study's folder."""
 
     STUDY = "study"
-    KEEPER = "keeper"
+    RESTORER = "restorer"
 
 
 class LockHolder(NamedTuple):
@@ -141,7 +141,7 @@ class FolderLock:
         self._path = folder / LOCK
         self._descriptor = -1
 
-    def take(self, role: LockRole) -> LockHolder | None:
+    def acquire(self, role: LockRole) -> LockHolder | None:
         """Lock the folder; return the other process if it is locked already. Raises UsageError for a failure."""
         try:
             descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)

@@ -1,7 +1,7 @@
 """A process that outlives a killed study: `python -m cockpit.study.restorer FOLDER` restores its settings.
 
-The keeper reads its stdin to the end. A study that ends normally writes `done`; a killed study writes nothing. Without
-`done` the keeper locks the study's folder and restores the values in the journal. It retries while hosts are
+The restorer reads its stdin to the end. A study that ends normally writes `done`; a killed study writes nothing.
+Without `done` the restorer locks the study's folder and restores the values in the journal. It retries while hosts are
 unreachable, for TRIES_FOR seconds; the next start of the study restores the rest.
 """
 
@@ -32,41 +32,41 @@ READY = b"ready\n"
 # Seconds for which unreachable hosts are retried, and between two attempts.
 TRIES_FOR = 600.0
 PAUSE = 5.0
-LOG = "keeper.log"
+LOG = "restorer.log"
 
 
-class StudyGuard:
-    """The study's handle of its keeper process."""
+class RestorerProcess:
+    """The study's handle of its restorer process."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
     @classmethod
-    async def start(cls, folder: Path) -> StudyGuard:
-        """Start a keeper for the folder; return when it is ready."""
-        process = _started(folder)
+    async def start(cls, folder: Path) -> RestorerProcess:
+        """Start a restorer for the folder; return when it is ready."""
+        process = _start_process(folder)
         assert process.stdout is not None
         with process.stdout:
             line = await asyncio.to_thread(process.stdout.readline)
         if line != READY:
-            raise CockpitError(f"{folder}: the keeper process exited at its start, status {process.wait()}")
+            raise CockpitError(f"{folder}: the restorer process exited at its start, status {process.wait()}")
         return cls(process)
 
     async def dismiss(self) -> None:
-        """Stop the keeper without restoring anything, and wait for its end."""
+        """Stop the restorer without restoring anything, and wait for its end."""
         assert self._process.stdin is not None
         with suppress(BrokenPipeError), self._process.stdin as pipe:
             pipe.write(DONE)
         await asyncio.to_thread(self._process.wait)
 
     def leave(self) -> None:
-        """Have the keeper restore the settings once the study has unlocked its folder."""
+        """Have the restorer restore the settings once the study has unlocked its folder."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         _LEFT.append(self._process)
 
 
-def _started(folder: Path) -> subprocess.Popen[bytes]:
+def _start_process(folder: Path) -> subprocess.Popen[bytes]:
     """Start a process that survives this one; asyncio would kill its children when the loop ends."""
     return subprocess.Popen(
         [sys.executable, "-m", "cockpit.study.restorer", str(folder.absolute())],
@@ -90,7 +90,7 @@ def main() -> int:
         return 0
     lock = FolderLock(folder)
     deadline = time.monotonic() + TRIES_FOR
-    while lock.take(LockRole.KEEPER):
+    while lock.acquire(LockRole.RESTORER):
         if time.monotonic() > deadline:
             return 0  # another process continues the study and restores the settings
         time.sleep(0.1)

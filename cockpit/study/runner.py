@@ -56,7 +56,7 @@ from cockpit.study.plan import (
     total_duration,
     values_of,
 )
-from cockpit.study.restorer import StudyGuard
+from cockpit.study.restorer import RestorerProcess
 from cockpit.study.results import StudyResult
 from cockpit.tuning.transaction import wait_despite_cancellation
 
@@ -109,9 +109,9 @@ class StudyRunner:
         self._round: StudyRound | None = None
         self._todo: list[StudyStep] = []
         self._visit: int | None = None
-        self._keeper: StudyGuard | None = None
+        self._restorer: RestorerProcess | None = None
         self._now = "connecting"
-        self._took: list[float] = []
+        self._run_times: list[float] = []
         self._repeats = 0
         self._known_left: tuple[tuple[int, int, int], DurationRange] | None = None
 
@@ -131,7 +131,7 @@ class StudyRunner:
 
     def _left(self) -> DurationRange:
         """Return the time left as of the last run or step (see `_time_left`)."""
-        now = (self._round.round if self._round else 0, len(self._todo), len(self._took))
+        now = (self._round.round if self._round else 0, len(self._todo), len(self._run_times))
         if self._known_left is None or self._known_left[0] != now:
             self._known_left = now, self._time_left()
         return self._known_left[1]
@@ -139,7 +139,7 @@ class StudyRunner:
     def _time_left(self) -> DurationRange:
         """Estimate the time left: at least to the first test or this round's end, at most to the last round's end."""
         profile, turn = self._source.profile, self._round
-        run = sum(self._took) / len(self._took) if self._took else None
+        run = sum(self._run_times) / len(self._run_times) if self._run_times else None
         if turn is None:
             return study_duration(self.study, profile.knobs, profile.actions)
         first = max(turn.round, first_test(self.study))
@@ -171,11 +171,11 @@ class StudyRunner:
             )
         )
         try:
-            await self._look_up_originals()
+            await self._save_originals()
             await self._rounds()
         finally:
             self._now = "restoring the settings"
-            ending = asyncio.ensure_future(self._put_back())
+            ending = asyncio.ensure_future(self._restore())
             await wait_despite_cancellation(ending)
             ending.result()
         self._source.emit(StudyEnded(t=self._source.now()))
@@ -189,12 +189,12 @@ class StudyRunner:
             self._round = replace(turn, t=self._source.now())
             self._source.emit(self._round)
             while self._todo:
-                await self._do_or_repeat(self._todo[0])
+                await self._run_or_repeat(self._todo[0])
                 self._todo.pop(0)
             self._now = f"testing round {turn.round}"
-            self._result = await self._tested(turn)
+            self._result = await self._result_of_round(turn)
 
-    async def _tested(self, turn: StudyRound) -> StudyResult | None:
+    async def _result_of_round(self, turn: StudyRound) -> StudyResult | None:
         """Wait until the session's state has the last step of a round; return the study's result."""
         steps = {step.number for step in steps_of(self.study, turn)}
         earlier = self._result.done if self._result else frozenset()
@@ -205,19 +205,19 @@ class StudyRunner:
         state = await self._session.until(has_steps)
         return await asyncio.to_thread(collect, [*self._earlier, state], self.journal.name)
 
-    async def _look_up_originals(self) -> None:
-        """Write the knobs' values to the journal before the first change, and start the keeper."""
+    async def _save_originals(self) -> None:
+        """Write the knobs' values to the journal before the first change, and start the restorer."""
         if not (self.study.knobs or self.study.after):
             return
         originals = await self._source.tuning.read(self.study.knobs)
         self._write(replace(self.journal, originals=originals, touched=True))
-        self._keeper = await StudyGuard.start(self._folder)
+        self._restorer = await RestorerProcess.start(self._folder)
 
-    async def _do_or_repeat(self, step: StudyStep) -> None:
+    async def _run_or_repeat(self, step: StudyStep) -> None:
         """Run a step; if a host is lost, repeat the step when the host is back."""
         while True:
             try:
-                return await self._do(step)
+                return await self._run_step(step)
             except (UnreachableError, ChangeRolledBack, ChangeRefused) as error:
                 if not is_loss(self._session.state, error) or self._repeats == MOST_REPEATS:
                     raise
@@ -233,7 +233,7 @@ class StudyRunner:
     def _changed_hosts(self) -> set[str]:
         return {knob.host for knob in self._source.profile.knobs if knob.name in self.study.knobs}
 
-    async def _do(self, step: StudyStep) -> None:
+    async def _run_step(self, step: StudyStep) -> None:
         """Run a step once."""
         if step.visit != self._visit:
             self._visit = None
@@ -257,14 +257,14 @@ class StudyRunner:
         self._now = f"setting up {step.variant.name}"
         await wait_for_hosts(self._live)
         changed = await set_values(self._live, values_of(self.study, step.variant, self.journal.originals))
-        await self._source.tuning.reload(reloads_left(self.study, self._source.profile.knobs, changed))
+        await self._source.tuning.commands.reload(reloads_left(self.study, self._source.profile.knobs, changed))
         await self._act(step.variant.before)
         if self.study.setup_warmup:
             await self._run(step, Pass(name=WARM_UP), setup_warmup_plan(self.study, step.variant), 0)
 
     async def _act(self, names: Sequence[str]) -> None:
         for name in names:
-            await self._source.tuning.act(name)
+            await self._source.tuning.commands.act(name)
 
     async def _run(self, step: StudyStep, part: Pass, plan: LoadPlan, turn: int) -> RunResult:
         self._now = words_of(step, part, plan, turn)
@@ -297,7 +297,7 @@ class StudyRunner:
             detail = result.detail if result else "it did not start"
             raise TargetError(f"{self._now}: the run did not complete: {detail or 'it was stopped'}")
         if part.name != WARM_UP:
-            self._took.append(self._source.now() - begun)
+            self._run_times.append(self._source.now() - begun)
         return result
 
     def _has_value(self, run: int) -> bool:
@@ -307,11 +307,11 @@ class StudyRunner:
 
     async def _observe(self, run: int, *, after: bool) -> None:
         for observation in self.study.observations:
-            self._source.emit(await self._seen(observation, run, after))
+            self._source.emit(await self._observation(observation, run, after))
 
-    async def _seen(self, observation: Observation, run: int, after: bool) -> StudyObservation:
+    async def _observation(self, observation: Observation, run: int, after: bool) -> StudyObservation:
         try:
-            text, detail = await self._source.tuning.run_command(observation.host, observation.command), ""
+            text, detail = await self._source.tuning.commands.output_of(observation.host, observation.command), ""
         except (ChangeRefused, HostError) as error:
             text, detail = "", str(error)
         return StudyObservation(
@@ -324,20 +324,20 @@ class StudyRunner:
             detail=detail,
         )
 
-    async def _put_back(self) -> None:
-        """Restore the knobs; if this fails, leave it to the keeper."""
+    async def _restore(self) -> None:
+        """Restore the knobs; if this fails, leave it to the restorer."""
         await self._source.load.stop()
         if not self.journal.touched:
             return
         try:
             await restore(self._live, self.journal.originals, self.study.after)
         except CockpitError:
-            if self._keeper:
-                self._keeper.leave()
+            if self._restorer:
+                self._restorer.leave()
             raise
         self._write(replace(self.journal, touched=False))
-        if self._keeper:
-            await self._keeper.dismiss()
+        if self._restorer:
+            await self._restorer.dismiss()
 
     def _write(self, journal: Journal) -> None:
         self.journal = journal

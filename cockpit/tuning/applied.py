@@ -41,7 +41,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     new: bytes | None
 
 
-class LiveChange(msgspec.Struct, frozen=True, kw_only=True):
+class LiveEdit(msgspec.Struct, frozen=True, kw_only=True):
     """The change of a live value; `got` is the value that the host reports after it ("": `new`)."""
 
     knob: Knob
@@ -61,7 +61,7 @@ class AppliedChange(msgspec.Struct, frozen=True, kw_only=True):
     settings: tuple[Setting, ...]
     files: tuple[FileChange, ...] = ()
     edits: tuple[Edit, ...] = ()
-    switches: tuple[LiveChange, ...] = ()
+    live_edits: tuple[LiveEdit, ...] = ()
     notes: tuple[str, ...] = ()
     change: str = ""
     inactive: tuple[Knob, ...] = ()

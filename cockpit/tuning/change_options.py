@@ -11,24 +11,9 @@ from typing import NamedTuple, Protocol
 
 from cockpit.model.events import Stage
 from cockpit.tuning.effect import Identify, TargetCheck
+from cockpit.tuning.pending import TIMEOUTS, Timeouts
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.server_check import FileReader
-
-
-class Timeouts(NamedTuple):
-    """Timeouts (s).
-
-    `command`: of a command in the profile; `reach`: to reconnect to a lost host; `effect`: until the change must be
-    active; `lease`: the host undoes the change if it gets no message for this time.
-    """
-
-    command: float = 60.0
-    reach: float = 45.0
-    effect: float = 30.0
-    lease: int = 30
-
-
-TIMEOUTS = Timeouts()
 
 
 class ChangeObserver(Protocol):

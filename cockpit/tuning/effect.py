@@ -12,8 +12,9 @@ from cockpit.model.knobs import Knob
 from cockpit.model.text import count_text, sanitize
 from cockpit.servers.registry import CHATTER, CORRECTION, ERROR_LOGS, FAILURE
 from cockpit.servers.startup import Instance
-from cockpit.tuning import files, pending, scripts
+from cockpit.tuning import files, scripts
 from cockpit.tuning.generation import Generation, ServerProcess
+from cockpit.tuning.pending import PendingChange
 from cockpit.tuning.remote import Remote
 
 # Requests the target once; returns "" for a good response, else the problem. Raises TargetError without a response.
@@ -54,21 +55,16 @@ class EffectWatch:
 
     def __init__(
         self,
-        shell: Remote,
+        change: PendingChange,
         knobs: Sequence[Knob],
-        change: str,
-        lease: int,
-        seconds: float,
         probe: TargetCheck | None,
         generations: Sequence[Generation] = (),
         identify: Identify | None = None,
     ) -> None:
         self.notes: list[str] = []
         self.has_old_workers = False
-        self._shell = shell
         self._change = change
-        self._lease = lease
-        self._seconds = seconds
+        self._seconds = change.timeouts.effect
         self._probe = probe
         self._generations = generations
         self._identify = identify
@@ -80,7 +76,7 @@ class EffectWatch:
         """Record the current workers and the size of the log; call right before the reload."""
         for generation in self._generations:
             generation.begin(await self._poll(generation))
-        self._log = await _log_end(self._shell, self._logs) if self._logs else None
+        self._log = await _log_end(self._change.shell, self._logs) if self._logs else None
 
     async def wait(self) -> str:
         """Wait until the change is active; return "", or the reason if it is not active after `seconds`."""
@@ -125,7 +121,7 @@ class EffectWatch:
             if loop.time() >= deadline:
                 return False
             await asyncio.sleep(PACE)
-            await pending.poll(self._shell, self._change, self._lease)
+            await self._change.poll()
         return True
 
     async def listen(self) -> None:
@@ -142,7 +138,7 @@ class EffectWatch:
         """Return the bytes written to the server's log since `begin`."""
         if self._log is None:
             return b""
-        done = await files.run(self._shell, scripts.LOG_SINCE, self._log.file, self._log.size, self._log.inode)
+        done = await files.run(self._change.shell, scripts.LOG_SINCE, self._log.file, self._log.size, self._log.inode)
         return done.stdout
 
     async def _logged_failure(self) -> str:
@@ -151,13 +147,12 @@ class EffectWatch:
         return f"{self._log.file} reports: {why}" if self._log and why else ""
 
     async def _poll(self, generation: Generation) -> frozenset[ServerProcess]:
-        names = generation.pattern, generation.master
-        return await pending.poll(self._shell, self._change, self._lease, *names)
+        return await self._change.poll(generation.pattern, generation.master)
 
     async def _update(self, may_search: bool) -> None:
         """Read the processes and renew the lease; start a search for the successors of ended masters."""
         if not self._generations:
-            await pending.poll(self._shell, self._change, self._lease)
+            await self._change.poll()
         if self._search and self._search.done():
             servers, self._search = self._search.result(), None
             for generation in self._generations:

@@ -9,9 +9,10 @@ from typing import NamedTuple
 from cockpit.model.knobs import Knob, Setting
 from cockpit.servers.registry import DIRECTIVES, RELOAD_REPLACES, RELOADED
 from cockpit.servers.startup import Instance
-from cockpit.tuning import files, live, pending, plan, reload_log, server_check
+from cockpit.tuning import files, pending, plan, reload_log, server_check
 from cockpit.tuning.change_options import ChangeOptions, Failure
 from cockpit.tuning.effect import PACE
+from cockpit.tuning.pending import PendingChange
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import SHOWN_BY, STARTED
@@ -74,7 +75,7 @@ async def shown_by(
 
 
 async def after_change(
-    shell: Remote, change: str, planned: Plan, options: ChangeOptions, sign: str, has_old_workers: bool
+    change: PendingChange, planned: Plan, options: ChangeOptions, sign: str, has_old_workers: bool
 ) -> list[str]:
     """Wait until the running server shows the new values; return a note about each of them.
 
@@ -86,13 +87,13 @@ async def after_change(
     knobs = {edit.knob.name: edit.knob for edit in planned.edits if edit.new is not None and _is_read(edit.knob)}
     if not knobs or options.readers is None:
         return []
-    instances = await _instances(shell, change, planned, options, knobs)
+    instances = await _instances(change, planned, options, knobs)
     notes, unseen = [], []
     for name, instance in instances.items():
         setting = settings[name]
         # A value that needs a restart may limit this one until then, like Apache's ServerLimit.
         seconds = 0.0 if has_old_workers or planned.inactive else options.timeouts.effect
-        shown = await _settled(shell, change, instance, knobs[name], setting, options, seconds)
+        shown = await _settled(change, instance, knobs[name], setting, options, seconds)
         if shown is None or shown.agrees is None or (has_old_workers and not shown.agrees):
             unseen.append(name)
         else:
@@ -106,7 +107,7 @@ def _is_read(knob: Knob) -> bool:
 
 
 async def _instances(
-    shell: Remote, change: str, planned: Plan, options: ChangeOptions, names: Collection[str]
+    change: PendingChange, planned: Plan, options: ChangeOptions, names: Collection[str]
 ) -> dict[str, Instance]:
     """Return the servers that certainly read these knobs, by knob name.
 
@@ -119,7 +120,7 @@ async def _instances(
         if set(certain) >= set(names) & set(planned.servers):
             break
         await asyncio.sleep(PACE)
-        await pending.poll(shell, change, options.timeouts.lease)
+        await change.poll()
         certain = _certain(await options.readers(), names)
     return certain
 
@@ -130,8 +131,7 @@ def _certain(readers: Collection[FileReader], names: Collection[str]) -> dict[st
 
 
 async def _settled(
-    shell: Remote,
-    change: str,
+    change: PendingChange,
     instance: Instance,
     knob: Knob,
     setting: Setting,
@@ -145,14 +145,14 @@ async def _settled(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while True:
-        shown = await shown_by(shell, instance, knob, setting.new, options.port)
+        shown = await shown_by(change.shell, instance, knob, setting.new, options.port)
         if shown is None or shown.agrees is not False:
             return shown
         if loop.time() >= deadline:
             break
         await asyncio.sleep(PACE)
-        await pending.poll(shell, change, options.timeouts.lease)
-    before = await shown_by(shell, instance, knob, setting.old, options.port)
+        await change.poll()
+    before = await shown_by(change.shell, instance, knob, setting.old, options.port)
     if seconds and before and before.agrees:
         raise Failure(f"it did not become active: {shown.words}, the old value")
     return shown
@@ -185,7 +185,7 @@ async def _live(remote: Remote, knob: Knob, value: str | None) -> ShownValue | N
     """Return a knob's value in the running server, read by its command; None if its file has no value."""
     if value is None:
         return None
-    now = await pending.get(remote, live.getter(knob))
+    now = await pending.get(remote, knob.getter())
     return ShownValue(knob, "its command", now, now == knob.printed(value))
 
 

@@ -12,7 +12,7 @@ import posixpath
 import re
 import shlex
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from cockpit.hosts.shell import Completed
 from cockpit.model.errors import ChangeRefused
@@ -50,15 +50,6 @@ class Replacement(NamedTuple):
     before: HostFile
     data: bytes
     digest: str
-
-
-class FileRollback(NamedTuple):
-    """The rollback of one file. Kept: it was never changed. Restored: it has its original bytes. Foreign: somebody else
-    wrote it. Stuck: it could not be written, for the given `reason`."""
-
-    file: HostFile
-    state: Literal["kept", "restored", "foreign", "stuck"]
-    reason: str = ""
 
 
 class CommitRefused(ChangeRefused):
@@ -162,17 +153,15 @@ def rollback_jobs(change: str, replacements: Sequence[Replacement]) -> list[tupl
     ]
 
 
-def rollback_of(replacement: Replacement, report: str) -> FileRollback:
-    """Parse a file's line in the report of an undo."""
+def rollback_problem(report: str) -> str:
+    """Return why a file was not rolled back, by its line in the report of an undo; "" if it has its original bytes."""
     state, _, rest = report.partition(" ")
-    if state == "kept":
-        return FileRollback(replacement.before, "kept")
-    if state == "restored":
-        return FileRollback(replacement.before, "restored")
+    if state in ("kept", "restored"):
+        return ""
     status, _, reason = rest.partition(" ")
     if status == str(scripts.FOREIGN):
-        return FileRollback(replacement.before, "foreign")
-    return FileRollback(replacement.before, "stuck", last_part(reason) or "the undo did not reach it")
+        return "was not rolled back: modified elsewhere after cockpit wrote it"
+    return f"could not be rolled back: {last_part(reason) or 'the undo did not reach it'}"
 
 
 def backup(change: str, replacement: Replacement) -> str:

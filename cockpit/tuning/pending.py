@@ -1,8 +1,4 @@
-"""A change under way on its host: arm its undo there, run commands, confirm or undo.
-
-Every function raises HostError if the host cannot be reached. After `arm`, the host undoes the change by itself when
-its lease (s, plus the time of a running command) expires without a renewal.
-"""
+"""A change under way on its host: arm its undo there, run commands, confirm or undo."""
 
 from __future__ import annotations
 
@@ -43,46 +39,92 @@ class UndoOutcome(NamedTuple):
     reloaded: bool
 
 
-async def arm(shell: Remote, change: str, lease: int, undo: str, owner: str, facts: bytes) -> None:
-    """Lock the host for this change and start its guard with the undo program; `facts` is one line.
+class Timeouts(NamedTuple):
+    """Timeouts (s).
 
-    Raises ChangeRefused if another change is under way there or was interrupted.
+    `command`: of a command in the profile; `reach`: to reconnect to a lost host; `effect`: until the change must be
+    active; `lease`: the host undoes the change if it gets no message for this time.
     """
-    data = undo.encode("utf-8", "surrogateescape")
-    done = await files.run(
-        shell, undo_program.ARM, change, str(lease), sha256(data), owner, undo_program.GUARD, input=facts + b"\n" + data
-    )
-    if done.exit_status != 0:
-        raise ChangeRefused(files.error_reason(done))
+
+    command: float = 60.0
+    reach: float = 45.0
+    effect: float = 30.0
+    lease: int = 30
 
 
-async def run(
-    shell: Remote, change: str, lease: int, command: str, seconds: float, value: str = "", mark: str = ""
-) -> CommandResult:
-    """Run a command of the profile by sh on the host, for at most `seconds`.
+TIMEOUTS = Timeouts()
 
-    `value` is its "$1", sent on stdin so that it is in no argv. The file `mark` is first created in the change's
-    directory.
+
+class PendingChange(NamedTuple):
+    """A change on its host, with its `directory` there. Methods raise HostError if the host cannot be reached.
+
+    After `arm`, the host undoes the change by itself when its lease (plus the time of a running command) expires
+    without a renewal.
     """
-    longest = math.ceil(seconds)
-    leases = (str(longest + lease), str(lease))
-    done = await files.run(
-        shell,
-        scripts.RUN,
-        change,
-        f"{seconds:g}",
-        *leases,
-        command,
-        mark,
-        input=f"{value}\n".encode("utf-8", "surrogateescape"),
-        seconds=seconds + 30,
-    )
-    output = done.stderr + b"\n" + done.stdout
-    if done.exit_status == 0:
-        return CommandResult("", output)
-    if done.exit_status == 124:
-        return CommandResult(f"it did not end within {seconds:g} s", output)
-    return CommandResult(_problem(done), output)
+
+    shell: Remote
+    directory: str
+    timeouts: Timeouts
+
+    async def arm(self, undo: str, owner: str, facts: bytes) -> None:
+        """Lock the host for this change and start its guard with the undo program; `facts` is one line.
+
+        Raises ChangeRefused if another change is under way there or was interrupted.
+        """
+        data = undo.encode("utf-8", "surrogateescape")
+        arguments = (str(self.timeouts.lease), sha256(data), owner, undo_program.GUARD)
+        await self._require(undo_program.ARM, *arguments, input=facts + b"\n" + data)
+
+    async def run(self, command: str, value: str = "", mark: str = "") -> CommandResult:
+        """Run a command of the profile by sh on the host.
+
+        `value` is its "$1", sent on stdin so that it is in no argv. The file `mark` is first created in the change's
+        directory.
+        """
+        seconds, lease = self.timeouts.command, self.timeouts.lease
+        arguments = (f"{seconds:g}", str(math.ceil(seconds) + lease), str(lease), command, mark)
+        data = f"{value}\n".encode("utf-8", "surrogateescape")
+        done = await files.run(self.shell, scripts.RUN, self.directory, *arguments, input=data, seconds=seconds + 30)
+        output = done.stderr + b"\n" + done.stdout
+        if done.exit_status == 0:
+            return CommandResult("", output)
+        if done.exit_status == 124:
+            return CommandResult(f"it did not end within {seconds:g} s", output)
+        return CommandResult(_problem(done), output)
+
+    async def poll(self, pattern: str = "", master: str = "", lease: int | None = None) -> frozenset[ServerProcess]:
+        """Renew the lease; return the processes whose name matches the pattern, and the process with the PID `master`.
+
+        Raises ChangeRefused if the change has ended.
+        """
+        lease = self.timeouts.lease if lease is None else lease
+        done = await self._require(scripts.PROCESSES, str(lease), pattern, master)
+        rows = (row.split(":") for row in done.stdout.decode("ascii", "replace").split())
+        return frozenset(ServerProcess(*row) for row in rows if len(row) == len(ServerProcess._fields))
+
+    async def confirm(self, applied: AppliedChange) -> None:
+        """Confirm the change and store its record. Raises ChangeRefused if the host has rolled it back."""
+        data = msgspec.json.encode(applied)
+        await self._require(undo_program.CONFIRM, sha256(data), input=data)
+
+    async def undo(self, seconds: int, why: str) -> UndoOutcome:
+        """Have the host undo the change; return the outcome, also of an earlier undo.
+
+        Raises ChangeRefused if the undo does not end within `seconds`.
+        """
+        reason = f"{sanitize(why, 400)}\n".encode("utf-8", "replace")
+        return outcome(
+            (await self._require(undo_program.FIRE, str(seconds), input=reason, seconds=seconds + 30)).stdout
+        )
+
+    async def discard(self) -> None:
+        await files.run(self.shell, undo_program.DISCARD, self.directory)
+
+    async def _require(self, script: str, *arguments: str, input: bytes = b"", seconds: float = 30) -> Completed:
+        done = await files.run(self.shell, script, self.directory, *arguments, input=input, seconds=seconds)
+        if done.exit_status != 0:
+            raise ChangeRefused(files.error_reason(done))
+        return done
 
 
 async def get(shell: Remote, command: str, keep: str = "") -> str:
@@ -105,25 +147,6 @@ def _problem(done: Completed) -> str:
     return useful_line(done.stderr, done.stdout) or f"exit status {done.exit_status}, no message"
 
 
-async def poll(shell: Remote, change: str, lease: int, pattern: str = "", master: str = "") -> frozenset[ServerProcess]:
-    """Renew the lease; return the processes whose name matches the pattern, and the process with the PID `master`.
-
-    Raises ChangeRefused if the change has ended.
-    """
-    done = await files.run(shell, scripts.PROCESSES, change, str(lease), pattern, master)
-    if done.exit_status != 0:
-        raise ChangeRefused(files.error_reason(done))
-    rows = (row.split(":") for row in done.stdout.decode("ascii", "replace").split())
-    return frozenset(ServerProcess(*row) for row in rows if len(row) == len(ServerProcess._fields))
-
-
-async def confirm(shell: Remote, change: str, applied: bytes) -> None:
-    """Confirm the change and store its record `applied`. Raises ChangeRefused if the host has rolled it back."""
-    done = await files.run(shell, undo_program.CONFIRM, change, sha256(applied), input=applied)
-    if done.exit_status != 0:
-        raise ChangeRefused(files.error_reason(done))
-
-
 async def record(shell: Remote, host: str, change: str) -> AppliedChange:
     """Read the record of a confirmed change. Raises ChangeRefused if it cannot be read."""
     kept = await files.read(shell, host, f"{change}/applied")
@@ -131,22 +154,6 @@ async def record(shell: Remote, host: str, change: str) -> AppliedChange:
         return msgspec.json.decode(kept.data, type=AppliedChange)
     except msgspec.MsgspecError as error:
         raise ChangeRefused(f"{kept.file} cannot be read: {error}", subject=host) from None
-
-
-async def request_undo(shell: Remote, change: str, seconds: int, why: str) -> UndoOutcome:
-    """Have the host undo the change; return the outcome, also of an earlier undo.
-
-    Raises ChangeRefused if the undo does not end within `seconds`.
-    """
-    reason = f"{sanitize(why, 400)}\n".encode("utf-8", "replace")
-    done = await files.run(shell, undo_program.FIRE, change, str(seconds), input=reason, seconds=seconds + 30)
-    if done.exit_status != 0:
-        raise ChangeRefused(files.error_reason(done))
-    return outcome(done.stdout)
-
-
-async def discard(shell: Remote, change: str) -> None:
-    await files.run(shell, undo_program.DISCARD, change)
 
 
 def outcome(text: bytes) -> UndoOutcome:

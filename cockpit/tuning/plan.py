@@ -11,8 +11,7 @@ from cockpit.model.knobs import SECRET, Knob, Setting, highest_cost
 from cockpit.model.text import sanitize
 from cockpit.servers.editing import BYTE_ORDER_MARK, ConfigError, ConfigValue
 from cockpit.servers.startup import Instance
-from cockpit.tuning import live
-from cockpit.tuning.applied import AppliedChange, Edit, LiveChange, name_of
+from cockpit.tuning.applied import AppliedChange, Edit, LiveEdit, name_of
 from cockpit.tuning.discovery import configuration
 from cockpit.tuning.files import HostFile, Replacement, sha256
 from cockpit.tuning.scripts import ABSENT
@@ -40,7 +39,7 @@ class Plan(NamedTuple):
     host: str
     settings: tuple[Setting, ...]
     edits: tuple[Edit, ...]
-    switches: tuple[LiveChange, ...]
+    live_edits: tuple[LiveEdit, ...]
     replacements: tuple[Replacement, ...]
     notes: tuple[str, ...]
     undoes: str = ""
@@ -48,14 +47,14 @@ class Plan(NamedTuple):
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
-        touched = (*(edit.knob for edit in self.edits), *(switch.knob for switch in self.switches))
+        touched = (*(edit.knob for edit in self.edits), *(live_edit.knob for live_edit in self.live_edits))
         return tuple({knob.name: knob for knob in touched}.values())
 
     @property
     def places(self) -> tuple[str, ...]:
         """Identities of the changed values, independent of knob names."""
         in_files = [configuration.place(edit.knob, edit.real) for edit in self.edits]
-        return tuple(dict.fromkeys((*in_files, *(live.place(switch.knob) for switch in self.switches))))
+        return tuple(dict.fromkeys((*in_files, *(live_edit.knob.live_place() for live_edit in self.live_edits))))
 
     @property
     def shown_settings(self) -> tuple[Setting, ...]:
@@ -99,7 +98,7 @@ class Plan(NamedTuple):
     def diff(self) -> str:
         """A diff without context lines, which may contain secrets."""
         parts = [_diff(replacement) for replacement in self.replacements]
-        parts += [f"{s.knob.name} on {self.host}\n-{s.old}\n+{s.new}\n" for s in self.switches]
+        parts += [f"{s.knob.name} on {self.host}\n-{s.old}\n+{s.new}\n" for s in self.live_edits]
         return self.redacted("".join(parts))
 
 
@@ -117,16 +116,16 @@ def forward(host: str, current: CurrentValues, values: NewValues) -> Plan:
     Raises ChangeRefused for a value that is not allowed, a missing section, or a knob named twice.
     """
     edited = {file.real: file.data for file in current.files.values()}
-    settings, edits, switches, notes = [], [], [], []
+    settings, edits, live_edits, notes = [], [], [], []
     _check(host, current.files, values)
     for knob, value in values:
         setting = None
         if knob.live:
-            setting, switch = _switched(knob, current.values[knob.name], value)
-            switches += [switch] if switch else []
+            setting, live_edit = _live_edit(knob, current.values[knob.name], value)
+            live_edits += [live_edit] if live_edit else []
         if knob.in_file:
             file = current.files[knob.file]
-            edit, in_file, note = _edited(knob, file, edited, value)
+            edit, in_file, note = _file_edit(knob, file, edited, value)
             edits += [edit] if edit else []
             notes += [note] if note else []
             setting = setting or in_file
@@ -135,7 +134,7 @@ def forward(host: str, current: CurrentValues, values: NewValues) -> Plan:
     replacements = _replacements(current.files.values(), edited)
     notes += _corrections(edits, edited)
     notes += [_MARKED.format(each.file) for each in current.files.values() if each.data.startswith(BYTE_ORDER_MARK)]
-    return Plan(host, tuple(settings), tuple(edits), tuple(switches), replacements, tuple(notes))
+    return Plan(host, tuple(settings), tuple(edits), tuple(live_edits), replacements, tuple(notes))
 
 
 def _corrections(edits: Iterable[Edit], edited: Mapping[str, bytes]) -> list[str]:
@@ -144,22 +143,22 @@ def _corrections(edits: Iterable[Edit], edited: Mapping[str, bytes]) -> list[str
     return list(dict.fromkeys(note for note in notes if note))
 
 
-def _switched(knob: Knob, old: str, value: str | None) -> tuple[Setting, LiveChange | None]:
+def _live_edit(knob: Knob, old: str, value: str | None) -> tuple[Setting, LiveEdit | None]:
     if value is None:
         raise ChangeRefused(f"{knob.name}: it always has a value; it cannot be removed")
     new = knob.printed(value)
-    live.check(knob, new)
-    return Setting(knob=knob.name, old=old, new=new), None if old == new else LiveChange(knob=knob, old=old, new=new)
+    knob.check_live(new)
+    return Setting(knob=knob.name, old=old, new=new), None if old == new else LiveEdit(knob=knob, old=old, new=new)
 
 
-def _edited(
+def _file_edit(
     knob: Knob, file: HostFile, edited: dict[str, bytes], value: str | None
 ) -> tuple[Edit | None, Setting, str]:
     """Change the file's text in `edited`; return the edit (None: no change), the setting and a note."""
     text = edited[file.real]
     try:
         old = configuration.read(knob, text)
-        new = None if value is None else configuration.spell(knob, text, value)
+        new = None if value is None else configuration.encode(knob, text, value)
         if new != old.raw:
             edited[file.real] = configuration.change(knob, text, new)
         shown = configuration.read(knob, edited[file.real]).value
@@ -175,11 +174,11 @@ def backward(applied: AppliedChange, current: CurrentValues, originals: Mapping[
     """Return the plan that undoes `applied`. `originals` are the readable backups, by real path.
 
     A file that nobody else wrote gets its original bytes; in other files only the values are restored, with a note.
-    Raises ChangeRefused if somebody else changed one of these values.
+    Raises ChangeRefused if one of these values was modified elsewhere.
     """
     edited = {file.real: file.data for file in current.files.values()}
     settings: dict[str, Setting] = {}
-    edits, switches = [], []
+    edits, live_edits = [], []
     for edit in reversed(applied.edits):
         file = current.files[edit.knob.file]
         try:
@@ -197,27 +196,27 @@ def backward(applied: AppliedChange, current: CurrentValues, originals: Mapping[
             raise ChangeRefused(f"{edit.knob.name}: {why}; nothing was changed") from None
         edits.append(Edit(knob=edit.knob, real=file.real, old=edit.new, new=edit.old))
         settings[edit.knob.name] = Setting(knob=edit.knob.name, old=now.value, new=old.value)
-    for switch in reversed(applied.switches):
-        is_now = current.values[switch.knob.name]
-        if is_now == switch.old:
+    for live_edit in reversed(applied.live_edits):
+        is_now = current.values[live_edit.knob.name]
+        if is_now == live_edit.old:
             continue
-        if is_now not in (switch.new, switch.got):
+        if is_now not in (live_edit.new, live_edit.got):
             raise ChangeRefused(
-                f"{switch.knob.name} is {switch.knob.shown(is_now)} on {applied.host}, "
-                f"not {switch.knob.shown(switch.new)}: modified elsewhere; nothing was changed"
+                f"{live_edit.knob.name} is {live_edit.knob.shown(is_now)} on {applied.host}, "
+                f"not {live_edit.knob.shown(live_edit.new)}: modified elsewhere; nothing was changed"
             )
-        switches.append(LiveChange(knob=switch.knob, old=is_now, new=switch.old))
-        settings[switch.knob.name] = Setting(knob=switch.knob.name, old=is_now, new=switch.old)
+        live_edits.append(LiveEdit(knob=live_edit.knob, old=is_now, new=live_edit.old))
+        settings[live_edit.knob.name] = Setting(knob=live_edit.knob.name, old=is_now, new=live_edit.old)
     notes = _whole_files(applied, current, originals, edited)
     removed = _to_remove(applied, current, edited)
     notes += _corrections(edits, edited)
-    if not edits and not switches:
+    if not edits and not live_edits:
         notes.append(NOTHING_TO_CHANGE)
     edits.reverse()
     order = [setting.knob for setting in applied.settings if setting.knob in settings]
     kept = tuple(settings[name] for name in order)
     replacements = _replacements(current.files.values(), edited, removed)
-    return Plan(applied.host, kept, tuple(edits), tuple(switches), replacements, tuple(notes), applied.change)
+    return Plan(applied.host, kept, tuple(edits), tuple(live_edits), replacements, tuple(notes), applied.change)
 
 
 def _whole_files(

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from cockpit.model.knobs import Knob
 from cockpit.servers.registry import ERROR_LOGS, RELOADED
 from cockpit.tuning import files
-from cockpit.tuning.change_options import ChangeOptions, Failure
+from cockpit.tuning.change_options import Failure
 from cockpit.tuning.effect import EffectWatch
+from cockpit.tuning.pending import PendingChange
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import LOGGED
@@ -33,7 +34,7 @@ async def last(remote: Remote, knobs: Iterable[Knob], kind: str, pid: str) -> Re
     return ReloadLog()
 
 
-async def confirm(shell: Remote, plan: Plan, options: ChangeOptions, effect: EffectWatch) -> str:
+async def confirm(change: PendingChange, plan: Plan, effect: EffectWatch) -> str:
     """Wait for the log line about the reload, if the server writes one; return the sign that it has read its files.
 
     Raises Failure without that line, HostError.
@@ -42,9 +43,9 @@ async def confirm(shell: Remote, plan: Plan, options: ChangeOptions, effect: Eff
     if reloaded is None:
         return "its workers started after the file was written" if effect.sees_workers else "its reload succeeded"
     kind, server = reloaded.kind, plan.servers.get(reloaded.name)
-    log = (await last(shell, plan.knobs, kind, str(server.process.pid if server else 0))).file
+    log = (await last(change.shell, plan.knobs, kind, str(server.process.pid if server else 0))).file
     if not log or log != effect.log:
         return "its reload is not confirmed, because its log cannot be read; set `log` of its knobs"
     if not await effect.logs(RELOADED[kind]):
-        raise Failure(f"no reload in {log} within {options.timeouts.effect:g} s")
+        raise Failure(f"no reload in {log} within {change.timeouts.effect:g} s")
     return f"its reload is in {log}"

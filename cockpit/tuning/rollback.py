@@ -16,14 +16,14 @@ from cockpit.tuning.applied import AppliedChange, ChangeFailed
 from cockpit.tuning.change_options import ChangeOptions, Failure
 from cockpit.tuning.effect import wait_for_good_response
 from cockpit.tuning.files import Replacement
+from cockpit.tuning.pending import PendingChange
 from cockpit.tuning.plan import Plan
-from cockpit.tuning.remote import Remote
 
 _Result = TypeVar("_Result")
 
 
 async def undo(
-    shell: Remote, plan: Plan, change: str, options: ChangeOptions, error: BaseException
+    plan: Plan, change: PendingChange, options: ChangeOptions, error: BaseException
 ) -> BaseException | AppliedChange:
     """Have the host roll everything back; return the exception to raise.
 
@@ -35,22 +35,23 @@ async def undo(
     try:
         if isinstance(error, files.CommitRefused) and not error.replaced:
             with suppress(HostError):
-                await pending.discard(shell, change)
+                await change.discard()
             return ChangeRefused(f"{why}; nothing was changed")
-        seconds = math.ceil(timeouts.command) * (1 + len(plan.tests) + len(plan.reloads) + len(plan.switches))
-        outcome = await _persistently(lambda: pending.request_undo(shell, change, seconds, why), timeouts.reach)
+        seconds = math.ceil(timeouts.command) * (1 + len(plan.tests) + len(plan.reloads) + len(plan.live_edits))
+        outcome = await _persistently(lambda: change.undo(seconds, why), timeouts.reach)
         if outcome.ended == "confirmed":
-            return await _confirmed(shell, change)
+            return await _confirmed(change)
         replaced = error.replaced if isinstance(error, files.CommitRefused) else plan.replacements
-        if lost := _not_rolled_back(plan, change, replaced, outcome):
+        if lost := _not_rolled_back(plan, change.directory, replaced, outcome):
             return ChangeFailed(f"{why}; and {lost}")
         problem, note = await _after_rollback(plan, options, outcome)
     except HostError as gone:
         longest = math.ceil(timeouts.command) + timeouts.lease
-        by_hand = f"sh {shlex.quote(f'{change}/undo')}"
+        by_hand = f"sh {shlex.quote(f'{change.directory}/undo')}"
         return ChangeFailed(
             f"{why}; and {plan.host} is unreachable ({gone}). It rolls the change back by itself, within {longest} s "
-            f"of the last message from here. {change}/log there shows how it ended; to roll back by hand: {by_hand}"
+            f"of the last message from here. {change.directory}/log there shows how it ended; to roll back by hand: "
+            f"{by_hand}"
         )
     except ChangeRefused as stuck:
         return ChangeFailed(f"{why}; and the undo on {plan.host} did not finish: {stuck}")
@@ -61,10 +62,10 @@ async def undo(
     return error
 
 
-async def _confirmed(shell: Remote, change: str) -> AppliedChange:
+async def _confirmed(change: PendingChange) -> AppliedChange:
     """Read the record of a change whose confirmation reached the host, but whose response was lost."""
     try:
-        return await pending.record(shell, "", change)
+        return await pending.record(change.shell, "", change.directory)
     except ChangeRefused as error:
         raise ChangeRefused(f"it was confirmed, but {error}") from None
 
@@ -101,21 +102,17 @@ def _not_rolled_back(plan: Plan, change: str, replaced: Sequence[Replacement], o
     """Describe files and values that were not rolled back, and the commands to restore the files; "" if all were."""
     lost = []
     for replacement in replaced:
-        back = files.rollback_of(replacement, outcome.files.get(str(replacement.number), ""))
-        if back.state == "foreign":
-            lost.append(f"{back.file.file} was not rolled back: modified elsewhere after cockpit wrote it")
-        elif back.state == "stuck":
-            lost.append(f"{back.file.file} could not be rolled back: {back.reason}")
+        if why := files.rollback_problem(outcome.files.get(str(replacement.number), "")):
+            lost.append(f"{replacement.before.file} {why}")
     by_hand = files.restore_by_hand(change, replaced) if lost else ""
-    for number, switch in enumerate(plan.switches):
+    for number, live_edit in enumerate(plan.live_edits):
+        knob = live_edit.knob
         state, _, rest = outcome.values.get(str(number), "").partition(" ")
         if state == "foreign":
-            lost.append(f"{switch.knob.name} was not rolled back: set to {switch.knob.shown(rest)} elsewhere")
+            lost.append(f"{knob.name} was not rolled back: set to {knob.shown(rest)} elsewhere")
         elif state == "stuck":
-            old = switch.knob.shown(switch.old)
-            lost.append(
-                f"{switch.knob.name} could not be restored to {old}: {plan.redacted(pending.failure_reason(rest))}"
-            )
+            why = plan.redacted(pending.failure_reason(rest))
+            lost.append(f"{knob.name} could not be restored to {knob.shown(live_edit.old)}: {why}")
     if not lost:
         return ""
     return "; ".join(lost) + (f". To restore the original, run on {plan.host}: {by_hand}" if by_hand else "")

@@ -20,7 +20,7 @@ from cockpit.tuning.discovery.host_inventory import (
     ConfigurationFiles,
     configuration_files,
     environment_files,
-    take_inventory,
+    read_inventory,
     untrusted,
 )
 from cockpit.tuning.remote import Remote
@@ -87,7 +87,7 @@ async def read_by(
             by_file.setdefault((knob.kind, knob.file), []).append(knob)
     if not by_file:
         return []
-    inventory = await take_inventory(remote, host)
+    inventory = await read_inventory(remote, host)
     answering = await _with_chain(remote, _answering(inventory, port, others), inventory, {kind for kind, _ in by_file})
     read: dict[int, ConfigurationFiles] = {}
     readers = []
@@ -148,7 +148,7 @@ async def limits_at_listen(remote: Remote, host: str, knobs: Iterable[Knob]) -> 
     """
     if all(knob.kind != "sysctl" or knob.key.replace("/", ".") != kernel.AT_LISTEN for knob in knobs):
         return []
-    note = kernel.accept_queues(await take_inventory(remote, host))
+    note = kernel.accept_queues(await read_inventory(remote, host))
     return [sanitize(note, 600)] if note else []
 
 
@@ -177,7 +177,7 @@ async def successors(
     Only unique ones. They might not read a knob's file any more, for instance after a change of Apache's MPM. `others`
     are PIDs of servers that ran before. Raises HostError, ChangeRefused.
     """
-    running = instances(await take_inventory(remote, host)) if servers else ()
+    running = instances(await read_inventory(remote, host)) if servers else ()
     new = [each for each in running if each.process.pid not in others and not each.startup.uncertainty]
     started = {}
     for name, server in servers.items():

@@ -16,11 +16,12 @@ from msgspec.structs import replace
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.servers.startup import Instance
-from cockpit.tuning import files, history, live, pending, plan, server_check
+from cockpit.tuning import files, history, pending, plan, server_check
 from cockpit.tuning.applied import AppliedChange, ChangeFacts, HistoryEntry, HistoryState
-from cockpit.tuning.change_options import TIMEOUTS, Approval, ChangeObserver, ChangeOptions, Timeouts
+from cockpit.tuning.change_options import Approval, ChangeObserver, ChangeOptions
 from cockpit.tuning.effect import TargetCheck
 from cockpit.tuning.files import HostFile
+from cockpit.tuning.pending import TIMEOUTS, PendingChange, Timeouts
 from cockpit.tuning.plan import CurrentValues, NewValues, Plan
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import HISTORY
@@ -113,7 +114,7 @@ class Tuner:
     async def prepare_undo(self, shell: Remote, applied: AppliedChange) -> Plan:
         """Plan the undo of a change, without touching anything."""
         knobs = {edit.knob.name: edit.knob for edit in applied.edits}
-        knobs |= {switch.knob.name: switch.knob for switch in applied.switches}
+        knobs |= {live_edit.knob.name: live_edit.knob for live_edit in applied.live_edits}
         current = await _current_values(shell, applied.host, list(knobs.values()))
         return plan.backward(applied, current, await _originals(shell, applied))
 
@@ -129,19 +130,19 @@ class Tuner:
 
     async def force_undo(self, shell: Remote, host: str, past: HistoryEntry) -> None:
         """Have the host undo a change that is under way or was interrupted. Raises ChangeRefused."""
-        outcome = await pending.request_undo(shell, past.change, 600, "given up")
+        outcome = await PendingChange(shell, past.change, self._options.timeouts).undo(600, "given up")
         if outcome.ended:
             raise ChangeRefused(f"the change was already {outcome.ended}", subject=host)
 
     async def act(self, shell: Remote, action: ServerAction) -> None:
         """Run an action's command once. Raises ChangeRefused with the command's message if it fails."""
         async with self._turn(action.host):
-            change = await files.open_change(shell, action.host)
+            directory = await files.open_change(shell, action.host)
+            change = PendingChange(shell, directory, self._options.timeouts)
             try:
-                timeouts = self._options.timeouts
-                ran = await pending.run(shell, change, timeouts.lease, action.command, timeouts.command)
+                ran = await change.run(action.command)
             finally:
-                await pending.discard(shell, change)
+                await change.discard()
             if ran.why:
                 raise ChangeRefused(f"{action.name}: {action.host}: {ran.why}")
 
@@ -178,7 +179,7 @@ async def _current_values(shell: Remote, host: str, knobs: Sequence[Knob]) -> Cu
 
 async def _value(shell: Remote, knob: Knob) -> str:
     try:
-        value = await pending.get(shell, live.getter(knob))
+        value = await pending.get(shell, knob.getter())
     except ChangeRefused as error:
         raise ChangeRefused(str(error), subject=f"{knob.name}: {knob.host}") from None
     if knob.option and value not in knob.choices:

@@ -16,7 +16,6 @@ from cockpit.model.autopilot import AutopilotEnded
 from cockpit.model.state import State
 from cockpit.session.controls import Mode
 from cockpit.session.live_session import LiveSession
-from cockpit.study.controls import StudyControls
 from cockpit.tui.autopilot.evaluations import EvaluationsScreen
 from cockpit.tui.autopilot.screen import AutopilotApp, KnobsScreen, SearchLine
 from cockpit.tui.dialogs.prompt import ConfirmScreen
@@ -27,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("quick")
 
 
 def search_of(live: LiveSession, folder: Path, *, ask: bool = False) -> RunSearch:
-    live.source.controls = StudyControls(live.source.controls, Mode.SEARCH)
+    live.source.controls.mode = Mode.SEARCH
 
     async def search(person: SearchDecisions) -> SearchResult:
         await live.knobs_read()
@@ -119,7 +118,7 @@ async def test_knobs_of_limits_are_proposed_and_others_selectable(
         return SearchResult(AutopilotEnded(t=0.0, outcome="nothing"))
 
     async with unstarted(tmp_path) as live:
-        live.source.controls = StudyControls(live.source.controls, Mode.SEARCH)
+        live.source.controls.mode = Mode.SEARCH
         app = AutopilotApp(live.session, search)
         async with app.run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: isinstance(app.screen, KnobsScreen))

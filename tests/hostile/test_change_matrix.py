@@ -22,7 +22,7 @@ from typing import NamedTuple
 import pytest
 
 from cockpit.model.errors import ChangeRefused, CockpitError
-from cockpit.tuning.change_options import Timeouts
+from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.tuner import Tuner
 from tests.data import data_of
 from tests.tuning.conftest import ENTRIES, ORIGINAL, PREFORK, FaultyShell, Server, server

@@ -23,8 +23,8 @@ from cockpit.model.knobs import Knob
 from cockpit.setup.doctor_servers import diagnose_servers
 from cockpit.setup.finding import Finding
 from cockpit.setup.profile_draft import HostSurvey, draft_of
-from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.discovery.servers import DiscoveredHost, discover
+from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.tuner import Tuner
 from tests.data import data_of
 from tests.lab.services import nginx_config

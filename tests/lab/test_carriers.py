@@ -25,8 +25,9 @@ from cockpit.model.host.samples import HostConfig, StatusPage
 from cockpit.model.knobs import Knob
 from cockpit.profiles.reader import read_profile
 from cockpit.tuning.applied import ChangeFailed
-from cockpit.tuning.change_options import ChangeObserver, Timeouts
+from cockpit.tuning.change_options import ChangeObserver
 from cockpit.tuning.effect import wait_for_good_response
+from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.tuner import Tuner
 from tests.commands import cockpit
 from tests.hosts.sshd import Sshd

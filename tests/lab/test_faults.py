@@ -28,8 +28,8 @@ from cockpit.model.knobs import Knob, Option, Setting
 from cockpit.model.load.plan import LoadPlan
 from cockpit.servers.apache.coercions import WHOLE_NUMBERS
 from cockpit.servers.registry import GRAMMARS
-from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.discovery.probing import probe_of
+from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.tuner import Tuner
 from tests.lab.containers import entering
 from tests.lab.lab import Host, Lab

@@ -14,8 +14,8 @@ from cockpit.model.errors import ChangeRolledBack
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob
 from cockpit.setup.doctor_servers import diagnose_servers
-from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.discovery.servers import discover
+from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.tuner import Tuner
 from tests.lab.containers import response_from
 from tests.lab.systemd import Booted, booted

@@ -17,8 +17,8 @@ from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.host.samples import HostConfig
 from cockpit.servers import systemd
 from cockpit.servers.inventory import Process
-from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.discovery.servers import discover, knob_of
+from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.tuner import Tuner
 from tests.lab.containers import response_from
 from tests.lab.profile_runs import runs_of, shipped

@@ -22,8 +22,9 @@ from cockpit.model.events import Stage
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob
 from cockpit.setup.profile_draft import HostSurvey
-from cockpit.tuning.change_options import ChangeObserver, Timeouts
+from cockpit.tuning.change_options import ChangeObserver
 from cockpit.tuning.discovery.host_inventory import untrusted
+from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.server_check import read_by
 from cockpit.tuning.tuner import Tuner

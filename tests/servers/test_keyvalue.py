@@ -126,7 +126,7 @@ def test_byte_order_mark_is_kept_outside_first_key(kind: str, end: str) -> None:
     text = BYTE_ORDER_MARK + (plain + end).encode()
     old = configuration.read(knob, text)
     assert old.value == configuration.read(knob, text.removeprefix(BYTE_ORDER_MARK)).value != None  # noqa: E711
-    raw = configuration.spell(knob, text, "7")
+    raw = configuration.encode(knob, text, "7")
     changed = configuration.change(knob, text, raw)
     assert changed == BYTE_ORDER_MARK + configuration.change(knob, text.removeprefix(BYTE_ORDER_MARK), raw)
     assert configuration.read(knob, changed).raw == raw and configuration.change(knob, changed, old.raw) == text

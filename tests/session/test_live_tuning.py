@@ -38,7 +38,7 @@ async def test_value_that_needs_an_action_is_inactive_until_action_ran(live: Liv
     assert (state.knobs["Limit"].value, state.knobs["Limit"].active) == ("2", False)
     with pytest.raises(ChangeRefused, match="Limit: only written, never active"):
         await source.tuning.compare_in_rounds({"Limit": "3"}, RoundsPlan())
-    await source.tuning.act("again")
+    await source.tuning.commands.act("again")
     state = await until(session, lambda state: state.knobs["Limit"].active)
     assert (state.changes[0].outcome, state.changes[0].inactive) == ("applied", ())
     await source.tuning.undo()
@@ -97,13 +97,13 @@ async def test_refused_change_is_in_the_events(live: Live) -> None:
 
 async def test_action_runs_and_has_marker(live: Live, tmp_path: Path) -> None:
     session, source = live
-    await source.tuning.act("again")
+    await source.tuning.commands.act("again")
     state = await until(session, lambda state: bool(state.actions and state.actions[0].ended))
     assert (state.actions[0].done, state.actions[0].detail) == (3, "")
     assert (tmp_path / "conf.log").read_text() == "x\nx\nx\n"
     assert [marker.kind for marker in state.markers] == ["action"]
     with pytest.raises(ChangeRefused, match="unknown action 'x'; the profile has: again"):
-        await source.tuning.act("x")
+        await source.tuning.commands.act("x")
 
 
 async def test_undo_of_chosen_change_requires_no_later_change_of_knob(live: Live, tmp_path: Path) -> None:

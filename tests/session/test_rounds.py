@@ -17,9 +17,10 @@ from cockpit.model.errors import ChangeRefused, ChangeRolledBack, HostError, Tar
 from cockpit.model.load.plan import Stage
 from cockpit.model.state import State
 from cockpit.session import rounds as session_rounds
-from cockpit.session.controls import FinalSide, LoadPhase, RoundsResult
+from cockpit.session.controls import LoadPhase
 from cockpit.session.live import LiveSource
 from cockpit.session.live_tuning import LiveTuning
+from cockpit.session.tuning import FinalSide, RoundsResult
 from tests.session.sessions import BEFORE, Live, live_session, locks, until
 
 

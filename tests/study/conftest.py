@@ -110,7 +110,7 @@ class DemoStudy:
         assert found is not None
         return found
 
-    def keeper(self, study: int) -> psutil.Process:
+    def restorer(self, study: int) -> psutil.Process:
         """Return the process that rolls settings back if the study is killed."""
         children = psutil.Process(study).children()
         return next(child for child in children if "cockpit.study.restorer" in child.cmdline())

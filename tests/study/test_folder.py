@@ -91,7 +91,7 @@ def test_folder_is_locked_by_a_single_study() -> None:
     folder = Path("out")
     folder.mkdir()
     lock = FolderLock(folder)
-    assert lock.take(LockRole.STUDY) is None
+    assert lock.acquire(LockRole.STUDY) is None
     with pytest.raises(UsageError, match="in use by a study, process "):
         place_for(output=folder)
     lock.release()

@@ -99,7 +99,7 @@ async def test_permanent_loss_of_host_ends_study(
             await running
     assert demo_study.journal().touched
     await host_link.restore()
-    # Until the keeper has ended: losing the host again would let it retry for minutes.
+    # Until the restorer has ended: losing the host again would let it retry for minutes.
     await until(lambda: not demo_study.journal().touched, DEADLINE)
     assert demo_study.is_original()
 

@@ -1,4 +1,4 @@
-"""The keeper of a killed study whose host is unreachable at first."""
+"""The restorer of a killed study whose host is unreachable at first."""
 
 from __future__ import annotations
 

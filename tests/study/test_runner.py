@@ -95,7 +95,7 @@ async def test_killed_study_is_rolled_back_and_continued(demo_study: DemoStudy) 
         await until_second_variant(command)
         assert demo_study.has_value("7")
     await until(demo_study.is_original, DEADLINE)
-    # The end of the keeper's rollback.
+    # The end of the restorer's rollback.
     await until(lambda: not demo_study.journal().touched, DEADLINE)
 
     seed = demo_study.journal().seed
@@ -112,11 +112,11 @@ async def test_killed_study_is_rolled_back_and_continued(demo_study: DemoStudy) 
     assert [by_variant[name] for name in done] == sorted(by_variant.values()), "the order is the same"
 
 
-async def test_study_killed_with_keeper_is_rolled_back_at_next_start(demo_study: DemoStudy) -> None:
+async def test_study_killed_with_restorer_is_rolled_back_at_next_start(demo_study: DemoStudy) -> None:
     demo_study.write(short=ALONE)
     with demo_study.start() as command:
         await until_second_variant(command)
-        demo_study.keeper(command.pid).kill()
+        demo_study.restorer(command.pid).kill()
     assert demo_study.journal().touched
 
     demo_study.write(rule="runs = 2", short=QUICK)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from cockpit.session.controls import Mode
 from cockpit.session.loop import Session
-from cockpit.study.controls import StudyControls
 from cockpit.tui.study.screen import StudyApp, StudyLine
 from tests.cli.terminals import cockpit_on_terminal
 from tests.servers import http_server
@@ -24,7 +24,7 @@ def steps_done(session: Session) -> int:
 async def test_study_runs_on_screen_and_ignores_load_keys(demo_study: DemoStudy) -> None:
     demo_study.write(short='variants = ["more"]\nrounds = 1\nrequests = 40\nconcurrency = 2')
     live, runner = demo_study.in_process()
-    live.source.controls = StudyControls(live.source.controls)
+    live.source.controls.mode = Mode.STUDY
     session = live.session
     app = StudyApp(session, runner)
     async with app.run_test(size=(120, 40)) as pilot:

@@ -18,16 +18,12 @@ from cockpit.model.state import Change, State
 from cockpit.session.controls import (
     Action,
     Controls,
-    FinalSide,
-    LoadControl,
     Mode,
-    Preview,
-    RoundsResult,
     SessionStatus,
-    Tuning,
     immediate,
 )
 from cockpit.session.loop import EventBatch, Session
+from cockpit.session.tuning import FinalSide, Preview, RoundsResult
 from cockpit.tui.app import CockpitApp
 
 
@@ -93,6 +89,10 @@ class ScriptedTuning:
             raise ChangeRefused("nothing to undo")
         return next((change for change in applied if change.letter == letter), applied[-1])
 
+    @property
+    def commands(self) -> ScriptedTuning:
+        return self
+
     async def act(self, name: str) -> None:
         self.calls.append(("act", {"name": name}))
         now = self.source.session.state.t
@@ -148,8 +148,8 @@ class ScriptedControls(Controls):
     extent: tuple[float, float] | None = None
     position: float | None = None
     question: Question | None = None
-    tuning: Tuning | None = None
-    load: LoadControl | None = None
+    tuning: ScriptedTuning | None = None
+    load: ScriptedLoad | None = None
 
     def __init__(self, source: ScriptedSource) -> None:
         self.tuning = ScriptedTuning(source)

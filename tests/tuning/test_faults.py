@@ -10,7 +10,7 @@ import pytest
 
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError
 from cockpit.tuning.applied import ChangeFailed
-from cockpit.tuning.change_options import Timeouts
+from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.remote import ReconnectingRemote
 from cockpit.tuning.tuner import Tuner
 from tests.tuning.conftest import ENTRIES, ORIGINAL, OTHER, PREFORK, FaultyShell, Server, backup_of, expect_rolled_back

@@ -24,10 +24,11 @@ from cockpit.servers.kind import CandidateKnob, RunningServer
 from cockpit.servers.registry import running_servers
 from cockpit.servers.startup import Startup
 from cockpit.setup.profile_draft import HostSurvey, draft_of
-from cockpit.tuning import files, pending, server_check
-from cockpit.tuning.discovery.host_inventory import configuration, owners, take_inventory
+from cockpit.tuning import files, server_check
+from cockpit.tuning.discovery.host_inventory import configuration, owners, read_inventory
 from cockpit.tuning.discovery.included import follow_includes
 from cockpit.tuning.discovery.servers import DiscoveredHost, without_untrusted
+from cockpit.tuning.pending import TIMEOUTS, PendingChange
 from cockpit.tuning.scripts import STARTED
 from tests.data import data_of
 from tests.tuning.conftest import FaultyShell
@@ -98,7 +99,7 @@ async def test_names_of_directories_forge_no_rows_of_the_inventory(
         if place == "program":
             program = Path(shutil.copy(program, directory))
         pids = stack.enter_context(named("nginx", program=str(program), cwd=directory))
-        found = await take_inventory(shell, "web1")
+        found = await read_inventory(shell, "web1")
     assert not {one.program for one in found.processes} & {"/tmp/evil/nginx"}
     assert "/evil" not in {one.path for one in found.sockets}
     assert set(map(int, pids)) <= {one.pid for one in found.processes if one.name == "nginx"}
@@ -110,7 +111,7 @@ async def test_queues_that_a_new_limit_does_not_reach_are_noted(
     async def found(*_: object) -> Inventory:
         return parse_inventory('listen\t0.0.0.0:80\tusers:(("nginx",pid=1,fd=6))\t511\n', ())
 
-    monkeypatch.setattr(server_check, "take_inventory", found)
+    monkeypatch.setattr(server_check, "read_inventory", found)
     limit = Knob(name="backlog", host="web1", kind="sysctl", key="net/core/somaxconn")
     (note,) = await server_check.limits_at_listen(shell, "web1", [limit])
     assert note.startswith("accept queues now: port 80 (nginx) 511; restart a server")
@@ -178,7 +179,7 @@ async def test_processes_of_odd_names_hide_no_others(tmp_path: Path, shell: Faul
     with ExitStack() as stack:
         odd = [stack.enter_context(named(name))[0] for name in ("cockpit-w\nx", "cockpit-w) S 1", "cockpit-w (")]
         parent, child = stack.enter_context(named("cockpit-w"))
-        found = await pending.poll(shell, str(tmp_path), 30, "cockpit-w")
+        found = await PendingChange(shell, str(tmp_path), TIMEOUTS).poll("cockpit-w")
         assert (child, parent) in {(one.pid, one.parent) for one in found}
         done = await files.run(shell, STARTED, str(tmp_path), *odd, parent, child)
     assert len(done.stdout.splitlines()) == 5
@@ -188,7 +189,7 @@ async def test_command_lines_of_megabytes_do_not_fill_an_inventory(shell: Faulty
     """Five servers and their children, with 2 MB each."""
     with ExitStack() as stack:
         own = [stack.enter_context(named("gunicorn3", *["x" * 130_000] * 14)) for _ in range(5)]
-        found = {process.pid: process for process in (await take_inventory(shell, "web1")).processes}
+        found = {process.pid: process for process in (await read_inventory(shell, "web1")).processes}
     for pid in (int(pid) for pids in own for pid in pids):
         assert sum(map(len, found[pid].command)) < 70_000
 

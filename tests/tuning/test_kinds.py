@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError
 from cockpit.model.knobs import SECRET, Knob, Option, Setting
-from cockpit.tuning import live
 from cockpit.tuning.applied import ChangeFailed
-from cockpit.tuning.change_options import Timeouts
+from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.tuner import Tuner
 from tests.tuning.conftest import ENTRIES, ORIGINAL, SHELL_TEXTS, FaultyShell, Server
 from tests.waiting import programs, until
@@ -192,14 +191,14 @@ async def test_foreign_value_is_kept(values: HostValues, server: Server, shell: 
 @pytest.mark.parametrize("key", ["vm.swappiness", "vm/swappiness"])
 def test_sysctl_is_read_from_proc(key: str) -> None:
     knob = Knob(name="s", host="web1", kind="sysctl", key=key)
-    message = subprocess.run(["sh", "-c", live.getter(knob)], capture_output=True, check=True).stdout
+    message = subprocess.run(["sh", "-c", knob.getter()], capture_output=True, check=True).stdout
     assert message.split() == Path("/proc/sys/vm/swappiness").read_bytes().split()
 
 
 @pytest.mark.parametrize("key", ["../../etc/passwd", "a b", "$(rm)", "-x", ""])
 def test_invalid_sysctl_name_is_refused(key: str) -> None:
     with pytest.raises(ChangeRefused, match="is not a sysctl name"):
-        live.getter(Knob(name="s", host="web1", kind="sysctl", key=key))
+        Knob(name="s", host="web1", kind="sysctl", key=key).getter()
 
 
 @pytest.mark.parametrize("program", programs("sh", "busybox sh"))
@@ -207,12 +206,12 @@ def test_mount_option_is_read(program: str) -> None:
     """Compared with the options of /proc in /proc/self/mountinfo."""
     knob = Knob(name="m", host="web1", kind="mount", mount="/proc/")
     command = (*program.split(), "-c")
-    message = subprocess.run([*command, live.getter(knob)], capture_output=True, check=True).stdout.decode().strip()
+    message = subprocess.run([*command, knob.getter()], capture_output=True, check=True).stdout.decode().strip()
     rows = [row.split() for row in Path("/proc/self/mountinfo").read_text().splitlines()]
     options = [row[5].split(",") for row in rows if row[4] == "/proc"][-1]
     assert message == next((option for option in ("noatime", "relatime") if option in options), "strictatime")
     nowhere = Knob(name="m", host="web1", kind="mount", mount="/nowhere at all")
-    done = subprocess.run([*command, live.getter(nowhere)], capture_output=True)
+    done = subprocess.run([*command, nowhere.getter()], capture_output=True)
     assert done.returncode == 1 and b"not a mount point" in done.stderr
 
 
@@ -221,7 +220,7 @@ def test_mount_option_is_read(program: str) -> None:
 def test_the_access_time_of_a_read_only_mount_leaves_its_file_system_writable(mount: str, tmp_path: Path) -> None:
     """A read-only bind mount of a directory of a file system that is mounted elsewhere too."""
     whole, part = tmp_path / "whole", tmp_path / "part"
-    setter = live.setter(Knob(name="m", host="web1", kind="mount", mount=str(part)), "noatime")
+    setter = Knob(name="m", host="web1", kind="mount", mount=str(part)).setter("noatime")
     steps = f"""
         mkdir {whole} {part} && mount -t tmpfs whole {whole} && mkdir {whole}/part &&
         mount --bind {whole}/part {part} &&

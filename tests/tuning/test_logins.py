@@ -23,8 +23,8 @@ from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob, Option, ServerAction
 from cockpit.profiles.reader import parse_profile
 from cockpit.setup.doctor_host import diagnose_host
-from cockpit.tuning.change_options import Timeouts
 from cockpit.tuning.discovery.servers import discover
+from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.tuner import Tuner
 from tests.data import data_of
 from tests.hosts.sshd import Sshd

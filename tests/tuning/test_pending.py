@@ -18,7 +18,8 @@ from cockpit.model.host.samples import HostConfig
 from cockpit.setup.doctor_host import diagnose_changes
 from cockpit.tuning import scripts
 from cockpit.tuning.applied import ChangeFailed
-from cockpit.tuning.change_options import Approval, ChangeObserver, Timeouts
+from cockpit.tuning.change_options import Approval, ChangeObserver
+from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import privileged
 from cockpit.tuning.tuner import Tuner

@@ -9,6 +9,7 @@ from cockpit.model.errors import ChangeRolledBack
 from cockpit.tuning.applied import ChangeFailed
 from cockpit.tuning.change_options import ChangeOptions, Failure
 from cockpit.tuning.effect import failure_line
+from cockpit.tuning.pending import TIMEOUTS, PendingChange
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.reason import last_part, useful_line
 from cockpit.tuning.rollback import undo
@@ -89,7 +90,9 @@ class Reporting:
 
 
 async def ending(*outputs: bytes) -> BaseException:
-    found = await undo(Reporting(*outputs), PLAN, "/c", ChangeOptions(), Failure("no new workers came"))
+    found = await undo(
+        PLAN, PendingChange(Reporting(*outputs), "/c", TIMEOUTS), ChangeOptions(), Failure("no new workers came")
+    )
     assert isinstance(found, BaseException)
     return found
 

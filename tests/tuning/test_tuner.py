@@ -16,7 +16,7 @@ import pytest
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.knobs import Setting
 from cockpit.tuning.applied import AppliedChange, ChangeFailed
-from cockpit.tuning.change_options import Timeouts
+from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.scripts import HISTORY
 from cockpit.tuning.tuner import Tuner
 from tests.data import data_of

@@ -39,7 +39,6 @@ from cockpit.session.capacity import searchable
 from cockpit.session.controls import Mode
 from cockpit.session.live_session import LiveSession
 from cockpit.session.loop import EndOfSession, Session
-from cockpit.study.controls import StudyControls
 
 # Metrics that rounds can prove, and whether larger is better.
 METRICS = {"rate": True, "capacity": True, "p50": False, "p99": False}
@@ -236,7 +235,7 @@ def within_budget(
 async def _on_screen(live: LiveSession, search: RunSearch, options: Namespace) -> SearchResult | None:
     from cockpit.tui.autopilot.screen import AutopilotApp
 
-    live.source.controls = StudyControls(live.source.controls, Mode.SEARCH)
+    live.source.controls.mode = Mode.SEARCH
     app = AutopilotApp(live.session, search, appearance_of(options), apply=options.apply)
     await app.run_async()
     if app.failure is not None:

@@ -38,9 +38,9 @@ from cockpit.model.study import Study, host_names, with_address
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.session.capacity import searchable
+from cockpit.session.controls import Mode
 from cockpit.session.live_session import LiveSession
 from cockpit.study.collecting import collect
-from cockpit.study.controls import StudyControls
 from cockpit.study.history import keep_spread
 from cockpit.study.journal import Journal, read_journal, write_journal
 from cockpit.study.restorer import restore_recording, restore_settings
@@ -160,7 +160,7 @@ async def _run(
         try:
             if not screen:
                 return await _headless(live, runner)
-            live.source.controls = StudyControls(live.source.controls)
+            live.source.controls.mode = Mode.STUDY
             return await _on_screen(live, runner, appearance_of(options))
         finally:
             report_gaps(recorder)

@@ -41,9 +41,9 @@ from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.report.encoding import to_json
 from cockpit.report.verdicts import verdict_json, verdict_lines
-from cockpit.session.controls import FinalSide, RoundsResult, check_rounds
 from cockpit.session.live_session import LiveSession
 from cockpit.session.loop import EndOfSession, Listener, Session
+from cockpit.session.tuning import FinalSide, RoundsResult, check_rounds
 from cockpit.tuning import history
 from cockpit.tuning.applied import AppliedChange, HistoryEntry, HistoryState
 
@@ -222,7 +222,7 @@ async def _action(options: Namespace, profile: Profile) -> None:
     actions = [known[name] for name in options.names]
     async with _live(profile, options, (), actions, record=True) as live:
         for action in actions:
-            await live.tuning.act(action.name)
+            await live.tuning.commands.act(action.name)
             done.append({"action": action.name, "host": action.host, "done": action.times})
             if not options.json:
                 emit(f"{action.host}: {action.name} done{f' {action.times} times' if action.times > 1 else ''}")

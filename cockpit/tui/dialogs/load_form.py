@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -16,7 +16,6 @@ from textual.widgets import Input, Static
 from cockpit.model.errors import UsageError
 from cockpit.model.load.plan import LoadPlan, url_without_password
 from cockpit.model.text import sanitize
-from cockpit.session.controls import LoadControl
 from cockpit.tui.dialogs.prompt import Dialog, one_line_input
 from cockpit.tui.key_names import bindings, click_hint
 from cockpit.tui.key_table import DialogKey, key_names
@@ -30,6 +29,9 @@ from cockpit.tui.load_fields import (
     plan_from,
     texts_of,
 )
+
+if TYPE_CHECKING:
+    from cockpit.session.live_load import LiveLoad
 
 
 class CheckBox(Static, can_focus=True):
@@ -80,7 +82,7 @@ class LoadForm(Dialog[LoadPlan | None]):
     LoadForm #effect { height: auto; min-height: 2; margin-top: 1; color: $cockpit-strong; }
     """
 
-    def __init__(self, load: LoadControl, parse: LoadParser) -> None:
+    def __init__(self, load: LiveLoad, parse: LoadParser) -> None:
         super().__init__()
         self.plan = load.plan
         self._active = load.active

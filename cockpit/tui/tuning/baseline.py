@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from cockpit.analysis.plans import differences
 from cockpit.analysis.verdicts.wait import BASELINE, LONGER, baseline_power, baseline_seconds, baseline_wait
 from cockpit.analysis.words.timeline import load_words
 from cockpit.analysis.words.verdicts import detectable_amount
 from cockpit.model.state import State
-from cockpit.session.controls import Tuning
 from cockpit.tui.key_table import MainKey, TuningKey
+
+if TYPE_CHECKING:
+    from cockpit.session.live_tuning import LiveTuning
 
 # Seconds by which the run is extended beyond the wait, for the change itself.
 _MARGIN = 30.0
@@ -50,7 +53,7 @@ def _altered(state: State) -> str:
 class BaselineWait:
     """Waits for the baseline of a change of `values`, and extends the run until then."""
 
-    def __init__(self, tuning: Tuning, values: Mapping[str, str], state: State) -> None:
+    def __init__(self, tuning: LiveTuning, values: Mapping[str, str], state: State) -> None:
         self.values = dict(values)
         self._tuning = tuning
         self._run = state.running

@@ -8,7 +8,7 @@ from cockpit.analysis.words.timeline import change_label
 from cockpit.model.knobs import Knob, ServerAction, not_yet_active
 from cockpit.model.state import Change, KnobState, State
 from cockpit.model.text import clock, sanitize
-from cockpit.session.controls import Preview
+from cockpit.session.tuning import Preview
 from cockpit.tui.key_table import DialogKey, SessionKey, TuningKey
 from cockpit.tui.terminal.styled_line import Line
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 
@@ -14,11 +14,14 @@ from cockpit.analysis.words.timeline import change_label
 from cockpit.model.errors import CockpitError, UsageError
 from cockpit.model.state import Change, State
 from cockpit.model.text import sanitize
-from cockpit.session.controls import Tuning, parse_rounds
 from cockpit.session.loop import EndOfSession, Session
+from cockpit.session.tuning import parse_rounds
 from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.key_table import MainKey
 from cockpit.tui.tuning.changes import plan_words
+
+if TYPE_CHECKING:
+    from cockpit.session.live_tuning import LiveTuning
 
 STOP = "Rounds are running. Enter: stop them and restore the original values."
 NOTHING = f"No change to measure. {MainKey.TUNE}: type a value, Enter, Enter; then {MainKey.ROUNDS}: rounds"
@@ -34,7 +37,7 @@ def last_change(state: State) -> Change | None:
 def ask(
     app: App[Any],
     session: Session,
-    tuning: Tuning,
+    tuning: LiveTuning,
     values: Mapping[str, str],
     report: Callable[[str, bool], None],
 ) -> None:
@@ -67,12 +70,12 @@ def ask(
             report(str(error), True)
             return
         report("rounds are starting", False)
-        app.run_worker(_prove(session, tuning, values, chosen, report))
+        app.run_worker(_compare(session, tuning, values, chosen, report))
 
     app.push_screen(PromptScreen(question), answered)
 
 
-def _ask_to_stop(app: App[Any], tuning: Tuning) -> None:
+def _ask_to_stop(app: App[Any], tuning: LiveTuning) -> None:
     def answered(answer: str | None) -> None:
         if answer is not None:
             tuning.stop_rounds()
@@ -80,8 +83,12 @@ def _ask_to_stop(app: App[Any], tuning: Tuning) -> None:
     app.push_screen(PromptScreen(STOP), answered)
 
 
-async def _prove(
-    session: Session, tuning: Tuning, values: Mapping[str, str], plan: RoundsPlan, report: Callable[[str, bool], None]
+async def _compare(
+    session: Session,
+    tuning: LiveTuning,
+    values: Mapping[str, str],
+    plan: RoundsPlan,
+    report: Callable[[str, bool], None],
 ) -> None:
     known = len(session.state.rounds)
     try:

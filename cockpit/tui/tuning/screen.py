@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -19,8 +19,8 @@ from cockpit.model.errors import CockpitError
 from cockpit.model.knobs import ServerAction, not_yet_active
 from cockpit.model.state import Change, State
 from cockpit.model.text import sanitize
-from cockpit.session.controls import Preview, Tuning
 from cockpit.session.loop import EndOfSession, Session
+from cockpit.session.tuning import Preview
 from cockpit.tui.dialogs.prompt import ChoiceScreen, Dialog
 from cockpit.tui.key_names import bindings
 from cockpit.tui.key_table import SessionKey, TuningKey
@@ -39,6 +39,9 @@ from cockpit.tui.tuning.changes import (
 from cockpit.tui.tuning.rounds import ask
 from cockpit.tui.tuning.undo import ask_to_undo
 from cockpit.tui.tuning.widgets import KEYS, READ_ONLY, STYLE, ActionStatus, History, KnobRow, ValueInput
+
+if TYPE_CHECKING:
+    from cockpit.session.live_tuning import LiveTuning
 
 _REFRESH = 0.5
 _READING = "reading the values …"
@@ -68,7 +71,7 @@ class TuningScreen(Dialog[None]):
         return panel_title(self.session.controls.position if self.session.past is not None else None)
 
     @property
-    def _tuning(self) -> Tuning | None:
+    def _tuning(self) -> LiveTuning | None:
         return self.session.controls.tuning
 
     def compose(self) -> ComposeResult:
@@ -157,13 +160,13 @@ class TuningScreen(Dialog[None]):
                 return
             self._ask_to_undo(tuning, change.letter)
 
-    def _act(self, tuning: Tuning, action: ServerAction) -> None:
+    def _act(self, tuning: LiveTuning, action: ServerAction) -> None:
         name = sanitize(action.name)
         if self._asked != action.name:
             self._asked = action.name
             self._status.show_text(f"Enter again: run {name} on {sanitize(action.host)}")
         else:
-            self._start(f"running {name} …", tuning.act(action.name), f"{name} done")
+            self._start(f"running {name} …", tuning.commands.act(action.name), f"{name} done")
 
     def action_move(self, step: int) -> None:
         """Select the next or previous knob."""
@@ -200,14 +203,14 @@ class TuningScreen(Dialog[None]):
         else:
             self._apply_now(tuning, values)
 
-    def _apply_now(self, tuning: Tuning, values: Mapping[str, str]) -> None:
+    def _apply_now(self, tuning: LiveTuning, values: Mapping[str, str]) -> None:
         # From here on the change extends the run.
         self._waiting = None
         plan = plan_words(self.session.shown, values)
         within = CONFIRM_WITHIN if self._guarded else None
         self._start("applying …", self._apply(tuning, values, within, plan))
 
-    def _count_down(self, tuning: Tuning, waiting: BaselineWait) -> None:
+    def _count_down(self, tuning: LiveTuning, waiting: BaselineWait) -> None:
         """Apply when the baseline is complete; cancel if another value was typed or the load ended."""
         state = self.session.state
         if waiting.is_lost(state):
@@ -236,7 +239,7 @@ class TuningScreen(Dialog[None]):
         else:
             self.dismiss(None)
 
-    async def _apply(self, tuning: Tuning, values: Mapping[str, str], within: float | None, plan: str) -> None:
+    async def _apply(self, tuning: LiveTuning, values: Mapping[str, str], within: float | None, plan: str) -> None:
         known = len(self.session.state.changes)
         await tuning.apply(values, within)
         self._forget(values)
@@ -262,7 +265,7 @@ class TuningScreen(Dialog[None]):
         except EndOfSession:
             return self.session.state
 
-    async def _preview(self, tuning: Tuning, values: Mapping[str, str]) -> None:
+    async def _preview(self, tuning: LiveTuning, values: Mapping[str, str]) -> None:
         previews = await tuning.preview(values)
         self._previewed = (dict(values), previews)
         if self.is_attached:
@@ -299,13 +302,13 @@ class TuningScreen(Dialog[None]):
         elif not self._status.waits():
             self._ask_to_undo(tuning)
 
-    def _ask_to_undo(self, tuning: Tuning, letter: str = "") -> None:
+    def _ask_to_undo(self, tuning: LiveTuning, letter: str = "") -> None:
         def undo(letter: str) -> None:
             self._start(f"undoing {letter} …", tuning.undo(letter), f"{letter} undone: the previous values are set")
 
         self._start("preparing the diff of the undo …", ask_to_undo(self.app, tuning, letter, undo))
 
-    async def _undo_awaited(self, tuning: Tuning) -> None:
+    async def _undo_awaited(self, tuning: LiveTuning) -> None:
         """Undo the guarded change while its action still waits for confirmation."""
         try:
             await tuning.undo()
@@ -326,7 +329,7 @@ class TuningScreen(Dialog[None]):
             self._status.show_text(_READING)
             self.app.run_worker(self._reread(self._tuning))
 
-    async def _reread(self, tuning: Tuning) -> None:
+    async def _reread(self, tuning: LiveTuning) -> None:
         await tuning.refresh()
         if self.is_attached and self._status.shown == _READING:
             self._status.show_text("")

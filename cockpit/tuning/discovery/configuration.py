@@ -39,7 +39,7 @@ def place(knob: Knob, real: str) -> str:
     return "\t".join((real, section, knob.directive.lower() or knob.key.replace("/", ".")))
 
 
-def spell(knob: Knob, text: bytes, value: str) -> bytes:
+def encode(knob: Knob, text: bytes, value: str) -> bytes:
     """Return the bytes of a value as written in the file; unchanged bytes if the file has this value already."""
     grammar = _grammar(knob)
     if why := knob.value_error(value) or ("" if knob.choices else grammar.refusal(_name(knob), value)):

@@ -50,7 +50,7 @@ class Configuration(NamedTuple):
         return "".join(self.texts.values())
 
 
-async def take_inventory(remote: Remote, host: str) -> Inventory:
+async def read_inventory(remote: Remote, host: str) -> Inventory:
     """Read a host's running servers and listening sockets. Raises HostError, ChangeRefused if no command can run."""
     script = INVENTORY.replace("NAMES", "|".join(map(_shell_pattern, PROCESSES)))
     versions = (f"{name}={option}" for name, option in VERSIONS.items())

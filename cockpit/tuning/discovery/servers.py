@@ -19,7 +19,7 @@ from cockpit.servers.kind import CandidateKnob, RunningServer
 from cockpit.servers.registry import AT_START, running_servers
 from cockpit.servers.sections import in_sections
 from cockpit.servers.upstreams import Hop
-from cockpit.tuning import files, live, plan
+from cockpit.tuning import files, plan
 from cockpit.tuning.chain import follow, server_on_port
 from cockpit.tuning.discovery.configuration import conditions_of
 from cockpit.tuning.discovery.configuration import place as place_in_file
@@ -29,7 +29,7 @@ from cockpit.tuning.discovery.host_inventory import (
     configuration,
     environment_files,
     owners,
-    take_inventory,
+    read_inventory,
     untrusted,
 )
 from cockpit.tuning.discovery.included import follow_includes
@@ -74,7 +74,7 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
     `answers`: the target is on this host, so that only servers which may listen on its port are preselected. Raises
     HostError, ChangeRefused if no command can be run there.
     """
-    inventory = await take_inventory(remote, host)
+    inventory = await read_inventory(remote, host)
     configurations: dict[Process | None, Configuration] = {}
 
     async def read(server: RunningServer) -> Configuration:
@@ -137,7 +137,7 @@ def _unique(offered: Iterable[OfferedKnob], known: Mapping[str, HostFile | None]
     first: dict[tuple[str, str], OfferedKnob] = {}
     for offer in offered:
         file = known.get(offer.knob.file) if offer.knob.in_file else None
-        place = place_in_file(offer.knob, file.real) if file else live.place(offer.knob)
+        place = place_in_file(offer.knob, file.real) if file else offer.knob.live_place()
         first.setdefault((place, offer.knob.get), offer)
     return first.values()
 
