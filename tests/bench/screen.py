@@ -65,8 +65,8 @@ def key_answered() -> bool:
     """Time from a key to its dialog on the terminal, while the generator runs at full rate."""
     title = "a key during a run at full rate, generator on its own CPU"
     with nginx() as site, report_other_load(site.pid):
-        options = ["run", site.small, "--start", "-c", "20", "-z", "120s", "--cpus", str(generator_cpu()), "--no-record"]
-        with on_terminal([*COCKPIT, *options]) as opened:
+        options = ["--start", "-c", "20", "-z", "120s", "--cpus", str(generator_cpu()), "--no-record"]
+        with on_terminal([*COCKPIT, "run", site.small, *options]) as opened:
             opened.until(b"req/s")
             _off_generator_cpu(opened.process.pid)
             took = [_key_latency(opened) for _ in range(KEYS)]

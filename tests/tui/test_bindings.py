@@ -131,7 +131,7 @@ def bound_keys() -> dict[str, set[str]]:
 
 # Widgets that repeat bindings of their screen.
 REPEATED = {"ValueInput", "ReadOnlyValue"}
-# Bindings that do not change the screen; test_screen_diff tests that ctrl+l redraws it.
+# Bindings that do not change the screen; tests/cli/test_terminal.py tests that ctrl+l redraws it.
 INVISIBLE = {"CockpitBase": {"ctrl+l"}}
 
 
