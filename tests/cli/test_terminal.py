@@ -138,7 +138,7 @@ def test_ctrl_z_suspends_to_shell_and_fg_resumes(tmp_path: Path) -> None:
 def test_ctrl_l_redraws_exactly_the_screen_left_by_dialogs() -> None:
     with cockpit_on_terminal("replay", RECORDING, "--paused") as terminal:
         terminal.until_screen("base now")
-        for key, words in ((b"?", "in focus"), (b"?", "space pause/resume")):
+        for key, words in ((b"?", "Esc close"), (b"?", "space pause/resume")):
             terminal.type(key)
             terminal.until_screen(words)
         before = terminal.picture()
