@@ -1,4 +1,4 @@
-"""Every imported package is declared, and private parts of packages are used only if no public part exists."""
+"""Every imported package is declared, few are, and private parts of packages are not used."""
 
 from __future__ import annotations
 
@@ -20,31 +20,6 @@ import cockpit
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "cockpit").rglob("*.py"))
 
-_UPDATES = "the only place where Textual marks the new cells of a frame; public drivers get finished text"
-_NOTICES = "notify() cannot replace a notice in place, and clear_notifications() removes all of them"
-_DRIVER = "LinuxDriver has no public hook for its file, its input thread, and SIGCONT"
-_PICTURE = "a picture of the terminal with modal screens; export_screenshot() returns SVG only"
-# Private parts in use: module and name, and why no public part will do. Their packages must have an upper bound.
-PRIVATE: dict[tuple[str, str], str] = {
-    ("cockpit.tui.terminal.base_app", "textual._compositor.ChopsUpdate"): _UPDATES,
-    ("cockpit.tui.terminal.base_app", "textual._compositor.LayoutUpdate"): _UPDATES,
-    ("cockpit.tui.terminal.base_app", "_batch_count"): _UPDATES,
-    ("cockpit.tui.terminal.base_app", "_closed"): _UPDATES,
-    ("cockpit.tui.terminal.base_app", "_display"): _UPDATES,
-    ("cockpit.tui.terminal.base_app", "_filters"): "the list of line filters is not public",
-    ("cockpit.tui.terminal.base_app", "_notifications"): _NOTICES,
-    ("cockpit.tui.terminal.base_app", "_refresh_notifications"): _NOTICES,
-    ("cockpit.tui.terminal.picture", "textual._compositor.LayoutUpdate"): _PICTURE,
-    ("cockpit.tui.terminal.picture", "_background_screens"): _PICTURE,
-    ("cockpit.tui.terminal.picture", "_compositor"): _PICTURE,
-    ("cockpit.tui.terminal.driver", "_file"): _DRIVER,
-    ("cockpit.tui.terminal.driver", "_must_signal_resume"): _DRIVER,
-    ("cockpit.tui.terminal.driver", "_run_input_thread"): _DRIVER,
-    ("cockpit.tui.terminal.driver", "_sigcont_application"): _DRIVER,
-    ("cockpit.tui.terminal.screen_diff", "textual._compositor.ChopsUpdate"): _UPDATES,
-    ("cockpit.tui.terminal.screen_diff", "textual._compositor.CompositorUpdate"): _UPDATES,
-    ("cockpit.tui.terminal.screen_diff", "textual._compositor.LayoutUpdate"): _UPDATES,
-}
 # Of the standard library: `os._exit` and `NamedTuple._asdict` are documented, argparse has no public type for these.
 STANDARD = {"_exit", "_asdict", "_replace", "_ArgumentGroup", "_SubParsersAction"}
 
@@ -155,6 +130,10 @@ def defined_names(found: Iterable[ast.AST]) -> Iterator[str]:
             yield node.value
 
 
-def test_private_parts_are_listed_and_textual_has_upper_bound() -> None:
-    assert used_privately() == set(PRIVATE)
-    assert "<" in declared()["textual"]
+def test_private_parts_of_packages_are_not_used() -> None:
+    assert used_privately() == set()
+
+
+def test_installation_without_extras_has_few_direct_dependencies() -> None:
+    """`python -m tests.bench installation` prints what they download."""
+    assert len(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]) <= 10

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-from tests.bench import agreement, generator, generators, hosts, recording, screen, searching
+from tests.bench import agreement, generator, generators, hosts, installation, recording, screen, searching
 from tests.bench.table import Skipped
 
 ROWS: dict[str, Callable[[], bool]] = {
@@ -40,6 +40,7 @@ ROWS: dict[str, Callable[[], bool]] = {
     "first-frame": screen.first_frame,
     "key-answered": screen.key_answered,
     "beside-screen": screen.beside_screen,
+    "installation": installation.installation,
 }
 
 

@@ -65,8 +65,8 @@ def key_answered() -> bool:
     """Time from a key to its dialog on the terminal, while the generator runs at full rate."""
     title = "a key during a run at full rate, generator on its own CPU"
     with nginx() as site, report_other_load(site.pid):
-        options = ["run", site.small, "-c", "20", "-z", "120s", "--cpus", str(generator_cpu()), "--no-record"]
-        with on_terminal([*COCKPIT, *options]) as opened:
+        options = ["--start", "-c", "20", "-z", "120s", "--cpus", str(generator_cpu()), "--no-record"]
+        with on_terminal([*COCKPIT, "run", site.small, *options]) as opened:
             opened.until(b"req/s")
             _off_generator_cpu(opened.process.pid)
             took = [_key_latency(opened) for _ in range(KEYS)]
@@ -112,7 +112,7 @@ async def _with_demo(size: tuple[int, int], options: Sequence[str]) -> tuple[flo
         profile = Path(world.directory) / "bench.toml"
         profile.write_text(world.profile_toml())
         command = [*COCKPIT, "run", "--trust", str(profile), "--ssh-config", str(world.ssh_config)]
-        command += ["-z", f"{SECONDS + 10}s"]
+        command += ["--start", "-z", f"{SECONDS + 10}s"]
         with on_terminal([*command, "--no-record", *options], size) as opened:
             found = await asyncio.to_thread(_watched, opened)
             opened.type(b"\x03")
@@ -164,7 +164,7 @@ def _first(options: Sequence[str]) -> float:
 
 def _rate(options: Sequence[str], file: Path, on_screen: bool) -> float:
     """Return requests/s from the ticks of the run."""
-    flags = ["--record", str(file), *([] if on_screen else ["--no-tui"])]
+    flags = ["--record", str(file), "--start" if on_screen else "--no-tui"]
     with on_terminal([*COCKPIT, *options, *flags]) as opened:
         _until_loading(opened)
         _off_generator_cpu(opened.process.pid)

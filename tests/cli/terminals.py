@@ -20,7 +20,7 @@ from cockpit.model.errors import RecordingError
 from cockpit.model.tick import Tick
 from cockpit.recording.reader import Recording
 from tests.commands import FORKS, _main
-from tests.tui.emulator import Emulator
+from tests.tui.emulator import Cell, Emulator
 from tests.waiting import DEADLINE, wait_until
 
 # The command line of a user, for tests that need a process of its own, e.g. within a shell.
@@ -133,6 +133,16 @@ class TerminalProcess:
             return all(word in text for word in words)
 
         self._read_until(shows, words)
+
+    def picture(self) -> list[list[Cell]]:
+        """Return the cells of the screen."""
+        self._drawn()
+        return self._screen.picture(self._size)
+
+    def until_redrawn(self, picture: list[list[Cell]]) -> None:
+        """Clear the screen, and read until it shows the picture again."""
+        self._screen.cells.clear()
+        self._read_until(lambda: self.picture() == picture, "the picture")
 
     def _drawn(self) -> str:
         """Return the text on the screen, which programs draw in pieces."""

@@ -135,6 +135,19 @@ def test_ctrl_z_suspends_to_shell_and_fg_resumes(tmp_path: Path) -> None:
         assert terminal.end() == 0
 
 
+def test_ctrl_l_redraws_exactly_the_screen_left_by_dialogs() -> None:
+    with cockpit_on_terminal("replay", RECORDING, "--paused") as terminal:
+        terminal.until_screen("base now")
+        for key, words in ((b"?", "Esc close"), (b"?", "space pause/resume")):
+            terminal.type(key)
+            terminal.until_screen(words)
+        before = terminal.picture()
+        terminal.type(b"\x0c")
+        terminal.until_redrawn(before)
+        terminal.type(b"q")
+        assert terminal.end() == 0
+
+
 def test_ctrl_z_without_job_control_does_not_stop() -> None:
     with cockpit_on_terminal("replay", RECORDING, "--paused") as terminal:
         # It opens at the first load.

@@ -83,7 +83,7 @@ async def test_password_is_prompted_after_three_wrong_passphrases(sshd: Sshd) ->
     sshd.password = PASSWORD
     user = ScriptedUser("no", "nor this", "", PASSWORD)
     assert await echo_hello(sshd, user=user) == "hello"
-    assert user.hints == ["", "wrong; 2 attempts left", "wrong; 1 attempt left", ""]
+    assert user.hints == ["", "Incorrect passphrase; 2 attempts left", "Incorrect passphrase; 1 attempt left", ""]
     assert user.questions[-1].startswith("web1: password of root@127.0.0.1:")
     sshd.password = None
     user = ScriptedUser("no", "nor this", "nor that")

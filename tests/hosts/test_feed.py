@@ -255,7 +255,7 @@ async def test_dead_link_is_slow_then_lost(sshd: Sshd, link: Link, monkeypatch: 
         link.drops = True
         lost = await watch.until("lost")
         assert "slow" in watch.conditions
-        assert lost.detail == "connection lost: keepalives were not answered"
+        assert lost.detail == "connection lost: Server not responding to keepalive"
         await until(lambda: watch.changes[-1].detail != lost.detail)
         assert watch.changes[-1].detail.startswith(f"no answer from 127.0.0.1:{link.port} within 0.5 s; ")
         link.drops = False

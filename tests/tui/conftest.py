@@ -25,7 +25,7 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Send no pictures to the terminal, which takes a third of the CPU time: tests read the text of widgets."""
 
     def discard_picture(screen: Screen[object]) -> None:
@@ -33,6 +33,4 @@ def undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         screen._compositor._dirty_regions.clear()
         screen.app._update_mouse_over(screen)
 
-    # That file tests what the terminal receives.
-    if request.path.stem != "test_screen_diff":
-        monkeypatch.setattr(Screen, "_compositor_refresh", discard_picture)
+    monkeypatch.setattr(Screen, "_compositor_refresh", discard_picture)

@@ -1,14 +1,9 @@
-"""A minimal terminal emulator, a grid of cells, and a driver that writes to it."""
+"""A minimal terminal emulator: a grid of cells."""
 
 import re
 from functools import cache
-from typing import Any
 
 from rich.cells import cell_len
-from textual.app import App
-from textual.drivers.headless_driver import HeadlessDriver
-
-from cockpit.tui.terminal.driver import Terminal
 
 Cell = tuple[str, tuple[str, ...]]
 
@@ -82,32 +77,3 @@ def _visible(char: str, style: tuple[str, ...]) -> Cell:
     if char == " " and not any(part.startswith(("4 ", "7 ", "9 ")) for part in style):
         style = tuple(part for part in style if part.split()[0] not in _INVISIBLE_ON_BLANKS)
     return char, style
-
-
-def attach_emulator(app: App[Any], size: tuple[int, int]) -> Emulator:
-    """Replace the app's terminal driver by an emulator, and return the emulator."""
-    emulator = Emulator()
-
-    class Driver(Terminal):
-        width, height = size
-
-        def write(self, data: str) -> None:
-            emulator.feed(data)
-
-        def ignore(self) -> None:
-            """There is neither a buffer nor input, and nothing to restore."""
-
-        flush = disable_input = stop_application_mode = ignore
-
-        def is_gone(self) -> bool:
-            return False
-
-        def _get_terminal_size(self) -> tuple[int, int]:
-            return self.width, self.height
-
-        def start_application_mode(self) -> None:
-            self._app.forget_picture()  # type: ignore[attr-defined]
-            HeadlessDriver.start_application_mode(self)  # type: ignore[arg-type]
-
-    app.driver_class = Driver
-    return emulator

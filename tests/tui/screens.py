@@ -25,7 +25,7 @@ def rendered_text(app: App[Any]) -> str:
 
 
 def notices(pilot: Pilot[Any]) -> list[str]:
-    return [notice.message for notice in pilot.app._notifications]
+    return [notice.message for notice in pilot.app.notices()]
 
 
 async def until_notice(pilot: Pilot[Any], words: str) -> None:

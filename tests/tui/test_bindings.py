@@ -131,7 +131,7 @@ def bound_keys() -> dict[str, set[str]]:
 
 # Widgets that repeat bindings of their screen.
 REPEATED = {"ValueInput", "ReadOnlyValue"}
-# Bindings that do not change the screen; test_screen_diff tests that ctrl+l redraws it.
+# Bindings that do not change the screen; tests/cli/test_terminal.py tests that ctrl+l redraws it.
 INVISIBLE = {"CockpitBase": {"ctrl+l"}}
 
 
@@ -164,7 +164,7 @@ def visible_state(app: App[Any]) -> object:
     if not app.is_running:
         return "ended"
     screens = [type(screen).__name__ for screen in app.screen_stack]
-    return app.screen._compositor.render_strips(), screens, len(app._notifications), id(app.focused)
+    return app.screen._compositor.render_strips(), screens, len(app.notices()), id(app.focused)
 
 
 def accepts_keys(app: App[Any]) -> bool:

@@ -121,4 +121,4 @@ async def test_form_shows_field_errors_and_effect_of_changes(size: tuple[int, in
         await until(pilot, lambda: load.plan == replace(PLAN, concurrency=40, duration=60.0, keepalive=False))
         source.controls.load = None
         await press(pilot, "equals_sign")
-        await until(pilot, lambda: any("load cannot be changed" in note.message for note in pilot.app._notifications))
+        await until(pilot, lambda: any("load cannot be changed" in note.message for note in pilot.app.notices()))

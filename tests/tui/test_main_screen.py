@@ -186,7 +186,7 @@ async def test_notice_is_beside_runs_table_until_next_handled_key(size: tuple[in
         assert toast.region.right >= size[0] - 2
         for kind in (Runs, Footer):
             assert not toast.region.overlaps(main(pilot.app).query_one(kind).region)
-        assert all(notice.timeout <= NOTICE <= 4 for notice in pilot.app._notifications)
+        assert all(notice.timeout <= NOTICE <= 4 for notice in pilot.app.notices())
         for key in ("v", "space", "e"):
             await press(pilot, "minus", "minus", "Z", "f9")
             await until(pilot, lambda: len(notices(pilot)) == 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import re
 import shlex
 import socket
 from collections.abc import Awaitable, Callable, Sequence
@@ -41,6 +40,7 @@ class LoginClient(asyncssh.SSHClient):
     def __init__(
         self, login_seconds: float, password: str | None, ask: Callable[[str], Awaitable[str | None]] | None
     ) -> None:
+        self.connection: asyncssh.SSHClientConnection | None = None
         self.shown: asyncssh.SSHKey | None = None
         self.authority: asyncssh.SSHKey | None = None
         self.wants_password = False
@@ -51,8 +51,13 @@ class LoginClient(asyncssh.SSHClient):
         self._ask = ask
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
+        self.connection = conn
         self.seconds = self._login_seconds
         self._set_timeout(self.seconds)
+
+    def is_encrypted(self) -> bool:
+        """Return whether keys were exchanged, so that a failure is one of the login."""
+        return self.connection is not None and bool(self.connection.get_extra_info("send_cipher"))
 
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
         self.shown = key
@@ -120,7 +125,7 @@ async def explain(attempt: Attempt, error: Exception) -> CockpitError:
     name, settings = attempt.name, attempt.settings
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
         return _key_error(name, settings, attempt.known, attempt.client, error)
-    if was_denied(error):
+    if was_denied(error, attempt.client):
         return await _auth_error(attempt)
     if isinstance(error, TimeoutError):
         silence = f"no answer from {settings.where} within {attempt.client.seconds:.3g} s"
@@ -139,20 +144,21 @@ async def explain(attempt: Attempt, error: Exception) -> CockpitError:
     return HostError(f"{settings.where}: {reason(error)}", subject=name)
 
 
-def was_denied(error: Exception) -> bool:
-    return isinstance(error, asyncssh.PermissionDenied) or "authentication failures" in str(error)
+def was_denied(error: Exception, client: LoginClient) -> bool:
+    """Return whether the login failed; OpenSSH disconnects with a protocol error after too many keys."""
+    return isinstance(error, asyncssh.PermissionDenied) or (
+        isinstance(error, asyncssh.ProtocolError) and client.is_encrypted()
+    )
 
 
 def reason(error: BaseException) -> str:
     """Return the text of an error, without Python's additions."""
-    text = error.reason if isinstance(error, asyncssh.Error) else str(error)
-    if "not responding to keepalive" in text:
-        return "keepalives were not answered"
     number = getattr(error, "errno", None)
-    if number is None and (found := re.search(r"\[Errno (\d{1,4})\]", text)):
-        number = int(found[1])
-    if number == errno.ECONNREFUSED or text == "Connection refused":
+    if number == errno.ECONNREFUSED:
         return "connection refused; is sshd running there, and on this port?"
+    text = error.reason if isinstance(error, asyncssh.Error) else str(error)
+    if isinstance(error, asyncssh.ChannelOpenError) and error.code == asyncssh.OPEN_CONNECT_FAILED:
+        return f"connection failed ({sanitize(text, 200)}); is sshd running there, and on this port?"
     return os.strerror(number).lower() if number else sanitize(text, 200) or type(error).__name__
 
 
@@ -212,15 +218,12 @@ def _accept(settings: SshSettings) -> str:
 
 async def _auth_error(attempt: Attempt) -> AuthRefused:
     settings, keys = attempt.settings, attempt.keys
-    need_passphrase = [str(key.path) for key in keys.locked if key.accepted] or [
-        str(path) for path in keys.without_public_key
-    ]
-    tried = [*map(str, keys.plain), *(str(key.path) for key in keys.locked if not key.accepted)]
+    tried = [*map(str, keys.plain), *(str(path) for path in keys.encrypted if path not in keys.accepted)]
     name = attempt.name
     refusal = f"login as {settings.user} on {settings.where} failed"
     wrong = f" ({count_text(attempt.wrong, 'wrong attempt')})" if attempt.wrong else ""
-    if need_passphrase:
-        files = ", ".join(need_passphrase)
+    if keys.needed():
+        files = ", ".join(map(str, keys.needed()))
         way_out = (
             f"enter it on the screen or {'' if settings.agent else 'start ssh-agent and '}add the key with ssh-add"
         )

@@ -16,88 +16,87 @@ from cockpit.model.errors import UsageError
 
 _OPENSSH = b"-----BEGIN OPENSSH PRIVATE KEY-----"
 _MAGIC = b"openssh-key-v1\0"
+# Headers of encrypted keys in the other formats.
+_ENCRYPTED = (b"Proc-Type: 4,ENCRYPTED", b"-----BEGIN ENCRYPTED PRIVATE KEY-----")
 
 
 @dataclass
 class Keys:
-    """Keys to offer to a server, in order: unencrypted files (`plain`), then encrypted keys (`locked`).
+    """Keys to offer to a server, in order: unencrypted files (`plain`), then `encrypted` ones: the decrypted key if the
+    keyring has it, else the public key. `accepted`: encrypted files that the server accepts.
 
     `without_public_key` are encrypted files with an unknown public key, which cannot be offered before they are
     decrypted. `invalid` files cannot be read as keys.
     """
 
+    keyring: Keyring
     plain: list[Path] = field(default_factory=list)
-    locked: list[LockedKey] = field(default_factory=list)
+    encrypted: dict[Path, asyncssh.SSHKey] = field(default_factory=dict)
+    accepted: set[Path] = field(default_factory=set)
     without_public_key: list[Path] = field(default_factory=list)
     invalid: list[Path] = field(default_factory=list)
 
+    def needed(self) -> list[Path]:
+        """Return the files whose passphrase is needed."""
+        return [path for path in self.encrypted if path in self.accepted] or self.without_public_key
 
-class LockedKey(asyncssh.SSHKeyPair):
-    """An encrypted key, offered by its public key; `accepted`: the server accepts it. It can sign when the keyring has
-    the decrypted key."""
+    def pairs(self) -> list[object]:
+        """Return the keys for asyncssh, which asks `require` for the passphrase of a key that the server accepts."""
+        files = [str(path) for path in self.plain if path.suffix != ".pub"]
+        decrypted = self.keyring.keys
+        return [*files, *((decrypted.get(p, str(p)), _certificate(p) or key) for p, key in self.encrypted.items())]
 
-    def __init__(self, path: Path, public: asyncssh.SSHKey, keyring: Keyring) -> None:
-        algorithms = public.sig_algorithms
-        super().__init__(
-            public.algorithm, public.algorithm, algorithms, algorithms, public.public_data, None, _certificate(path)
-        )
-        self.path = path
-        self.accepted = False
-        self._keyring = keyring
-
-    def get_key_type(self) -> str:
-        return "local"
-
-    async def sign_async(self, data: bytes) -> bytes:
-        """Sign. Raises ValueError if the key is still encrypted, so that the next key or method is tried."""
-        key = self._keyring.keys.get(self.path)
-        if key is None:
-            self.accepted = True
-            raise ValueError("encrypted with a passphrase")
-        return key.sign(data, self.sig_algorithm)
+    def require(self, file: str) -> None:
+        """Note that the server accepts an encrypted key; without a passphrase, the next key or method is tried."""
+        self.accepted.add(Path(file))
 
 
 def sort_keys(identities: Sequence[Path], keyring: Keyring) -> Keys:
-    keys = Keys()
+    keys = Keys(keyring)
     for path in identities:
         if path in keyring.keys:
-            keys.locked.append(LockedKey(path, keyring.keys[path], keyring))
+            keys.encrypted[path] = keyring.keys[path]
             continue
         kind = _kind(path)
-        if kind != "locked":
+        if kind != "encrypted":
             (keys.plain if kind == "plain" else keys.invalid).append(path)
         elif (public := _public_key(path)) is not None:
-            keys.locked.append(LockedKey(path, public, keyring))
+            keys.encrypted[path] = public
         else:
             keys.without_public_key.append(path)
     return keys
 
 
-def unlock(path: Path, passphrase: str) -> asyncssh.SSHKey | None:
-    """Decrypt a key; None if the passphrase is wrong. Raises UsageError if the file cannot be read."""
+def decrypt(path: Path, passphrase: str) -> asyncssh.SSHKey:
+    """Decrypt a key. Raises KeyEncryptionError or KeyImportError for a wrong passphrase, UsageError for the file."""
     try:
         return asyncssh.import_private_key(path.read_bytes(), passphrase)
-    except asyncssh.KeyEncryptionError as error:
-        if "nknown" in str(error):  # an unknown cipher
-            raise UsageError(f"{path}: {error}") from None
-        return None
-    except (OSError, asyncssh.KeyImportError) as error:
+    except OSError as error:
         raise UsageError(f"{path}: {error}") from None
 
 
-def _kind(path: Path) -> Literal["plain", "locked", "invalid"]:
+def _kind(path: Path) -> Literal["plain", "encrypted", "invalid"]:
     """Return the kind of a key file. A public key without a private one is plain: it selects the agent's key."""
     try:
-        asyncssh.import_private_key(path.read_bytes())
-    except asyncssh.KeyEncryptionError:
-        return "locked"
-    except asyncssh.KeyImportError as error:
-        if "assphrase" in str(error):
-            return "locked"
-        return "plain" if path.suffix == ".pub" else "invalid"
+        data = path.read_bytes()
     except OSError:
         return "invalid"
+    if _is_encrypted(data):
+        return "encrypted"
+    try:
+        asyncssh.import_private_key(data)
+    except asyncssh.KeyImportError:
+        return "plain" if path.suffix == ".pub" else "invalid"
     return "plain"
+
+
+def _is_encrypted(data: bytes) -> bool:
+    """Read it from the headers of PEM, PKCS #8 or OpenSSH."""
+    if any(mark in data for mark in _ENCRYPTED):
+        return True
+    with suppress(ValueError):
+        return _openssh_fields(data)[0] != b"none"
+    return False
 
 
 def _public_key(path: Path) -> asyncssh.SSHKey | None:
@@ -110,17 +109,27 @@ def _public_key(path: Path) -> asyncssh.SSHKey | None:
 
 
 def _from_openssh(data: bytes) -> asyncssh.SSHKey:
+    public = _openssh_fields(data)[3]
+    kind = public[4 : 4 + int.from_bytes(public[:4])]
+    return asyncssh.import_public_key(kind + b" " + binascii.b2a_base64(public))
+
+
+def _openssh_fields(data: bytes) -> list[bytes]:
+    """Return cipher, key derivation, its options, and public key of a private key in OpenSSH's format.
+
+    Raises ValueError for another format.
+    """
     begin = data.index(_OPENSSH) + len(_OPENSSH)
     body = binascii.a2b_base64(data[begin : data.index(b"-----END", begin)])
     if not body.startswith(_MAGIC):
         raise ValueError("not OpenSSH's format")
-    at = len(_MAGIC)
-    for _ in range(3):  # cipher, key derivation and its options
-        at += 4 + int.from_bytes(body[at : at + 4])
-    at += 4  # number of keys
-    blob = body[at + 4 : at + 4 + int.from_bytes(body[at : at + 4])]
-    kind = blob[4 : 4 + int.from_bytes(blob[:4])]
-    return asyncssh.import_public_key(kind + b" " + binascii.b2a_base64(blob))
+    fields, at = [], len(_MAGIC)
+    for gap in (0, 0, 0, 4):  # the number of keys precedes the public key
+        at += gap
+        end = at + 4 + int.from_bytes(body[at : at + 4])
+        fields.append(body[at + 4 : end])
+        at = end
+    return fields
 
 
 def _certificate(path: Path) -> asyncssh.SSHCertificate | None:

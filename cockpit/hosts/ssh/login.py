@@ -19,7 +19,7 @@ import asyncssh
 
 from cockpit.hosts.shell import SILENCE
 from cockpit.hosts.ssh.errors import Attempt, LoginClient, explain, was_denied
-from cockpit.hosts.ssh.keys import Keys, sort_keys, unlock
+from cockpit.hosts.ssh.keys import Keys, decrypt, sort_keys
 from cockpit.hosts.ssh.known_hosts import KnownHosts, add_known_host, read_revoked, unknown_host_key
 from cockpit.hosts.ssh.offer import HOST_KEY_KINDS
 from cockpit.hosts.ssh.prompts import Keyring, Prompter
@@ -105,10 +105,9 @@ class Login:
         """Prompt for the missing key or secret; return whether to retry."""
         if isinstance(error, asyncssh.HostKeyNotVerifiable):
             return await self._prompt_host_key(asker, attempt.known, attempt.client)
-        if not was_denied(error):
+        if not was_denied(error, attempt.client):
             return False
-        encrypted = [key.path for key in attempt.keys.locked if key.accepted] or attempt.keys.without_public_key
-        for path in encrypted:
+        for path in attempt.keys.needed():
             if path not in self._prompted:
                 return await self._prompt_passphrase(asker, path)
         return attempt.client.wants_password and await self._prompt_password(asker)
@@ -152,12 +151,13 @@ class Login:
                 passphrase = await asker.secret(self._name, question)
                 if passphrase is None:
                     return False
-                key = await asyncio.to_thread(unlock, path, passphrase)
-                if key is not None:
-                    self._keyring.keys[path] = key
+                try:
+                    self._keyring.keys[path] = await asyncio.to_thread(decrypt, path, passphrase)
                     return True
-                self._wrong += 1
-                question = f"passphrase of {path} (wrong; {count_text(TRIES - attempt, 'attempt')} left)"
+                except (asyncssh.KeyEncryptionError, asyncssh.KeyImportError) as error:
+                    self._wrong += 1
+                    left = count_text(TRIES - attempt, "attempt")
+                    question = f"passphrase of {path} ({sanitize(str(error), 80)}; {left} left)"
         self._prompted.add(path)
         return True
 
@@ -202,8 +202,8 @@ def _options(
         "client_factory": lambda: client,
         "known_hosts": known.entries,
         "x509_trusted_certs": None,
-        "client_keys": [*(str(path) for path in keys.plain), *keys.locked],
-        "ignore_encrypted": True,
+        "client_keys": keys.pairs(),
+        "passphrase": keys.require,
         "agent_path": None
         if settings.options.is_on("identitiesonly") and not settings.identities
         else settings.agent or None,
@@ -221,7 +221,7 @@ def _options(
     if identities_only and settings.identities:
         public = [public_half(path) for path in (*keys.plain, *keys.invalid)]
         files = [str(path) for path in public if path not in keys.invalid]
-        options["agent_identities"] = [*files, *(key.key_public_data for key in keys.locked)]
+        options["agent_identities"] = [*files, *(key.public_data for key in keys.encrypted.values())]
     if not settings.options.value("hostkeyalgorithms"):
         options["server_host_key_algs"] = _host_key_kinds(known)
     return options

@@ -6,12 +6,10 @@ import asyncio
 import ssl
 from collections.abc import Callable
 
-from httpcore import default_ssl_context
-
 from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.internal_error import internal_error
 from cockpit.hosts.shell import Shell
-from cockpit.hosts.status.fetch import HttpPage, fetch
+from cockpit.hosts.status.fetch import HttpPage, fetch, verifying_context
 from cockpit.hosts.status.unix_socket import ask_socket
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError
@@ -33,7 +31,7 @@ class PageFeed:
         self._feed = feed
         self._place = place
         self._page = feed.config.status[place]
-        self._tls = default_ssl_context() if self._page.url.startswith("https:") else None
+        self._tls = verifying_context() if self._page.url.startswith("https:") else None
         self._clock = clock
         self._emit = emit
 

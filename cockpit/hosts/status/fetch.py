@@ -1,25 +1,21 @@
-"""Requests a page on the host itself: HTTP by httpcore over a connection made by the host."""
+"""Requests a page on the host itself: HTTP by httpx over a connection made by the host."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import ssl
-from collections.abc import Iterable
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
-import httpcore
-from anyio import BrokenResourceError, EndOfStream
-from anyio.abc import ByteStream
-from anyio.streams.tls import TLSStream
-
-from cockpit.hosts.shell import HostConnection, Shell
+from cockpit.hosts.shell import CHUNK, HostConnection, Shell
 from cockpit.model.errors import HostError
 from cockpit.model.text import sanitize
 from cockpit.servers.status import PAGE_BYTES
 
-CHUNK = 65536
+_HEADERS = {"Accept-Encoding": "identity", "Connection": "close", "User-Agent": "cockpit"}
 
 
 class HttpPage(NamedTuple):
@@ -28,6 +24,13 @@ class HttpPage(NamedTuple):
     status: int
     location: str
     body: bytes
+
+
+def verifying_context() -> ssl.SSLContext:
+    """Return the default TLS context of `fetch`; making one takes 20 ms."""
+    import httpx
+
+    return httpx.create_ssl_context(trust_env=False)
 
 
 async def fetch(
@@ -42,107 +45,81 @@ async def fetch(
     Certificates are verified, by `tls` if given. Raises HostError with the reason; neither it nor the response contains
     `auth` (user:password).
     """
-    headers = [("Accept-Encoding", "identity"), ("Connection", "close"), ("User-Agent", "cockpit")]
-    if auth:
-        headers.append(("Authorization", f"Basic {base64.b64encode(auth.encode()).decode()}"))
-    pool = httpcore.AsyncConnectionPool(network_backend=_Backend(shell), max_keepalive_connections=0, ssl_context=tls)
+    # Slow to import, and not needed without status pages.
+    import httpx
+
     try:
-        async with asyncio.timeout(timeout), pool, pool.stream("GET", _url(url), headers=headers) as response:
-            body = bytearray()
-            async for data in response.aiter_stream():
-                body += data
-                if len(body) > PAGE_BYTES:
-                    raise HostError(f"longer than {PAGE_BYTES // 1024} KiB; not a status page")
-            location = next((value for name, value in response.headers if name.lower() == b"location"), b"")
-            return HttpPage(response.status, location.decode("latin-1"), bytes(body))
+        async with asyncio.timeout(timeout):
+            address = httpx.URL(url)
+            port = address.port or (443 if address.scheme == "https" else 80)
+            user, _, password = auth.partition(":")
+            wire = await shell.open_stream(address.raw_host.decode("ascii"), port)
+            async with (
+                _bridge(wire) as path,
+                httpx.AsyncHTTPTransport(
+                    verify=tls or address.scheme == "https", trust_env=False, uds=path
+                ) as transport,
+                httpx.AsyncClient(transport=transport, headers=_HEADERS, timeout=None, trust_env=False) as client,
+                client.stream("GET", address, auth=(user, password) if auth else None) as response,
+            ):
+                body = bytearray()
+                async for data in response.aiter_raw():
+                    body += data
+                    if len(body) > PAGE_BYTES:
+                        raise HostError(f"longer than {PAGE_BYTES // 1024} KiB; not a status page")
+                return HttpPage(response.status_code, response.headers.get("location", ""), bytes(body))
     except TimeoutError:
         raise HostError(f"no response within {timeout:g} s") from None
-    except ssl.SSLError as error:
-        why = getattr(error, "verify_message", "") or error.reason or str(error)
-        raise HostError(f"TLS: {sanitize(why, 200)}") from None
-    except (BrokenResourceError, EndOfStream, httpcore.ProtocolError, OSError) as error:
-        why = sanitize(str(error), 200) or "the connection was closed"
-        raise HostError(f"no HTTP response: {why}") from None
-    except (httpcore.UnsupportedProtocol, TypeError, ValueError) as error:
+    except (httpx.UnsupportedProtocol, httpx.InvalidURL, TypeError, ValueError) as error:
         raise HostError(f"cannot be requested: {sanitize(str(error), 200)}") from None
+    except (httpx.TransportError, OSError) as error:
+        raise HostError(_reason(error)) from None
 
 
-def _url(url: str) -> httpcore.URL:
-    """Split a URL and keep its whole path, from which httpcore itself drops `;csv`."""
-    parts = urlsplit(url)
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return httpcore.URL(scheme=parts.scheme, host=parts.hostname or "", port=parts.port, target=target)
+def _reason(error: BaseException) -> str:
+    """Return the reason of a failed request: that of TLS, or of the connection."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError):
+            return f"TLS: {sanitize(getattr(cause, 'verify_message', '') or cause.reason or str(cause), 200)}"
+        cause = cause.__cause__ or cause.__context__
+    return f"no HTTP response: {sanitize(str(error), 200) or 'the connection was closed'}"
 
 
-class _Backend(httpcore.AsyncNetworkBackend):
-    def __init__(self, shell: Shell) -> None:
-        self._shell = shell
+@asynccontextmanager
+async def _bridge(wire: HostConnection) -> AsyncIterator[str]:
+    """Connect a Unix socket to `wire`, since httpx opens its connections itself; yields its path.
 
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        return _Stream(_WireStream(await self._shell.open_stream(host, port)))
+    Raises the HostError of a lost connection.
+    """
+    pumps: set[asyncio.Task[None]] = set()
 
-
-class _WireStream(ByteStream):
-    """A connection of the host as a stream of anyio, which adds TLS."""
-
-    def __init__(self, wire: HostConnection) -> None:
-        self._wire = wire
-
-    async def receive(self, max_bytes: int = CHUNK) -> bytes:
-        data = await self._wire.read(max_bytes)
-        if not data:
-            raise EndOfStream
-        return data
-
-    async def send(self, item: bytes) -> None:
-        await self._wire.write(item)
-
-    async def send_eof(self) -> None:
-        self._wire.close()
-
-    async def aclose(self) -> None:
-        self._wire.close()
-
-
-class _Stream(httpcore.AsyncNetworkStream):
-    """A stream of anyio as a stream of httpcore. Timeouts are ignored, since `fetch` has one for the whole request."""
-
-    def __init__(self, stream: ByteStream) -> None:
-        self._stream = stream
-
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
+    async def receive(writer: asyncio.StreamWriter) -> None:
         try:
-            return await self._stream.receive(max_bytes)
-        except EndOfStream:
-            return b""
+            while data := await wire.read(CHUNK):
+                writer.write(data)
+                await writer.drain()
+        finally:
+            writer.close()
 
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        await self._stream.send(buffer)
+    async def send(reader: asyncio.StreamReader) -> None:
+        while data := await reader.read(CHUNK):
+            await wire.write(data)
 
-    async def aclose(self) -> None:
-        await self._stream.aclose()
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        pumps.update(asyncio.create_task(pump) for pump in (receive(writer), send(reader)))
 
-    async def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
-    ) -> httpcore.AsyncNetworkStream:
+    # A folder that only this user can enter.
+    with TemporaryDirectory(prefix="cockpit-") as folder:
+        path = str(Path(folder) / "http")
+        server = await asyncio.start_unix_server(connected, path)
         try:
-            wrapped = await TLSStream.wrap(
-                self._stream, hostname=server_hostname, ssl_context=ssl_context, standard_compatible=False
-            )
-        except BaseException:
-            await self.aclose()
-            raise
-        return _Stream(wrapped)
-
-    def get_extra_info(self, info: str) -> Any:
-        return None
+            yield path
+        finally:
+            server.close()
+            wire.close()
+            for pump in pumps:
+                pump.cancel()
+            for outcome in await asyncio.gather(*pumps, return_exceptions=True):
+                if isinstance(outcome, HostError):
+                    raise outcome

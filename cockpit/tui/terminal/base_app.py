@@ -1,15 +1,13 @@
-"""The base of all apps: appearance, notices, and output of frames to the terminal."""
+"""The base of all apps: appearance, notices, and the state of the terminal."""
 
 from __future__ import annotations
 
 import os
 import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
-from rich.console import RenderableType
 from textual import on
-from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.actions import ActionParseResult
 from textual.app import App
 from textual.binding import BindingType
@@ -18,7 +16,6 @@ from textual.dom import DOMNode
 from textual.events import Event, Key, Paste
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.notifications import Notification, SeverityLevel
-from textual.screen import Screen
 
 from cockpit.model.errors import UsageError
 from cockpit.model.text import sanitize
@@ -31,7 +28,6 @@ from cockpit.tui.terminal.appearance import Appearance, save_settings
 from cockpit.tui.terminal.driver import Terminal
 from cockpit.tui.terminal.glyphs import Ascii, Inert
 from cockpit.tui.terminal.key_queue import KeyQueue
-from cockpit.tui.terminal.screen_diff import RenderedUpdate, ShownCells
 
 Returned = TypeVar("Returned")
 
@@ -74,24 +70,28 @@ class CockpitBase(App[Returned]):
         self.lite = self.appearance.lite
         self.hung_up = False
         self._missed = 0
-        self._picture = ShownCells()
-        self._matters: dict[str, Notification] = {}
-        self._key_order = KeyQueue(self, super().on_event)
+        # By matter, the oldest first.
+        self._notices: dict[str, Notification] = {}
+        self._is_renewing = False
+        self._keys = KeyQueue(self, super().on_event)
         self.animation_level = "none"
-        self._filters = [NoColor() if isinstance(each, Monochrome) else each for each in self._filters]
-        self._own_filters = [Inert(), *([Ascii(self.appearance.encoding)] if self.appearance.ascii else [])]
+        self._line_filters = [
+            *([NoColor()] if self.no_color else []),
+            Inert(),
+            *([Ascii(self.appearance.encoding)] if self.appearance.ascii else []),
+        ]
         for name in theme.NAMES:
             self.register_theme(theme.theme(name, self.appearance.colours))
         self.theme = self.appearance.theme
 
     async def on_event(self, event: Event) -> None:
         if isinstance(event, Key | Paste) and not event.is_forwarded:
-            await self._key_order.take(event)
+            await self._keys.put(event)
         else:
             await super().on_event(event)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        return [*super().get_line_filters(), *self._own_filters]
+        return [*(each for each in super().get_line_filters() if not isinstance(each, Monochrome)), *self._line_filters]
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return theme.VARIABLES
@@ -121,7 +121,6 @@ class CockpitBase(App[Returned]):
 
     def action_redraw(self) -> None:
         """Redraw the whole screen, after another program wrote to the terminal."""
-        self._picture.forget()
         self.refresh(layout=True)
 
     @property
@@ -157,24 +156,31 @@ class CockpitBase(App[Returned]):
         The notice replaces the previous one about the same `matter`; without a matter, the one with the same words.
         """
         words = sanitize(words)
-        known = self._matters.pop(matter or words, None)
-        if known is not None:
-            del self._notifications[known]
-        notice = Notification(words, severity=severity, timeout=min(NOTICE, timeout))
-        self._matters = {about: each for about, each in self._matters.items() if each in self._notifications}
-        self._matters[matter or words] = notice
-        self._notifications.add(notice)
-        self._refresh_notifications()
+        self._notices.pop(matter or words, None)
+        self._notices[matter or words] = Notification(words, severity=severity, timeout=min(NOTICE, timeout))
+        self._renew_notices()
 
     def notices(self) -> tuple[Notification, ...]:
-        return tuple(self._notifications)
+        return tuple(notice for notice in self._notices.values() if not notice.has_expired)
 
     def forget_notices(self, notices: Iterable[Notification]) -> None:
-        gone = [notice for notice in notices if notice in self._notifications]
-        for notice in gone:
-            del self._notifications[notice]
-        if gone:
-            self._refresh_notifications()
+        gone = {notice.identity for notice in notices}
+        kept = {matter: notice for matter, notice in self._notices.items() if notice.identity not in gone}
+        if len(kept) < len(self._notices):
+            self._notices = kept
+            self._renew_notices()
+
+    def _renew_notices(self) -> None:
+        """Show the current notices in place of the shown ones, after the notices that Textual has not shown yet."""
+        if not self._is_renewing:
+            self._is_renewing = True
+            self.call_later(self._replace_notices)
+
+    def _replace_notices(self) -> None:
+        self._is_renewing = False
+        self.clear_notifications()
+        for notice in self.notices():
+            self.notify(notice.message, severity=notice.severity, timeout=notice.time_left, markup=False)
 
     async def run_action(
         self,
@@ -221,16 +227,3 @@ class CockpitBase(App[Returned]):
         """Detect a terminal that closed without a signal."""
         if self.terminal is not None and self.terminal.is_gone():
             self.lost_terminal()
-
-    def forget_picture(self) -> None:
-        self._picture.forget()
-
-    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        super()._display(screen, self._frugal(renderable))
-
-    def _frugal(self, update: RenderableType | None) -> Any:
-        if self.terminal is None or self._batch_count or not self.is_running or self._closed:
-            return update
-        if isinstance(update, LayoutUpdate):
-            return RenderedUpdate(self._picture.whole(update, self.console, self.size))
-        return RenderedUpdate(self._picture.parts(update, self.console)) if isinstance(update, ChopsUpdate) else update

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import os
 import select
+import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 from textual.drivers.linux_driver import LinuxDriver
@@ -17,42 +20,35 @@ from textual.drivers.linux_driver import LinuxDriver
 _GONE = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
-class Output(io.TextIOBase):
-    """The file to which the driver's thread writes.
+class Output(Thread):
+    """Writes text to the terminal. A write error calls `gone` in this thread; later output is discarded."""
 
-    A write error calls `gone`, in that thread; later output is discarded. `since` is the start of the pending write
-    (monotonic s), None if no write is pending.
-    """
-
-    def __init__(self, file: Any, gone: Callable[[], None]) -> None:
-        super().__init__()
-        self._file = file
+    def __init__(self, gone: Callable[[], None]) -> None:
+        super().__init__(name="output", daemon=True)
+        # Textual draws on stderr, which may be a file (2>file): then stdout is the terminal.
+        stderr = sys.__stderr__
+        self._file: Any = stderr if stderr and stderr.isatty() else sys.__stdout__
         self._gone = gone
-        self._dead = False
+        self._queue: SimpleQueue[str | None] = SimpleQueue()
+        # Start of the pending write (monotonic s); None if no write is pending.
         self.since: float | None = None
 
-    def write(self, text: str) -> int:
-        self._try(lambda: self._file.write(text))
-        return len(text)
+    def write(self, text: str) -> None:
+        self._queue.put(text)
 
-    def flush(self) -> None:
-        self._try(self._file.flush)
+    def stop(self) -> None:
+        """Wait until everything is written."""
+        self._queue.put(None)
+        self.join()
 
-    def fileno(self) -> int:
-        number: int = self._file.fileno()
-        return number
-
-    def isatty(self) -> bool:
-        return True
-
-    def _try(self, work: Callable[[], object]) -> None:
-        if self._dead:
-            return
-        self.since = time.monotonic()
+    def run(self) -> None:
         try:
-            work()
+            while (text := self._queue.get()) is not None:
+                self.since = time.monotonic()
+                self._file.write(text)
+                self._file.flush()
+                self.since = None
         except (OSError, ValueError):
-            self._dead = True
             self._gone()
         finally:
             self.since = None
@@ -66,11 +62,10 @@ class Terminal(LinuxDriver):
         self.cockpit = app
         self.cockpit.terminal = self
         self.loop = asyncio.get_running_loop()
-        # Textual draws on stderr, which may be a file (2>file): then stdout is the terminal.
-        stderr = sys.__stderr__
-        drawn_on = stderr if stderr and stderr.isatty() else sys.__stdout__
-        self.output = Output(drawn_on, self._report_gone)
-        self._file = self.output  # type: ignore[assignment]
+        self.output = Output(self._report_gone)
+        self._is_suspended = False
+        signal.signal(signal.SIGTSTP, self._suspend)
+        signal.signal(signal.SIGCONT, self._resume)
 
     @property
     def waiting(self) -> float:
@@ -93,20 +88,43 @@ class Terminal(LinuxDriver):
                 os.dup2(to, number)
 
     def start_application_mode(self) -> None:
-        """Forget the shown cells before a start or a resumption: another program may have used the terminal."""
-        self.cockpit.forget_picture()
+        self.output = Output(self._report_gone)
+        self.output.start()
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
-    def _sigcont_application(self, *_: object) -> None:
-        # SIGCONT also follows SIGHUP when nothing was suspended; the threads must not be started twice.
-        if self._must_signal_resume:
-            super()._sigcont_application()
+    def write(self, data: str) -> None:
+        self.output.write(data)
 
-    def _run_input_thread(self) -> None:
+    def close(self) -> None:
+        super().close()
+        if self.output.is_alive():
+            self.output.stop()
+
+    def run_input_thread(self) -> None:
         try:
-            self.run_input_thread()
+            super().run_input_thread()
         except OSError:
             self._report_gone()
+
+    def _suspend(self, *_: object) -> None:
+        # Not while an editor has the terminal.
+        if self.output.is_alive():
+            self.suspend_application_mode()
+            self._is_suspended = True
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    def _resume(self, *_: object) -> None:
+        # SIGCONT also follows SIGHUP when nothing was suspended; the threads must not be started twice.
+        if not self._is_suspended:
+            return
+        with suppress(OSError):
+            if os.tcgetpgrp(self.fileno) != os.getpgrp():
+                # Continued in the background, where the terminal cannot be used.
+                os.kill(os.getpid(), signal.SIGSTOP)
+                return
+        self._is_suspended = False
+        self.resume_application_mode()
+        self.send_message(self.SignalResume())
 
     def _report_gone(self) -> None:
         """Run in a thread of the driver."""
@@ -116,4 +134,4 @@ class Terminal(LinuxDriver):
 def _hung_up(number: int) -> bool:
     poll = select.poll()
     poll.register(number, 0)
-    return any(found & _GONE for _, found in poll.poll(0))
+    return any(events & _GONE for _, events in poll.poll(0))

@@ -23,8 +23,8 @@ from cockpit.tui.key_table import AppKey
 # Passes through the message queues: for the key, for the message that it causes (Input.Submitted), and for the message
 # caused by that one (a focus by call_later).
 _PASSES = 3
-# Seconds after which the next key is handled in any case, and between checks for a removed widget.
-_TIMEOUT, _CHECK_INTERVAL = 1.0, 0.05
+# Seconds after which the next key is handled in any case.
+_TIMEOUT = 1.0
 # Handled at once, ahead of waiting keys.
 _INTERRUPT = AppKey.INTERRUPT.key
 
@@ -38,7 +38,7 @@ class KeyQueue:
         self._waiting: deque[Key | Paste] = deque()
         self._passing: asyncio.Task[None] | None = None
 
-    async def take(self, event: Key | Paste) -> None:
+    async def put(self, event: Key | Paste) -> None:
         if isinstance(event, Key) and event.key == _INTERRUPT:
             await self._handle(event)
             return
@@ -75,10 +75,7 @@ def _fail(error: Exception) -> None:
 
 
 async def _reached(node: MessagePump, call: Callable[[Callable[[], None]], bool]) -> None:
-    """Wait until `node` has handled its messages so far, or is removed."""
+    """Wait until `node` has handled its messages so far; a removed one has none."""
     reached = asyncio.Event()
-    if not call(reached.set):
-        return
-    while not reached.is_set() and not (node._closing or node._closed):
-        with suppress(TimeoutError):
-            await asyncio.wait_for(reached.wait(), _CHECK_INTERVAL)
+    if call(reached.set):
+        await reached.wait()

@@ -1,4 +1,4 @@
-"""The base of all widgets with numbers: lines of text, of which only changed cells are repainted.
+"""The base of all widgets with numbers: lines of text, of which only changed lines are repainted.
 
 Repainting the whole widget for one number would send ten times as many bytes, also over SSH.
 """
@@ -87,8 +87,7 @@ class Lines(Widget):
         for y, line in enumerate(lines):
             if whole or line != self._lines[y]:
                 self._strips[y] = self._strip(line, width)
-                start, cells = (0, width) if whole else changed_cells(self._lines[y], line, width)
-                changed.append(Region(start, y, cells, 1))
+                changed.append(Region(0, y, width, 1))
         self._lines = lines
         if whole:
             self.refresh()
@@ -144,22 +143,3 @@ def _joined(line: Line) -> Line:
         else:
             pieces.append((text, role))
     return tuple(pieces)
-
-
-def changed_cells(old: Line, new: Line, width: int) -> tuple[int, int]:
-    """Return (first cell, count) of the range that differs; the whole width if a line has wide characters."""
-    before, after = _cells(old, width), _cells(new, width)
-    if before is None or after is None:
-        return 0, width
-    differing = [at for at in range(width) if before[at] != after[at]]
-    return (differing[0], differing[-1] - differing[0] + 1) if differing else (0, 1)
-
-
-def _cells(line: Line, width: int) -> list[tuple[str, str]] | None:
-    """Return each cell's character and role ("" for plain blanks); None if the line has wide characters."""
-    cells: list[tuple[str, str]] = []
-    for text, role in line:
-        if cell_len(text) != len(text):
-            return None
-        cells += [(char, "" if char == " " and role not in _FILLED else role) for char in text]
-    return cells[:width] + [(" ", "")] * (width - len(cells))

@@ -13,8 +13,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from rich.console import Console
-from textual._compositor import LayoutUpdate
-from textual.strip import Strip
+from textual.drivers.headless_driver import HeadlessDriver
 
 from cockpit.recording.reader import Recording
 from cockpit.session.loop import Session
@@ -43,7 +42,7 @@ async def cast(
     size: tuple[int, int],
     keys: Sequence[str] = (),
 ) -> AsyncIterator[str]:
-    """Yield lines of the cast: every `every` seconds of `span`, the changed lines of the screen."""
+    """Yield lines of the cast: every `every` seconds of `span`, the output for the terminal."""
     start, end = span
     columns, rows = size
     head = {
@@ -54,13 +53,12 @@ async def cast(
         "env": {"TERM": "xterm-256color"},
     }
     yield f"{json.dumps(head)}\n"
-    async with _screen(recording, start, size, keys) as (app, source):
-        known: list[str] = []
+    output = [_CLEAR]
+    async with _screen(recording, start, size, keys, output) as (app, source):
         at = start
         while True:
-            lines = _lines(app)
-            yield _event(at - start, _changes(known, lines))
-            known = lines
+            yield _event(at - start, "".join(output))
+            output.clear()
             if at >= end:
                 break
             at = min(end, at + every)
@@ -78,12 +76,26 @@ def self_contained(svg: str) -> str:
 
 @asynccontextmanager
 async def _screen(
-    recording: Recording, at: float, size: tuple[int, int], keys: Sequence[str]
+    recording: Recording, at: float, size: tuple[int, int], keys: Sequence[str], output: list[str] | None = None
 ) -> AsyncIterator[tuple[CockpitApp, ReplaySource]]:
+    """Run the app on the recording; the output for a terminal is added to `output`."""
+
+    class Driver(HeadlessDriver):
+        @property
+        def is_headless(self) -> bool:
+            return False
+
+        def write(self, data: str) -> None:
+            # Without the shape of the mouse pointer.
+            if output is not None and not data.startswith("\x1b]"):
+                output.append(data)
+
     source = ReplaySource(recording, at, playing=False)
     session = Session(source)
     app = CockpitApp(session)
-    async with app.run_test(size=size) as pilot:
+    app.driver_class = Driver
+    app.console = Console(file=io.StringIO(), force_terminal=True, color_system="truecolor", legacy_windows=False)
+    async with app.run_test(headless=output is None, size=size) as pilot:
         await _drawn(app, 0)
         if keys:
             await pilot.press(*keys)
@@ -103,25 +115,9 @@ async def _drawn(app: CockpitApp, seen: int) -> None:
             await asyncio.sleep(0)
             pumps = [app, *app.screen_stack, *(node for screen in app.screen_stack for node in screen.walk_children())]
             idle = 0 if any(pump.message_queue_size for pump in pumps) else idle + 1
-
-
-def _lines(app: CockpitApp) -> list[str]:
-    console = Console(file=io.StringIO(), force_terminal=True, color_system="truecolor", legacy_windows=False)
-    # As in App.export_screenshot.
-    update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
-    assert isinstance(update, LayoutUpdate)
-    return [Strip.join(strips).render(console) for strips in update.strips]
-
-
-def _changes(before: Sequence[str], after: Sequence[str]) -> str:
-    if len(before) != len(after):
-        return _CLEAR + "".join(_line(row, line) for row, line in enumerate(after, 1))
-    rows = enumerate(zip(before, after, strict=True), 1)
-    return "".join(_line(row, line) for row, (old, line) in rows if old != line)
-
-
-def _line(row: int, line: str) -> str:
-    return f"\x1b[{row};1H{line}\x1b[0m"
+        refreshed = asyncio.Event()
+        app.screen.call_after_refresh(refreshed.set)
+        await refreshed.wait()
 
 
 def _event(at: float, text: str) -> str:
