@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.analysis.thresholds import parse_threshold
+from cockpit.export.series import series_csv
 from cockpit.hosts.probe import frames
 from cockpit.hosts.probe.probe import Probe
 from cockpit.hosts.shell import LineReader
@@ -23,7 +24,6 @@ from cockpit.model.fold.fold import fold_all
 from cockpit.model.host.samples import HostConfig
 from cockpit.report.encoding import to_json
 from cockpit.report.run_json import run_json
-from cockpit.report.series import series_csv
 from cockpit.report.summary import summary
 from cockpit.servers.inventory import parse_inventory
 from cockpit.servers.registry import GRAMMARS

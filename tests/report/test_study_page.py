@@ -16,9 +16,9 @@ from cockpit.analysis.warnings import RunWarning, WarningKind
 from cockpit.analysis.words.verdicts import change_words
 from cockpit.cli import main
 from cockpit.cli.study_folder import result_in
+from cockpit.export.study_csv import runs_csv, verdicts_csv
 from cockpit.model.study import Study, Variant
 from cockpit.report.study import study_text
-from cockpit.report.study_csv import runs_csv, verdicts_csv
 from cockpit.report.study_json import study_json
 from cockpit.report.study_page import study_page
 from cockpit.study.collecting import collect

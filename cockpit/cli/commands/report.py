@@ -63,7 +63,7 @@ def study_as(result: StudyResult, form: str) -> str:
 
         return study_page(result)
     if form in _OF_STUDIES:
-        from cockpit.report.study_csv import runs_csv, verdicts_csv
+        from cockpit.export.study_csv import runs_csv, verdicts_csv
 
         return runs_csv(result) if form == "csv" else verdicts_csv(result)
     if form == "json":
