@@ -34,8 +34,8 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.state import State
+from cockpit.report.run import run_text
 from cockpit.report.run_json import run_json
-from cockpit.report.summary import summary
 from tests.report.test_compare import recorded
 from tests.session.events import small_session
 
@@ -128,7 +128,7 @@ def test_the_control_group_of_the_server_is_in_every_export(tmp_path: Path) -> N
     metrics = run_json(result).hosts["web1"]
     for name, value in {"cpu": 50, "quota": 150, "throttled": 20, "scpu": 25, "kbmemory": 256, "memory": 25}.items():
         assert metrics[f"cgroup.{name}"] == pytest.approx(value, rel=0.05)
-    assert "tasks waited for CPU 25" in summary(result)
+    assert "tasks waited for CPU 25" in run_text(result)
     page = tmp_path / "x.html"
     assert main(["report", str(file), "-o", str(page)]) == 0
     for title in ("CPU (% of one CPU)", "memory", "tasks waited for (% of the time)"):

@@ -20,7 +20,7 @@ from cockpit.model.load.plan import LoadPlan
 from cockpit.model.tick import Tick
 from cockpit.profiles.plan import NAMED, body_of, checked_url, headers_of
 from cockpit.profiles.profile import Profile
-from cockpit.report.summary import failure_words, warning_texts
+from cockpit.report.words import failure_words, warning_texts
 
 # ab's number of requests with -t and without -n.
 TIMED_REQUESTS = 50_000

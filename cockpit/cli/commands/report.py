@@ -15,8 +15,8 @@ from cockpit.model.load.checks import conflict
 from cockpit.model.state import State
 from cockpit.recording.reader import last_state
 from cockpit.report.encoding import to_json
+from cockpit.report.run import run_text
 from cockpit.report.run_json import run_json
-from cockpit.report.summary import summary
 from cockpit.study.journal import FILE
 from cockpit.study.results import StudyResult
 
@@ -41,7 +41,7 @@ def _recording(path: Path, form: str) -> str:
     if form in _OF_STUDIES:
         raise UsageError(f"{path}: {form} is for a study's folder; use: cockpit export {path} --format csv")
     with recording_at(path) as recording:
-        return _formatted(last_state(recording), form) + "\n"
+        return _formatted(last_state(recording), form)
 
 
 def _study(folder: Path, form: str) -> str:
@@ -57,11 +57,7 @@ def _study(folder: Path, form: str) -> str:
 
 
 def study_as(result: StudyResult, form: str) -> str:
-    """Return a study's result in one of the command's formats."""
-    if form == "html":
-        from cockpit.report.study_page import study_page
-
-        return study_page(result)
+    """Return a study's result in one of the command's formats, with a line end."""
     if form in _OF_STUDIES:
         from cockpit.export.study_csv import runs_csv, verdicts_csv
 
@@ -70,22 +66,20 @@ def study_as(result: StudyResult, form: str) -> str:
         from cockpit.report.study_json import study_json
 
         return study_json(result) + "\n"
-    from cockpit.report.study import study_markdown, study_text
+    from cockpit.report.study import study_markdown, study_page, study_text
 
-    return f"{study_markdown(result) if form == 'md' else study_text(result)}\n"
+    if form == "text":
+        return study_text(result) + "\n"
+    return study_page(result) if form == "html" else study_markdown(result)
 
 
 def _formatted(state: State, form: str) -> str:
-    if form == "html":
-        from cockpit.report.page import page
+    if form in ("html", "md"):
+        from cockpit.report.session import session_markdown, session_page
 
-        return page(state).rstrip("\n")
-    if form == "md":
-        from cockpit.report.markdown import markdown
-
-        return markdown(state).rstrip("\n")
+        return session_page(state) if form == "html" else session_markdown(state)
     results = all_results(state)
     judged = verdicts(state)
     if form == "json":
-        return to_json([run_json(result, verdicts=judged, state=state) for result in results])
-    return "\n\n".join(summary(result, judged, state) for result in results) or "no run in this recording"
+        return to_json([run_json(result, verdicts=judged, state=state) for result in results]) + "\n"
+    return ("\n\n".join(run_text(result, judged, state) for result in results) or "no run in this recording") + "\n"

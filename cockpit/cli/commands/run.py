@@ -37,8 +37,8 @@ from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.report.encoding import to_json
+from cockpit.report.run import run_text
 from cockpit.report.run_json import run_json
-from cockpit.report.summary import summary
 from cockpit.session.capacity import searchable
 
 
@@ -118,7 +118,7 @@ def _print_results(outcome: SessionEnd, options: Namespace) -> int:
         emit(
             to_json(run_json(result, verdicts=found, state=outcome.state))
             if options.json
-            else summary(result, found, outcome.state)
+            else run_text(result, found, outcome.state)
         )
     if outcome.interrupted:
         return EXIT_INTERRUPTED
