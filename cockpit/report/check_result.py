@@ -12,8 +12,8 @@ from cockpit.analysis.stability import Stability
 from cockpit.analysis.thresholds import Status, ThresholdResult
 from cockpit.analysis.words.thresholds import found_words
 from cockpit.analysis.words.verdicts import stability_words
-from cockpit.document.model import Block, Cell, Document, Items, Paragraph, Table
-from cockpit.document.text import to_text
+from cockpit.document.model import Block, Cell, Document, Items, Paragraph, Role, Table
+from cockpit.document.text import Paint, plain, to_text
 from cockpit.metrics.results import RunResult
 from cockpit.model.errors import EXIT_ALL_FAILED, EXIT_BUG, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_THRESHOLD, EXIT_UNSTABLE
 from cockpit.model.text import milliseconds, sanitize
@@ -120,8 +120,14 @@ def check_json(check: CheckResult) -> str:
     return to_json(struct_from(CheckJson, run_json(check.result, check.thresholds), check=_part(check)))
 
 
-def check_text(check: CheckResult) -> str:
-    return f"{to_text(check_document(check))}\ncheck: {check.words}"
+def check_text(check: CheckResult, paint: Paint = plain) -> str:
+    return f"{to_text(check_document(check), paint)}\n{result_line(check.words, check.exit_code, paint)}"
+
+
+def result_line(words: str, code: int, paint: Paint) -> str:
+    """Return the result of a check; its colour is that of the exit code."""
+    role: Role = "good" if code == EXIT_GOOD else "warn" if code == EXIT_UNSTABLE else "bad"
+    return paint(sanitize(f"check: {words}"), role)
 
 
 def check_document(check: CheckResult) -> Document:

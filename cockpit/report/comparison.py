@@ -8,7 +8,7 @@ from cockpit.analysis.comparison import Comparison, Difference, MetricPair, all_
 from cockpit.analysis.verdicts.sides import Side
 from cockpit.analysis.words.comparison import differences, overlaid, tables
 from cockpit.document.model import Document, Items, Pairs, Paragraph, Part, Table
-from cockpit.document.text import to_text
+from cockpit.document.text import Paint, plain, to_text
 from cockpit.model.text import clock
 from cockpit.report.capacity import compared_words, results_of
 from cockpit.report.encoding import struct_from, to_json
@@ -128,8 +128,8 @@ _DRAWN_BUCKETS = 20
 _BARS = 44
 
 
-def comparison_text(comparison: Comparison) -> str:
-    return to_text(comparison_document(comparison))
+def comparison_text(comparison: Comparison, paint: Paint = plain) -> str:
+    return to_text(comparison_document(comparison), paint)
 
 
 def comparison_document(comparison: Comparison) -> Document:

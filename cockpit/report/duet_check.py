@@ -17,11 +17,11 @@ from cockpit.analysis.words.verdicts import (
 )
 from cockpit.document.markdown import to_markdown
 from cockpit.document.model import Block, Document, Items, Pairs, Paragraph, Table
-from cockpit.document.text import to_text
+from cockpit.document.text import Paint, plain, to_text
 from cockpit.metrics.results import RunResult
 from cockpit.model.errors import EXIT_ALL_FAILED, EXIT_BUG, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_THRESHOLD, EXIT_UNSTABLE
 from cockpit.model.text import sanitize
-from cockpit.report.check_result import CheckJson, CheckPart, junit_document, suite_of
+from cockpit.report.check_result import CheckJson, CheckPart, junit_document, result_line, suite_of
 from cockpit.report.encoding import struct_from, to_json
 from cockpit.report.run_json import run_json
 from cockpit.report.words import failure_words, plan_words, warning_texts
@@ -69,8 +69,9 @@ class DuetCheck(msgspec.Struct, frozen=True, kw_only=True):
         return sanitize(base.url), sanitize(head.url)
 
 
-def duet_text(check: DuetCheck) -> str:
-    return f"{to_text(duet_document(check, plan_words(check.result.plan)))}\ncheck: {check.words}"
+def duet_text(check: DuetCheck, paint: Paint = plain) -> str:
+    text = to_text(duet_document(check, plan_words(check.result.plan)), paint)
+    return f"{text}\n{result_line(check.words, check.exit_code, paint)}"
 
 
 def duet_markdown(check: DuetCheck) -> str:

@@ -12,7 +12,7 @@ from cockpit.analysis.warnings import segment_warnings
 from cockpit.analysis.words.verdicts import brief, connection_words
 from cockpit.analysis.words.warnings import grouped
 from cockpit.document.model import Block, Cell, Document, Items, Pairs, Paragraph, Part, Table
-from cockpit.document.text import to_text
+from cockpit.document.text import Paint, plain, to_text
 from cockpit.metrics.catalogue import PERCENTILES
 from cockpit.metrics.results import RunResult
 from cockpit.metrics.values import latency_value
@@ -35,9 +35,11 @@ _LONGEST_LABEL = 60
 _SEGMENT_TITLES = ("#", "segment", "load", "s", "req/s", *PERCENTILES, "failed", "vs the first")
 
 
-def run_text(result: RunResult, verdicts: tuple[Verdict, ...] = (), state: State | None = None) -> str:
+def run_text(
+    result: RunResult, verdicts: tuple[Verdict, ...] = (), state: State | None = None, paint: Paint = plain
+) -> str:
     """Return the report without a trailing newline; `verdicts` and `state` are those of the session."""
-    return to_text(run_document(result, verdicts, state))
+    return to_text(run_document(result, verdicts, state), paint)
 
 
 def run_document(result: RunResult, verdicts: tuple[Verdict, ...], state: State | None) -> Document:

@@ -28,7 +28,7 @@ from cockpit.analysis.words.warnings import grouped
 from cockpit.document.html import to_html
 from cockpit.document.markdown import to_markdown
 from cockpit.document.model import Block, Cell, Document, Items, Pairs, Paragraph, Part, Table
-from cockpit.document.text import to_text
+from cockpit.document.text import Paint, plain, to_text
 from cockpit.model.study import Observation, Variant, variant_plan
 from cockpit.model.text import count_text, milliseconds, sanitize, si
 from cockpit.report.forest import CONTROL, ForestRow, forest, outcome_cell
@@ -50,9 +50,9 @@ _MOST_LISTED = 4
 _OPEN = ("capacity", "rate", "p50", "p99", "max")
 
 
-def study_text(result: StudyResult) -> str:
+def study_text(result: StudyResult, paint: Paint = plain) -> str:
     """Return the summary without a trailing newline."""
-    return to_text(study_summary(result))
+    return to_text(study_summary(result), paint)
 
 
 def study_markdown(result: StudyResult) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 
 from cockpit.analysis.verdicts.segments import verdicts
 from cockpit.cli.open_recording import recording_at
 from cockpit.cli.study_folder import result_in
-from cockpit.cli.terminal import put, write_utf8
+from cockpit.cli.terminal import emit_text, put, write_utf8
+from cockpit.document.text import Paint, plain
 from cockpit.metrics.results import all_results
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.load.checks import conflict
@@ -33,18 +35,22 @@ def report(options: Namespace) -> int:
         raise UsageError(f"{options.output}: report has no format {ending}; end the name in {', '.join(_ENDINGS)}")
     if form != "text":
         write_utf8()
-    put((_study(options.file, form) if options.file.is_dir() else _recording(options.file, form),), options.output)
+    make = partial(_study if options.file.is_dir() else _recording, options.file, form)
+    if form == "text" and options.output is None:
+        emit_text(lambda paint: make(paint).removesuffix("\n"))
+    else:
+        put((make(plain),), options.output)
     return EXIT_GOOD
 
 
-def _recording(path: Path, form: str) -> str:
+def _recording(path: Path, form: str, paint: Paint) -> str:
     if form in _OF_STUDIES:
         raise UsageError(f"{path}: {form} is for a study's folder; use: cockpit export {path} --format csv")
     with recording_at(path) as recording:
-        return _formatted(last_state(recording), form)
+        return _formatted(last_state(recording), form, paint)
 
 
-def _study(folder: Path, form: str) -> str:
+def _study(folder: Path, form: str, paint: Paint) -> str:
     result = result_in(folder)
     if result is None:
         inside = sorted(path.parent.name for path in folder.glob(f"*/{FILE}"))
@@ -53,10 +59,10 @@ def _study(folder: Path, form: str) -> str:
                 f"{folder}: contains the studies {', '.join(inside)}; use: cockpit report {folder / inside[0]}"
             )
         raise UsageError(f"{folder}: contains no study with runs; choose a recording, or the folder of a study")
-    return study_as(result, form)
+    return study_as(result, form, paint)
 
 
-def study_as(result: StudyResult, form: str) -> str:
+def study_as(result: StudyResult, form: str, paint: Paint = plain) -> str:
     """Return a study's result in one of the command's formats, with a line end."""
     if form in _OF_STUDIES:
         from cockpit.export.study_csv import runs_csv, verdicts_csv
@@ -69,11 +75,11 @@ def study_as(result: StudyResult, form: str) -> str:
     from cockpit.report.study import study_markdown, study_page, study_text
 
     if form == "text":
-        return study_text(result) + "\n"
+        return study_text(result, paint) + "\n"
     return study_page(result) if form == "html" else study_markdown(result)
 
 
-def _formatted(state: State, form: str) -> str:
+def _formatted(state: State, form: str, paint: Paint) -> str:
     if form in ("html", "md"):
         from cockpit.report.session import session_markdown, session_page
 
@@ -82,4 +88,6 @@ def _formatted(state: State, form: str) -> str:
     judged = verdicts(state)
     if form == "json":
         return to_json([run_json(result, verdicts=judged, state=state) for result in results]) + "\n"
-    return ("\n\n".join(run_text(result, judged, state) for result in results) or "no run in this recording") + "\n"
+    return (
+        "\n\n".join(run_text(result, judged, state, paint) for result in results) or "no run in this recording"
+    ) + "\n"
