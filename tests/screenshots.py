@@ -32,9 +32,8 @@ from cockpit.profiles import catalogue
 from cockpit.recording.library import folder as library
 from cockpit.recording.library import recent
 from cockpit.recording.reader import Recording, last_state
-from cockpit.report.page import page
-from cockpit.report.study import study_text
-from cockpit.report.study_page import study_page
+from cockpit.report.session import session_page
+from cockpit.report.study import study_page, study_text
 from cockpit.study.collecting import collect
 from cockpit.tui.start.app import StartApp
 from cockpit.tui.start.choices import StartChoices
@@ -154,7 +153,7 @@ async def study() -> str:
     """Return the first lines of a study's result, as on a terminal."""
     result = collect(sessions_of(RECORDINGS / "study"), "demo")
     assert result is not None
-    lines = (wrapped for line in study_text(result, 116).splitlines() for wrapped in _wrapped(line))
+    lines = (wrapped for line in study_text(result).splitlines() for wrapped in _wrapped(line))
     console = Console(record=True, width=120, file=io.StringIO(), force_terminal=True)
     console.print(Text("\n".join(list(lines)[:STUDY_LINES])), no_wrap=True)
     background, text = (0x15, 0x1A, 0x22), (0xD3, 0xD7, 0xDE)
@@ -193,7 +192,7 @@ def take_reports(driven: Browser, folder: Path) -> Iterator[Path]:
     with TemporaryDirectory() as scratch:
         report_file, study_file = Path(scratch) / "report.html", Path(scratch) / "study.html"
         with Recording(RECORDINGS / "spare-servers.cockpit") as recording:
-            report_file.write_text(page(last_state(recording)))
+            report_file.write_text(session_page(last_state(recording)))
         result = result_in(RECORDINGS / "study")
         assert result is not None
         study_file.write_text(study_page(result))

@@ -42,9 +42,9 @@ class ExportFormat(NamedTuple):
 _SCREEN = ("at", "size", "keys")
 _TABLE = (
     ExportFormat("jsonl", "every event, as recorded", "cockpit.cli.commands.export:event_lines", options=()),
-    ExportFormat("csv", "one line per second", "cockpit.report.series:series_csv"),
-    ExportFormat("parquet", "with types, for pandas, DuckDB", "cockpit.report.parquet:series_parquet", binary=True),
-    ExportFormat("openmetrics", "for Prometheus", "cockpit.report.openmetrics:openmetrics"),
+    ExportFormat("csv", "one line per second", "cockpit.export.series:series_csv"),
+    ExportFormat("parquet", "with types, for pandas, DuckDB", "cockpit.export.parquet:series_parquet", binary=True),
+    ExportFormat("openmetrics", "for Prometheus", "cockpit.export.openmetrics:openmetrics"),
     ExportFormat(
         "hlog", "HdrHistogram; s.cockpit#2: run 2", "cockpit.cli.commands.export:run_histograms", options=("run",)
     ),

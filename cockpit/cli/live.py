@@ -21,6 +21,7 @@ from cockpit.cli.progress import show_progress, show_search
 from cockpit.cli.signals import cancelled_by_signals
 from cockpit.cli.streams import report_streams
 from cockpit.cli.typed_load import plan_with
+from cockpit.export.follow import Stream, streaming
 from cockpit.hosts.ssh.prompts import PromptQueue
 from cockpit.model.errors import CockpitError, RecordingError, UsageError
 from cockpit.model.load.plan import LoadPlan
@@ -32,7 +33,6 @@ from cockpit.recording.writer import NullRecorder, RecordingWriter
 from cockpit.session.live_replay import can_look_back
 from cockpit.session.live_session import LiveSession
 from cockpit.session.loop import Listener, Recorder, Session
-from cockpit.stream.follow import Stream, streaming
 
 if TYPE_CHECKING:
     from cockpit.tui.app import CockpitApp
@@ -232,11 +232,11 @@ def hlog_into(path: Path | None) -> Iterator[Listener | None]:
     if path is None:
         yield None
         return
-    from cockpit.report.hlog import HlogWriter
+    from cockpit.export.hlog import HlogWriter
 
     writer = HlogWriter(path)
     try:
-        yield writer.take
+        yield writer.feed
     except CockpitError:
         if writer.empty:
             path.unlink(missing_ok=True)

@@ -15,7 +15,7 @@ from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.model.text import milliseconds, si
 from cockpit.profiles.profile import Profile
-from cockpit.report.summary import plan_words
+from cockpit.report.words import plan_words
 from cockpit.session.capacity import searchable
 from cockpit.session.loop import Session
 

@@ -7,25 +7,25 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from cockpit.cli.terminal import emit_all
+from cockpit.export.follow import Stream
 from cockpit.model.errors import UsageError
-from cockpit.stream.follow import Stream
 
 
 def streams_of(options: Namespace) -> list[Stream]:
     """Open the streams. Raises UsageError for a port in use, an invalid URL, or a missing extra."""
     streams: list[Stream] = []
     if options.annotate:
-        from cockpit.stream.annotations import AnnotationStream
+        from cockpit.export.annotations import AnnotationStream
 
         streams.append(AnnotationStream(options.annotate))
     if options.prometheus is not None:
-        from cockpit.stream.prometheus import ADDRESS, PrometheusStream
+        from cockpit.export.prometheus import ADDRESS, PrometheusStream
 
         endpoint = PrometheusStream(options.prometheus)
         print(f"metrics at http://{ADDRESS}:{endpoint.port}/metrics", file=sys.stderr)
         streams.append(endpoint)
     if options.ndjson:
-        from cockpit.stream.ndjson import NdjsonStream
+        from cockpit.export.ndjson import NdjsonStream
 
         if options.json:
             raise UsageError("--json, --ndjson: use only one; the last line of --ndjson has the result")

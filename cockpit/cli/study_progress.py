@@ -16,7 +16,7 @@ from cockpit.model.state import State
 from cockpit.model.study import Study, Variant, variant_plan
 from cockpit.model.text import count_text, sanitize
 from cockpit.profiles.profile import Profile
-from cockpit.report.summary import plan_words
+from cockpit.report.words import plan_words
 from cockpit.session.loop import Session
 from cockpit.study.history import earlier_spread
 from cockpit.study.judging import headline_of, level_words

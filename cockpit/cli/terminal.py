@@ -7,10 +7,12 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TextIO
 
+from cockpit.document.model import Role
+from cockpit.document.text import Paint, plain
 from cockpit.files import atomic_write
 from cockpit.model.errors import UsageError
 from cockpit.model.glyphs import ASCII
@@ -107,11 +109,31 @@ def emit(text: str) -> None:
     emit_all((text, "\n"))
 
 
+# Escape sequences of the roles.
+_COLOURS: dict[Role, str] = {"good": "32", "bad": "31", "warn": "33", "soft": "2"}
+
+
+def emit_text(make: Callable[[Paint], str]) -> None:
+    """Write a report to stdout at once, in colours on a terminal. `make` makes text of other origin harmless. Raises
+    like `emit`."""
+    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    _write((make(_painted if coloured else plain), "\n"), raw(sys.stdout))
+
+
+def _painted(text: str, role: Role) -> str:
+    code = _COLOURS.get(role)
+    return f"\x1b[{code}m{text}\x1b[m" if code and text else text
+
+
 def emit_all(pieces: Iterable[str]) -> None:
     """Write a result to stdout piece by piece. Raises like `emit` and like the iterable."""
+    _write(pieces, sys.stdout)
+
+
+def _write(pieces: Iterable[str], stream: TextIO) -> None:
     try:
-        sys.stdout.writelines(pieces)
-        sys.stdout.flush()
+        stream.writelines(pieces)
+        stream.flush()
     except BrokenPipeError:
         drop_output()
         raise

@@ -1,14 +1,14 @@
-"""Capacity searches for all reports: JSON, lines of a run's summary, tables, and the comparison of two capacities."""
+"""Capacity searches in reports: JSON, conclusions and levels, and the comparison of two capacities."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import msgspec
 
 from cockpit.analysis.capacity.result import CapacityResult, capacity_result
-from cockpit.analysis.words.capacity import capacity_words, interval_words, level_cells, level_line, limits_words
+from cockpit.analysis.words.capacity import LEVEL_TITLES, capacity_words, interval_words, level_cells, limits_words
+from cockpit.document.model import Block, Paragraph, Table
 from cockpit.model.events import CapacityOutcome
 from cockpit.model.state import State
 
@@ -53,20 +53,15 @@ def results_of(state: State, run: int | None = None) -> list[CapacityResult]:
     return [capacity_result(state, search) for search in state.capacities if run in (None, search.begun.run)]
 
 
-def capacity_lines(state: State, run: int) -> list[str]:
-    """Return the levels and the conclusion of the searches in a run, for its summary."""
-    lines = []
-    for result in results_of(state, run):
-        lines += ["", *(f"  {level_line(number, level)}" for number, level in enumerate(result.levels, 1))]
-        lines += ["", f"  {capacity_words(result)}; {limits_words(result)}"]
-    return lines
-
-
-def capacity_tables(state: State) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
-    """Yield conclusion and levels of each search."""
-    for result in results_of(state):
-        rows = [level_cells(number, level) for number, level in enumerate(result.levels, 1)]
-        yield f"{capacity_words(result)}; {limits_words(result)}", rows
+def capacity_blocks(state: State, run: int | None = None) -> list[list[Block]]:
+    """Return the conclusion and the levels of each search in a run; None: of the session."""
+    return [
+        [
+            Paragraph(f"{capacity_words(result)}; {limits_words(result)}"),
+            Table(LEVEL_TITLES, [level_cells(number, level) for number, level in enumerate(result.levels, 1)]),
+        ]
+        for result in results_of(state, run)
+    ]
 
 
 def compared_words(before: CapacityResult, after: CapacityResult) -> str:

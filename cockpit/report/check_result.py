@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from xml.etree import ElementTree
 
 import msgspec
@@ -12,12 +12,14 @@ from cockpit.analysis.stability import Stability
 from cockpit.analysis.thresholds import Status, ThresholdResult
 from cockpit.analysis.words.thresholds import found_words
 from cockpit.analysis.words.verdicts import stability_words
+from cockpit.document.model import Block, Cell, Document, Items, Paragraph, Role, Table
+from cockpit.document.text import Paint, plain, to_text
 from cockpit.metrics.results import RunResult
 from cockpit.model.errors import EXIT_ALL_FAILED, EXIT_BUG, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_THRESHOLD, EXIT_UNSTABLE
 from cockpit.model.text import milliseconds, sanitize
 from cockpit.report.encoding import struct_from, to_json
 from cockpit.report.run_json import LatencyJson, RunJson, StabilityJson, latency_json, run_json, stability_json
-from cockpit.report.summary import errors_words, failure_line, failure_words, plan_words, threshold_table, warning_texts
+from cockpit.report.words import errors_words, failure_words, plan_words, warning_texts
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,17 +120,54 @@ def check_json(check: CheckResult) -> str:
     return to_json(struct_from(CheckJson, run_json(check.result, check.thresholds), check=_part(check)))
 
 
-def check_text(check: CheckResult) -> str:
-    """Return the load, the main metrics, one line per threshold, the warnings, and the result."""
-    lines = [*failure_line(check.result), *_headline(check.result), threshold_table(check.thresholds, check.aborted)]
-    if check.baseline:
-        sources = dict.fromkeys(run.source for run in check.baseline.runs)
-        lines.append(f"  baseline {check.baseline.name}: {sanitize(', '.join(sources), 200)}")
+def check_text(check: CheckResult, paint: Paint = plain) -> str:
+    return f"{to_text(check_document(check), paint)}\n{result_line(check.words, check.exit_code, paint)}"
+
+
+def result_line(words: str, code: int, paint: Paint) -> str:
+    """Return the result of a check; its colour is that of the exit code."""
+    role: Role = "good" if code == EXIT_GOOD else "warn" if code == EXIT_UNSTABLE else "bad"
+    return paint(sanitize(f"check: {words}"), role)
+
+
+def check_document(check: CheckResult) -> Document:
+    """Return the load, the main metrics, the thresholds, and the warnings."""
+    result, base, failure = check.result, check.baseline, failure_words(check.result)
+    counts = result.counts
+    times = "  ".join(f"p{percent} {milliseconds(counts.latency.percentile(percent))} ms" for percent in (50, 99))
+    errors = f"{counts.failed} failed  errors {errors_words(counts.errors)}"
+    sources = ", ".join(dict.fromkeys(run.source for run in base.runs)) if base else ""
+    stopped = check.stopped_after
+    lead: list[Block] = [
+        Paragraph(f"FAILED: {failure}" if failure else "", "bad"),
+        Paragraph(f"{result.rate:.1f} req/s  {times}  {errors}"),
+        Table(("status", "threshold", "found"), list(_rows(check))),
+        Paragraph("" if check.thresholds else "no thresholds"),
+        Paragraph(f"baseline {base.name}: {sanitize(sources, 200)}" if base else ""),
+        Paragraph(f"ended at the maximum duration of {stopped:g} s" if stopped is not None else ""),
+        Items(warning_texts(result), "warn"),
+    ]
+    return Document(plan_words(result.plan), lead)
+
+
+def _rows(check: CheckResult) -> Iterator[tuple[str | Cell, ...]]:
+    """Yield status, name and value of each threshold, then whether the run was stable, if that was checked."""
+    for one in check.thresholds:
+        early = "; ended the run early" if one is check.aborted else ""
+        yield _STATUS[one.status], one.threshold.text, f"{found_words(one)}{early}"
     if check.stability is not None:
-        lines.append(f"  {'UNSTABLE' if check.unstable else 'ok    '}  {stability_words(check.stability)}")
-    if check.stopped_after is not None:
-        lines.append(f"  ended at the maximum duration of {check.stopped_after:g} s")
-    return "\n".join((*lines, *(f"  ! {warning}" for warning in warning_texts(check.result)), f"check: {check.words}"))
+        yield (
+            Cell("UNSTABLE", "bad") if check.unstable else _STATUS[Status.HOLDS],
+            "stable",
+            stability_words(check.stability),
+        )
+
+
+_STATUS = {
+    Status.HOLDS: Cell("ok", "good"),
+    Status.FAILED: Cell("FAILED", "bad"),
+    Status.INCONCLUSIVE: Cell("INCONCLUSIVE", "warn"),
+}
 
 
 def junit(check: CheckResult) -> str:
@@ -143,7 +182,7 @@ def junit(check: CheckResult) -> str:
     suite.insert(0, properties)
     lines = [sanitize(line) for line in check_text(check).split("\n")]
     ElementTree.SubElement(suite, "system-out").text = "\n".join(lines)
-    return document(suite)
+    return junit_document(suite)
 
 
 def suite_of(target: str, time: str, cases: Sequence[tuple[str, str]], error: str) -> ElementTree.Element:
@@ -171,10 +210,10 @@ def _failure_words(outcome: ThresholdResult) -> str:
 
 def junit_without_run(target: str, problem: str) -> str:
     """Return a test suite with the reason why the check was impossible."""
-    return document(suite_of(target, "0", (), problem))
+    return junit_document(suite_of(target, "0", (), problem))
 
 
-def document(suite: ElementTree.Element) -> str:
+def junit_document(suite: ElementTree.Element) -> str:
     root = ElementTree.Element("testsuites", {name: value for name, value in suite.attrib.items() if name != "name"})
     root.append(suite)
     ElementTree.indent(root)
@@ -186,17 +225,6 @@ def _properties(check: CheckResult) -> list[tuple[str, str]]:
     found = [("result", check.words), ("rate", f"{check.result.rate:.1f}"), ("failed", str(counts.failed))]
     found += [(f"p{percent}_ms", milliseconds(counts.latency.percentile(percent))) for percent in (50, 99)]
     return found + [(f"warning {at}", one) for at, one in enumerate(warning_texts(check.result), 1)]
-
-
-def _headline(result: RunResult) -> tuple[str, str]:
-    """Return the load and the main metrics. Percentiles are the same as in thresholds."""
-    counts = result.counts
-    p50, p99 = (milliseconds(counts.latency.percentile(percent)) for percent in (50, 99))
-    errors = errors_words(counts.errors)
-    return (
-        plan_words(result.plan),
-        f"  {result.rate:.1f} req/s  p50 {p50} ms  p99 {p99} ms  {counts.failed} failed  errors {errors}",
-    )
 
 
 def _part(check: CheckResult) -> CheckPart:

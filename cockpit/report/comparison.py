@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
 from cockpit.analysis.comparison import Comparison, Difference, MetricPair, all_host_metrics, distribution
 from cockpit.analysis.verdicts.sides import Side
-from cockpit.analysis.words.comparison import Row, columns, differences, overlaid, tables
+from cockpit.analysis.words.comparison import differences, overlaid, tables
 from cockpit.analysis.words.timeline import segment_label
-from cockpit.model.text import clock, sanitize
+from cockpit.document.model import Document, Items, Pairs, Paragraph, Part, Table
+from cockpit.document.text import Paint, plain, to_text
+from cockpit.model.text import clock
 from cockpit.report.capacity import compared_words, results_of
 from cockpit.report.encoding import struct_from, to_json
-from cockpit.report.summary import plan_words
-from cockpit.report.verdicts import VerdictJson, verdict_json, verdict_lines
+from cockpit.report.verdicts import VerdictJson, verdict_blocks, verdict_json
+from cockpit.report.words import plan_words
 
 _BUCKETS = 64
 
@@ -125,31 +125,37 @@ def _side(side: Side) -> SideJson:
     )
 
 
-_TEXT_BUCKETS = 20
+_DRAWN_BUCKETS = 20
 _BARS = 44
 
 
-def comparison_text(comparison: Comparison) -> str:
-    lines = [
-        f"before  {side_words(comparison.before)}",
-        f"after   {side_words(comparison.after)}",
-        f"load    {plan_words(comparison.after.result.plan)}",
+def comparison_text(comparison: Comparison, paint: Paint = plain) -> str:
+    return to_text(comparison_document(comparison), paint)
+
+
+def comparison_document(comparison: Comparison) -> Document:
+    """Return both sides, the verdicts, the differences of settings and machines, and all metrics."""
+    before, after = comparison.before, comparison.after
+    sides = [("before", side_words(before)), ("after", side_words(after)), ("load", plan_words(after.result.plan))]
+    unlike = [f"the load differs: {', '.join(comparison.load)}"] if comparison.load else []
+    found = [
+        Table((f"{title} that differ", "before", "after"), [row[:3] for row in rows])
+        for title, rows in differences(comparison)
     ]
-    if comparison.load:
-        lines.append(f"  ! the load differs: {', '.join(comparison.load)}")
-    lines += [words] if (words := capacity_comparison(comparison)) else []
-    lines += verdict_lines(comparison.verdicts)
-    for title, rows in differences(comparison):
-        lines += ["", *_table(Row(f"{title} that differ", "before", "after"), rows)]
-    for title, rows in tables(comparison):
-        lines += ["", *_table(Row(title, "before", "after", "differs by"), rows)]
-    before, after = (side.result.counts.latency for side in (comparison.before, comparison.after))
-    drawn = overlaid(before, after, _TEXT_BUCKETS, _BARS)
-    if drawn:
-        name = comparison.after.result.counts.latency_name
-        lines += ["", f"  {name} time, ms{'':<{_BARS}}before   after   (█ both, ▀ only before, ▄ only after)"]
-        lines += [f"  {span} {bars} {shares}" for span, bars, shares in drawn]
-    return "\n".join(lines)
+    found += [Table((title, "before", "after", "differs by"), rows) for title, rows in tables(comparison)]
+    latencies = [side.result.counts.latency for side in (before, after)]
+    bars = Table(
+        (f"{after.result.counts.latency_name} time, ms", "█ both, ▀ only before, ▄ only after", "before   after"),
+        overlaid(latencies[0], latencies[1], _DRAWN_BUCKETS, _BARS),
+    )
+    return Document(
+        "",
+        [Pairs(sides), Items(unlike, "warn"), Paragraph(capacity_comparison(comparison))],
+        [
+            Part("", [block for verdict in comparison.verdicts for block in verdict_blocks(verdict)]),
+            *(Part("", [table]) for table in (*found, bars)),
+        ],
+    )
 
 
 def side_words(side: Side) -> str:
@@ -158,13 +164,4 @@ def side_words(side: Side) -> str:
     which = f"run {runs[0]}" if len(runs) == 1 else f"runs {runs[0]} to {runs[-1]}"
     label = segment_label(first)
     label += f" and {len(side.segments) - 1} more segments" if len(side.segments) > 1 else ""
-    return f"{sanitize(side.name)}  {which}, {sanitize(label)}, {clock(first.start)} to {clock(last.last)}"
-
-
-def _table(head: Row, rows: Sequence[Row]) -> list[str]:
-    widths = columns([head, *rows])
-    lines = []
-    for row in (head, *rows):
-        metrics = (f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True))
-        lines.append(f"  {row.name:<{widths[0]}}  {'  '.join(metrics)}".rstrip())
-    return lines
+    return f"{side.name}  {which}, {label}, {clock(first.start)} to {clock(last.last)}"

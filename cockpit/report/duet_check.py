@@ -15,13 +15,16 @@ from cockpit.analysis.words.verdicts import (
     value_words,
     verdict_line,
 )
+from cockpit.document.markdown import to_markdown
+from cockpit.document.model import Block, Document, Items, Pairs, Paragraph, Table
+from cockpit.document.text import Paint, plain, to_text
 from cockpit.metrics.results import RunResult
 from cockpit.model.errors import EXIT_ALL_FAILED, EXIT_BUG, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_THRESHOLD, EXIT_UNSTABLE
 from cockpit.model.text import sanitize
-from cockpit.report.check_result import CheckJson, CheckPart, document, suite_of
+from cockpit.report.check_result import CheckJson, CheckPart, junit_document, result_line, suite_of
 from cockpit.report.encoding import struct_from, to_json
 from cockpit.report.run_json import run_json
-from cockpit.report.summary import failure_words, plan_words, warning_texts
+from cockpit.report.words import failure_words, plan_words, warning_texts
 
 _EXITS = {
     Loss.WITHIN: EXIT_GOOD,
@@ -66,11 +69,32 @@ class DuetCheck(msgspec.Struct, frozen=True, kw_only=True):
         return sanitize(base.url), sanitize(head.url)
 
 
-def duet_text(check: DuetCheck) -> str:
+def duet_text(check: DuetCheck, paint: Paint = plain) -> str:
+    text = to_text(duet_document(check, plan_words(check.result.plan)), paint)
+    return f"{text}\n{result_line(check.words, check.exit_code, paint)}"
+
+
+def duet_markdown(check: DuetCheck) -> str:
+    """Return a comment for a change."""
+    mark = "✅" if check.exit_code == EXIT_GOOD else "❌" if check.exit_code == EXIT_THRESHOLD else "❔"
+    return to_markdown(duet_document(check, f"{mark} {check.words}"), level=3)
+
+
+def duet_document(check: DuetCheck, title: str) -> Document:
+    """Return both targets, the verdict with its effects and method, and the warnings."""
     base, head = check.targets
-    lines = [plan_words(check.result.plan), f"  base {base}", f"  head {head}", f"  {verdict_line(check.verdict)}"]
-    lines += [f"    {line}" for line in basis_lines(check.verdict)]
-    return "\n".join((*lines, *(f"  ! {one}" for one in warning_texts(check.result)), f"check: {check.words}"))
+    rows = [
+        (metric_words(one.name), value_words(one), change_words(one), f"{one.outcome}{detectable_words(one)}")
+        for one in check.verdict.rows
+    ]
+    lead: list[Block] = [
+        Pairs([("base", base), ("head", head), ("load", plan_words(check.result.plan))]),
+        Paragraph(verdict_line(check.verdict)),
+        Table(("metric", "base → head", "change", "verdict"), rows),
+        Items(basis_lines(check.verdict), title="method"),
+        Items(warning_texts(check.result), "warn"),
+    ]
+    return Document(title, lead)
 
 
 def duet_json(check: DuetCheck) -> str:
@@ -86,29 +110,4 @@ def duet_junit(check: DuetCheck) -> str:
     error = check.words if check.exit_code in (EXIT_BUG, EXIT_ALL_FAILED, EXIT_INTERRUPTED) else ""
     base, head = check.targets
     cases = [] if error else [(f"not worse than {base}", why)]
-    return document(suite_of(head, f"{check.result.seconds:.3f}", cases, error))
-
-
-def duet_markdown(check: DuetCheck) -> str:
-    """Return a comment for a change: the result, and a table of the metrics."""
-    base, head = check.targets
-    mark = "✅" if check.exit_code == EXIT_GOOD else "❌" if check.exit_code == EXIT_THRESHOLD else "❔"
-    cells = [(metric_words(one.name), value_words(one), change_words(one), one) for one in check.verdict.rows]
-    rows = [
-        f"| {name} | {values} | {change} | {one.outcome}{detectable_words(one)} |"
-        for name, values, change, one in cells
-    ]
-    table = ["| metric | base → head | change | verdict |", "|---|---|---|---|", *rows, ""] if rows else []
-    lines = [
-        f"### {mark} {check.words}",
-        "",
-        *table,
-        f"{_code(head)} vs {_code(base)}, both under the same load at the same time: "
-        f"{plan_words(check.result.plan)}, {check.verdict.values[0] * check.verdict.block} s counted.",
-        *(f"- ⚠ {one}" for one in warning_texts(check.result)),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _code(url: str) -> str:
-    return f"`{url.replace('`', '%60')}`"
+    return junit_document(suite_of(head, f"{check.result.seconds:.3f}", cases, error))

@@ -1,38 +1,36 @@
-"""A search for better settings, as text for all reports: its claim, its evaluations, the fitted metric by knob."""
+"""A search for better settings in reports: its claim, its evaluations, the fitted metric by knob."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from cockpit.analysis.rounds import rounds_verdict
-from cockpit.analysis.verdicts.outcome import Verdict
 from cockpit.autopilot.slices import search_fit
 from cockpit.autopilot.words import metric_words, plan_lines, result_line, setting_text, trial_cells
+from cockpit.document.model import Block, Paragraph, Part, Table
 from cockpit.model.autopilot import AutopilotState
 from cockpit.model.state import State
 
-TRIAL_TITLES = ("number", "purpose", "settings", "metric", "outcome")
-SLICE_TITLES = ("knob", "value", "fitted", "95% from", "to")
+_TRIAL_TITLES = ("number", "purpose", "settings", "metric", "outcome")
+_SLICE_TITLES = ("knob", "value", "fitted", "95% from", "to")
 
 
-def search_claim(state: State, known: AutopilotState) -> str:
-    ended = known.ended
-    verdict: Verdict | None = None
-    if ended is not None and 0 < ended.rounds <= len(state.rounds):
-        verdict = rounds_verdict(state, state.rounds[ended.rounds - 1])
-    return result_line(known, verdict)
+def search_blocks(state: State) -> list[Block | Part]:
+    known = state.autopilot
+    if known is None:
+        return []
+    ended, rounds = known.ended, known.ended.rounds if known.ended else 0
+    verdict = rounds_verdict(state, state.rounds[rounds - 1]) if ended and 0 < rounds <= len(state.rounds) else None
+    trials = [(str(trial.number), trial.purpose, *trial_cells(trial, known)) for trial in known.trials]
+    return [
+        Paragraph(result_line(known, verdict)),
+        *(Paragraph(line.strip()) for line in plan_lines(known.begun)),
+        Table(_TRIAL_TITLES, trials),
+        Part("Fitted metric by knob", [Table(_SLICE_TITLES, list(_slices(known)))]),
+    ]
 
 
-def search_plan(known: AutopilotState) -> tuple[str, ...]:
-    return tuple(line.strip() for line in plan_lines(known.begun))
-
-
-def trial_rows(known: AutopilotState) -> Iterator[tuple[str, ...]]:
-    for trial in known.trials:
-        yield (str(trial.number), trial.purpose, *trial_cells(trial, known))
-
-
-def slice_rows(known: AutopilotState) -> Iterator[tuple[str, ...]]:
+def _slices(known: AutopilotState) -> Iterator[tuple[str, ...]]:
     """Yield the fitted metric by value of each knob, the other knobs at their best; the most important knob first."""
     metric = known.begun.plan.metric
     for one in search_fit(known).slices:

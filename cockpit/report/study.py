@@ -1,75 +1,166 @@
-"""The result of a study as text for a terminal and as Markdown."""
+"""The report of a study: a summary for text and Markdown, and all of it for HTML."""
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from cockpit.analysis.effects import more_is_better
 from cockpit.analysis.intervals import FIRST_TEST
-from cockpit.analysis.warnings import run_warnings
+from cockpit.analysis.verdicts.outcome import Outcome, Verdict
+from cockpit.analysis.warnings import Affected, run_warnings
 from cockpit.analysis.words.capacity import capacity_words
-from cockpit.analysis.words.verdicts import connection_words, method_lines, stability_words, verdict_line
+from cockpit.analysis.words.objections import objection_words
+from cockpit.analysis.words.verdicts import (
+    basis_words,
+    conclusion_words,
+    connection_words,
+    discarded_words,
+    method_lines,
+    metric_words,
+    stability_words,
+    too_few_words,
+    verdict_line,
+)
 from cockpit.analysis.words.warnings import grouped
-from cockpit.model.study import Observation, variant_plan
+from cockpit.document.html import to_html
+from cockpit.document.markdown import to_markdown
+from cockpit.document.model import Block, Cell, Document, Items, Pairs, Paragraph, Part, Table
+from cockpit.document.text import Paint, plain, to_text
+from cockpit.model.study import Observation, Variant, variant_plan
 from cockpit.model.text import count_text, milliseconds, sanitize, si
-from cockpit.report.study_charts import charts
-from cockpit.report.study_table import rows
-from cockpit.report.summary import errors_words, plan_words
-from cockpit.study.judging import level_words
+from cockpit.report.forest import CONTROL, ForestRow, forest, outcome_cell
+from cockpit.report.study_plots import metric_plots, run_plots, study_latency_plots, varying_columns
+from cockpit.report.study_table import StudyColumn, cell_name, rows
+from cockpit.report.verdicts import verdict_section
+from cockpit.report.words import errors_words, plan_words, when
 from cockpit.study.plan import first_test
 from cockpit.study.results import StudyCell, StudyResult, StudyRunResult, StudyVerdict
 from cockpit.study.words import contradiction_words, needed_words, sensitivity_words
 
 # Maximum length of an observation (characters), per side.
 _LONGEST_OBSERVATION = 160
-# Heading of the runs and observations in Markdown.
-DETAILS = "Runs and observations:"
-# Up to this many verdicts are shown with their methods.
+# Title of the runs and observations in the summary, folded in the lab's page of results.
+DETAILS = "Runs and observations"
+# Up to this many verdicts are summarized with their methods.
 _MOST_LISTED = 4
+# Metrics with charts that are shown unfolded.
+_OPEN = ("capacity", "rate", "p50", "p99", "max")
 
 
-def study_text(result: StudyResult, width: int = 100) -> str:
-    """Return the report without a trailing newline: table, verdicts, runs, observations, charts, warnings."""
-    lines = [_title(result), *(f"  {line}" for line in question_lines(result)), f"  {load_line(result)}", ""]
-    lines += [*table_lines(rows(result)), *_legend(result)]
-    lines += _section("verdicts", [*rounds_lines(result), *verdict_text(result)])
-    lines += _section("discarded and unstable runs", run_lines(result))
-    lines += _section("errors by kind, response lengths", error_lines(result))
-    lines += _section("observed on the hosts, before → after", observation_lines(result))
-    for title, chart in charts(result, width):
-        lines += _section(title, chart)
-    lines += _section("warnings", warning_lines(result))
-    return "\n".join(lines)
+def study_text(result: StudyResult, paint: Paint = plain) -> str:
+    """Return the summary without a trailing newline."""
+    return to_text(study_summary(result), paint)
 
 
 def study_markdown(result: StudyResult) -> str:
-    """Return a heading, the question, the table, the verdicts and warnings; below `DETAILS`, all runs and
-    observations."""
-    table = rows(result)
-    head, *body = ([cell.replace("|", "\\|") for cell in row] for row in table)
-    lines = [
-        f"### {sanitize(result.name)}",
-        "",
-        " ".join(question_lines(result)),
-        "",
-        f"`{load_line(result)}`",
-        "",
-    ]
-    lines += [f"| {' | '.join(head)} |", f"|{'|'.join(['---', *['---:'] * (len(head) - 1)])}|"]
-    lines += [f"| {' | '.join(row)} |" for row in body]
-    lines += [""]
+    return to_markdown(study_summary(result), level=3)
+
+
+def study_page(result: StudyResult) -> str:
+    return to_html(study_document(result))
+
+
+def study_summary(result: StudyResult) -> Document:
+    """Return the results, the verdicts, the warnings, the runs and observations, and the main plots."""
+    rate = [column for column in varying_columns(result) if column.name == "rate"] if result.study.levels else []
+    by_level = [plot for column in rate for plot in metric_plots(result, column)]
+    plots = [] if result.study.until else [*(by_level or study_latency_plots(result)), *run_plots(result)]
     many = len(result.verdicts) > _MOST_LISTED
-    points = [*rounds_lines(result), *([_outcome_counts(result)] if many else _headlines(result))]
-    points += [f"warning: {line}" for line in warning_lines(result)]
-    lines += [f"- {_escaped(line)}" for line in points]
-    details = [*run_lines(result), *error_lines(result), *observation_lines(result)]
-    details += _headlines(result) if many else []
-    if details:
-        lines += ["", DETAILS, "", *(f"- {_escaped(line)}" for line in details)]
-    return "\n".join(lines)
+    details = [
+        *_details(result),
+        Part("all verdicts", [Items([_headline(one) for one in result.verdicts] if many else [])]),
+    ]
+    return _document(
+        result,
+        [
+            Part("", _results(result)),
+            Part("Verdicts", _conclusions(result, many)),
+            Part("Warnings", [Items(warning_lines(result), "warn")]),
+            Part(DETAILS, details, folded=True),
+            *(Part("", [plot]) for plot in plots),
+        ],
+    )
+
+
+def study_document(result: StudyResult) -> Document:
+    """Return the whole report. The same result gives the same report."""
+    shown = varying_columns(result)
+    more = [_metric(result, column) for column in shown if column.name not in _OPEN]
+    dots = "Each dot is a run, pale or grey if not counted; lines pool all counted runs." if shown else ""
+    metrics: list[Block | Part] = [
+        Paragraph(dots, "soft"),
+        *(_metric(result, column) for column in shown if column.name in _OPEN),
+        Part(f"{len(more)} more metrics", more, folded=True),
+    ]
+    names = dict.fromkeys(effect.name for one in result.verdicts for effect in one.verdict.effects)
+    return _document(
+        result,
+        [
+            Part("Setup", _setup(result)),
+            Part("Verdicts", _verdicts(result)),
+            Part("Effects by metric", [_effects(result, name) for name in names]),
+            Part("Load levels and runs" if result.study.levels else "Runs", metrics),
+            Part("Latency", study_latency_plots(result)),
+            Part("Time course", run_plots(result)),
+            Part("Results", [*_results(result), *_details(result)]),
+            Part("Method and limits", [Items(method(result))]),
+        ],
+        _tiles(result),
+    )
+
+
+def _document(result: StudyResult, sections: Sequence[Part], lead: Sequence[Block] = ()) -> Document:
+    steps = f"{result.counted_rounds} of at most {count_text(result.study.rounds, 'round')}"
+    facts = (when(result.wall), f"{steps}{'' if result.ended else ', unfinished'}")
+    question = Paragraph(" ".join(result.question.split()), "question")
+    head = [question, Paragraph(" · ".join(facts), "soft"), Paragraph(_load(result), "code")]
+    return Document(f"study {result.name} ({result.study.form})", [*head, *lead], sections)
+
+
+def _tiles(result: StudyResult) -> list[Block]:
+    """Return the number of verdicts by outcome, and the warnings about all metrics."""
+    counted = Counter(one.verdict.outcome for one in result.verdicts if not one.control)
+    tiles = [(str(outcome), str(counted[outcome])) for outcome in Outcome] if result.verdicts else []
+    missing = "" if result.verdicts else "No comparison has runs yet."
+    return [Pairs(tiles, tiles=True), Paragraph(missing), Items(_warnings(result, None), "warn")]
+
+
+def _load(result: StudyResult) -> str:
+    return plan_words(variant_plan(replace(result.study, addresses=()), result.study.variants[0], None))
+
+
+def _results(result: StudyResult) -> list[Block]:
+    """Return the table of all cells, and the legend of the marks beside the number of runs."""
+    titles, *cells = rows(result)
+    marks = ["+ discarded"] if any(cell.discarded for cell in result.cells) else []
+    marks += ["~ unstable"] if result.unstable else []
+    marks += ["… incomplete"] if not all(cell.complete for cell in result.cells) else []
+    return [Table(titles, cells), Paragraph(f"runs: counted {', '.join(marks)}" if marks else "", "soft")]
+
+
+def _details(result: StudyResult) -> list[Part]:
+    details = (
+        ("discarded and unstable runs", run_lines(result)),
+        ("errors by kind, response lengths", error_lines(result)),
+        ("observed on the hosts, before → after", observation_lines(result)),
+    )
+    return [Part(title, [Items(lines)], folded=True) for title, lines in details]
+
+
+def _conclusions(result: StudyResult, many: bool) -> list[Block]:
+    """Return the basis, the verdicts (of many: their numbers), and the lines of the methods, each once."""
+    lines = [_outcome_counts(result)] if many else [_headline(one) for one in result.verdicts]
+    methods = dict.fromkeys(line for one in result.verdicts for line in method_lines(one.verdict))
+    return [Items([*rounds_lines(result), *lines]), Items([] if many else list(methods), title="method")]
+
+
+def _headline(one: StudyVerdict) -> str:
+    against = contradiction_words(one)
+    words = (verdict_line(one.verdict), needed_words(one), f"! {against}" if against else "")
+    return " · ".join(filter(None, words))
 
 
 def rounds_lines(result: StudyResult) -> list[str]:
@@ -106,47 +197,6 @@ def _outcome_counts(result: StudyResult) -> str:
     return f"{sum(words.values())} verdicts: {outcomes}{aside}"
 
 
-def _escaped(text: str) -> str:
-    return text.strip().replace("|", "\\|").replace("<", "&lt;")
-
-
-def _section(title: str, lines: Sequence[str]) -> list[str]:
-    return ["", title, *(f"  {line}" for line in lines)] if lines else []
-
-
-def _title(result: StudyResult) -> str:
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(result.wall))
-    cut = "" if result.ended else " · unfinished"
-    return f"study {sanitize(result.name)} ({result.study.form}) · {when}{cut}"
-
-
-def _legend(result: StudyResult) -> list[str]:
-    """Return the legend of the marks beside the number of runs; empty without marks."""
-    marks = ["+ discarded"] if any(cell.discarded for cell in result.cells) else []
-    marks += ["~ unstable"] if result.unstable else []
-    marks += ["… incomplete"] if not all(cell.complete for cell in result.cells) else []
-    return [f"  runs: counted {', '.join(marks)}"] if marks else []
-
-
-def load_line(result: StudyResult) -> str:
-    return plan_words(variant_plan(replace(result.study, addresses=()), result.study.variants[0], None))
-
-
-def question_lines(result: StudyResult) -> list[str]:
-    return [sanitize(line.strip()) for line in result.question.splitlines() if line.strip()]
-
-
-def table_lines(table: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table: columns as wide as needed, the first one aligned left, the others right."""
-    widths = [max(len(row[at]) for row in table) for at in range(len(table[0]))]
-    return [f"  {_aligned(row, widths)}".rstrip() for row in table]
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    first, *others = zip(row, widths, strict=True)
-    return "  ".join([first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in others)])
-
-
 def run_lines(result: StudyResult) -> list[str]:
     """Return the cells with discarded or unstable runs: the metric of all runs in order, discarded ones in brackets,
     and the reason why runs were unstable."""
@@ -173,11 +223,6 @@ def _run_metric(result: StudyResult, run: StudyRunResult) -> str:
     if result.study.plan.open:
         return f"{milliseconds(run.result.counts.latency.percentile(50))} ms"
     return si(run.result.rate, 4)
-
-
-def cell_name(result: StudyResult, cell: StudyCell) -> str:
-    words = (cell.variant, level_words(result.study, cell.level), cell.pass_name)
-    return sanitize(" · ".join(filter(None, words)))
 
 
 def error_lines(result: StudyResult) -> list[str]:
@@ -223,30 +268,121 @@ def _observations(result: StudyResult, observation: Observation) -> Iterable[str
         yield f"{sanitize(observation.name)}, {cell_name(result, cell)}: {moved}"
 
 
-def verdict_text(result: StudyResult) -> list[str]:
-    """Return one line per verdict, then the methods: lines of a single verdict below it, common lines once at the end.
-    With many verdicts the methods are left out; the JSON has them."""
-    if len(result.verdicts) > _MOST_LISTED:
-        return _headlines(result)
-    methods = [method_lines(one.verdict) for one in result.verdicts]
-    common = [line for line in methods[0] if all(line in each for each in methods)] if methods else []
-    lines = []
-    for one, method in zip(result.verdicts, methods, strict=True):
-        lines += [_headline(one), *(f"  {line}" for line in method if line not in common)]
-    return [*lines, *common]
-
-
-def _headlines(result: StudyResult) -> list[str]:
-    return [_headline(one) for one in result.verdicts]
-
-
-def _headline(one: StudyVerdict) -> str:
-    against = contradiction_words(one)
-    words = (verdict_line(one.verdict), needed_words(one), f"! {against}" if against else "")
-    return " · ".join(filter(None, words))
-
-
 def warning_lines(result: StudyResult) -> list[str]:
     cells = [cell for cell in result.cells if cell.total]
     found = [(cell_name(result, cell), warning) for cell in cells if cell.total for warning in run_warnings(cell.total)]
     return grouped(found, len(cells))
+
+
+def _setup(result: StudyResult) -> list[Block]:
+    study = result.study
+    variants = [(one.name, _settings(one), one.url or "–", ", ".join(one.before) or "–") for one in study.variants]
+    order = [
+        (f"order, round {turn.round}", ", ".join(dict.fromkeys(name for name, _ in turn.steps)))
+        for turn in result.rounds
+    ]
+    plan = [
+        ("rounds", f"{result.counted_rounds} of at most {study.rounds} in random order, seed {study.seed}"),
+        ("runs", f"{study.runs} after each set-up, {study.discard} discarded before"),
+    ]
+    plan += [("discarded rounds", f"the first {study.discard_rounds}")] if study.discard_rounds else []
+    plan += [("warm-up", f"{study.setup_warmup:g} s of load after each set-up")] if study.setup_warmup else []
+    hosts = [
+        (f"host {name}", f"{facts.hostname}, kernel {facts.kernel}, {facts.cpus} CPUs")
+        for name, facts in result.hosts.items()
+    ]
+    places = [(f"generator's {name}", value) for name, value in sorted(result.environment.items())]
+    table = Table(("variant", "settings", "target", "actions"), variants)
+    return [table, Pairs([*plan, *order, *hosts, *places])]
+
+
+def _settings(variant: Variant) -> str:
+    found = [f"{knob} {value}" for knob, value in variant.set]
+    found += [f"{name} {getattr(variant, name):g}" for name in ("concurrency", "rate") if getattr(variant, name)]
+    found += [] if variant.keepalive is None else [f"keep-alive {'on' if variant.keepalive else 'off'}"]
+    found += [f"paths {variant.paths.pattern or len(variant.paths.listed)}"] if variant.paths else []
+    found += [f"requests {', '.join(variant.mix)}"] if variant.mix else []
+    return ", ".join(found) or "–"
+
+
+def _verdicts(result: StudyResult) -> list[Block | Part]:
+    """Return the basis, a table of the verdicts, their warnings, and all verdicts in full."""
+    table = Table(
+        ("comparison", "verdict", "change (95% interval)", "n"),
+        [_verdict_row(one) for one in result.verdicts],
+        tagged=[one.control for one in result.verdicts],
+    )
+    named = [(one.verdict.label, warning) for one in result.verdicts for warning in one.verdict.warnings]
+    return [
+        Items(rounds_lines(result) if result.verdicts else [], "soft"),
+        table,
+        Items(grouped(named, len(result.verdicts)), "warn"),
+        Part(
+            "all verdicts in full, with their methods",
+            [verdict_section(one.verdict, []) for one in result.verdicts],
+            folded=True,
+        ),
+    ]
+
+
+def _verdict_row(one: StudyVerdict) -> tuple[str | Cell, ...]:
+    notes = " · ".join(filter(None, (needed_words(one), contradiction_words(one))))
+    return (
+        Cell(one.verdict.label, note=CONTROL if one.control else ""),
+        outcome_cell(one.verdict.outcome),
+        Cell(_shown(one.verdict), note=notes),
+        basis_words(one.verdict),
+    )
+
+
+def _shown(verdict: Verdict) -> str:
+    """Return the deciding effect, or the reason why there is none."""
+    if verdict.objection is not None:
+        return objection_words(verdict.objection)
+    if not verdict.effects:
+        return too_few_words(verdict)
+    deciding = next((one for one in verdict.effects if one.outcome is verdict.outcome), verdict.effects[0])
+    return f"{metric_words(deciding.name)} {conclusion_words(deciding)}"
+
+
+def _effects(result: StudyResult, name: str) -> Part:
+    """Return the effects on a metric in all comparisons, and the warnings about it."""
+    effects = [
+        ForestRow(one.verdict.label, effect, basis_words(one.verdict), one.control)
+        for one in result.verdicts
+        if (effect := one.verdict.effect(name)) is not None
+    ]
+    better = "higher is better" if more_is_better(name) else "lower is better"
+    warnings = Items(_warnings(result, name), "warn")
+    return Part(metric_words(name), [forest("comparison", effects), warnings], note=better)
+
+
+def _metric(result: StudyResult, column: StudyColumn) -> Part:
+    return Part(column.head, [*metric_plots(result, column), Items(_warnings(result, column.name), "warn")])
+
+
+def method(result: StudyResult) -> list[str]:
+    plain = [replace(one.verdict, discarded=({}, {}), warnings=()) for one in result.verdicts]
+    found = list(dict.fromkeys(line for verdict in plain for line in method_lines(verdict)))
+    discarded = dict.fromkeys(
+        discarded_words(one) for verdict in result.verdicts for one in verdict.verdict.discarded if one
+    )
+    found += [f"discarded from the runs: {'; '.join(discarded)}"] if discarded else []
+    if result.study.until:
+        found.append(f"each run is a search for the highest arrival rate with {result.study.until}; see help load")
+    name = next((cell.total.counts.latency_name for cell in result.cells if cell.total), "service")
+    found.append(
+        f"latencies are {name} times, measured by the generator; percentiles of a variant pool its counted runs"
+    )
+    found.append("limit: the verdicts hold for this load, these hosts and this time")
+    return found
+
+
+def _warnings(result: StudyResult, metric: str | None) -> list[str]:
+    """Return the warnings about a metric, by cell; None: those about all metrics."""
+    cells = [cell for cell in result.cells if cell.total]
+    found = [(cell_name(result, cell), one) for cell in cells if cell.total for one in run_warnings(cell.total)]
+    kept = [
+        (name, one) for name, one in found if (one.affected is Affected.ALL if metric is None else one.is_about(metric))
+    ]
+    return grouped(kept, len(cells))

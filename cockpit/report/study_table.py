@@ -13,6 +13,7 @@ from cockpit.metrics.units import BYTES, COUNT, LATENCY, number_text, value_text
 from cockpit.metrics.values import is_host_metric, metric_value
 from cockpit.model.study import Observation, Study
 from cockpit.model.text import sanitize, si
+from cockpit.study.judging import level_words
 from cockpit.study.results import StudyCell, StudyResult, StudyRunResult
 
 # Metrics of every table of runs with a constant load; hosts add theirs if the study watches none by name.
@@ -116,6 +117,11 @@ def rows(result: StudyResult) -> list[list[str]]:
         for cell in result.cells
     ]
     return [head, *body]
+
+
+def cell_name(result: StudyResult, cell: StudyCell) -> str:
+    words = (cell.variant, level_words(result.study, cell.level), cell.pass_name)
+    return sanitize(" · ".join(filter(None, words)))
 
 
 def _runs(cell: StudyCell) -> str:

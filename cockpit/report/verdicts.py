@@ -1,16 +1,18 @@
-"""Verdicts as JSON, and as lines of a summary."""
+"""Verdicts as JSON, and as parts of reports."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from cockpit.analysis.verdicts.outcome import Effect, Objection, Verdict
 from cockpit.analysis.warnings import Affected, RunWarning
 from cockpit.analysis.words.objections import objection_words
-from cockpit.analysis.words.verdicts import effect_words, method_lines, verdict_line
+from cockpit.analysis.words.verdicts import effect_words, method_lines, metric_words, verdict_line
 from cockpit.analysis.words.warnings import warning_words
+from cockpit.document.model import Block, Items, Paragraph, Part
 from cockpit.metrics.results import RunResult
 from cockpit.report.encoding import struct_from
+from cockpit.report.forest import ForestRow, forest, role_of
 
 
 class WarningJson(RunWarning, frozen=True, kw_only=True):
@@ -71,8 +73,14 @@ def completed_by(result: RunResult, verdicts: Iterable[Verdict]) -> tuple[Verdic
     return tuple(verdict for verdict in verdicts if max(verdict.after, default=0) in numbers)
 
 
-def verdict_lines(verdicts: Iterable[Verdict]) -> list[str]:
-    lines = []
-    for verdict in verdicts:
-        lines += [f"  {verdict_line(verdict)}", *(f"    {line}" for line in method_lines(verdict))]
-    return ["", *lines] if lines else []
+def verdict_blocks(verdict: Verdict) -> list[Block]:
+    """Return the verdict in one line, and its method."""
+    return [Paragraph(verdict_line(verdict), role_of(verdict.outcome)), Items(method_lines(verdict), title="method")]
+
+
+def verdict_section(verdict: Verdict, rows: Sequence[ForestRow] | None = None) -> Part:
+    """Return the verdict with its effects (None: by metric) as a forest plot, and its method."""
+    if rows is None:
+        rows = [ForestRow(metric_words(one.name), one) for one in verdict.rows]
+    line, method = verdict_blocks(verdict)
+    return Part("", [line, forest("metric", rows), method], role=role_of(verdict.outcome))

@@ -15,10 +15,9 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.knobs import Setting
 from cockpit.model.load.plan import LoadPlan, Stage
 from cockpit.model.state import State
-from cockpit.report.markdown import markdown
-from cockpit.report.page import page
+from cockpit.report.run import run_text
 from cockpit.report.run_json import run_json
-from cockpit.report.summary import summary
+from cockpit.report.session import session_markdown, session_page
 from cockpit.tui.draw_context import DrawContext, View
 from cockpit.tui.runs.scaling import scaling_lines
 from cockpit.tui.runs.table import segment_details
@@ -130,8 +129,8 @@ def test_reports_and_screen_show_the_fit() -> None:
     [fit], [result] = usl_fits(state), all_results(state)
     words = usl_line(fit)
     assert words.startswith("scalability: peak ")
-    assert words in summary(result, state=state) and "## Scalability" in markdown(state)
-    html = page(state)
+    assert words in run_text(result, state=state) and "## Scalability" in session_markdown(state)
+    html = session_page(state)
     assert "requests/s by connections" in html and "fitted law" in html and words in html
     [found] = run_json(result, state=state).scalability
     assert (found.text, len(found.levels)) == (words, len(LEVELS))

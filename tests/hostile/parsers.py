@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from cockpit.analysis.thresholds import parse_threshold
+from cockpit.export.hlog import run_log
 from cockpit.hosts.command_output import OutputLines
 from cockpit.hosts.probe.frames import FrameReader
 from cockpit.hosts.status.feed import parse_page
@@ -40,7 +41,6 @@ from cockpit.profiles.reader import parse_profile
 from cockpit.recording.packing import Damaged, checksum, compressed, unpack
 from cockpit.recording.pages import PageSeries
 from cockpit.recording.schema import from_row, to_row
-from cockpit.report.hlog import run_log
 from cockpit.report.selectors import parse_source
 from cockpit.servers import registry
 from cockpit.servers.editing import ConfigError

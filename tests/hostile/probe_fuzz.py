@@ -25,8 +25,8 @@ from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
+from cockpit.report.run import run_text
 from cockpit.report.run_json import run_json
-from cockpit.report.summary import summary
 from cockpit.session.rounding import rounded
 
 FACTS = b"""
@@ -291,7 +291,7 @@ def replay(events: list[ev.AnyEvent]) -> State:
             assert fold_all(recording.events()) == state, "the replay differs from the session"
     result = run_result(state, 1)
     assert result is not None
-    summary(result)
+    run_text(result)
     assert all(map(math.isfinite, all_numbers(msgspec.to_builtins(run_json(result)))))
     return state
 

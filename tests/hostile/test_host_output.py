@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.analysis.thresholds import parse_threshold
+from cockpit.export.series import series_csv
 from cockpit.hosts.probe import frames
 from cockpit.hosts.probe.probe import Probe
 from cockpit.hosts.shell import LineReader
@@ -22,9 +23,8 @@ from cockpit.model.events import RunEnded
 from cockpit.model.fold.fold import fold_all
 from cockpit.model.host.samples import HostConfig
 from cockpit.report.encoding import to_json
+from cockpit.report.run import run_text
 from cockpit.report.run_json import run_json
-from cockpit.report.series import series_csv
-from cockpit.report.summary import summary
 from cockpit.servers.inventory import parse_inventory
 from cockpit.servers.registry import GRAMMARS
 from cockpit.tuning.pending import outcome
@@ -191,7 +191,7 @@ def test_hidden_processes_are_null_with_reason() -> None:
         assert {"processes.count", "processes.spawned", "processes.rss", "processes.defunct"} < set(metrics)
         assert set(metrics.values()) == {None}
         assert part["hosts"]["web1"]["memory.total"] > 0
-    assert "processes    hidden from this user by /proc (hidepid)" in summary(result)
+    assert "processes  hidden from this user by /proc (hidepid)" in run_text(result)
     assert parse_threshold("web1.processes.count<10") and metric_value(result, "web1.processes.count") is None
     titles, *rows = (line.rstrip().split(",") for line in series_csv(state))
     processes = [column for column, title in enumerate(titles) if ".processes." in title]

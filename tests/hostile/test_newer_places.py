@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from cockpit.export.annotations import TOKEN, AnnotationStream
 from cockpit.model.fold.fold import fold_all
 from cockpit.servers.editing import ConfigError
 from cockpit.servers.haproxy.live import _SET
 from cockpit.servers.registry import GRAMMARS
-from cockpit.stream.annotations import TOKEN, AnnotationStream
 from tests.commands import cockpit
 from tests.hosts.test_shell import shell_via
 from tests.load.servers import ClientConnection, always, serving

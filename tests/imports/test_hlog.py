@@ -14,6 +14,7 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cockpit.export.hlog import run_log
 from cockpit.imports.hdr import decode
 from cockpit.imports.hlog import hlog_run, is_hlog
 from cockpit.imports.percentiles import histogram_of
@@ -22,7 +23,6 @@ from cockpit.imports.session import session_of
 from cockpit.metrics.results import run_result
 from cockpit.model.fold.fold import fold_all
 from cockpit.model.histogram import EMPTY, Histogram
-from cockpit.report.hlog import run_log
 from tests.commands import cockpit
 from tests.servers import http_server
 from tests.session.events import small_session

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.recording.reader import Recording, last_state
-from cockpit.report.page import page
-from cockpit.report.study_page import study_page
+from cockpit.report.session import session_page
+from cockpit.report.study import study_page
 from tests.browser import Browser, browser
 from tests.data import data_of
 from tests.report.test_page import hostile_state
@@ -47,7 +47,7 @@ def test_page_is_self_contained(chromium: Browser, tmp_path: Path, name: str, wi
         file.write_text(study_page(result_of(replace(LEVELS, rounds=2), more=1200.0)))
     else:
         with Recording(RECORDINGS / f"{name}.cockpit") as recording:
-            file.write_text(page(last_state(recording)))
+            file.write_text(session_page(last_state(recording)))
     result = chromium.open_page(file, width, 900, ASK, dark=dark)
     assert result.console == []
     assert result.requests == [file.as_uri()]
@@ -85,7 +85,7 @@ def test_browser_reports_requests_and_console_errors(chromium: Browser, tmp_path
 
 def test_hostile_text_runs_no_script(chromium: Browser, tmp_path: Path) -> None:
     """The text is escaped; the content security policy of the page is only a second defence."""
-    for html in (page(hostile_state()), study_page(hostile())):
+    for html in (session_page(hostile_state()), study_page(hostile())):
         file = tmp_path / "hostile.html"
         file.write_text(html)
         script = "[window.owned === undefined, document.images.length, document.scripts.length]"

@@ -13,6 +13,10 @@ from msgspec.structs import replace
 from cockpit.analysis.verdicts.outcome import Effect, Outcome
 from cockpit.analysis.words.verdicts import change_words, metric_words
 from cockpit.cli import main
+from cockpit.document.markdown import md
+from cockpit.document.scale import decades, from_zero
+from cockpit.document.svg import thinned
+from cockpit.metrics.results import all_results
 from cockpit.model.counts import Group
 from cockpit.model.events import (
     AnyEvent,
@@ -31,10 +35,7 @@ from cockpit.model.generators import WorkerLost
 from cockpit.model.state import State
 from cockpit.model.tick import Tick
 from cockpit.recording.reader import Recording, last_state
-from cockpit.report.charts import decades, from_zero, thinned
-from cockpit.report.markdown import markdown, md
-from cockpit.report.page import page
-from cockpit.report.session_summary import summarize_session
+from cockpit.report.session import session_markdown, session_page
 from tests.analysis.test_rounds import rounds_of
 from tests.data import data_of
 from tests.report.test_compare import recorded
@@ -128,8 +129,8 @@ def outline(html: str) -> Outline:
 
 
 def test_page_is_complete_self_contained_and_deterministic() -> None:
-    small = page(fold_all(small_session()))
-    assert page(fold_all(small_session())) == small
+    small = session_page(fold_all(small_session()))
+    assert session_page(fold_all(small_session())) == small
     assert len(small) < 200_000
     found = outline(small)
     page_text = " ".join(found.texts)
@@ -151,19 +152,19 @@ def test_page_is_complete_self_contained_and_deterministic() -> None:
 def test_runs_have_segments_and_header_has_time_under_load() -> None:
     started, *rest = small_session()
     state = fold_all([replace(started, thresholds=("failed == 0",)), *rest])
-    page_text = " ".join(outline(page(state)).texts)
+    page_text = " ".join(outline(session_page(state)).texts)
     assert page_text.count("run 1 (segments 1, 2)") == 2, "above the thresholds and in the environment"
     assert page_text.count("run 2 (segment 3)") == 2
-    text = markdown(state)
+    text = session_markdown(state)
     assert "| run 2 (segment 3) | holds |" in text
-    assert "### Run 2 (segment 3)" in text
+    assert "### run 2 (segment 3)" in text
     state = fold_all(small_session())
-    loaded = sum(result.seconds for result in summarize_session(state).results)
+    loaded = sum(result.seconds for result in all_results(state))
     assert 0 < loaded < state.t
     idle = replace(state, t=792.0)
-    assert f"2 runs · {loaded:.0f} s of load" in page(idle).partition("<section")[0]
-    assert "00:13:12" not in page(idle).partition("<section")[0]
-    assert f", {loaded:.0f} s of load," in markdown(idle).partition("\n## ")[0]
+    assert f"2 runs · {loaded:.0f} s of load" in session_page(idle).partition("<section")[0]
+    assert "00:13:12" not in session_page(idle).partition("<section")[0]
+    assert f" · {loaded:.0f} s of load · " in session_markdown(idle).partition("\n## ")[0]
 
 
 def assert_escaped(html: str) -> None:
@@ -177,9 +178,11 @@ def assert_escaped(html: str) -> None:
 
 
 def test_hostile_text_is_escaped_in_html_and_markdown() -> None:
-    assert_escaped(page(hostile_state()))
-    text = markdown(hostile_state())
+    assert_escaped(session_page(hostile_state()))
+    text = session_markdown(hostile_state())
     assert "\x1b" not in text
+    # Markup is not interpreted within a line of code, which the text cannot end.
+    text = re.sub(r"^`[^`]*`$", "", text, flags=re.MULTILINE)
     assert not re.search(r"(?<!\\)<(?:script|img)", text)
     assert not re.search(r"(?<!\\)\]\(", text)
     for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
@@ -210,7 +213,7 @@ def test_page_markdown_and_json_agree_on_verdicts(name: str, capsys: pytest.Capt
     found = [verdict for run in json.loads(capsys.readouterr().out) for verdict in run["verdicts"]]
     with Recording(file) as recording:
         state = last_state(recording)
-        html, text = page(state), markdown(state)
+        html, text = session_page(state), session_markdown(state)
     rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", html)]
     shown = [[unescape(re.sub(r"<[^>]+>", "", cell)) for cell in row] for row in rows]
     for verdict in found:
@@ -232,13 +235,13 @@ def test_nearly_empty_sessions_and_rounds_are_reported() -> None:
     events = list(small_session())
     never_read = [event for event in events if not isinstance(event, HostChanged)]
     for few in (events[:1], events[:3], events[:10], never_read):
-        found = outline(page(fold_all(few)))
+        found = outline(session_page(fold_all(few)))
         assert "section" in found.tags
-        assert markdown(fold_all(few)).startswith("# small\n")
-    outline(page(State()))
+        assert session_markdown(fold_all(few)).startswith("# small\n")
+    outline(session_page(State()))
     ended = RoundsEnded(t=300.0, number=1, outcome="verdict", active="after")
     state = fold_all([*rounds_of(1.3, 5), ended])
-    for text in (page(state), markdown(state)):
+    for text in (session_page(state), session_markdown(state)):
         assert "5 rounds" in text and "better" in text
         assert "at most 12 rounds, 12 min (seed 7)" in text
         assert "the new values are active: they are not worse" in text

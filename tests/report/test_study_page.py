@@ -16,11 +16,10 @@ from cockpit.analysis.warnings import RunWarning, WarningKind
 from cockpit.analysis.words.verdicts import change_words
 from cockpit.cli import main
 from cockpit.cli.study_folder import result_in
+from cockpit.export.study_csv import runs_csv, verdicts_csv
 from cockpit.model.study import Study, Variant
-from cockpit.report.study import study_text
-from cockpit.report.study_csv import runs_csv, verdicts_csv
+from cockpit.report.study import study_page, study_text
 from cockpit.report.study_json import study_json
-from cockpit.report.study_page import study_page
 from cockpit.study.collecting import collect
 from cockpit.study.results import Contradiction, StudyResult, StudyVerdict
 from tests.report.test_page import EVIL, assert_escaped, outline
@@ -96,7 +95,7 @@ def test_control_is_in_each_table_but_not_a_counted_verdict() -> None:
     plots = rows_of(html, "effects")
     names = len({effect.name for compared in result.verdicts for effect in compared.verdict.effects})
     assert [row[0] for row in plots].count("few again vs few same settings") == names
-    assert len(re.findall("<tr class=control>", html)) == names + 1
+    assert len(re.findall('<tr class="control">', html)) == names + 1
     assert "<b>1</b><small>better</small>" in html and "<b>0</b><small>equivalent</small>" in html
     assert "minimum detectable effect" in text_of(html)
     assert {line["control"] for line in csv.DictReader(io.StringIO(verdicts_csv(result)))} == {"true", "false"}
@@ -119,7 +118,7 @@ def test_warnings_of_several_verdicts_are_merged(small: StudyResult) -> None:
         found.append(replace(compared, verdict=replace(compared.verdict, label=label, warnings=(warning,))))
     html = study_page(replace(small, verdicts=tuple(found)))
     shown = html.partition('<section id="verdicts">')[2].partition("<details>")[0]
-    assert f"<ul class=warn><li>a vs b, c vs b: {waited}</li></ul>" in shown
+    assert f'<ul class="warn"><li>a vs b, c vs b: {waited}</li></ul>' in shown
 
 
 def test_each_run_is_a_dot(small: StudyResult) -> None:
@@ -142,7 +141,7 @@ def test_levels_have_charts_and_warnings_are_next_to_metrics() -> None:
     assert html.count("latency (ms) by percentile") >= 3
     html = study_page(result_of(replace(STUDY, runs=1, rounds=1), few=100.0, more=120.0))
     few = "few samples ("
-    metrics = [part.partition("</section>")[0] for part in html.split("<div class=metric><h3>")[1:]]
+    metrics = [part.partition("</section>")[0] for part in html.split("<div class=part><h3>")[1:]]
     named = {re.split(r"[ <]", metric)[0] for metric in metrics if few in metric}
     assert named == {"p99", "max"}, "not rate, not p50"
 
@@ -258,7 +257,7 @@ def test_study_folder_is_reported_in_each_format(tmp_path: Path) -> None:
         ("p.html", "<!doctype html>", ()),
         ("p.csv", "variant,level,", ()),
         ("p.json", '{\n  "name": "demo"', ()),
-        ("p.md", "### demo", ()),
+        ("p.md", "### study demo (short)", ()),
         ("p.txt", "study demo (short)", ()),
         ("v", "before,after,", ("--format", "verdicts-csv")),
     )

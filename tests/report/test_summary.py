@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -22,9 +23,9 @@ from cockpit.model.fold.fold import fold_all
 from cockpit.model.generators import WorkerLost
 from cockpit.recording.reader import Recording
 from cockpit.report.encoding import to_json
-from cockpit.report.host_table import control_group
+from cockpit.report.hosts import control_group
+from cockpit.report.run import run_text
 from cockpit.report.run_json import RunJson, run_json
-from cockpit.report.summary import summary
 from cockpit.report.verdicts import verdict_json
 from tests.analysis.synthetic import OPEN, PLAN, window
 from tests.analysis.test_rounds import rounds_of
@@ -37,11 +38,11 @@ def result_of(run: int = 1) -> RunResult:
 
 
 def test_text_and_json_have_documented_metrics() -> None:
-    text = summary(result_of())
+    text = run_text(result_of())
     assert "200.0 req/s over 20.000 s" in text
     assert "4000 of 4000 sent, 0 failed" in text
     assert "200 OK 4000" in text
-    assert "100%        97" in text
+    assert re.search(r"\n  100% +97\n", text)
     assert "web1  over 19.0 s" in text
     assert "30.0" in text
     data = json.loads(to_json(run_json(result_of())))
@@ -79,8 +80,8 @@ def test_warnings_are_in_text_and_json() -> None:
 def test_verdicts_are_reported_with_run_that_completes_them() -> None:
     state = fold_all(small_session())
     found = verdicts_of(state)
-    assert "  A MaxSpareServers 10 → 30: inconclusive: rate " in summary(result_of(2), found)
-    assert "inconclusive" not in summary(result_of(1), found)
+    assert "  A MaxSpareServers 10 → 30: inconclusive: rate " in run_text(result_of(2), found)
+    assert "inconclusive" not in run_text(result_of(1), found)
     (verdict,) = run_json(result_of(2), verdicts=found).verdicts
     assert (verdict.outcome, verdict.before, verdict.after) == ("inconclusive", (1,), (3,))
     assert run_json(result_of(1), verdicts=found).verdicts == []
@@ -97,7 +98,7 @@ def test_verdict_of_recorded_change() -> None:
     assert verdict["design"] == "runs"
     assert verdict["effects"][0]["metric"] == "rate"
     assert verdict["effects"][0]["low"] > 0.5
-    assert verdict["text"] in summary(result, verdicts_of(state))
+    assert verdict["text"] in run_text(result, verdicts_of(state))
     msgspec.convert(data, RunJson)
 
 
@@ -126,7 +127,7 @@ def test_control_group_of_container() -> None:
         (limited, ["46.5% of a CPU; quota 50%, used up in 85.6% of the periods; memory 21M of 256M"]),
         (waited, ["46.5% of a CPU; memory 21M", waits]),
     ):
-        assert [line.removeprefix("    cgroup").strip() for line in control_group(metrics)] == expected
+        assert [words for _, words in control_group(metrics)] == expected
 
 
 FLAWED = (

@@ -9,13 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.analysis.verdicts.outcome import Outcome
+from cockpit.export.study_csv import runs_csv
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.study import Study, Variant
 from cockpit.profiles.study import with_control
-from cockpit.report.study import study_markdown, study_text
-from cockpit.report.study_csv import runs_csv
+from cockpit.report.study import study_markdown, study_page, study_text
 from cockpit.report.study_json import study_json
-from cockpit.report.study_page import study_page
 from cockpit.study.collecting import collect
 from cockpit.study.journal import Journal
 from cockpit.study.plan import StudyStep, run_duration, study_duration

@@ -74,7 +74,7 @@ def test_sessions_of_other_plans_are_ignored() -> None:
 def test_text_and_markdown_output() -> None:
     result = result_of(session(with_control(STUDY), [1, 2], RATES))
     text = study_text(result)
-    assert text.splitlines()[0].startswith("study small (full) · ")
+    assert text.splitlines()[0].startswith("study small (full)")
     row = next(line for line in text.splitlines() if line.startswith("  few "))
     assert row.split() == ["few", "4+2", "1k", "20", "20", "20", "0", "5"]
     assert any(line.split()[:4] == ["A/A", "control", "4+2", "1k"] for line in text.splitlines())

@@ -15,8 +15,8 @@ from cockpit.model import events as ev
 from cockpit.model.fold.fold import fold_all
 from cockpit.model.host.samples import HostConfig, HostFacts, StatusPage
 from cockpit.report.encoding import to_json
+from cockpit.report.run import run_text
 from cockpit.report.run_json import run_json
-from cockpit.report.summary import summary
 from cockpit.tui.terminal.lines import Lines
 from tests.tui.driving import main, press, running_app, screen_text
 from tests.tui.scenario import Scenario
@@ -103,9 +103,9 @@ async def test_hostile_text_is_harmless_on_screen(size: tuple[int, int]) -> None
 
 def test_hostile_text_is_harmless_in_summary_and_json() -> None:
     result = run_result(fold_all(session()), 1)
-    text = summary(result)
+    text = run_text(result)
     assert not harmful(text)
-    assert "apache       busy 1" in text
+    assert "apache        busy 1" in text
     assert not any(harmful(warning_words(warning)) for warning in run_warnings(result))
     encoded = to_json(run_json(result))
     assert not harmful(encoded)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from cockpit.cli.live import RecordingTarget, SessionEnd, headless
 from cockpit.cli.load_plan import FLAGS, errors_name_flags, given_headers
 from cockpit.cli.terminal import emit
+from cockpit.export.ab import FirstResponse, gnuplot_tsv, percentages_csv, report
 from cockpit.load.preflight import preflight
 from cockpit.metrics.results import RunResult, run_result
 from cockpit.model.errors import EXIT_ALL_FAILED, EXIT_GOOD, EXIT_INTERRUPTED, TargetError, UsageError
@@ -19,8 +20,7 @@ from cockpit.model.load.plan import LoadPlan
 from cockpit.model.tick import Tick
 from cockpit.profiles.plan import NAMED, body_of, checked_url, headers_of
 from cockpit.profiles.profile import Profile
-from cockpit.report.ab import Document, gnuplot_tsv, percentages_csv, report
-from cockpit.report.summary import failure_words, warning_texts
+from cockpit.report.words import failure_words, warning_texts
 
 # ab's number of requests with -t and without -n.
 TIMED_REQUESTS = 50_000
@@ -77,14 +77,14 @@ def _plan(options: Namespace) -> LoadPlan:
         return plan
 
 
-async def _first_response(plan: LoadPlan) -> Document:
+async def _first_response(plan: LoadPlan) -> FirstResponse:
     """Return the Server header and the length of one response; ab uses those of its first response.
 
     Methods with side effects (POST) are not requested: "" and 0. Raises UsageError, TargetError.
     """
     await preflight(plan)
     if plan.method not in ("GET", "HEAD"):
-        return Document(server="", length=0)
+        return FirstResponse(server="", length=0)
     import httpx
 
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in plan.headers]
@@ -93,7 +93,7 @@ async def _first_response(plan: LoadPlan) -> Document:
             response = await client.request(plan.method, plan.url, headers=headers, content=plan.content)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise TargetError(f"{plan.without_secrets().url}: {error or type(error).__name__}") from None
-    return Document(server=response.headers.get("server", ""), length=len(response.content))
+    return FirstResponse(server=response.headers.get("server", ""), length=len(response.content))
 
 
 def _write_files(options: Namespace, outcome: SessionEnd, result: RunResult, ticks: list[Tick]) -> None:

@@ -22,7 +22,7 @@ from cockpit.report import baselines
 from cockpit.report.check_result import baseline_json
 from cockpit.report.encoding import to_json
 from cockpit.report.selectors import parse_source, runs_of
-from cockpit.report.summary import plan_words
+from cockpit.report.words import plan_words
 
 
 def baseline(options: Namespace) -> int:

@@ -28,7 +28,7 @@ from cockpit.cli.live import RecordingTarget, headless, hlog_into
 from cockpit.cli.load_arguments import given_flags
 from cockpit.cli.open_recording import recording_at
 from cockpit.cli.profile_argument import chosen_profile, thresholds_for, thresholds_of
-from cockpit.cli.terminal import emit, put
+from cockpit.cli.terminal import emit_text, put
 from cockpit.metrics.results import RunResult, all_results, runs_result
 from cockpit.model.errors import EXIT_INTERRUPTED, CockpitError, TargetError, UsageError
 from cockpit.model.load.checks import conflict
@@ -63,7 +63,7 @@ def check(options: Namespace) -> int:
         return EXIT_INTERRUPTED
     if options.junit:
         put((junit(checked),), options.junit)
-    emit(check_json(checked) if options.json else check_text(checked))
+    emit_text(lambda paint: check_json(checked) if options.json else check_text(checked, paint))
     return checked.exit_code
 
 

@@ -11,7 +11,7 @@ from cockpit.cli.commands.duet import LONGEST, until_verdict, without_competitio
 from cockpit.cli.live import RecordingTarget, headless, hlog_into
 from cockpit.cli.load_plan import errors_name_flags
 from cockpit.cli.profile_argument import chosen_profile
-from cockpit.cli.terminal import emit, put
+from cockpit.cli.terminal import emit_text, put
 from cockpit.metrics.results import all_results
 from cockpit.model.errors import EXIT_INTERRUPTED, CockpitError, TargetError
 from cockpit.model.load.checks import check_plan
@@ -38,7 +38,7 @@ def check_against(options: Namespace) -> int:
     for path, render in ((options.junit, duet_junit), (options.markdown, duet_markdown)):
         if path:
             put((render(checked),), path)
-    emit(duet_json(checked) if options.json else duet_text(checked))
+    emit_text(lambda paint: duet_json(checked) if options.json else duet_text(checked, paint))
     return checked.exit_code
 
 

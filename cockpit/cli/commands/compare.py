@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from cockpit.analysis.comparison import compare as compare_sides
 from cockpit.cli.open_recording import recording_at
-from cockpit.cli.terminal import emit
+from cockpit.cli.terminal import emit_text
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.report.comparison import comparison_json, comparison_text
 from cockpit.report.selectors import parse_source, side_of
@@ -20,5 +20,5 @@ def compare(options: Namespace) -> int:
     if comparison.load and not options.force:
         unlike = ", ".join(comparison.load)
         raise UsageError(f"{options.before}, {options.after}: different load ({unlike}); compare with --force")
-    emit(comparison_json(comparison) if options.json else comparison_text(comparison))
+    emit_text(lambda paint: comparison_json(comparison) if options.json else comparison_text(comparison, paint))
     return EXIT_GOOD

@@ -58,7 +58,7 @@ def event_lines(recording: Recording) -> Iterator[str]:
 
 def run_histograms(recording: Recording, run: int | None) -> Iterator[str]:
     """Return the HdrHistogram log of a run; `run` may be None for a recording with one run. Raises UsageError."""
-    from cockpit.report.hlog import run_log
+    from cockpit.export.hlog import run_log
 
     runs = range(1, last_state(recording).runs + 1)
     if run is None and len(runs) != 1:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 
 from cockpit.analysis.verdicts.segments import verdicts
 from cockpit.cli.open_recording import recording_at
 from cockpit.cli.study_folder import result_in
-from cockpit.cli.terminal import put, write_utf8
+from cockpit.cli.terminal import emit_text, put, write_utf8
+from cockpit.document.text import Paint, plain
 from cockpit.metrics.results import all_results
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.load.checks import conflict
 from cockpit.model.state import State
 from cockpit.recording.reader import last_state
 from cockpit.report.encoding import to_json
+from cockpit.report.run import run_text
 from cockpit.report.run_json import run_json
-from cockpit.report.summary import summary
 from cockpit.study.journal import FILE
 from cockpit.study.results import StudyResult
 
@@ -33,18 +35,22 @@ def report(options: Namespace) -> int:
         raise UsageError(f"{options.output}: report has no format {ending}; end the name in {', '.join(_ENDINGS)}")
     if form != "text":
         write_utf8()
-    put((_study(options.file, form) if options.file.is_dir() else _recording(options.file, form),), options.output)
+    make = partial(_study if options.file.is_dir() else _recording, options.file, form)
+    if form == "text" and options.output is None:
+        emit_text(lambda paint: make(paint).removesuffix("\n"))
+    else:
+        put((make(plain),), options.output)
     return EXIT_GOOD
 
 
-def _recording(path: Path, form: str) -> str:
+def _recording(path: Path, form: str, paint: Paint) -> str:
     if form in _OF_STUDIES:
         raise UsageError(f"{path}: {form} is for a study's folder; use: cockpit export {path} --format csv")
     with recording_at(path) as recording:
-        return _formatted(last_state(recording), form) + "\n"
+        return _formatted(last_state(recording), form, paint)
 
 
-def _study(folder: Path, form: str) -> str:
+def _study(folder: Path, form: str, paint: Paint) -> str:
     result = result_in(folder)
     if result is None:
         inside = sorted(path.parent.name for path in folder.glob(f"*/{FILE}"))
@@ -53,39 +59,35 @@ def _study(folder: Path, form: str) -> str:
                 f"{folder}: contains the studies {', '.join(inside)}; use: cockpit report {folder / inside[0]}"
             )
         raise UsageError(f"{folder}: contains no study with runs; choose a recording, or the folder of a study")
-    return study_as(result, form)
+    return study_as(result, form, paint)
 
 
-def study_as(result: StudyResult, form: str) -> str:
-    """Return a study's result in one of the command's formats."""
-    if form == "html":
-        from cockpit.report.study_page import study_page
-
-        return study_page(result)
+def study_as(result: StudyResult, form: str, paint: Paint = plain) -> str:
+    """Return a study's result in one of the command's formats, with a line end."""
     if form in _OF_STUDIES:
-        from cockpit.report.study_csv import runs_csv, verdicts_csv
+        from cockpit.export.study_csv import runs_csv, verdicts_csv
 
         return runs_csv(result) if form == "csv" else verdicts_csv(result)
     if form == "json":
         from cockpit.report.study_json import study_json
 
         return study_json(result) + "\n"
-    from cockpit.report.study import study_markdown, study_text
+    from cockpit.report.study import study_markdown, study_page, study_text
 
-    return f"{study_markdown(result) if form == 'md' else study_text(result)}\n"
+    if form == "text":
+        return study_text(result, paint) + "\n"
+    return study_page(result) if form == "html" else study_markdown(result)
 
 
-def _formatted(state: State, form: str) -> str:
-    if form == "html":
-        from cockpit.report.page import page
+def _formatted(state: State, form: str, paint: Paint) -> str:
+    if form in ("html", "md"):
+        from cockpit.report.session import session_markdown, session_page
 
-        return page(state).rstrip("\n")
-    if form == "md":
-        from cockpit.report.markdown import markdown
-
-        return markdown(state).rstrip("\n")
+        return session_page(state) if form == "html" else session_markdown(state)
     results = all_results(state)
     judged = verdicts(state)
     if form == "json":
-        return to_json([run_json(result, verdicts=judged, state=state) for result in results])
-    return "\n\n".join(summary(result, judged, state) for result in results) or "no run in this recording"
+        return to_json([run_json(result, verdicts=judged, state=state) for result in results]) + "\n"
+    return (
+        "\n\n".join(run_text(result, judged, state, paint) for result in results) or "no run in this recording"
+    ) + "\n"

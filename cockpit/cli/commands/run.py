@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 
 from cockpit.analysis.capacity.levels import parse_limits
@@ -15,7 +16,7 @@ from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.live import RecordingTarget, SessionEnd, headless, hlog_into, on_screen, report_recording
 from cockpit.cli.profile_argument import chosen_profile
 from cockpit.cli.streams import streams_of
-from cockpit.cli.terminal import emit, on_terminal
+from cockpit.cli.terminal import emit, emit_text, on_terminal
 from cockpit.hosts.feed import check_host
 from cockpit.load.preflight import preflight
 from cockpit.metrics.results import all_results
@@ -37,8 +38,8 @@ from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.report.encoding import to_json
+from cockpit.report.run import run_text
 from cockpit.report.run_json import run_json
-from cockpit.report.summary import summary
 from cockpit.session.capacity import searchable
 
 
@@ -117,11 +118,10 @@ def _print_results(outcome: SessionEnd, options: Namespace) -> int:
     judged = verdicts(outcome.state)
     # The lines of --ndjson contain the results.
     for result in () if options.ndjson else results:
-        emit(
-            to_json(run_json(result, verdicts=judged, state=outcome.state))
-            if options.json
-            else summary(result, judged, outcome.state)
-        )
+        if options.json:
+            emit(to_json(run_json(result, verdicts=judged, state=outcome.state)))
+        else:
+            emit_text(partial(run_text, result, judged, outcome.state))
     if outcome.interrupted:
         return EXIT_INTERRUPTED
     if any(result.reason == "failed" for result in results):

@@ -10,6 +10,7 @@ import msgspec
 
 from cockpit.cli.commands.help import profile_keys
 from cockpit.cli.terminal import emit, write_utf8
+from cockpit.export.lines import AnyLine
 from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS, Metric
 from cockpit.model.errors import EXIT_GOOD
 from cockpit.profiles.sections import ProfileFile
@@ -18,7 +19,6 @@ from cockpit.report.comparison import CompareJson
 from cockpit.report.encoding import to_json
 from cockpit.report.run_json import RunJson
 from cockpit.report.study_json import StudyJson
-from cockpit.stream.lines import AnyLine
 
 
 def profile_schema() -> dict[str, Any]:

@@ -20,7 +20,7 @@ from cockpit.cli.live import RecordingTarget, report_gaps, run_headless
 from cockpit.cli.profile_argument import addresses_of, named_profile
 from cockpit.cli.study_folder import PAGE, RESULTS, StudyFolder, locked, open_folder, result_in, sessions_of
 from cockpit.cli.study_progress import plan_text, schedule_lines, show_study
-from cockpit.cli.terminal import emit, on_terminal
+from cockpit.cli.terminal import emit, emit_text, on_terminal
 from cockpit.cli.trust_prompt import require_trust
 from cockpit.files import write_private
 from cockpit.hosts.ssh.prompts import PromptQueue
@@ -112,7 +112,8 @@ async def _study(options: Namespace, profile: Profile, chosen: Study, folder: St
         return EXIT_INTERRUPTED if interrupted else EXIT_GOOD
     for name, form in RESULTS.items():
         _write_result(folder.path / name, study_as(result, form))
-    emit(study_as(result, "json" if options.json else "text").rstrip("\n"))
+    form = "json" if options.json else "text"
+    emit_text(lambda paint: study_as(result, form, paint).rstrip("\n"))
     print(f"cockpit: recorded in {folder.path}; charts are in {folder.path / PAGE}", file=sys.stderr)
     if interrupted:
         return EXIT_INTERRUPTED

@@ -32,6 +32,8 @@ from cockpit.cli.tune_output import (
     typed_line,
     value_text,
 )
+from cockpit.document.model import Document
+from cockpit.document.text import to_text
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, ChangeRefused, CockpitError, HostError, UsageError
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.model.state import State
@@ -40,7 +42,7 @@ from cockpit.profiles.plan import checked_url
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.report.encoding import to_json
-from cockpit.report.verdicts import verdict_json, verdict_lines
+from cockpit.report.verdicts import verdict_blocks, verdict_json
 from cockpit.session.live_session import LiveSession
 from cockpit.session.loop import EndOfSession, Listener, Session
 from cockpit.session.tuning import FinalSide, RoundsResult, check_rounds
@@ -265,7 +267,7 @@ async def _rounds(options: Namespace, live: LiveSession, values: Mapping[str, st
     elif verdict is None:
         emit("inconclusive: no complete round")
     else:
-        emit("\n".join(line.removeprefix("  ") for line in verdict_lines([verdict]) if line))
+        emit(to_text(Document("", verdict_blocks(verdict))))
     return EXIT_GOOD
 
 

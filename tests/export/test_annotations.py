@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from cockpit.analysis.words.timeline import marker_text
+from cockpit.export.annotations import TOKEN, AnnotationStream
+from cockpit.export.follow import streaming
 from cockpit.model.errors import UsageError
 from cockpit.model.fold.fold import fold_all
-from cockpit.stream.annotations import TOKEN, AnnotationStream
-from cockpit.stream.follow import streaming
 from tests.load.servers import SMALL, ClientConnection, serving
 from tests.session.events import small_session
 

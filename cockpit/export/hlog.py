@@ -45,7 +45,7 @@ class HlogWriter:
         except OSError as error:
             raise UsageError(f"--hlog {path}: cannot be written: {error.strerror}") from None
 
-    def take(self, events: Sequence[AnyEvent]) -> None:
+    def feed(self, events: Sequence[AnyEvent]) -> None:
         for event in events:
             if isinstance(event, SessionStarted):
                 self._write(_head(event.wall))

@@ -1,4 +1,4 @@
-"""A session as an Apache Parquet table: the columns of the CSV (report.series) with types, null where it is empty.
+"""A session as an Apache Parquet table: the columns of the CSV (export.series) with types, null where it is empty.
 
 Needs the extra `cockpit[parquet]`.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 import io
 from datetime import UTC, datetime
 
+from cockpit.export.series import Cell, SeriesColumn, series_columns, series_rows, wall_of
 from cockpit.model.errors import UsageError
 from cockpit.model.state import State
-from cockpit.report.series import Cell, SeriesColumn, series_columns, series_rows, wall_of
 
 _LIMIT = 1 << 63
 

@@ -14,7 +14,7 @@ _UNITS = ("seconds", "bytes", "ratio")
 
 
 class Gauge(NamedTuple):
-    """The gauge of a column (report.series), whose cells are multiplied by `scale`. `unit`: "" for a number or rate."""
+    """The gauge of a column (export.series), whose cells are multiplied by `scale`. `unit`: "" for a number or rate."""
 
     name: str
     help: str

@@ -1,6 +1,6 @@
 """A session as OpenMetrics text with timestamps, for `promtool tsdb create-blocks-from openmetrics`.
 
-Gauges are those of `--prometheus` (report.gauges), in base units. A sample is at the end of its second.
+Gauges are those of `--prometheus` (export.gauges), in base units. A sample is at the end of its second.
 
 Format: https://prometheus.io/docs/specs/om/open_metrics_spec/
 """
@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
+from cockpit.export.gauges import Gauge, gauge_of
+from cockpit.export.series import Cell, SeriesColumn, series_columns, series_rows, wall_of
 from cockpit.model.state import State
 from cockpit.model.text import sanitize
-from cockpit.report.gauges import Gauge, gauge_of
-from cockpit.report.series import Cell, SeriesColumn, series_columns, series_rows, wall_of
 
 
 def openmetrics(state: State) -> Iterator[str]:

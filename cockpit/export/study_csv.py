@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from cockpit.analysis.verdicts.outcome import Effect
 from cockpit.analysis.words.objections import objection_words
+from cockpit.export.series import Value, csv_text
 from cockpit.metrics.catalogue import STATISTICS
 from cockpit.metrics.values import host_metrics, metric_value
-from cockpit.report.series import Value, csv_text
 from cockpit.report.study_table import counter_increase
 from cockpit.study.results import StudyCell, StudyResult, StudyRunResult, StudyVerdict
 

@@ -1,6 +1,6 @@
 """Prometheus endpoint on loopback: gauges of the last complete second, counters of the session's responses.
 
-Metrics are in base units: seconds, bytes, ratios. The gauges are the metrics of the CSV (report.gauges).
+Metrics are in base units: seconds, bytes, ratios. The gauges are the metrics of the CSV (export.gauges).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
+from cockpit.export.gauges import gauge_of
+from cockpit.export.lines import LATE
+from cockpit.export.series import host_metrics_at, load_metrics_at
 from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS
 from cockpit.model.counts import Counts, add
 from cockpit.model.errors import UsageError
 from cockpit.model.state import State
-from cockpit.report.gauges import gauge_of
-from cockpit.report.series import host_metrics_at, load_metrics_at
-from cockpit.stream.lines import LATE
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment

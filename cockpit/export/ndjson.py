@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from cockpit.export.lines import AnyLine, SessionLines
 from cockpit.model.errors import UsageError
 from cockpit.model.state import State
 from cockpit.model.text import escaped
-from cockpit.stream.lines import AnyLine, SessionLines
 
 
 class NdjsonStream:

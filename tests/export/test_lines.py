@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from cockpit.analysis.words.timeline import marker_text
+from cockpit.export.lines import AnyLine, ChangeLine, MarkerLine, RunLine, SecondLine, SessionLine, SessionLines
+from cockpit.export.series import series_csv
 from cockpit.model.events import SessionStarted
 from cockpit.model.fold.fold import fold, fold_all
 from cockpit.model.state import State
-from cockpit.report.series import series_csv
-from cockpit.stream.lines import AnyLine, ChangeLine, MarkerLine, RunLine, SecondLine, SessionLine, SessionLines
 from tests.session.events import small_session
 
 STATE = fold_all(small_session())

@@ -1,6 +1,6 @@
 """JSON lines of a session: metrics per second, changes, markers, runs. The structs define the schema. Pure.
 
-Metrics have the names of the CSV columns (report.series), with units. Unknown values are left out.
+Metrics have the names of the CSV columns (export.series), with units. Unknown values are left out.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import msgspec
 
 from cockpit.analysis.verdicts.segments import verdicts
 from cockpit.analysis.words.timeline import marker_text
+from cockpit.export.series import host_metrics_at, load_metrics_at, segment_at, utc
 from cockpit.metrics.results import run_result
 from cockpit.model.events import ChangeOutcome
 from cockpit.model.knobs import Setting
 from cockpit.model.markers import Marker
 from cockpit.model.state import Change, State
 from cockpit.report.run_json import RunJson, run_json
-from cockpit.report.series import host_metrics_at, load_metrics_at, segment_at, utc
 
 # Delay of a second's line (s): its ticks and samples arrive up to two seconds late.
 LATE = 2

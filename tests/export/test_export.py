@@ -20,6 +20,11 @@ from pyarrow import parquet  # type: ignore[import-untyped]
 
 from cockpit.cli import main
 from cockpit.cli.export_formats import EXPORT_FORMATS
+from cockpit.export.gauges import gauge_of
+from cockpit.export.hlog import HlogWriter, encoded
+from cockpit.export.openmetrics import openmetrics
+from cockpit.export.parquet import series_parquet
+from cockpit.export.series import host_metrics_at, series_csv
 from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS
 from cockpit.metrics.results import run_result
 from cockpit.model.errors import UsageError
@@ -29,13 +34,8 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.state import State
-from cockpit.report.gauges import gauge_of
-from cockpit.report.hlog import HlogWriter, encoded
-from cockpit.report.openmetrics import openmetrics
-from cockpit.report.parquet import series_parquet
+from cockpit.report.run import run_text
 from cockpit.report.run_json import run_json
-from cockpit.report.series import host_metrics_at, series_csv
-from cockpit.report.summary import summary
 from tests.report.test_compare import recorded
 from tests.session.events import small_session
 
@@ -128,7 +128,7 @@ def test_the_control_group_of_the_server_is_in_every_export(tmp_path: Path) -> N
     metrics = run_json(result).hosts["web1"]
     for name, value in {"cpu": 50, "quota": 150, "throttled": 20, "scpu": 25, "kbmemory": 256, "memory": 25}.items():
         assert metrics[f"cgroup.{name}"] == pytest.approx(value, rel=0.05)
-    assert "tasks waited for CPU 25" in summary(result)
+    assert "tasks waited for CPU 25" in run_text(result)
     page = tmp_path / "x.html"
     assert main(["report", str(file), "-o", str(page)]) == 0
     for title in ("CPU (% of one CPU)", "memory", "tasks waited for (% of the time)"):
@@ -238,7 +238,7 @@ def test_hlog_of_running_session_has_its_percentiles(tmp_path: Path) -> None:
     events = list(small_session())
     writer = HlogWriter(tmp_path / "run.hlog")
     for event in events:
-        writer.take([event])
+        writer.feed([event])
     writer.close()
     assert writer.trouble == ""
     intervals = intervals_of(tmp_path / "run.hlog")

@@ -20,14 +20,14 @@ PERCENTAGES = (50, 66, 75, 80, 90, 95, 98, 99)
 
 
 @dataclass(frozen=True)
-class Document:
+class FirstResponse:
     """The response before the run: its Server header and the length of its body (bytes)."""
 
     server: str
     length: int
 
 
-def report(result: RunResult, document: Document) -> str:
+def report(result: RunResult, document: FirstResponse) -> str:
     """Return ab's report, from `Server Software:` to the percentages, without a trailing newline."""
     plan, counts = result.plan, result.counts
     parts = urlsplit(plan.url)

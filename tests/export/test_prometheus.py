@@ -9,13 +9,13 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from cockpit.export.gauges import gauge_of
+from cockpit.export.prometheus import PrometheusStream
+from cockpit.export.series import host_metrics_at, load_metrics_at, series_columns
 from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS
 from cockpit.model.errors import UsageError
 from cockpit.model.fold.fold import fold_all
 from cockpit.model.state import State
-from cockpit.report.gauges import gauge_of
-from cockpit.report.series import host_metrics_at, load_metrics_at, series_columns
-from cockpit.stream.prometheus import PrometheusStream
 from tests.session.events import small_session
 
 # State within the first run.

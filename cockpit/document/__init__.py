@@ -1,0 +1,1 @@
+"""A report as data, and its writers: text, Markdown, HTML. Pure."""

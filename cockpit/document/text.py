@@ -1,0 +1,129 @@
+"""A report as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from cockpit.document.model import (
+    Block,
+    Cell,
+    Document,
+    Items,
+    Pairs,
+    Paragraph,
+    Part,
+    Plot,
+    PlotSeries,
+    Role,
+    Table,
+    non_empty,
+)
+from cockpit.model.text import sanitize
+
+# Writes text in the colour of a role.
+Paint = Callable[[str, Role], str]
+
+_RISING = "▁▂▃▄▅▆▇█"
+# Width of a line chart, and maximum length of the names beside it.
+_CHART, _NAME = 60, 28
+
+
+def plain(text: str, _: Role) -> str:
+    return text
+
+
+def to_text(document: Document, paint: Paint = plain) -> str:
+    """Return the lines without a trailing newline: the title with the lead, then the sections after blank lines."""
+    lead = list(_lines(document.lead, paint))
+    parts = [[paint(sanitize(document.title), ""), *(f"  {line}" for line in lead)] if document.title else lead]
+    for section in non_empty(document.sections):
+        parts.append(_section(section, paint) if isinstance(section, Part) else [])
+    return "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts)
+
+
+def _section(section: Part, paint: Paint) -> list[str]:
+    head = [paint(sanitize(section.title), section.role)] if section.title else []
+    return [*head, *(f"  {line}" for line in _lines(section.blocks, paint))]
+
+
+def _lines(blocks: Iterable[Block | Part], paint: Paint) -> Iterator[str]:
+    """Yield the lines of blocks; the columns of all their tables have common widths."""
+    kept = non_empty(blocks)
+    widths = _common_widths([block for block in kept if isinstance(block, Table)])
+    for block in kept:
+        match block:
+            case Part():
+                yield from _section(block, paint)
+            case Paragraph(text, role):
+                yield paint(sanitize(text), role)
+            case Items(lines, role, title):
+                mark = ("  " if title else "") + ("! " if role == "warn" else "")
+                yield from (f"{mark}{paint(sanitize(line), role)}" for line in lines)
+            case Pairs(values):
+                width = max(len(sanitize(name)) for name, _ in values)
+                yield from (f"{sanitize(name):<{width}}  {sanitize(value)}" for name, value in values)
+            case Table():
+                yield from _table(block, widths or _widths(block), paint)
+            case Plot():
+                yield from _plot(block, paint)
+
+
+def _shown(cell: Cell) -> str:
+    return sanitize(f"{cell.text} ({cell.note})" if cell.note else cell.text)
+
+
+def _widths(table: Table) -> list[int]:
+    rows = [[Cell(title) for title in table.titles], *table.cells()]
+    return [max(len(_shown(row[at])) for row in rows) for at in range(len(table.titles))]
+
+
+def _common_widths(tables: Sequence[Table]) -> list[int]:
+    """Return one width for the first columns and one for all others of several tables; empty for a single table."""
+    if len(tables) < 2:
+        return []
+    each = [_widths(table) for table in tables]
+    first, rest = max(widths[0] for widths in each), max(width for widths in each for width in widths[1:])
+    return [first, *[rest] * max(len(widths) - 1 for widths in each)]
+
+
+def _table(table: Table, widths: Sequence[int], paint: Paint) -> Iterator[str]:
+    for row in ([Cell(title) for title in table.titles], *table.cells()):
+        columns = zip(row, widths, table.words, strict=False)
+        cells = (
+            paint(f"{_shown(cell):<{width}}" if words else f"{_shown(cell):>{width}}", cell.role)
+            for cell, width, words in columns
+        )
+        yield "  ".join(cells)
+
+
+def _plot(plot: Plot, paint: Paint) -> Iterator[str]:
+    """Yield values at the labels of the x axis, or a line chart of each series with its range."""
+    drawn = [series for series in plot.series if series.name and any(y is not None for _, y in series.points)]
+    if plot.kind == "values":
+        rows = [(sanitize(series.name, _NAME), *_values(plot, series)) for series in drawn]
+        table = Table((plot.title, *(label for _, label in plot.x.labels)), rows)
+        yield from _table(table, _widths(table), paint)
+        return
+    yield sanitize(plot.title)
+    width = min(_CHART, max(len(series.points) for series in drawn))
+    for series in drawn:
+        low, high = (plot.y.form(pick(y for _, y in series.points if y is not None)) for pick in (min, max))
+        yield f"{sanitize(series.name, _NAME):<{_NAME}}  {_chart(plot, series, width):<{width}}  {low} to {high}"
+    first, last = plot.x.labels[0][1], plot.x.labels[-1][1]
+    yield f"{'':<{_NAME}}  {first}{last:>{max(0, width - len(first))}}"
+
+
+def _values(plot: Plot, series: PlotSeries) -> Iterator[str]:
+    points = dict(series.points)
+    for x, _ in plot.x.labels:
+        y = points.get(x)
+        yield "–" if y is None else plot.y.form(y)
+
+
+def _chart(plot: Plot, series: PlotSeries, width: int) -> str:
+    """Return a line chart, each column the largest of its points; of a distribution, small shares stay visible."""
+    power = 0.5 if plot.kind == "steps" else 1.0
+    edges = [round(step * len(series.points) / width) for step in range(width + 1)]
+    columns = [[y for _, y in series.points[start:end] if y] for start, end in pairwise(edges)]
+    return "".join(_RISING[min(7, int(8 * plot.y.at(max(ys)) ** power))] if ys else " " for ys in columns)

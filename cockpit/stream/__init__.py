@@ -1,1 +1,0 @@
-"""Streams of a running session to other tools: JSON lines, Prometheus, annotations."""
