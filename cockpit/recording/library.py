@@ -189,13 +189,15 @@ class ChangeSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recent(msgspec.Struct, frozen=True, kw_only=True):
-    """A recording, the metrics of its last segment (requests/s and ms; None without one) and its changes."""
+    """A recording, the metrics of its last segment (requests/s and ms; None without one), its changes, and the last
+    capacity with its limits, e.g. `1,840/s at p99 < 50ms` ("": none)."""
 
     kept: RecordingInfo
     rate: float | None = None
     p99_ms: float | None = None
     failed: int = 0
     changes: tuple[ChangeSummary, ...] = ()
+    capacity: str = ""
 
 
 def recent(most: int) -> list[Recent]:
@@ -225,14 +227,17 @@ def _with_metrics(kept: RecordingInfo) -> Recent:
             names = ("letter", "label", "outcome", "effect")
             columns = ", ".join(f"substr({name}, 1, {_LONGEST_TEXT})" for name in names)
             changes = database.execute(f"SELECT {columns} FROM changes ORDER BY begun LIMIT 100").fetchall()
+            columns = ", ".join(f"substr({name}, 1, {_LONGEST_TEXT})" for name in ("result", "limits"))
+            capacity = database.execute(f"SELECT {columns} FROM capacities ORDER BY begun DESC LIMIT 1").fetchone()
     except (RecordingError, sqlite3.Error, MemoryError, UnicodeError):
         return Recent(kept=kept)
     made = tuple(
         ChangeSummary(letter=str(letter), label=str(label), outcome=str(outcome or ""), effect=str(effect or ""))
         for letter, label, outcome, effect in changes
     )
+    known = " at ".join(map(str, capacity)) if capacity and capacity[0] else ""
     # A column of SQLite may have values of any type.
     rate, p99_ms, failed = (value if is_metric(value) else None for value in row or (None, None, None))
     if rate is None:
-        return Recent(kept=kept, changes=made)
-    return Recent(kept=kept, rate=rate, p99_ms=p99_ms, failed=int(failed or 0), changes=made)
+        return Recent(kept=kept, changes=made, capacity=known)
+    return Recent(kept=kept, rate=rate, p99_ms=p99_ms, failed=int(failed or 0), changes=made, capacity=known)

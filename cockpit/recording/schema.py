@@ -56,6 +56,7 @@ CREATE TABLE runs (                                                            -
 CREATE TABLE changes (
     letter TEXT PRIMARY KEY, host TEXT, label TEXT, begun REAL, active_since REAL, outcome TEXT, effect TEXT
 );
+CREATE TABLE capacities (begun REAL PRIMARY KEY, run INTEGER, limits TEXT, result TEXT);
 CREATE TABLE markers (t REAL, kind TEXT, sign TEXT, text TEXT);
 CREATE TABLE seconds (                                                         -- load per second
     second INTEGER PRIMARY KEY, completed INTEGER, failed INTEGER, p50_us INTEGER, p99_us INTEGER, max_us INTEGER
@@ -126,6 +127,7 @@ def write_tables(database: sqlite3.Connection, state: State, seconds: tuple[int,
             for made, effect in _changes(state)
         ],
     )
+    database.executemany("INSERT OR REPLACE INTO capacities VALUES (?,?,?,?)", _capacities(state))
     database.execute("DELETE FROM markers")
     database.executemany(
         "INSERT INTO markers VALUES (?,?,?,?)",
@@ -156,6 +158,17 @@ def _changes(state: State) -> list[tuple[Change, str]]:
     # A label begins with the change's letter, and may end with the load.
     effects = {verdict.label.partition(" ")[0]: mark_words(verdict) for verdict in verdicts(state)}
     return [(change, effects.get(change.letter, "")) for change in state.own_changes]
+
+
+def _capacities(state: State) -> Iterator[tuple[float, int, str, str]]:
+    """Yield the capacity searches, with their results once the session has ended."""
+    if state.ended and state.capacities:
+        from cockpit.analysis.capacity.result import capacity_result
+        from cockpit.analysis.words.capacity import brief_words
+
+        for search in state.capacities:
+            result = brief_words(capacity_result(state, search))
+            yield search.begun.t, search.begun.run, ", ".join(search.begun.limits), result
 
 
 def _runs(state: State) -> Iterator[tuple[object, ...]]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from cockpit.model.errors import RecordingError
+from cockpit.model.events import AnyEvent, SessionEnded, SessionStarted
 from cockpit.model.fold.fold import fold_all
+from cockpit.model.load.plan import LoadPlan
 from cockpit.recording import library
+from tests.capacities import SECONDS, search_events
 from tests.recording.test_recording import recorded
 from tests.session.events import small_session
 
@@ -28,10 +32,10 @@ def junk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def recorded_in_library(name: str) -> Path:
+def recorded_in_library(name: str, events: Sequence[AnyEvent] = tuple(small_session())) -> Path:
     writer = library.new_recording(name, WALL)
-    writer.record(list(small_session()))
-    writer.settle(fold_all(small_session()))
+    writer.record(list(events))
+    writer.settle(fold_all(events))
     writer.close()
     return Path(writer.path)
 
@@ -84,6 +88,22 @@ def test_newest_recordings_are_listed_with_summary(junk: Path) -> None:
     assert newest.rate is not None and newest.rate > 0 and newest.p99_ms is not None
     assert newest.kept.runs == 2
     assert found["junk"].kept.problem and found["junk"].rate is None
+
+
+def test_capacity_is_listed_with_its_limits(junk: Path) -> None:
+    junk.unlink()
+    plan = LoadPlan(url="http://a/", rate=50.0)
+    recorded_in_library(
+        "x",
+        (
+            SessionStarted(t=0.0, version="1", name="x", wall=WALL, target=plan.url),
+            *search_events(0.0, 1, plan, 200.0),
+            SessionEnded(t=SECONDS + 1.0),
+        ),
+    )
+    (entry,) = library.recent(1)
+    rate, _, limits = entry.capacity.partition("/s at ")
+    assert float(rate) == pytest.approx(200, rel=0.1) and limits == "p99 < 50ms, failed < 1%"
 
 
 def test_recording_in_progress_cannot_be_deleted() -> None:

@@ -201,6 +201,14 @@ def test_recording_row_has_the_effects_of_changes_whose_names_do_not_fit() -> No
     assert line.rstrip().endswith("p99  4.2 ms  1 change ▲ ×3.7")
 
 
+def test_recording_row_has_the_capacity_in_place_of_the_rate() -> None:
+    searched = replace(start_choices().recordings[0], capacity="1,840/s at p99 < 50ms")
+    choices = StartChoices(recordings=[searched])
+    found = sections(choices)[0].offers[0]
+    line = "".join(text for text, _ in row(found, widths(sections(choices), 100), 100, NOW))
+    assert "2 runs  capacity 1,840/s at p99 < 50ms" in line and "req/s" not in line
+
+
 async def test_recording_summary_is_shown_and_enter_opens_recording() -> None:
     async with running_start_app(start_choices(), at=Choice("recording", "/state/one.cockpit")) as (pilot, app):
         about = widget_text(pilot, "#about")

@@ -28,6 +28,13 @@ def interval_words(estimate: CapacityEstimate) -> str:
     return f"{rate_words(estimate.rate)}/s (95% CI {rate_words(estimate.low)}–{rate_words(estimate.high)})"
 
 
+def brief_words(result: CapacityResult) -> str:
+    """Return `1,840/s`, `≥ 1,800/s` for a lower bound; "": unknown."""
+    if result.rate is not None:
+        return f"{rate_words(result.rate)}/s"
+    return f"≥ {rate_words(result.at_least)}/s" if result.at_least else ""
+
+
 def capacity_words(result: CapacityResult) -> str:
     """Return the conclusion, `capacity 1,840/s (95% CI 1,790–1,900)`, or the conclusion so far."""
     words = "" if result.found is None else f"capacity {interval_words(result.found)}"

@@ -230,7 +230,9 @@ def _recording_row(one: Recent, names: int, width: int, now: dt.datetime) -> Lin
     duration = f"  {clock(kept.seconds)}" if width >= _WIDE else ""
     cells: list[tuple[str, str]] = [(fit(title, names), ""), (when + duration, "dim")]
     cells.append((f"  {right(count_text(kept.runs, 'run') if kept.runs else 'no run', 7)}", "dim"))
-    if one.rate is not None and one.p99_ms is not None:
+    if one.capacity:
+        cells.append((f"  capacity {sanitize(one.capacity)}", ""))
+    elif one.rate is not None and one.p99_ms is not None:
         cells.append((f"  {right(si(one.rate), 5)} req/s  p99 {right(milliseconds(one.p99_ms / 1000), 4)} ms", ""))
     if not kept.ended and length((*cells, ("  not ended", "warn"))) <= width:
         cells.append(("  not ended", "warn"))
