@@ -225,6 +225,6 @@ async def test_a_program_outside_the_systems_directories_is_shown_with_owner_and
     assert shown.programs == (f"{program} ({owner}, -rwsr-xr-x)",)
     survey = HostSurvey(HostConfig(name="web1"), DiscoveredHost("root", (shown,), None, (), (), ()))
     assert f"runs {program} ({owner}, -rwsr-xr-x)" in survey.words
-    found = [survey._replace(found=DiscoveredHost(user, (), None, (), (), ())) for user in ("root", "www")]
+    found = [survey._replace(discovered=DiscoveredHost(user, (), None, (), (), ())) for user in ("root", "www")]
     notes = [draft_of("http://web1/", [one]).notes["web1"][1:] for one in found]
     assert notes == [(), ("if www cannot write the configuration: log in as root, or set sudo = true",)]

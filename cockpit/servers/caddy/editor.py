@@ -53,7 +53,7 @@ class CaddyGrammar(Grammar):
 
     def encode(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)
-        words = list(tokens(raw))
+        words = list(tokens(ConfigText(raw)))
         if any(word.text in (b"{", b"}") for word in words):
             raise ConfigError("a value must not contain { or }: Caddy reads them as a block, even in quotes")
         if not words or words[-1].end != len(raw):

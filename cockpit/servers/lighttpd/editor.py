@@ -54,7 +54,7 @@ class LighttpdGrammar(Grammar):
         if _WORD.fullmatch(raw):
             return b'"' + raw + b'"'
         depth = 0
-        for token in _tokens(raw):
+        for token in _tokens(ConfigText(raw)):
             sign = raw[token.start : token.end]
             depth += (sign == b"(") - (sign == b")")
             if sign in (b"{", b"}", b"=", b"+=", b":=") or sign.startswith(b"#") or depth < 0:
@@ -112,7 +112,7 @@ def _items(text: ConfigText) -> Iterator[BlockItem]:
             continue
         if sign == b"{":
             if not words:
-                raise ConfigError("unexpected {", text.line_number(token.start))
+                raise text.error("unexpected {", token.start)
             outer.append(within)
             header = " ".join(text[words[0].start : token.start].decode("utf-8", "replace").split())
             within = () if header == _GLOBAL else (*within, header)
@@ -121,7 +121,7 @@ def _items(text: ConfigText) -> Iterator[BlockItem]:
         words = []
         if sign == b"}":
             if not outer:
-                raise ConfigError("unexpected }", text.line_number(token.start))
+                raise text.error("unexpected }", token.start)
             if within:
                 yield BlockItem(b"}", token.start, token, token.end, within[:-1], closes=within)
             within = outer.pop()

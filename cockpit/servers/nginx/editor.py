@@ -44,7 +44,7 @@ class NginxGrammar(Grammar):
 
     def encode(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)
-        tokens = list(_tokens(raw))
+        tokens = list(_tokens(ConfigText(raw)))
         if any(token.special or raw[token.start : token.start + 1] == b"#" for token in tokens):
             raise ConfigError("a value must not contain ;, {, } or a # that starts a comment; put text in quotes")
         if not all(token.closed for token in tokens) or raw.endswith(b"\\"):
