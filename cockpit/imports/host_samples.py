@@ -17,7 +17,6 @@ from cockpit.imports.sysstat import (
     InterfaceErrors,
     Io,
     Memory,
-    Network,
     Statistics,
     SysstatHost,
 )
@@ -41,6 +40,7 @@ _SLACK = 1.0
 # Samples within this time (s) before and after the load are kept, and one more on each side.
 _AROUND = 10.0
 _MISSING = "no samples in the file"
+_NO_ERRORS = InterfaceErrors(iface="", rxerr=0.0, txerr=0.0, rxdrop=0.0, txdrop=0.0)
 _NOT_IN_SYSSTAT = "processes, shared memory, reclaimable slab, accept queues"
 # Activities that may be missing in the file, with their option of sar.
 _ACTIVITIES = {
@@ -156,6 +156,7 @@ class _Counters:
         self._sums["uptime"] += seconds
         queue, tasks = interval.queue, interval.process_and_context_switch
         cpu = {load.cpu: load for load in interval.cpu_load or interval.cpu_load_all}
+        errors = {each.iface: each for each in interval.network.net_edev}
         if "all" not in cpu:
             raise ValueError(f"{interval.timestamp.time[:24]}: CPU 'all' is missing")
         return HostReading(
@@ -168,7 +169,7 @@ class _Counters:
             load=(queue.ldavg_1, queue.ldavg_5, queue.ldavg_15) if queue else (0.0, 0.0, 0.0),
             forks=1 + self._count("forks", tasks.get("proc", 0.0)) if tasks else 0,
             disks=tuple(self._disk(disk) for disk in interval.disk if disk.disk_device in self._used),
-            nets=self._nets(interval.network),
+            nets=tuple(self._net(each, errors.get(each.iface, _NO_ERRORS)) for each in interval.network.net_dev),
             running=queue.runq_sz + 1 if queue else 0,
             blocked=queue.blocked if queue else 0,
             counters={name: self._count(name, rate) for name, rate in _rates(interval).items()} | _levels(interval),
@@ -177,6 +178,9 @@ class _Counters:
     def _count(self, name: str, per_second: float) -> int:
         self._sums[name] += per_second * self._seconds
         return round(self._sums[name])
+
+    def _counted(self, name: str, amounts: Mapping[str, float]) -> dict[str, int]:
+        return {part: self._count(f"{name} {part}", amount) for part, amount in amounts.items()}
 
     def _cpu(self, load: CpuLoad, cpus: int) -> CpuCounters:
         """Return the counters of a CPU. Unlike in `sar -u ALL`, user and nice time include guests, as in /proc/stat."""
@@ -193,7 +197,7 @@ class _Counters:
             "guest_nice": load.gnice,
         }
         ticks = _HZ * cpus / 100
-        return CpuCounters(**{part: self._count(f"cpu {load.cpu} {part}", ticks * parts[part]) for part in parts})
+        return CpuCounters(**self._counted(f"cpu {load.cpu}", {part: ticks * parts[part] for part in parts}))
 
     def _cores(self, loads: Mapping[str, CpuLoad]) -> tuple[CpuCounters, ...]:
         """Return the counters by CPU number; an offline CPU has no line, so its counters are 0."""
@@ -225,26 +229,21 @@ class _Counters:
             "busy": 10 * disk.util_percent,
             "queued": 1000 * queued,
         }
-        counted = {part: self._count(f"disk {name} {part}", amounts[part]) for part in amounts}
+        counted = self._counted(f"disk {name}", amounts)
         return DiskCounters(name=name, writes=0, discards=0, write_ms=0, discard_ms=0, **counted)
 
-    def _nets(self, network: Network) -> tuple[NetCounters, ...]:
-        errors = {each.iface: each for each in network.net_edev}
-        return tuple(self._net(each, errors.get(each.iface)) for each in network.net_dev)
-
-    def _net(self, interface: Interface, errors: InterfaceErrors | None) -> NetCounters:
+    def _net(self, interface: Interface, errors: InterfaceErrors) -> NetCounters:
         amounts = {
             "rx_bytes": 1024 * interface.rxkb,
             "rx_packets": interface.rxpck,
-            "rx_errors": errors.rxerr if errors else 0.0,
-            "rx_dropped": errors.rxdrop if errors else 0.0,
+            "rx_errors": errors.rxerr,
+            "rx_dropped": errors.rxdrop,
             "tx_bytes": 1024 * interface.txkb,
             "tx_packets": interface.txpck,
-            "tx_errors": errors.txerr if errors else 0.0,
-            "tx_dropped": errors.txdrop if errors else 0.0,
+            "tx_errors": errors.txerr,
+            "tx_dropped": errors.txdrop,
         }
-        counted = {part: self._count(f"net {interface.iface} {part}", amounts[part]) for part in amounts}
-        return NetCounters(name=interface.iface, **counted)
+        return NetCounters(name=interface.iface, **self._counted(f"net {interface.iface}", amounts))
 
 
 def _rates(interval: Statistics) -> dict[str, float]:

@@ -9,7 +9,6 @@ import functools
 import select
 import selectors
 from collections.abc import Callable
-from typing import Protocol
 
 READABLE = 0x001
 WRITABLE = 0x004
@@ -26,37 +25,13 @@ Poll = Callable[[float], list[tuple[int, int]]]
 Register = Callable[[int, int], object]
 
 
-class Poller(Protocol):
-    """Waits for events of sockets. `poll(timeout)` (s, not negative) returns (file descriptor, events) pairs.
-
-    `poll` exceeds the timeout by up to 1 ms, `poll_exactly` by about 0.1 ms, at a slightly higher cost.
-
-    `register(fd, connecting)`: wake up when a pending connect has succeeded or failed.
-    """
-
-    poll: Poll
-    poll_exactly: Poll
-    register: Register
-    connecting: int
-
-    def watch_control(self, fd: int) -> None:
-        """Wake up as long as `fd` is readable."""
-
-    def watch_responses(self, fd: int) -> None:
-        """Wake up when `fd` is readable, and no longer when it is writable."""
-
-    def watch_both(self, fd: int) -> None:
-        """Wake up when `fd` is readable or writable."""
-
-    def again(self, fd: int) -> None:
-        """Wake up immediately if `fd` is still readable: the handler stopped before it was empty."""
-
-    def forget(self, fd: int) -> None:
-        """Unregister `fd` before it is closed."""
-
-
 class EpollPoller:
-    """Edge-triggered epoll: a connection is registered only once."""
+    """Edge-triggered epoll: a connection is registered only once.
+
+    `poll(timeout)` (s, not negative) returns (file descriptor, events) pairs. It exceeds the timeout by up to 1 ms,
+    `poll_exactly` by about 0.1 ms, at a slightly higher cost. `register(fd, connecting)`: wake up when a pending
+    connect has succeeded or failed.
+    """
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
@@ -73,23 +48,25 @@ class EpollPoller:
         return self._epoll.poll(0, _EVENTS)
 
     def watch_control(self, fd: int) -> None:
+        """Wake up as long as `fd` is readable."""
         self._epoll.register(fd, select.EPOLLIN)
 
     def watch_responses(self, fd: int) -> None:
-        pass
+        """Wake up when `fd` is readable, and no longer when it is writable."""
 
     def watch_both(self, fd: int) -> None:
-        pass
+        """Wake up when `fd` is readable or writable."""
 
     def again(self, fd: int) -> None:
+        """Wake up immediately if `fd` is still readable: the handler stopped before it was empty."""
         self._epoll.modify(fd, self.connecting)
 
     def forget(self, fd: int) -> None:
-        pass
+        """Unregister `fd` before it is closed."""
 
 
 class SelectorPoller:
-    """A level-triggered selector of the standard library: kqueue on macOS."""
+    """A level-triggered selector of the standard library, with the members of EpollPoller: kqueue on macOS."""
 
     def __init__(self, selector: selectors.BaseSelector | None = None) -> None:
         self._selector = selector or selectors.DefaultSelector()
@@ -121,6 +98,9 @@ def _mask(events: int) -> int:
     mask = READABLE if events & selectors.EVENT_READ else 0
     # After a failed connect the socket is writable; the caller checks its error.
     return mask | (WRITABLE | TROUBLE if events & selectors.EVENT_WRITE else 0)
+
+
+Poller = EpollPoller | SelectorPoller
 
 
 def best_poller() -> Poller:

@@ -207,6 +207,9 @@ _HOST = (
 )
 
 
+PROCESS_METRICS = tuple(metric.name for metric in _HOST if metric.name.startswith("processes."))
+
+
 # Metrics of a second that are no attributes of it.
 _OF_SECOND: dict[str, Callable[[LoadSecond], float]] = {
     "covered": lambda second: second.end - second.start,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from cockpit.metrics.catalogue import LATENCIES, is_latency, percent_of
+from cockpit.metrics.catalogue import LATENCIES, PROCESS_METRICS, is_latency, percent_of
 from cockpit.metrics.results import RunResult, latency
 from cockpit.model.access import ACCESS_METRICS
 from cockpit.model.histogram import Histogram
@@ -98,34 +98,20 @@ _MEANS = (
     *(f"load.{name}" for name in ("1", "5", "15", "running", "blocked")),
     *(f"processes.{name}" for name in ("mean", "rss", "unshared", "pss", "user", "system")),
 )
-_COUNTS = (
-    "count",
-    "spawned",
-    "exited",
-    "spawned_per_s",
-    "exited_per_s",
-    "defunct",
-    "unseen",
-    "cpu",
-    "rss_each",
-    "unshared_each",
-)
-PROCESS_METRICS = (
-    *(name for name in _MEANS if name.startswith("processes.")),
-    *(f"processes.{name}" for name in _COUNTS),
-)
 # All names except those of single disks and interfaces, which are `disk.sda.util`, `net.eth0.rxkb`.
-HOST_METRICS = (
-    *_MEANS,
-    *(name for part in _IO_PARTS for name in _names(part, IoRates)),
-    *_names("memory", MemoryUse),
-    *_names("memory.start", MemoryUse),
-    *_IDLE,
-    *(f"processes.{name}" for name in _COUNTS),
-    *sar.METRICS,
-    "coverage",
-    *ACCESS_METRICS,
-    *PAGE_METRICS,
+HOST_METRICS = dict.fromkeys(
+    (
+        *_MEANS,
+        *(name for part in _IO_PARTS for name in _names(part, IoRates)),
+        *_names("memory", MemoryUse),
+        *_names("memory.start", MemoryUse),
+        *_IDLE,
+        *PROCESS_METRICS,
+        *sar.METRICS,
+        "coverage",
+        *ACCESS_METRICS,
+        *PAGE_METRICS,
+    )
 )
 
 

@@ -27,7 +27,7 @@ from cockpit.model.load.plan import (
     Tls,
 )
 from cockpit.model.units import parse_count, parse_duration, parse_ramp, parse_rate, parse_share
-from cockpit.profiles.files import FileRefused, NamedFiles
+from cockpit.profiles.files import NamedFiles
 from cockpit.profiles.sections import (
     DuetSection,
     ExpectSection,
@@ -50,11 +50,13 @@ _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s/:@\[\]]+):\d{1,5}([/?]\S*)?")
 
 @contextmanager
 def errors_for_key(key: str) -> Iterator[None]:
-    """Context manager that reports an invalid value under this key."""
+    """Context manager that reports an invalid value, or a refused file, under this key."""
     try:
         yield
     except Invalid as error:
         raise Invalid(key, error.problem) from None
+    except ValueError as error:
+        raise Invalid(key, str(error)) from None
 
 
 def make_plan(
@@ -193,7 +195,11 @@ def paths_of(urls: str, order: Any, seed: int, files: NamedFiles, target: str) -
                 "target.urls", f"found {urls!r}; allowed: a pattern, e.g. /img/{{001..200}}.jpg, or a file name"
             )
         return PathList(pattern=urls, order=order, seed=seed)
-    lines = [line.strip(" \r") for line in _text("target.urls", urls, files).split("\n")]
+    try:
+        text = _bytes("target.urls", urls, files).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Invalid("target.urls", f"{urls}: is not UTF-8 text") from None
+    lines = [line.strip(" \r") for line in text.split("\n")]
     listed = tuple(_path(line, target) for line in lines if line and not line.startswith("#"))
     if not listed:
         raise Invalid("target.urls", f"{urls}: contains no paths; allowed: one path per line, e.g. /img/1.jpg")
@@ -256,10 +262,8 @@ def _load_of(key: str, concurrency: Any, rate: Any) -> dict[str, Any]:
     for name, value, parse in (("concurrency", concurrency, parse_count), ("rate", rate, parse_rate)):
         if not isinstance(value, str):
             continue
-        try:
+        with errors_for_key(f"{key}.{name}"):
             load[name], load["ramp_to"] = parse_ramp(value, parse)
-        except ValueError as error:
-            raise Invalid(f"{key}.{name}", str(error)) from None
     return load
 
 
@@ -268,31 +272,18 @@ def _parse_option(option: LoadOption, value: Any) -> Any:
     key = f"load.{option.name}"
     if option.kind.parser in ("seconds", "wait"):
         return seconds_of(key, value, 0.0 if option.kind.parser == "wait" else None)
-    try:
+    with errors_for_key(key):
         return parse_count(value) if option.kind.parser == "positive" and isinstance(value, str) else value
-    except ValueError as error:
-        raise Invalid(key, str(error)) from None
 
 
 def _file(key: str, name: str, files: NamedFiles) -> str:
-    try:
+    with errors_for_key(key):
         return files.existing(name) if name else ""
-    except FileRefused as error:
-        raise Invalid(key, str(error)) from None
-
-
-def _text(key: str, name: str, files: NamedFiles) -> str:
-    try:
-        return _bytes(key, name, files).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise Invalid(key, f"{name}: is not UTF-8 text") from None
 
 
 def _bytes(key: str, name: str, files: NamedFiles) -> bytes:
-    try:
+    with errors_for_key(key):
         return files.read(name)
-    except FileRefused as error:
-        raise Invalid(key, str(error)) from None
 
 
 def think_time_of(value: Any) -> ThinkTime | None:
@@ -328,10 +319,8 @@ def seconds_of(key: str, value: Any, least: float | None = None) -> float | None
     """Return a duration of a profile in seconds; None stays None. `least` is allowed, too. Raises Invalid."""
     if value is None:
         return None
-    try:
+    with errors_for_key(key):
         seconds = parse_duration(value) if isinstance(value, str) else float(value)
-    except ValueError as error:
-        raise Invalid(key, str(error)) from None
     if not (0 < seconds <= LONGEST or seconds == least):
         raise Invalid(key, f"found {value!r}; allowed: greater than 0, at most 7 days")
     return seconds

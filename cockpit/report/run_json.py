@@ -15,8 +15,9 @@ from cockpit.analysis.verdicts.outcome import Verdict
 from cockpit.analysis.warnings import generator_bound, run_warnings
 from cockpit.analysis.words.timeline import segment_label
 from cockpit.analysis.words.verdicts import stability_words
+from cockpit.metrics.catalogue import PROCESS_METRICS
 from cockpit.metrics.results import RunResult, latency
-from cockpit.metrics.values import PROCESS_METRICS, host_metrics, latency_value, processes_hidden
+from cockpit.metrics.values import host_metrics, latency_value, processes_hidden
 from cockpit.model.counts import Group
 from cockpit.model.events import RoundsOutcome, Side
 from cockpit.model.histogram import Histogram

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -239,6 +239,16 @@ def encode_line(value: str, *, may_be_empty: bool = False) -> bytes:
     if len(value) > VALUE_LIMIT or not value.isprintable():
         raise ConfigError(f"a value is one line of text, at most {VALUE_LIMIT} characters, without control characters")
     return value.encode()
+
+
+def only_section(name: str, sections: Sequence[str], header: str = "{}") -> str | None:
+    """Return the only section of a setting; None if there is none. Raises ConfigError, which shows each as a `header`,
+    if there are several."""
+    distinct = [excerpt(section, 80) for section in dict.fromkeys(sections)]
+    if len(distinct) > 1:
+        each = " and ".join(map(header.format, distinct))
+        raise ConfigError(f"{name} is in {each}; set the section of the knob, e.g. section = '{distinct[-1]}'")
+    return sections[0] if sections else None
 
 
 def ends_escaped(text: bytes) -> bool:

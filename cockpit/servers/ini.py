@@ -20,6 +20,7 @@ from cockpit.servers.editing import (
     TextSpan,
     encode_line,
     excerpt,
+    only_section,
 )
 
 _HEADER = re.compile(rb"\[([^\[\]\n]{1,200})\]")
@@ -66,7 +67,7 @@ class IniGrammar(Grammar):
     def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         parsed = self.parse(text)
         lines = [line for line in parsed.lines if self.same_key(line.key, name)]
-        place = section if section is not None else _only_section(name, lines)
+        place = section if section is not None else only_section(name, [line.section for line in lines], "[{}]") or ""
         statements = tuple(_statement(text, line) for line in lines if self._counts(text, line, place))
         if place not in parsed.section_ends:
             if not statements:
@@ -100,15 +101,6 @@ class IniGrammar(Grammar):
         if raw.count(b'"'):
             raise ConfigError("a value must not contain a double quote")
         return b'"' + raw + b'"'
-
-
-def _only_section(name: str, named: list[IniLine]) -> str:
-    sections = list(dict.fromkeys(line.section for line in named))
-    if len(sections) > 1:
-        each = " and ".join(f"[{excerpt(section, 80)}]" for section in sections)
-        example = excerpt(sections[-1], 80)
-        raise ConfigError(f"{name} is in {each}; set the section of the knob, e.g. section = '{example}'")
-    return sections[0] if sections else ""
 
 
 def _lines(text: ConfigText, comments: bytes, several_lines: bool, section_ends: dict[str, int]) -> Iterator[IniLine]:

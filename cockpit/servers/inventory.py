@@ -114,12 +114,6 @@ class Inventory(NamedTuple):
         tree = self.tree(master)
         return tuple(sorted({listener.port for listener in self.listening if listener.pid in tree}))
 
-    def count(self, *patterns: str) -> int:
-        return sum(_matches(process.name, patterns) for process in self.processes)
-
-    def ports(self, *patterns: str) -> tuple[int, ...]:
-        return tuple(sorted({listener.port for listener in self.listening if _matches(listener.name, patterns)}))
-
     def tails(self, *logs: str) -> tuple[str, ...]:
         """Return a command per readable log that follows it."""
         return tuple(f"tail -n 3 -F {log}" for log in logs if log in self.files)

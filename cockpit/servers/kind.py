@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cockpit.servers import blocks
 from cockpit.servers.access_log import AccessLine, LoggedRequest, PartialLog
@@ -91,6 +91,21 @@ class CandidateKnob(NamedTuple):
     option: tuple[CandidateOption, ...] = ()
     cost: str = ""
     usual: bool = False
+
+    @classmethod
+    def of_file(cls, startup: Startup, **fields: Any) -> CandidateKnob:
+        """Return a candidate without a directive: the main file of a server, and the commands that test and reload
+        it."""
+        return cls("", startup.kind, startup.file, test=startup.test, reload=startup.reload)._replace(**fields)
+
+    def directives(
+        self, names: str, *, usual: bool, section: str | None = None, label: str = ""
+    ) -> Iterator[CandidateKnob]:
+        """Yield a candidate per directive of a section. `names` are separated by commas or spaces; `label` is appended
+        to the names of the knobs."""
+        for name in names.split(", ") if "," in names else names.split():
+            knob = name.replace(" ", "-") + (f"-{label}" if label else "")
+            yield self._replace(name=knob, section=section, directive=name, usual=usual)
 
 
 class StartSetting(NamedTuple):
@@ -248,33 +263,3 @@ def command_line_kind(
         return ServerOffer(title) if inventory.ports_of(master.pid) else None
 
     return ServerKind(name, processes, startup, offer, partial_log=partial_log, at_start=at_start)
-
-
-class ConfigFile(NamedTuple):
-    """A configuration file of a server, and the commands that test and reload it."""
-
-    kind: str
-    file: str
-    test: str
-    reload: str
-    workers: str = ""
-    log: str = ""
-
-    def candidates(
-        self, names: str, *, usual: bool, section: str | None = None, label: str = ""
-    ) -> Iterator[CandidateKnob]:
-        """Yield a candidate per directive of a section. `names` are separated by commas or spaces; `label` is appended
-        to the names of the knobs."""
-        for name in names.split(", ") if "," in names else names.split():
-            yield CandidateKnob(
-                name=name.replace(" ", "-") + (f"-{label}" if label else ""),
-                kind=self.kind,
-                file=self.file,
-                section=section,
-                directive=name,
-                test=self.test,
-                reload=self.reload,
-                workers=self.workers,
-                log=self.log,
-                usual=usual,
-            )

@@ -79,15 +79,6 @@ def quantity(what: str, example: str, units: str = "") -> ValueForm:
     return ValueForm(f"{what} such as {example}", takes)
 
 
-def whole_size(example: str, units: str) -> ValueForm:
-    """Accept a whole number with an optional unit letter."""
-
-    def takes(value: str) -> bool:
-        return bool(_WHOLE.fullmatch(value[:-1] if value[-1:].upper() in units else value))
-
-    return ValueForm(f"a size such as {example}", takes)
-
-
 def word(what: str, pattern: str = r"\S+") -> ValueForm:
     """Accept a value that matches the pattern, by default any value without spaces."""
     known = re.compile(pattern)

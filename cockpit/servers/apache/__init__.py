@@ -11,7 +11,7 @@ from cockpit.servers.apache.logs import parse as parse_access
 from cockpit.servers.apache.settings import SETTINGS
 from cockpit.servers.apache.status import STATUS
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import CandidateKnob, CandidateOption, ConfigFile, ServerKind, ServerOffer, StatusAddress
+from cockpit.servers.kind import CandidateKnob, CandidateOption, ServerKind, ServerOffer, StatusAddress
 from cockpit.servers.startup import Startup, absolute, command, last, options, uncertainty
 
 MODULES = "/etc/apache2/mods-enabled"
@@ -85,16 +85,15 @@ def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOff
 
 def _debian(inventory: Inventory, master: Process, startup: Startup) -> ServerOffer:
     mpm = next((mpm for mpm in MPMS if f"{MODULES}/mpm_{mpm}.load" in inventory.files), "event")
-    commands = startup.test, startup.reload
-    mpm_file = ConfigFile("apache", f"/etc/apache2/mods-available/mpm_{mpm}.conf", *commands)
-    main = ConfigFile("apache", startup.file, *commands)
-    deflate = ConfigFile("apache", inventory.readable(_DEFLATE), *commands)
+    main = CandidateKnob.of_file(startup)
+    mpm_file = main._replace(file=f"/etc/apache2/mods-available/mpm_{mpm}.conf")
+    deflate = main._replace(file=inventory.readable(_DEFLATE))
     candidates = (
         *_of_mpm(mpm_file, mpm),
         *_modules(inventory, startup.test),
-        *main.candidates(_MAIN, usual=False),
-        *main.candidates("AllowOverride", usual=False, section="Directory /var/www/"),
-        *(deflate.candidates("DeflateCompressionLevel", usual=False) if deflate.file else ()),
+        *main.directives(_MAIN, usual=False),
+        *main.directives("AllowOverride", usual=False, section="Directory /var/www/"),
+        *(deflate.directives("DeflateCompressionLevel", usual=False) if deflate.file else ()),
     )
     ports = inventory.ports_of(master.pid)
     has_page = f"{MODULES}/status.load" in inventory.files and 80 in (ports or (80,))
@@ -125,21 +124,21 @@ def _module(name: str, options: list[CandidateOption], test: str) -> CandidateKn
     return CandidateKnob(name, "choice", test=test, reload="service apache2 restart", option=tuple(options))
 
 
-def _of_mpm(file: ConfigFile, mpm: str) -> Iterator[CandidateKnob]:
-    yield from file.candidates(_PREFORK if mpm == "prefork" else _THREADS, usual=True)
-    yield from file.candidates(_OPTIONAL if mpm == "prefork" else _OPTIONAL_THREADS, usual=False)
+def _of_mpm(file: CandidateKnob, mpm: str) -> Iterator[CandidateKnob]:
+    yield from file.directives(_PREFORK if mpm == "prefork" else _THREADS, usual=True)
+    yield from file.directives(_OPTIONAL if mpm == "prefork" else _OPTIONAL_THREADS, usual=False)
     if mpm == "event":
-        yield from file.candidates("AsyncRequestWorkerFactor", usual=False)
+        yield from file.directives("AsyncRequestWorkerFactor", usual=False)
 
 
 def _unpackaged(inventory: Inventory, master: Process, startup: Startup) -> ServerOffer:
-    main = ConfigFile("apache", startup.file, startup.test, startup.reload)
+    main = CandidateKnob.of_file(startup)
     mpm = _mpm(master, inventory)
     candidates = (
-        *(_of_mpm(main, mpm) if mpm else main.candidates("MaxRequestWorkers MaxConnectionsPerChild", usual=True)),
-        *main.candidates("KeepAlive", usual=True),
-        *main.candidates(_MAIN.removeprefix("KeepAlive "), usual=False),
-        *main.candidates("AllowOverride", usual=False, section='Directory "/var/www/html"'),
+        *(_of_mpm(main, mpm) if mpm else main.directives("MaxRequestWorkers MaxConnectionsPerChild", usual=True)),
+        *main.directives("KeepAlive", usual=True),
+        *main.directives(_MAIN.removeprefix("KeepAlive "), usual=False),
+        *main.directives("AllowOverride", usual=False, section='Directory "/var/www/html"'),
     )
     tails = inventory.tails(_RED_HAT_LOG) if startup.file == _RED_HAT else ()
     return ServerOffer(f"Apache ({master.name})", candidates, tails)

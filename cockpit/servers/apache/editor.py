@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from typing import NamedTuple
 
 from cockpit.servers.apache import virtual_hosts
 from cockpit.servers.apache.coercions import WHOLE_NUMBERS, coerced_pair
@@ -46,7 +45,7 @@ class ApacheGrammar(Grammar):
     variable = re.compile(r"\$\{\w+\}")
 
     def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
-        survey = _survey(text, name, section)
+        survey = _Survey(text, name, section)
         return Location(
             tuple(_statement(text, item) for item in survey.matches), lambda: _insertion(text, name, survey)
         )
@@ -64,7 +63,7 @@ class ApacheGrammar(Grammar):
         return sections
 
     def conditions_of(self, text: bytes, name: str, section: str | None) -> tuple[str, ...]:
-        survey = _survey(ConfigText(text), name, section)
+        survey = _Survey(ConfigText(text), name, section)
         within = survey.matches[-1].within if survey.matches else (survey.block,)
         return tuple(block.header for block in within if block and block.name in CONDITIONAL)
 
@@ -102,13 +101,79 @@ def shown(raw: bytes) -> str:
     return raw.decode("utf-8", "backslashreplace")
 
 
-class _Survey(NamedTuple):
-    """The occurrences of a directive in the requested section, and the section's indent and end."""
+class _Survey:
+    """The occurrences of a directive in the requested section (`matches`) and elsewhere (`strays`), the section's last
+    `block`, its indent, and the end where the directive would be inserted. Raises ConfigError if it is unclear which
+    line counts."""
 
-    matches: list[Item]
-    block: Block | None
-    indent: bytes
-    close: int
+    def __init__(self, text: ConfigText, directive: str, section: str | None) -> None:
+        kind, _, rest = (section or "").partition(" ")
+        self._directive, self._section, self._header = directive, section, (kind.lower(), rest.strip())
+        name = _current(directive.encode())
+        blocks: list[Block] = []
+        self.matches: list[Item] = []
+        self._strays: list[Item] = []
+        self._closing: Item | None = None
+        self.indent = b""
+        for item in virtual_hosts.addressed(list(items(text)), self._header[1]):
+            inside = self._inside(item)
+            if item.closes:
+                defined = any(block.name == MACRO for block in item.within)
+                if section is not None and (item.closes.name, item.closes.argument) == self._header and not defined:
+                    blocks.append(item.closes)
+                    self._closing = item._replace(within=(*item.within, item.closes))
+                continue
+            if inside == ():
+                self.indent = item.line.body[: item.name.start]
+            if _current(item.name.content) == name:
+                (self.matches if inside == () else self._strays).append(item)
+        if section is None:
+            self.matches = self.matches or _of_mpm(name, self._strays)
+        if len(blocks) > 1 and self._header[0] == virtual_hosts.KIND:
+            raise ConfigError(_several(text, section or "", blocks))
+        self.block = blocks[-1] if blocks else None
+        self.close = self._closing.line.start if self._closing else len(text)
+        self._check_place()
+        self._check_conditions()
+
+    def _inside(self, item: Item) -> tuple[Block, ...] | None:
+        return item.within if self._section is None else _below(item.within, self._header)
+
+    def _check_place(self) -> None:
+        """Raise ConfigError if the directive could be read or written in the wrong section."""
+        if self._section is not None and self.block is None:
+            hint = f"; {self._directive} is {_place(self._strays[-1])}" if self._strays else ""
+            raise ConfigError(f"no section <{self._section}>{hint}")
+        if self.matches or self._section is None:
+            return
+        for item in self._strays:
+            if _is_conditional(_below(item.within, self._header)):
+                raise ConfigError(f"{self._directive} is {_place(item)}")
+
+    def _check_conditions(self) -> None:
+        """Raise ConfigError if a condition decides whether another line than the last match counts, or if a later line
+        outside of a conditional section counts instead of it, or of one that is inserted at its end."""
+        last = self.matches[-1] if self.matches else None
+        place = last or self._closing
+        for item in self._strays:
+            inside = self._inside(item)
+            is_later = last is None or item.line.start > last.line.start
+            if is_later and _is_conditional(inside):
+                lines = f"lines {last.line.number} and {item.line.number}" if last else f"line {item.line.number}"
+                header = excerpt(item.within[-1].header, 120)
+                hint = "change it by hand"
+                if self._section is None:
+                    hint = f'set section = "{header}" in the knob if it is true'
+                raise ConfigError(f"{self._directive} depends on <{header}> ({lines}); {hint}", item.line.number)
+            if (
+                place
+                and item.line.start > place.line.start
+                and item.within == place.within[: len(item.within)]
+                and _is_conditional(place.within[len(item.within) :])
+            ):
+                raise ConfigError(
+                    f"{self._directive} is set again outside of <{self._section}>; change it by hand", item.line.number
+                )
 
 
 def _is_plain(content: bytes) -> bool:
@@ -122,37 +187,6 @@ def _statement(text: ConfigText, item: Item) -> Statement:
     first = word_at(body, item.name.end)
     start = first.start if first else end
     return item.line.statement(text, start, end, shown(body[start:end]))
-
-
-def _survey(text: ConfigText, directive: str, section: str | None) -> _Survey:
-    kind, _, rest = (section or "").partition(" ")
-    wanted = (kind.lower(), rest.strip())
-    name = _current(directive.encode())
-    blocks: list[Block] = []
-    matches: list[Item] = []
-    strays: list[Item] = []
-    # The end of the section, where the directive would be inserted.
-    closing: Item | None = None
-    indent = b""
-    for item in virtual_hosts.addressed(list(items(text)), wanted[1]):
-        inside = item.within if section is None else _below(item.within, wanted)
-        if item.closes:
-            defined = any(block.name == MACRO for block in item.within)
-            if section is not None and (item.closes.name, item.closes.argument) == wanted and not defined:
-                blocks.append(item.closes)
-                closing = item._replace(within=(*item.within, item.closes))
-            continue
-        if inside == ():
-            indent = item.line.body[: item.name.start]
-        if _current(item.name.content) == name:
-            (matches if inside == () else strays).append(item)
-    if section is None:
-        matches = matches or _of_mpm(name, strays)
-    if len(blocks) > 1 and wanted[0] == virtual_hosts.KIND:
-        raise ConfigError(_several(text, section or "", blocks))
-    _check_place(directive, section, wanted, blocks, matches, strays)
-    _check_conditions(directive, section, wanted, matches[-1] if matches else None, strays, closing)
-    return _Survey(matches, blocks[-1] if blocks else None, indent, closing.line.start if closing else len(text))
 
 
 def _several(text: ConfigText, section: str, blocks: list[Block]) -> str:
@@ -192,34 +226,6 @@ def _is_conditional(inside: tuple[Block, ...] | None) -> bool:
     return inside is not None and inside != () and all(block.name in CONDITIONAL for block in inside)
 
 
-def _check_conditions(
-    directive: str,
-    section: str | None,
-    wanted: tuple[str, str],
-    last: Item | None,
-    strays: list[Item],
-    closing: Item | None,
-) -> None:
-    """Raise ConfigError if a condition decides whether another line than the `last` one counts, or if a later line
-    outside of a conditional section counts instead of it, or of one that is inserted at its end (`closing`)."""
-    place = last or closing
-    for item in strays:
-        inside = item.within if section is None else _below(item.within, wanted)
-        is_later = last is None or item.line.start > last.line.start
-        if is_later and _is_conditional(inside):
-            lines = f"lines {last.line.number} and {item.line.number}" if last else f"line {item.line.number}"
-            header = excerpt(item.within[-1].header, 120)
-            hint = f'set section = "{header}" in the knob if it is true' if section is None else "change it by hand"
-            raise ConfigError(f"{directive} depends on <{header}> ({lines}); {hint}", item.line.number)
-        if (
-            place
-            and item.line.start > place.line.start
-            and item.within == place.within[: len(item.within)]
-            and _is_conditional(place.within[len(item.within) :])
-        ):
-            raise ConfigError(f"{directive} is set again outside of <{section}>; change it by hand", item.line.number)
-
-
 def _below(within: tuple[Block, ...], wanted: tuple[str, str]) -> tuple[Block, ...] | None:
     """Return the sections between the innermost section `wanted` and the item. None: the item is outside of such a
     section, or the section is in the definition of a macro."""
@@ -227,25 +233,6 @@ def _below(within: tuple[Block, ...], wanted: tuple[str, str]) -> tuple[Block, .
         if (within[index].name, within[index].argument) == wanted:
             return None if any(block.name == MACRO for block in within[:index]) else within[index + 1 :]
     return None
-
-
-def _check_place(
-    directive: str,
-    section: str | None,
-    wanted: tuple[str, str],
-    blocks: list[Block],
-    matches: list[Item],
-    strays: list[Item],
-) -> None:
-    """Raise ConfigError if the directive could be read or written in the wrong section."""
-    if section is not None and not blocks:
-        hint = f"; {directive} is {_place(strays[-1])}" if strays else ""
-        raise ConfigError(f"no section <{section}>{hint}")
-    if matches or section is None:
-        return
-    for item in strays:
-        if _is_conditional(_below(item.within, wanted)):
-            raise ConfigError(f"{directive} is {_place(item)}")
 
 
 def _place(item: Item) -> str:

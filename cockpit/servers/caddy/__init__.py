@@ -16,7 +16,7 @@ from cockpit.servers.caddy.settings import SETTINGS
 from cockpit.servers.caddy.status import STATUS
 from cockpit.servers.editing import ConfigError
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import ConfigFile, ServerKind, ServerOffer, StatusAddress
+from cockpit.servers.kind import CandidateKnob, ServerKind, ServerOffer, StatusAddress
 from cockpit.servers.startup import Startup, absolute, command, uncertainty
 from cockpit.servers.upstreams import socket_path
 
@@ -127,11 +127,11 @@ def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOff
     ports = inventory.ports_of(master.pid)
     if not ports:
         return None
-    main = ConfigFile("caddy", startup.file, startup.test, startup.reload)
+    main = CandidateKnob.of_file(startup)
     candidates = (
-        *main.candidates("protocols max_header_size keepalive_interval", usual=False, section=_SERVERS),
-        *main.candidates("idle", usual=True, section=_TIMEOUTS, label="timeouts"),
-        *main.candidates("read_header", usual=False, section=_TIMEOUTS, label="timeouts"),
+        *main.directives("protocols max_header_size keepalive_interval", usual=False, section=_SERVERS),
+        *main.directives("idle", usual=True, section=_TIMEOUTS, label="timeouts"),
+        *main.directives("read_header", usual=False, section=_TIMEOUTS, label="timeouts"),
     )
     admin = _admin(inventory.texts.get(startup.file, ""))
     sockets = {listener.path for listener in inventory.sockets if listener.pid == master.pid}

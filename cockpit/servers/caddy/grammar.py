@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from cockpit.servers.blocks import BlockItem, BlockPath
-from cockpit.servers.editing import ConfigError, ConfigText, TextSpan, excerpt
+from cockpit.servers.editing import ConfigText, TextSpan, excerpt
 
 # White space of Unicode in UTF-8. A carriage return is white space only before a line feed.
 _SPACE = rb"[ \t\v\f]|\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8a\xa8\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80"
@@ -56,7 +56,7 @@ def tokens(text: ConfigText) -> Iterator[Token]:
     """Yield the words, braces and line feeds. Raises ConfigError for texts whose words depend on Caddy's version or on
     the environment."""
     if broken := _OPEN_VARIABLE.search(text):
-        raise ConfigError("a {$ is not closed on its line", text.line_number(broken.start()))
+        raise text.error("a {$ is not closed on its line", broken.start())
     at, continued = 0, False
     while at < len(text):
         if blank := _BLANK.match(text, at):
@@ -138,7 +138,7 @@ def items(text: ConfigText) -> Iterator[BlockItem]:
             ended, words = (token.end if len(blocks) > 1 else None), []
         elif token.text == b"}":
             if words or not blocks or blocks[-1].brace is None:
-                raise ConfigError("unexpected }", text.line_number(token.start))
+                raise text.error("unexpected }", token.start)
             yield from _closed(token, blocks.pop())
             ended = token.end
         else:
@@ -179,7 +179,7 @@ def _line(words: list[Token], blocks: list[_Open]) -> Iterator[BlockItem]:
 def _opened(text: ConfigText, brace: Token, words: list[Token], blocks: list[_Open]) -> _Open:
     outer = blocks[-1].path if blocks else ()
     if not words and (outer or text[text.line_start(brace.start) : brace.start].strip()):
-        raise ConfigError("unexpected {: no name before it on its line", text.line_number(brace.start))
+        raise text.error("unexpected {: no name before it on its line", brace.start)
     return _Open((*outer, _header(words) if words else GLOBAL), tuple(words), brace.start)
 
 
@@ -195,7 +195,7 @@ def _end(text: ConfigText, blocks: list[_Open]) -> Iterator[BlockItem]:
         return
     last = blocks[-1]
     if last.brace is not None:
-        raise ConfigError(f"the block {excerpt(last.path[-1])} {{ is never closed", text.line_number(last.brace))
+        raise text.error(f"the block {excerpt(last.path[-1])} {{ is never closed", last.brace)
     yield BlockItem(b"", len(text), (len(text), len(text)), len(text), (), closes=last.path)
 
 

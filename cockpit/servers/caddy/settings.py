@@ -1,13 +1,13 @@
 """Caddy's settings: https://caddyserver.com/docs/caddyfile"""
 
-import re
-
-from cockpit.servers.settings import KnownSetting, ValueForm, integer
+from cockpit.servers.settings import KnownSetting, ValueForm, integer, word
 
 # A matcher (a path, *, or a name) can precede the encodings.
-_ENCODINGS = re.compile(r"(?:(?:\*|/\S*|@[\w-]+) )?(?:gzip|zstd|br)(?: (?:gzip|zstd|br))*")
-_DURATION = re.compile(r"0|(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ns|us|µs|ms|s|m|h|d))+")
-_SIZE = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,3})?(?:[KMGkmg]i?[Bb]?|[Bb])?")
+_ENCODINGS = word(
+    "gzip, zstd or both, in order of preference", r"(?:(?:\*|/\S*|@[\w-]+) )?(?:gzip|zstd|br)(?: (?:gzip|zstd|br))*"
+)
+_TIME = word("a time with its unit such as 30s or 5m", r"0|(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ns|us|µs|ms|s|m|h|d))+")
+_SIZE = word("a size such as 16KB", r"[0-9]{1,12}(?:\.[0-9]{1,3})?(?:[KMGkmg]i?[Bb]?|[Bb])?")
 _PROTOCOLS = frozenset(("h1", "h2", "h2c", "h3"))
 
 
@@ -16,12 +16,10 @@ def _protocols(value: str) -> bool:
     return 0 < len(words) == len(set(words)) and _PROTOCOLS.issuperset(words)
 
 
-_TIME = ValueForm("a time with its unit such as 30s or 5m", lambda value: bool(_DURATION.fullmatch(value)))
-
 SETTINGS = {
     "encode": KnownSetting(
         "compresses responses: less bandwidth, more CPU/request; unset: off",
-        ValueForm("gzip, zstd or both, in order of preference", lambda value: bool(_ENCODINGS.fullmatch(value))),
+        _ENCODINGS,
     ),
     "protocols": KnownSetting(
         "HTTP versions offered to clients (default h1 h2 h3); h2 and h3 matter with many requests per page",
@@ -35,7 +33,7 @@ SETTINGS = {
     "write": KnownSetting("maximum time to send a response; aborts slow downloads", _TIME),
     "max_header_size": KnownSetting(
         "maximum size of a request's headers (default 1MB); larger ones are refused with 431",
-        ValueForm("a size such as 16KB", lambda value: bool(_SIZE.fullmatch(value))),
+        _SIZE,
     ),
     "keepalive_interval": KnownSetting("time between TCP keep-alive probes; short detects dead peers sooner", _TIME),
     "keepalive": KnownSetting(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import ConfigFile, ServerKind, ServerOffer
+from cockpit.servers.kind import CandidateKnob, ServerKind, ServerOffer
 from cockpit.servers.startup import Startup
 
 # The process name contains the port: demo-http-41465.
@@ -27,8 +27,8 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
 
 
 def _offer(parent: Process, startup: Startup, inventory: Inventory) -> ServerOffer | None:
-    config = ConfigFile("apache", startup.file, startup.test, startup.reload, parent.name)
-    candidates = config.candidates(_DIRECTIVES, usual=True, section=_SECTION)
+    config = CandidateKnob.of_file(startup, workers=parent.name)
+    candidates = config.directives(_DIRECTIVES, usual=True, section=_SECTION)
     return ServerOffer("the demo's prefork server", candidates) if startup.files else None
 
 

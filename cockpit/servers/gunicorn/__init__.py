@@ -10,7 +10,7 @@ from itertools import pairwise
 from cockpit.servers.gunicorn.editor import GunicornGrammar
 from cockpit.servers.gunicorn.settings import SETTINGS
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import ConfigFile, ServerKind, ServerOffer, StartSetting
+from cockpit.servers.kind import CandidateKnob, ServerKind, ServerOffer, StartSetting
 from cockpit.servers.settings import Impact, KnownSetting
 from cockpit.servers.startup import Startup, absolute, command, signal_command, uncertainty
 
@@ -97,9 +97,9 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
 
 
 def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOffer:
-    main = ConfigFile("gunicorn", startup.file, startup.test, startup.reload)
+    main = CandidateKnob.of_file(startup)
     offered = [name for name in SETTINGS if name not in dict(startup.overridden)]
-    candidates = (candidate for name in offered for candidate in main.candidates(name, usual=name in _USUAL))
+    candidates = (candidate for name in offered for candidate in main.directives(name, usual=name in _USUAL))
     return ServerOffer("gunicorn", candidates)
 
 

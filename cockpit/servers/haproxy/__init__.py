@@ -12,7 +12,7 @@ from cockpit.servers.haproxy.logs import parse_request
 from cockpit.servers.haproxy.settings import SETTINGS
 from cockpit.servers.haproxy.status import STATUS
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import ConfigFile, ServerKind, ServerOffer, StatusAddress
+from cockpit.servers.kind import CandidateKnob, ServerKind, ServerOffer, StatusAddress
 from cockpit.servers.startup import Startup, absolute, command, signal_command, uncertainty
 
 _CONFIG = "/etc/haproxy/haproxy.cfg"
@@ -70,13 +70,13 @@ def _reload(process: Process, files: tuple[str, ...], pid_file: str) -> str:
 def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOffer:
     is_packaged = startup.file == _CONFIG
     sections = _sections(inventory.text(_CONFIG)) if is_packaged else []
-    main = ConfigFile("haproxy", startup.file, startup.test, startup.reload)
+    main = CandidateKnob.of_file(startup)
     candidates = (
         # -n overrides maxconn.
-        *(main.candidates("maxconn", usual=True, section="global") if "-n" not in master.command else ()),
-        *main.candidates("nbthread", usual=True, section="global"),
-        *main.candidates("timeout connect, timeout client, timeout server", usual=True, section="defaults"),
-        *main.candidates(_DEFAULTS, usual=False, section="defaults"),
+        *(main.directives("maxconn", usual=True, section="global") if "-n" not in master.command else ()),
+        *main.directives("nbthread", usual=True, section="global"),
+        *main.directives("timeout connect, timeout client, timeout server", usual=True, section="defaults"),
+        *main.directives(_DEFAULTS, usual=False, section="defaults"),
     )
     tails = inventory.tails(_LOG) if is_packaged else ()
     return ServerOffer("HAProxy", candidates, tails, _statistics(sections, inventory.user == "root"))

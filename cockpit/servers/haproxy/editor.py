@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from cockpit.servers import blocks
 from cockpit.servers.blocks import BlockItem, BlockPath, BlockStyle
-from cockpit.servers.editing import ConfigError, ConfigText, Grammar, Insertion, Location, encode_line
+from cockpit.servers.editing import ConfigError, ConfigText, Grammar, Insertion, Location, encode_line, only_section
 
 SECTIONS = frozenset(
     {
@@ -45,7 +45,9 @@ class HaproxyGrammar(Grammar):
 
     def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         items = list(_items(text, len(name.split())))
-        path = (" ".join(section.split()),) if section else _only_section(name, items)
+        within = (item.within[0] for item in items if item.within and item.name == name.encode())
+        header = " ".join(section.split()) if section else only_section(name, list(within))
+        path: BlockPath = (header,) if header else ()
         for item in items:
             if item.name == name.encode() and item.within == (*path[:1], _CONDITION):
                 raise text.error(f"{name} depends on an .if; change it by hand", item.begin)
@@ -159,14 +161,6 @@ def _joined(text: ConfigText, words: list[_Word]) -> bytes:
 
 def _end(close: int, within: BlockPath) -> BlockItem:
     return BlockItem(b"", close, (close, close), close, (), closes=within)
-
-
-def _only_section(name: str, items: list[BlockItem]) -> BlockPath:
-    places = list(dict.fromkeys(item.within for item in items if item.name == name.encode()))
-    if len(places) > 1:
-        each = " and ".join(path[0] for path in places if path)
-        raise ConfigError(f"{name} is in {each}; set the section of the knob, e.g. section = 'global'")
-    return places[0] if places else ()
 
 
 def _no_section() -> Insertion:

@@ -7,7 +7,7 @@ import re
 from fnmatch import fnmatchcase
 
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import ConfigFile, ServerKind, ServerOffer, StatusAddress
+from cockpit.servers.kind import CandidateKnob, ServerKind, ServerOffer, StatusAddress
 from cockpit.servers.lighttpd.editor import LighttpdGrammar
 from cockpit.servers.lighttpd.settings import SETTINGS
 from cockpit.servers.lighttpd.status import STATUS
@@ -45,12 +45,12 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
 def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOffer:
     is_packaged = startup.file == _CONFIG
     log = inventory.readable(_LOG) if is_packaged else ""
-    main = ConfigFile("lighttpd", startup.file, startup.test, startup.reload, log=log)
+    main = CandidateKnob.of_file(startup, log=log)
     deflate = next((file for file in inventory.texts if is_packaged and fnmatchcase(file, _DEFLATE_FILE)), "")
     candidates = (
-        *main.candidates("server.max-connections server.max-fds server.max-keep-alive-requests", usual=True),
-        *main.candidates(_OPTIONAL, usual=False),
-        *(main._replace(file=deflate).candidates(_DEFLATE, usual=False) if deflate else ()),
+        *main.directives("server.max-connections server.max-fds server.max-keep-alive-requests", usual=True),
+        *main.directives(_OPTIONAL, usual=False),
+        *(main._replace(file=deflate).directives(_DEFLATE, usual=False) if deflate else ()),
     )
     port = next(iter(inventory.ports_of(master.pid)), 80)
     page = _STATUS_URL.search(inventory.text(*_TEXTS)) if is_packaged else None

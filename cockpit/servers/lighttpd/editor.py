@@ -112,7 +112,7 @@ def _items(text: ConfigText) -> Iterator[BlockItem]:
             continue
         if sign == b"{":
             if not words:
-                raise ConfigError("unexpected {", text.line_number(token.start))
+                raise text.error("unexpected {", token.start)
             outer.append(within)
             header = " ".join(text[words[0].start : token.start].decode("utf-8", "replace").split())
             within = () if header == _GLOBAL else (*within, header)
@@ -121,7 +121,7 @@ def _items(text: ConfigText) -> Iterator[BlockItem]:
         words = []
         if sign == b"}":
             if not outer:
-                raise ConfigError("unexpected }", text.line_number(token.start))
+                raise text.error("unexpected }", token.start)
             if within:
                 yield BlockItem(b"}", token.start, token, token.end, within[:-1], closes=within)
             within = outer.pop()

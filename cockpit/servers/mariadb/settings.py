@@ -1,6 +1,6 @@
 """MariaDB's settings: https://mariadb.com/kb/en/server-system-variables/"""
 
-from cockpit.servers.settings import Impact, KnownSetting, choice, integer, whole_size
+from cockpit.servers.settings import Impact, KnownSetting, choice, integer, word
 
 _FACTORS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -12,7 +12,7 @@ def _in_bytes(value: str) -> str:
 
 
 _LIVE = Impact.LIVE
-_SIZE = whole_size("128M", "KMGT")
+_SIZE = word("a size such as 128M", "[0-9]{1,18}[KMGTkmgt]?")
 
 # All are dynamic: SET GLOBAL activates a value, the file keeps it across restarts.
 SETTINGS = {

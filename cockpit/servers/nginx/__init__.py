@@ -7,7 +7,7 @@ import re
 
 from cockpit.servers.access_log import combined_request
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import ConfigFile, ServerKind, ServerOffer
+from cockpit.servers.kind import CandidateKnob, ServerKind, ServerOffer
 from cockpit.servers.nginx.editor import NginxGrammar
 from cockpit.servers.nginx.logs import parse as parse_access
 from cockpit.servers.nginx.settings import SETTINGS
@@ -70,13 +70,13 @@ def _choices(text: str) -> dict[str, tuple[str, ...]]:
 
 def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOffer:
     logs = (_LOG,) if startup.file == _CONFIG else ()
-    main = ConfigFile("nginx", startup.file, startup.test, startup.reload, log=inventory.readable(*logs))
+    main = CandidateKnob.of_file(startup, log=inventory.readable(*logs))
     candidates = (
-        *main.candidates("worker_processes", usual=True),
-        *main.candidates("worker_rlimit_nofile", usual=False),
-        *main.candidates("worker_connections", usual=True, section="events {"),
-        *main.candidates("keepalive_timeout", usual=True, section="http {"),
-        *main.candidates(_HTTP, usual=False, section="http {"),
+        *main.directives("worker_processes", usual=True),
+        *main.directives("worker_rlimit_nofile", usual=False),
+        *main.directives("worker_connections", usual=True, section="events {"),
+        *main.directives("keepalive_timeout", usual=True, section="http {"),
+        *main.directives(_HTTP, usual=False, section="http {"),
     )
     return ServerOffer("nginx", candidates, inventory.tails(*logs))
 

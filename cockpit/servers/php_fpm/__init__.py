@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator
 
 from cockpit.servers.inventory import Inventory, Process, safe_path
-from cockpit.servers.kind import CandidateKnob, ConfigFile, ServerKind, ServerOffer
+from cockpit.servers.kind import CandidateKnob, ServerKind, ServerOffer
 from cockpit.servers.php_fpm.editor import PhpFpmGrammar
 from cockpit.servers.php_fpm.logs import PARTIAL_LOG
 from cockpit.servers.php_fpm.settings import SETTINGS
@@ -76,21 +76,21 @@ def _texts(startup: Startup, inventory: Inventory) -> str:
 def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOffer:
     logged = [(key, safe_path(path)) for key, path in _LOG_SETTING.findall(_texts(startup, inventory))]
     log = next((path for key, path in logged if key == "error_log" and path), "")
-    main = ConfigFile("php-fpm", startup.file, startup.test, startup.reload, log=log)
+    main = CandidateKnob.of_file(startup, log=log)
     tails = tuple(f"tail -n 3 -F {shlex.quote(path)}" for _, path in logged if path)
     pools = {each.pid: _pools(each, _startup(each, inventory), inventory) for each in inventory.masters(_NAMES)}
     candidates = _candidates(main, startup, pools[master.pid], sum(map(len, pools.values())) == 1)
     return ServerOffer(f"PHP-FPM ({master.name})", candidates, tails)
 
 
-def _candidates(main: ConfigFile, startup: Startup, pools: list[str], is_single: bool) -> Iterator[CandidateKnob]:
+def _candidates(main: CandidateKnob, startup: Startup, pools: list[str], is_single: bool) -> Iterator[CandidateKnob]:
     for pool in pools:
         label = "" if is_single else pool
-        yield from main.candidates(_USUAL, usual=True, section=pool, label=label)
-        yield from main.candidates(_OPTIONAL, usual=False, section=pool, label=label)
+        yield from main.directives(_USUAL, usual=True, section=pool, label=label)
+        yield from main.directives(_OPTIONAL, usual=False, section=pool, label=label)
     if len(startup.files) > 1:
         names = " ".join(f"opcache.{name}" for name in _OPCACHE.split())
-        yield from main._replace(file=startup.files[1]).candidates(names, usual=False)
+        yield from main._replace(file=startup.files[1]).directives(names, usual=False)
 
 
 KIND = ServerKind(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import ConfigFile, ServerKind, ServerOffer, StatusAddress
+from cockpit.servers.kind import CandidateKnob, ServerKind, ServerOffer, StatusAddress
 from cockpit.servers.squid.editor import SquidGrammar
 from cockpit.servers.squid.logs import parse as parse_access
 from cockpit.servers.squid.logs import parse_request
@@ -42,10 +42,10 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
 
 
 def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOffer:
-    main = ConfigFile("squid", startup.file, startup.test, startup.reload)
+    main = CandidateKnob.of_file(startup)
     candidates = (
-        *main.candidates("cache_mem maximum_object_size_in_memory", usual=True),
-        *main.candidates(_OPTIONAL, usual=False),
+        *main.directives("cache_mem maximum_object_size_in_memory", usual=True),
+        *main.directives(_OPTIONAL, usual=False),
     )
     port = next(iter(inventory.ports_of(master.pid)), 3128)
     page = StatusAddress("squid", f"http://localhost:{port}{COUNTERS.url}")

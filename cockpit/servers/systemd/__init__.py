@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from cockpit.servers.inventory import Process
 from cockpit.servers.kind import CandidateKnob, StartSetting
-from cockpit.servers.settings import Impact, KnownSetting, ValueForm, integer
+from cockpit.servers.settings import Impact, KnownSetting, ValueForm, integer, word
 from cockpit.servers.systemd.editor import UnitGrammar
 
 KIND = "systemd"
@@ -22,9 +22,7 @@ UNLIMITED = "infinity"
 _UNIT_DIRECTORY = "/etc/systemd/system/"
 _FILE = re.compile(rf"{_UNIT_DIRECTORY}([\w@:.\\-]{{1,200}}\.service)(\.d/[\w.-]{{1,100}}\.conf)?")
 _SIZE = re.compile(r"([0-9]{1,15})([KMGT]?)")
-_SHARE = re.compile(r"[1-9][0-9]{0,5}%")
 _LIMIT = re.compile(r"(infinity|[0-9]{1,18})(?::(infinity|[0-9]{1,18}))?")
-_NICE = re.compile(r"-(?:20|1[0-9]|[1-9])|1?[0-9]")
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 _MAX_LIMIT = 2**63
 
@@ -75,12 +73,12 @@ SETTINGS = {
     ),
     "Nice": KnownSetting(
         "-20 to 19: CPU priority, lower is preferred; matters if other programs compete for the CPUs",
-        ValueForm("a whole number from -20 to 19", lambda value: _NICE.fullmatch(value) is not None),
+        word("a whole number from -20 to 19", "-(?:20|1[0-9]|[1-9])|1?[0-9]"),
         Impact.RESTART,
     ),
     "CPUQuota": KnownSetting(
         "total CPU time of all processes of the unit, 100% is one CPU; matters if the unit is throttled",
-        ValueForm("a percentage such as 150%", lambda value: _SHARE.fullmatch(value) is not None),
+        word("a percentage such as 150%", "[1-9][0-9]{0,5}%"),
         Impact.LIVE,
     ),
     "CPUWeight": KnownSetting(

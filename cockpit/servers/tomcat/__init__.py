@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cockpit.servers.editing import ConfigError, ConfigText
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import CandidateKnob, ConfigFile, ServerKind, ServerOffer
+from cockpit.servers.kind import CandidateKnob, ServerKind, ServerOffer
 from cockpit.servers.startup import Startup, absolute, uncertainty
 from cockpit.servers.tomcat.editor import OF_EXECUTOR, TomcatGrammar, elements
 from cockpit.servers.tomcat.settings import KEYS, SETTINGS
@@ -62,7 +62,7 @@ def _candidates(
         known_elements = elements(ConfigText(inventory.texts.get(file, "").encode()))
     except ConfigError:
         return
-    main = ConfigFile("tomcat", file, startup.test, startup.reload)
+    main = CandidateKnob.of_file(startup, file=file)
     for element in known_elements:
         kind, _, name = element.section.partition(" ")
         if kind == "Connector" and name not in map(str, ports):
@@ -72,7 +72,7 @@ def _candidates(
         relevant = OF_EXECUTOR if kind == "Executor" else SETTINGS.keys() - in_executor
         for setting in (known for known in SETTINGS if known in relevant):
             usual = setting in ("maxThreads", "acceptCount")
-            yield from main.candidates(setting, usual=usual, section=element.section, label=name)
+            yield from main.directives(setting, usual=usual, section=element.section, label=name)
 
 
 KIND = ServerKind(

@@ -1,19 +1,17 @@
 """Varnish's parameters: https://varnish-cache.org/docs/7.1/reference/varnishd.html"""
 
-import re
-
-from cockpit.servers.settings import Impact, KnownSetting, ValueForm, integer
+from cockpit.servers.settings import Impact, KnownSetting, integer, word
 
 _LIVE = Impact.LIVE
-_SECONDS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,3})?")
-_STORAGE = re.compile(
-    r"(?:\w{1,50}=)?(?:(?:malloc|default|umem)(?:,[0-9]{1,9}[kKmMgGtT]?)?|file,/[\w./-]{1,200},[0-9]{1,9}[kKmMgGtT]?)"
+_STORAGE = word(
+    "a storage backend such as malloc,256m",
+    r"(?:\w{1,50}=)?(?:(?:malloc|default|umem)(?:,[0-9]{1,9}[kKmMgGtT]?)?|file,/[\w./-]{1,200},[0-9]{1,9}[kKmMgGtT]?)",
 )
-_TIME = ValueForm("seconds such as 120 or 0.5", lambda value: bool(_SECONDS.fullmatch(value)))
+_TIME = word("seconds such as 120 or 0.5", r"[0-9]{1,9}(?:\.[0-9]{1,3})?")
 
 
 def _printed(value: str) -> str:
-    return f"{float(value):.3f}" if _SECONDS.fullmatch(value) else value
+    return f"{float(value):.3f}" if _TIME.matches(value) else value
 
 
 def _time(text: str) -> KnownSetting:
@@ -31,7 +29,7 @@ SETTINGS = {
     "timeout_idle": _time("maximum idle time of a client connection (s); matters with keep-alive"),
     "storage": KnownSetting(
         "cache storage, with its size; too small evicts objects (lru_nuked)",
-        ValueForm("a storage backend such as malloc,256m", lambda value: bool(_STORAGE.fullmatch(value))),
+        _STORAGE,
         Impact.RESTART,
     ),
 }
