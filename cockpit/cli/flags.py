@@ -21,7 +21,7 @@ class Flag(NamedTuple):
     kind: Callable[[str], object] | tuple[str, ...] | bool
     help: str = ""
     metavar: str = ""
-    default: str = ""
+    default: str | None = None
     dest: str = ""
     nargs: str = ""
     many: bool = False
@@ -39,8 +39,8 @@ class Flag(NamedTuple):
             name = None if self.names.startswith("-") else self.names.upper()
             settings |= {"type": self.kind, "metavar": self.metavar or _METAVARS.get(self.kind, name)}
         settings |= {"action": "append", "default": []} if self.many else {}
-        given = {"default": self.default, "dest": self.dest, "nargs": self.nargs}
-        return settings | {name: value for name, value in given.items() if value}
+        given = {"default": self.default, "dest": self.dest or None, "nargs": self.nargs or None}
+        return settings | {name: value for name, value in given.items() if value is not None}
 
 
 # A tuple in a table is a group of mutually exclusive flags.

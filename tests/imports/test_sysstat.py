@@ -94,7 +94,7 @@ def test_rates_and_levels_are_those_of_the_file() -> None:
     # fmt: on
     assert {name: host.sar[name] for name in expected} == pytest.approx(expected)
     assert "listen.ListenDrops" not in host.sar
-    assert "not in the file, shown as 0 or none: processes" in state.markers[0].text
+    assert "not in the file, shown as 0 or none: processes" in marker_text(state.markers[0])
 
 
 def without(*keys: str) -> Callable[[Interval], object]:
