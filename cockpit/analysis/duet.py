@@ -15,12 +15,13 @@ from msgspec.structs import replace
 
 from cockpit.analysis import paired
 from cockpit.analysis.blocks import BLOCK, block_sample
-from cockpit.analysis.effects import MARGIN, MARGINS, MeasuredEffect, by_ratio, effects, more_is_better
+from cockpit.analysis.effects import MeasuredEffect, by_ratio, effects, more_is_better
 from cockpit.analysis.intervals import Floats, Interval
 from cockpit.analysis.replicates import counting_error
 from cockpit.analysis.switch.switch import IN_A_ROW, LEAST, ratio_scale
 from cockpit.analysis.verdicts.outcome import Design, Effect, Outcome, Verdict
 from cockpit.analysis.windows import Window
+from cockpit.metrics.margins import MARGIN, MARGINS
 from cockpit.model.host.state import HostPoint
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.load.seconds import LoadSecond

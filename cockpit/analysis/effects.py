@@ -11,10 +11,8 @@ import numpy as np
 from cockpit.analysis.baseline import is_tail
 from cockpit.analysis.intervals import ALPHA, Floats, Interval
 from cockpit.analysis.verdicts.outcome import DIFFERENT, Effect, Outcome, SpeedAdjustment
+from cockpit.metrics.margins import MARGIN, MARGINS
 
-# Equivalence margins: shares; of errors, points.
-MARGINS = {"p99": 0.1, "errors": 0.001, "memory.used": 0.05, "processes.spawned_per_s": 0.2}
-MARGIN = 0.03
 # A change below this share is never better or worse, even if it is significant: machines drift by as much.
 LEAST = 0.01
 # Share of alpha for the headline; the other metrics split the rest.

@@ -17,6 +17,7 @@ from cockpit.cli.load_arguments import add_ab, add_load, add_ssh_config, add_tru
 from cockpit.cli.pages import BASELINE, GROUPS, RECORDINGS, START, TUNE, add_command, overview
 from cockpit.cli.parser import CommandParser
 from cockpit.cli.values import age, count, day, named_file, port, positive, recording, seconds, share, utc_offset
+from cockpit.metrics.margins import TOLERATED_LOSS
 
 PROFILE = "a profile: its name, or a path such as ./x.toml"
 _RECORD = "record to a new FILE (default: to ~/.local/state/cockpit/recordings)"
@@ -230,7 +231,7 @@ _CHECK: FlagTable = (
     Flag("--add-to-baseline", str, "add the runs to a baseline, or create it", "NAME"),
     Flag("--junit", Path, "write the result as JUnit XML"),
     Flag("--against", str, "load this URL at the same time, and fail if the target is worse: see cockpit duet", "URL"),
-    Flag("--margin", share, "with --against: the largest tolerated loss (default 5%%)", "SHARE"),
+    Flag("--margin", share, f"with --against: the largest tolerated loss (default {TOLERATED_LOSS:.0%}%)", "SHARE"),
     Flag("--markdown", Path, "with --against: write the result as Markdown, for a comment"),
 )
 _RUN = _FLAGS["run"]

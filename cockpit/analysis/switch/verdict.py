@@ -11,8 +11,6 @@ import numpy as np
 from cockpit.analysis.blocks import BLOCK, Sample, block_sample
 from cockpit.analysis.effects import (
     HEADLINE_SHARE,
-    MARGIN,
-    MARGINS,
     MeasuredAdjustment,
     MeasuredEffect,
     by_ratio,
@@ -28,6 +26,7 @@ from cockpit.analysis.switch import switch
 from cockpit.analysis.verdicts.outcome import Design, Effect, Outcome, Verdict
 from cockpit.analysis.verdicts.speed import log_speeds, speed_names
 from cockpit.analysis.windows import Window
+from cockpit.metrics.margins import MARGIN, MARGINS
 
 # Unit of the share of failed requests, in which its equivalence margin is that of a ratio.
 _ERRORS_UNIT = MARGINS["errors"] / MARGIN
