@@ -26,10 +26,7 @@ from cockpit.analysis.switch import switch
 from cockpit.analysis.verdicts.outcome import Design, Effect, Outcome, Verdict
 from cockpit.analysis.verdicts.speed import log_speeds, speed_names
 from cockpit.analysis.windows import Window
-from cockpit.metrics.margins import MARGIN, MARGINS
-
-# Unit of the share of failed requests, in which its equivalence margin is that of a ratio.
-_ERRORS_UNIT = MARGINS["errors"] / MARGIN
+from cockpit.metrics.margins import ERRORS_UNIT, MARGIN
 
 
 class _Compared(NamedTuple):
@@ -161,7 +158,7 @@ def switch_scale(name: str, before: Floats, after: Floats) -> tuple[switch.Scale
         return switch.ratio_scale, 1.0
     if by_ratio(name, before, after):
         return np.log, 1.0
-    return switch.unscaled, _ERRORS_UNIT if name == "errors" else float(before.mean()) or 1.0
+    return switch.unscaled, ERRORS_UNIT if name == "errors" else float(before.mean()) or 1.0
 
 
 def _reading_error(windows: Sequence[Window], names: Sequence[str]) -> float:
