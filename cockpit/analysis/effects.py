@@ -106,9 +106,7 @@ def overall(all_effects: Sequence[Effect]) -> Outcome:
     headline = all_effects[0].outcome
     if headline in DIFFERENT or headline is Outcome.INVALID:
         return headline
-    deciding = {
-        effect.outcome for effect in all_effects if effect.outcome in DIFFERENT and metric_of(effect.name) in _DECIDING
-    }
+    deciding = {effect.outcome for effect in all_effects if metric_of(effect.name) in _DECIDING} & {*DIFFERENT}
     return deciding.pop() if len(deciding) == 1 else headline
 
 
@@ -188,11 +186,11 @@ def _adjustment(adjustment: MeasuredAdjustment | None) -> SpeedAdjustment | None
 
 
 def _likely(name: str, measured: MeasuredEffect, margin: float) -> Outcome | None:
-    """Return the likely outcome: the interval of the hunch excludes 0, and the change exceeds the margin. Else None."""
-    hunch = measured.tentative
-    if hunch is None or hunch.low <= 0 <= hunch.high:
+    """Return the likely outcome: the tentative interval excludes 0, and the change exceeds the margin. Else None."""
+    tentative = measured.tentative
+    if tentative is None or tentative.low <= 0 <= tentative.high:
         return None
-    change = math.expm1(hunch.estimate) if measured.logarithmic else hunch.estimate
+    change = math.expm1(tentative.estimate) if measured.logarithmic else tentative.estimate
     if (measured.logarithmic or name == "errors") and abs(change) < margin:
         return None
     return Outcome.BETTER if (change > 0) == more_is_better(name) else Outcome.WORSE

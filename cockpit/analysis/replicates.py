@@ -91,9 +91,8 @@ def counting_error(before: Visits, after: Visits) -> float:
         windows = [window for visit in side for window in visit]
         counted = [(second.failed, second.completed + second.errors) for window in windows for second in window.seconds]
         if whole:
-            counted = [
-                (segment.counts.failed, segment.counts.ended) for window in windows for segment in window.segments
-            ]
+            counts = [segment.counts for window in windows for segment in window.segments]
+            counted = [(part.failed, part.ended) for part in counts]
         requests = sum(ended for _, ended in counted)
         share = (sum(failed for failed, _ in counted) + 2) / (requests + 4)
         total += share * (1 - share) / (requests + 4)

@@ -102,9 +102,7 @@ def rounds_verdict(state: State, rounds: RoundsState) -> Verdict | None:
     if begun.until:
         pairs = _searched_pairs(state, rounds)
     elif begun.run in state.plans:
-        pairs = [
-            ([_window(state, rounds, first)], [_window(state, rounds, second)]) for first, second in rounds.complete
-        ]
+        pairs = [([_window(state, rounds, a)], [_window(state, rounds, b)]) for a, b in rounds.complete]
     else:
         return None
     if not pairs:

@@ -28,9 +28,8 @@ class Flag(NamedTuple):
 
     def settings(self) -> dict[str, Any]:
         """Return the keyword arguments of `add_argument`."""
-        settings: dict[str, Any] = {
-            "help": f"{self.help} (default {self.default})" if self.default else self.help or None
-        }
+        default = f" (default {self.default})" if self.default else ""
+        settings: dict[str, Any] = {"help": f"{self.help}{default}" or None}
         if isinstance(self.kind, bool):
             settings["action"] = "store_true" if self.kind else "store_false"
         elif isinstance(self.kind, tuple):

@@ -130,8 +130,8 @@ def _measured_effect(compared: _Compared, name: str, blocks: switch_speed.Switch
         speed = MeasuredAdjustment(plain, _speed_sign(name) * blocks.shift, slopes=(allowed.low, allowed.high))
     likely = blocks.at(allowed.likely)
     if len(blocks.after) < switch.LEAST:
-        hunch = _in_units(switch.tentative_effect(likely.before, likely.after, scale), unit)
-        return MeasuredEffect(interval, logarithmic, *overall, tentative=hunch, speed=speed)
+        tentative = _in_units(switch.tentative_effect(likely.before, likely.after, scale), unit)
+        return MeasuredEffect(interval, logarithmic, *overall, tentative=tentative, speed=speed)
     reach = switch.detectable(likely.before, likely.after, alpha, scale)
     # The effect must be found at the least favourable slope.
     reach += abs(blocks.shift) * (allowed.high - allowed.low) if blocks.is_adjusted else 0.0

@@ -59,8 +59,7 @@ def _profile(options: Namespace) -> Profile:
         urls = {"base": checked_url(options.against), "head": profile.plan.url}
         variants = tuple(TargetVariant(name=name, url=url) for name, url in urls.items())
         plan = replace(profile.plan, variants=variants)
-        plan = until_verdict(
-            plan, options.duration or options.max_duration or LONGEST, options.margin or TOLERATED_LOSS
-        )
+        longest = options.duration or options.max_duration or LONGEST
+        plan = until_verdict(plan, longest, options.margin or TOLERATED_LOSS)
         check_plan(plan)
     return replace(profile, plan=plan)
