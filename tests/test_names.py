@@ -135,3 +135,14 @@ def test_fold_contains_no_text() -> None:
         constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in descriptions)
         texts |= {node.value for node in constants if isinstance(node.value, str) and node.value.count(" ") > 1}
     assert texts == set()
+
+
+def test_locals_say_what_they_hold() -> None:
+    vague = {"found", "one", "two", "wanted", "named", "ends", "packed"}
+    locals_ = set()
+    for path in sorted(path for package in ("analysis", "recording") for path in (PRODUCT / package).rglob("*.py")):
+        functions = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef))
+        names = (name for function in functions for name in ast.walk(function))
+        stored = (name.id for name in names if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store))
+        locals_ |= {f"{path.name} {name}" for name in stored if name in vague}
+    assert locals_ == set()

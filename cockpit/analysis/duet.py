@@ -15,12 +15,13 @@ from msgspec.structs import replace
 
 from cockpit.analysis import paired
 from cockpit.analysis.blocks import BLOCK, block_sample
-from cockpit.analysis.effects import MARGIN, MARGINS, MeasuredEffect, by_ratio, effects, more_is_better
+from cockpit.analysis.effects import MeasuredEffect, by_ratio, effects, more_is_better
 from cockpit.analysis.intervals import Floats, Interval
 from cockpit.analysis.replicates import counting_error
 from cockpit.analysis.switch.switch import IN_A_ROW, LEAST, ratio_scale
 from cockpit.analysis.verdicts.outcome import Design, Effect, Outcome, Verdict
 from cockpit.analysis.windows import Window
+from cockpit.metrics.margins import ERRORS_UNIT, MARGIN
 from cockpit.model.host.state import HostPoint
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.load.seconds import LoadSecond
@@ -30,8 +31,6 @@ SERVER = "server"
 COST = f"{SERVER}.cpu.per_request"
 # Idle CPU (per cent) from which targets on one machine do not take CPU from each other.
 _IDLE = 20.0
-# Unit of the share of failed requests, in which its equivalence margin is that of a ratio.
-_ERRORS_UNIT = MARGINS["errors"] / MARGIN
 
 
 class Loss(StrEnum):
@@ -165,7 +164,7 @@ def _differences(name: str, first: Floats, second: Floats) -> tuple[Floats, floa
         return ratio_scale(second) - ratio_scale(first), 1.0, True
     if by_ratio(name, first, second):
         return np.log(second / first), 1.0, True
-    unit = _ERRORS_UNIT if name == "errors" else float(max(first.mean(), second.mean())) or 1.0
+    unit = ERRORS_UNIT if name == "errors" else float(max(first.mean(), second.mean())) or 1.0
     return (second - first) / unit, unit, False
 
 

@@ -11,10 +11,8 @@ import numpy as np
 from cockpit.analysis.baseline import is_tail
 from cockpit.analysis.intervals import ALPHA, Floats, Interval
 from cockpit.analysis.verdicts.outcome import DIFFERENT, Effect, Outcome, SpeedAdjustment
+from cockpit.metrics.margins import MARGIN, MARGINS
 
-# Equivalence margins: shares; of errors, points.
-MARGINS = {"p99": 0.1, "errors": 0.001, "memory.used": 0.05, "processes.spawned_per_s": 0.2}
-MARGIN = 0.03
 # A change below this share is never better or worse, even if it is significant: machines drift by as much.
 LEAST = 0.01
 # Share of alpha for the headline; the other metrics split the rest.
@@ -108,9 +106,7 @@ def overall(all_effects: Sequence[Effect]) -> Outcome:
     headline = all_effects[0].outcome
     if headline in DIFFERENT or headline is Outcome.INVALID:
         return headline
-    deciding = {
-        effect.outcome for effect in all_effects if effect.outcome in DIFFERENT and metric_of(effect.name) in _DECIDING
-    }
+    deciding = {effect.outcome for effect in all_effects if metric_of(effect.name) in _DECIDING} & {*DIFFERENT}
     return deciding.pop() if len(deciding) == 1 else headline
 
 
@@ -190,11 +186,11 @@ def _adjustment(adjustment: MeasuredAdjustment | None) -> SpeedAdjustment | None
 
 
 def _likely(name: str, measured: MeasuredEffect, margin: float) -> Outcome | None:
-    """Return the likely outcome: the interval of the hunch excludes 0, and the change exceeds the margin. Else None."""
-    hunch = measured.tentative
-    if hunch is None or hunch.low <= 0 <= hunch.high:
+    """Return the likely outcome: the tentative interval excludes 0, and the change exceeds the margin. Else None."""
+    tentative = measured.tentative
+    if tentative is None or tentative.low <= 0 <= tentative.high:
         return None
-    change = math.expm1(hunch.estimate) if measured.logarithmic else hunch.estimate
+    change = math.expm1(tentative.estimate) if measured.logarithmic else tentative.estimate
     if (measured.logarithmic or name == "errors") and abs(change) < margin:
         return None
     return Outcome.BETTER if (change > 0) == more_is_better(name) else Outcome.WORSE

@@ -79,7 +79,7 @@ class Interval(NamedTuple):
 
     @property
     def tentative(self) -> Interval:
-        """The interval of a hunch: half as wide."""
+        """The interval of a tentative estimate: half as wide."""
         return Interval.around(self.estimate, (self.high - self.low) / 4)
 
 

@@ -32,7 +32,11 @@ class Differences(NamedTuple):
 
 def round_differences(pairs: Pairs, name: str) -> Differences:
     """Return the differences of a metric; empty if a value is not above 0."""
-    return log_ratios(side_values([first for first, _ in pairs], [second for _, second in pairs], (name,)), name)
+    return log_ratios(side_values(*sides_of(pairs), (name,)), name)
+
+
+def sides_of(pairs: Pairs) -> tuple[Visits, Visits]:
+    return [before for before, _ in pairs], [after for _, after in pairs]
 
 
 def log_ratios(sides: tuple[Values, Values], name: str) -> Differences:
@@ -46,9 +50,8 @@ def log_ratios(sides: tuple[Values, Values], name: str) -> Differences:
     first, second = first[both], second[both]
     if not by_ratio(name, first, second):
         return Differences(np.array([]), np.array([]))
-    return Differences(
-        np.log(second / first), speeds[both] if len(speeds) and bool((known == both).all()) else np.array([])
-    )
+    all_known = len(speeds) and bool((known == both).all())
+    return Differences(np.log(second / first), speeds[both] if all_known else np.array([]))
 
 
 def side_values(before: Visits, after: Visits, further: Sequence[str] = ()) -> tuple[Values, Values]:
@@ -88,9 +91,8 @@ def counting_error(before: Visits, after: Visits) -> float:
         windows = [window for visit in side for window in visit]
         counted = [(second.failed, second.completed + second.errors) for window in windows for second in window.seconds]
         if whole:
-            counted = [
-                (segment.counts.failed, segment.counts.ended) for window in windows for segment in window.segments
-            ]
+            counts = [segment.counts for window in windows for segment in window.segments]
+            counted = [(part.failed, part.ended) for part in counts]
         requests = sum(ended for _, ended in counted)
         share = (sum(failed for failed, _ in counted) + 2) / (requests + 4)
         total += share * (1 - share) / (requests + 4)

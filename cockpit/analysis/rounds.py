@@ -21,8 +21,8 @@ from cockpit.analysis.switch.switch import long_run_variance
 from cockpit.analysis.verdicts.outcome import DIFFERENT, Effect, Outcome, Verdict
 from cockpit.analysis.verdicts.verdict import ALONE, PlannedComparisons, judge_rounds
 from cockpit.analysis.windows import GUARD, Window, segment_window, window_between
+from cockpit.analysis.words.timeline import settings_words
 from cockpit.model.events import Side
-from cockpit.model.knobs import Setting
 from cockpit.model.state import RoundsState, RoundWindowState, Segment, State
 
 # Default rounds, and counted seconds per window; minimum and maximum.
@@ -95,11 +95,6 @@ class RoundsProgress(NamedTuple):
     complete: int
 
 
-def label_of(settings: Sequence[Setting]) -> str:
-    """Return `MaxSpareServers 10 → 30`."""
-    return ", ".join(f"{setting.knob} {setting.old or 'unset'} → {setting.new or 'unset'}" for setting in settings)
-
-
 def rounds_verdict(state: State, rounds: RoundsState) -> Verdict | None:
     """Return the verdict on the complete rounds, without intervals before round FIRST_TEST. None: no round is complete,
     or the recording lacks their run. Rounds in which a capacity search found none do not count."""
@@ -107,14 +102,12 @@ def rounds_verdict(state: State, rounds: RoundsState) -> Verdict | None:
     if begun.until:
         pairs = _searched_pairs(state, rounds)
     elif begun.run in state.plans:
-        pairs = [
-            ([_window(state, rounds, first)], [_window(state, rounds, second)]) for first, second in rounds.complete
-        ]
+        pairs = [([_window(state, rounds, a)], [_window(state, rounds, b)]) for a, b in rounds.complete]
     else:
         return None
     if not pairs:
         return None
-    label = " ".join(filter(None, (begun.change, label_of(begun.settings))))
+    label = " ".join(filter(None, (begun.change, settings_words(begun.settings))))
     planned = PlannedComparisons(metrics=("capacity",)) if begun.until else ALONE
     verdict = judge_rounds(pairs, label, rounds.budget, planned)
     if len(pairs) < FIRST_TEST and verdict.outcome is not Outcome.INVALID:
@@ -201,12 +194,10 @@ def _expected_deviation(state: State, seconds: float) -> tuple[float, Basis]:
 def _deviation_of_rounds(state: State) -> float | None:
     for rounds in reversed(state.rounds):
         if len(rounds.complete) >= FIRST_TEST and rounds.begun.run in state.plans:
-            pairs = [
-                (_window(state, rounds, first), _window(state, rounds, second)) for first, second in rounds.complete
-            ]
-            name = _headline(pairs[0][0].segments[0]) if pairs[0][0].segments else "rate"
-            sides = window_values([first for first, _ in pairs]), window_values([second for _, second in pairs])
-            ratios = log_ratios(sides, name)
+            windows = [[_window(state, rounds, side) for side in pair] for pair in rounds.complete]
+            name = _headline(windows[0][0].segments[0]) if windows[0][0].segments else "rate"
+            before, after = (window_values(side) for side in zip(*windows, strict=True))
+            ratios = log_ratios((before, after), name)
             if len(ratios.values) >= FIRST_TEST:
                 return estimate(ratios.values, Speeds(ratios.speeds)).deviation
     return None

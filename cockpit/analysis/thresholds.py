@@ -142,10 +142,8 @@ def check_thresholds(
     """Check each threshold. `result` covers all `runs`; without `runs` it is a single run. Metrics of an unknown host
     have no data."""
     return tuple(
-        _check_relative(threshold, runs or (result,), baseline)
-        if threshold.of_baseline
-        else _check_absolute(threshold, result)
-        for threshold in thresholds
+        _check_relative(each, runs or (result,), baseline) if each.of_baseline else _check_absolute(each, result)
+        for each in thresholds
     )
 
 
@@ -286,6 +284,5 @@ class AbortCheck:
         early = result.seconds < _FIRST
         known = [threshold for threshold in self._thresholds if not early or threshold.name in _AT_ONCE]
         outcomes = check_thresholds(known, result, self.baseline)
-        return next(
-            (outcome for outcome in outcomes if outcome.found is not None and outcome.status is Status.FAILED), None
-        )
+        failed = (each for each in outcomes if each.found is not None and each.status is Status.FAILED)
+        return next(failed, None)

@@ -1,7 +1,7 @@
 """Acceptance of a search's values, from rounds that compare them with the original values. Pure.
 
 Errors, p99 and each latency with a limit must be non-inferior: worse by less than the margin of the metric, which is
-fixed in advance (analysis.effects.MARGINS). A latency may rise further if its whole interval is within its limit.
+fixed in advance (metrics.margins). A latency may rise further if its whole interval is within its limit.
 Rounds usually end with the headline; these continue until non-inferiority is decided, too.
 """
 

@@ -17,6 +17,7 @@ from cockpit.cli.load_arguments import add_ab, add_load, add_ssh_config, add_tru
 from cockpit.cli.pages import BASELINE, GROUPS, RECORDINGS, START, TUNE, add_command, overview
 from cockpit.cli.parser import CommandParser
 from cockpit.cli.values import age, count, day, named_file, port, positive, recording, seconds, share, utc_offset
+from cockpit.metrics.margins import TOLERATED_LOSS
 
 PROFILE = "a profile: its name, or a path such as ./x.toml"
 _RECORD = "record to a new FILE (default: to ~/.local/state/cockpit/recordings)"
@@ -159,6 +160,22 @@ _FLAGS: dict[str, FlagTable] = {
         ),
         Flag("--json", True, "the same as --format json: a list with one entry per run"),
     ),
+    "export": (
+        Flag("file", str, f"a recording; for {formats_with('run')} FILE#2 is its second run"),
+        Flag("--format", tuple(EXPORT_FORMATS), "default: by the suffix of -o"),
+        Flag("-o --output", Path, "write to FILE (default: stdout)"),
+        Flag("--at", str, "svg: instant (default: the end); cast: start; e.g. 90s, -30s, 14:05", "T"),
+        Flag("--until", str, f"{formats_with('until')}: end (default: the end of the recording)", "T"),
+        Flag("--every", seconds, f"{formats_with('every')}: session time between frames", default="1s"),
+        Flag("--size", str, f"{formats_with('size')}: size of the screen", "COLSxROWS", default="120x40"),
+        Flag(
+            "--keys",
+            str,
+            f"{formats_with('keys')}: keys to press first, as Textual names them: p,s,down",
+            "LIST",
+            default="",
+        ),
+    ),
     "import": (
         Flag("file", Path, "a result of a load generator, an HdrHistogram log, sadf -j or sar"),
         Flag("-o --output", Path, "record into a new FILE (default: into the library)"),
@@ -214,7 +231,7 @@ _CHECK: FlagTable = (
     Flag("--add-to-baseline", str, "add the runs to a baseline, or create it", "NAME"),
     Flag("--junit", Path, "write the result as JUnit XML"),
     Flag("--against", str, "load this URL at the same time, and fail if the target is worse: see cockpit duet", "URL"),
-    Flag("--margin", share, "with --against: the largest tolerated loss (default 5%%)", "SHARE"),
+    Flag("--margin", share, f"with --against: the largest tolerated loss (default {TOLERATED_LOSS:.0%}%)", "SHARE"),
     Flag("--markdown", Path, "with --against: write the result as Markdown, for a comment"),
 )
 _RUN = _FLAGS["run"]
@@ -284,34 +301,6 @@ def _add_tune(parser: CommandParser, **settings: Any) -> None:
     add_trust(parser, **settings)
 
 
-def _add_export(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("file", metavar="FILE", help=f"a recording; for {formats_with('run')} FILE#2 is its second run")
-    add("--format", choices=tuple(EXPORT_FORMATS), help="default: by the suffix of -o")
-    add("-o", "--output", type=Path, metavar="FILE", help="write to FILE (default: stdout)")
-    add("--at", metavar="T", help="svg: instant (default: the end); cast: start; e.g. 90s, -30s, 14:05")
-    add("--until", metavar="T", help=f"{formats_with('until')}: end (default: the end of the recording)")
-    add(
-        "--every",
-        type=seconds,
-        default=1.0,
-        metavar="T",
-        help=f"{formats_with('every')}: session time between frames (default 1s)",
-    )
-    add(
-        "--size",
-        default="120x40",
-        metavar="COLSxROWS",
-        help=f"{formats_with('size')}: size of the screen (default 120x40)",
-    )
-    add(
-        "--keys",
-        default="",
-        metavar="LIST",
-        help=f"{formats_with('keys')}: keys to press first, as Textual names them: p,s,down",
-    )
-
-
 # Flags that are not in the table.
 _SHARED: dict[str, tuple[Callable[[CommandParser], None], ...]] = {
     "start": (add_ssh_config, add_appearance),
@@ -323,7 +312,6 @@ _SHARED: dict[str, tuple[Callable[[CommandParser], None], ...]] = {
     "autopilot": (add_trust, add_appearance),
     "study": (add_trust, add_appearance),
     "replay": (partial(add_appearance, hangup=False),),
-    "export": (_add_export,),
     "new": (add_ssh_config,),
     "doctor": (add_trust,),
     "demo": (add_appearance,),

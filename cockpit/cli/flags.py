@@ -21,16 +21,15 @@ class Flag(NamedTuple):
     kind: Callable[[str], object] | tuple[str, ...] | bool
     help: str = ""
     metavar: str = ""
-    default: str = ""
+    default: str | None = None
     dest: str = ""
     nargs: str = ""
     many: bool = False
 
     def settings(self) -> dict[str, Any]:
         """Return the keyword arguments of `add_argument`."""
-        settings: dict[str, Any] = {
-            "help": f"{self.help} (default {self.default})" if self.default else self.help or None
-        }
+        default = f" (default {self.default})" if self.default else ""
+        settings: dict[str, Any] = {"help": f"{self.help}{default}" or None}
         if isinstance(self.kind, bool):
             settings["action"] = "store_true" if self.kind else "store_false"
         elif isinstance(self.kind, tuple):
@@ -39,8 +38,8 @@ class Flag(NamedTuple):
             name = None if self.names.startswith("-") else self.names.upper()
             settings |= {"type": self.kind, "metavar": self.metavar or _METAVARS.get(self.kind, name)}
         settings |= {"action": "append", "default": []} if self.many else {}
-        given = {"default": self.default, "dest": self.dest, "nargs": self.nargs}
-        return settings | {name: value for name, value in given.items() if value}
+        given = {"default": self.default, "dest": self.dest or None, "nargs": self.nargs or None}
+        return settings | {name: value for name, value in given.items() if value is not None}
 
 
 # A tuple in a table is a group of mutually exclusive flags.

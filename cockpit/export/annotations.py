@@ -60,11 +60,8 @@ class AnnotationStream:
         await self._client.aclose()
 
     async def _send(self, marker: Marker, wall: float) -> None:
-        annotation = {
-            "time": round(1000 * (wall + marker.t)),
-            "tags": ["cockpit", marker.kind],
-            "text": marker_text(marker),
-        }
+        t, tags = round(1000 * (wall + marker.t)), ["cockpit", marker.kind]
+        annotation = {"time": t, "tags": tags, "text": marker_text(marker)}
         try:
             response = await self._client.post(self._url, json=annotation)
         except httpx.HTTPError as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 from msgspec import Meta, field
 
-from cockpit.model.host.samples import GeneratorConfig, HostConfig, StatusPage
+from cockpit.model.host.samples import INTERVAL, GeneratorConfig, HostConfig, StatusPage
 from cockpit.model.knobs import Knob, Option, ServerAction
 from cockpit.model.load.options import LOAD_OPTIONS, METHOD
 from cockpit.model.load.plan import FASTEST, Tls
@@ -132,7 +132,7 @@ class Host(HostConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: SectionName
     processes: tuple[Annotated[str, Meta(min_length=1)], ...] = ()
     upstreams: tuple[Annotated[str, Meta(pattern=ADDRESS)], ...] = ()
-    interval: Annotated[float, Meta(ge=0.1, le=60)] = 1.0
+    interval: Annotated[float, Meta(ge=0.1, le=60)] = INTERVAL
     status: tuple[StatusSection, ...] = ()
 
 

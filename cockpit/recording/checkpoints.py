@@ -33,7 +33,7 @@ from cockpit.model.state import (
     State,
 )
 from cockpit.recording.compaction import Totals
-from cockpit.recording.packing import pack, unpack
+from cockpit.recording.packing import Damaged, pack, unpack
 
 Store = Callable[[bytes], int]
 Fetch = Callable[[int], bytes]
@@ -57,17 +57,7 @@ class StateCheckpoint(msgspec.Struct, frozen=True):
     ended: bool
     running: int | None
     runs: int
-    started: int
-    plans: int
-    knobs: int
-    changes: int
-    actions: int
-    markers: int
-    extension: int
-    rounds: int
-    capacities: int
-    machines: int
-    autopilot: int
+    parts: dict[str, int]
     segments: tuple[int | Segment, ...]
     hosts: dict[str, HostCheckpoint]
     filling: tuple[OpenSecond, ...]
@@ -78,7 +68,7 @@ class StateCheckpoint(msgspec.Struct, frozen=True):
 
 # Fields of a state that are stored directly, and fields that are stored as parts, with their types.
 _PLAIN_FIELDS = ("t", "ended", "running", "runs", "filling", "generator")
-_PART_FIELDS: dict[str, Any] = {
+PART_FIELDS: dict[str, Any] = {
     "started": SessionStarted | None,
     "plans": dict[int, LoadPlan],
     "knobs": dict[str, KnobState],
@@ -122,8 +112,8 @@ class CheckpointWriter:
 
         open_index = open_segment(state)
         fields: dict[str, Any] = {name: getattr(state, name) for name in _PLAIN_FIELDS}
-        fields |= {name: part(getattr(state, name)) for name in _PART_FIELDS}
         kept = StateCheckpoint(
+            parts={name: part(getattr(state, name)) for name in PART_FIELDS},
             segments=tuple(
                 _without_totals(segment) if at == open_index else part(segment)
                 for at, segment in enumerate(state.segments)
@@ -164,6 +154,8 @@ class Restorer:
     def restore(self, blob: object, totals: Callable[[int], Totals]) -> State:
         """Return the state without its series. `totals` returns those of the segment with an index. Raises Damaged."""
         kept: StateCheckpoint = unpack(blob, StateCheckpoint, "a state")
+        if kept.parts.keys() != PART_FIELDS.keys():
+            raise Damaged("a state has other parts")
         segments = [self._part(segment, Segment) if isinstance(segment, int) else segment for segment in kept.segments]
         if segments and isinstance(kept.segments[-1], Segment):
             last = segments[-1]
@@ -174,7 +166,7 @@ class Restorer:
             in_flight=kept.in_flight,
             generators=kept.generators,
             **{name: getattr(kept, name) for name in _PLAIN_FIELDS},
-            **{name: self._part(getattr(kept, name), kind) for name, kind in _PART_FIELDS.items()},
+            **{name: self._part(kept.parts[name], kind) for name, kind in PART_FIELDS.items()},
         )
 
     def _host(self, kept: HostCheckpoint) -> HostState:

@@ -147,8 +147,6 @@ def _spread(total: Histogram, coarse: Sequence[Histogram]) -> list[Histogram]:
     bounds = np.searchsorted(owner[by_owner], np.arange(len(coarse) + 1)).tolist()
     parts = [by_owner[first:last] for first, last in pairwise(bounds)]
     return [
-        Histogram(indices[part], sizes[part], histogram.total_ns, histogram.min_ns, histogram.max_ns)
-        if len(part)
-        else EMPTY
-        for histogram, part in zip(coarse, parts, strict=True)
+        Histogram(indices[part], sizes[part], whole.total_ns, whole.min_ns, whole.max_ns) if len(part) else EMPTY
+        for whole, part in zip(coarse, parts, strict=True)
     ]

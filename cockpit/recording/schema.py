@@ -136,13 +136,8 @@ def write_tables(database: sqlite3.Connection, state: State, seconds: tuple[int,
     database.executemany(
         "INSERT OR REPLACE INTO seconds VALUES (?,?,?,?,?,?)",
         [
-            (
-                second.second,
-                second.completed,
-                second.failed,
-                *(round(1e6 * value) for value in (second.p50, second.p99, second.max)),
-            )
-            for second in state.seconds[slice(*seconds)]
+            (row.second, row.completed, row.failed, *(round(1e6 * value) for value in (row.p50, row.p99, row.max)))
+            for row in state.seconds[slice(*seconds)]
         ],
     )
 

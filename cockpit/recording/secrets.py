@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from cockpit.model.errors import CockpitError
 from cockpit.model.events import AnyEvent, ChangeBegun, KnobRead, RoundsBegun
 from cockpit.model.knobs import Setting
-from cockpit.model.load.plan import REDACTED
+from cockpit.model.load.plan import REDACTED, LoadPlan, Request
 from cockpit.profiles.profile import Profile
 from cockpit.recording.redaction import Redactor
 
@@ -34,10 +34,8 @@ class Secrets:
         self._known: set[str] = set()
         self._redactor = Redactor(())
         plan = profile.plan
-        requests = (
-            (plan.url, plan.headers, plan.body),
-            *((request.url, request.headers, request.body) for request in plan.mix),
-        )
+        sent: tuple[LoadPlan | Request, ...] = (plan, *plan.mix)
+        requests = [(request.url, request.headers, request.body) for request in sent]
         for url, headers, body in requests:
             self._learn_url(url)
             self._learn(*([body] if body and len(body) >= _SHORTEST_BODY else []))

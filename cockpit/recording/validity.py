@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,6 +20,7 @@ _INT64_LIMIT = 1 << 63
 # their cost grows with the number of earlier ones. Numerous kinds come from hosts and from the stages of changes.
 MAX_LANDMARKS, MAX_NUMEROUS = 3_000, 200_000
 NUMEROUS_KINDS = ("change_stage", "host_changed", "tail_changed", "knob_read", "generator_clock", "study_observation")
+_process_numbers = attrgetter("pid", "ppid", "start", "utime", "stime", "threads", "vsz", "rss", "shared")
 # Limit of the counts of a histogram.
 _COUNT_LIMIT = 1 << 60
 # Fields that are indexes, counts or times: at least 0, and less than this.
@@ -63,17 +65,7 @@ def checked_event(event: AnyEvent) -> AnyEvent:
         for field in set(reading.__struct_fields__) - {"processes"}:
             _check(getattr(reading, field), "")
         for process in reading.processes:
-            numbers = (
-                process.pid,
-                process.ppid,
-                process.start,
-                process.utime,
-                process.stime,
-                process.threads,
-                process.vsz,
-                process.rss,
-                process.shared,
-            )
+            numbers = _process_numbers(process)
             if min(numbers) < -_INT64_LIMIT or max(numbers) >= _INT64_LIMIT:
                 raise ValueError("a number of a process has more than 64 bits")
     return checked(event)

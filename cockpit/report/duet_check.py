@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from cockpit.analysis.duet import Loss, loss
-from cockpit.analysis.effects import MARGIN
 from cockpit.analysis.verdicts.outcome import Outcome, Verdict
 from cockpit.analysis.words.verdicts import (
     basis_lines,
@@ -18,6 +17,7 @@ from cockpit.analysis.words.verdicts import (
 from cockpit.document.markdown import to_markdown
 from cockpit.document.model import Block, Document, Items, Pairs, Paragraph, Table
 from cockpit.document.text import Paint, plain, to_text
+from cockpit.metrics.margins import MARGIN
 from cockpit.metrics.results import RunResult
 from cockpit.model.errors import EXIT_ALL_FAILED, EXIT_BUG, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_THRESHOLD, EXIT_UNSTABLE
 from cockpit.model.text import sanitize

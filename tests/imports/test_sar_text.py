@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict, replace
 
+from cockpit.analysis.words.timeline import marker_text
 from cockpit.imports.formats import ForeignRequest
 from cockpit.imports.host_samples import COUNTERS
 from cockpit.imports.runs import run_of
@@ -62,7 +63,7 @@ def test_a_subset_has_its_metrics_and_no_others() -> None:
     assert point.io is None and point.net is None
     assert not {"tasks.proc", "queue.runq_sz", "paging.fault"} & set(host.sar)
     lacks = "tasks (-w), I/O (-b), load average (-q), processes"
-    assert f"not in the file, shown as 0 or none: {lacks}" in state.markers[0].text
+    assert f"not in the file, shown as 0 or none: {lacks}" in marker_text(state.markers[0])
 
 
 LOCALES: dict[str, Callable[[str], str]] = {

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cockpit.analysis.words.timeline import marker_text
 from cockpit.imports.runs import run_of
 from cockpit.imports.session import ForeignHost, session_of
 from cockpit.imports.sysstat import SysstatHost, is_sysstat, parse_sysstat
@@ -93,7 +94,7 @@ def test_rates_and_levels_are_those_of_the_file() -> None:
     # fmt: on
     assert {name: host.sar[name] for name in expected} == pytest.approx(expected)
     assert "listen.ListenDrops" not in host.sar
-    assert "not in the file, shown as 0 or none: processes" in state.markers[0].text
+    assert "not in the file, shown as 0 or none: processes" in marker_text(state.markers[0])
 
 
 def without(*keys: str) -> Callable[[Interval], object]:
@@ -160,7 +161,9 @@ def test_a_host_beside_a_run_is_placed_by_the_clock() -> None:
     host = ForeignHost("web1", parsed(intervals_of(4)), "x.json")
     state = fold_all(session_of("x", 0.0, run_of(requests, BY_TOOL["vegeta"]), [host]))
     assert state.hosts["web1"].condition == "lost" and state.hosts["web1"].since == 30
-    assert [marker.text for marker in state.markers if marker.kind == "gap"] == ["web1 lost: no samples in the file"]
+    assert [marker_text(marker) for marker in state.markers if marker.kind == "gap"] == [
+        "web1 lost: no samples in the file"
+    ]
     with pytest.raises(ValueError, match="lasts 8 days; the maximum is 7"):
         list(session_of("x", 0.0, None, [ForeignHost("web1", parsed(intervals_of(3, 4 * 86_400)), "x.json")]))
     run = run_of([ForeignRequest(BEGAN + 5000.0, 1, 200)], BY_TOOL["vegeta"])

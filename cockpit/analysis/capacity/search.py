@@ -145,10 +145,8 @@ def _rounded(rate: float) -> float:
 
 def _quantiles(shown: Sequence[Level], at: Sequence[float]) -> list[float]:
     """Return quantiles of the posterior distribution of the logarithm of the capacity."""
-    low, high = (
-        math.log(rate)
-        for rate in (min(quantile.rate for quantile in shown) / 2, 2 * max(quantile.rate for quantile in shown))
-    )
+    rates = [level.rate for level in shown]
+    low, high = math.log(min(rates) / 2), math.log(2 * max(rates))
     low, high = _interpolated(shown, low, high, (0.0005, 0.9995))
     return _interpolated(shown, low - 0.02, high + 0.02, at)
 

@@ -148,9 +148,9 @@ def _single_test(
 ) -> Interval:
     """Return the union of the intervals over the set of slopes."""
     blocks = SwitchBlocks(before, after, before_speeds, after_speeds, error)
-    interval = slopes(blocks, scale)
-    tests = [switch.single_test(*blocks.at(slope)[:2], alpha, between, scale) for slope in interval.bounds]
-    middle = _change(blocks, interval.likely, scale)
+    allowed = slopes(blocks, scale)
+    tests = [switch.single_test(*blocks.at(slope)[:2], alpha, between, scale) for slope in allowed.bounds]
+    middle = _change(blocks, allowed.likely, scale)
     low, high = min(test.low for test in tests), max(test.high for test in tests)
     return Interval(middle, min(low, middle), max(high, middle))
 

@@ -178,10 +178,9 @@ def _hull(tests: Sequence[Interval]) -> Interval:
 
 
 def tentative_effect(before: Floats, after: Floats, scale: Scale = unscaled) -> Interval:
-    """Return the interval of a hunch; it needs LEAST blocks before the switch and one after it.
+    """Return the interval of a tentative estimate; it needs LEAST blocks before the switch and one after it.
 
-    It is valid for a single test, and for the noise that batches of these blocks show: enough for a hunch, not for a
-    verdict.
+    It is valid for a single test, and for the noise that batches of these blocks show: not enough for a verdict.
     """
     before, after = scale(before), scale(after)
     variance = long_run_variance(before, after)

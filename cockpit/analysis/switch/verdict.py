@@ -11,8 +11,6 @@ import numpy as np
 from cockpit.analysis.blocks import BLOCK, Sample, block_sample
 from cockpit.analysis.effects import (
     HEADLINE_SHARE,
-    MARGIN,
-    MARGINS,
     MeasuredAdjustment,
     MeasuredEffect,
     by_ratio,
@@ -28,9 +26,7 @@ from cockpit.analysis.switch import switch
 from cockpit.analysis.verdicts.outcome import Design, Effect, Outcome, Verdict
 from cockpit.analysis.verdicts.speed import log_speeds, speed_names
 from cockpit.analysis.windows import Window
-
-# Unit of the share of failed requests, in which its equivalence margin is that of a ratio.
-_ERRORS_UNIT = MARGINS["errors"] / MARGIN
+from cockpit.metrics.margins import ERRORS_UNIT, MARGIN
 
 
 class _Compared(NamedTuple):
@@ -134,8 +130,8 @@ def _measured_effect(compared: _Compared, name: str, blocks: switch_speed.Switch
         speed = MeasuredAdjustment(plain, _speed_sign(name) * blocks.shift, slopes=(allowed.low, allowed.high))
     likely = blocks.at(allowed.likely)
     if len(blocks.after) < switch.LEAST:
-        hunch = _in_units(switch.tentative_effect(likely.before, likely.after, scale), unit)
-        return MeasuredEffect(interval, logarithmic, *overall, tentative=hunch, speed=speed)
+        tentative = _in_units(switch.tentative_effect(likely.before, likely.after, scale), unit)
+        return MeasuredEffect(interval, logarithmic, *overall, tentative=tentative, speed=speed)
     reach = switch.detectable(likely.before, likely.after, alpha, scale)
     # The effect must be found at the least favourable slope.
     reach += abs(blocks.shift) * (allowed.high - allowed.low) if blocks.is_adjusted else 0.0
@@ -162,7 +158,7 @@ def switch_scale(name: str, before: Floats, after: Floats) -> tuple[switch.Scale
         return switch.ratio_scale, 1.0
     if by_ratio(name, before, after):
         return np.log, 1.0
-    return switch.unscaled, _ERRORS_UNIT if name == "errors" else float(before.mean()) or 1.0
+    return switch.unscaled, ERRORS_UNIT if name == "errors" else float(before.mean()) or 1.0
 
 
 def _reading_error(windows: Sequence[Window], names: Sequence[str]) -> float:

@@ -163,11 +163,7 @@ def _load_and_idle(windows: Windows, name: str) -> tuple[Floats, Floats]:
     for window in windows:
         if name == GENERATOR:
             seconds = (*window.seconds, *window.saturated)
-            values += [
-                (second.other, second.idle)
-                for second in seconds
-                if second.other is not None and second.idle is not None
-            ]
+            values += [(each.other, each.idle) for each in seconds if each.other is not None and each.idle is not None]
             continue
         values += [
             (point.other, point.cpu.idle + point.cpu.iowait)

@@ -57,11 +57,8 @@ def knobs_at(state: State, t: float) -> dict[str, str | None]:
     values = {name: knob.value for name, knob in state.knobs.items() if knob.known}
     for at, change, back in reversed(change_steps(state.changes)):
         if at > t:
-            values |= {
-                setting.knob: setting.new if back else setting.old
-                for setting in change.settings
-                if setting.knob in values
-            }
+            known = (setting for setting in change.settings if setting.knob in values)
+            values |= {setting.knob: setting.new if back else setting.old for setting in known}
     return values
 
 

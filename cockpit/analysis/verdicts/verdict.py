@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from operator import attrgetter
 from statistics import NormalDist, fmean
 from typing import NamedTuple
 
@@ -44,6 +46,7 @@ from cockpit.analysis.replicates import (
     log_ratios,
     mean_of,
     side_values,
+    sides_of,
     visit_values,
 )
 from cockpit.analysis.switch.verdict import switch_verdict
@@ -78,9 +81,7 @@ _WeighLoad = Callable[[MeasuredOtherLoad], OtherLoad]
 
 def judge_switch(before: Window, after: Window, label: str = "", load_may_differ: bool = False) -> Verdict:
     """Judge a change made under running load. Different loads make it invalid unless `load_may_differ`."""
-    return _judged(
-        [[before]], [[after]], label, load_may_differ, lambda first, second: switch_verdict(first[0][0], second[0][0])
-    )
+    return _judged([[before]], [[after]], label, load_may_differ, _by_window(switch_verdict))
 
 
 def judge_duet(window: Window) -> Verdict:
@@ -88,14 +89,7 @@ def judge_duet(window: Window) -> Verdict:
     before, after = sides(window)
     first, second = window.plan.variants
     label = f"{second.name}{VERSUS}{first.name}"
-    verdict = _judged(
-        [[before]],
-        [[after]],
-        label,
-        False,
-        lambda first, second: duet_verdict(first[0][0], second[0][0]),
-        lambda measured: measured.load,
-    )
+    verdict = _judged([[before]], [[after]], label, False, _by_window(duet_verdict), attrgetter("load"))
     if share_cpu(window):
         verdict = replace(verdict, warnings=(*verdict.warnings, warning_of(WarningKind.SHARED_CPU)))
     return replace(verdict, objection=verdict.objection and replace(verdict.objection, side=None))
@@ -122,11 +116,10 @@ def judge_rounds(
 ) -> Verdict:
     """Judge rounds, each with both settings, oldest first. `budget` is the maximum number of rounds; None: no planned
     end. `others` are the rounds of the study's other comparisons under the same load: see `Speeds`."""
-    before, after = [first for first, _ in pairs], [second for _, second in pairs]
+    before, after = sides_of(pairs)
     weigh = weighed_load if len(pairs) < FIRST_TEST else weighed_load_of_rounds
-    return _judged(
-        before, after, label, False, lambda first, second: _rounds(first, second, budget, planned, others), weigh
-    )
+    judge = partial(_rounds, budget=budget, planned=planned, others=others)
+    return _judged(before, after, label, False, judge, weigh)
 
 
 def judge_runs(
@@ -134,19 +127,22 @@ def judge_runs(
 ) -> Verdict:
     """Judge several visits per setting by a single test. `others` are visits of further settings, whose variance is
     pooled."""
-    return _judged(before, after, label, False, lambda first, second: _runs(first, second, others, planned))
+    return _judged(before, after, label, False, partial(_runs, others=others, planned=planned))
 
 
 def judge_repeated_runs(before: Visits, after: Visits, label: str = "") -> Verdict:
     """Judge several visits per setting, repeated by hand and judged after each one: see `repeated_level`."""
-    return _judged(before, after, label, False, lambda first, second: _runs(first, second, (), ALONE, repeated=True))
+    return _judged(before, after, label, False, partial(_runs, others=(), planned=ALONE, repeated=True))
 
 
 def judge_single_runs(before: Window, after: Window, label: str = "", load_may_differ: bool = False) -> Verdict:
     """Judge one run per setting. The spread between runs is assumed, because a single run cannot show it."""
-    return _judged(
-        [[before]], [[after]], label, load_may_differ, lambda first, second: _single_runs(first[0][0], second[0][0])
-    )
+    return _judged([[before]], [[after]], label, load_may_differ, _by_window(_single_runs))
+
+
+def _by_window(judge: Callable[[Window, Window], Verdict]) -> _Judge:
+    """Return the judge of sides with one window each."""
+    return lambda before, after: judge(before[0][0], after[0][0])
 
 
 def _judged(
@@ -194,9 +190,7 @@ def _rounds(
     if len(before) < FIRST_TEST:
         return replace(_runs(before, after, (), planned, repeated=budget is None), design=Design.ROUNDS)
     sides = side_values(before, after, planned.metrics)
-    other_sides = [
-        side_values([first for first, _ in pairs], [second for _, second in pairs], planned.metrics) for pairs in others
-    ]
+    other_sides = [side_values(*sides_of(pairs), planned.metrics) for pairs in others]
 
     def compare(name: str, first: Floats, second: Floats, alpha: float) -> MeasuredEffect | None:
         both = ~(np.isnan(first) | np.isnan(second))

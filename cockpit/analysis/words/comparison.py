@@ -30,33 +30,26 @@ class Row(NamedTuple):
 def tables(comparison: Comparison) -> Iterator[tuple[str, list[Row]]]:
     """Yield (title, rows) for load, latency, failures, and each host."""
     latency = comparison.after.result.counts.latency_name
-    load = [metric for metric in comparison.metrics if not _is_latency(metric)]
-    times = [metric for metric in comparison.metrics if _is_latency(metric)]
-    yield "load", [row_of(metric) for metric in load]
-    yield f"{latency} time, ms", [row_of(time) for time in times if time.before is not None or time.after is not None]
+    times = [pair for pair in comparison.metrics if _is_latency(pair)]
+    yield "load", [row_of(pair) for pair in comparison.metrics if not _is_latency(pair)]
+    yield f"{latency} time, ms", [row_of(pair) for pair in times if (pair.before, pair.after) != (None, None)]
     if comparison.errors:
-        yield "failures", [row_of(error) for error in comparison.errors]
+        yield "failures", [row_of(pair) for pair in comparison.errors]
     for name, pairs in comparison.hosts.items():
         yield sanitize(name), [row_of(pair) for pair in pairs]
 
 
 def row_of(pair: MetricPair) -> Row:
-    return Row(
-        sanitize(pair.name), value_words(pair.name, pair.before), value_words(pair.name, pair.after), change_of(pair)
-    )
+    before, after = (value_words(pair.name, value) for value in (pair.before, pair.after))
+    return Row(sanitize(pair.name), before, after, change_of(pair))
 
 
 def differences(comparison: Comparison) -> Iterator[tuple[str, list[Row]]]:
     """Yield (title, rows) of the differences in settings and environment."""
     for title, differing in (("settings", comparison.settings), ("environment", comparison.environment)):
         if differing:
-            yield (
-                title,
-                [
-                    Row(*(sanitize(text, _CUT) for text in (difference.name, difference.before, difference.after)))
-                    for difference in differing
-                ],
-            )
+            rows = ((difference.name, difference.before, difference.after) for difference in differing)
+            yield title, [Row(*(sanitize(text, _CUT) for text in row)) for row in rows]
 
 
 def value_words(name: str, value: float | None) -> str:

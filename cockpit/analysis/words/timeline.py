@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cockpit.model.generators import WorkerLost
+from cockpit.model.knobs import Setting
 from cockpit.model.load.plan import VERSUS, LoadPlan, amount_words
 from cockpit.model.markers import (
     ActionMarker,
@@ -23,10 +24,15 @@ from cockpit.model.text import clock, sanitize
 _SIGNS = {"action": "◆", "load": "±", "note": "▸", "gap": "!", "restart": "R", "worker": "!"}
 
 
+def settings_words(settings: Iterable[Setting]) -> str:
+    """Return `MaxSpareServers 10 → 30`."""
+    return ", ".join(f"{setting.knob} {setting.old or 'unset'} → {setting.new or 'unset'}" for setting in settings)
+
+
 def change_label(change: Change | ChangeName) -> str:
     """Return the changed settings, e.g. `A MaxSpareServers 10 → 30`."""
-    settings = ", ".join(f"{s.knob} {s.old or 'unset'} → {s.new or 'unset'}" for s in change.settings)
-    return f"{change.letter} {'undo ' + change.undoes + ': ' if change.undoes else ''}{settings}"
+    undo = f"undo {change.undoes}: " if change.undoes else ""
+    return f"{change.letter} {undo}{settings_words(change.settings)}"
 
 
 def load_words(plan: LoadPlan) -> str:

@@ -12,6 +12,7 @@ from cockpit.cli.live import RecordingTarget, headless, hlog_into
 from cockpit.cli.load_plan import errors_name_flags
 from cockpit.cli.profile_argument import chosen_profile
 from cockpit.cli.terminal import emit_text, put
+from cockpit.metrics.margins import TOLERATED_LOSS
 from cockpit.metrics.results import all_results
 from cockpit.model.errors import EXIT_INTERRUPTED, CockpitError, TargetError
 from cockpit.model.load.checks import check_plan
@@ -20,9 +21,6 @@ from cockpit.profiles.plan import checked_url, without_credentials
 from cockpit.profiles.profile import Profile
 from cockpit.report.check_result import junit_without_run
 from cockpit.report.duet_check import DuetCheck, duet_json, duet_junit, duet_markdown, duet_text
-
-# Default of the largest tolerated loss.
-MARGIN = 0.05
 
 
 def check_against(options: Namespace) -> int:
@@ -61,6 +59,7 @@ def _profile(options: Namespace) -> Profile:
         urls = {"base": checked_url(options.against), "head": profile.plan.url}
         variants = tuple(TargetVariant(name=name, url=url) for name, url in urls.items())
         plan = replace(profile.plan, variants=variants)
-        plan = until_verdict(plan, options.duration or options.max_duration or LONGEST, options.margin or MARGIN)
+        longest = options.duration or options.max_duration or LONGEST
+        plan = until_verdict(plan, longest, options.margin or TOLERATED_LOSS)
         check_plan(plan)
     return replace(profile, plan=plan)

@@ -14,7 +14,9 @@ from cockpit.cli.arguments import make_parser
 from cockpit.cli.export_formats import EXPORT_FORMATS
 from cockpit.cli.pager import page
 from cockpit.cli.terminal import emit
+from cockpit.metrics.margins import MARGIN, MARGINS
 from cockpit.model.errors import EXIT_GOOD, UsageError
+from cockpit.model.host.samples import INTERVAL
 from cockpit.model.knobs import KNOB_KINDS, LIVE_KNOBS
 from cockpit.model.load.options import LOAD_OPTIONS
 from cockpit.model.text import sanitize
@@ -117,6 +119,10 @@ def _placeholders() -> Iterator[tuple[str, str]]:
         "{live knobs}",
         "\n".join(f"| `{kind.name}` | {kind.setting} | {kind.keys} |" for kind in LIVE_KNOBS.values()),
     )
+    yield "{interval}", f"{INTERVAL:g}"
+    yield "{margin}", f"{100 * MARGIN:g}%"
+    for name, margin in MARGINS.items():
+        yield f"{{margin of {name}}}", f"{100 * margin:g}{' points' if name == 'errors' else '%'}"
     yield "{kinds of directives}", ", ".join(DIRECTIVES)
     yield "{kinds of directives, as code}", " ".join(f"`{kind}`" for kind in DIRECTIVES)
 

@@ -42,10 +42,8 @@ def mark_restarts(state: State, event: ev.HostSample) -> State:
         began = event.t - (event.reading.uptime - new.start / host.facts.hz)
         if _changed_between(state, event.host, began, began):
             continue
-        restart = RestartMarker(
-            t=max(0.0, began), host=event.host, server=new.comm, shown_by="pid", old=old.pid, new=new.pid
-        )
-        state = mark(state, restart)
+        pids = {"old": old.pid, "new": new.pid}
+        state = mark(state, RestartMarker(t=max(0.0, began), host=event.host, server=new.comm, shown_by="pid", **pids))
     return state
 
 

@@ -17,6 +17,10 @@ else:
     StatusKind = Literal[tuple(STATUS_PAGES)]
 
 
+# Default time between the samples of a host (s).
+INTERVAL = 1.0
+
+
 class StatusPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The status page of a server, requested on the host itself through the SSH connection.
 
@@ -53,7 +57,7 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
     via: str = ""
     processes: tuple[str, ...] = ()
     upstreams: tuple[str, ...] = ()
-    interval: float = 1.0
+    interval: float = INTERVAL
     tail: tuple[str, ...] = ()
     status: tuple[StatusPage, ...] = ()
     sudo: bool = False
