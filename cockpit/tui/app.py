@@ -15,8 +15,8 @@ from cockpit.tui.hints import Hints
 from cockpit.tui.key_table import SessionKey
 from cockpit.tui.load_fields import LoadParser
 from cockpit.tui.main_screen import MainScreen
+from cockpit.tui.session_app import SessionApp
 from cockpit.tui.terminal.appearance import Appearance
-from cockpit.tui.terminal.base_app import CockpitBase
 from cockpit.tui.tuning.changes import ending_words
 
 # Signals that end the screen like ctrl+c.
@@ -26,7 +26,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 CHECK_INTERVAL = 1.0
 
 
-class CockpitApp(CockpitBase[object]):
+class CockpitApp(SessionApp):
     """App of one session; ends with the session's error, if any.
 
     `autostart`: name of the action to start with, `answer` that to its prompt. `interrupted`: ended by

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from textual.binding import BindingType
 from textual.screen import Screen
@@ -25,10 +25,8 @@ from cockpit.tui.hints import Hints
 from cockpit.tui.hosts.panes import HostPanes
 from cockpit.tui.key_names import bindings, key_hints
 from cockpit.tui.key_table import ChartKey, DialogKey, MainKey, ViewKey
+from cockpit.tui.session_app import SessionApp
 from cockpit.tui.status_lines import Position
-
-if TYPE_CHECKING:
-    from cockpit.tui.app import CockpitApp
 
 # Seconds of load summed per frame: charts of long sessions are computed over several frames.
 _AT_ONCE = 300
@@ -54,8 +52,8 @@ class ViewKeys(Screen[None]):
         self.baselines = StoredBaselines(lambda plan: self._cockpit.baseline_of(plan))
 
     @property
-    def _cockpit(self) -> CockpitApp:
-        return cast("CockpitApp", self.app)
+    def _cockpit(self) -> SessionApp:
+        return cast(SessionApp, self.app)
 
     def context(self) -> DrawContext:
         controls, recorder = self.session.controls, self.session.recorder
