@@ -22,7 +22,7 @@ from cockpit.analysis.verdicts.outcome import DIFFERENT, Effect, Outcome, Verdic
 from cockpit.analysis.verdicts.verdict import ALONE, PlannedComparisons, judge_rounds
 from cockpit.analysis.windows import GUARD, Window, segment_window, window_between
 from cockpit.model.events import Side
-from cockpit.model.knobs import Setting
+from cockpit.model.knobs import settings_words
 from cockpit.model.state import RoundsState, RoundWindowState, Segment, State
 
 # Default rounds, and counted seconds per window; minimum and maximum.
@@ -95,11 +95,6 @@ class RoundsProgress(NamedTuple):
     complete: int
 
 
-def label_of(settings: Sequence[Setting]) -> str:
-    """Return `MaxSpareServers 10 → 30`."""
-    return ", ".join(f"{one.knob} {one.old or 'unset'} → {one.new or 'unset'}" for one in settings)
-
-
 def rounds_verdict(state: State, rounds: RoundsState) -> Verdict | None:
     """Return the verdict on the complete rounds, without intervals before round FIRST_TEST. None: no round is complete,
     or the recording lacks their run. Rounds in which a capacity search found none do not count."""
@@ -112,7 +107,7 @@ def rounds_verdict(state: State, rounds: RoundsState) -> Verdict | None:
         return None
     if not pairs:
         return None
-    label = " ".join(filter(None, (begun.change, label_of(begun.settings))))
+    label = " ".join(filter(None, (begun.change, settings_words(begun.settings))))
     planned = PlannedComparisons(metrics=("capacity",)) if begun.until else ALONE
     found = judge_rounds(pairs, label, rounds.budget, planned)
     if len(pairs) < FIRST_TEST and found.outcome is not Outcome.INVALID:

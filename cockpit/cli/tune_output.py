@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from cockpit.cli.terminal import aligned, emit
 from cockpit.model.events import AnyEvent, ChangeBegun, ChangeStage, Stage
-from cockpit.model.knobs import Knob, not_yet_active
+from cockpit.model.knobs import Knob, not_yet_active, settings_words
 from cockpit.model.text import sanitize
 from cockpit.session.interrupted import interruption_words
 from cockpit.session.live_tuning import LiveTuning
@@ -72,8 +72,7 @@ def past_row(host: str, past: HistoryEntry) -> dict[str, Any]:
 
 def past_line(host: str, past: HistoryEntry) -> str:
     when = datetime.fromtimestamp(past.facts.when).strftime("%Y-%m-%d %H:%M:%S")
-    settings = [f"{s.knob} {s.old or 'unset'} → {s.new or 'unset'}" for s in past.facts.settings]
-    values = ", ".join(settings) or "nothing to change"
+    values = settings_words(past.facts.settings) or "nothing to change"
     undo = f"undo {name_of(past.facts.undoes)}: " if past.facts.undoes else ""
     state = f"undone by {past.undone_by}" if past.undone_by else past.state
     if past.state == HistoryState.APPLIED and past.facts.inactive:

@@ -379,6 +379,11 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
         return Setting(knob=self.knob, old=self.old and SECRET, new=self.new and SECRET)
 
 
+def settings_words(settings: Iterable[Setting]) -> str:
+    """Return `MaxSpareServers 10 → 30, …`."""
+    return ", ".join(f"{s.knob} {s.old or 'unset'} → {s.new or 'unset'}" for s in settings)
+
+
 class ServerAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A command to run on a host, `times` times in sequence, e.g. a restart, or emptying a cache."""
 

@@ -28,7 +28,7 @@ from cockpit.model.events import (
 )
 from cockpit.model.generators import GeneratorMachine, GeneratorState
 from cockpit.model.host.state import HostState, HostWindow
-from cockpit.model.knobs import Knob, Setting
+from cockpit.model.knobs import Knob, Setting, settings_words
 from cockpit.model.load.plan import LoadPlan, RunTotals
 from cockpit.model.load.seconds import LoadSecond, OpenSecond, load_second
 from cockpit.model.series import replaced
@@ -151,8 +151,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def label(self) -> str:
         """Return the changed settings, e.g. `A MaxSpareServers 10 → 30`."""
-        settings = ", ".join(f"{s.knob} {s.old or 'unset'} → {s.new or 'unset'}" for s in self.settings)
-        return f"{self.letter} {'undo ' + self.undoes + ': ' if self.undoes else ''}{settings}"
+        return f"{self.letter} {'undo ' + self.undoes + ': ' if self.undoes else ''}{settings_words(self.settings)}"
 
 
 class Marker(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from cockpit.model.errors import ChangeRefused
-from cockpit.model.knobs import SECRET, Knob
+from cockpit.model.knobs import SECRET, Knob, settings_words
 from cockpit.tuning.applied import HistoryEntry, HistoryState
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
@@ -74,5 +74,5 @@ class InterruptedChanges:
 
 
 def interruption_words(host: str, past: HistoryEntry) -> str:
-    settings = ", ".join(f"{s.knob} {s.old or 'unset'} → {s.new or 'unset'}" for s in past.facts.settings)
+    settings = settings_words(past.facts.settings)
     return f"{host}: change {past.name} of {past.facts.who} ({settings}) is incomplete: its new values may be active"

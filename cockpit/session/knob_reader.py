@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cockpit.hosts.internal_error import internal_error
-from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, CockpitError
-from cockpit.model.events import AnyEvent, KnobRead
+from cockpit.model.events import KnobRead
 from cockpit.model.knobs import Knob, Setting
+from cockpit.session.live_events import LiveEvents
 from cockpit.tuning.discovery.configuration import conditions_of
 from cockpit.tuning.files import HostFile
 from cockpit.tuning.plan import NewValues
@@ -24,14 +24,12 @@ class KnobReader:
         knobs: Sequence[Knob],
         remotes: Mapping[str, Remote],
         tuner: Tuner,
-        clock: Clock,
-        emit: Callable[[AnyEvent], None],
+        events: LiveEvents,
     ) -> None:
         self._knobs = knobs
         self._remotes = remotes
         self._tuner = tuner
-        self._clock = clock
-        self._emit = emit
+        self._events = events
         self._values: dict[str, str | None] = {}
         self._changes = 0
         # Why values are not active, by file and number of changes.
@@ -47,7 +45,7 @@ class KnobReader:
             known.clear()
             return await self.read(knob, known)
         self._values[knob.name] = value
-        self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=knob.host, value=value))
+        self._events.emit(KnobRead(t=self._events.now(), knob=knob.name, host=knob.host, value=value))
         if why := await self._why_inactive(knob, known):
             raise ChangeRefused(why)
         return value
@@ -61,7 +59,7 @@ class KnobReader:
                 await self.read(knob, known)
             except Exception as error:
                 detail = str(error) if isinstance(error, CockpitError) else internal_error(error)
-                self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=host, value=None, detail=detail))
+                self._events.emit(KnobRead(t=self._events.now(), knob=knob.name, host=host, value=None, detail=detail))
         return bool(knobs)
 
     def settings(self, values: NewValues) -> tuple[Setting, ...]:

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 
-from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, CockpitError
-from cockpit.model.events import ActionBegun, ActionEnded, AnyEvent
+from cockpit.model.events import ActionBegun, ActionEnded
 from cockpit.model.knobs import ServerAction
 from cockpit.profiles.profile import Profile
+from cockpit.session.live_events import LiveEvents
 from cockpit.tuning.reason import useful_line
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
@@ -35,8 +35,7 @@ class ServerCommands:
         remotes: Mapping[str, Remote],
         inside: Mapping[str, Remote],
         turn: Callable[[], asyncio.Lock],
-        clock: Clock,
-        emit: Callable[[AnyEvent], None],
+        events: LiveEvents,
     ) -> None:
         self._knobs = {knob.name: knob for knob in profile.knobs}
         self._actions = {action.name: action for action in profile.actions}
@@ -44,8 +43,7 @@ class ServerCommands:
         self._remotes = remotes
         self._inside = inside
         self._turn = turn
-        self._clock = clock
-        self._emit = emit
+        self._events = events
         self._numbers = count(1)
 
     async def output_of(self, host: str, command: str) -> str:
@@ -76,8 +74,10 @@ class ServerCommands:
 
     async def _run_action(self, action: ServerAction) -> None:
         async with self._turn():
-            number, begun = next(self._numbers), self._clock.now()
-            self._emit(ActionBegun(t=begun, number=number, action=action.name, host=action.host, times=action.times))
+            number, begun = next(self._numbers), self._events.now()
+            self._events.emit(
+                ActionBegun(t=begun, number=number, action=action.name, host=action.host, times=action.times)
+            )
             done, detail = 0, "interrupted"
             try:
                 while done < action.times:
@@ -88,4 +88,4 @@ class ServerCommands:
                 detail = str(error)
                 raise
             finally:
-                self._emit(ActionEnded(t=self._clock.now(), number=number, done=done, detail=detail))
+                self._events.emit(ActionEnded(t=self._events.now(), number=number, done=done, detail=detail))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
-from cockpit.analysis.rounds import Announcement, RoundsPlan, RoundsProgress, label_of
+from cockpit.analysis.rounds import Announcement, RoundsPlan, RoundsProgress
 from cockpit.analysis.verdicts.outcome import Outcome, Verdict
 from cockpit.analysis.words.verdicts import verdict_words
 from cockpit.model.events import RoundsBegun, RoundsEnded, Side
+from cockpit.model.knobs import settings_words
 from cockpit.model.state import RoundsState, RoundWindowState
 from cockpit.model.text import sanitize
 
@@ -16,7 +17,7 @@ _VALUES: dict[Side, str] = {"before": "old", "after": "new"}
 
 def title_words(begun: RoundsBegun) -> str:
     """Return `A MaxSpareServers 10 → 30`."""
-    return sanitize(" ".join(filter(None, (begun.change, label_of(begun.settings)))), 100)
+    return sanitize(" ".join(filter(None, (begun.change, settings_words(begun.settings)))), 100)
 
 
 def time_words(seconds: float) -> str:
