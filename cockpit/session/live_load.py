@@ -104,11 +104,11 @@ class LiveLoad:
 
     async def wait_undisturbed(self, seconds: float, stopping: asyncio.Event) -> bool:
         """Wait; return whether neither the end of the load nor `stopping` came first."""
-        ends = [asyncio.ensure_future(self.over()), asyncio.ensure_future(stopping.wait())]
+        waits = [asyncio.ensure_future(self.over()), asyncio.ensure_future(stopping.wait())]
         try:
-            done, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for end in ends:
+            for end in waits:
                 end.cancel()
         return not done
 

@@ -224,9 +224,9 @@ def failure_line(text: str) -> str:
 
 def _logs_of(knobs: Sequence[Knob]) -> tuple[str, ...]:
     """Return the possible error logs of the server, of which the first readable one is used."""
-    named = tuple(knob.log for knob in knobs if knob.log)
-    if named:
-        return named
+    logs = tuple(knob.log for knob in knobs if knob.log)
+    if logs:
+        return logs
     return next((ERROR_LOGS[knob.kind] for knob in knobs if knob.kind in ERROR_LOGS), ())
 
 

@@ -227,7 +227,7 @@ async def _of_environment(remote: Remote, answering: _Answering, knobs: Sequence
             continue
         reader = _of_unit(answering, tuple(knobs), file, unit)._replace(unit=unit)
         later = {knob.key: variables[knob.key] for knob in knobs if variables.get(knob.key, file) != file}
-        words = "; ".join(f"{sanitize(other, 200)} sets {key} later" for key, other in later.items())
+        words = "; ".join(f"{sanitize(path, 200)} sets {key} later" for key, path in later.items())
         return [reader._replace(wrong=reader.wrong or words)]
     return []
 
@@ -366,10 +366,10 @@ def _better(instance: Instance | None) -> str:
 
 def _reloads_another(command: str, instance: Instance, others: Iterable[Instance]) -> str:
     """Return a problem if a command reloads, or may reload, another server; "" if not."""
-    other = next((each for each in others if command == each.startup.reload and _shares(each, instance)), None)
-    if other is None:
+    rival = next((each for each in others if command == each.startup.reload and _shares(each, instance)), None)
+    if rival is None:
         return ""
-    words = sanitize(other.words, 300)
+    words = sanitize(rival.words, 300)
     if command != instance.startup.reload:
         return f"{sanitize(command, 200)!r} reloads {words}{_better(instance)}"
     # pkill selects by age, a service script by its PID file.
@@ -378,6 +378,6 @@ def _reloads_another(command: str, instance: Instance, others: Iterable[Instance
     )
 
 
-def _shares(other: Instance, instance: Instance) -> bool:
+def _shares(rival: Instance, instance: Instance) -> bool:
     """Return whether one command can reach both servers, which a container may prevent."""
-    return other.process.origin != "container" or instance.process.origin == "container"
+    return rival.process.origin != "container" or instance.process.origin == "container"

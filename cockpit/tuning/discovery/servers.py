@@ -127,8 +127,8 @@ async def _of_its_unit(remote: Remote, server: RunningServer) -> Iterable[Candid
 def _where_set(written: Sequence[OfferedKnob], in_unit: Sequence[OfferedKnob]) -> Iterator[OfferedKnob]:
     """Yield each setting once: in the server's file if the file sets it or the unit lacks it, else in the unit."""
     in_file = {offer.knob.name for offer in written if offer.value is not None}
-    named = {offer.knob.name for offer in in_unit}
-    yield from (offer for offer in written if offer.value is not None or offer.knob.name not in named)
+    names = {offer.knob.name for offer in in_unit}
+    yield from (offer for offer in written if offer.value is not None or offer.knob.name not in names)
     yield from (offer for offer in in_unit if offer.knob.name not in in_file)
 
 
@@ -169,8 +169,8 @@ async def without_untrusted(remote: Remote, server: RunningServer) -> RunningSer
     if master is None or startup is None or master.origin == "container":
         return server
     # The command line may name a directory or an interpreter with programs that the test would run.
-    named = (*startup.files, master.program, *shlex.split(startup.test))
-    paths = [path for path in dict.fromkeys(named) if path.startswith("/")]
+    programs_and_files = (*startup.files, master.program, *shlex.split(startup.test))
+    paths = [path for path in dict.fromkeys(programs_and_files) if path.startswith("/")]
     if not (foreign := await untrusted(remote, paths)):
         words = foreign_programs(master.program, *shlex.split(startup.test))
         programs = [word for word in words if word not in (*startup.files, startup.root, startup.prefix)]
