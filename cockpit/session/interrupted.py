@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import SECRET, Knob, settings_words
@@ -12,6 +13,7 @@ from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
 
 
+@dataclass
 class InterruptedChanges:
     """Finds, undoes and finishes interrupted changes. `changes`: those that are known, with their hosts.
 
@@ -19,22 +21,13 @@ class InterruptedChanges:
     host again.
     """
 
-    def __init__(
-        self,
-        tuner: Tuner,
-        remotes: Mapping[str, Remote],
-        knobs: Mapping[str, Knob],
-        turn: Callable[[], asyncio.Lock],
-        note: Callable[[str], None],
-        reread: Callable[[str], Awaitable[None]],
-    ) -> None:
-        self.changes: list[tuple[str, HistoryEntry]] = []
-        self._tuner = tuner
-        self._remotes = remotes
-        self._knobs = knobs
-        self._turn = turn
-        self._note = note
-        self._reread = reread
+    _tuner: Tuner
+    _remotes: Mapping[str, Remote]
+    _knobs: Mapping[str, Knob]
+    _turn: Callable[[], asyncio.Lock]
+    _note: Callable[[str], None]
+    _reread: Callable[[str], Awaitable[None]]
+    changes: list[tuple[str, HistoryEntry]] = field(init=False, default_factory=list)
 
     async def find(self, host: str) -> None:
         """Find the interrupted changes of the host; new ones get a note. Raises HostError, ChangeRefused."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from cockpit.hosts.internal_error import internal_error
 from cockpit.model.errors import ChangeRefused, CockpitError
@@ -16,24 +17,18 @@ from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
 
 
+@dataclass
 class KnobReader:
     """Reads `knobs`, and keeps the last values. If a knob cannot be read, its event has the reason."""
 
-    def __init__(
-        self,
-        knobs: Sequence[Knob],
-        remotes: Mapping[str, Remote],
-        tuner: Tuner,
-        events: LiveEvents,
-    ) -> None:
-        self._knobs = knobs
-        self._remotes = remotes
-        self._tuner = tuner
-        self._events = events
-        self._values: dict[str, str | None] = {}
-        self._changes = 0
-        # Why values are not active, by file and number of changes.
-        self._inactive: dict[tuple[str, str, bytes, int], dict[str, str]] = {}
+    _knobs: Sequence[Knob]
+    _remotes: Mapping[str, Remote]
+    _tuner: Tuner
+    _events: LiveEvents
+    _values: dict[str, str | None] = field(init=False, default_factory=dict)
+    _changes: int = field(init=False, default=0)
+    # Why values are not active, by file and number of changes.
+    _inactive: dict[tuple[str, str, bytes, int], dict[str, str]] = field(init=False, default_factory=dict)
 
     async def read(self, knob: Knob, known: dict[tuple[str, bool], HostFile] | None = None) -> str | None:
         """Read a knob on its host. `known`: files that were read for other knobs. Raises HostError, ChangeRefused."""
