@@ -22,16 +22,16 @@ class UnknownRange(UsageError):
         self.knob, self.flag = knob, flag
 
 
-def searched_knob(knob: Knob, wanted: str, original: str) -> SearchedKnob:
+def searched_knob(knob: Knob, requested: str, original: str) -> SearchedKnob:
     """Return a knob with the values to try, which include the original one ("": not set).
 
-    `wanted`: values and ranges as text; "": the values that the profile allows.
+    `requested`: values and ranges as text; "": the values that the profile allows.
     Raises UsageError for values that are invalid or not allowed, and for fewer than two.
     """
     if knob.secret:
         raise UsageError(f"{knob.name}: secret values cannot be searched")
     unit = knob.unit.strip() or _unit(original)
-    numbers, others = _parsed_values(knob, wanted, original, unit)
+    numbers, others = _parsed_values(knob, requested, original, unit)
     original_number = _number(original, unit)
     if original_number is not None and (not others or original not in others):
         numbers = sorted({*numbers, original_number})

@@ -284,7 +284,9 @@ class Autopilot:
         except HostError as error:
             # The lost host rolls back by itself.
             detail = str(error)
-            await recover(self._live, {knob.host for knob in self._source.profile.knobs}, _RECONNECT_WITHIN)
+            searched = {knob.knob for knob in self.plan.knobs}
+            hosts = {knob.host for knob in self._source.profile.knobs if knob.name in searched}
+            await recover(self._live, hosts, _RECONNECT_WITHIN)
         detail = detail or ("skipped" if self._skipping else "")
         measured = self._source.load.runs if self._source.load.runs > run else 0
         result = run_result(self._live.state, measured) if measured else None

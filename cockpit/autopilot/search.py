@@ -79,7 +79,7 @@ class Search:
     def exclude(self, point: Point) -> None:
         """Exclude a point from further suggestions."""
         self.excluded.add(point)
-        self._queue = [other for other in self._queue if other != point]
+        self._queue = [queued for queued in self._queue if queued != point]
 
     def best(self, number: int = 1) -> list[Point]:
         """Return the points with the best fitted means that probably meet the constraints, best first."""
@@ -137,7 +137,7 @@ class Search:
         if self.space.size <= _ALL:
             return self.space.all()
         near = [point for best in self.best(_BEST) for point in self.space.neighbours(best)]
-        near += [other for point in near for other in self.space.neighbours(point)][:_RANDOM]
+        near += [neighbour for point in near for neighbour in self.space.neighbours(point)][:_RANDOM]
         anywhere = [self.space.random(self._draw) for _ in range(_RANDOM)]
         return (*near, *anywhere)
 

@@ -67,8 +67,10 @@ def search_fit(state: AutopilotState) -> SearchFit:
     for at, dimension in enumerate(space.dimensions):
         points = [(*best[0][:at], value, *best[0][at + 1 :]) for value in range(len(dimension.values))]
         fitted = search.predict(points)
-        ends = [(sign * (mean - 1.96 * wide), sign * (mean + 1.96 * wide)) for mean, wide in zip(*fitted, strict=True)]
-        values = zip(dimension.values, fitted.mean, ends, strict=True)
+        intervals = [
+            (sign * (mean - 1.96 * wide), sign * (mean + 1.96 * wide)) for mean, wide in zip(*fitted, strict=True)
+        ]
+        values = zip(dimension.values, fitted.mean, intervals, strict=True)
         slice_points = tuple(
             SlicePoint(value, math.exp(sign * mean), math.exp(min(end)), math.exp(max(end)))
             for value, mean, end in values

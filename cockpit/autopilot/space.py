@@ -34,9 +34,9 @@ class Dimension(NamedTuple):
         distances = np.full((len(self.values), len(self.values)), _UNORDERED)
         for at, here in enumerate(self.positions):
             distances[at, at] = 0.0
-            for other, there in enumerate(self.positions):
+            for to, there in enumerate(self.positions):
                 if here is not None and there is not None:
-                    distances[at, other] = (here - there) ** 2
+                    distances[at, to] = (here - there) ** 2
         return distances
 
 
@@ -74,10 +74,10 @@ class Space:
         """Yield the points that differ in one knob: one step in an ordered knob, any value in an unordered one."""
         for at, dimension in enumerate(self.dimensions):
             here = dimension.positions[point[at]]
-            for other, there in enumerate(dimension.positions):
+            for place, there in enumerate(dimension.positions):
                 ordered = here is not None and there is not None
-                if other != point[at] and (not ordered or abs(other - point[at]) == 1):
-                    yield (*point[:at], other, *point[at + 1 :])
+                if place != point[at] and (not ordered or abs(place - point[at]) == 1):
+                    yield (*point[:at], place, *point[at + 1 :])
 
     def latin_hypercube(self, number: int, draw: Random) -> list[Point]:
         """Return points that cover the space: each value of each knob about equally often (a Latin hypercube)."""

@@ -46,8 +46,8 @@ def trial_cells(trial: AutopilotTrial, state: AutopilotState) -> tuple[str, str,
         return settings, "", f"{outcome}: {sanitize(trial.detail, 200)}"
     failed = [text for text, margin in zip(plan.constraints, trial.margins, strict=False) if margin < 0]
     problem = f"constraint failed: {sanitize(', '.join(failed))}" if failed else ""
-    ends = f" (95% CI {'–'.join(map(rate_words, trial.interval))})" if trial.interval else ""
-    return settings, f"{metric_words(plan.metric, trial.metric)}{ends}", problem
+    interval = f" (95% CI {'–'.join(map(rate_words, trial.interval))})" if trial.interval else ""
+    return settings, f"{metric_words(plan.metric, trial.metric)}{interval}", problem
 
 
 def result_line(state: AutopilotState, verdict: Verdict | None) -> str:

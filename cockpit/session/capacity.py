@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -13,10 +12,8 @@ from cockpit.analysis.capacity.result import levels_of
 from cockpit.analysis.capacity.search import LONGEST, START, Aim, Step, next_step
 from cockpit.analysis.thresholds import Threshold
 from cockpit.metrics.results import segments_result
-from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import (
-    AnyEvent,
     CapacityBegun,
     CapacityEnded,
     CapacityLevel,
@@ -26,7 +23,7 @@ from cockpit.model.events import (
 from cockpit.model.load.checks import check_plan
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
-from cockpit.session.latest import LatestState
+from cockpit.session.live_events import LiveEvents
 from cockpit.session.live_load import LiveLoad
 
 # Time (s) after the end of a level at which its last ticks have arrived.
@@ -45,13 +42,11 @@ _CLOSING = 5.0
 class CapacitySearch:
     """Searches for the highest arrival rate that holds limits, one search at a time, each in a run of its own."""
 
-    def __init__(self, load: LiveLoad, clock: Clock, emit: Callable[[AnyEvent], None], latest: LatestState) -> None:
+    def __init__(self, load: LiveLoad, events: LiveEvents) -> None:
         self.running = False
         self._number = 0
         self._load = load
-        self._clock = clock
-        self._emit = emit
-        self._latest = latest
+        self._events = events
         self._stopping = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -94,10 +89,10 @@ class CapacitySearch:
 
     async def _search(self, limits: tuple[Threshold, ...], aim: Aim) -> None:
         self._number += 1
-        begun = self._clock.now()
+        begun = self._events.now()
         texts = tuple(limit.text for limit in limits)
         number, run = self._number, self._load.runs
-        self._emit(CapacityBegun(t=begun, number=number, run=run, limits=texts, longest=aim.longest))
+        self._events.emit(CapacityBegun(t=begun, number=number, run=run, limits=texts, longest=aim.longest))
         outcome: CapacityOutcome = "failed"
         detail = ""
         try:
@@ -109,21 +104,21 @@ class CapacitySearch:
             detail = str(error)
             raise
         finally:
-            self._emit(CapacityEnded(t=self._clock.now(), number=number, outcome=outcome, detail=detail))
+            self._events.emit(CapacityEnded(t=self._events.now(), number=number, outcome=outcome, detail=detail))
 
     async def _levels(self, limits: tuple[Threshold, ...], aim: Aim, begun: float) -> CapacityOutcome:
-        await self._latest.until(lambda state: state.running_capacity is not None)
+        await self._events.until(lambda state: state.running_capacity is not None)
         calm, level = 0, 0
         while isinstance(step := self._next(aim, begun), Step):
             level += 1
             self._load.set_rate(step.rate)
             if not await self._load.wait_undisturbed(step.settle, self._stopping):
                 break
-            before = _in_flight(self._latest.state)
+            before = _in_flight(self._events.state)
             await self._measure(level, step, limits)
             if not self._undisturbed():
                 break
-            if levels_of(state := self._latest.state, state.capacities[-1])[-1].holds:
+            if levels_of(state := self._events.state, state.capacities[-1])[-1].holds:
                 calm = max(calm, before)
             else:
                 await self._drain(step.rate, calm)
@@ -132,32 +127,32 @@ class CapacitySearch:
         return "stopped" if self._stopping.is_set() else "load ended"
 
     def _next(self, aim: Aim, begun: float) -> Step | CapacityOutcome:
-        state = self._latest.state
-        return next_step(levels_of(state, state.capacities[-1]), aim, self._clock.now() - begun)
+        state = self._events.state
+        return next_step(levels_of(state, state.capacities[-1]), aim, self._events.now() - begun)
 
     async def _measure(self, level: int, step: Step, limits: tuple[Threshold, ...]) -> None:
         """Measure a level, shorter if its result is hopeless."""
-        t = self._clock.now()
-        self._emit(CapacityLevel(t=t, number=self._number, level=level, rate=step.rate, until=t + step.seconds))
-        while (left := t + step.seconds - self._clock.now()) > 0:
+        t = self._events.now()
+        self._events.emit(CapacityLevel(t=t, number=self._number, level=level, rate=step.rate, until=t + step.seconds))
+        while (left := t + step.seconds - self._events.now()) > 0:
             if not await self._load.wait_undisturbed(min(left, _EVERY), self._stopping):
                 break
-            segment = self._latest.state.segments[-1]
+            segment = self._events.state.segments[-1]
             if segment.seconds >= _FIRST and is_hopeless(
                 level_of(step.rate, segments_result([segment], segment.plan, segment.seconds), limits), step.seconds
             ):
                 break
         if self._undisturbed():
-            end = self._clock.now()
-            self._emit(CapacityLevelEnded(t=end, number=self._number))
+            end = self._events.now()
+            self._events.emit(CapacityLevelEnded(t=end, number=self._number))
             await self._load.wait_undisturbed(_TICKS, self._stopping)
-            await self._latest.until(lambda state: state.t > end or state.running is None)
+            await self._events.until(lambda state: state.t > end or state.running is None)
 
     async def _drain(self, rate: float, calm: int) -> None:
         """Lower the load until requests in flight are back to normal."""
         self._load.set_rate(max(1.0, rate * _DRAIN_RATE))
-        end = self._clock.now() + _DRAIN
-        while _in_flight(self._latest.state) > _DRAINED * (calm + 1) and self._clock.now() < end:
+        end = self._events.now() + _DRAIN
+        while _in_flight(self._events.state) > _DRAINED * (calm + 1) and self._events.now() < end:
             if not await self._load.wait_undisturbed(_TICKS, self._stopping):
                 return
 

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import KW_ONLY, dataclass
 
-from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError
-from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, ChangeOutcome, ChangeStage, Stage
+from cockpit.model.events import ChangeBegun, ChangeEnded, ChangeOutcome, ChangeStage, Stage
 from cockpit.model.knobs import Setting
+from cockpit.session.live_events import LiveEvents
 from cockpit.tuning.applied import AppliedChange, ChangeFailed
 from cockpit.tuning.change_options import ChangeObserver, whoami
 from cockpit.tuning.plan import Plan
@@ -26,8 +26,7 @@ class ChangeReport(ChangeObserver):
     after it. `active`: it became active; `on_active` is then called with the letter.
     """
 
-    clock: Clock
-    emit: Callable[[AnyEvent], None]
+    events: LiveEvents
     letter: str
     host: str
     settings: tuple[Setting, ...]
@@ -56,7 +55,7 @@ class ChangeReport(ChangeObserver):
         self._begin(plan.settings or self.settings, plan.diff, plan.cost, inactive)
 
     def stage(self, stage: Stage, seconds: float | None = None) -> None:
-        self.emit(ChangeStage(t=self.clock.now(), change=self.letter, stage=stage, seconds=seconds))
+        self.events.emit(ChangeStage(t=self.events.now(), change=self.letter, stage=stage, seconds=seconds))
         if stage == "active":
             self.active = True
             self.on_active(self.letter)
@@ -64,15 +63,15 @@ class ChangeReport(ChangeObserver):
     def _end(self, outcome: ChangeOutcome, detail: str) -> None:
         if not self.has_begun:
             self._begin(self.settings)
-        self.emit(ChangeEnded(t=self.clock.now(), change=self.letter, outcome=outcome, detail=detail))
+        self.events.emit(ChangeEnded(t=self.events.now(), change=self.letter, outcome=outcome, detail=detail))
 
     def _begin(
         self, settings: tuple[Setting, ...], diff: str = "", cost: str = "", inactive: tuple[str, ...] = ()
     ) -> None:
         self.has_begun = True
-        self.emit(
+        self.events.emit(
             ChangeBegun(
-                t=self.clock.now(),
+                t=self.events.now(),
                 change=self.letter,
                 host=self.host,
                 settings=settings,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 
+from cockpit.analysis.words.timeline import settings_words
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import SECRET, Knob
 from cockpit.tuning.applied import HistoryEntry, HistoryState
@@ -12,6 +14,7 @@ from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
 
 
+@dataclass
 class InterruptedChanges:
     """Finds, undoes and finishes interrupted changes. `changes`: those that are known, with their hosts.
 
@@ -19,22 +22,13 @@ class InterruptedChanges:
     host again.
     """
 
-    def __init__(
-        self,
-        tuner: Tuner,
-        remotes: Mapping[str, Remote],
-        knobs: Mapping[str, Knob],
-        turn: Callable[[], asyncio.Lock],
-        note: Callable[[str], None],
-        reread: Callable[[str], Awaitable[None]],
-    ) -> None:
-        self.changes: list[tuple[str, HistoryEntry]] = []
-        self._tuner = tuner
-        self._remotes = remotes
-        self._knobs = knobs
-        self._turn = turn
-        self._note = note
-        self._reread = reread
+    _tuner: Tuner
+    _remotes: Mapping[str, Remote]
+    _knobs: Mapping[str, Knob]
+    _turn: Callable[[], asyncio.Lock]
+    _note: Callable[[str], None]
+    _reread: Callable[[str], Awaitable[None]]
+    changes: list[tuple[str, HistoryEntry]] = field(init=False, default_factory=list)
 
     async def find(self, host: str) -> None:
         """Find the interrupted changes of the host; new ones get a note. Raises HostError, ChangeRefused."""
@@ -74,5 +68,5 @@ class InterruptedChanges:
 
 
 def interruption_words(host: str, past: HistoryEntry) -> str:
-    settings = ", ".join(f"{s.knob} {s.old or 'unset'} → {s.new or 'unset'}" for s in past.facts.settings)
+    settings = settings_words(past.facts.settings)
     return f"{host}: change {past.name} of {past.facts.who} ({settings}) is incomplete: its new values may be active"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from cockpit.hosts.internal_error import internal_error
-from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, CockpitError
-from cockpit.model.events import AnyEvent, KnobRead
+from cockpit.model.events import KnobRead
 from cockpit.model.knobs import Knob, Setting
+from cockpit.session.live_events import LiveEvents
 from cockpit.tuning.discovery.configuration import conditions_of
 from cockpit.tuning.files import HostFile
 from cockpit.tuning.plan import NewValues
@@ -16,26 +17,18 @@ from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
 
 
+@dataclass
 class KnobReader:
     """Reads `knobs`, and keeps the last values. If a knob cannot be read, its event has the reason."""
 
-    def __init__(
-        self,
-        knobs: Sequence[Knob],
-        remotes: Mapping[str, Remote],
-        tuner: Tuner,
-        clock: Clock,
-        emit: Callable[[AnyEvent], None],
-    ) -> None:
-        self._knobs = knobs
-        self._remotes = remotes
-        self._tuner = tuner
-        self._clock = clock
-        self._emit = emit
-        self._values: dict[str, str | None] = {}
-        self._changes = 0
-        # Why values are not active, by file and number of changes.
-        self._inactive: dict[tuple[str, str, bytes, int], dict[str, str]] = {}
+    _knobs: Sequence[Knob]
+    _remotes: Mapping[str, Remote]
+    _tuner: Tuner
+    _events: LiveEvents
+    _values: dict[str, str | None] = field(init=False, default_factory=dict)
+    _changes: int = field(init=False, default=0)
+    # Why values are not active, by file and number of changes.
+    _inactive: dict[tuple[str, str, bytes, int], dict[str, str]] = field(init=False, default_factory=dict)
 
     async def read(self, knob: Knob, known: dict[tuple[str, bool], HostFile] | None = None) -> str | None:
         """Read a knob on its host. `known`: files that were read for other knobs. Raises HostError, ChangeRefused."""
@@ -47,7 +40,7 @@ class KnobReader:
             known.clear()
             return await self.read(knob, known)
         self._values[knob.name] = value
-        self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=knob.host, value=value))
+        self._events.emit(KnobRead(t=self._events.now(), knob=knob.name, host=knob.host, value=value))
         if why := await self._why_inactive(knob, known):
             raise ChangeRefused(why)
         return value
@@ -61,7 +54,7 @@ class KnobReader:
                 await self.read(knob, known)
             except Exception as error:
                 detail = str(error) if isinstance(error, CockpitError) else internal_error(error)
-                self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=host, value=None, detail=detail))
+                self._events.emit(KnobRead(t=self._events.now(), knob=knob.name, host=host, value=None, detail=detail))
         return bool(knobs)
 
     def settings(self, values: NewValues) -> tuple[Setting, ...]:

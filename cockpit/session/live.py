@@ -27,7 +27,7 @@ from cockpit.recording.secrets import Secrets
 from cockpit.session.capacity import CapacitySearch
 from cockpit.session.controls import Action, Controls, LoadPhase, LoadStatus, Mode, immediate
 from cockpit.session.interrupted import interruption_words
-from cockpit.session.latest import LatestState
+from cockpit.session.live_events import LiveEvents
 from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
 from cockpit.session.loop import EventBatch
@@ -75,12 +75,10 @@ class LiveSource:
             for config in profile.hosts
         }
         self.load = LiveLoad(profile.plan, clock, self.emit, launcher)
-        self._latest = LatestState()
+        self._live_events = events = LiveEvents(clock, self.emit)
         probe = probe_of(profile.plan) if check_target else None
-        self.capacity = CapacitySearch(self.load, clock, self.emit, self._latest)
-        self.tuning = LiveTuning(
-            profile, self.feeds, clock, self.emit, self.load, self._latest, self._spawn, probe, self.capacity
-        )
+        self.capacity = CapacitySearch(self.load, events)
+        self.tuning = LiveTuning(profile, self.feeds, events, self.load, self._spawn, probe, self.capacity)
         self.controls = LiveControls(self)
 
     def emit(self, event: AnyEvent) -> None:
@@ -108,7 +106,7 @@ class LiveSource:
             events = tuple(self._events)
             self._events.clear()
             if events:
-                yield EventBatch(events, reached=self._latest.update)
+                yield EventBatch(events, reached=self._live_events.update)
 
     def now(self) -> float:
         return self._clock.now()

@@ -20,7 +20,7 @@ from cockpit.model.events import AnyEvent, ExtensionReason
 from cockpit.model.load.checks import check_plan
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
-from cockpit.session.latest import LatestState
+from cockpit.session.live_events import LiveEvents
 
 
 class LiveLoad:
@@ -104,11 +104,11 @@ class LiveLoad:
 
     async def wait_undisturbed(self, seconds: float, stopping: asyncio.Event) -> bool:
         """Wait; return whether neither the end of the load nor `stopping` came first."""
-        ends = [asyncio.ensure_future(self.over()), asyncio.ensure_future(stopping.wait())]
+        waits = [asyncio.ensure_future(self.over()), asyncio.ensure_future(stopping.wait())]
         try:
-            done, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for end in ends:
+            for end in waits:
                 end.cancel()
         return not done
 
@@ -196,10 +196,9 @@ class RunExtension:
     Only one change is awaited: a later change, or an undo, replaces the previous one.
     """
 
-    def __init__(self, load: LiveLoad, clock: Clock, latest: LatestState, spawn: Spawn) -> None:
+    def __init__(self, load: LiveLoad, events: LiveEvents, spawn: Spawn) -> None:
         self._load = load
-        self._clock = clock
-        self._latest = latest
+        self._events = events
         self._spawn = spawn
         self._awaited: ExtensionReason = "verdict"
         self._change = ""
@@ -243,7 +242,7 @@ class RunExtension:
 
     def _extend(self, awaited: ExtensionReason, seconds: float, change: str) -> None:
         self._awaited, self._change = awaited, change
-        self._load.extend(self._clock.now() + seconds, awaited, change)
+        self._load.extend(self._events.now() + seconds, awaited, change)
 
     async def _watch(self, change: str) -> None:
         """Release the run once further seconds cannot change the verdict."""
@@ -252,7 +251,7 @@ class RunExtension:
         def segment_started(state: State) -> bool:
             return awaited_segment(state, change) is not None or state.running != run
 
-        state = await self._latest.until(segment_started)
+        state = await self._events.until(segment_started)
         while state.running == run:
             if not awaits_verdict(state, change):
                 self.release()
@@ -261,4 +260,4 @@ class RunExtension:
 
     async def _state_at(self, run: int, due: float) -> State:
         """Return the state at `due`, or at the end of the run."""
-        return await self._latest.until(lambda state: state.t >= due or state.running != run)
+        return await self._events.until(lambda state: state.t >= due or state.running != run)

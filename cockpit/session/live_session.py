@@ -12,6 +12,7 @@ from cockpit.hosts.ssh.prompts import PromptQueue
 from cockpit.load.workers import WorkerLauncher
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError
+from cockpit.model.events import CONNECTED, HostCondition
 from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.session.live import LiveSource
@@ -68,9 +69,7 @@ class LiveSession:
         await self.load.over()
         await self.load.start()
         run = self.load.runs
-        over = self.session.until(lambda state: (state.runs >= run and state.running is None) or stop_when(state))
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(over, limit)
+        await self._within(limit, lambda state: (state.runs >= run and state.running is None) or stop_when(state))
         if self.state.running is not None or self.state.runs < run:
             await self.load.stop()
         await self._hosts_read_after_run()
@@ -102,15 +101,14 @@ class LiveSession:
 
         def read(state: State) -> bool:
             windows = state.segment.hosts if state.segment else {}
-            up = (name for name, host in state.hosts.items() if host.condition == "up" and name in windows)
+            up = (name for name, host in state.hosts.items() if host.condition == HostCondition.UP and name in windows)
             return all(windows[name].after for name in up)
 
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.session.until(read), LAST_READING)
+        await self._within(LAST_READING, read)
 
     async def hosts_up(self, names: Iterable[str]) -> None:
         """Wait until these hosts are connected. Raises HostError, UsageError if a host cannot be reached."""
-        await self._hosts(names, lambda state, name: state.hosts[name].condition in ("up", "slow"))
+        await self._hosts(names, lambda state, name: state.hosts[name].condition in CONNECTED)
 
     async def knobs_read(self) -> None:
         """Wait until every knob has been read, or failed to be read."""
@@ -127,8 +125,7 @@ class LiveSession:
         def known(state: State) -> bool:
             return all(name in state.hosts and (ready(state, name) or self._failed(name)) for name in names)
 
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.session.until(known), HOST_READY)
+        await self._within(HOST_READY, known)
         for name in names:
             if name in self.state.hosts and ready(self.state, name):
                 continue
@@ -136,7 +133,7 @@ class LiveSession:
             raise failure or HostError(f"no reading within {HOST_READY:.0f} s", subject=name)
 
     def _failed(self, name: str) -> bool:
-        return self.state.hosts[name].condition in ("lost", "refused")
+        return self.state.hosts[name].condition in (HostCondition.LOST, HostCondition.REFUSED)
 
     async def _hosts_read_after_run(self) -> None:
         """Wait for a reading of each host after the run, so that its averages cover the whole run."""
@@ -146,7 +143,11 @@ class LiveSession:
         end = segment.end
 
         def covered(state: State) -> bool:
-            return all(host.condition != "up" or (host.seen or 0.0) >= end for host in state.hosts.values())
+            return all(host.condition != HostCondition.UP or (host.seen or 0.0) >= end for host in state.hosts.values())
 
+        await self._within(LAST_READING, covered)
+
+    async def _within(self, seconds: float | None, holds: Callable[[State], bool]) -> None:
+        """Wait for a state for which `holds` is true, at most some seconds."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.session.until(covered), LAST_READING)
+            await asyncio.wait_for(self.session.until(holds), seconds)

@@ -9,16 +9,15 @@ from itertools import count
 
 from cockpit.analysis.rounds import RoundsPlan, other_side
 from cockpit.hosts.feed import HostFeed
-from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError
-from cockpit.model.events import AnyEvent, Note
+from cockpit.model.events import Note
 from cockpit.model.knobs import Knob, Setting
 from cockpit.profiles.profile import Profile
 from cockpit.session.capacity import CapacitySearch
 from cockpit.session.change_report import ChangeReport, letters
 from cockpit.session.interrupted import InterruptedChanges
 from cockpit.session.knob_reader import KnobReader
-from cockpit.session.latest import LatestState
+from cockpit.session.live_events import LiveEvents
 from cockpit.session.live_load import LiveLoad, RunExtension
 from cockpit.session.rounds import ComparedSettings, Conclusion, Hold, Rounds
 from cockpit.session.server_commands import ServerCommands
@@ -43,17 +42,14 @@ class LiveTuning:
         self,
         profile: Profile,
         feeds: Mapping[str, HostFeed],
-        clock: Clock,
-        emit: Callable[[AnyEvent], None],
+        events: LiveEvents,
         load: LiveLoad,
-        latest: LatestState,
         spawn: Callable[[Coroutine[None, None, None]], asyncio.Task[None]],
         probe: TargetCheck | None,
         capacity: CapacitySearch,
     ) -> None:
         self._knobs = {knob.name: knob for knob in profile.knobs}
-        self._clock = clock
-        self._emit = emit
+        self._events = events
         self._tuner = Tuner(probe, port_on=lambda host: feeds[host].target_port())
         inside = {name: privileged(feed.config, ReconnectingRemote(feed.shell)) for name, feed in feeds.items()}
         self._remotes: dict[str, Remote] = {
@@ -62,7 +58,7 @@ class LiveTuning:
             else inside[name]
             for name, feed in feeds.items()
         }
-        self._reader = KnobReader(profile.knobs, self._remotes, self._tuner, clock, emit)
+        self._reader = KnobReader(profile.knobs, self._remotes, self._tuner, events)
         # Changes of this session that can be undone, by letter, the newest last.
         self._active: dict[str, AppliedChange] = {}
         self._letters = map(letters, count())
@@ -70,12 +66,12 @@ class LiveTuning:
         self.interrupted = InterruptedChanges(
             self._tuner, self._remotes, self._knobs, self._turn, self._note, self.read_host
         )
-        self.commands = ServerCommands(profile, self._tuner, self._remotes, inside, self._turn, clock, emit)
+        self.commands = ServerCommands(profile, self._tuner, self._remotes, inside, self._turn, events)
         self._awaited: asyncio.Future[bool] | None = None
         self._changing = asyncio.Lock()
         self._load = load
-        self.extension = RunExtension(load, clock, latest, spawn)
-        self._rounds = Rounds(load, self.extension, clock, emit, latest, capacity)
+        self.extension = RunExtension(load, events, spawn)
+        self._rounds = Rounds(load, self.extension, events, capacity)
 
     @property
     def awaited(self) -> bool:
@@ -299,9 +295,7 @@ class LiveTuning:
     ) -> ChangeReport:
         """Return the report of a new change, with the next letter or the next name of a trial."""
         letter = next(self._trials if trial else self._letters)
-        return ChangeReport(
-            self._clock, self._emit, letter, host, settings, undoes=undoes, trial=trial, on_active=on_active
-        )
+        return ChangeReport(self._events, letter, host, settings, undoes=undoes, trial=trial, on_active=on_active)
 
     async def _plan(self, host: str, values: NewValues) -> Plan:
         return await self._tuner.prepare(self._remotes[host], host, values)
@@ -335,7 +329,7 @@ class LiveTuning:
         return letter
 
     def _note(self, text: str) -> None:
-        self._emit(Note(t=self._clock.now(), text=text))
+        self._events.emit(Note(t=self._events.now(), text=text))
 
     def _turn(self) -> asyncio.Lock:
         """Return the lock for one change at a time. Raises ChangeRefused while rounds run: a change would wait for

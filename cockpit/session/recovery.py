@@ -13,7 +13,8 @@ from cockpit.model.state import State
 from cockpit.session.live_session import LiveSession
 from cockpit.tuning.applied import HistoryState
 from cockpit.tuning.discovery.probing import probe_of
-from cockpit.tuning.effect import GOOD_RESPONSES, PACE, problem_of
+from cockpit.tuning.effect import GOOD_RESPONSES, wait_for_good_responses
+from cockpit.tuning.rollback import retry_while_unreachable
 
 # Timeout (s) for a host or a target to be available again after a change.
 BACK_WITHIN = 60.0
@@ -50,17 +51,14 @@ async def wait_for_hosts(live: LiveSession, within: float = BACK_WITHIN) -> None
 async def recover(live: LiveSession, changed: Iterable[str], within: float) -> None:
     """Wait until every host is up, and the `changed` hosts have undone an interrupted change. Raises HostError after
     `within` seconds."""
-    deadline = asyncio.get_running_loop().time() + within
-    while True:
+
+    async def recovered() -> None:
         await wait_for_hosts(live, within)
-        try:
-            for host in sorted(changed):
-                await end_changes(live, host)
-            return
-        except HostError:  # the loss was not detected yet, or the host was lost again
-            if asyncio.get_running_loop().time() > deadline:
-                raise
-            await asyncio.sleep(PACE)
+        for host in sorted(changed):
+            await end_changes(live, host)
+
+    # The loss may not have been detected yet, or a host is lost again.
+    await retry_while_unreachable(recovered, within)
 
 
 async def end_changes(live: LiveSession, host: str) -> None:
@@ -79,16 +77,8 @@ async def end_changes(live: LiveSession, host: str) -> None:
 
 async def wait_for_target(plan: LoadPlan) -> None:
     """Wait until the target gives GOOD_RESPONSES good responses in a row. Raises TargetError after BACK_WITHIN."""
-    probe = probe_of(plan)
-    deadline = asyncio.get_running_loop().time() + BACK_WITHIN
-    good = 0
-    while good < GOOD_RESPONSES:
-        wrong = await problem_of(probe)
-        good = 0 if wrong else good + 1
-        if wrong:
-            if asyncio.get_running_loop().time() > deadline:
-                raise TargetError(wrong)
-            await asyncio.sleep(PACE)
+    if wrong := await wait_for_good_responses(probe_of(plan), BACK_WITHIN, GOOD_RESPONSES):
+        raise TargetError(wrong)
 
 
 async def set_values(live: LiveSession, values: Mapping[str, str | None]) -> Collection[str]:

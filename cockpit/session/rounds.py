@@ -16,12 +16,11 @@ from msgspec.structs import replace
 from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.rounds import UNCOUNTED, RoundsPlan, announcement, rounds_verdict, sequence
 from cockpit.analysis.verdicts.outcome import Verdict
-from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, CockpitError
-from cockpit.model.events import AnyEvent, RoundsBegun, RoundsEnded, RoundsOutcome, RoundWindow, RoundWindowEnded, Side
+from cockpit.model.events import RoundsBegun, RoundsEnded, RoundsOutcome, RoundWindow, RoundWindowEnded, Side
 from cockpit.model.knobs import Setting
 from cockpit.session.capacity import CapacitySearch
-from cockpit.session.latest import LatestState
+from cockpit.session.live_events import LiveEvents
 from cockpit.session.live_load import LiveLoad, RunExtension
 
 # Time (s) allowed for a set-up when the length of the run is computed.
@@ -64,9 +63,7 @@ class Rounds:
         self,
         load: LiveLoad,
         extension: RunExtension,
-        clock: Clock,
-        emit: Callable[[AnyEvent], None],
-        latest: LatestState,
+        events: LiveEvents,
         capacity: CapacitySearch,
     ) -> None:
         self.number = 0
@@ -74,9 +71,7 @@ class Rounds:
         self._begun = False
         self._load = load
         self._extension = extension
-        self._clock = clock
-        self._emit = emit
-        self._latest = latest
+        self._events = events
         self._capacity = capacity
         self._stopping = asyncio.Event()
 
@@ -139,8 +134,8 @@ class Rounds:
         self.running = False
         if self._begun:
             self._begun = False
-            self._emit(
-                RoundsEnded(t=self._clock.now(), number=self.number, outcome=outcome, active=active, detail=detail)
+            self._events.emit(
+                RoundsEnded(t=self._events.now(), number=self.number, outcome=outcome, active=active, detail=detail)
             )
 
     def _longest(self, plan: RoundsPlan) -> float:
@@ -148,12 +143,12 @@ class Rounds:
 
     def _begin(self, subject: ComparedSettings, plan: RoundsPlan) -> None:
         first = plan.first_sides
-        announced = announcement(self._latest.state, first, plan.seconds)
+        announced = announcement(self._events.state, first, plan.seconds)
         self.number += 1
         self._begun = True
-        self._emit(
+        self._events.emit(
             RoundsBegun(
-                t=self._clock.now(),
+                t=self._events.now(),
                 number=self.number,
                 run=self._load.runs + bool(plan.until),
                 host=subject.host,
@@ -203,11 +198,11 @@ class Rounds:
 
     async def _window(self, number: int, side: Side, plan: RoundsPlan) -> bool:
         """Measure a window; return whether it is complete, without a stop or the end of the load."""
-        t, seconds = self._clock.now(), plan.seconds + UNCOUNTED
-        self._emit(RoundWindow(t=t, number=self.number, round=number, side=side, until=t + seconds))
+        t, seconds = self._events.now(), plan.seconds + UNCOUNTED
+        self._events.emit(RoundWindow(t=t, number=self.number, round=number, side=side, until=t + seconds))
         complete = await (self._searched(plan) if plan.until else self._load.wait_undisturbed(seconds, self._stopping))
         if complete:
-            self._emit(RoundWindowEnded(t=self._clock.now(), number=self.number))
+            self._events.emit(RoundWindowEnded(t=self._events.now(), number=self.number))
         return complete
 
     async def _searched(self, plan: RoundsPlan) -> bool:
@@ -220,13 +215,13 @@ class Rounds:
         """Return whether the sequential test concludes after a round, once its metrics have arrived."""
         if number < FIRST_TEST:
             return False
-        due = self._clock.now() + _METRICS_DELAY
-        state = await self._latest.until(lambda state: state.t >= due or state.running is None)
+        due = self._events.now() + _METRICS_DELAY
+        state = await self._events.until(lambda state: state.t >= due or state.running is None)
         verdict = rounds_verdict(state, state.rounds[-1])
         return verdict is not None and plan.concluded(verdict)
 
     def _verdict(self) -> Verdict | None:
-        state = self._latest.state
+        state = self._events.state
         return rounds_verdict(state, state.rounds[-1]) if state.rounds else None
 
 

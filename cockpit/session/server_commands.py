@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from itertools import count
+from dataclasses import dataclass, field
 
-from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, CockpitError
-from cockpit.model.events import ActionBegun, ActionEnded, AnyEvent
+from cockpit.model.events import ActionBegun, ActionEnded
 from cockpit.model.knobs import ServerAction
 from cockpit.profiles.profile import Profile
+from cockpit.session.live_events import LiveEvents
 from cockpit.tuning.reason import useful_line
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
@@ -21,6 +21,7 @@ OBSERVATION_LIMIT = 256 * 1024
 _COMMAND_TIMEOUT = 30.0
 
 
+@dataclass
 class ServerCommands:
     """Runs commands on the hosts of a session, and reports actions as events.
 
@@ -28,25 +29,13 @@ class ServerCommands:
     for one change at a time.
     """
 
-    def __init__(
-        self,
-        profile: Profile,
-        tuner: Tuner,
-        remotes: Mapping[str, Remote],
-        inside: Mapping[str, Remote],
-        turn: Callable[[], asyncio.Lock],
-        clock: Clock,
-        emit: Callable[[AnyEvent], None],
-    ) -> None:
-        self._knobs = {knob.name: knob for knob in profile.knobs}
-        self._actions = {action.name: action for action in profile.actions}
-        self._tuner = tuner
-        self._remotes = remotes
-        self._inside = inside
-        self._turn = turn
-        self._clock = clock
-        self._emit = emit
-        self._numbers = count(1)
+    _profile: Profile
+    _tuner: Tuner
+    _remotes: Mapping[str, Remote]
+    _inside: Mapping[str, Remote]
+    _turn: Callable[[], asyncio.Lock]
+    _events: LiveEvents
+    _count: int = field(init=False, default=0)
 
     async def output_of(self, host: str, command: str) -> str:
         """Return the output of a command on the host, at most OBSERVATION_LIMIT bytes.
@@ -64,20 +53,24 @@ class ServerCommands:
 
     async def act(self, name: str) -> None:
         """Run an action of the profile. Raises ChangeRefused, HostError."""
-        if name not in self._actions:
-            raise ChangeRefused(f"unknown action {name!r}; the profile has: {', '.join(self._actions) or 'none'}")
-        await self._run_action(self._actions[name])
+        actions = {action.name: action for action in self._profile.actions}
+        if name not in actions:
+            raise ChangeRefused(f"unknown action {name!r}; the profile has: {', '.join(actions) or 'none'}")
+        await self._run_action(actions[name])
 
     async def reload(self, names: Sequence[str]) -> None:
         """Run the reload commands of knobs, each once per host, without a change. Raises HostError, ChangeRefused."""
-        knobs = [self._knobs[name] for name in names]
+        knobs = [knob for knob in self._profile.knobs if knob.name in names]
         for (host, command), name in {(knob.host, knob.reload): knob.name for knob in knobs if knob.reload}.items():
             await self._run_action(ServerAction(name=f"reload {name}", host=host, command=command))
 
     async def _run_action(self, action: ServerAction) -> None:
         async with self._turn():
-            number, begun = next(self._numbers), self._clock.now()
-            self._emit(ActionBegun(t=begun, number=number, action=action.name, host=action.host, times=action.times))
+            self._count += 1
+            number, begun = self._count, self._events.now()
+            self._events.emit(
+                ActionBegun(t=begun, number=number, action=action.name, host=action.host, times=action.times)
+            )
             done, detail = 0, "interrupted"
             try:
                 while done < action.times:
@@ -88,4 +81,4 @@ class ServerCommands:
                 detail = str(error)
                 raise
             finally:
-                self._emit(ActionEnded(t=self._clock.now(), number=number, done=done, detail=detail))
+                self._events.emit(ActionEnded(t=self._events.now(), number=number, done=done, detail=detail))

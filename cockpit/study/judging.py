@@ -156,13 +156,13 @@ class _Judged(NamedTuple):
 def _verdict(
     study: Study, cells: Cells, rounds: Sequence[StudyRound], place: Comparison, part: str
 ) -> StudyVerdict | None:
-    first, other, level = place
-    before, after = cells.get((first, level, part)), cells.get((other, level, part))
+    first, second, level = place
+    before, after = cells.get((first, level, part)), cells.get((second, level, part))
     if not (before and after and before.counted and after.counted):
         return None
     # Variants of a closed comparison may continue for other comparisons; those rounds are ignored.
     considered = {turn.round for turn in rounds if after.control or place in turn.open}
-    label = " · ".join(filter(None, (f"{other} vs {first}", level_words(study, level), part)))
+    label = " · ".join(filter(None, (f"{second} vs {first}", level_words(study, level), part)))
     others = {place: cell for place, cell in cells.items() if cell not in (before, after)}
     judged = _judged(study, before, after, others, considered, label)
     over = judged.whole >= FIRST_TEST and (judged.is_hopeless(study.rounds) or closed(study, judged.verdict))
@@ -170,7 +170,7 @@ def _verdict(
     step = _step_seconds(rounds)
     return StudyVerdict(
         first=first,
-        other=other,
+        other=second,
         level=level,
         pass_name=part,
         verdict=judged.verdict,
@@ -191,7 +191,7 @@ def level_words(study: Study, level: float | None) -> str:
 
 
 def _judged(
-    study: Study, first: StudyCell, other: StudyCell, others: Cells, considered: set[int], label: str
+    study: Study, first: StudyCell, second: StudyCell, others: Cells, considered: set[int], label: str
 ) -> _Judged:
     """Judge by rounds if there are at least FIRST_TEST, else by runs, with the pooled spread of the other cells.
 
@@ -199,9 +199,9 @@ def _judged(
     many of them make the verdict invalid.
     """
     family = PlannedComparisons(max(1, study.comparisons), study.metrics, study.margin)
-    pairs = _pairs(study, first, other, considered)
+    pairs = _pairs(study, first, second, considered)
     if len(pairs) < FIRST_TEST:
-        before, after = (list(_by_round(study, cell).values()) for cell in (first, other))
+        before, after = (list(_by_round(study, cell).values()) for cell in (first, second))
         borrowed = [list(_by_round(study, cell).values()) for cell in others.values()]
         return _Judged(judge_runs(before, after, label, borrowed, family), min(len(before), len(after)))
     alike = _compared_alike(study, first, others, considered)
@@ -233,14 +233,14 @@ def _compared_alike(study: Study, first: StudyCell, others: Cells, considered: s
 
 def _objections(pairs: Sequence[tuple[list[Window], list[Window]]]) -> list[Objection | None]:
     """Return the objection to each round; None: the round is valid."""
-    return [other or objection(*pair) for pair, other in zip(pairs, round_objections(pairs), strict=True)]
+    return [load or objection(*pair) for pair, load in zip(pairs, round_objections(pairs), strict=True)]
 
 
 def _pairs(
-    study: Study, first: StudyCell, other: StudyCell, considered: set[int] | None = None
+    study: Study, first: StudyCell, second: StudyCell, considered: set[int] | None = None
 ) -> list[tuple[list[Window], list[Window]]]:
     """Return the windows of both cells per round, for rounds with runs of both."""
-    before, after = _by_round(study, first), _by_round(study, other)
+    before, after = _by_round(study, first), _by_round(study, second)
     rounds = sorted(before.keys() & after.keys())
     return [(before[turn], after[turn]) for turn in rounds if considered is None or turn in considered]
 
@@ -273,10 +273,10 @@ def _checked(judged: StudyVerdict | None, control: StudyVerdict | None) -> Study
 
 def _exceeds(effect: Effect, control: Effect) -> bool:
     """Return whether the smallest change in the interval of an effect is larger than the largest in the control's."""
-    ends = [end for end in (effect.low, effect.high) if end is not None]
-    if not ends or control.low is None or control.high is None:
+    bounds = [end for end in (effect.low, effect.high) if end is not None]
+    if not bounds or control.low is None or control.high is None:
         return False
-    smallest = min(_size(effect, end) for end in ends)
+    smallest = min(_size(effect, end) for end in bounds)
     return smallest > max(_size(control, control.low), _size(control, control.high))
 
 
@@ -308,6 +308,6 @@ def next_round(study: Study, result: StudyResult | None) -> StudyRound | None:
 
 def _lacks_values(result: StudyResult, place: Comparison) -> bool:
     """Return whether a variant had several runs, none with a value: capacity searches beyond the generator, e.g."""
-    first, other, level = place
-    cells = [cell for cell in result.cells if cell.variant in (first, other) and cell.level == level]
+    first, second, level = place
+    cells = [cell for cell in result.cells if cell.variant in (first, second) and cell.level == level]
     return any(len(cell.runs) >= FIRST_TEST and not cell.counted for cell in cells)

@@ -47,7 +47,7 @@ class DurationRange(NamedTuple):
 
 def planned_comparisons(study: Study) -> tuple[Comparison, ...]:
     """Return all planned comparisons, without the A/A control."""
-    return tuple((first, other, level) for first, other in study.compare for level in study.levels or (None,))
+    return tuple((first, second, level) for first, second in study.compare for level in study.levels or (None,))
 
 
 def order_of(study: Study, turn: int) -> tuple[Variant, ...]:
@@ -68,15 +68,15 @@ def round_of(study: Study, turn: int, open_now: Sequence[Comparison]) -> StudyRo
 
     In a study without comparisons each round has all steps.
     """
-    wanted = {(name, level) for first, other, level in open_now for name in (first, other)}
+    open_cells = {(name, level) for first, second, level in open_now for name in (first, second)}
     if study.control is not None:
         pair = (study.variants[0].name, study.control.name)
-        wanted |= {(name, level) for _, _, level in open_now for name in pair}
+        open_cells |= {(name, level) for _, _, level in open_now for name in pair}
     steps = tuple(
         (variant.name, level)
         for variant in order_of(study, turn)
         for level in study.levels or (None,)
-        if not study.compare or (variant.name, level) in wanted
+        if not study.compare or (variant.name, level) in open_cells
     )
     return StudyRound(t=0, round=turn, steps=steps, open=tuple(open_now))
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+from textual.app import ComposeResult
 from textual.widgets import Static
 
-from cockpit.session.loop import EndOfSession
+from cockpit.session.loop import EndOfSession, Session
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.main_screen import FRAME
+from cockpit.tui.main_screen import FRAME, MainScreen
 
 # Results shown on a screen of at least _TALL lines, and on a smaller one.
 _ROWS, _TALL, _FEW = 4, 34, 1
@@ -33,6 +34,18 @@ class TaskLine(Static):
     def refresh_words(self) -> None:
         width, height = self.app.size
         self.update("\n".join(filter(None, self.lines(width - 2, _ROWS if height >= _TALL else _FEW))))
+
+
+class TaskScreen(MainScreen):
+    """The main screen below the line of a task."""
+
+    def __init__(self, session: Session, line: TaskLine) -> None:
+        super().__init__(session)
+        self._line = line
+
+    def compose(self) -> ComposeResult:
+        yield self._line
+        yield from super().compose()
 
 
 class TaskApp(CockpitApp):

@@ -224,9 +224,9 @@ def failure_line(text: str) -> str:
 
 def _logs_of(knobs: Sequence[Knob]) -> tuple[str, ...]:
     """Return the possible error logs of the server, of which the first readable one is used."""
-    named = tuple(knob.log for knob in knobs if knob.log)
-    if named:
-        return named
+    logs = tuple(knob.log for knob in knobs if knob.log)
+    if logs:
+        return logs
     return next((ERROR_LOGS[knob.kind] for knob in knobs if knob.kind in ERROR_LOGS), ())
 
 
@@ -239,13 +239,19 @@ async def _log_end(shell: Remote, logs: Sequence[str]) -> _Log | None:
     return _Log(lines[1], size, inode)
 
 
-async def wait_for_good_response(probe: TargetCheck | None, seconds: float) -> str:
-    """Wait at most `seconds` for a good response of the target; return "", or the problem of the last one."""
+async def wait_for_good_responses(probe: TargetCheck | None, seconds: float, count: int = 1) -> str:
+    """Wait at most `seconds` for good responses of the target in a row; return "", or the problem of the last one."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
-    while (wrong := await problem_of(probe)) and loop.time() < deadline:  # noqa: ASYNC110  (a server raises no events)
-        await asyncio.sleep(PACE)
-    return wrong
+    good = 0
+    while good < count:
+        wrong = await problem_of(probe)
+        good = 0 if wrong else good + 1
+        if wrong:
+            if loop.time() >= deadline:
+                return wrong
+            await asyncio.sleep(PACE)
+    return ""
 
 
 async def require_good_response(probe: TargetCheck | None) -> None:

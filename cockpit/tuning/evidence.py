@@ -115,19 +115,15 @@ async def _instances(
     server was certain before the change.
     """
     assert options.readers
-    certain = _certain(await options.readers(), names)
-    for _ in range(_RETRIES):
+    certain: dict[str, Instance] = {}
+    for attempt in range(_RETRIES + 1):
+        if attempt:
+            await asyncio.sleep(PACE)
+            await change.poll()
+        certain = server_check.certain_servers(await options.readers())
         if set(certain) >= set(names) & set(planned.servers):
             break
-        await asyncio.sleep(PACE)
-        await change.poll()
-        certain = _certain(await options.readers(), names)
-    return certain
-
-
-def _certain(readers: Collection[FileReader], names: Collection[str]) -> dict[str, Instance]:
-    """Return the servers that certainly read these knobs, by knob name."""
-    return {name: server for name, server in server_check.certain_servers(readers).items() if name in names}
+    return {name: server for name, server in certain.items() if name in names}
 
 
 async def _settled(

@@ -64,36 +64,25 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-async def read(shell: Remote, host: str, file: str) -> HostFile:
-    """Read a file. Raises ChangeRefused with file and reason, HostError."""
-    return _host_file(host, file, await _read(shell, host, file))
+async def read(shell: Remote, host: str, file: str, may_be_missing: bool = False) -> HostFile:
+    """Read a file. `may_be_missing`: a missing file in an existing directory has the digest scripts.ABSENT.
+
+    Raises ChangeRefused with file and reason, HostError.
+    """
+    if not file.startswith("/") or sanitize(file) != file:
+        raise ChangeRefused(f"{sanitize(file, 200)}: write a knob's file as an absolute path", subject=host)
+    done = await run(shell, scripts.READ, file, str(MOST_BYTES))
+    path, _, data = done.stdout.partition(b"\0")
+    if may_be_missing and done.exit_status == scripts.MISSING:
+        return HostFile(host, file, _real(host, file, path), b"", scripts.ABSENT)
+    if done.exit_status != 0:
+        raise ChangeRefused(f"{file}: {error_reason(done)}", subject=host)
+    return HostFile(host, file, _real(host, file, path), data, sha256(data))
 
 
 async def read_of(shell: Remote, host: str, knob: Knob) -> HostFile:
     """Read a knob's file; the file may be missing if a change may create it."""
-    return await (read_if_present if knob.creates else read)(shell, host, knob.file)
-
-
-async def read_if_present(shell: Remote, host: str, file: str) -> HostFile:
-    """Read a file; a missing file in an existing directory has the digest scripts.ABSENT. Raises as `read`."""
-    done = await _read(shell, host, file)
-    if done.exit_status == scripts.MISSING:
-        real = _real(host, file, done.stdout.partition(b"\0")[0])
-        return HostFile(host, file, real, b"", scripts.ABSENT)
-    return _host_file(host, file, done)
-
-
-async def _read(shell: Remote, host: str, file: str) -> Completed:
-    if not file.startswith("/") or sanitize(file) != file:
-        raise ChangeRefused(f"{sanitize(file, 200)}: write a knob's file as an absolute path", subject=host)
-    return await run(shell, scripts.READ, file, str(MOST_BYTES))
-
-
-def _host_file(host: str, file: str, done: Completed) -> HostFile:
-    if done.exit_status != 0:
-        raise ChangeRefused(f"{file}: {error_reason(done)}", subject=host)
-    path, _, data = done.stdout.partition(b"\0")
-    return HostFile(host, file, _real(host, file, path), data, sha256(data))
+    return await read(shell, host, knob.file, knob.creates)
 
 
 def _real(host: str, file: str, path: bytes) -> str:

@@ -25,11 +25,11 @@ class ReloadLog(NamedTuple):
 
 async def last(remote: Remote, knobs: Iterable[Knob], kind: str, pid: str) -> ReloadLog:
     """Find the log that a knob names, or that the server with this PID has open. Raises HostError."""
-    named = dict.fromkeys(knob.log for knob in knobs if knob.log)
-    for file in (*named, *ERROR_LOGS.get(kind, ())):
+    logs = dict.fromkeys(knob.log for knob in knobs if knob.log)
+    for file in (*logs, *ERROR_LOGS.get(kind, ())):
         done = await files.run(remote, LOGGED, file, pid, RELOADED[kind].pattern)
         words = done.stdout.decode("ascii", "replace").split()
-        if done.exit_status == 0 and (file in named or "log" in words):
+        if done.exit_status == 0 and (file in logs or "log" in words):
             return ReloadLog(file, next((int(word) for word in words if word.isdecimal() and len(word) < 12), 0))
     return ReloadLog()
 

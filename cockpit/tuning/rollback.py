@@ -14,7 +14,7 @@ from cockpit.model.text import sanitize
 from cockpit.tuning import files, pending
 from cockpit.tuning.applied import AppliedChange, ChangeFailed
 from cockpit.tuning.change_options import ChangeOptions, Failure
-from cockpit.tuning.effect import wait_for_good_response
+from cockpit.tuning.effect import wait_for_good_responses
 from cockpit.tuning.files import Replacement
 from cockpit.tuning.pending import PendingChange
 from cockpit.tuning.plan import Plan
@@ -38,7 +38,7 @@ async def undo(
                 await change.discard()
             return ChangeRefused(f"{why}; nothing was changed")
         seconds = math.ceil(timeouts.command) * (1 + len(plan.tests) + len(plan.reloads) + len(plan.live_edits))
-        outcome = await _persistently(lambda: change.undo(seconds, why), timeouts.reach)
+        outcome = await retry_while_unreachable(lambda: change.undo(seconds, why), timeouts.reach)
         if outcome.ended == "confirmed":
             return await _confirmed(change)
         replaced = error.replaced if isinstance(error, files.CommitRefused) else plan.replacements
@@ -77,7 +77,7 @@ async def _after_rollback(plan: Plan, options: ChangeOptions, outcome: pending.U
             command = _command(plan.reloads, number, "the reload")
             return plan.redacted(f"{command} fails with the original files too: {why}"), ""
     if outcome.reloaded:
-        if wrong := await wait_for_good_response(options.probe, options.timeouts.effect):
+        if wrong := await wait_for_good_responses(options.probe, options.timeouts.effect):
             return f"the server is not serving: {wrong}", ""
         return "", " and reloaded"
     for _, number, _ in outcome.failed:
@@ -118,7 +118,7 @@ def _not_rolled_back(plan: Plan, change: str, replaced: Sequence[Replacement], o
     return "; ".join(lost) + (f". To restore the original, run on {plan.host}: {by_hand}" if by_hand else "")
 
 
-async def _persistently(step: Callable[[], Awaitable[_Result]], seconds: float) -> _Result:
+async def retry_while_unreachable(step: Callable[[], Awaitable[_Result]], seconds: float) -> _Result:
     """Repeat a step while the host is unreachable, for at most `seconds`."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds

@@ -227,7 +227,7 @@ async def _of_environment(remote: Remote, answering: _Answering, knobs: Sequence
             continue
         reader = _of_unit(answering, tuple(knobs), file, unit)._replace(unit=unit)
         later = {knob.key: variables[knob.key] for knob in knobs if variables.get(knob.key, file) != file}
-        words = "; ".join(f"{sanitize(other, 200)} sets {key} later" for key, other in later.items())
+        words = "; ".join(f"{sanitize(path, 200)} sets {key} later" for key, path in later.items())
         return [reader._replace(wrong=reader.wrong or words)]
     return []
 
@@ -240,13 +240,19 @@ def _of_unit(answering: _Answering, knobs: tuple[Knob, ...], file: str, unit: st
     able = (*answering.target, *answering.upstream)
     instance = next((candidate for candidate in every if candidate in able), every[0])
     rivals = answering.able(instance.startup.kind)
+    reader = FileReader(knobs, file, instance)
     if not rivals or instance in rivals:
-        return FileReader(knobs, file, instance)
-    others = "; ".join(sanitize(candidate.words, 300) for candidate in rivals)
-    wrong = f"{sanitize(unit, 200)} is not the unit of the server that answers {_where(answering, rivals)}: {others}"
-    if answering.uncertainty and not any(candidate in answering.target for candidate in rivals):
-        return FileReader(knobs, file, instance, uncertainty=f"{wrong}; {sanitize(answering.uncertainty, 200)}")
-    return FileReader(knobs, file, instance, wrong=wrong)
+        return reader
+    where = _where(answering, rivals)
+    wrong = f"{sanitize(unit, 200)} is not the unit of the server that answers {where}: {_words(rivals)}"
+    return _mismatch(reader, answering, rivals, wrong)
+
+
+def _mismatch(reader: FileReader, answering: _Answering, rivals: Sequence[Instance], wrong: str) -> FileReader:
+    """Return the reader of a file that is `wrong`, as the `rivals` respond; it is uncertain if these may not be all."""
+    if answering.uncertainty and rivals and not any(rival in answering.target for rival in rivals):
+        return reader._replace(uncertainty=f"{wrong}; {sanitize(answering.uncertainty, 200)}")
+    return reader._replace(wrong=wrong)
 
 
 async def _container(
@@ -283,43 +289,35 @@ def _reader(
     able = answer or [instance for instance in answering.every if instance.startup.kind == kind]
     reading = [instance for instance in able if read[instance.process.pid].has(file, real)]
     unknown = [instance for instance in able if read[instance.process.pid].gaps]
+    nobody = FileReader(knobs, file, None)
     if not able:
-        return FileReader(knobs, file, None, uncertainty=f"no running {kind} was found on this host")
+        return nobody._replace(uncertainty=f"no running {kind} was found on this host")
     if not reading:
-        others = "; ".join(sanitize(instance.words, 300) for instance in able)
         if unknown:
-            why = read[unknown[0].process.pid].gaps[0]
-            return FileReader(
-                knobs, file, None, uncertainty=f"whether {others} reads it is unknown: {sanitize(why, 200)}"
-            )
+            why = sanitize(read[unknown[0].process.pid].gaps[0], 200)
+            return nobody._replace(uncertainty=f"whether {_words(able)} reads it is unknown: {why}")
         if answering.stranger:
-            return FileReader(
-                knobs, file, None, uncertainty=f"{sanitize(answering.stranger, 80)} listens on port {answering.port}"
-            )
+            stranger = sanitize(answering.stranger, 80)
+            return nobody._replace(uncertainty=f"{stranger} listens on port {answering.port}")
         where = _where(answering, answer) if answer else "on this host"
-        wrong = f"{sanitize(file, 200)} is not read by the {kind} {where}: {others}"
-        if answering.uncertainty and answer and not any(candidate in answering.target for candidate in answer):
-            return FileReader(knobs, file, None, uncertainty=f"{wrong}; {sanitize(answering.uncertainty, 200)}")
-        return FileReader(knobs, file, None, wrong=wrong)
+        wrong = f"{sanitize(file, 200)} is not read by the {kind} {where}: {_words(able)}"
+        return _mismatch(nobody, answering, answer, wrong)
     instance = reading[0]
     if file in read[instance.process.pid].foreign:
-        return FileReader(
-            knobs, file, instance, wrong=f"{sanitize(instance.words, 300)} runs in a container with another {file}"
-        )
+        return FileReader(knobs, file, instance, wrong=f"{_words([instance])} runs in a container with another {file}")
     uncertainty = instance.startup.uncertainty
-    if len(reading) > 1:
-        words = "; ".join(sanitize(each.words, 300) for each in reading)
-        uncertainty = uncertainty or f"{len(reading)} running {kind} servers read it: {words}"
-    if answering.port is not None and not answer and len(able) > 1:
+    if not uncertainty and len(reading) > 1:
+        uncertainty = f"{len(reading)} running {kind} servers read it: {_words(reading)}"
+    if not uncertainty and answering.port is not None and not answer and len(able) > 1:
         verb = "is behind" if answering.target else "answers on"
-        uncertainty = (
-            uncertainty or f"which of {len(able)} running {kind} servers {verb} port {answering.port} is unknown"
-        )
-    name = instance.process.name
-    same_named = tuple(
-        candidate for candidate in answering.every if candidate is not instance and candidate.process.name == name
-    )
+        uncertainty = f"which of {len(able)} running {kind} servers {verb} port {answering.port} is unknown"
+    others = (each for each in answering.every if each is not instance)
+    same_named = tuple(each for each in others if each.process.name == instance.process.name)
     return FileReader(knobs, file, instance, uncertainty=uncertainty, same_named=same_named)
+
+
+def _words(servers: Iterable[Instance]) -> str:
+    return "; ".join(sanitize(server.words, 300) for server in servers)
 
 
 def _where(answering: _Answering, able: Sequence[Instance]) -> str:
@@ -343,8 +341,7 @@ async def _acts_on_another(
         others = [each for each in every if each is not reader.instance and each.process.pid not in own]
         if signals := [each for each in others if reached & inventory.tree(each.process.pid)]:
             verb = "also signals" if reached & own else "signals"
-            words = "; ".join(sanitize(each.words, 300) for each in signals)
-            return f"{sanitize(command, 200)!r} {verb} {words}{_better(reader.instance)}"
+            return f"{sanitize(command, 200)!r} {verb} {_words(signals)}{_better(reader.instance)}"
         if reader.instance and not reached & own and (wrong := _reloads_another(command, reader.instance, others)):
             return wrong
     return ""
@@ -369,10 +366,10 @@ def _better(instance: Instance | None) -> str:
 
 def _reloads_another(command: str, instance: Instance, others: Iterable[Instance]) -> str:
     """Return a problem if a command reloads, or may reload, another server; "" if not."""
-    other = next((each for each in others if command == each.startup.reload and _shares(each, instance)), None)
-    if other is None:
+    rival = next((each for each in others if command == each.startup.reload and _shares(each, instance)), None)
+    if rival is None:
         return ""
-    words = sanitize(other.words, 300)
+    words = sanitize(rival.words, 300)
     if command != instance.startup.reload:
         return f"{sanitize(command, 200)!r} reloads {words}{_better(instance)}"
     # pkill selects by age, a service script by its PID file.
@@ -381,6 +378,6 @@ def _reloads_another(command: str, instance: Instance, others: Iterable[Instance
     )
 
 
-def _shares(other: Instance, instance: Instance) -> bool:
+def _shares(rival: Instance, instance: Instance) -> bool:
     """Return whether one command can reach both servers, which a container may prevent."""
-    return other.process.origin != "container" or instance.process.origin == "container"
+    return rival.process.origin != "container" or instance.process.origin == "container"

@@ -44,7 +44,7 @@ def _configured(server: RunningServer, configuration: Configuration) -> str:
     pattern = OWN_LOGS.get(startup.kind) if startup else None
     if pattern is None or startup is None:
         return ""
-    named = pattern.search(configuration.text)
-    if named is None or ":" in named[1] or "$" in named[1] or named[1] in ("stderr", "none"):
+    match = pattern.search(configuration.text)
+    if match is None or ":" in match[1] or "$" in match[1] or match[1] in ("stderr", "none"):
         return ""
-    return safe_path(absolute(named[1], startup.prefix or configuration.read.root))
+    return safe_path(absolute(match[1], startup.prefix or configuration.read.root))

@@ -26,7 +26,7 @@ from cockpit.model.knobs import Knob
 from cockpit.profiles.reader import read_profile
 from cockpit.tuning.applied import ChangeFailed
 from cockpit.tuning.change_options import ChangeObserver
-from cockpit.tuning.effect import wait_for_good_response
+from cockpit.tuning.effect import wait_for_good_responses
 from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.tuner import Tuner
 from tests.commands import cockpit
@@ -282,7 +282,7 @@ async def test_container_is_changed_from_outside_and_restarted(
     assert nginx.file.read_bytes() != before
     await until(lambda: is_expired(tmp_path))
     await until(lambda: len(nginx.processes) == 2)
-    assert nginx.file.read_bytes() == before and await wait_for_good_response(nginx.probe, 60) == ""
+    assert nginx.file.read_bytes() == before and await wait_for_good_responses(nginx.probe, 60) == ""
 
 
 async def test_single_mounted_file_needs_restart_from_outside(outer: FaultyShell, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.events import AnyEvent, KnobRead
 from cockpit.model.knobs import Knob, Setting
 from cockpit.session.knob_reader import KnobReader
+from cockpit.session.live_events import LiveEvents
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
 from tests.session.sessions import BEFORE, Live, do, live_session, until
@@ -143,7 +144,7 @@ async def test_values_of_host_are_read_with_one_read_per_file_and_again_after_a_
                 values.update([Setting(knob="Level", old="1", new="7"), Setting(knob="Limit", old="2", new="8")])
             return Completed(0, file.encode() + b"\0" + data, b"")
 
-    values = KnobReader(knobs, {"web1": Host()}, Tuner(), Clock(), events.append)
+    values = KnobReader(knobs, {"web1": Host()}, Tuner(), LiveEvents(Clock(), events.append))
     assert await values.read_host("web1") and not await values.read_host("web2")
     assert reads == ["/file-a", "/file-b", "/file-b", "/file-a"]
     read = [(event.knob, event.value) for event in events if isinstance(event, KnobRead)]
@@ -169,7 +170,7 @@ async def test_value_in_a_section_that_does_not_count_is_refused_after_its_first
             asked.append([knob.name for knob in knobs])
             return {"ServerLimit": "line 3: <IfModule event.c> is false"} if len(asked) == 1 else {}
 
-    values = KnobReader(knobs, {"web1": Host()}, Server(), Clock(), events.append)
+    values = KnobReader(knobs, {"web1": Host()}, Server(), LiveEvents(Clock(), events.append))
     await values.read_host("web1")
     read = [(event.knob, event.value, event.detail) for event in events if isinstance(event, KnobRead)]
     first = [("MaxRequestWorkers", "4", ""), ("ServerLimit", "5", "")]

@@ -238,8 +238,6 @@ async def _on_screen(live: LiveSession, search: RunSearch, options: Namespace) -
     live.source.controls.mode = Mode.SEARCH
     app = AutopilotApp(live.session, search, appearance_of(options), apply=options.apply)
     await app.run_async()
-    if app.failure is not None:
-        raise app.failure
     return app.found
 
 

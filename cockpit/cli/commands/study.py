@@ -182,8 +182,6 @@ async def _on_screen(live: LiveSession, runner: StudyRunner, appearance: Appeara
 
     app = StudyApp(live.session, runner, appearance)
     await app.run_async()
-    if app.failure is not None:
-        raise app.failure
     return app.interrupted
 
 

@@ -25,7 +25,7 @@ from cockpit.tui.dialogs.prompt import ConfirmScreen, Dialog
 from cockpit.tui.key_names import bindings, close_binding, key_hints
 from cockpit.tui.key_table import DialogKey, SearchKey, ViewKey
 from cockpit.tui.main_screen import MainScreen
-from cockpit.tui.task_app import TaskApp, TaskLine
+from cockpit.tui.task_app import TaskApp, TaskLine, TaskScreen
 from cockpit.tui.terminal.appearance import Appearance
 
 Answer = TypeVar("Answer")
@@ -87,16 +87,12 @@ class KnobsScreen(Dialog[tuple[str, ...]]):
             self.app.bell()
 
 
-class AutopilotScreen(MainScreen):
+class AutopilotScreen(TaskScreen):
     BINDINGS: ClassVar[list[BindingType]] = bindings(SearchKey)
 
     def __init__(self, session: Session, pilot: Callable[[], Autopilot | None]) -> None:
-        super().__init__(session)
+        super().__init__(session, SearchLine(session, pilot))
         self._pilot = pilot
-
-    def compose(self) -> ComposeResult:
-        yield SearchLine(self.session, self._pilot)
-        yield from super().compose()
 
     def action_pause(self) -> None:
         """Pause before the next evaluation, or continue."""

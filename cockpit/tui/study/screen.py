@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rich.cells import cell_len, set_cell_size
-from textual.app import ComposeResult
 
 from cockpit.analysis.capacity.result import result_of
 from cockpit.analysis.words.capacity import capacity_words
@@ -13,7 +12,7 @@ from cockpit.study.runner import StudyRunner
 from cockpit.study.words import progress_words, state_words
 from cockpit.tui.key_table import MainKey
 from cockpit.tui.main_screen import MainScreen
-from cockpit.tui.task_app import TaskApp, TaskLine
+from cockpit.tui.task_app import TaskApp, TaskLine, TaskScreen
 from cockpit.tui.terminal.appearance import Appearance
 
 # Shown if there is room.
@@ -55,16 +54,6 @@ class StudyLine(TaskLine):
         return lines
 
 
-class StudyScreen(MainScreen):
-    def __init__(self, session: Session, runner: StudyRunner) -> None:
-        super().__init__(session)
-        self._runner = runner
-
-    def compose(self) -> ComposeResult:
-        yield StudyLine(self.session, self._runner)
-        yield from super().compose()
-
-
 class StudyApp(TaskApp):
     """Runs a study and shows it. Leaving interrupts the study; settings are restored before the app closes."""
 
@@ -75,7 +64,7 @@ class StudyApp(TaskApp):
         self._runner = runner
 
     def get_default_screen(self) -> MainScreen:
-        return StudyScreen(self.session, self._runner)
+        return TaskScreen(self.session, StudyLine(self.session, self._runner))
 
     async def run_task(self) -> None:
         await self._runner.run()

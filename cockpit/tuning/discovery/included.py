@@ -44,9 +44,9 @@ async def _naming(
     """Return the files that contain the name of a candidate's directive or section."""
     # A file may have a section without any of the settings, or only include other files.
     sections = {each.section for each in candidates if each.section and GRAMMARS[each.kind].keeps_section}
-    named = {each.directive for each in candidates} | sections | {"!include"}
+    terms = {each.directive for each in candidates} | sections | {"!include"}
     # MariaDB accepts "_" and "-" in names.
-    names = "|".join(sorted(name.replace(".", "[.]").replace("_", "[_-]") for name in named))
+    names = "|".join(sorted(name.replace(".", "[.]").replace("_", "[_-]") for name in terms))
     paths = sorted(reals)
     done = await files.run(remote, _NAMING, names, *paths) if paths else None
     return {real: await files.read(remote, host, real) for real in (done.lines if done else ()) if real in paths}

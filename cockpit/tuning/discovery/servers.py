@@ -88,7 +88,7 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
     chosen = server_on_port(able, port)
     chain = (await follow(read, inventory, servers, chosen, port)).hops if chosen and answers else ()
     offered: list[OfferedKnob] = []
-    known: dict[str, HostFile | None] = {}
+    reader = _CandidateReader(remote, host, {})
     picked = [chosen, *(hop.server for hop in chain)] if chosen else able
     rank = {id(server): place for place, server in reversed(list(enumerate(picked)))}
     # The serving server and the servers behind it are first, so that their knobs get the plain names.
@@ -100,11 +100,11 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
                 *await follow_includes(remote, host, server, config.read),
                 *in_sections(server, config.texts),
             )
-        written = await _all_offered(remote, host, candidates, known, preselected, server)
-        in_unit = await _all_offered(remote, host, await _of_its_unit(remote, server), known, preselected, server)
+        written = await reader.offers(candidates, preselected, server)
+        in_unit = await reader.offers(await _of_its_unit(remote, server), preselected, server)
         offered += _where_set(written, in_unit)
-    offered += await _all_offered(remote, host, kernel.CANDIDATES, known, False, None)
-    knobs = tuple(_uniquely_named(_unique((each for each in offered if not each.refusal), known)))
+    offered += await reader.offers(kernel.CANDIDATES)
+    knobs = tuple(_uniquely_named(_unique((each for each in offered if not each.refusal), reader.known)))
     refused = tuple(each for each in offered if each.refusal)
     listening = {each.name for each in inventory.listening if each.port == port and answers and not able}
     strangers = tuple(sorted(listening))
@@ -127,8 +127,8 @@ async def _of_its_unit(remote: Remote, server: RunningServer) -> Iterable[Candid
 def _where_set(written: Sequence[OfferedKnob], in_unit: Sequence[OfferedKnob]) -> Iterator[OfferedKnob]:
     """Yield each setting once: in the server's file if the file sets it or the unit lacks it, else in the unit."""
     in_file = {offer.knob.name for offer in written if offer.value is not None}
-    named = {offer.knob.name for offer in in_unit}
-    yield from (offer for offer in written if offer.value is not None or offer.knob.name not in named)
+    names = {offer.knob.name for offer in in_unit}
+    yield from (offer for offer in written if offer.value is not None or offer.knob.name not in names)
     yield from (offer for offer in in_unit if offer.knob.name not in in_file)
 
 
@@ -169,8 +169,8 @@ async def without_untrusted(remote: Remote, server: RunningServer) -> RunningSer
     if master is None or startup is None or master.origin == "container":
         return server
     # The command line may name a directory or an interpreter with programs that the test would run.
-    named = (*startup.files, master.program, *shlex.split(startup.test))
-    paths = [path for path in dict.fromkeys(named) if path.startswith("/")]
+    programs_and_files = (*startup.files, master.program, *shlex.split(startup.test))
+    paths = [path for path in dict.fromkeys(programs_and_files) if path.startswith("/")]
     if not (foreign := await untrusted(remote, paths)):
         words = foreign_programs(master.program, *shlex.split(startup.test))
         programs = [word for word in words if word not in (*startup.files, startup.root, startup.prefix)]
@@ -195,48 +195,43 @@ def knob_of(candidate: CandidateKnob, host: str) -> Knob:
     return replace(knob, values=form.choices) if form and not knob.values else knob
 
 
-async def _all_offered(
-    remote: Remote,
-    host: str,
-    candidates: Iterable[CandidateKnob],
-    known: dict[str, HostFile | None],
-    preselected: bool,
-    server: RunningServer | None,
-) -> list[OfferedKnob]:
-    offers: list[OfferedKnob] = []
-    for candidate in candidates:
-        offers += await _offered(remote, host, candidate, known, preselected, server)
-    return offers
+class _CandidateReader(NamedTuple):
+    """Reads candidates on a host. `known`: the files that were read; None: a file cannot be read."""
 
+    remote: Remote
+    host: str
+    known: dict[str, HostFile | None]
 
-async def _offered(
-    remote: Remote,
-    host: str,
-    candidate: CandidateKnob,
-    known: dict[str, HostFile | None],
-    preselected: bool,
-    server: RunningServer | None,
-) -> list[OfferedKnob]:
-    """Return the knob with its value or the refusal; [] if its file or place does not exist."""
-    knob, usual = knob_of(candidate, host), candidate.usual and preselected
-    try:
-        if not knob.in_file:
-            return [OfferedKnob(knob, await Tuner().read(remote, knob), usual, server)]
-        if knob.file not in known:
-            known[knob.file] = None
-            known[knob.file] = await files.read_of(remote, knob.host, knob)
-        file = known[knob.file]
-        if file is None:
-            return []
-        knob = _in_true_section(knob, file, server)
-        value = read_value(knob, file.data)
-        if server and server.startup and (unmet := server.startup.unmet(conditions_of(knob, file.data))):
-            raise ConfigError(unmet, value.line)
-        return [OfferedKnob(knob, await Tuner().read(remote, knob) if knob.live else value.value, usual, server)]
-    except ConfigError as error:
-        return [OfferedKnob(knob, None, False, server, f"{knob.file}: {error}")] if error.line else []
-    except ChangeRefused:
-        return []
+    async def offers(
+        self, candidates: Iterable[CandidateKnob], preselected: bool = False, server: RunningServer | None = None
+    ) -> list[OfferedKnob]:
+        """Return the knobs with their values or refusals, without those whose file or place does not exist."""
+        offers = [await self._offer(candidate, preselected, server) for candidate in candidates]
+        return [offer for offer in offers if offer is not None]
+
+    async def _offer(
+        self, candidate: CandidateKnob, preselected: bool, server: RunningServer | None
+    ) -> OfferedKnob | None:
+        knob, usual = knob_of(candidate, self.host), candidate.usual and preselected
+        try:
+            if not knob.in_file:
+                return OfferedKnob(knob, await Tuner().read(self.remote, knob), usual, server)
+            if knob.file not in self.known:
+                self.known[knob.file] = None
+                self.known[knob.file] = await files.read_of(self.remote, knob.host, knob)
+            file = self.known[knob.file]
+            if file is None:
+                return None
+            knob = _in_true_section(knob, file, server)
+            value = read_value(knob, file.data)
+            if server and server.startup and (unmet := server.startup.unmet(conditions_of(knob, file.data))):
+                raise ConfigError(unmet, value.line)
+            active = await Tuner().read(self.remote, knob) if knob.live else value.value
+            return OfferedKnob(knob, active, usual, server)
+        except ConfigError as error:
+            return OfferedKnob(knob, None, False, server, f"{knob.file}: {error}") if error.line else None
+        except ChangeRefused:
+            return None
 
 
 def _in_true_section(knob: Knob, file: HostFile, server: RunningServer | None) -> Knob:
