@@ -37,7 +37,7 @@ class CounterTable:
         self.accept: dict[int, int] = {}
         self.backlog: dict[int, int] = {}
 
-    def take(self, frame: Frame) -> None:
+    def feed(self, frame: Frame) -> None:
         """Set the counters to those of the frame; a frame of changes keeps all others. Raises ValueError."""
         found = dict(self.counters) if frame.pids is not None else {}
         for path, parse in _FILES.items():

@@ -36,7 +36,7 @@ from cockpit.tui.charts.window import AXIS, ChartWindow
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_names import action_key, no_load_words, start_hint
 from cockpit.tui.key_table import MainKey, SessionKey, key_names
-from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, centred, length, packed, right, rule
+from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, centred, join_fitting, length, right, rule
 
 # Signs on the time axis: saturated generator, failed requests.
 _SATURATED = "▒"
@@ -174,7 +174,7 @@ def _title(context: DrawContext, columns: Sequence[TimeRange | None], window: Ch
     """Return the title with the values under the cursor; without a cursor, a legend and the current rate."""
     name: Line = (("throughput", "strong"),)
     under = values_under_cursor(context, window)
-    end = packed(under, width - length(name) - 6) if under else _legend(context, columns, window)
+    end = join_fitting(under, width - length(name) - 6) if under else _legend(context, columns, window)
     return rule(name, end, width)
 
 
@@ -276,7 +276,7 @@ def state_line(context: DrawContext, width: int) -> Line:
         return _with_keys(("end of the recording", "strong"), _AT_END, width)
     segment = context.segment
     if context.state.running is not None or segment is None or segment.end is None or context.view.segment is not None:
-        return packed(other_thresholds(context), width)
+        return join_fitting(other_thresholds(context), width)
     return _run_summary(segment, context, width)
 
 
@@ -318,7 +318,7 @@ def _numbered(segment: Segment, context: DrawContext) -> str:
 
 def _with_keys(text: tuple[str, str], keys: tuple[tuple[str, str], ...], width: int) -> Line:
     parts: list[Line] = [((key, "key"), (f" {words}", "dim")) for key, words in keys]
-    return packed([(text,), *parts], width, "   ")
+    return join_fitting([(text,), *parts], width, "   ")
 
 
 def _first(texts: tuple[str, ...], width: int, role: str) -> Line:

@@ -19,10 +19,10 @@ from cockpit.tui.terminal.styled_line import (
     DrawnList,
     Line,
     Spot,
-    ends,
     first_visible,
     fit,
-    packed,
+    join_fitting,
+    left_and_right,
     padded,
     right,
 )
@@ -65,7 +65,7 @@ def process_table(host: HostState, view: View, focused: bool, role: str, width: 
     first = first_visible(at, room, len(rows))
     seen = rows[first : first + room]
     head = _header(columns, digits, view) + " " + _head("COMMAND", "command", view)
-    lines: list[Line] = [ends(((head, "dim"),), _range(host, rows, first, len(seen), view), width)]
+    lines: list[Line] = [left_and_right(((head, "dim"),), _range(host, rows, first, len(seen), view), width)]
     for number, row in enumerate(seen, first):
         lines.append(_row(row, host, columns, digits, role, width, focused and number == at))
     if not rows:
@@ -160,7 +160,7 @@ def process_details(entry: Entry, width: int) -> list[Line]:
         ]
     command = wrap(shown_command(process), max(12, width), max_lines=_COMMAND, placeholder=" …")
     command += [""] * (_COMMAND - len(command))
-    below = packed((((fact, ""),) for fact in facts), width)
+    below = join_fitting((((fact, ""),) for fact in facts), width)
     return [(("─" * width, "rule"),), below, *(((line, "dim"),) for line in command)]
 
 

@@ -25,7 +25,7 @@ from cockpit.tui.key_names import bindings, close_binding, key_hints
 from cockpit.tui.key_table import CompareKey, DialogKey, MainKey, key_names
 from cockpit.tui.runs.scaling import scaling_lines
 from cockpit.tui.runs.verdict_lines import verdict_details, verdict_lines
-from cockpit.tui.terminal.styled_line import EMPTY, Line, beside, content, length
+from cockpit.tui.terminal.styled_line import EMPTY, Line, content, length, side_by_side
 
 # Seconds between updates of a growing segment.
 _REFRESH = 2.0
@@ -104,14 +104,18 @@ def comparison_lines(context: DrawContext, segment: Segment, width: int) -> list
     if found.load:
         lines += [EMPTY, (("Independent of the load:", "strong"),)]
         lines += [line for verdict in found.verdicts for line in verdict_details(verdict, width)]
-    lines += [EMPTY, (("before  ", "before"), (_named(before), "")), (("after   ", "after"), (_named(segment), ""))]
+    lines += [
+        EMPTY,
+        (("before  ", "before"), (_segment_name(before), "")),
+        (("after   ", "after"), (_segment_name(segment), "")),
+    ]
     for title, rows in differences(found):
         lines += [EMPTY, *_table(f"{title} that differ", rows)]
     blocks = [_table(title, rows) for title, rows in tables(found)]
     return [*lines, EMPTY, *_arranged(blocks, len(found.hosts), width), *_distribution(found, width)]
 
 
-def _named(segment: Segment) -> str:
+def _segment_name(segment: Segment) -> str:
     return f"segment {segment.number}: {sanitize(segment.label)}, {segment.seconds:.1f} s"
 
 
@@ -134,7 +138,7 @@ def _arranged(blocks: Sequence[list[Line]], hosts: int, width: int) -> list[Line
     left, right = ([line for block in part for line in (*block, EMPTY)] for part in parts)
     if not right or width < _BROAD or any(length(line) > half for line in (*left, *right)):
         return [*left, *right]
-    return [*beside([left, right], half, max(len(left), len(right))), EMPTY]
+    return [*side_by_side([left, right], half, max(len(left), len(right))), EMPTY]
 
 
 def _distribution(found: Comparison, width: int) -> list[Line]:

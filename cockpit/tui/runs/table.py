@@ -55,7 +55,7 @@ _MARKED = 4
 _TREND, _TREND_NAMES = 16, 24
 
 # Maximum number of hosts that share a column; with more hosts only the selected host is shown.
-_TOGETHER = 3
+_MAX_HOSTS = 3
 
 
 class RunColumn(NamedTuple):
@@ -256,7 +256,7 @@ def columns_for(context: DrawContext, width: int) -> list[RunColumn]:
 
 
 def _columns(context: DrawContext) -> list[RunColumn]:
-    hosts = together(context)
+    hosts = table_hosts(context)
     found = [
         RunColumn("req/s", 6, 0, lambda segment, _: (si(segment.rate) if segment.seconds > 0 else "–", "")),
         RunColumn("p50", 5, 1, _percentile(50)),
@@ -275,17 +275,17 @@ def _columns(context: DrawContext) -> list[RunColumn]:
     return [*found, RunColumn("verdict", 10, 0, _verdict)]
 
 
-def together(context: DrawContext) -> list[HostState]:
+def table_hosts(context: DrawContext) -> list[HostState]:
     """Return the hosts in the table: all, or the selected one if there are many."""
     hosts = context.hosts
-    return [host for host in hosts if len(hosts) <= _TOGETHER or host is context.host]
+    return [host for host in hosts if len(hosts) <= _MAX_HOSTS or host is context.host]
 
 
 def _legend(context: DrawContext, columns: Sequence[RunColumn]) -> Line:
     if not context.state.segments:
         return ()
     legend = f"times: {context.state.segments[-1].counts.latency_name}, ms"
-    hosts = together(context)
+    hosts = table_hosts(context)
     if len(context.hosts) > 1 and any(column.title == _title(_HOST_COLUMNS[0][0]) for column in columns):
         legend = (
             f"{_title(_HOST_COLUMNS[0][0])}: {'/'.join(sanitize(host.config.name, 12) for host in hosts)} · {legend}"

@@ -46,7 +46,7 @@ from cockpit.tui.start.choices import (
 )
 from cockpit.tui.start.profile_files import delete, edit
 from cockpit.tui.start.trust import TrustScreen
-from cockpit.tui.terminal.styled_line import EMPTY, Line, content, ends, packed
+from cockpit.tui.terminal.styled_line import EMPTY, Line, content, join_fitting, left_and_right
 
 # Minimum height for empty lines between the sections, and for more recordings.
 _HIGH = 30
@@ -223,11 +223,11 @@ class StartScreen(Screen[None]):
     def _show_keys(self) -> None:
         width = self.size.width - 2
         top = (("cockpit", "strong"), ("  load, servers and tuning on one screen", "dim"))
-        self.query_one("#top", Static).update(content([ends(top, ((__version__, "dim"),), width)]))
-        always = packed(footer_entries(FOOTER_START_ALWAYS), width)
+        self.query_one("#top", Static).update(content([left_and_right(top, ((__version__, "dim"),), width)]))
+        always = join_fitting(footer_entries(FOOTER_START_ALWAYS), width)
         shown: list[Line] = [((f"filter {self._text!r}, {StartKey.ALL}: show all", "warn"),)] if self._text else []
-        keys = packed([*shown, key_entry("Enter", "open"), *footer_entries(FOOTER_START)], width - 16)
-        line = ends(keys, always, width)
+        keys = join_fitting([*shown, key_entry("Enter", "open"), *footer_entries(FOOTER_START)], width - 16)
+        line = left_and_right(keys, always, width)
         self.query_one("#keys", Static).update(with_spots(content([line]), spots_of(line)))
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
