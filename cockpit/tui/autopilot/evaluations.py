@@ -54,19 +54,19 @@ def board_lines(state: AutopilotState) -> Iterator[Content]:
 def _slice_lines(fitted: SearchFit, state: AutopilotState) -> Iterator[Content]:
     if not fitted.slices:
         yield Content.styled("metric per knob: waiting for more evaluations", "$cockpit-dim")
-    for one in fitted.slices:
+    for part in fitted.slices:
         yield Content("")
-        head = f"{sanitize(one.knob)}: relative importance {one.importance:.0%}; other knobs at their best values"
+        head = f"{sanitize(part.knob)}: relative importance {part.importance:.0%}; other knobs at their best values"
         yield Content.styled(head, "$cockpit-strong")
-        yield from _bars(one, state.begun.plan.metric, fitted.best or {})
+        yield from _bars(part, state.begun.plan.metric, fitted.best or {})
 
 
-def _bars(one: Slice, metric: str, best: dict[str, str]) -> Iterator[Content]:
-    widest = max(len(setting_text(point.value)) for point in one.points)
-    top = max(point.mean for point in one.points)
-    for point in one.points:
+def _bars(part: Slice, metric: str, best: dict[str, str]) -> Iterator[Content]:
+    widest = max(len(setting_text(point.value)) for point in part.points)
+    top = max(point.mean for point in part.points)
+    for point in part.points:
         interval = f"95% CI {metric_words(metric, point.low)}–{metric_words(metric, point.high)}"
-        chosen = "$cockpit-better" if best.get(one.knob) == point.value else "$cockpit-chart"
+        chosen = "$cockpit-better" if best.get(part.knob) == point.value else "$cockpit-chart"
         yield Content.assemble(
             f"  {setting_text(point.value):>{widest}} ",
             (f"{bar(point.mean / top, _BAR):<{_BAR}}", chosen),

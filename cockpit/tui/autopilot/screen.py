@@ -63,10 +63,10 @@ class KnobsScreen(Dialog[tuple[str, ...]]):
     KnobsScreen Checklist { height: auto; max-height: 16; margin: 1 0; background: $surface; }
     """
 
-    def __init__(self, found: Sequence[Bottleneck], knobs: Sequence[str], excluded: Sequence[str] = ()) -> None:
+    def __init__(self, bottlenecks: Sequence[Bottleneck], knobs: Sequence[str], excluded: Sequence[str] = ()) -> None:
         super().__init__()
-        self._found, self._excluded = found, excluded
-        chosen = [name for name in suggested_knobs(found) if name in knobs] or knobs
+        self._found, self._excluded = bottlenecks, excluded
+        chosen = [name for name in suggested_knobs(bottlenecks) if name in knobs] or knobs
         self._items = [ChecklistItem(sanitize(name), name, name in chosen) for name in knobs]
 
     def compose(self) -> ComposeResult:
@@ -142,8 +142,10 @@ class AutopilotApp(TaskApp):
     async def run_task(self) -> None:
         self.found = await self._search(self)
 
-    async def choose(self, found: Sequence[Bottleneck], knobs: Sequence[str], excluded: Sequence[str]) -> Sequence[str]:
-        chosen = await self._answer(KnobsScreen(found, knobs, excluded))
+    async def choose(
+        self, bottlenecks: Sequence[Bottleneck], knobs: Sequence[str], excluded: Sequence[str]
+    ) -> Sequence[str]:
+        chosen = await self._answer(KnobsScreen(bottlenecks, knobs, excluded))
         if not chosen:
             raise asyncio.CancelledError
         return chosen
@@ -155,12 +157,12 @@ class AutopilotApp(TaskApp):
         question = Content(f"Try {values_words(values)}?")
         return await self._answer(ConfirmScreen(question, "try it", "exclude it"))
 
-    async def keep(self, found: SearchResult) -> bool:
+    async def keep(self, result: SearchResult) -> bool:
         state = self.session.state.autopilot
         if self._apply or state is None:
             return self._apply
-        words = Content(result_line(replace(state, ended=found.ended), found.verdict))
-        confirm = "apply and close" if found.ended.outcome == "better" else "close"
+        words = Content(result_line(replace(state, ended=result.ended), result.verdict))
+        confirm = "apply and close" if result.ended.outcome == "better" else "close"
         return await self._answer(ConfirmScreen(words, confirm, "close, with the original values"))
 
     async def _answer(self, question: Dialog[Answer]) -> Answer:

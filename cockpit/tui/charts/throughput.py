@@ -129,15 +129,15 @@ def variant_cells(columns: Sequence[TimeRange | None], top: float, height: int) 
     for at in (0, 1):
         marks = [(column.variants[at].rate,) if column and len(column.variants) > at else () for column in columns]
         drawn.append(braille.area(nothing, top, height, marks))
-    found: list[dict[int, Piece]] = []
-    for one, two in zip(*drawn, strict=True):
+    rows: list[dict[int, Piece]] = []
+    for first, second in zip(*drawn, strict=True):
         cells = {}
-        for at, (left, right_) in enumerate(zip(one, two, strict=True)):
+        for at, (left, right_) in enumerate(zip(first, second, strict=True)):
             if left != " " or right_ != " ":
                 role = "strong" if left != " " != right_ else VARIANT_ROLES[left == " "]
                 cells[at] = (braille.both(left, right_), role)
-        found.append(cells)
-    return found
+        rows.append(cells)
+    return rows
 
 
 def _height(column: TimeRange | None) -> float | None:
@@ -150,16 +150,16 @@ def _height(column: TimeRange | None) -> float | None:
 def failed_cells(columns: Sequence[TimeRange | None], top: float, height: int) -> list[dict[int, Piece]]:
     """Return the cells with signs instead of dots, per line from the top: failed requests, stacked above the others,
     at least one sign per second with a failure; zero responses."""
-    found: list[dict[int, Piece]] = [{} for _ in range(height)]
+    rows: list[dict[int, Piece]] = [{} for _ in range(height)]
     for at, column in enumerate(columns):
         if column and column.failed:
             last = braille.dots(column.ended_rate, top, height * 4) - 1
             first = min(last, braille.dots(column.good_rate, top, height * 4) + 1) if column.good_rate > 0 else 0
             for row in range(first // 4, last // 4 + 1):
-                found[height - 1 - row][at // 2] = (_FAILED, "failed")
+                rows[height - 1 - row][at // 2] = (_FAILED, "failed")
         elif column and column.stalled == column.seconds:
-            found[-1].setdefault(at // 2, (_ZERO, "failed"))
-    return found
+            rows[-1].setdefault(at // 2, (_ZERO, "failed"))
+    return rows
 
 
 def nice_ceiling(value: float) -> float:

@@ -221,11 +221,11 @@ def _memory(point: HostPoint, width: int) -> list[tuple[str, str]]:
         return [("", "unknown")]
     names = next(names for need, names in _MEMORY if width >= need)
     called = {"buff_cache": "buff/cache", "available": "avail" if width < _ROOMY else "available"}
-    found = [
+    parts = [
         (f"{'  ' if at else ''}{called.get(name, name)} ", _mebibytes(getattr(point.memory, name)))
         for at, name in enumerate(names)
     ]
-    return [*found, (" MiB", "")]
+    return [*parts, (" MiB", "")]
 
 
 def _mebibytes(value: int | None) -> str:

@@ -85,13 +85,13 @@ def _no_rows(host: HostState, view: View) -> str:
 
 def columns_for(view: View, width: int) -> list[ProcessColumn]:
     """Return the columns that fit; the sort column is always included, with room for its arrow."""
-    found = []
+    columns = []
     for column in _COLUMNS:
         if column.order == view.order:
-            found.append(column._replace(width=max(column.width, len(column.title) + 1)))
+            columns.append(column._replace(width=max(column.width, len(column.title) + 1)))
         elif width >= column.need:
-            found.append(column)
-    return found
+            columns.append(column)
+    return columns
 
 
 def entries(host: HostState, view: View) -> list[Entry]:
@@ -102,13 +102,13 @@ def entries(host: HostState, view: View) -> list[Entry]:
     alike: dict[tuple[object, ...], list[ProcessRow]] = {}
     for row in rows:
         alike.setdefault(_fold_key(row.process), []).append(row)
-    folds = {key: tuple(found) for key, found in alike.items() if len(found) >= _FOLDED}
-    found: list[Entry] = []
+    folds = {key: tuple(members) for key, members in alike.items() if len(members) >= _FOLDED}
+    entries: list[Entry] = []
     for row in rows:
         fold = folds.get(_fold_key(row.process), (row,))
         if row is fold[0]:
-            found.append(fold)
-    return found
+            entries.append(fold)
+    return entries
 
 
 def _fold_key(process: ProcessCounters) -> tuple[object, ...]:

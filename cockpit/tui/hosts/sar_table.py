@@ -147,9 +147,9 @@ def _ports(plan: LoadPlan | None) -> set[int]:
 def _block(block: MetricBlock, values: Values, role: str) -> list[Line]:
     lines: list[Line] = [((block.title, "strong"), (f"  {block.option}", "dim"))]
     for metric in block.metrics:
-        found = [each.get(metric.name) for each in values]
-        cells = [right("–" if value is None else number_text(metric.unit, value), _VALUE) for value in found]
-        bad = metric.name in _BAD and any(found)
+        numbers = [each.get(metric.name) for each in values]
+        cells = [right("–" if value is None else number_text(metric.unit, value), _VALUE) for value in numbers]
+        bad = metric.name in _BAD and any(numbers)
         lines.append(((fit(metric.title, _NAME), "dim"), ("".join(cells), "warn" if bad else role)))
     return lines
 

@@ -98,21 +98,21 @@ def comparison_lines(context: DrawContext, segment: Segment, width: int) -> list
         return lines
     try:
         sides = (side_of_segments(context.state, [each], f"segment {each.number}") for each in (before, segment))
-        found = compare(*sides)
+        comparison = compare(*sides)
     except UsageError as error:
         return [*lines, EMPTY, ((sanitize(str(error)), "warn"),)]
-    if found.load:
+    if comparison.load:
         lines += [EMPTY, (("Independent of the load:", "strong"),)]
-        lines += [line for verdict in found.verdicts for line in verdict_details(verdict, width)]
+        lines += [line for verdict in comparison.verdicts for line in verdict_details(verdict, width)]
     lines += [
         EMPTY,
         (("before  ", "before"), (_segment_name(before), "")),
         (("after   ", "after"), (_segment_name(segment), "")),
     ]
-    for title, rows in differences(found):
+    for title, rows in differences(comparison):
         lines += [EMPTY, *_table(f"{title} that differ", rows)]
-    blocks = [_table(title, rows) for title, rows in tables(found)]
-    return [*lines, EMPTY, *_arranged(blocks, len(found.hosts), width), *_distribution(found, width)]
+    blocks = [_table(title, rows) for title, rows in tables(comparison)]
+    return [*lines, EMPTY, *_arranged(blocks, len(comparison.hosts), width), *_distribution(comparison, width)]
 
 
 def _segment_name(segment: Segment) -> str:
@@ -141,12 +141,12 @@ def _arranged(blocks: Sequence[list[Line]], hosts: int, width: int) -> list[Line
     return [*side_by_side([left, right], half, max(len(left), len(right))), EMPTY]
 
 
-def _distribution(found: Comparison, width: int) -> list[Line]:
-    before, after = (side.result.counts.latency for side in (found.before, found.after))
+def _distribution(comparison: Comparison, width: int) -> list[Line]:
+    before, after = (side.result.counts.latency for side in (comparison.before, comparison.after))
     drawn = overlaid(before, after, _BUCKETS, max(8, width - _SPAN - _SHARES - 3))
     if not drawn:
         return []
-    name = found.after.result.counts.latency_name
+    name = comparison.after.result.counts.latency_name
     lines: list[Line] = [((f"{name} time, ms  ", "strong"), ("▀ before  ", "before"), ("▄ after", "after"))]
     for span, bars, shares in drawn:
         lines.append(((f"{span} ", "dim"), *coloured(bars), (f" {shares}", "")))

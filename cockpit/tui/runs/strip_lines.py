@@ -235,6 +235,6 @@ class VerdictStrip(Lines):
         if searched is not None:
             self.spots = []
             return [fitted(searched, width)]
-        found = strip(context)
+        contents = strip(context)
         self.spots = [Spot(y, 0, width, "compare") for y in range(height)]
-        return [] if found is None else strip_lines(found, width, height)
+        return [] if contents is None else strip_lines(contents, width, height)

@@ -102,9 +102,11 @@ def trends(segments: Sequence[Segment], room: int) -> Line:
 
 
 def _shown_segments(context: DrawContext) -> tuple[Segment, ...]:
-    """Return the segments without those between levels of a search, except the selected one."""
+    """Return the segments without those between levels of a search, except the selected segment."""
     left_out = pauses(context.state)
-    return tuple(one for one in context.state.segments if one.number not in left_out or one is context.segment)
+    return tuple(
+        segment for segment in context.state.segments if segment.number not in left_out or segment is context.segment
+    )
 
 
 def _visible(segments: tuple[Segment, ...], context: DrawContext, room: int) -> tuple[Segment, ...]:
@@ -112,11 +114,11 @@ def _visible(segments: tuple[Segment, ...], context: DrawContext, room: int) -> 
     above or below if it is not among them."""
     selected = context.segment
     base = (context.before(selected) if selected else None) or context.baseline
-    found = _around(segments, selected, room)
-    if base is None or base not in segments or room < 2 or base in found:
-        return found
-    found = _around(segments, selected, room - 1)
-    return (base, *found) if base.number < found[0].number else (*found, base)
+    shown = _around(segments, selected, room)
+    if base is None or base not in segments or room < 2 or base in shown:
+        return shown
+    shown = _around(segments, selected, room - 1)
+    return (base, *shown) if base.number < shown[0].number else (*shown, base)
 
 
 def _around(segments: tuple[Segment, ...], selected: Segment | None, room: int) -> tuple[Segment, ...]:
@@ -257,7 +259,7 @@ def columns_for(context: DrawContext, width: int) -> list[RunColumn]:
 
 def _columns(context: DrawContext) -> list[RunColumn]:
     hosts = table_hosts(context)
-    found = [
+    columns = [
         RunColumn("req/s", 6, 0, lambda segment, _: (si(segment.rate) if segment.seconds > 0 else "–", "")),
         RunColumn("p50", 5, 1, _percentile(50)),
         RunColumn("p99", 5, 0, _percentile(99)),
@@ -266,13 +268,13 @@ def _columns(context: DrawContext) -> list[RunColumn]:
         RunColumn("err", 7, 0, _errors),
     ]
     if any(host.config.processes for host in context.hosts):
-        found.append(RunColumn("spawns", 7, 4, _spawned))
+        columns.append(RunColumn("spawns", 7, 4, _spawned))
     for name, rank, most in _HOST_COLUMNS if hosts else ():
         title = _title(name)
         column_width = max(len(title) + 1, (most + 1) * len(hosts))
         cells = _of_hosts([host.config.name for host in hosts], _shown(name))
-        found.append(RunColumn(title, column_width, rank, cells))
-    return [*found, RunColumn("verdict", 10, 0, _verdict)]
+        columns.append(RunColumn(title, column_width, rank, cells))
+    return [*columns, RunColumn("verdict", 10, 0, _verdict)]
 
 
 def table_hosts(context: DrawContext) -> list[HostState]:

@@ -40,7 +40,7 @@ class StudyLine(TaskLine):
             return []
         segments = {segment.run: segment for segment in state.segments if not segment.warmup}
         counted = {run for ended in state.study.done for run in ended.counted}
-        done_steps = {one.step for one in state.study.done}
+        done_steps = {step.step for step in state.study.done}
         lines = []
         for place in state.study.runs[-rows:]:
             segment = segments.get(place.run)
@@ -50,8 +50,8 @@ class StudyLine(TaskLine):
             level = "" if place.level is None else f" {place.level:g}"
             part = f" {place.pass_name}" if place.pass_name else ""
             search = result_of(state, place.run)
-            found = capacity_words(search) if search else f"{si(segment.rate, 4)} req/s"
-            lines.append(f"  {mark} round {place.round} {sanitize(place.variant, 40)}{level}{part}  {found}")
+            result = capacity_words(search) if search else f"{si(segment.rate, 4)} req/s"
+            lines.append(f"  {mark} round {place.round} {sanitize(place.variant, 40)}{level}{part}  {result}")
         return lines
 
 
