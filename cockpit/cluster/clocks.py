@@ -35,7 +35,7 @@ class MachineClock:
         self._first: Ping | None = None
         self._best: Ping | None = None
 
-    def take(self, ping: Ping) -> None:
+    def add(self, ping: Ping) -> None:
         self._pings.append(ping)
         while ping.received - self._pings[0].received > WINDOW:
             self._pings.popleft()

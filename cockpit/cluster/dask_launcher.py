@@ -153,8 +153,8 @@ class DaskLauncher:
 
         assert self.client is not None
         client = self.client
-        client.subscribe_topic(self.topic, self.take)
-        client.subscribe_topic("all", self._take_scheduler_event)
+        client.subscribe_topic(self.topic, self.feed)
+        client.subscribe_topic("all", self._handle_scheduler_event)
         workers = client.scheduler_info(n_workers=-1)["workers"]
         for place, (address, facts) in enumerate(sorted(workers.items(), key=lambda each: str(each[1]["name"]))):
             name = sanitize(str(facts["name"] if facts["name"] != address else facts["host"]), _NAME)
@@ -174,19 +174,19 @@ class DaskLauncher:
             except Exception as error:  # another version of cockpit may raise any exception
                 raise HostError(_reason(error), subject=machine.name) from None
 
-    def take(self, event: tuple[float, Any]) -> None:
-        """Take a line of a load worker, only if the sender is the generator that the line names."""
+    def feed(self, event: tuple[float, Any]) -> None:
+        """Pass on a line of a load worker, only if the sender is the generator that the line names."""
         with suppress(msgspec.ValidationError):
             line = msgspec.convert(event[1], WorkerLine)
             for machine in self.generators[line.place : line.place + 1]:
                 if machine.address == line.worker and not machine.lost:
                     try:
-                        machine.take(line)
+                        machine.feed(line)
                     except HostError as error:
                         self._lose(machine, error.problem)
 
-    def _take_scheduler_event(self, event: tuple[float, Any]) -> None:
-        """Take the scheduler's event about a lost worker; generators may send other events."""
+    def _handle_scheduler_event(self, event: tuple[float, Any]) -> None:
+        """Handle the scheduler's event about a lost worker; generators may send other events."""
         if isinstance(event[1], dict) and event[1].get("action") == "remove-worker":
             for machine in self.generators:
                 if machine.address == event[1].get("worker"):

@@ -86,7 +86,7 @@ class RemoteGenerator:
         self._last_message = monotonic()
         if not isinstance(there, float) or not 0 <= there < _UPTIME_LIMIT:
             raise HostError("invalid clock reading", subject=self.name)
-        self.clock.take(Ping(sent, there, self._last_message))
+        self.clock.add(Ping(sent, there, self._last_message))
 
     def expect(self, workers: Sequence[RemoteWorker]) -> None:
         """Accept lines of these load workers, and of no others."""
@@ -106,7 +106,7 @@ class RemoteGenerator:
         if problem:
             raise CockpitError(f"{self.name}: {sanitize(str(problem), REASON)}")
 
-    def take(self, message: WorkerLine) -> None:
+    def feed(self, message: WorkerLine) -> None:
         """Queue a line until it is read. Raises HostError if too many are unread."""
         self._last_message = monotonic()
         if message.number not in self._lines:

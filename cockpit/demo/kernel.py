@@ -36,15 +36,15 @@ def adopt_orphans() -> bool:
 def children() -> list[int]:
     """Return the pids of this process's children; none without /proc."""
     me = os.getpid()
-    found = []
+    pids = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
         except OSError:
             continue  # exited
         if int(fields[1]) == me:
-            found.append(int(entry.name))
-    return found
+            pids.append(int(entry.name))
+    return pids
 
 
 def _prctl(option: int, value: object) -> bool:

@@ -170,8 +170,8 @@ class Child:
         work(self._settings.page_cost)
         root = self._settings.document_root
         if root is None:
-            found = PAGE if path in ("/", "/hello.html") else None
-            return (200, "text/html", found) if found is not None else _error(404)
+            page = PAGE if path in ("/", "/hello.html") else None
+            return (200, "text/html", page) if page is not None else _error(404)
         return _file(root, path)
 
     def _refuse(self, connection: socket.socket, status: int) -> None:

@@ -19,7 +19,7 @@ _UNKNOWN_LIMIT, _SAMPLE_EVERY = 100, 50
 
 
 class AccessCounter:
-    """Counter of one tail. `take` gets all output, `counts` returns a result once per INTERVAL. A tail starts with
+    """Counter of one tail. `feed` gets all output, `counts` returns a result once per INTERVAL. A tail starts with
     older lines, which are not counted. The reader adds the time (s) for which it waited to `waited`."""
 
     def __init__(self, host: str, tail: int, now: float) -> None:
@@ -29,7 +29,7 @@ class AccessCounter:
         self._unknown = 0
         self._reset(now)
 
-    def take(self, data: bytes) -> None:
+    def feed(self, data: bytes) -> None:
         history = self._unfinished is None
         *lines, rest = ((self._unfinished or b"") + data).split(b"\n")
         self._unfinished = rest[-_UNFINISHED_LIMIT:]

@@ -38,7 +38,7 @@ class OutputLines:
         self._row = _Row()
         self._shown: str | None = None
 
-    def take(self, data: bytes, lines: int, chars: int) -> CommandOutput:
+    def feed(self, data: bytes, lines: int, chars: int) -> CommandOutput:
         """Return the newest lines of `data`, at most `lines` and `chars`; the others are counted as skipped.
 
         The last line may be unfinished; if there is no room for it, it is shown when more of it arrives.

@@ -64,11 +64,11 @@ class CommandShell:
         words = f"{self._command} {interpreter}"
         with self._explained(interpreter):
             done = await self._outer.run(marked, input=input, timeout=timeout, interpreter=words)
-        stderr, found, rest = done.stderr.rpartition(f"\n{marker} ".encode())
+        stderr, separator, rest = done.stderr.rpartition(f"\n{marker} ".encode())
         # The command may print more lines after the program has ended.
         status, newline, _ = rest.partition(b"\n")
         status = status.strip()
-        if not (found and newline and status.isdigit()) or len(status) > 3:
+        if not (separator and newline and status.isdigit()) or len(status) > 3:
             raise HostError("connection lost while a command ran", subject=self._name)
         return Completed(int(status), done.stdout, stderr)
 

@@ -237,11 +237,11 @@ class HostFeed:
         if self._asking is None or not isinstance(error, HostKeyUnknown | CredentialsRequired):
             await asyncio.sleep(seconds)
             return
-        wanted = asyncio.ensure_future(self._asking.wanted(self.config.name))
+        allowed = asyncio.ensure_future(self._asking.wait_until_allowed(self.config.name))
         try:
-            await asyncio.wait([wanted], timeout=seconds)
+            await asyncio.wait([allowed], timeout=seconds)
         finally:
-            await _cancel(wanted)
+            await _cancel(allowed)
 
     def _check_reboot(self, reading: HostReading) -> None:
         if reading.uptime < self._uptime:

@@ -140,10 +140,10 @@ class LineReader:
                 rest = bytes(self._rest)
                 self._rest.clear()
                 return rest
-            self._take(data)
+            self._feed(data)
         return self._lines.popleft()
 
-    def _take(self, data: bytes) -> None:
+    def _feed(self, data: bytes) -> None:
         first, *others = data.split(b"\n")
         self._extend(first)
         if others:

@@ -134,16 +134,16 @@ class HostTail:
         self._last_beat = self._clock.now()
         while data := await self._printed(channel, counter):
             now = self._clock.now()
-            counter.take(data)
+            counter.feed(data)
             if not counter.is_access_log:
-                self._emit_text(now, output.take(data, self._lines.at(now), self._chars.at(now)))
+                self._emit_text(now, output.feed(data, self._lines.at(now), self._chars.at(now)))
             elif now - shown >= PACE:
                 # Lines that are left out are not skipped: their requests are counted.
-                text = output.take(data, min(ACCESS_LINES, self._lines.at(now)), self._chars.at(now))
+                text = output.feed(data, min(ACCESS_LINES, self._lines.at(now)), self._chars.at(now))
                 self._emit_text(now, text._replace(skipped=0))
                 shown = now
             else:
-                output.take(data, 0, 0)
+                output.feed(data, 0, 0)
             # A busy log is read without a pause, or its counts would lag more and more.
             busy = counter.is_access_log and len(data) >= BUSY_BYTES
             pause = 0 if busy else PACE

@@ -23,11 +23,11 @@ class Banner(Lines):
 def banner(context: DrawContext, width: int) -> Line:
     """Return the line, empty if there is nothing to report."""
     state, segment = context.state, context.segment
-    found = failures(state, segment) if segment else None
+    failing = failures(state, segment) if segment else None
     stalled = stall(state)
     parts = _stall_parts(stalled) if stalled else []
-    if segment is not None and found is not None:
-        parts += _failure_parts(found, state, segment, bool(parts))
+    if segment is not None and failing is not None:
+        parts += _failure_parts(failing, state, segment, bool(parts))
     parts += other_thresholds(context, failed=True)
     return clip(tuple(piece for at, part in enumerate(parts) for piece in (*_gap(at), *part)), width)
 
@@ -36,20 +36,20 @@ def _gap(at: int) -> Line:
     return (("  ", ""),) if at else EMPTY
 
 
-def _stall_parts(found: Stall) -> list[Line]:
+def _stall_parts(stall: Stall) -> list[Line]:
     return [
-        ((f" NO RESPONSE for {found.seconds:.1f} s ", "alarm"),),
-        ((f"{found.in_flight} in flight, oldest {found.oldest:.1f} s", "failed"),),
+        ((f" NO RESPONSE for {stall.seconds:.1f} s ", "alarm"),),
+        ((f"{stall.in_flight} in flight, oldest {stall.oldest:.1f} s", "failed"),),
     ]
 
 
-def _failure_parts(found: Failures, state: State, segment: Segment, stalled: bool) -> list[Line]:
+def _failure_parts(failing: Failures, state: State, segment: Segment, stalled: bool) -> list[Line]:
     start = next(each.start for each in state.segments if each.run == segment.run)
-    kinds = ", ".join(f"{kind} {count}" for kind, count in found.kinds)
-    now = found.failing
+    kinds = ", ".join(f"{kind} {count}" for kind, count in failing.kinds)
+    now = failing.failing
     if now is None:
-        last = elapsed(max(0.0, found.last - start))
-        total = f"x {si(found.failed)} of {si(found.ended)} failed ({share_words(found.share)}): {kinds}"
+        last = elapsed(max(0.0, failing.last - start))
+        total = f"x {si(failing.failed)} of {si(failing.ended)} failed ({share_words(failing.share)}): {kinds}"
         return [((total, "failed"),), ((f"last at {last}", "dim"),)]
     since = elapsed(max(0.0, now.since - start))
     parts: list[Line] = [((f"{si(now.rate)}/s failed ({share_words(now.share)}): {kinds}", "failed"),)]

@@ -246,11 +246,11 @@ class DrawContext:
 
 def details_of(host: HostState) -> tuple[Detail, ...]:
     """Return the available lists of a host, in the order in which the key steps through them."""
-    found = [PROCESSES] if host.config.processes else []
-    found += [Detail("cores"), Detail("disks"), Detail("nets")]
-    found += [Detail("page", place) for place in range(len(host.pages))]
-    found += [Detail("tail", place) for place in range(len(host.tails))]
-    return tuple(found)
+    details = [PROCESSES] if host.config.processes else []
+    details += [Detail("cores"), Detail("disks"), Detail("nets")]
+    details += [Detail("page", place) for place in range(len(host.pages))]
+    details += [Detail("tail", place) for place in range(len(host.tails))]
+    return tuple(details)
 
 
 def by_number(segments: tuple[Segment, ...], number: int | None) -> Segment | None:

@@ -10,14 +10,14 @@ from cockpit.tui.draw_context import PROCESSES, DrawContext
 from cockpit.tui.key_names import action_key, footer_entries, key_entry, spots_of
 from cockpit.tui.key_table import ChartKey, FooterEntry
 from cockpit.tui.terminal.lines import Lines
-from cockpit.tui.terminal.styled_line import Line, ends, length, packed
+from cockpit.tui.terminal.styled_line import Line, join_fitting, left_and_right, length
 
 
 class Footer(Lines):
     DEFAULT_CSS = "Footer { height: 1; background: $panel; padding: 0 1; }"
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
-        always = packed(footer_entries(key_table.FOOTER_ALWAYS), width)
+        always = join_fitting(footer_entries(key_table.FOOTER_ALWAYS), width)
         taken = set() if context.view.cursor is None else {key.key for key in ChartKey}
         actions = [action for action in context.actions if action.footer and action_key(action).key not in taken]
         offered = [key_entry(action_key(action), action.label) for action in actions]
@@ -27,7 +27,7 @@ class Footer(Lines):
         focused = context.view.cursor is not None or (context.host is not None and context.view.list_focused)
         keys = [*of_screen, *offered] if focused else [*offered, *of_screen]
         first = key_table.FOOTER_FIRST_CHANGED if context.state.own_changes else key_table.FOOTER_FIRST
-        line = ends(packed(_fitting(keys, list(map(str, first)), room), room), always, width)
+        line = left_and_right(join_fitting(_fitting(keys, list(map(str, first)), room), room), always, width)
         self.spots = list(spots_of(line))
         return [line]
 
@@ -37,7 +37,7 @@ def _fitting(keys: list[Line], first: Sequence[str], room: int) -> list[Line]:
     prioritized = [*keys[:1], *(key for name in first for key in keys[1:] if key[0][0] == name)]
     kept: list[Line] = []
     for key in (*prioritized, *(key for key in keys if key not in prioritized)):
-        if length(packed([*kept, key], room)) > length(packed(kept, room)):
+        if length(join_fitting([*kept, key], room)) > length(join_fitting(kept, room)):
             kept.append(key)
     return [key for key in keys if key in kept]
 

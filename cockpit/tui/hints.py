@@ -144,7 +144,7 @@ class Hints:
 
     def _read(self) -> set[str]:
         try:
-            names_read = json.loads(read_bounded(self._file, _MAX_BYTES))
+            names = json.loads(read_bounded(self._file, _MAX_BYTES))
         except (OSError, ValueError, RecursionError):
             return set()
-        return {name for name in names_read if isinstance(name, str)} if isinstance(names_read, list) else set()
+        return {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()

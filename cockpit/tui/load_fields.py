@@ -92,26 +92,26 @@ def plan_from(plan: LoadPlan, texts: Mapping[str, str], parse: LoadParser) -> Lo
 
 def _without(plan: LoadPlan, changed: set[str], texts: Mapping[str, str]) -> dict[str, Any]:
     """Return defaults for the changed attributes that flags can set but not remove."""
-    found: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     if "headers" in changed:
-        found["headers"] = ()
+        changes["headers"] = ()
     if "body" in changed:
-        found |= {"body": None, "binary": None}
+        changes |= {"body": None, "binary": None}
     if "keep-alive" in changed:
-        found["keepalive"] = True
+        changes["keepalive"] = True
     if "think time" in changed:
-        found["think_time"] = None
+        changes["think_time"] = None
     if "load" in changed:
-        found["replay"] = None
+        changes["replay"] = None
     if "load steps" in changed:
-        found["stages"] = ()
+        changes["stages"] = ()
     if {"duration", "requests"} & changed:
-        found |= {"duration": None, "requests": None}
+        changes |= {"duration": None, "requests": None}
     ends = any(texts[name].strip() for name in ("duration", "requests", "load steps"))
     listed = plan.replay is not None and "load" not in changed
     if not ends and not listed and not (plan.paths is not None and plan.paths.order == "once"):
-        found["duration"] = DEFAULT_DURATION
-    return found
+        changes["duration"] = DEFAULT_DURATION
+    return changes
 
 
 def _flags(name: str, text: str, plan: LoadPlan) -> list[str]:

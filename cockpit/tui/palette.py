@@ -72,8 +72,8 @@ class CommandProvider(Provider):
         for command in commands_of(self.app, self.screen):
             score = max(matcher.match(command.title), 0.5 * matcher.match(command.words))
             if score > 0:
-                in_title = matcher.match(command.title) > 0
-                title = matcher.highlight(command.title) if in_title else Content(command.title)
+                matches = matcher.match(command.title) > 0
+                title = matcher.highlight(command.title) if matches else Content(command.title)
                 yield Hit(score, self._line(command, title), command.run, text=command.title)
 
     def _line(self, command: Command, title: Content) -> Content:

@@ -18,7 +18,7 @@ from cockpit.tui.hints import Hints
 from cockpit.tui.key_names import key_spots
 from cockpit.tui.key_table import MainKey, SessionKey
 from cockpit.tui.terminal.lines import Lines
-from cockpit.tui.terminal.styled_line import EMPTY, Line, clip, ends, fit, length
+from cockpit.tui.terminal.styled_line import EMPTY, Line, clip, fit, left_and_right, length
 
 _MODES = {
     Mode.LIVE: "LIVE",
@@ -70,7 +70,7 @@ class TopLine(Lines):
         if width - length(status) <= _TARGET:
             status = (*session, *generator(context.second, brief=True))
         status = status if length(status) <= width - _NAME else session
-        return [ends(_name(context, width - length(status) - 1), status, width)]
+        return [left_and_right(_name(context, width - length(status) - 1), status, width)]
 
 
 def _name(context: DrawContext, room: int) -> Line:
@@ -235,4 +235,4 @@ class HintLine(Lines):
         if length(start) + length(end) >= width:
             end = ()
         self.spots = list(key_spots(end, width - length(end))) if end else ()
-        return [ends(start, end, width)]
+        return [left_and_right(start, end, width)]

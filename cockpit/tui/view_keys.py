@@ -235,7 +235,7 @@ class ViewKeys(Screen[None]):
         """Select a host; if it is selected already, give it more room."""
         context = self.context()
         selected = navigation.host_at(context, number)
-        if not self._in_sight():
+        if not self._shows_panes():
             self.set_view(navigation.on_whole_screen(replace(context, view=selected)))
         else:
             self.set_view(navigation.next_room(context) if selected.host == self.view.host else selected)
@@ -275,7 +275,9 @@ class ViewKeys(Screen[None]):
         self.end_hint("detail")
         if self._has_hosts():
             context = self.context()
-            change = navigation.next_detail(context, step) if self._in_sight() else navigation.on_whole_screen(context)
+            change = (
+                navigation.next_detail(context, step) if self._shows_panes() else navigation.on_whole_screen(context)
+            )
             self.set_view(change)
 
     def action_enter(self) -> None:
@@ -289,7 +291,7 @@ class ViewKeys(Screen[None]):
             context = self.context()
             change = (
                 navigation.toggle_averages(context)
-                if self._in_sight()
+                if self._shows_panes()
                 else navigation.on_whole_screen(context, averages=True)
             )
             self.set_view(change)
@@ -304,7 +306,7 @@ class ViewKeys(Screen[None]):
         if self._has_hosts():
             self.set_view(replace(self.view, frozen=None if self.view.frozen else self.session.shown))
 
-    def _in_sight(self) -> bool:
+    def _shows_panes(self) -> bool:
         """Return whether hosts are shown as panes, not as single lines."""
         return self.view.room != "column" or self.hosts_beside()
 

@@ -16,17 +16,17 @@ def test_offset_error_is_within_uncertainty(offset: float, pings: list[tuple[flo
     clock = MachineClock()
     for at, (forth, back) in enumerate(pings):
         sent = 100.0 + at
-        clock.take(Ping(sent, sent + forth - offset, sent + forth + back))
+        clock.add(Ping(sent, sent + forth - offset, sent + forth + back))
     assert abs(clock.best.offset - offset) <= clock.best.uncertainty + 1e-6
     assert clock.here(clock.there(123.0)) == pytest.approx(123.0)
 
 
 def test_fastest_recent_ping_is_used() -> None:
     clock = MachineClock()
-    clock.take(Ping(0.0, 0.001, 0.002))
-    clock.take(Ping(1.0, 1.4, 1.5))
+    clock.add(Ping(0.0, 0.001, 0.002))
+    clock.add(Ping(1.0, 1.4, 1.5))
     assert clock.best.received == 0.002
-    clock.take(Ping(WINDOW + 1, WINDOW + 1.2, WINDOW + 1.4))
+    clock.add(Ping(WINDOW + 1, WINDOW + 1.2, WINDOW + 1.4))
     assert clock.best.uncertainty == pytest.approx(0.2)
 
 
@@ -36,7 +36,7 @@ def test_slow_or_fast_clock_has_drift(rate: float) -> None:
     for second in range(120):
         sent = float(second)
         middle = sent + 0.0005
-        clock.take(Ping(sent, middle * (1 - rate), sent + 0.001))
+        clock.add(Ping(sent, middle * (1 - rate), sent + 0.001))
     assert clock.drift == pytest.approx(rate, rel=0.1, abs=1e-6)
     # Within the window the clocks drift apart by less than a millisecond more than the uncertainty.
     assert clock.here(119.0 * (1 - rate)) == pytest.approx(119.0, abs=0.0005 + abs(rate) * WINDOW)
@@ -46,5 +46,5 @@ def test_difference_within_uncertainty_is_no_drift() -> None:
     clock = MachineClock()
     for second in range(90):
         sent = float(second)
-        clock.take(Ping(sent, sent + (0.004 if second % 2 else 0.006), sent + 0.01))
+        clock.add(Ping(sent, sent + (0.004 if second % 2 else 0.006), sent + 0.01))
     assert clock.drift == 0.0

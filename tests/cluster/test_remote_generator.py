@@ -128,7 +128,7 @@ async def test_commands_are_sent_after_one_that_failed(error: Exception) -> None
 @pytest.mark.parametrize("message", ["text", None, [1], {"action": 5}])
 def test_any_message_to_all_is_no_error(message: Any) -> None:
     launcher, events = launcher_of(generator_with(Actor(1.0)))
-    launcher._take_scheduler_event((0.0, message))
+    launcher._handle_scheduler_event((0.0, message))
     assert not events
 
 
@@ -138,7 +138,7 @@ async def test_unread_lines_are_bounded() -> None:
     line = WorkerLine(ADDRESS, 0, 0, bytes(2**20), "")
     with pytest.raises(HostError, match="gen1: sends messages faster than they can be read"):
         for _ in range(100):
-            generator.take(line)
+            generator.feed(line)
 
 
 TICK = {"event": "tick", "t": 5e8, "run": 1, "worker": 0, "start": 4.9e8, "sent": 2, "completed": 2}
@@ -152,13 +152,13 @@ async def test_invalid_tick_of_generator_ends_its_worker(changed: dict[str, Any]
     load_plan, clock = plan("http://127.0.0.1/"), Clock()
     worker = RemoteWorker(assignments(load_plan, 1, ())[0], generator)
     generator.expect([worker])
-    generator.clock.take(Ping(sent=0.0, there=0.0, received=0.0))
+    generator.clock.add(Ping(sent=0.0, there=0.0, received=0.0))
     run = LoadRun(load_plan, 1, clock, events.append, [worker], clock.now())
     now = clock.origin + clock.now()
     times = {"t": now, "start": now}
     for line in (TICK | times, TICK | times | changed, TICK | times):
-        generator.take(WorkerLine(ADDRESS, 0, 0, json.dumps(line).encode(), ""))
-    generator.take(WorkerLine(ADDRESS, 0, 0, b"", ""))
+        generator.feed(WorkerLine(ADDRESS, 0, 0, json.dumps(line).encode(), ""))
+    generator.feed(WorkerLine(ADDRESS, 0, 0, b"", ""))
     await run.wait()
     assert [type(event) for event in events] == [Tick, WorkerLost, RunEnded]
 
@@ -167,14 +167,14 @@ async def test_stopped_run_kills_no_load_workers_of_next_run() -> None:
     """They have the same numbers on a generator."""
     actor = Actor("")
     generator = generator_with(actor)
-    generator.clock.take(Ping(sent=0.0, there=0.0, received=0.0))
+    generator.clock.add(Ping(sent=0.0, there=0.0, received=0.0))
     load_plan, clock = plan("http://127.0.0.1/"), Clock()
     worker = RemoteWorker(assignments(load_plan, 1, ())[0], generator)
     generator.expect([worker])
     run = LoadRun(load_plan, 1, clock, lambda event: None, [worker], clock.now())
     run.stop()
     for line in (encode(Done("stopped")), b""):
-        generator.take(WorkerLine(ADDRESS, 0, 0, line, ""))
+        generator.feed(WorkerLine(ADDRESS, 0, 0, line, ""))
     await run.wait()
     await generator.begin([worker])
     assert actor.commands == [(0, encode(Stop())), (0, b"")]

@@ -97,7 +97,7 @@ def _response(data: bytes) -> object:
 
 def _frame(data: bytes) -> object:
     reader = FrameReader()
-    return [reader.take(line) for line in data.split(b"\n")]
+    return [reader.feed(line) for line in data.split(b"\n")]
 
 
 def _event(number: int, kind: str, t: float, data: bytes) -> object:
@@ -141,7 +141,7 @@ def parsers() -> dict[str, Parser]:
             ),
         ),
         "frames of the probe": Parser((FACTS + frame(1),), _frame, (ValueError,)),
-        "output of tails": Parser((b"a\x1b[31mb\rc\nd\n",), lambda data: OutputLines().take(data, 100, 1000)),
+        "output of tails": Parser((b"a\x1b[31mb\rc\nd\n",), lambda data: OutputLines().feed(data, 100, 1000)),
         "outcome of an undo": Parser((UNDONE,), outcome),
         "HTTP responses, cookies, extraction": Parser(RESPONSES, _response, (Malformed,)),
         "JSON extraction": Parser(

@@ -36,7 +36,7 @@ class ScriptedUser:
         self.keys.append(key)
         return self._trusts
 
-    async def wanted(self, host: str) -> None:
+    async def wait_until_allowed(self, host: str) -> None:
         await asyncio.Event().wait()
 
     @property

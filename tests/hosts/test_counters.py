@@ -49,15 +49,15 @@ EXPECTED = {
 
 def test_frames_update_counters() -> None:
     table = CounterTable()
-    table.take(Frame(number=1, files=PROC))
+    table.feed(Frame(number=1, files=PROC))
     assert table.counters == EXPECTED
     assert table.accept == {80: 5, 443: 0}, "sockets of one port are added up"
     assert table.backlog == {80: 511, 443: 128}
-    table.take(Frame(number=2, files={"/proc/vmstat": b"pgfault 14493400\n"}, pids=()))
+    table.feed(Frame(number=2, files={"/proc/vmstat": b"pgfault 14493400\n"}, pids=()))
     assert (table.counters, table.accept) == (EXPECTED | {"pgfault": 14493400}, {80: 5, 443: 0}), "a delta keeps others"
-    table.take(Frame(number=3, files={"/proc/net/tcp": b"01BB 00000001\n"}, pids=()))
+    table.feed(Frame(number=3, files={"/proc/net/tcp": b"01BB 00000001\n"}, pids=()))
     assert table.accept == {443: 1}, "closed listeners are dropped"
-    table.take(Frame(number=4, files={"/proc/vmstat": b"pgfree 4\n"}))
+    table.feed(Frame(number=4, files={"/proc/vmstat": b"pgfree 4\n"}))
     assert (table.counters, table.accept, table.backlog) == ({"pgfree": 4}, {}, {}), "a full frame drops all others"
 
 
@@ -77,20 +77,20 @@ def test_frames_update_counters() -> None:
 )
 def test_invalid_number_is_refused_with_file_name(path: str, content: bytes) -> None:
     with pytest.raises(ValueError, match="/proc/"):
-        CounterTable().take(Frame(number=1, files={path: content}))
+        CounterTable().feed(Frame(number=1, files={path: content}))
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"Tcp:\n", b"Tcp: InSegs\n", b"some\n", b": :\n", b"\xff\xfe 1\n"])
 def test_lines_without_counters_are_skipped(content: bytes) -> None:
     table = CounterTable()
-    table.take(Frame(number=1, files=dict.fromkeys(PROC, content) | {"/proc/net/tcp": b"", "/proc/net/backlog": b""}))
+    table.feed(Frame(number=1, files=dict.fromkeys(PROC, content) | {"/proc/net/tcp": b"", "/proc/net/backlog": b""}))
     assert table.counters == {}
 
 
 def test_number_of_ports_is_bounded() -> None:
     ports = b" ".join(b"%04X 00000000" % port for port in range(1, 3000))
     table = CounterTable()
-    table.take(Frame(number=1, files={"/proc/net/tcp": ports}))
+    table.feed(Frame(number=1, files={"/proc/net/tcp": ports}))
     assert len(table.accept) == 256
 
 
@@ -103,15 +103,15 @@ MIN_LINES = 50
 def started_counter() -> AccessCounter:
     """A counter after its tail printed one old line."""
     counter = AccessCounter("web1", 0, 0.0)
-    counter.take(ERROR)
+    counter.feed(ERROR)
     return counter
 
 
 def test_requests_are_counted_by_status_with_hits_and_durations() -> None:
     counter = started_counter()
-    counter.take(HIT * 3 + MISS[:20])
+    counter.feed(HIT * 3 + MISS[:20])
     assert counter.counts(0.5, MIN_LINES) is None
-    counter.take(MISS[20:] + ERROR)
+    counter.feed(MISS[20:] + ERROR)
     counts = counter.counts(2.0, MIN_LINES)
     assert counts is not None
     assert (counts.seconds, counts.lines, counts.statuses) == (2.0, 5, {200: 4, 502: 1})
@@ -123,11 +123,11 @@ def test_requests_are_counted_by_status_with_hits_and_durations() -> None:
 
 def test_counts_are_late_if_reader_never_waits() -> None:
     counter = started_counter()
-    counter.take(HIT * 1000)
+    counter.feed(HIT * 1000)
     counter.waited += 0.3
     counts = counter.counts(1.0, MIN_LINES)
     assert counts is not None and not counts.late
-    counter.take(HIT * 1000)
+    counter.feed(HIT * 1000)
     counter.waited += 0.01
     counts = counter.counts(2.0, MIN_LINES)
     assert counts is not None and counts.late
@@ -135,18 +135,18 @@ def test_counts_are_late_if_reader_never_waits() -> None:
 
 def test_busy_log_of_unknown_format_counts_lines() -> None:
     counter = AccessCounter("web1", 0, 0.0)
-    counter.take(b"started\n")
-    counter.take(b"line\n" * 10)
+    counter.feed(b"started\n")
+    counter.feed(b"line\n" * 10)
     assert counter.counts(1.0, MIN_LINES) is None
-    counter.take(b"line\n" * 1000)
+    counter.feed(b"line\n" * 1000)
     counts = counter.counts(2.0, MIN_LINES)
     assert counts is not None and (counts.lines, counts.statuses, counter.is_access_log) == (1000, {}, False)
 
 
 def test_access_log_after_other_lines_is_detected() -> None:
     counter = AccessCounter("web1", 0, 0.0)
-    counter.take(b"")
-    counter.take(b"header\n" * 300 + HIT * 100)
+    counter.feed(b"")
+    counter.feed(b"header\n" * 300 + HIT * 100)
     counts = counter.counts(1.0, MIN_LINES)
     assert counter.is_access_log and counts is not None and counts.statuses[200] >= 50
 
@@ -216,7 +216,7 @@ class Host:
         table, found = CounterTable(), []
         for frame in done.stdout.split("#cockpit begin ")[1:]:
             lines = "\n".join(line.partition(":")[2] for line in frame.splitlines() if line.startswith("/proc/cgroup:"))
-            table.take(Frame(1, files={"/proc/cgroup": lines.encode()}, pids=()))
+            table.feed(Frame(1, files={"/proc/cgroup": lines.encode()}, pids=()))
             found.append({name.removeprefix("cgroup."): value for name, value in table.counters.items()})
         return found
 

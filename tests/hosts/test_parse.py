@@ -60,8 +60,8 @@ def without(start: bytes) -> bytes:
 def frame(*more: bytes, system: bytes = SYSTEM) -> Frame:
     reader = FrameReader()
     for line in (b"#cockpit begin 1", b"#cockpit disks sda cciss!c0d0", *system.splitlines(), *more):
-        assert reader.take(line + b"\n") is None
-    parsed = reader.take(b"#cockpit end 1\n")
+        assert reader.feed(line + b"\n") is None
+    parsed = reader.feed(b"#cockpit end 1\n")
     assert parsed is not None
     return parsed
 
@@ -72,7 +72,7 @@ def process(comm: str, cmdline: bytes = b"") -> Frame:
 
 
 def read_all(parsed: Frame) -> HostReading:
-    return parse.reading(parsed, ProcessTable(PAGE, 100).take(parsed))
+    return parse.reading(parsed, ProcessTable(PAGE, 100).feed(parsed))
 
 
 def test_system_counters() -> None:
@@ -120,7 +120,7 @@ def test_clock_without_fraction_has_error_bound(text: str, clock: tuple[float, f
 def test_unchanged_processes_are_kept() -> None:
     table = ProcessTable(PAGE, 100)
     first = process("apache2", cmdline=b"apache2\0-k\0start\0")
-    [row] = table.take(first)
+    [row] = table.feed(first)
     # 42 is unchanged, 43 is new; processes that are not listed have exited.
     lines = (
         b"/proc/43/stat:" + stat(43, "apache2"),
@@ -128,24 +128,24 @@ def test_unchanged_processes_are_kept() -> None:
         b"#cockpit there 42",
         b"#cockpit there 43",
     )
-    kept, fresh = table.take(frame(*lines))
+    kept, fresh = table.feed(frame(*lines))
     assert kept is row
     assert (fresh.pid, fresh.rss) == (43, 30 * PAGE)
-    [title] = table.take(frame(b"/proc/42/cmdline:apache2: bye", b"#cockpit there 42"))
+    [title] = table.feed(frame(b"/proc/42/cmdline:apache2: bye", b"#cockpit there 42"))
     assert (title.command, title.rss) == ("apache2: bye", row.rss)
-    assert table.take(frame(b"#cockpit there")) == ()
+    assert table.feed(frame(b"#cockpit there")) == ()
 
 
 def test_pss_is_unknown_until_all_processes_are_read() -> None:
     table = ProcessTable(PAGE, 100)
-    table.take(process("apache2"))
+    table.feed(process("apache2"))
     assert table.pss is None
-    table.take(frame(b"/proc/42/smaps_rollup:Pss:     300 kB", b"#cockpit there 42"))
+    table.feed(frame(b"/proc/42/smaps_rollup:Pss:     300 kB", b"#cockpit there 42"))
     assert table.pss == 300 * 1024
-    table.take(frame(b"/proc/43/stat:" + stat(43, "x"), b"/proc/43/statm:1 1 1 0 0 0 0", b"#cockpit there 42 43"))
+    table.feed(frame(b"/proc/43/stat:" + stat(43, "x"), b"/proc/43/statm:1 1 1 0 0 0 0", b"#cockpit there 42 43"))
     assert table.pss is None
     # A defunct process has no memory.
-    table.take(frame(b"/proc/43/statm:0 0 0 0 0 0 0", b"#cockpit there 42 43"))
+    table.feed(frame(b"/proc/43/statm:0 0 0 0 0 0 0", b"#cockpit there 42 43"))
     assert table.pss == 300 * 1024
 
 
@@ -211,11 +211,11 @@ def test_incomplete_frames_are_dropped() -> None:
         b"#cockpit begin x\n",
         b"#cockpit end x\n",
     ]
-    assert [reader.take(line) for line in lines] == [None] * len(lines)
-    reader.take(b"#cockpit begin 3\n")
-    reader.take(b"/proc/uptime:3 3\n")
-    reader.take(b"You have new mail.\n")
-    parsed = reader.take(b"#cockpit end 3\n")
+    assert [reader.feed(line) for line in lines] == [None] * len(lines)
+    reader.feed(b"#cockpit begin 3\n")
+    reader.feed(b"/proc/uptime:3 3\n")
+    reader.feed(b"You have new mail.\n")
+    parsed = reader.feed(b"#cockpit end 3\n")
     assert parsed is not None
     assert parsed.files == {"/proc/uptime": b"3 3\n"}
 

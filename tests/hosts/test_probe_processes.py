@@ -230,5 +230,5 @@ def test_ticks_after_readings(case: str) -> None:
     readings, expected = CASES[case]
     time = ProcessTreeTime(HZ)
     for second, reading in enumerate(readings):
-        time.take(reading, 100.0 + second)
+        time.update(reading, 100.0 + second)
     assert time.ticks == expected

@@ -112,32 +112,32 @@ def pids(known: list[ProcessCounters]) -> list[int]:
 def test_other_servers_stay_excluded_during_restart() -> None:
     same_named = ServerFilter()
     other = tree(20, 21)
-    assert pids(same_named.take(tree(10, 11) + other, [11])) == [10, 11]
-    assert (pids(same_named.take(other, [11])), same_named.excluded) == ([], 2)
-    assert pids(same_named.take(other + tree(30), [11])) == [30], "the new process counts before its port is known"
-    assert (pids(same_named.take(other + tree(30, 31), [31])), same_named.excluded) == ([30, 31], 2)
+    assert pids(same_named.select(tree(10, 11) + other, [11])) == [10, 11]
+    assert (pids(same_named.select(other, [11])), same_named.excluded) == ([], 2)
+    assert pids(same_named.select(other + tree(30), [11])) == [30], "the new process counts before its port is known"
+    assert (pids(same_named.select(other + tree(30, 31), [31])), same_named.excluded) == ([30, 31], 2)
 
 
 def test_servers_with_other_names_are_watched() -> None:
     same_named = ServerFilter()
-    assert pids(same_named.take(tree(10) + tree(20) + tree(40, 41, comm="php-fpm8.2"), [10])) == [10, 40, 41]
+    assert pids(same_named.select(tree(10) + tree(20) + tree(40, 41, comm="php-fpm8.2"), [10])) == [10, 40, 41]
     assert same_named.excluded == 1
 
 
 def test_all_backends_count_until_their_port_is_known() -> None:
     same_named = ServerFilter()
     proxy, backend, stranger = tree(10, 11), tree(20, comm="java"), tree(30, comm="java")
-    assert pids(same_named.take(proxy + backend, [10])) == [10, 11, 20]
+    assert pids(same_named.select(proxy + backend, [10])) == [10, 11, 20]
     assert same_named.excluded == 0, "no other server has that name"
-    assert pids(same_named.take(proxy + backend + stranger, [10])) == [10, 11, 20, 30]
+    assert pids(same_named.select(proxy + backend + stranger, [10])) == [10, 11, 20, 30]
     assert same_named.excluded is None
-    assert pids(same_named.take(proxy + backend + stranger, [10, 20])) == [10, 11, 20]
+    assert pids(same_named.select(proxy + backend + stranger, [10, 20])) == [10, 11, 20]
     assert same_named.excluded == 1
 
 
 def test_port_handover_and_cyclic_parents() -> None:
     same_named = ServerFilter()
-    same_named.take(tree(10), [10])
-    assert pids(same_named.take(tree(10) + tree(30), [30])) == [10, 30], "the old server counts until it exits"
+    same_named.select(tree(10), [10])
+    assert pids(same_named.select(tree(10) + tree(30), [30])) == [10, 30], "the old server counts until it exits"
     cycle = [replace(process(1), ppid=2), replace(process(2), ppid=1)]
-    assert len(ServerFilter().take(cycle, [1])) == 2
+    assert len(ServerFilter().select(cycle, [1])) == 2

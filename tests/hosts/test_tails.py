@@ -33,7 +33,7 @@ PLENTY = 10**6
 def screen_lines(*chunks: bytes) -> list[str]:
     """The lines on the screen after these chunks of output."""
     output, lines = OutputLines(), []
-    for printed in (*(output.take(chunk, PLENTY, PLENTY) for chunk in chunks), output.rest()):
+    for printed in (*(output.feed(chunk, PLENTY, PLENTY) for chunk in chunks), output.rest()):
         lines = [*(lines[:-1] if printed.continues else lines), *printed.lines]
     return lines
 
@@ -83,20 +83,20 @@ def test_long_line_is_truncated_with_ellipsis() -> None:
 
 def test_excess_lines_are_counted() -> None:
     output = OutputLines()
-    first = output.take(b"".join(b"%d\n" % number for number in range(100)), 10, PLENTY)
+    first = output.feed(b"".join(b"%d\n" % number for number in range(100)), 10, PLENTY)
     assert (first.lines, first.skipped) == (tuple(str(number) for number in range(90, 100)), 90)
-    second = output.take(b"a" * 30 + b"\n" + b"b" * 30 + b"\n", 10, 40)
+    second = output.feed(b"a" * 30 + b"\n" + b"b" * 30 + b"\n", 10, 40)
     assert (second.lines, second.skipped) == (("b" * 30,), 1)
-    third = output.take(b"begun", 0, PLENTY)
+    third = output.feed(b"begun", 0, PLENTY)
     assert (third.lines, third.skipped) == ((), 0)
-    assert output.take(b" and done\n", 10, PLENTY).lines == ("begun and done",)
+    assert output.feed(b" and done\n", 10, PLENTY).lines == ("begun and done",)
 
 
 @given(st.lists(st.tuples(st.binary(max_size=60), st.integers(0, 5), st.integers(0, 80)), max_size=20))
 def test_every_line_is_shown_or_counted_as_skipped(chunks: list[tuple[bytes, int, int]]) -> None:
     output, shown, skipped = OutputLines(), 0, 0
     for data, lines, chars in chunks:
-        printed = output.take(data + b"|", lines, chars)
+        printed = output.feed(data + b"|", lines, chars)
         assert len(printed.lines) <= max(lines, 0)
         assert sum(map(len, printed.lines)) <= chars
         shown += len(printed.lines) - printed.continues

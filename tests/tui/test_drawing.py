@@ -12,7 +12,7 @@ from cockpit.tui.charts.forest import axis, forest_row, scale_end
 from cockpit.tui.charts.throughput import nice_ceiling
 from cockpit.tui.charts.window import SCALES, ChartWindow, coarser_scale, finer_scale, window_for
 from cockpit.tui.terminal.glyphs import to_ascii
-from cockpit.tui.terminal.styled_line import clip, ends, fit, length, packed, right, rule
+from cockpit.tui.terminal.styled_line import clip, fit, join_fitting, left_and_right, length, right, rule
 from tests.tui.driving import plain
 
 TEXTS = st.text(alphabet="ab 日本語é", max_size=30)
@@ -34,11 +34,11 @@ def test_lines_are_cut_to_their_width() -> None:
     title, value = (("throughput", "strong"),), (("12.4k req/s", ""),)
     for width in range(1, 60):
         assert length(rule(title, value, width)) == width
-        assert length(ends(title, value, width)) <= width
+        assert length(left_and_right(title, value, width)) <= width
     assert fit("MaxSpareServers", 8) == "MaxSpar…"
     assert clip((("MaxSpare", ""), ("Servers", "")), 10)[-1] == ("S…", "")
     parts = [(("one", ""),), (("a very long part", ""),), (("two", ""),)]
-    assert "".join(text for text, _ in packed(parts, 10)) == "one  two"
+    assert "".join(text for text, _ in join_fitting(parts, 10)) == "one  two"
 
 
 def test_charts_distinguish_missing_zero_and_range() -> None:

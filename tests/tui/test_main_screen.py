@@ -5,7 +5,6 @@ import asyncio
 import pytest
 from textual.events import Key, Paste
 from textual.pilot import Pilot
-from textual.widgets._toast import Toast
 
 from cockpit.model import events as ev
 from cockpit.model.text import clock
@@ -180,8 +179,8 @@ async def test_notice_is_beside_runs_table_until_next_handled_key(size: tuple[in
     async with app.run_test(size=size, notifications=True) as pilot:
         await wait_for_events(pilot, source, len(RUNNING))
         await press(pilot, "minus")
-        await until(pilot, lambda: any(toast.region.area for toast in pilot.app.screen.query(Toast)))
-        (toast,) = pilot.app.screen.query(Toast)
+        await until(pilot, lambda: any(toast.region.area for toast in pilot.app.screen.query("Toast")))
+        (toast,) = pilot.app.screen.query("Toast")
         assert toast.region.y == 1
         assert toast.region.right >= size[0] - 2
         for kind in (Runs, Footer):

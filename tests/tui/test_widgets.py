@@ -15,7 +15,7 @@ from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.throughput import Throughput, state_line
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.hosts.host_pane import host_pane
-from cockpit.tui.hosts.panes import HostPanes, share_out
+from cockpit.tui.hosts.panes import HostPanes, pane_heights
 from cockpit.tui.hosts.processes import shown_command, start_as_ps
 from cockpit.tui.runs.table import Runs, spawned_per_second
 from cockpit.tui.status_lines import TopLine
@@ -96,7 +96,7 @@ def test_histogram_and_percentiles_of_latency() -> None:
 
 def test_lines_per_host_fit_pane() -> None:
     for hosts, height in product(range(1, 12), (1, 5, 20, 38, 60)):
-        shares = share_out(height, hosts, hosts - 1)
+        shares = pane_heights(height, hosts, hosts - 1)
         assert len(shares) == hosts
         assert sum(shares) <= max(height, hosts)
 

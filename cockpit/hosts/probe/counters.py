@@ -37,16 +37,16 @@ class CounterTable:
         self.accept: dict[int, int] = {}
         self.backlog: dict[int, int] = {}
 
-    def take(self, frame: Frame) -> None:
+    def feed(self, frame: Frame) -> None:
         """Set the counters to those of the frame; a frame of changes keeps all others. Raises ValueError."""
-        found = dict(self.counters) if frame.pids is not None else {}
+        values = dict(self.counters) if frame.pids is not None else {}
         for path, parse in _FILES.items():
             for name, number in _parsed(frame.files, path, parse):
                 if name in KNOWN:
-                    found[name] = _number(path, name, number)
-        if not found.get("cgroup.version"):
-            found = {name: number for name, number in found.items() if not name.startswith("cgroup.")}
-        self.counters = found
+                    values[name] = _number(path, name, number)
+        if not values.get("cgroup.version"):
+            values = {name: number for name, number in values.items() if not name.startswith("cgroup.")}
+        self.counters = values
         self.accept = _ports(frame, _LISTEN, self.accept, 16)
         self.backlog = _ports(frame, _BACKLOG, self.backlog, 10)
 
@@ -118,12 +118,12 @@ def _ports(frame: Frame, path: str, known: dict[int, int], base: int) -> dict[in
     if content is None:
         return known if frame.pids is not None else {}
     words = content.split()
-    found: dict[int, int] = {}
+    queues: dict[int, int] = {}
     for port, number in zip(words[::2], words[1::2], strict=False):
         at = _integer(port, base, _PORT_LIMIT)
-        if at in found or len(found) < _PORTS:
-            found[at] = found.get(at, 0) + _integer(number, base, _QUEUE_LIMIT)
-    return found
+        if at in queues or len(queues) < _PORTS:
+            queues[at] = queues.get(at, 0) + _integer(number, base, _QUEUE_LIMIT)
+    return queues
 
 
 def _integer(word: bytes, base: int, limit: int) -> int:

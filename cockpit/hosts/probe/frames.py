@@ -66,7 +66,7 @@ class FrameReader:
         self._longest = 0
         self._bytes = 0
 
-    def take(self, line: bytes) -> Frame | None:
+    def feed(self, line: bytes) -> Frame | None:
         """Take a line; return the frame that it completes, if any. Raises ValueError for invalid output."""
         size = len(line)
         self._bytes += size + LINE_COST

@@ -161,8 +161,8 @@ def _uptime(content: bytes) -> float:
 
 
 def _load(content: bytes) -> tuple[float, float, float]:
-    one, five, fifteen = (decimal(word, _LOAD_LIMIT) for word in content.split()[:3])
-    return one, five, fifteen
+    last, five, fifteen = (decimal(word, _LOAD_LIMIT) for word in content.split()[:3])
+    return last, five, fifteen
 
 
 def _cpu(words: list[bytes]) -> CpuCounters:

@@ -11,11 +11,11 @@ LONGEST = 5.0
 
 
 class PollInterval:
-    """Adaptive interval: `interval` (s) is the current value, never shorter than `wanted`, the profile's."""
+    """Adaptive interval: `interval` (s) is the current value, never shorter than `configured`, the profile's."""
 
-    def __init__(self, wanted: float) -> None:
-        self.wanted = wanted
-        self.interval = wanted
+    def __init__(self, configured: float) -> None:
+        self.configured = configured
+        self.interval = configured
         self._late = 0
         self._early = 0
 
@@ -23,9 +23,9 @@ class PollInterval:
         self._late = self._late + 1 if seconds > LATE * self.interval else 0
         self._early = self._early + 1 if seconds < EARLY * self.interval else 0
         if self._late >= LATE_IN_A_ROW:
-            self._set(min(2 * self.interval, max(LONGEST, self.wanted)))
+            self._set(min(2 * self.interval, max(LONGEST, self.configured)))
         elif self._early >= EARLY_IN_A_ROW:
-            self._set(max(self.interval / 2, self.wanted))
+            self._set(max(self.interval / 2, self.configured))
 
     def _set(self, interval: float) -> None:
         self.interval = interval

@@ -123,11 +123,11 @@ class Probe:
                     raise HostError(f"the probe cannot read /proc{self._stderr()}", subject=self._name)
                 await self._tick()
             try:
-                frame = self._frames.take(line)
+                frame = self._frames.feed(line)
             except ValueError as error:
                 raise self._invalid(error) from None
             if frame:
-                processes = self._take(frame)
+                processes = self._feed(frame)
                 if frame.number == self._number:
                     # Measure the speed of the CPU; the next frame has the result.
                     await _send(self._channel, b"loop\n")
@@ -140,11 +140,11 @@ class Probe:
         self._number += 1
         await _send(self._channel, f"{self._number} {extent} {LINE_BYTES if self._cut else ''}\n".encode())
 
-    def _take(self, frame: Frame) -> tuple[ProcessCounters, ...]:
+    def _feed(self, frame: Frame) -> tuple[ProcessCounters, ...]:
         self._taken = frame.number
         try:
-            self._counters.take(frame)
-            return self._table.take(frame)
+            self._counters.feed(frame)
+            return self._table.feed(frame)
         except (ValueError, IndexError) as error:
             raise self._invalid(error) from None
 

@@ -54,7 +54,7 @@ class ProcessTable:
         """CPU time (clock ticks) of the counted processes and of children they waited for, since the first frame."""
         return self._time.ticks
 
-    def take(self, frame: Frame) -> tuple[ProcessCounters, ...]:
+    def feed(self, frame: Frame) -> tuple[ProcessCounters, ...]:
         """Return the processes in PID order, without those that ended while they were read. Raises ValueError."""
         if frame.pids is None:
             self._files = {}
@@ -66,7 +66,7 @@ class ProcessTable:
             identity(process): CpuTicks(process.ppid, process.utime + process.stime, self._files[process.pid].children)
             for process in self._counted
         }
-        self._time.take(tree, _uptime(frame))
+        self._time.update(tree, _uptime(frame))
         return self._counted
 
     def _of_target(self, frame: Frame, processes: list[ProcessCounters]) -> tuple[ProcessCounters, ...]:
@@ -74,7 +74,7 @@ class ProcessTable:
             return tuple(processes)
         if (listeners := frame.files.get("/proc/net/listeners")) is not None:
             self._listeners = tuple(count(pid, PID_LIMIT) for pid in listeners.split())
-        return tuple(self._server_filter.take(processes, self._listeners))
+        return tuple(self._server_filter.select(processes, self._listeners))
 
     @property
     def excluded(self) -> int | None:

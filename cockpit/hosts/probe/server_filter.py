@@ -24,7 +24,7 @@ class ServerFilter:
         self._target_trees: set[tuple[int, int]] = set()
         self._other_trees: set[tuple[int, int]] = set()
 
-    def take(self, known: Sequence[ProcessCounters], listeners: Collection[int]) -> list[ProcessCounters]:
+    def select(self, known: Sequence[ProcessCounters], listeners: Collection[int]) -> list[ProcessCounters]:
         """Return the processes without those of other servers. `listeners` are the PIDs that listen on the target's
         port or on an upstream address."""
         roots = _roots(known)

@@ -34,7 +34,7 @@ class ProcessTreeTime:
         self._before: Tree | None = None
         self._uptime = 0.0
 
-    def take(self, now: Tree, uptime: float) -> int:
+    def update(self, now: Tree, uptime: float) -> int:
         """Add a reading of all watched processes at `uptime` (s); return `ticks`."""
         if self._before is not None:
             self.ticks += _spent(self._before, now, (self._uptime - _SEEN_WITHIN) * self._hz)

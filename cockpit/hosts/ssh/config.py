@@ -34,8 +34,8 @@ class Options:
 
     def value(self, name: str) -> str | None:
         """Return the first value; None if the option is not set, or set to none."""
-        found = next(iter(self.values.get(name, ())), "none")
-        return None if found.lower() == "none" else found
+        value = next(iter(self.values.get(name, ())), "none")
+        return None if value.lower() == "none" else value
 
     def is_on(self, name: str) -> bool:
         return self.value(name) in ("yes", "true")
@@ -63,13 +63,15 @@ def resolve(host: str, user: str | None, port: int | None, files: Sequence[Path]
     given = [*(("-l", user) if user else ()), *(("-p", str(port)) if port else ())]
     included = "".join(f'Include "{file}"\n' for file in files)
     try:
-        found = _run_ssh(("-F", str(explicit or "/dev/stdin"), *given, "--", host), included)
+        resolved = _run_ssh(("-F", str(explicit or "/dev/stdin"), *given, "--", host), included)
     except (FileNotFoundError, PermissionError):
         # PermissionError: it is missing, and PATH has a directory that this user cannot read.
         return _by_asyncssh(host, user, port, [explicit] if explicit else files)
     defaults = _defaults()
     always = ("hostname", "user", "port")
-    return Options({name: values for name, values in found.items() if name in always or values != defaults.get(name)})
+    return Options(
+        {name: values for name, values in resolved.items() if name in always or values != defaults.get(name)}
+    )
 
 
 @cache
@@ -87,11 +89,11 @@ def _run_ssh(arguments: Sequence[str], config: str) -> dict[str, list[str]]:
     if done.returncode:
         problems = [line for line in done.stderr.splitlines() if ": terminating, " not in line]
         raise ValueError("; ".join(problems) or f"ssh -G: exit status {done.returncode}")
-    found = defaultdict(list)
+    options = defaultdict(list)
     for line in done.stdout.splitlines():
         name, _, value = line.partition(" ")
-        found[name.lower()].append(value)
-    return dict(found)
+        options[name.lower()].append(value)
+    return dict(options)
 
 
 def _by_asyncssh(host: str, user: str | None, port: int | None, files: Sequence[Path]) -> Options:
@@ -106,11 +108,13 @@ def _by_asyncssh(host: str, user: str | None, port: int | None, files: Sequence[
         known_hosts=None,
         agent_path=None,
     ).config
-    found: dict[str, list[str]] = {}
+    options: dict[str, list[str]] = {}
     for name in _ASYNCSSH:
         value = config.get(name)
         if isinstance(value, list):
-            found[name.lower()] = value if name in ("IdentityFile", "CertificateFile") else [" ".join(value) or "none"]
+            options[name.lower()] = (
+                value if name in ("IdentityFile", "CertificateFile") else [" ".join(value) or "none"]
+            )
         elif value is not None:
-            found[name.lower()] = [str(value).lower() if isinstance(value, bool) else str(value)]
-    return Options(found, by_client=False)
+            options[name.lower()] = [str(value).lower() if isinstance(value, bool) else str(value)]
+    return Options(options, by_client=False)

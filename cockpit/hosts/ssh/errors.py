@@ -69,7 +69,7 @@ class LoginClient(asyncssh.SSHClient):
 
     def password_auth_requested(self) -> str | None:
         self.wants_password = True
-        return self._take_password()
+        return self._use_password()
 
     def kbdint_auth_requested(self) -> str | None:
         self.wants_password = True
@@ -81,13 +81,13 @@ class LoginClient(asyncssh.SSHClient):
         """Answer the first hidden prompt with the password; the user answers the others."""
         answers = []
         for prompt, shown in prompts:
-            answer = await self._prompt(prompt) if shown or self._password is None else self._take_password()
+            answer = await self._prompt(prompt) if shown or self._password is None else self._use_password()
             if answer is None:
                 return None
             answers.append(answer)
         return answers
 
-    def _take_password(self) -> str | None:
+    def _use_password(self) -> str | None:
         password, self._password = self._password, None
         return password
 
@@ -168,7 +168,7 @@ def _key_error(
     files = ", ".join(str(file) for file in known.files if file.is_file()) or "any known_hosts file"
     if client.authority:
         return HostKeyUnknown(
-            f"the host certificate of {settings.where} is signed by {_named(client.authority)}, which is not a"
+            f"the host certificate of {settings.where} is signed by {_key_text(client.authority)}, which is not a"
             f" @cert-authority in {files}",
             subject=name,
         )
@@ -177,11 +177,11 @@ def _key_error(
         # A revoked key, or a certificate that is expired or for another host.
         return HostKeyChanged(f"the host key of {settings.where} was refused: {reason(error)}", subject=name)
     if known.expected:
-        expected = ", ".join(f"{_named(entry.key)} ({entry.file} line {entry.line})" for entry in known.expected)
+        expected = ", ".join(f"{_key_text(entry.key)} ({entry.file} line {entry.line})" for entry in known.expected)
         changed = dict.fromkeys(entry.file for entry in known.expected)
         remedy = "; ".join(f"ssh-keygen -R {shlex.quote(known.lookup)} -f {shlex.quote(str(file))}" for file in changed)
         return HostKeyChanged(
-            f"the host key of {settings.where} has CHANGED and was refused. Offered: {_named(shown)}."
+            f"the host key of {settings.where} has CHANGED and was refused. Offered: {_key_text(shown)}."
             f" Known: {expected}. Someone may intercept the connection."
             f" If you know why the key changed, remove the old key: {remedy}",
             subject=name,
@@ -196,11 +196,11 @@ def _key_error(
     else:
         way_out = f"{compare} accept it on the screen of cockpit"
     return HostKeyUnknown(
-        f"the host key of {settings.where}, {_named(shown)}, is not in {files}; {way_out}", subject=name
+        f"the host key of {settings.where}, {_key_text(shown)}, is not in {files}; {way_out}", subject=name
     )
 
 
-def _named(key: asyncssh.SSHKey) -> str:
+def _key_text(key: asyncssh.SSHKey) -> str:
     return f"{key.get_algorithm()} {key.get_fingerprint()}"
 
 

@@ -60,8 +60,8 @@ class KnownHosts:
 
     def _first(self, matches: Sequence[tuple[str, KnownKey]], marker: str) -> HostKeys:
         """Return the keys with this marker under the first name that has any."""
-        found = [(name, entry.key) for name, entry in matches if entry.marker == marker]
-        return [key for name, key in found if name == found[0][0]]
+        named = [(name, entry.key) for name, entry in matches if entry.marker == marker]
+        return [key for name, key in named if name == named[0][0]]
 
 
 def _entries(files: Sequence[Path], name: str) -> Iterator[KnownKey]:

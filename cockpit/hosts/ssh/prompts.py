@@ -50,7 +50,7 @@ class Prompter(Protocol):
     async def trust(self, host: str, key: UnknownHostKey) -> bool:
         """Prompt for a host key; return whether the user accepts it."""
 
-    async def wanted(self, host: str) -> None:
+    async def wait_until_allowed(self, host: str) -> None:
         """Wait until the user allows this host to prompt."""
 
 
@@ -79,8 +79,8 @@ class HostPrompter:
         self._answered(accepted)
         return accepted
 
-    async def wanted(self, host: str) -> None:
-        await self._asker.wanted(host)
+    async def wait_until_allowed(self, host: str) -> None:
+        await self._asker.wait_until_allowed(host)
         self._at_once = True
 
     def _answered(self, answered: bool) -> None:
@@ -91,7 +91,7 @@ class HostPrompter:
     async def _turn(self, host: str, question: str) -> None:
         self._report(HostCondition.ASKING, question)
         if not self._at_once:
-            await self.wanted(host)
+            await self.wait_until_allowed(host)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ class PromptQueue:
     async def trust(self, host: str, key: UnknownHostKey) -> bool:
         return await self._put(host, "", key) is True
 
-    async def wanted(self, host: str) -> None:
+    async def wait_until_allowed(self, host: str) -> None:
         event = asyncio.Event()
         self._waiting.append(event)
         try:

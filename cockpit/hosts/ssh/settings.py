@@ -92,9 +92,9 @@ class SshSettings:
     @property
     def unsupported(self) -> tuple[tuple[str, str], ...]:
         """Options that ssh(1) supports and cockpit does not: (option and value, remedy)."""
-        found = [(name, self.options.value(name.lower()), todo) for name, todo in _NOT_FOLLOWED.items()]
+        options = [(name, self.options.value(name.lower()), todo) for name, todo in _NOT_FOLLOWED.items()]
         without = () if self.options.by_client else (_WITHOUT_CLIENT,)
-        return (*without, *((f"{name} {value}", todo) for name, value, todo in found if value))
+        return (*without, *((f"{name} {value}", todo) for name, value, todo in options if value))
 
 
 def read_settings(destination: Destination, explicit: Path | None) -> SshSettings:
@@ -163,9 +163,9 @@ def _tokens(name: str, host: str, port: int, user: str, options: Options) -> dic
 
 def _files(options: Options, name: str, default: tuple[str, ...], tokens: Mapping[str, str]) -> tuple[Path, ...]:
     """Return the files of an option. `none` means no file, never that any key is accepted."""
-    found = options.values.get(name)
+    value = options.values.get(name)
     # ssh -G does not quote spaces, but expands ~.
-    named = default if found is None else re.split(r" (?=[/~])", found[0])
+    named = default if value is None else re.split(r" (?=[/~])", value[0])
     return _paths((file for file in named if file.lower() != "none"), tokens)
 
 
@@ -183,14 +183,14 @@ def _identities(options: Options, tokens: Mapping[str, str]) -> tuple[Path, ...]
     """Return the key files to offer. With IdentitiesOnly, also public keys without a private one, which select a key of
     the agent."""
     named = [name for name in options.values.get("identityfile", ()) if name != "none"]
-    found = []
+    files = []
     for path in _paths(named or [f"~/.ssh/{name}" for name in DEFAULT_KEYS], tokens):
         public = path.with_name(path.name + ".pub")
         if path.is_file():
-            found.append(path)
+            files.append(path)
         elif options.is_on("identitiesonly") and public.is_file():
-            found.append(public)
-    return tuple(found)
+            files.append(public)
+    return tuple(files)
 
 
 def public_half(path: Path) -> Path:

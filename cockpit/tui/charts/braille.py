@@ -42,9 +42,9 @@ def _cell(left: int, right: int) -> str:
     return chr(0x2800 + code) if code else " "
 
 
-def both(one: str, two: str) -> str:
-    """Return a cell with the dots of two cells."""
-    dots_of = [0 if cell == " " else ord(cell) - 0x2800 for cell in (one, two)]
+def both(first: str, second: str) -> str:
+    """Return a cell with the dots of both cells."""
+    dots_of = [0 if cell == " " else ord(cell) - 0x2800 for cell in (first, second)]
     return chr(0x2800 + (dots_of[0] | dots_of[1]))
 
 

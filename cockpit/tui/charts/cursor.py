@@ -92,27 +92,27 @@ def values_under_cursor(context: DrawContext, window: ChartWindow) -> list[Line]
     if cursor is None:
         return []
     parts: list[Line] = [((clock(cursor), "strong"),)]
-    found = context.time_range(cursor, window.span)
+    column = context.time_range(cursor, window.span)
     busy = [((words, "text"),) for host in context.state.hosts.values() for words in _busy(host, cursor, window.span)]
-    if found is None:
+    if column is None:
         return [*parts, (("no load", "dim"),), *busy]
-    parts.append(((si(found.rate), "strong"), (" req/s", "text")))
-    if found.failed:
-        parts.append(((f"x {si(found.failed)} failed", "failed"),))
-    if found.stalled:
-        parts.append(((f"■ no response for {found.stalled} s" if found.seconds > 1 else "■ no response", "failed"),))
-    if found.saturated:
-        parts.append(((f"▒ {found.saturated} s saturated" if found.seconds > 1 else "▒ saturated", "warn"),))
-    if context.view.latency not in ("lines", "heat map") and found.latency.count:
-        parts.append(latency_words(found))
+    parts.append(((si(column.rate), "strong"), (" req/s", "text")))
+    if column.failed:
+        parts.append(((f"x {si(column.failed)} failed", "failed"),))
+    if column.stalled:
+        parts.append(((f"■ no response for {column.stalled} s" if column.seconds > 1 else "■ no response", "failed"),))
+    if column.saturated:
+        parts.append(((f"▒ {column.saturated} s saturated" if column.seconds > 1 else "▒ saturated", "warn"),))
+    if context.view.latency not in ("lines", "heat map") and column.latency.count:
+        parts.append(latency_words(column))
     parts += busy
     number = sum(segment.start < cursor + window.span for segment in context.state.segments)
     parts += [((f"segment {number}", "dim"),)] if number else []
-    return [*parts, ((f"{si(found.least)} to {si(found.most)}", "dim"),)] if found.seconds > 1 else parts
+    return [*parts, ((f"{si(column.least)} to {si(column.most)}", "dim"),)] if column.seconds > 1 else parts
 
 
-def latency_words(found: TimeRange) -> Line:
-    return percentile_words(("p50", found.p50), ("p99", found.p99), ("max", found.latency.max))
+def latency_words(column: TimeRange) -> Line:
+    return percentile_words(("p50", column.p50), ("p99", column.p99), ("max", column.latency.max))
 
 
 def percentile_words(*values: tuple[str, float]) -> Line:
@@ -159,13 +159,13 @@ def _highlighted(char: str) -> tuple[str, str]:
 def axis_labels(window: ChartWindow, cursor: float | None, *scales: str) -> Line:
     """Return the labels below the time axis: the cursor's instant, the longest of `scales` that fits at the right end,
     and regular instants; overlapping labels are left out."""
-    found: list[tuple[int, str, str]] = []
+    labels: list[tuple[int, str, str]] = []
 
     def put(at: int, text: str, role: str) -> bool:
-        clear = all(at + len(text) < start or start + len(other) < at for start, other, _ in found)
+        clear = all(at + len(text) < start or start + len(other) < at for start, other, _ in labels)
         fits = at >= 0 and at + len(text) <= window.cells and clear
         if fits:
-            found.append((at, text, role))
+            labels.append((at, text, role))
         return fits
 
     right = window.cells - min(len(scale) for scale in scales)
@@ -174,14 +174,14 @@ def axis_labels(window: ChartWindow, cursor: float | None, *scales: str) -> Line
         # Left of the cursor if the label would cover the scale.
         before, after = (at - len(label), f"{label}▲"), (at, f"▲{label}")
         for start, text in (after, before) if at + len(label) + 1 < right else (before, after, (at, "▲")):
-            if not found:
+            if not labels:
                 put(start, text, "strong")
     any(put(window.cells - len(scale), scale, "dim") for scale in sorted(scales, key=len, reverse=True))
     for at in range(0, window.cells, window.labels):
         put(at, clock(window.instant(at)), "dim")
     line: list[tuple[str, str]] = []
     end = 0
-    for at, text, role in sorted(found):
+    for at, text, role in sorted(labels):
         line += [(" " * (at - end), ""), (text, role)]
         end = at + len(text)
     return tuple(line)

@@ -68,25 +68,25 @@ def forest_row(effect: Effect, end: float, width: int, role: str) -> Line:
     An estimate without an interval is a ring. An arrow marks an interval that exceeds the scale.
     """
     cells = [(" ", "")] * width
-    found = benefit(effect)
+    gain = benefit(effect)
     reach, middle = math.log(end), (width - 1) // 2
 
     def cell(value: float) -> int:
         return middle + round(max(-1.0, min(1.0, value / reach)) * middle)
 
-    if found is not None:
-        for side in (-found.margin, found.margin):
+    if gain is not None:
+        for side in (-gain.margin, gain.margin):
             if abs(side) < reach:
                 cells[cell(side)] = (MARGIN, "rule")
     cells[middle] = (ZERO, "rule")
-    if found is None:
+    if gain is None:
         return tuple(cells)
-    low, high = (found.estimate if bound is None else bound for bound in (found.low, found.high))
+    low, high = (gain.estimate if bound is None else bound for bound in (gain.low, gain.high))
     for at in range(cell(low), cell(high) + 1):
         cells[at] = (CROSSING if at == middle else BAR, role)
-    if found.low is not None:
+    if gain.low is not None:
         cells[cell(low)], cells[cell(high)] = (LEFT, role), (RIGHT, role)
-    cells[cell(found.estimate)] = (IMPRESSION if found.low is None else POINT, role)
+    cells[cell(gain.estimate)] = (IMPRESSION if gain.low is None else POINT, role)
     if low < -reach * _ROUNDING:
         cells[cell(-reach)] = (CUT_LEFT, role)
     if high > reach * _ROUNDING:

@@ -138,8 +138,8 @@ def latency_title(
     cursor = context.cursor(window)
     if cursor is None:
         return rule((*title, (", ms", "dim")), legend, width)
-    found = cells[window.cell(cursor)]
-    texts = latency_words(found) if found else (("no responses", "dim"),)
+    column = cells[window.cell(cursor)]
+    texts = latency_words(column) if column else (("no responses", "dim"),)
     return rule(title, ((f"{clock(cursor)}  ", "strong"), *texts), width)
 
 

@@ -113,9 +113,9 @@ def _within(part: Histogram, service: Histogram, percent: float, name: str) -> s
     """Return a percentile of a part, at most the service time's: histograms can differ in their bucket widths."""
     if not part.count:
         return "–"
-    found = part.max if percent == 100 else part.percentile(percent)
+    value = part.max if percent == 100 else part.percentile(percent)
     return milliseconds(
-        found if name == "response" else min(found, service.max if percent == 100 else service.percentile(percent))
+        value if name == "response" else min(value, service.max if percent == 100 else service.percentile(percent))
     )
 
 

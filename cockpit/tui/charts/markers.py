@@ -75,15 +75,15 @@ def shades(bands: Sequence[Band], window: ChartWindow) -> str:
 
 def markers_by_cell(markers: Sequence[Marker], window: ChartWindow) -> dict[int, Marker]:
     """Return markers by the cell of their letter; a second marker in a cell moves right if there is room."""
-    found: dict[int, Marker] = {}
+    cells: dict[int, Marker] = {}
     for marker in markers:
         at = window.cell(marker.t)
         if not 0 <= at < window.cells:
             continue
-        while at + 1 < window.cells and at in found:
+        while at + 1 < window.cells and at in cells:
             at += 1
-        found[at] = marker
-    return found
+        cells[at] = marker
+    return cells
 
 
 def letters(markers: dict[int, Marker], window: ChartWindow) -> str:

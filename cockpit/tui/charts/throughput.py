@@ -37,7 +37,7 @@ from cockpit.tui.charts.window import AXIS, ChartWindow
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_names import action_key, no_load_words, start_hint
 from cockpit.tui.key_table import MainKey, SessionKey, key_names
-from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, centred, length, packed, right, rule
+from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, centred, join_fitting, length, right, rule
 
 # Signs on the time axis: saturated generator, failed requests.
 _SATURATED = "▒"
@@ -130,15 +130,15 @@ def variant_cells(columns: Sequence[TimeRange | None], top: float, height: int) 
     for at in (0, 1):
         marks = [(column.variants[at].rate,) if column and len(column.variants) > at else () for column in columns]
         drawn.append(braille.area(nothing, top, height, marks))
-    found: list[dict[int, Piece]] = []
-    for one, two in zip(*drawn, strict=True):
+    rows: list[dict[int, Piece]] = []
+    for first, second in zip(*drawn, strict=True):
         cells = {}
-        for at, (left, right_) in enumerate(zip(one, two, strict=True)):
+        for at, (left, right_) in enumerate(zip(first, second, strict=True)):
             if left != " " or right_ != " ":
                 role = "strong" if left != " " != right_ else VARIANT_ROLES[left == " "]
                 cells[at] = (braille.both(left, right_), role)
-        found.append(cells)
-    return found
+        rows.append(cells)
+    return rows
 
 
 def _height(column: TimeRange | None) -> float | None:
@@ -151,16 +151,16 @@ def _height(column: TimeRange | None) -> float | None:
 def failed_cells(columns: Sequence[TimeRange | None], top: float, height: int) -> list[dict[int, Piece]]:
     """Return the cells with signs instead of dots, per line from the top: failed requests, stacked above the others,
     at least one sign per second with a failure; zero responses."""
-    found: list[dict[int, Piece]] = [{} for _ in range(height)]
+    rows: list[dict[int, Piece]] = [{} for _ in range(height)]
     for at, column in enumerate(columns):
         if column and column.failed:
             last = braille.dots(column.ended_rate, top, height * 4) - 1
             first = min(last, braille.dots(column.good_rate, top, height * 4) + 1) if column.good_rate > 0 else 0
             for row in range(first // 4, last // 4 + 1):
-                found[height - 1 - row][at // 2] = (_FAILED, "failed")
+                rows[height - 1 - row][at // 2] = (_FAILED, "failed")
         elif column and column.stalled == column.seconds:
-            found[-1].setdefault(at // 2, (_ZERO, "failed"))
-    return found
+            rows[-1].setdefault(at // 2, (_ZERO, "failed"))
+    return rows
 
 
 def nice_ceiling(value: float) -> float:
@@ -175,7 +175,7 @@ def _title(context: DrawContext, columns: Sequence[TimeRange | None], window: Ch
     """Return the title with the values under the cursor; without a cursor, a legend and the current rate."""
     name: Line = (("throughput", "strong"),)
     under = values_under_cursor(context, window)
-    end = packed(under, width - length(name) - 6) if under else _legend(context, columns, window)
+    end = join_fitting(under, width - length(name) - 6) if under else _legend(context, columns, window)
     return rule(name, end, width)
 
 
@@ -279,7 +279,7 @@ def state_line(context: DrawContext, width: int) -> Line:
         return _with_keys(("end of the recording", "strong"), _AT_END, width)
     segment = context.segment
     if context.state.running is not None or segment is None or segment.end is None or context.view.segment is not None:
-        return packed(other_thresholds(context), width)
+        return join_fitting(other_thresholds(context), width)
     return _run_summary(segment, context, width)
 
 
@@ -321,7 +321,7 @@ def _numbered(segment: Segment, context: DrawContext) -> str:
 
 def _with_keys(text: tuple[str, str], keys: tuple[tuple[str, str], ...], width: int) -> Line:
     parts: list[Line] = [((key, "key"), (f" {words}", "dim")) for key, words in keys]
-    return packed([(text,), *parts], width, "   ")
+    return join_fitting([(text,), *parts], width, "   ")
 
 
 def _first(texts: tuple[str, ...], width: int, role: str) -> Line:

@@ -124,11 +124,11 @@ class LoadForm(Dialog[LoadPlan | None]):
 
     def action_apply(self) -> None:
         """Apply the plan if all fields are valid, otherwise focus the invalid field."""
-        found = self._check()
-        if isinstance(found, LoadPlan):
-            self.dismiss(found)
-        elif found:
-            self._field(found).focus()
+        checked = self._check()
+        if isinstance(checked, LoadPlan):
+            self.dismiss(checked)
+        elif checked:
+            self._field(checked).focus()
 
     def _field(self, name: str) -> Widget:
         return self.query_one(CheckBox) if name == "keep-alive" else self.query_one(f"#{_id(name)}", Input)

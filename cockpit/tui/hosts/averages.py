@@ -38,8 +38,8 @@ def averages_rows(host: HostState, segment: Segment | None, width: int) -> tuple
     for group, parts in sorted(_grouped(metrics).items(), key=lambda entry: _place(entry[0])):
         name = _GROUP_NAMES.get(group, sanitize(group))
         rows += _wrapped(name, parts.pop("", []), width) if "" in parts else [((name, "dim"),)] if parts else []
-        for part, found in parts.items():
-            rows += _wrapped(f"  {sanitize(part)}", found, width)
+        for part, texts in parts.items():
+            rows += _wrapped(f"  {sanitize(part)}", texts, width)
     return head, rows
 
 

@@ -12,7 +12,7 @@ from cockpit.tui.hosts.processes import process_table
 from cockpit.tui.hosts.sar_table import sar_rows
 from cockpit.tui.hosts.tables import core_rows, disk_rows, net_rows
 from cockpit.tui.hosts.tails import draw_tail
-from cockpit.tui.terminal.styled_line import DrawnList, Line, clip, ends, padded
+from cockpit.tui.terminal.styled_line import DrawnList, Line, clip, left_and_right, padded
 
 # Lists that need two samples.
 _SAMPLED = ("processes", "cores", "disks", "nets")
@@ -65,4 +65,4 @@ def _scrolled(head: Line, rows: Sequence[Line], scroll: int, width: int, height:
     first = min(scroll, most)
     seen = rows[first : first + room]
     shown: Line = ((f"{first + 1}–{first + len(seen)} of {len(rows)}", "dim"),)
-    return DrawnList([ends(head, shown, width) if most else clip(head, width), *seen], room, most)
+    return DrawnList([left_and_right(head, shown, width) if most else clip(head, width), *seen], room, most)

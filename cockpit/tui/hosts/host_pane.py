@@ -20,9 +20,9 @@ from cockpit.tui.terminal.styled_line import (
     Line,
     Spot,
     clip,
-    ends,
+    join_fitting,
+    left_and_right,
     length,
-    packed,
     pairs,
     right,
     rule,
@@ -129,7 +129,7 @@ def title(host: HostState, context: DrawContext, width: int) -> Line:
     every = slow_interval(host)
     if every is not None:
         parts.insert(0, ((f"every {every:.1f} s", "warn"),))
-    facts = packed(parts, width - length(name) - 8, " · ")
+    facts = join_fitting(parts, width - length(name) - 8, " · ")
     whole = length(name) + len(place) + length(facts) + 8 <= width
     return rule((*name, (place, "dim")) if whole else name, facts, width)
 
@@ -222,11 +222,11 @@ def _memory(point: HostPoint, width: int) -> list[tuple[str, str]]:
         return [("", "unknown")]
     names = next(names for need, names in _MEMORY if width >= need)
     called = {"buff_cache": "buff/cache", "available": "avail" if width < _ROOMY else "available"}
-    found = [
+    parts = [
         (f"{'  ' if at else ''}{called.get(name, name)} ", _mebibytes(getattr(point.memory, name)))
         for at, name in enumerate(names)
     ]
-    return [*found, (" MiB", "")]
+    return [*parts, (" MiB", "")]
 
 
 def _mebibytes(value: int | None) -> str:
@@ -246,7 +246,7 @@ def _group(host: HostState, role: str, width: int) -> list[tuple[int, Line]]:
     if values["kbmemory"] is not None:
         limit = [(" of ", size(1024 * values["kblimit"]))] if values["kblimit"] else []
         parts.append(pairs([("mem ", size(1024 * values["kbmemory"])), *limit], role))
-    return [(3, (("cgrp ", "dim"), *packed(parts, width - 5)))]
+    return [(3, (("cgrp ", "dim"), *join_fitting(parts, width - 5)))]
 
 
 def _io(point: HostPoint, role: str, width: int) -> list[tuple[int, Line]]:
@@ -271,7 +271,7 @@ def net_line(point: HostPoint, role: str, width: int) -> Line:
         parts = parts[:2]
     if net.errors or net.drops:
         parts.append(((f"err/s {si(net.errors)} drop/s {si(net.drops)}", "warn"),))
-    return (("net  ", "dim"), *packed(parts, width - 5))
+    return (("net  ", "dim"), *join_fitting(parts, width - 5))
 
 
 def _net(point: HostPoint, recent: Sequence[HostPoint], role: str, width: int) -> Line:
@@ -294,7 +294,7 @@ def _split(point: HostPoint, recent: Sequence[HostPoint], role: str, width: int)
         drawn = trend(values[-room:], 100.0) if room >= 3 else ""
         share = f"{min(100.0, max(0.0, getattr(point, name))):.0f}%"
         parts.append(((f"{title} ", "dim"), (drawn, "chart"), (right(share, 4), role)))
-    return [(("by   ", "dim"), *packed(parts, width - 5, " "))]
+    return [(("by   ", "dim"), *join_fitting(parts, width - 5, " "))]
 
 
 # Names of CPU shares in a wide and in a narrow pane.
@@ -311,13 +311,13 @@ _NET = (("rxkB/s", "rxkb"), ("txkB/s", "txkb"), ("rxpck/s", "rxpck"), ("txpck/s"
 
 def _load(host: HostState, point: HostPoint, role: str, width: int) -> Line:
     averages = " ".join(f"{load:.2f}" for load in point.load)
-    line = (*pairs([("", averages)], role, "load"), *_other(host, role))
+    line = (*pairs([("", averages)], role, "load"), *_other_programs(host, role))
     running, blocked = [("  run ", str(point.running))], [("  blocked ", str(point.blocked))]
     whole = (*line, *pairs([*running, *blocked], role))
     return whole if length(whole) <= width else clip((*line, *pairs(running, role)), width)
 
 
-def _other(host: HostState, role: str) -> Line:
+def _other_programs(host: HostState, role: str) -> Line:
     """Return the CPU share of programs that are neither watched nor part of cockpit; () if unknown."""
     shares = [point.other for point in host.points[-_OTHER_MEAN:] if point.other is not None]
     if not shares:
@@ -337,7 +337,7 @@ def processes_line(host: HostState, point: HostPoint, role: str, width: int) -> 
     reading = host.sample.reading if host.sample else None
     if reading is not None and reading.hidden:
         seen = f"{count_text(point.count, 'proc')}, others " if point.count else ""
-        return [packed([((name, role or "strong"), (f"{seen}hidden by hidepid on /proc", "warn"))], width)]
+        return [join_fitting([((name, role or "strong"), (f"{seen}hidden by hidepid on /proc", "warn"))], width)]
     parts: list[Line] = [
         ((name, role or "strong"), (count_text(point.count, "proc"), role)),
         (("all servers of that name", "warn"),) if reading is not None and reading.excluded is None else (),
@@ -354,7 +354,7 @@ def processes_line(host: HostState, point: HostPoint, role: str, width: int) -> 
         parts.append(((f"≤ {point.unseen} unseen", "dim"),))
     parts = [part for part in parts if length(part)]
     roomy = sum(length(part) + 2 for part in parts) - 2 <= width
-    return [packed(parts, width, "  " if roomy else " ")]
+    return [join_fitting(parts, width, "  " if roomy else " ")]
 
 
 def churn(point: HostPoint) -> str:
@@ -367,4 +367,4 @@ def churn(point: HostPoint) -> str:
 def _trended(line: Line, values: Sequence[float], top: float, room: int, width: int) -> Line:
     if room < 4 or not values:
         return clip(line, width)
-    return ends(line, ((trend(values[-room:], top), "chart"),), width)
+    return left_and_right(line, ((trend(values[-room:], top), "chart"),), width)

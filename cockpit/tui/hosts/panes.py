@@ -17,14 +17,14 @@ from cockpit.tui.terminal.styled_line import (
     DrawnList,
     Line,
     Spot,
-    beside,
     clip,
     first_visible,
     fit,
+    join_fitting,
     length,
-    packed,
     pairs,
     right,
+    side_by_side,
 )
 
 # Minimum lines of a pane: title, cpu, processes, memory; with less room a host is a single line.
@@ -57,18 +57,18 @@ class HostPanes(Lines):
             return self._stack(hosts, context, width, height)
         each = (width - _GAP * (columns - 1)) // columns
         stacks = [self._stack(hosts[at::columns], context, each, height, at * (each + _GAP)) for at in range(columns)]
-        return beside(stacks, each, height)
+        return side_by_side(stacks, each, height)
 
     def _stack(
         self, hosts: Sequence[HostState], context: DrawContext, width: int, height: int, x: int = 0
     ) -> list[Line]:
         """Return the panes one below the other; their clickable spots are moved `x` cells to the right."""
         selected = next((place for place, host in enumerate(hosts) if host is context.host), 0)
-        first, last = in_sight(len(hosts), selected, height)
+        first, last = visible_range(len(hosts), selected, height)
         hidden = len(hosts) - (last - first)
         shown = hosts[first:last]
         lines: list[Line] = []
-        for host, room in zip(shown, share_out(height - bool(hidden), len(shown), selected - first), strict=True):
+        for host, room in zip(shown, pane_heights(height - bool(hidden), len(shown), selected - first), strict=True):
             number = next(at for at, each in enumerate(context.hosts) if each is host)
             if room == 1:
                 self.spots.append(Spot(len(lines), x, x + width, "open_host", (number,)))
@@ -98,7 +98,7 @@ class HostLines(Lines):
         return [*lines, ((f"  … and {hidden} more hosts: {ViewKey.NEXT_HOST}", "dim"),)] if hidden else lines
 
 
-def in_sight(hosts: int, selected: int, height: int) -> tuple[int, int]:
+def visible_range(hosts: int, selected: int, height: int) -> tuple[int, int]:
     """Return (first, end) of the shown hosts: all hosts if each has a line, otherwise those around the selected
     one, whose pane needs at least _SHORT lines."""
     most = max(1, height - _SHORT)
@@ -108,7 +108,7 @@ def in_sight(hosts: int, selected: int, height: int) -> tuple[int, int]:
     return first, first + most
 
 
-def share_out(height: int, hosts: int, selected: int) -> list[int]:
+def pane_heights(height: int, hosts: int, selected: int) -> list[int]:
     """Return the lines of each host: equal if full panes fit, otherwise the selected host gets the rest."""
     if hosts * WHOLE <= height:
         each, over = divmod(height, hosts)
@@ -131,7 +131,7 @@ def host_line(host: HostState, context: DrawContext, width: int) -> Line:
         return clip((*name, (" ", ""), (badge, role), (f" {rest}", "")), width)
     if host.point is None:
         return clip((*name, ("  up, waiting for data", "dim")), width)
-    return packed([name, *(part for part in _parts(host, context) if length(part))], width)
+    return join_fitting([name, *(part for part in _parts(host, context) if length(part))], width)
 
 
 def _parts(host: HostState, context: DrawContext) -> list[Line]:

@@ -19,10 +19,10 @@ from cockpit.tui.terminal.styled_line import (
     DrawnList,
     Line,
     Spot,
-    ends,
     first_visible,
     fit,
-    packed,
+    join_fitting,
+    left_and_right,
     padded,
     right,
 )
@@ -65,7 +65,7 @@ def process_table(host: HostState, view: View, focused: bool, role: str, width: 
     first = first_visible(at, room, len(rows))
     seen = rows[first : first + room]
     head = _header(columns, digits, view) + " " + _head("COMMAND", "command", view)
-    lines: list[Line] = [ends(((head, "dim"),), _range(host, rows, first, len(seen), view), width)]
+    lines: list[Line] = [left_and_right(((head, "dim"),), _range(host, rows, first, len(seen), view), width)]
     for number, row in enumerate(seen, first):
         lines.append(_row(row, host, columns, digits, role, width, focused and number == at))
     if not rows:
@@ -85,13 +85,13 @@ def _no_rows(host: HostState, view: View) -> str:
 
 def columns_for(view: View, width: int) -> list[ProcessColumn]:
     """Return the columns that fit; the sort column is always included, with room for its arrow."""
-    found = []
+    columns = []
     for column in _COLUMNS:
         if column.order == view.order:
-            found.append(column._replace(width=max(column.width, len(column.title) + 1)))
+            columns.append(column._replace(width=max(column.width, len(column.title) + 1)))
         elif width >= column.need:
-            found.append(column)
-    return found
+            columns.append(column)
+    return columns
 
 
 def entries(host: HostState, view: View) -> list[Entry]:
@@ -102,13 +102,13 @@ def entries(host: HostState, view: View) -> list[Entry]:
     alike: dict[tuple[object, ...], list[ProcessRow]] = {}
     for row in rows:
         alike.setdefault(_fold_key(row.process), []).append(row)
-    folds = {key: tuple(found) for key, found in alike.items() if len(found) >= _FOLDED}
-    found: list[Entry] = []
+    folds = {key: tuple(members) for key, members in alike.items() if len(members) >= _FOLDED}
+    entries: list[Entry] = []
     for row in rows:
         fold = folds.get(_fold_key(row.process), (row,))
         if row is fold[0]:
-            found.append(fold)
-    return found
+            entries.append(fold)
+    return entries
 
 
 def _fold_key(process: ProcessCounters) -> tuple[object, ...]:
@@ -160,7 +160,7 @@ def process_details(entry: Entry, width: int) -> list[Line]:
         ]
     command = wrap(shown_command(process), max(12, width), max_lines=_COMMAND, placeholder=" …")
     command += [""] * (_COMMAND - len(command))
-    below = packed((((fact, ""),) for fact in facts), width)
+    below = join_fitting((((fact, ""),) for fact in facts), width)
     return [(("─" * width, "rule"),), below, *(((line, "dim"),) for line in command)]
 
 

@@ -54,7 +54,7 @@ def _of(group: sar.SarGroup, title: str) -> MetricBlock:
     return _block_of(title, group.option, group.name, *group.metrics)
 
 
-def _together(option: str, *blocks: MetricBlock) -> MetricBlock:
+def _merged(option: str, *blocks: MetricBlock) -> MetricBlock:
     """Return the metrics of several blocks under the title of the first."""
     return MetricBlock(blocks[0].title, option, tuple(metric for block in blocks for metric in block.metrics))
 
@@ -64,8 +64,8 @@ _FREE = tuple(name for name in MemoryUse.__struct_fields__ if name != "buff_cach
 _IO = IoRates.__struct_fields__
 _NET = NetRates.__struct_fields__[1:]
 _BLOCKS = (
-    _together("sar -u", _block_of("CPU", "", "cpu", *_CPU), _of(sar.SPEED, "")),
-    _together(
+    _merged("sar -u", _block_of("CPU", "", "cpu", *_CPU), _of(sar.SPEED, "")),
+    _merged(
         "sar -q ALL",
         _of(sar.QUEUE, "queue, pressure"),
         _block_of("", "", "load", "1", "5", "15", "blocked"),
@@ -73,12 +73,12 @@ _BLOCKS = (
     ),
     _of(sar.TASKS, "tasks"),
     _block_of("memory", "free -w", "memory.mean", *_FREE),
-    _together("sar -r -S", _of(sar.RAM, "memory, swap"), _of(sar.SWAP, "")),
-    _together("sar -B -W", _of(sar.PAGING, "paging"), _of(sar.SWAPPING, "")),
+    _merged("sar -r -S", _of(sar.RAM, "memory, swap"), _of(sar.SWAP, "")),
+    _merged("sar -B -W", _of(sar.PAGING, "paging"), _of(sar.SWAPPING, "")),
     _block_of("I/O", "sar -b", "io", *_IO),
     _block_of("network", "sar -n DEV", "net", *_NET),
     _of(sar.SOCKETS, "sockets"),
-    _together("sar -n TCP,ETCP", _of(sar.TCP, "TCP"), _of(sar.ETCP, "")),
+    _merged("sar -n TCP,ETCP", _of(sar.TCP, "TCP"), _of(sar.ETCP, "")),
 )
 
 
@@ -148,9 +148,9 @@ def _ports(plan: LoadPlan | None) -> set[int]:
 def _block(block: MetricBlock, values: Values, role: str) -> list[Line]:
     lines: list[Line] = [((block.title, "strong"), (f"  {block.option}", "dim"))]
     for metric in block.metrics:
-        found = [each.get(metric.name) for each in values]
-        cells = [right("–" if value is None else number_text(metric.unit, value), _VALUE) for value in found]
-        bad = metric.name in _BAD and any(found)
+        numbers = [each.get(metric.name) for each in values]
+        cells = [right("–" if value is None else number_text(metric.unit, value), _VALUE) for value in numbers]
+        bad = metric.name in _BAD and any(numbers)
         lines.append(((fit(metric.title, _NAME), "dim"), ("".join(cells), "warn" if bad else role)))
     return lines
 
@@ -158,12 +158,12 @@ def _block(block: MetricBlock, values: Values, role: str) -> list[Line]:
 def _side_by_side(blocks: Sequence[Sequence[Line]], count: int) -> list[list[Line]]:
     """Return the blocks in at most `count` columns of minimum height; blocks are not split."""
     height = max(map(len, blocks))
-    while len(columns := _packed(blocks, height)) > count:
+    while len(columns := _columns(blocks, height)) > count:
         height += 1
     return columns
 
 
-def _packed(blocks: Iterable[Sequence[Line]], height: int) -> list[list[Line]]:
+def _columns(blocks: Iterable[Sequence[Line]], height: int) -> list[list[Line]]:
     columns: list[list[Line]] = [[]]
     for block in blocks:
         if columns[-1] and len(columns[-1]) + len(block) > height:

@@ -95,16 +95,20 @@ def net_rows(host: HostState, role: str, width: int) -> Table:
 
 
 def _devices(
-    title: str, found: Sequence[DiskRates] | Sequence[NetRates], columns: Sequence[MetricColumn], role: str, width: int
+    title: str,
+    devices: Sequence[DiskRates] | Sequence[NetRates],
+    columns: Sequence[MetricColumn],
+    role: str,
+    width: int,
 ) -> Table:
     least, most = _NAME
-    name = max(least, min(most, max((len(device.name) for device in found), default=0)))
+    name = max(least, min(most, max((len(device.name) for device in devices), default=0)))
     shown = [column for column in columns if width >= column.need]
     head = _head(title, shown, name)
-    if not found:
+    if not devices:
         return head, [_waiting()]
     rows: list[Line] = []
-    for device in found:
+    for device in devices:
         line: list[Piece] = [(fit(sanitize(device.name), name), role)]
         for column in shown:
             value = getattr(device, column.field)

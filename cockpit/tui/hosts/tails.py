@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from cockpit.model import access
 from cockpit.model.host.state import TailPane
 from cockpit.model.text import clock, milliseconds, sanitize, si
-from cockpit.tui.terminal.styled_line import EMPTY, DrawnList, Line, Piece, centred, clip, length, packed, rule
+from cockpit.tui.terminal.styled_line import EMPTY, DrawnList, Line, Piece, centred, clip, join_fitting, length, rule
 
 # SGR escape sequences: colours and font weights.
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
@@ -56,7 +56,7 @@ def _rates(tail: TailPane, width: int) -> list[Line]:
         # nginx and squid log whole milliseconds.
         parts.append(((f"p{name} ", "dim"), (f"{milliseconds(value)} ms" if value else "< 1 ms", "")))
     parts += [_status(status, number, "warn" if status >= 400 else "") for status, number in by_rate if status < 500]
-    return [packed(parts, width)]
+    return [join_fitting(parts, width)]
 
 
 def _status(status: int, per_second: float, role: str) -> Line:

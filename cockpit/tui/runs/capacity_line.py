@@ -29,7 +29,9 @@ def pauses(state: State) -> frozenset[int]:
     """Return the numbers of the segments between the levels of searches."""
     levels = {level.segment for search in state.capacities for level in search.levels}
     runs = {search.begun.run for search in state.capacities}
-    return frozenset(one.number for one in state.segments if one.run in runs and one.number not in levels)
+    return frozenset(
+        segment.number for segment in state.segments if segment.run in runs and segment.number not in levels
+    )
 
 
 def level_cell(state: State, segment: Segment) -> Piece | None:
@@ -37,14 +39,14 @@ def level_cell(state: State, segment: Segment) -> Piece | None:
     search = search_of(state, segment.run)
     if search is None:
         return None
-    level = next((one for one in search.levels if one.segment == segment.number), None)
+    level = next((level for level in search.levels if level.segment == segment.number), None)
     limits = limits_of(search)
     if level is None or level.end is None or level.rate <= 0 or not limits:
         return "–", "dim"
-    found = level_of(level.rate, segments_result([segment], segment.plan, segment.seconds), limits)
-    if found.saturated:
+    outcome = level_of(level.rate, segments_result([segment], segment.plan, segment.seconds), limits)
+    if outcome.saturated:
         return "–", "dim"
-    return ("✓ holds", "better_value") if found.holds else ("✗ fails", "worse_value")
+    return ("✓ holds", "better_value") if outcome.holds else ("✗ fails", "worse_value")
 
 
 def fitted(line: Line, width: int) -> Line:

@@ -26,7 +26,7 @@ from cockpit.tui.key_names import bindings, close_binding, key_hints
 from cockpit.tui.key_table import CompareKey, DialogKey, MainKey, key_names
 from cockpit.tui.runs.scaling import scaling_lines
 from cockpit.tui.runs.verdict_lines import verdict_details, verdict_lines
-from cockpit.tui.terminal.styled_line import EMPTY, Line, beside, content, length
+from cockpit.tui.terminal.styled_line import EMPTY, Line, content, length, side_by_side
 
 # Seconds between updates of a growing segment.
 _REFRESH = 2.0
@@ -99,20 +99,24 @@ def comparison_lines(context: DrawContext, segment: Segment, width: int) -> list
         return lines
     try:
         sides = (side_of_segments(context.state, [each], f"segment {each.number}") for each in (before, segment))
-        found = compare(*sides)
+        comparison = compare(*sides)
     except UsageError as error:
         return [*lines, EMPTY, ((sanitize(str(error)), "warn"),)]
-    if found.load:
+    if comparison.load:
         lines += [EMPTY, (("Independent of the load:", "strong"),)]
-        lines += [line for verdict in found.verdicts for line in verdict_details(verdict, width)]
-    lines += [EMPTY, (("before  ", "before"), (_named(before), "")), (("after   ", "after"), (_named(segment), ""))]
-    for title, rows in differences(found):
+        lines += [line for verdict in comparison.verdicts for line in verdict_details(verdict, width)]
+    lines += [
+        EMPTY,
+        (("before  ", "before"), (_segment_name(before), "")),
+        (("after   ", "after"), (_segment_name(segment), "")),
+    ]
+    for title, rows in differences(comparison):
         lines += [EMPTY, *_table(f"{title} that differ", rows)]
-    blocks = [_table(title, rows) for title, rows in tables(found)]
-    return [*lines, EMPTY, *_arranged(blocks, len(found.hosts), width), *_distribution(found, width)]
+    blocks = [_table(title, rows) for title, rows in tables(comparison)]
+    return [*lines, EMPTY, *_arranged(blocks, len(comparison.hosts), width), *_distribution(comparison, width)]
 
 
-def _named(segment: Segment) -> str:
+def _segment_name(segment: Segment) -> str:
     return f"segment {segment.number}: {sanitize(segment_label(segment))}, {segment.seconds:.1f} s"
 
 
@@ -135,15 +139,15 @@ def _arranged(blocks: Sequence[list[Line]], hosts: int, width: int) -> list[Line
     left, right = ([line for block in part for line in (*block, EMPTY)] for part in parts)
     if not right or width < _BROAD or any(length(line) > half for line in (*left, *right)):
         return [*left, *right]
-    return [*beside([left, right], half, max(len(left), len(right))), EMPTY]
+    return [*side_by_side([left, right], half, max(len(left), len(right))), EMPTY]
 
 
-def _distribution(found: Comparison, width: int) -> list[Line]:
-    before, after = (side.result.counts.latency for side in (found.before, found.after))
+def _distribution(comparison: Comparison, width: int) -> list[Line]:
+    before, after = (side.result.counts.latency for side in (comparison.before, comparison.after))
     drawn = overlaid(before, after, _BUCKETS, max(8, width - _SPAN - _SHARES - 3))
     if not drawn:
         return []
-    name = found.after.result.counts.latency_name
+    name = comparison.after.result.counts.latency_name
     lines: list[Line] = [((f"{name} time, ms  ", "strong"), ("▀ before  ", "before"), ("▄ after", "after"))]
     for span, bars, shares in drawn:
         lines.append(((f"{span} ", "dim"), *coloured(bars), (f" {shares}", "")))

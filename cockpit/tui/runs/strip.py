@@ -127,10 +127,10 @@ def _since(state: State, segment: Segment, verdict: Verdict) -> str:
     if verdict.reached is None:
         return ""
     window = window_between(state, verdict.reached, segment.last, segment.plan)
-    found = (
+    shares = (
         (sanitize(load.host) or "the generator’s machine", load_since(window, load)) for load in verdict.other_loads
     )
-    words = ", ".join(f"{name} {100 * share:.0f}%" for name, share in found if share is not None)
+    words = ", ".join(f"{name} {100 * share:.0f}%" for name, share in shares if share is not None)
     return f" · since then others on {words}" if words else ""
 
 

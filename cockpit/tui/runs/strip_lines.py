@@ -25,7 +25,7 @@ from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.runs.capacity_line import capacity_line, fitted
 from cockpit.tui.runs.strip import StripContents, VerdictProgress, strip
 from cockpit.tui.terminal.lines import Lines
-from cockpit.tui.terminal.styled_line import EMPTY, Line, Spot, clip, ends, fit, length, rule
+from cockpit.tui.terminal.styled_line import EMPTY, Line, Spot, clip, fit, left_and_right, length, rule
 
 ROLES = {
     Outcome.BETTER: "better_value",
@@ -56,7 +56,7 @@ def full_lines(contents: StripContents, width: int) -> list[Line]:
     if contents.verdict.outcome is Outcome.INVALID:
         lines = [title, *_invalid_lines(contents, width, str(contents.verdict.outcome))]
     else:
-        lines = [title, ends(word, _progress_line(contents.progress, width - length(word) - 2), width)]
+        lines = [title, left_and_right(word, _progress_line(contents.progress, width - length(word) - 2), width)]
         bound = bound_words(contents.verdict)
         lines += [((fit(" " * _MARK + bound, width).rstrip(), "warn"),)] if bound else []
         lines += [(("   next: ", "dim"), (contents.next, ""))] if contents.next else []
@@ -235,6 +235,6 @@ class VerdictStrip(Lines):
         if searched is not None:
             self.spots = []
             return [fitted(searched, width)]
-        found = strip(context)
+        contents = strip(context)
         self.spots = [Spot(y, 0, width, "compare") for y in range(height)]
-        return [] if found is None else strip_lines(found, width, height)
+        return [] if contents is None else strip_lines(contents, width, height)

@@ -56,7 +56,7 @@ _MARKED = 4
 _TREND, _TREND_NAMES = 16, 24
 
 # Maximum number of hosts that share a column; with more hosts only the selected host is shown.
-_TOGETHER = 3
+_MAX_HOSTS = 3
 
 
 class RunColumn(NamedTuple):
@@ -103,9 +103,11 @@ def trends(segments: Sequence[Segment], room: int) -> Line:
 
 
 def _shown_segments(context: DrawContext) -> tuple[Segment, ...]:
-    """Return the segments without those between levels of a search, except the selected one."""
+    """Return the segments without those between levels of a search, except the selected segment."""
     left_out = pauses(context.state)
-    return tuple(one for one in context.state.segments if one.number not in left_out or one is context.segment)
+    return tuple(
+        segment for segment in context.state.segments if segment.number not in left_out or segment is context.segment
+    )
 
 
 def _visible(segments: tuple[Segment, ...], context: DrawContext, room: int) -> tuple[Segment, ...]:
@@ -113,11 +115,11 @@ def _visible(segments: tuple[Segment, ...], context: DrawContext, room: int) -> 
     above or below if it is not among them."""
     selected = context.segment
     base = (context.before(selected) if selected else None) or context.baseline
-    found = _around(segments, selected, room)
-    if base is None or base not in segments or room < 2 or base in found:
-        return found
-    found = _around(segments, selected, room - 1)
-    return (base, *found) if base.number < found[0].number else (*found, base)
+    shown = _around(segments, selected, room)
+    if base is None or base not in segments or room < 2 or base in shown:
+        return shown
+    shown = _around(segments, selected, room - 1)
+    return (base, *shown) if base.number < shown[0].number else (*shown, base)
 
 
 def _around(segments: tuple[Segment, ...], selected: Segment | None, room: int) -> tuple[Segment, ...]:
@@ -257,8 +259,8 @@ def columns_for(context: DrawContext, width: int) -> list[RunColumn]:
 
 
 def _columns(context: DrawContext) -> list[RunColumn]:
-    hosts = together(context)
-    found = [
+    hosts = table_hosts(context)
+    columns = [
         RunColumn("req/s", 6, 0, lambda segment, _: (si(segment.rate) if segment.seconds > 0 else "–", "")),
         RunColumn("p50", 5, 1, _percentile(50)),
         RunColumn("p99", 5, 0, _percentile(99)),
@@ -267,26 +269,26 @@ def _columns(context: DrawContext) -> list[RunColumn]:
         RunColumn("err", 7, 0, _errors),
     ]
     if any(host.config.processes for host in context.hosts):
-        found.append(RunColumn("spawns", 7, 4, _spawned))
+        columns.append(RunColumn("spawns", 7, 4, _spawned))
     for name, rank, most in _HOST_COLUMNS if hosts else ():
         title = _title(name)
         column_width = max(len(title) + 1, (most + 1) * len(hosts))
         cells = _of_hosts([host.config.name for host in hosts], _shown(name))
-        found.append(RunColumn(title, column_width, rank, cells))
-    return [*found, RunColumn("verdict", 10, 0, _verdict)]
+        columns.append(RunColumn(title, column_width, rank, cells))
+    return [*columns, RunColumn("verdict", 10, 0, _verdict)]
 
 
-def together(context: DrawContext) -> list[HostState]:
+def table_hosts(context: DrawContext) -> list[HostState]:
     """Return the hosts in the table: all, or the selected one if there are many."""
     hosts = context.hosts
-    return [host for host in hosts if len(hosts) <= _TOGETHER or host is context.host]
+    return [host for host in hosts if len(hosts) <= _MAX_HOSTS or host is context.host]
 
 
 def _legend(context: DrawContext, columns: Sequence[RunColumn]) -> Line:
     if not context.state.segments:
         return ()
     legend = f"times: {context.state.segments[-1].counts.latency_name}, ms"
-    hosts = together(context)
+    hosts = table_hosts(context)
     if len(context.hosts) > 1 and any(column.title == _title(_HOST_COLUMNS[0][0]) for column in columns):
         legend = (
             f"{_title(_HOST_COLUMNS[0][0])}: {'/'.join(sanitize(host.config.name, 12) for host in hosts)} · {legend}"

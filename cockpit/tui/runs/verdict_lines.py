@@ -44,8 +44,8 @@ RULE = (
 def verdict_lines(context: DrawContext, segment: Segment, width: int) -> list[Line]:
     lines = _wrapped(f"{segment.number}  {sanitize(segment_label(segment))}", width, "strong")
     base, verdict = context.before(segment), context.verdict(segment)
-    if segment.round and (found := _rounds_lines(context, segment, width)):
-        return [*lines, *found, EMPTY, *_wrapped(RULE, width, "dim")]
+    if segment.round and (rounds := _rounds_lines(context, segment, width)):
+        return [*lines, *rounds, EMPTY, *_wrapped(RULE, width, "dim")]
     if segment.plan.variants and verdict is not None:
         return [*lines, EMPTY, *verdict_details(verdict, width), EMPTY, *_wrapped(RULE, width, "dim")]
     if base is None or verdict is None:

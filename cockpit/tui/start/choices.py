@@ -109,8 +109,8 @@ def sections(choices: StartChoices | None, text: str = "", most: int | None = No
     `choices` is None while they are loading.
     """
     profiles, recordings = (choices.profiles, choices.recordings) if choices else ((), ())
-    own = [one for one in profiles if one.origin != "shipped"]
-    shipped = [one for one in profiles if one.origin == "shipped"]
+    own = [entry for entry in profiles if entry.origin != "shipped"]
+    shipped = [entry for entry in profiles if entry.origin == "shipped"]
     user_groups = (
         _recent_recordings(recordings, text, most),
         ChoiceGroup("your profiles", _profiles(own, text), f"No profiles of your own yet. {StartKey.NEW}: write one"),
@@ -128,19 +128,19 @@ def sections(choices: StartChoices | None, text: str = "", most: int | None = No
 
 
 def _recent_recordings(recordings: Sequence[Recent], text: str, most: int | None) -> ChoiceGroup:
-    found = _matching(
+    offers = _matching(
         text,
         [
-            StartChoice(Choice("recording", one.kept.path), recent=one, words=_recording_words(one))
-            for one in recordings
+            StartChoice(Choice("recording", recent.kept.path), recent=recent, words=_recording_words(recent))
+            for recent in recordings
         ],
     )
-    note = f"{most} shown   {StartKey.MORE}: more" if most is not None and len(found) > most else ""
-    return ChoiceGroup("recent recordings", found[:most], "No recordings yet. Every session is recorded here.", note)
+    note = f"{most} shown   {StartKey.MORE}: more" if most is not None and len(offers) > most else ""
+    return ChoiceGroup("recent recordings", offers[:most], "No recordings yet. Every session is recorded here.", note)
 
 
 def _profiles(profiles: Sequence[ProfileEntry], text: str) -> tuple[StartChoice, ...]:
-    choices = (StartChoice(Choice("profile", str(one.path)), listed=one, words=_words(one)) for one in profiles)
+    choices = (StartChoice(Choice("profile", str(entry.path)), listed=entry, words=_words(entry)) for entry in profiles)
     return _matching(text, choices)
 
 
@@ -149,14 +149,16 @@ def _matching(text: str, offers: Iterable[StartChoice]) -> tuple[StartChoice, ..
     return tuple(offer for offer in offers if all(word in offer.words.casefold() for word in words))
 
 
-def _words(one: ProfileEntry) -> str:
-    hosts = [host.name for host in one.profile.hosts] if one.profile else []
-    knobs = [knob.name for knob in one.profile.knobs] if one.profile else []
-    return " ".join((one.name, one.origin, one.question, one.target, one.problem, *hosts, *knobs))
+def _words(entry: ProfileEntry) -> str:
+    hosts = [host.name for host in entry.profile.hosts] if entry.profile else []
+    knobs = [knob.name for knob in entry.profile.knobs] if entry.profile else []
+    return " ".join((entry.name, entry.origin, entry.question, entry.target, entry.problem, *hosts, *knobs))
 
 
-def _recording_words(one: Recent) -> str:
-    return " ".join((one.kept.name, one.kept.session, one.kept.target, *(change.label for change in one.changes)))
+def _recording_words(recent: Recent) -> str:
+    return " ".join(
+        (recent.kept.name, recent.kept.session, recent.kept.target, *(change.label for change in recent.changes))
+    )
 
 
 class Widths(NamedTuple):
@@ -166,8 +168,8 @@ class Widths(NamedTuple):
     last: int
 
 
-def widths(found: Iterable[ChoiceGroup], width: int) -> Widths:
-    offers = [offer for section in found for offer in section.offers]
+def widths(groups: Iterable[ChoiceGroup], width: int) -> Widths:
+    offers = [offer for section in groups for offer in section.offers]
     names = [_name(offer) for offer in offers if offer.choice.kind != "recording"]
     lasts = [cell_len(_summary(offer.listed)) for offer in offers if offer.listed]
     most = min(_MAX_NAME, width // 3)
@@ -202,27 +204,27 @@ def _name(offer: StartChoice) -> str:
     return "  " + _FIRST_STEPS[offer.choice.kind][0]
 
 
-def _profile_row(one: ProfileEntry, columns: Widths, width: int) -> Line:
-    name = (fit(sanitize(one.name), columns.name), "")
-    if one.profile is None:
-        return clip((name, ("  invalid: ", "warn"), (sanitize(one.problem), "dim")), width)
-    last = f"  {fit(_summary(one), columns.last)}" if width >= _WIDE else ""
-    question = sanitize(one.question) or sanitize(one.target)
+def _profile_row(entry: ProfileEntry, columns: Widths, width: int) -> Line:
+    name = (fit(sanitize(entry.name), columns.name), "")
+    if entry.profile is None:
+        return clip((name, ("  invalid: ", "warn"), (sanitize(entry.problem), "dim")), width)
+    last = f"  {fit(_summary(entry), columns.last)}" if width >= _WIDE else ""
+    question = sanitize(entry.question) or sanitize(entry.target)
     room = max(0, width - columns.name - 2 - cell_len(last))
     return clip((name, ("  " + fit(question, room), "dim"), (last, "")), width)
 
 
-def _summary(one: ProfileEntry) -> str:
-    if one.profile is None:
+def _summary(entry: ProfileEntry) -> str:
+    if entry.profile is None:
         return ""
-    hosts = ", ".join(host.name for host in one.profile.hosts)
-    knobs = count_text(len(one.profile.knobs), "knob") if one.profile.knobs else ""
-    parts = (hosts, knobs, "study" if one.profile.study else "")
+    hosts = ", ".join(host.name for host in entry.profile.hosts)
+    knobs = count_text(len(entry.profile.knobs), "knob") if entry.profile.knobs else ""
+    parts = (hosts, knobs, "study" if entry.profile.study else "")
     return fit(sanitize(" · ".join(part for part in parts if part)), _MAX_LAST).rstrip()
 
 
-def _recording_row(one: Recent, names: int, width: int, now: dt.datetime) -> Line:
-    kept = one.kept
+def _recording_row(recent: Recent, names: int, width: int, now: dt.datetime) -> Line:
+    kept = recent.kept
     title = sanitize(kept.session if kept.session and kept.name.startswith(sanitized_name(kept.session)) else kept.name)
     if kept.problem:
         return clip(((fit(title, names), ""), (f"  {sanitize(kept.problem)}", "warn")), width)
@@ -230,15 +232,17 @@ def _recording_row(one: Recent, names: int, width: int, now: dt.datetime) -> Lin
     duration = f"  {clock(kept.seconds)}" if width >= _WIDE else ""
     cells: list[tuple[str, str]] = [(fit(title, names), ""), (when + duration, "dim")]
     cells.append((f"  {right(count_text(kept.runs, 'run') if kept.runs else 'no run', 7)}", "dim"))
-    if one.capacity:
-        cells.append((f"  capacity {sanitize(one.capacity)}", ""))
-    elif one.rate is not None and one.p99_ms is not None:
-        cells.append((f"  {right(si(one.rate), 5)} req/s  p99 {right(milliseconds(one.p99_ms / 1000), 4)} ms", ""))
+    if recent.capacity:
+        cells.append((f"  capacity {sanitize(recent.capacity)}", ""))
+    elif recent.rate is not None and recent.p99_ms is not None:
+        cells.append(
+            (f"  {right(si(recent.rate), 5)} req/s  p99 {right(milliseconds(recent.p99_ms / 1000), 4)} ms", "")
+        )
     if not kept.ended and length((*cells, ("  not ended", "warn"))) <= width:
         cells.append(("  not ended", "warn"))
-    labels = sanitize(", ".join(f"{change.label} {_result(change)}".rstrip() for change in one.changes))
-    effects = sanitize(", ".join(filter(None, map(_result, one.changes))))
-    for words in (labels, f"{count_text(len(one.changes), 'change')} {effects}".rstrip()) if one.changes else ():
+    labels = sanitize(", ".join(f"{change.label} {_result(change)}".rstrip() for change in recent.changes))
+    effects = sanitize(", ".join(filter(None, map(_result, recent.changes))))
+    for words in (labels, f"{count_text(len(recent.changes), 'change')} {effects}".rstrip()) if recent.changes else ():
         if length((*cells, (f"  {words}", "dim"))) <= width:
             cells.append((f"  {words}", "dim"))
             break
@@ -267,20 +271,20 @@ def about(offer: StartChoice | None, width: int) -> Iterator[tuple[str, str]]:
         yield enter, "dim"
 
 
-def _about_profile(one: ProfileEntry, width: int) -> Iterator[tuple[str, str]]:
-    profile = one.profile
+def _about_profile(entry: ProfileEntry, width: int) -> Iterator[tuple[str, str]]:
+    profile = entry.profile
     if profile is None:
-        yield f"{sanitize(str(one.path))}: {sanitize(one.problem)}", "warn"
+        yield f"{sanitize(str(entry.path))}: {sanitize(entry.problem)}", "warn"
         yield "fix the file; editors complete and check it with: cockpit schema profile", "dim"
         return
-    if one.question:
-        yield sanitize(one.question), ""
+    if entry.question:
+        yield sanitize(entry.question), ""
     hosts = ", ".join(f"{host.name} ({host.place})" for host in profile.hosts) or "no hosts"
     knobs = ", ".join(knob.name for knob in profile.knobs)
-    load = f"{sanitize(one.target)} · {load_words(profile.plan)} · {sanitize(hosts)}"
+    load = f"{sanitize(entry.target)} · {load_words(profile.plan)} · {sanitize(hosts)}"
     yield load + (f" · knobs {sanitize(knobs)}" if knobs else ""), "dim"
-    more = f"   ·   {_ORIGINS[one.origin]}: {_short(one.path)}" if width >= _WIDE else ""
-    study = f"   ·   cockpit study {sanitize(one.name)} --short" if profile.study else ""
+    more = f"   ·   {_ORIGINS[entry.origin]}: {_short(entry.path)}" if width >= _WIDE else ""
+    study = f"   ·   cockpit study {sanitize(entry.name)} --short" if profile.study else ""
     yield f"Enter: open it ({SessionKey.TOGGLE} starts the load)   ·   {StartKey.DOCTOR}: doctor{study}{more}", "dim"
 
 
@@ -289,13 +293,13 @@ def _result(change: ChangeSummary) -> str:
     return change.effect or (change.outcome if change.outcome in ("rolled back", "failed") else "")
 
 
-def _about_recording(one: Recent) -> Iterator[tuple[str, str]]:
-    kept = one.kept
+def _about_recording(recent: Recent) -> Iterator[tuple[str, str]]:
+    kept = recent.kept
     if kept.problem:
         yield f"{sanitize(kept.path)}: {sanitize(kept.problem)}", "warn"
         return
     yield f"{sanitize(kept.name)}   {sanitize(kept.target)}", ""
-    for change in one.changes[-_MAX_CHANGES:]:
+    for change in recent.changes[-_MAX_CHANGES:]:
         yield sanitize(f"{change.label}  {change.outcome or 'under way'}  {change.effect}".rstrip()), "dim"
     ended = "" if kept.ended else "in progress, or interrupted   ·   "
     yield f"{ended}Enter: replay it   ·   cockpit report {sanitize(kept.name)}", "dim"

@@ -140,19 +140,19 @@ class NewProfileScreen(_Page):
         if self._inspecting:
             return
         try:
-            wanted = self._wanted()
+            form = self._read_form()
         except UsageError as error:
             self.show_message(str(error), bad=True)
             return
         self._inspecting = True
-        names = ", ".join(wanted.hosts)
+        names = ", ".join(form.hosts)
         self.show_message(f"inspecting {names} …" if names else "")
-        self._background.run(self, self._inspect(wanted))
+        self._background.run(self, self._inspect(form))
 
     async def on_unmount(self) -> None:
         await self._background.end()
 
-    def _wanted(self) -> ProfileForm:
+    def _read_form(self) -> ProfileForm:
         """Read the fields. Raises UsageError and focuses the invalid field."""
         url = self._parsed("url", url_of)
         concurrency = self._parsed("concurrency", parse_count)
@@ -178,16 +178,16 @@ class NewProfileScreen(_Page):
             field.focus()
             raise UsageError(f"{name}: {error}") from None
 
-    async def _inspect(self, wanted: ProfileForm) -> None:
+    async def _inspect(self, form: ProfileForm) -> None:
         try:
-            configs = hosts_named(wanted.hosts)
-            surveys = (survey(one, wanted.url, self.ssh_config, self.questions, self._keyring) for one in configs)
+            configs = hosts_named(form.hosts)
+            surveys = (survey(config, form.url, self.ssh_config, self.questions, self._keyring) for config in configs)
             surveyed = await asyncio.gather(*surveys)
         finally:
             self._inspecting = False
         self.show_message("")
         if self.is_attached:
-            self.app.push_screen(FoundServersScreen(wanted, surveyed), self._written)
+            self.app.push_screen(FoundServersScreen(form, surveyed), self._written)
 
     def _written(self, path: str | None) -> None:
         if path is not None:
@@ -205,9 +205,9 @@ class FoundServersScreen(_Page):
     &.-low #knobs {{ max-height: 6; }}
     }}"""
 
-    def __init__(self, wanted: ProfileForm, surveyed: Sequence[HostSurvey]) -> None:
+    def __init__(self, form: ProfileForm, surveyed: Sequence[HostSurvey]) -> None:
         super().__init__()
-        self.wanted = wanted
+        self.form = form
         self.surveyed = surveyed
         self._replace: Path | None = None
 
@@ -215,7 +215,7 @@ class FoundServersScreen(_Page):
         knobs = self._offers()
         yield Static("write a profile   2 of 2: servers and settings", id="top")
         with Vertical(id="body"):
-            yield Static(Content.assemble(*self._found()), id="found")
+            yield Static(Content.assemble(*self._survey_text()), id="found")
             yield Static(f"settings to tune ({DialogKey.SELECT}: select)", classes="head")
             if knobs:
                 yield Checklist(knobs, id="knobs")
@@ -227,7 +227,7 @@ class FoundServersScreen(_Page):
                 )
             yield Static("profile", classes="head")
             yield _row("question", one_line_input("", "question", "the question to answer"))
-            yield _row("file", one_line_input(str(place_for(self.wanted.url, self.surveyed)), "file"))
+            yield _row("file", one_line_input(str(place_for(self.form.url, self.surveyed)), "file"))
             with VerticalScroll(id="preview", can_focus=False):
                 yield Static(id="text", markup=False)
         yield Static(id="message")
@@ -240,41 +240,42 @@ class FoundServersScreen(_Page):
     def on_resize(self) -> None:
         self.set_class(self.size.height < 30, "-low")
 
-    def _found(self) -> list[str | tuple[str, str]]:
+    def _survey_text(self) -> list[str | tuple[str, str]]:
         if not self.surveyed:
             return [("no hosts: the profile only generates load", "$cockpit-dim")]
-        wide = max(len(one.config.name) for one in self.surveyed)
+        wide = max(len(host.config.name) for host in self.surveyed)
         pieces: list[str | tuple[str, str]] = []
-        for one in self.surveyed:
+        for host in self.surveyed:
             pieces += ["\n"] if pieces else []
-            pieces.append((f"{one.config.name:<{wide}}  ", "bold"))
-            words = sanitize(one.words, 300)
-            pieces.append((words, "$cockpit-warn") if one.discovered is None else words)
+            pieces.append((f"{host.config.name:<{wide}}  ", "bold"))
+            words = sanitize(host.words, 300)
+            pieces.append((words, "$cockpit-warn") if host.discovered is None else words)
         return pieces
 
     def _offers(self) -> list[ChecklistItem]:
-        offered = [one for host in self.surveyed if host.discovered for one in host.discovered.offered]
-        wide = max((len(one.knob.name) for one in offered), default=0)
+        offered = [offer for host in self.surveyed if host.discovered for offer in host.discovered.offered]
+        wide = max((len(offer.knob.name) for offer in offered), default=0)
         many = len(self.surveyed) > 1
-        found = []
-        for one in offered:
-            value = "not set" if one.value is None else one.value
-            host = f"{one.knob.host}  " if many else ""
-            words = f"{fit(one.knob.name, wide)}  {fit(sanitize(value, 60), 14)}  {host}{one.knob.file or one.knob.key}"
-            found.append(ChecklistItem(words, f"{one.knob.host}\n{one.knob.name}", one.usual))
-        return found
+        items = []
+        for offer in offered:
+            value = "not set" if offer.value is None else offer.value
+            host = f"{offer.knob.host}  " if many else ""
+            name, place = fit(offer.knob.name, wide), offer.knob.file or offer.knob.key
+            words = f"{name}  {fit(sanitize(value, 60), 14)}  {host}{place}"
+            items.append(ChecklistItem(words, f"{offer.knob.host}\n{offer.knob.name}", offer.usual))
+        return items
 
     def draft(self) -> Draft:
         chosen = [name for picks in self.query(Checklist) for name in picks.selected]
         pairs = [(host, knob) for host, _, knob in (name.partition("\n") for name in chosen)]
         return draft_of(
-            self.wanted.url,
+            self.form.url,
             self.surveyed,
             pairs,
             question=self.query_one("#question", Input).value.strip(),
-            concurrency=self.wanted.concurrency,
-            duration=self.wanted.duration,
-            keepalive=self.wanted.keepalive,
+            concurrency=self.form.concurrency,
+            duration=self.form.duration,
+            keepalive=self.form.keepalive,
         )
 
     def preview(self) -> None:

@@ -46,7 +46,7 @@ from cockpit.tui.start.choices import (
 )
 from cockpit.tui.start.profile_files import delete, edit
 from cockpit.tui.start.trust import TrustScreen
-from cockpit.tui.terminal.styled_line import EMPTY, Line, content, ends, packed
+from cockpit.tui.terminal.styled_line import EMPTY, Line, content, join_fitting, left_and_right
 
 # Minimum height for empty lines between the sections, and for more recordings.
 _HIGH = 30
@@ -143,12 +143,12 @@ class StartScreen(Screen[None]):
 
     async def _find(self) -> None:
         self._seen = await asyncio.to_thread(self._stamp)
-        found = await asyncio.to_thread(self._load)
+        choices = await asyncio.to_thread(self._load)
         selected = self.selected
         if selected is not None and selected is not BEGIN[0]:
             # The user moved there while the list was loading.
             self._at = selected.choice
-        self._offers, self._lines = found, []
+        self._offers, self._lines = choices, []
         self.fill()
 
     @property
@@ -171,11 +171,11 @@ class StartScreen(Screen[None]):
             return
         selected = self.selected
         wanted = selected.choice if selected else self._at
-        found = self._sections()
-        columns = widths(found, width)
+        groups = self._sections()
+        columns = widths(groups, width)
         self._lines, self._marked = [], None
         listing.clear_options()
-        for section in found:
+        for section in groups:
             self._put(section, columns, width)
         listing.add_options([Option(content([line]), disabled=offer is None) for line, offer in self._lines])
         listing.highlighted = self._place(wanted)
@@ -223,11 +223,11 @@ class StartScreen(Screen[None]):
     def _show_keys(self) -> None:
         width = self.size.width - 2
         top = (("cockpit", "strong"), ("  load, servers and tuning on one screen", "dim"))
-        self.query_one("#top", Static).update(content([ends(top, ((__version__, "dim"),), width)]))
-        always = packed(footer_entries(FOOTER_START_ALWAYS), width)
+        self.query_one("#top", Static).update(content([left_and_right(top, ((__version__, "dim"),), width)]))
+        always = join_fitting(footer_entries(FOOTER_START_ALWAYS), width)
         shown: list[Line] = [((f"filter {self._text!r}, {StartKey.ALL}: show all", "warn"),)] if self._text else []
-        keys = packed([*shown, key_entry("Enter", "open"), *footer_entries(FOOTER_START)], width - 16)
-        line = ends(keys, always, width)
+        keys = join_fitting([*shown, key_entry("Enter", "open"), *footer_entries(FOOTER_START)], width - 16)
+        line = left_and_right(keys, always, width)
         self.query_one("#keys", Static).update(with_spots(content([line]), spots_of(line)))
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
@@ -325,23 +325,23 @@ class StartScreen(Screen[None]):
 
     def action_edit(self) -> None:
         """Edit the selected profile, then reload the list."""
-        if (one := self._selected_profile(f"{StartKey.EDIT} edits it")) is not None:
-            self._do_to_file(partial(edit, self.app), one.path)
+        if (entry := self._selected_profile(f"{StartKey.EDIT} edits it")) is not None:
+            self._do_to_file(partial(edit, self.app), entry.path)
 
     def action_delete(self) -> None:
         """Delete the selected profile, after confirmation."""
-        one = self._selected_profile(f"{StartKey.DELETE} deletes it")
-        if one is None:
+        entry = self._selected_profile(f"{StartKey.DELETE} deletes it")
+        if entry is None:
             return
-        if one.origin == "shipped":
-            self.show_message(f"{one.name}: shipped profiles cannot be deleted", bad=True)
+        if entry.origin == "shipped":
+            self.show_message(f"{entry.name}: shipped profiles cannot be deleted", bad=True)
             return
 
         def answered(sure: bool | None) -> None:
             if sure:
-                self._do_to_file(delete, one.path)
+                self._do_to_file(delete, entry.path)
 
-        question = f"Delete the profile {sanitize(str(one.path))}? Its recordings stay."
+        question = f"Delete the profile {sanitize(str(entry.path))}? Its recordings stay."
         self.app.push_screen(ConfirmScreen(Content(question), "delete it", "keep it"), answered)
 
     def _selected_profile(self, effect: str) -> ProfileEntry | None:

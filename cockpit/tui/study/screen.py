@@ -49,8 +49,8 @@ class StudyLine(TaskLine):
             level = "" if place.level is None else f" {place.level:g}"
             part = f" {place.pass_name}" if place.pass_name else ""
             search = result_of(state, place.run)
-            metric = capacity_words(search) if search else f"{si(segment.rate, 4)} req/s"
-            lines.append(f"  {mark} round {place.round} {sanitize(place.variant, 40)}{level}{part}  {metric}")
+            result = capacity_words(search) if search else f"{si(segment.rate, 4)} req/s"
+            lines.append(f"  {mark} round {place.round} {sanitize(place.variant, 40)}{level}{part}  {result}")
         return lines
 
 

@@ -81,7 +81,7 @@ def clip(line: Line, width: int) -> Line:
     return tuple(kept)
 
 
-def ends(start: Line, end: Line, width: int) -> Line:
+def left_and_right(start: Line, end: Line, width: int) -> Line:
     """Put `start` on the left and `end` on the right; cut `start` if both do not fit."""
     room = width - length(end)
     if room < 4:
@@ -103,7 +103,7 @@ def rule(title: Line, end: Line, width: int) -> Line:
     return (*first, ("─" * (room - length(first)), "rule"), *last)
 
 
-def packed(parts: Iterable[Line], width: int, gap: str = "  ") -> Line:
+def join_fitting(parts: Iterable[Line], width: int, gap: str = "  ") -> Line:
     """Join the parts in order, without those that do not fit."""
     line: Line = ()
     for part in parts:
@@ -123,7 +123,7 @@ def padded(line: Line, width: int, role: str = "") -> Line:
     return (*line, (" " * (width - length(line)), role))
 
 
-def beside(columns: Sequence[Sequence[Line]], width: int, height: int) -> list[Line]:
+def side_by_side(columns: Sequence[Sequence[Line]], width: int, height: int) -> list[Line]:
     """Put columns of lines side by side, each `width` cells wide."""
     lines: list[Line] = []
     for y in range(height):
