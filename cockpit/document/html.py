@@ -27,7 +27,8 @@ def to_html(document: Document) -> str:
         f'<section id="{_anchor(each)}"><h2>{escaped(each.title)}</h2>\n{_blocks(each.blocks)}</section>\n'
         for each in sections
     )
-    header = f"<h1>{escaped(document.title)}</h1>\n{_blocks(document.lead)}"
+    alert = f'<p class="bad">{escaped(document.alert)}</p>\n' if document.alert else ""
+    header = f"{alert}<h1>{escaped(document.title)}</h1>\n{_blocks(document.lead)}"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'

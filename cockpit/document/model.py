@@ -145,11 +145,12 @@ Block = Paragraph | Items | Pairs | Table | Plot
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A report. Empty sections and blocks are left out."""
+    """A report. Empty parts and blocks are left out. `alert`: what makes the results unusable, before all else."""
 
     title: str
     lead: Sequence[Block]
     sections: Sequence[Part] = ()
+    alert: str = ""
 
 
 def non_empty(blocks: Iterable[Block | Part]) -> list[Block | Part]:

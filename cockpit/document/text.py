@@ -35,10 +35,10 @@ def plain(text: str, _: Role) -> str:
 
 def to_text(document: Document, paint: Paint = plain) -> str:
     """Return the lines without a trailing newline: the title with the lead, then the sections after blank lines."""
-    lead = list(_lines(document.lead, paint))
-    parts = [[paint(sanitize(document.title), ""), *(f"  {line}" for line in lead)] if document.title else lead]
-    for section in non_empty(document.sections):
-        parts.append(_section(section, paint) if isinstance(section, Part) else [])
+    head = [paint(sanitize(document.alert), "bad")] if document.alert else []
+    head += [paint(sanitize(document.title), "")] if document.title else []
+    parts = [[*head, *(f"{'  ' if document.title else ''}{line}" for line in _lines(document.lead, paint))]]
+    parts += [_section(part, paint) for part in non_empty(document.sections) if isinstance(part, Part)]
     return "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts)
 
 

@@ -1,4 +1,4 @@
-"""Hosts in reports: metrics over a run with the columns of sar and free, means by segment, and charts over time."""
+"""Hosts in reports: metrics over a run, means by segment, and charts over time."""
 
 from __future__ import annotations
 
@@ -6,130 +6,74 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from cockpit.analysis.comparison import MAIN_HOST_METRICS
 from cockpit.analysis.words.comparison import value_words
-from cockpit.document.model import Block, Pairs, Paragraph, Part, Plot, PlotSeries, Point, Sign, Table
+from cockpit.document.model import Block, Items, Pairs, Paragraph, Part, Plot, PlotSeries, Point, Sign, Table
 from cockpit.document.scale import Axis, from_zero
 from cockpit.metrics.catalogue import host_entry
 from cockpit.metrics.values import host_metrics, processes_hidden
-from cockpit.model.host.state import CpuShare, HostState, HostWindow, IoRates, NetRates
-from cockpit.model.host.window import END_SECONDS
+from cockpit.model.host.state import HostState, HostWindow
 from cockpit.model.state import Segment, State
 from cockpit.model.text import count_text, sanitize, si, size
 from cockpit.report.plots import time_axis
-from cockpit.servers.registry import STATUS_PAGES
 
-_MIB = 1024 * 1024
+# The order of the rows of a group: the system before the run, its parts, and after it.
+_ORDER = {"before": 0, "start": 1, "mean": 2, "": 3, "end": 4, "after": 5}
+# The names of rows without one.
+_WHOLE = {"io": "run", "net": "all", "memory": "end"}
 # Maximum length of the names of disks and interfaces.
 _NAME = 12
-_CPU = (*CpuShare.__struct_fields__, "other")
-_DISK = ("tps", "rkb", "wkb", "areq_sz", "aqu_sz", "await", "util")
-_NET = NetRates.__struct_fields__[1:]
-_MEMORY = ("total", "used", "free", "shared", "buff_cache", "available")
-_GROUP_WAITS = {"cgroup.scpu": "CPU", "cgroup.sio": "I/O", "cgroup.smem": "memory"}
 
 
 def host_section(name: str, window: HostWindow, seconds: float) -> Part:
-    """Return a host's metrics over a run of this duration (s)."""
+    """Return a host's metrics over a run of this duration (s), named as in thresholds; those of 0 are left out."""
     if window.seconds <= 0:
         return Part(name, [Paragraph("fewer than two samples during the run")])
     means = host_metrics(window, seconds)
-    coverage = means["coverage"]
+    coverage = means.pop("coverage")
     sampled = "" if coverage >= 99 else f", sampled for only {coverage:.0f}% of the run"
-    ends = min(END_SECONDS, window.seconds / 2)
-    io = (("io", "io"), (f"first {ends:.1f} s", "io.start"), (f"last {ends:.1f} s", "io.end"))
-    memory = [(part, f"memory.{part}") for part in ("before", "start", "mean")]
-    tables = (
-        _table("%", _CPU, [("cpu", "cpu")], means),
-        _table("/s", IoRates.__struct_fields__, io, means),
-        _table("disk", _DISK, _active("disk", _DISK, means), means),
-        _table("net /s", _NET, _active("net", _NET, means), means),
-        _table("MiB", _MEMORY, [*memory, ("end", "memory"), ("after", "memory.after")], means, _MIB),
-    )
-    pairs = [*_load(means), *control_group(means), *_processes(window, means), *_pages(means)]
-    return Part(f"{name}  over {window.seconds:.1f} s{sampled}", [*tables, Pairs(pairs)])
+    groups: dict[str, dict[str, dict[str, float]]] = {}
+    for metric, value in means.items():
+        prefix, _, _ = metric.rpartition(".")
+        group, _, row = prefix.partition(".")
+        groups.setdefault(group, {}).setdefault(row, {})[metric] = value
+    used = {
+        group: {row: values for row, values in rows.items() if any(values.values())} for group, rows in groups.items()
+    }
+    tables = [_table(group, used[group]) for group, rows in groups.items() if len(rows) > 1]
+    lines = [(group, _line(used[group][""])) for group, rows in groups.items() if len(rows) == 1 and "" in used[group]]
+    notes = Items(_notes(window) if "processes" in used or processes_hidden(window) else [], "soft")
+    return Part(f"{name}  over {window.seconds:.1f} s{sampled}", [*tables, Pairs(lines), notes])
 
 
-def _table(
-    title: str, columns: Sequence[str], rows: Sequence[tuple[str, str]], means: Mapping[str, float], unit: float = 1.0
-) -> Table:
-    """Return a row for each (name, prefix of its metrics) with metrics."""
-    known = [(name, [means.get(f"{prefix}.{column}") for column in columns]) for name, prefix in rows]
-    digits = 1 if unit == 1 else 0
+def _title(metric: str) -> str:
+    return host_entry(metric).title or metric.rpartition(".")[2]
+
+
+def _line(values: Mapping[str, float]) -> str:
+    return "  ".join(f"{_title(metric)} {value_words(metric, value)}" for metric, value in values.items() if value)
+
+
+def _table(group: str, rows: Mapping[str, Mapping[str, float]]) -> Table:
+    shown = [
+        {_title(metric): value_words(metric, value) for metric, value in values.items()} for values in rows.values()
+    ]
+    used = {_title(metric) for values in rows.values() for metric, value in values.items() if value}
+    columns = [title for title in dict.fromkeys(title for row in shown for title in row) if title in used]
+    named = sorted(zip(rows, shown, strict=True), key=lambda row: _ORDER.get(row[0], len(_ORDER)))
     cells = [
-        (name, *("-" if value is None else f"{value / unit:.{digits}f}" for value in values))
-        for name, values in known
-        if any(value is not None for value in values)
+        (sanitize(name or _WHOLE.get(group, group), _NAME), *(row.get(title, "–") for title in columns))
+        for name, row in named
     ]
-    return Table((title, *columns), cells)
+    return Table((group, *columns), cells)
 
 
-def _active(kind: str, columns: Sequence[str], means: Mapping[str, float]) -> list[tuple[str, str]]:
-    """Return the active disks or interfaces as (name, prefix of its metrics)."""
-    prefixes = dict.fromkeys(name.rpartition(".")[0] for name in means if name.startswith(f"{kind}."))
-    return [
-        (sanitize(prefix.partition(".")[2], _NAME), prefix)
-        for prefix in prefixes
-        if prefix != kind and any(means.get(f"{prefix}.{column}", 0) > 0 for column in columns)
-    ]
-
-
-def _load(means: Mapping[str, float]) -> Iterator[tuple[str, str]]:
-    if "load.1" in means:
-        averages = " ".join(f"{means[f'load.{minutes}']:.2f}" for minutes in (1, 5, 15))
-        tasks = f"{means['load.running']:.1f} tasks running, {means['load.blocked']:.1f} blocked, on average"
-        yield "load", f"{averages}  {tasks}"
-
-
-def control_group(means: Mapping[str, float]) -> Iterator[tuple[str, str]]:
-    """Yield (name, value) of the server's control group, from a host's means; nothing without one."""
-    if "cgroup.cpu" not in means:
-        return
-    words = [f"{means['cgroup.cpu']:.1f}% of a CPU"]
-    if "cgroup.quota" in means:
-        throttled = means.get("cgroup.throttled", 0.0)
-        words.append(f"quota {means['cgroup.quota']:.0f}%, used up in {throttled:.1f}% of the periods")
-    if "cgroup.kbmemory" in means:
-        limit = f" of {size(means['cgroup.kblimit'] * 1024)}" if "cgroup.kblimit" in means else ""
-        words.append(f"memory {size(means['cgroup.kbmemory'] * 1024)}{limit}")
-    yield "cgroup", "; ".join(words)
-    waits = [f"{words} {means[name]:.1f}%" for name, words in _GROUP_WAITS.items() if name in means]
-    if waits:
-        yield "", f"tasks waited for {', '.join(waits)} of the time"
-
-
-def _processes(window: HostWindow, means: Mapping[str, float]) -> Iterator[tuple[str, str]]:
-    if processes_hidden(window):
-        yield "processes", "hidden from this user by /proc (hidepid); log in as root to see them"
-        return
-    mean, count, defunct, spawned, per_second, exited, unseen = (
-        means.get(f"processes.{name}", 0.0)
-        for name in ("mean", "count", "defunct", "spawned", "spawned_per_s", "exited", "unseen")
-    )
-    if not (mean or spawned or count):
-        return
-    yield "processes", f"{mean:.1f} on average, {count:.0f} at the end, at most {defunct:.0f} defunct"
-    forks = f"at most {unseen:.0f} more between samples (forks of the whole host)"
-    yield "", f"{spawned:.0f} spawned ({per_second:.1f}/s), {exited:.0f} exited; {forks}"
-    if "processes.rss" in means:
-        pss = f", {size(means['processes.pss'])} PSS" if "processes.pss" in means else ""
-        rss, unshared = size(means["processes.rss"]), size(means["processes.unshared"])
-        yield "proc. memory", f"{rss} RSS summed, {unshared} rss−shr{pss}"
+def _notes(window: HostWindow) -> list[str]:
+    """Return what the metrics of processes include, if that differs from the server of the target."""
     excluded = window.last.reading.excluded
+    if processes_hidden(window):
+        return ["processes are hidden from this user by /proc (hidepid); log in as root to see them"]
     if excluded is None:
-        yield "", "includes all servers of that name: the server of the target is unknown"
-    elif excluded:
-        yield "", f"excludes {excluded} processes of other servers of that name"
-
-
-def _pages(means: Mapping[str, float]) -> Iterator[tuple[str, str]]:
-    for kind, page in STATUS_PAGES.items():
-        columns = [*((name, "") for name in page.means), *((name, "/s") for name in page.rates)]
-        shown = [
-            f"{name.replace('_', ' ')} {si(means[key])}{unit}"
-            for name, unit in columns
-            if (key := f"{kind}.{name}") in means
-        ]
-        if shown:
-            yield kind, "  ".join(shown)
+        return ["processes include all servers of that name: the server of the target is unknown"]
+    return [f"processes exclude {excluded} of other servers of that name"] if excluded else []
 
 
 def means_table(segments: Sequence[Segment], host: str) -> Table:

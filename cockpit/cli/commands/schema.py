@@ -14,7 +14,7 @@ from cockpit.export.lines import AnyLine
 from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS, Metric
 from cockpit.model.errors import EXIT_GOOD
 from cockpit.profiles.sections import ProfileFile
-from cockpit.report.check_result import CheckJson
+from cockpit.report.check import CheckJson
 from cockpit.report.comparison import CompareJson
 from cockpit.report.encoding import to_json
 from cockpit.report.run_json import RunJson
