@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from cockpit.analysis.comparison import MAIN_HOST_METRICS
 from cockpit.analysis.words.comparison import value_words
 from cockpit.document.model import Block, Items, Pairs, Paragraph, Part, Plot, PlotSeries, Point, Sign, Table
-from cockpit.document.scale import Axis, from_zero
+from cockpit.document.scale import PERCENT, Axis, from_zero
 from cockpit.metrics.catalogue import host_entry
 from cockpit.metrics.values import host_metrics, processes_hidden
 from cockpit.model.host.state import HostState, HostWindow
@@ -17,8 +17,8 @@ from cockpit.report.plots import time_axis
 
 # The order of the rows of a group: the system before the run, its parts, and after it.
 _ORDER = {"before": 0, "start": 1, "mean": 2, "": 3, "end": 4, "after": 5}
-# The names of rows without one.
-_WHOLE = {"io": "run", "net": "all", "memory": "end"}
+# Groups that are shown as tables, with the name of the row of the whole group.
+_WHOLE = {"io": "run", "disk": "all", "net": "all", "memory": "end"}
 # Maximum length of the names of disks and interfaces.
 _NAME = 12
 
@@ -35,12 +35,15 @@ def host_section(name: str, window: HostWindow, seconds: float) -> Part:
         prefix, _, _ = metric.rpartition(".")
         group, _, row = prefix.partition(".")
         groups.setdefault(group, {}).setdefault(row, {})[metric] = value
-    used = {
-        group: {row: values for row, values in rows.items() if any(values.values())} for group, rows in groups.items()
-    }
-    tables = [_table(group, used[group]) for group, rows in groups.items() if len(rows) > 1]
-    lines = [(group, _line(used[group][""])) for group, rows in groups.items() if len(rows) == 1 and "" in used[group]]
-    notes = Items(_notes(window) if "processes" in used or processes_hidden(window) else [], "soft")
+    used = [(group, {row: each for row, each in rows.items() if any(each.values())}) for group, rows in groups.items()]
+    tables = [_table(group, rows) for group, rows in used if group in _WHOLE]
+    lines = [
+        (f"{group} {row}".strip(), _line(values))
+        for group, rows in used
+        if group not in _WHOLE
+        for row, values in rows.items()
+    ]
+    notes = Items(_notes(window) if "processes" in groups or processes_hidden(window) else [], "soft")
     return Part(f"{name}  over {window.seconds:.1f} s{sampled}", [*tables, Pairs(lines), notes])
 
 
@@ -60,8 +63,7 @@ def _table(group: str, rows: Mapping[str, Mapping[str, float]]) -> Table:
     columns = [title for title in dict.fromkeys(title for row in shown for title in row) if title in used]
     named = sorted(zip(rows, shown, strict=True), key=lambda row: _ORDER.get(row[0], len(_ORDER)))
     cells = [
-        (sanitize(name or _WHOLE.get(group, group), _NAME), *(row.get(title, "–") for title in columns))
-        for name, row in named
+        (sanitize(name or _WHOLE[group], _NAME), *(row.get(title, "–") for title in columns)) for name, row in named
     ]
     return Table((group, *columns), cells)
 
@@ -107,7 +109,6 @@ _STACKED = (
 _SEEN = 0.05
 # A gap of this many sampling intervals interrupts the line.
 _GAP = 4.0
-_PERCENT = Axis(0.0, 100.0, ((0.0, "0%"), (50.0, "50%"), (100.0, "100%")))
 # Charts of metrics: title, scale, format, and (name of the line, metric). Those without values are left out.
 _CHARTS: tuple[tuple[str, float, Callable[[float], str], tuple[tuple[str, str], ...]], ...] = (
     ("disks (KiB/s)", 0.5, si, (("read", "io.bread"), ("written", "io.bwrtn"))),
@@ -153,7 +154,7 @@ def _charts(state: State, host: HostState) -> Iterator[Plot]:
     def plot(title: str, y: Axis, series: Sequence[PlotSeries]) -> Plot:
         return Plot(kind="time", title=title, x=x, y=y, series=series, signs=signs)
 
-    yield plot("CPU (% of all cores)", _PERCENT, list(_stacked(host)))
+    yield plot("CPU (% of all cores)", PERCENT, list(_stacked(host)))
     total = max(point.memory.total for point in host.points)
     if total:
         labels = tuple((total * part, f"{size(total * part)}B") for part in (0.0, 0.25, 0.5, 0.75, 1.0))

@@ -31,7 +31,7 @@ from cockpit.document.model import Block, Cell, Document, Items, Pairs, Paragrap
 from cockpit.document.text import Paint, plain, to_text
 from cockpit.model.study import Observation, Variant, variant_plan
 from cockpit.model.text import count_text, milliseconds, sanitize, si
-from cockpit.report.forest import CONTROL, ForestRow, forest, outcome_cell
+from cockpit.report.forest import ForestRow, forest, name_cell, outcome_cell
 from cockpit.report.study_plots import metric_plots, run_plots, study_latency_plots, varying_columns
 from cockpit.report.study_table import StudyColumn, cell_name, rows
 from cockpit.report.verdicts import verdict_section
@@ -310,7 +310,6 @@ def _verdicts(result: StudyResult) -> list[Block | Part]:
     table = Table(
         ("comparison", "verdict", "change (95% interval)", "n"),
         [_verdict_row(one) for one in result.verdicts],
-        tagged=[one.control for one in result.verdicts],
     )
     named = [(one.verdict.label, warning) for one in result.verdicts for warning in one.verdict.warnings]
     return [
@@ -328,7 +327,7 @@ def _verdicts(result: StudyResult) -> list[Block | Part]:
 def _verdict_row(one: StudyVerdict) -> tuple[str | Cell, ...]:
     notes = " · ".join(filter(None, (needed_words(one), contradiction_words(one))))
     return (
-        Cell(one.verdict.label, note=CONTROL if one.control else ""),
+        name_cell(one.verdict.label, control=one.control),
         outcome_cell(one.verdict.outcome),
         Cell(_shown(one.verdict), note=notes),
         basis_words(one.verdict),
@@ -354,7 +353,7 @@ def _effects(result: StudyResult, name: str) -> Part:
     ]
     better = "higher is better" if more_is_better(name) else "lower is better"
     warnings = Items(_warnings(result, name), "warn")
-    return Part(metric_words(name), [forest("comparison", effects), warnings], note=better)
+    return Part(f"{metric_words(name)} ({better})", [forest("comparison", effects), warnings])
 
 
 def _metric(result: StudyResult, column: StudyColumn) -> Part:

@@ -26,7 +26,7 @@ from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.load.plan import LoadPlan, LogReplay
 from cockpit.model.tick import Tick
 from cockpit.profiles.profile import Profile
-from cockpit.report import baselines
+from cockpit.recording import baselines
 from cockpit.report.check import CheckJson
 from tests.commands import cockpit
 from tests.data import data_of

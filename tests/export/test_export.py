@@ -128,7 +128,7 @@ def test_the_control_group_of_the_server_is_in_every_export(tmp_path: Path) -> N
     metrics = run_json(result).hosts["web1"]
     for name, value in {"cpu": 50, "quota": 150, "throttled": 20, "scpu": 25, "kbmemory": 256, "memory": 25}.items():
         assert metrics[f"cgroup.{name}"] == pytest.approx(value, rel=0.05)
-    assert re.search(r"\n  cgroup +%cpu 50.*%scpu 25", run_text(result))
+    assert re.search(r"\n  cgroup .*%scpu 25.0%.*%cpu 50.0%", run_text(result))
     page = tmp_path / "x.html"
     assert main(["report", str(file), "-o", str(page)]) == 0
     for title in ("CPU (% of one CPU)", "memory", "tasks waited for (% of the time)"):

@@ -37,7 +37,7 @@ from cockpit.model.state import State
 from cockpit.profiles.catalogue import find
 from cockpit.profiles.plan import without_credentials
 from cockpit.profiles.profile import Profile
-from cockpit.report.baselines import latest, load
+from cockpit.recording.baselines import latest, load
 from cockpit.report.check import (
     CheckResult,
     check_json,
@@ -46,7 +46,7 @@ from cockpit.report.check import (
     junit,
     junit_without_run,
 )
-from cockpit.report.selectors import is_recording, parse_source, runs_of
+from cockpit.session.selectors import is_recording, parse_source, runs_of
 
 # Time limit (s) of a run without a duration, and of a quick check.
 DEFAULT_MAX_DURATION = QUICK

@@ -10,7 +10,7 @@ import msgspec
 
 from cockpit.cli.commands.help import profile_keys
 from cockpit.cli.terminal import emit, write_utf8
-from cockpit.export.lines import AnyLine
+from cockpit.export.ndjson import AnyLine
 from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS, Metric
 from cockpit.model.errors import EXIT_GOOD
 from cockpit.profiles.sections import ProfileFile
