@@ -29,7 +29,7 @@ from cockpit.document.html import to_html
 from cockpit.document.markdown import to_markdown
 from cockpit.document.model import Block, Cell, Document, Items, Pairs, Paragraph, Part, Table
 from cockpit.document.text import Paint, plain, to_text
-from cockpit.model.study import Observation, Variant, variant_plan
+from cockpit.model.study import Observation, variant_plan
 from cockpit.model.text import count_text, milliseconds, sanitize, si
 from cockpit.report.forest import ForestRow, forest, name_cell, outcome_cell
 from cockpit.report.study_plots import metric_plots, run_plots, study_latency_plots, varying_columns
@@ -38,7 +38,7 @@ from cockpit.report.verdicts import verdict_section
 from cockpit.report.words import errors_words, plan_words, when
 from cockpit.study.plan import first_test
 from cockpit.study.results import StudyCell, StudyResult, StudyRunResult, StudyVerdict
-from cockpit.study.words import contradiction_words, needed_words, sensitivity_words
+from cockpit.study.words import contradiction_words, needed_words, sensitivity_words, settings_of
 
 # Maximum length of an observation (characters), per side.
 _LONGEST_OBSERVATION = 160
@@ -276,7 +276,10 @@ def warning_lines(result: StudyResult) -> list[str]:
 
 def _setup(result: StudyResult) -> list[Block]:
     study = result.study
-    variants = [(one.name, _settings(one), one.url or "–", ", ".join(one.before) or "–") for one in study.variants]
+    variants = [
+        (one.name, ", ".join(settings_of(one)) or "–", one.url or "–", ", ".join(one.before) or "–")
+        for one in study.variants
+    ]
     order = [
         (f"order, round {turn.round}", ", ".join(dict.fromkeys(name for name, _ in turn.steps)))
         for turn in result.rounds
@@ -294,15 +297,6 @@ def _setup(result: StudyResult) -> list[Block]:
     places = [(f"generator's {name}", value) for name, value in sorted(result.environment.items())]
     table = Table(("variant", "settings", "target", "actions"), variants)
     return [table, Pairs([*plan, *order, *hosts, *places])]
-
-
-def _settings(variant: Variant) -> str:
-    found = [f"{knob} {value}" for knob, value in variant.set]
-    found += [f"{name} {getattr(variant, name):g}" for name in ("concurrency", "rate") if getattr(variant, name)]
-    found += [] if variant.keepalive is None else [f"keep-alive {'on' if variant.keepalive else 'off'}"]
-    found += [f"paths {variant.paths.pattern or len(variant.paths.listed)}"] if variant.paths else []
-    found += [f"requests {', '.join(variant.mix)}"] if variant.mix else []
-    return ", ".join(found) or "–"
 
 
 def _verdicts(result: StudyResult) -> list[Block | Part]:
