@@ -57,6 +57,13 @@ def from_zero(highest: float, form: Callable[[float], str] = si, least: float = 
     return linear(0.0, max(highest, least), form)
 
 
+def binary(highest: float, form: Callable[[float], str]) -> Axis:
+    """Return an axis of bytes from 0, with labels that are round in the largest unit (÷1024) below `highest`."""
+    unit = 1024.0 ** math.floor(math.log(max(highest, 1.0), 1024))
+    axis = from_zero(highest / unit)
+    return Axis(0.0, axis.high * unit, tuple((value * unit, form(value * unit)) for value, _ in axis.labels), form=form)
+
+
 def between(lowest: float, highest: float, form: Callable[[float], str]) -> Axis:
     """Return an axis over both values that may begin above 0: logarithmic if they are far apart."""
     return (decades if _is_log(lowest, highest) else linear)(lowest, highest, form)

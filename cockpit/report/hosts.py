@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from cockpit.analysis.comparison import MAIN_HOST_METRICS
 from cockpit.analysis.words.comparison import value_words
 from cockpit.document.model import Block, Items, Pairs, Paragraph, Part, Plot, PlotSeries, Point, Sign, Table
-from cockpit.document.scale import PERCENT, Axis, from_zero
+from cockpit.document.scale import PERCENT, binary, from_zero
 from cockpit.metrics.catalogue import host_entry
+from cockpit.metrics.units import BYTES
 from cockpit.metrics.values import host_metrics, processes_hidden
 from cockpit.model.host.state import HostState, HostWindow
 from cockpit.model.state import Segment, State
-from cockpit.model.text import count_text, sanitize, si, size
+from cockpit.model.text import count_text, sanitize
 from cockpit.report.plots import time_axis
 
 # The order of the rows of a group: the system before the run, its parts, and after it.
@@ -91,6 +93,7 @@ def host_blocks(state: State, host: HostState, segments: Sequence[Segment]) -> l
     """Return a host's machine, its charts over the session, and its means by segment."""
     facts = host.facts
     words = [host.config.place, *([f"kernel {facts.kernel}", count_text(facts.cpus, "CPU")] if facts else ())]
+    words += [f"processes {host.config.watched}"] if host.config.processes else []
     lost = "" if host.condition in ("up", "connecting") else f"{host.condition} {host.detail}"
     table = means_table(segments, host.config.name)
     missing = "" if table.rows else "Fewer than two samples during each run." if host.points else "No samples."
@@ -109,68 +112,34 @@ _STACKED = (
 _SEEN = 0.05
 # A gap of this many sampling intervals interrupts the line.
 _GAP = 4.0
-# Charts of metrics: title, scale, format, and (name of the line, metric). Those without values are left out.
-_CHARTS: tuple[tuple[str, float, Callable[[float], str], tuple[tuple[str, str], ...]], ...] = (
-    ("disks (KiB/s)", 0.5, si, (("read", "io.bread"), ("written", "io.bwrtn"))),
-    ("network (KiB/s)", 1, si, (("received", "net.rxkb"), ("sent", "net.txkb"))),
-    (
-        "processes: {watched}",
-        1,
-        si,
-        (("count", "processes.count"), ("spawned/s", "processes.spawned_per_s"), ("defunct", "processes.defunct")),
-    ),
-    (
-        "control group: CPU (% of one CPU)",
-        1,
-        si,
-        (("CPU", "cgroup.cpu"), ("quota", "cgroup.quota"), ("periods throttled", "cgroup.throttled")),
-    ),
-    (
-        "control group: memory",
-        1024,
-        lambda value: f"{size(value)}B",
-        (("memory", "cgroup.kbmemory"), ("limit", "cgroup.kblimit")),
-    ),
-    (
-        "control group: tasks waited for (% of the time)",
-        1,
-        si,
-        (("CPU", "cgroup.scpu"), ("I/O", "cgroup.sio"), ("memory", "cgroup.smem")),
-    ),
-    ("tasks", 1, si, (("running", "load.running"), ("blocked", "load.blocked"), ("load average, 1 min", "load.1"))),
-)
-_MEMORY_LINES = (
-    ("used", "memory.used"),
-    ("available", "memory.available"),
-    ("RSS of the processes, summed", "processes.rss"),
-    ("rss−shr of the processes", "processes.unshared"),
-)
+# Charts and their metrics, which have one unit or are numbers. Those without values are left out.
+_CHARTS = {
+    "memory": ("memory.used", "memory.available", "processes.rss", "processes.unshared"),
+    "disks (blocks of 512 bytes)": ("io.bread", "io.bwrtn"),
+    "network": ("net.rxkb", "net.txkb"),
+    "processes": ("processes.count", "processes.spawned_per_s", "processes.defunct"),
+    "control group": ("cgroup.cpu", "cgroup.quota", "cgroup.throttled"),
+    "memory of the control group": ("cgroup.kbmemory", "cgroup.kblimit"),
+    "tasks of the control group that waited": ("cgroup.scpu", "cgroup.sio", "cgroup.smem"),
+    "tasks": ("load.running", "load.blocked", "load.1"),
+}
 
 
 def _charts(state: State, host: HostState) -> Iterator[Plot]:
     x = time_axis(state)
     signs = [Sign(one.t, one.sign, one.text) for one in state.markers if one.kind == "change"]
-
-    def plot(title: str, y: Axis, series: Sequence[PlotSeries]) -> Plot:
-        return Plot(kind="time", title=title, x=x, y=y, series=series, signs=signs)
-
-    yield plot("CPU (% of all cores)", PERCENT, list(_stacked(host)))
-    total = max(point.memory.total for point in host.points)
-    if total:
-        labels = tuple((total * part, f"{size(total * part)}B") for part in (0.0, 0.25, 0.5, 0.75, 1.0))
-        shown = _MEMORY_LINES if any(point.rss for point in host.points) else _MEMORY_LINES[:2]
-        yield plot("memory", Axis(0.0, float(total), labels), _lines(host, shown))
-    for title, scale, form, metrics in _CHARTS:
-        watched = host.config.watched if host.config.processes else ""
-        lines = _lines(host, metrics, scale) if watched or "{" not in title else []
+    charts = [("CPU (% of all cores)", PERCENT, list(_stacked(host)))]
+    for title, metrics in _CHARTS.items():
+        lines = [PlotSeries(_title(name), _points(host, [name]), colour) for colour, name in enumerate(metrics)]
         values = [y for series in lines for _, y in series.points if y is not None]
+        kept = [series for series in lines if any(series_y for _, series_y in series.points)] or lines[:1]
         if values:
-            yield plot(title.format(watched=watched), from_zero(max(values), form), lines)
-
-
-def _lines(host: HostState, metrics: Sequence[tuple[str, str]], scale: float = 1.0) -> list[PlotSeries]:
-    lines = [PlotSeries(label, _points(host, [name], scale), colour) for colour, (label, name) in enumerate(metrics)]
-    return [series for series in lines if any(value is not None for _, value in series.points)]
+            form = partial(value_words, metrics[0])
+            charts.append(
+                (title, (binary if host_entry(metrics[0]).unit is BYTES else from_zero)(max(values), form), kept)
+            )
+    for title, y, series in charts:
+        yield Plot(kind="time", title=title, x=x, y=y, series=series, signs=signs)
 
 
 def _stacked(host: HostState) -> Iterator[PlotSeries]:
@@ -185,7 +154,7 @@ def _stacked(host: HostState) -> Iterator[PlotSeries]:
             floor = points
 
 
-def _points(host: HostState, names: Sequence[str], scale: float = 1.0) -> list[Point]:
+def _points(host: HostState, names: Sequence[str]) -> list[Point]:
     """Return the sum of metrics at each sample, with gaps for missing samples."""
     reads = [read for name in names if (read := host_entry(name).sample)]
     gap = max(_GAP * host.config.interval, _GAP)
@@ -194,5 +163,5 @@ def _points(host: HostState, names: Sequence[str], scale: float = 1.0) -> list[P
         if points and point.t - points[-1][0] > gap:
             points.append((points[-1][0], None))
         values = [value for read in reads if (value := read(point)) is not None]
-        points.append((point.t, scale * sum(values) if values else None))
+        points.append((point.t, sum(values) if values else None))
     return points
