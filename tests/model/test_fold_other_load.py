@@ -134,7 +134,7 @@ def test_other_load_is_a_run_metric() -> None:
         warning_words(run_warnings(result)[0])
         == "other programs took 11% of the CPU of web1; if they serve the load, watch them"
     )
-    assert re.search(r"\n  cpu .*other 11.0%", table)
+    assert re.search(r"\n  cpu .*%others 11.0%", table)
 
 
 @pytest.mark.parametrize(
