@@ -23,7 +23,7 @@ FORKS.set_forkserver_preload(
         "cockpit.cli.commands.check",
         "cockpit.cli.commands.tune",
         "cockpit.cli.commands.report",
-        "cockpit.report.selectors",
+        "cockpit.session.selectors",
         "cockpit.hosts.ssh.shell",
         "cockpit.load.pool",
         "cockpit.load.worker",

@@ -213,7 +213,7 @@ def _app(session: Session, profile: Profile, start: bool, until: str, appearance
 
 def _baseline_of(profile: Profile) -> Callable[[LoadPlan], Baseline | None]:
     """Return a function that loads the profile's baseline, else the newest for a load. It raises UsageError."""
-    from cockpit.report import baselines
+    from cockpit.recording import baselines
 
     def baseline_of(plan: LoadPlan) -> Baseline | None:
         if not profile.baseline:

@@ -23,7 +23,7 @@ from cockpit.study.judging import headline_of, level_words
 from cockpit.study.plan import planned_comparisons, round_of, search_time, steps_of, study_duration
 from cockpit.study.results import StudyResult
 from cockpit.study.runner import StudyRunner
-from cockpit.study.words import extent_words, length_words, progress_words, round_lines, sensitivity_words
+from cockpit.study.words import extent_words, length_words, progress_words, round_lines, sensitivity_words, settings_of
 
 REFRESH = 0.5
 
@@ -77,15 +77,9 @@ def _variants(study: Study) -> list[str]:
 def _settings(study: Study, variant: Variant) -> str:
     if variant.control:
         return f"the same settings as {study.variants[0].name}, with a separate set-up"
-    plan = variant_plan(study, variant, None)
-    settings = [f"{knob} = {value}" for knob, value in variant.set]
-    settings += [plan.url] if variant.url else []
-    settings += [f"{name} {getattr(variant, name):g}" for name in ("concurrency", "rate") if getattr(variant, name)]
-    settings += [] if variant.keepalive is None else [f"keep-alive {'on' if variant.keepalive else 'off'}"]
-    settings += [f"paths {variant.paths.pattern or len(variant.paths.listed)}"] if variant.paths else []
-    settings += [f"requests {', '.join(variant.mix)}"] if variant.mix else []
-    settings += [f"action {action}" for action in variant.before]
-    return ", ".join(settings) or "current settings"
+    target = [variant_plan(study, variant, None).url] if variant.url else []
+    actions = [f"action {action}" for action in variant.before]
+    return ", ".join([*settings_of(variant), *target, *actions]) or "current settings"
 
 
 def _rules(study: Study) -> list[tuple[str, str]]:

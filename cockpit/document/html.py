@@ -27,7 +27,8 @@ def to_html(document: Document) -> str:
         f'<section id="{_anchor(each)}"><h2>{escaped(each.title)}</h2>\n{_blocks(each.blocks)}</section>\n'
         for each in sections
     )
-    header = f"<h1>{escaped(document.title)}</h1>\n{_blocks(document.lead)}"
+    alert = f'<p class="bad">{escaped(document.alert)}</p>\n' if document.alert else ""
+    header = f"{alert}<h1>{escaped(document.title)}</h1>\n{_blocks(document.lead)}"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
@@ -93,8 +94,7 @@ def _section(section: Part) -> str:
         return f"<details><summary>{escaped(section.title)}</summary>{inside}</details>\n"
     if not section.title:
         return f"<div{_class('verdict', section.role)}>{inside}</div>\n"
-    note = f" <small>{escaped(section.note)}</small>" if section.note else ""
-    return f"<div class=part><h3>{escaped(section.title)}{note}</h3>{inside}</div>\n"
+    return f"<div class=part><h3>{escaped(section.title)}</h3>{inside}</div>\n"
 
 
 def _table(table: Table) -> str:
@@ -115,7 +115,7 @@ def _row(table: Table, number: int, row: list[Cell], words: list[bool]) -> str:
     cells = "".join(_cells(row, words))
     if table.axis:
         cells += f'<td class="interval"><div>{row_svg(table.axis, table.marks[number])}</div></td>'
-    return f"<tr{_class('control' if table.tagged and table.tagged[number] else '')}>{cells}</tr>"
+    return f"<tr>{cells}</tr>"
 
 
 def _cells(row: list[Cell], words: list[bool]) -> Iterator[str]:

@@ -14,7 +14,13 @@ _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~&!@$])")
 
 def to_markdown(document: Document, level: int = 1) -> str:
     """Return the report with a line end, without plots and code; `level` is that of its heading."""
-    lines = [f"{'#' * level} {md(document.title)}", *_blocks(document.lead, level), *_blocks(document.sections, level)]
+    alert = [f"**{md(document.alert)}**", ""] if document.alert else []
+    lines = [
+        *alert,
+        f"{'#' * level} {md(document.title)}",
+        *_blocks(document.lead, level),
+        *_blocks(document.sections, level),
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -69,13 +69,12 @@ class Marks(msgspec.Struct, frozen=True):
 
 
 class Table(msgspec.Struct, frozen=True):
-    """Rows of cells. `marks` draw each row on the common `axis`; `tagged` rows are of secondary interest."""
+    """Rows of cells. `marks` draw each row on the common `axis`."""
 
     titles: Sequence[str]
     rows: Sequence[Sequence[str | Cell]]
     axis: Axis | None = None
     marks: Sequence[Marks] = ()
-    tagged: Sequence[bool] = ()
 
     def cells(self) -> list[list[Cell]]:
         return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
@@ -138,18 +137,18 @@ class Part(msgspec.Struct, frozen=True):
     blocks: Sequence[Block | Part]
     folded: bool = False
     role: Role = ""
-    note: str = ""
 
 
 Block = Paragraph | Items | Pairs | Table | Plot
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A report. Empty sections and blocks are left out."""
+    """A report. Empty parts and blocks are left out. `alert`: what makes the results unusable, before all else."""
 
     title: str
     lead: Sequence[Block]
     sections: Sequence[Part] = ()
+    alert: str = ""
 
 
 def non_empty(blocks: Iterable[Block | Part]) -> list[Block | Part]:

@@ -38,6 +38,9 @@ class Axis(msgspec.Struct, frozen=True):
         return value + share * (self.high - self.low)
 
 
+PERCENT = Axis(0.0, 100.0, ((0.0, "0%"), (50.0, "50%"), (100.0, "100%")), form=lambda value: f"{value:.0f}%")
+
+
 def linear(low: float, high: float, form: Callable[[float], str] = si) -> Axis:
     """Return an axis between round numbers around both values, with three to six round labels."""
     span = (high - low) or abs(high) / 10 or 1.0
@@ -52,6 +55,13 @@ def linear(low: float, high: float, form: Callable[[float], str] = si) -> Axis:
 
 def from_zero(highest: float, form: Callable[[float], str] = si, least: float = 1.0) -> Axis:
     return linear(0.0, max(highest, least), form)
+
+
+def binary(highest: float, form: Callable[[float], str]) -> Axis:
+    """Return an axis of bytes from 0, with labels that are round in the largest unit (÷1024) below `highest`."""
+    unit = 1024.0 ** math.floor(math.log(max(highest, 1.0), 1024))
+    axis = from_zero(highest / unit)
+    return Axis(0.0, axis.high * unit, tuple((value * unit, form(value * unit)) for value, _ in axis.labels), form=form)
 
 
 def between(lowest: float, highest: float, form: Callable[[float], str]) -> Axis:
@@ -80,12 +90,13 @@ def at_values(values: Sequence[float], padding: float = 0.0) -> Axis:
 
 
 def apart(axis: Axis, labels: Iterable[tuple[float, str]], share: float) -> tuple[tuple[float, str], ...]:
-    """Return the labels, ascending, that are at least this share of the axis apart."""
+    """Return the labels within the axis, ascending, that are at least this share of it apart; the first ones win."""
     shown: list[tuple[float, str]] = []
     for value, label in labels:
-        if not shown or axis.at(value) - axis.at(shown[-1][0]) >= share:
+        inside = axis.low <= value <= axis.high
+        if inside and all(abs(axis.at(value) - axis.at(near)) >= share for near, _ in shown):
             shown.append((value, label))
-    return tuple(shown)
+    return tuple(sorted(shown))
 
 
 def _is_log(low: float, high: float) -> bool:

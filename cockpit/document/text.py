@@ -35,11 +35,11 @@ def plain(text: str, _: Role) -> str:
 
 def to_text(document: Document, paint: Paint = plain) -> str:
     """Return the lines without a trailing newline: the title with the lead, then the sections after blank lines."""
-    lead = list(_lines(document.lead, paint))
-    parts = [[paint(sanitize(document.title), ""), *(f"  {line}" for line in lead)] if document.title else lead]
-    for section in non_empty(document.sections):
-        parts.append(_section(section, paint) if isinstance(section, Part) else [])
-    return "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts)
+    head = [paint(sanitize(document.alert), "bad")] if document.alert else []
+    head += [paint(sanitize(document.title), "")] if document.title else []
+    parts = [[*head, *(f"{'  ' if document.title else ''}{line}" for line in _lines(document.lead, paint))]]
+    parts += [_section(part, paint) for part in non_empty(document.sections) if isinstance(part, Part)]
+    return "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts if part)
 
 
 def _section(section: Part, paint: Paint) -> list[str]:
@@ -111,7 +111,7 @@ def _plot(plot: Plot, paint: Paint) -> Iterator[str]:
         low, high = (plot.y.form(pick(y for _, y in series.points if y is not None)) for pick in (min, max))
         yield f"{sanitize(series.name, _NAME):<{_NAME}}  {_chart(plot, series, width):<{width}}  {low} to {high}"
     first, last = plot.x.labels[0][1], plot.x.labels[-1][1]
-    yield f"{'':<{_NAME}}  {first}{last:>{max(0, width - len(first))}}"
+    yield f"{'':<{_NAME}}  {first}{last:>{max(len(last) + 1, width - len(first))}}"
 
 
 def _values(plot: Plot, series: PlotSeries) -> Iterator[str]:

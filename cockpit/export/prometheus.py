@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from cockpit.export.gauges import gauge_of
-from cockpit.export.lines import LATE
+from cockpit.export.ndjson import LATE
 from cockpit.export.series import host_metrics_at, load_metrics_at
 from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS
 from cockpit.model.counts import Counts, add

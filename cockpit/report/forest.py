@@ -11,7 +11,7 @@ from cockpit.analysis.verdicts.outcome import Effect, Outcome
 from cockpit.analysis.words.objections import objection_words
 from cockpit.analysis.words.verdicts import change_words, value_words
 from cockpit.document.model import Cell, Dot, Marks, Role, Table
-from cockpit.document.scale import Axis
+from cockpit.document.scale import Axis, apart
 from cockpit.model.text import si
 
 # An interval without a conclusion is drawn up to this multiple of the largest change, so that others stay visible.
@@ -26,8 +26,6 @@ _SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 _FACTORS = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000, 100_000)
 _COLOURS = {Outcome.BETTER: 0, Outcome.WORSE: 1, Outcome.EQUIVALENT: 2}
 _ROLES: dict[Outcome, Role] = {Outcome.BETTER: "good", Outcome.WORSE: "bad"}
-# Paragraph of a comparison of the same settings.
-CONTROL = "same settings"
 
 
 class ForestRow(NamedTuple):
@@ -46,7 +44,7 @@ def forest(head: str, rows: Sequence[ForestRow]) -> Table:
     axis = _axis([row.effect for row in rows])
     cells = [
         (
-            Cell(row.name, note=CONTROL if row.control else ""),
+            name_cell(row.name, control=row.control),
             outcome_cell(row.effect.outcome, row.effect),
             value_words(row.effect),
             change_words(row.effect),
@@ -56,7 +54,11 @@ def forest(head: str, rows: Sequence[ForestRow]) -> Table:
     ]
     relative = any(row.effect.relative for row in rows)
     marks = [_marks(row.effect, relative) for row in rows] if axis else []
-    return Table(titles, cells, axis, marks, [row.control for row in rows])
+    return Table(titles, cells, axis, marks)
+
+
+def name_cell(name: str, *, control: bool) -> Cell:
+    return Cell(name, "soft", "same settings") if control else Cell(name)
 
 
 def role_of(outcome: Outcome) -> Role:
@@ -99,7 +101,8 @@ def _axis(effects: Sequence[Effect]) -> Axis | None:
         low, high = -_FLAT, _FLAT
     padding = _PADDING * (high - low)
     axis = Axis(low - padding, high + padding)
-    return Axis(axis.low, axis.high, tuple(_labels(axis, relative)))
+    changes = _round_ratios() if relative else _round_differences(max(-axis.low, axis.high))
+    return Axis(axis.low, axis.high, apart(axis, chain([(0.0, "0")], changes), _APART))
 
 
 def _is_drawn(effect: Effect) -> bool:
@@ -114,18 +117,8 @@ def _at(effect: Effect, value: float) -> float:
     return math.log1p(max(value, -0.999_999)) if effect.relative else value
 
 
-def _labels(axis: Axis, relative: bool) -> list[tuple[float, str]]:
-    """Return labels at 0 and at round changes, from the outermost inwards, with a minimum distance."""
-    chosen = [(0.0, "0")]
-    for value, label in _round_ratios() if relative else _round_differences(max(-axis.low, axis.high)):
-        inside = axis.low <= value <= axis.high
-        if inside and all(abs(axis.at(value) - axis.at(near)) >= _APART for near, _ in chosen):
-            chosen.append((value, label))
-    return sorted(chosen)
-
-
 def _round_ratios() -> Iterator[tuple[float, str]]:
-    """Yield round changes of both directions, the largest first."""
+    """Yield labels at round changes of both directions, the largest first."""
     for factor in reversed(_FACTORS):
         yield from ((math.log(factor), f"×{factor:g}"), (-math.log(factor), f"÷{factor:g}"))
     for share in reversed(_SHARES):

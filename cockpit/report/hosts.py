@@ -1,136 +1,84 @@
-"""Hosts in reports: metrics over a run with the columns of sar and free, means by segment, and charts over time."""
+"""Hosts in reports: metrics over a run, means by segment, and charts over time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from cockpit.analysis.comparison import MAIN_HOST_METRICS
 from cockpit.analysis.words.comparison import value_words
 from cockpit.analysis.words.timeline import marker_sign, marker_text
-from cockpit.document.model import Block, Pairs, Paragraph, Part, Plot, PlotSeries, Point, Sign, Table
-from cockpit.document.scale import Axis, from_zero
+from cockpit.document.model import Block, Items, Pairs, Paragraph, Part, Plot, PlotSeries, Point, Sign, Table
+from cockpit.document.scale import PERCENT, binary, from_zero
 from cockpit.metrics.catalogue import host_entry
+from cockpit.metrics.units import BYTES
 from cockpit.metrics.values import host_metrics, processes_hidden
-from cockpit.model.host.state import CpuShare, HostState, HostWindow, IoRates, NetRates
-from cockpit.model.host.window import END_SECONDS
+from cockpit.model.host.state import HostState, HostWindow
 from cockpit.model.state import Segment, State
-from cockpit.model.text import count_text, sanitize, si, size
+from cockpit.model.text import count_text, sanitize
 from cockpit.report.plots import time_axis
-from cockpit.servers.registry import STATUS_PAGES
 
-_MIB = 1024 * 1024
+# The order of the rows of a group: the system before the run, its parts, and after it.
+_ORDER = {"before": 0, "start": 1, "mean": 2, "": 3, "end": 4, "after": 5}
+# Groups that are shown as tables, with the name of the row of the whole group.
+_WHOLE = {"io": "run", "disk": "all", "net": "all", "memory": "end"}
 # Maximum length of the names of disks and interfaces.
 _NAME = 12
-_CPU = (*CpuShare.__struct_fields__, "other")
-_DISK = ("tps", "rkb", "wkb", "areq_sz", "aqu_sz", "await", "util")
-_NET = NetRates.__struct_fields__[1:]
-_MEMORY = ("total", "used", "free", "shared", "buff_cache", "available")
-_GROUP_WAITS = {"cgroup.scpu": "CPU", "cgroup.sio": "I/O", "cgroup.smem": "memory"}
 
 
 def host_section(name: str, window: HostWindow, seconds: float) -> Part:
-    """Return a host's metrics over a run of this duration (s)."""
+    """Return a host's metrics over a run of this duration (s), named as in thresholds; those of 0 are left out."""
     if window.seconds <= 0:
         return Part(name, [Paragraph("fewer than two samples during the run")])
     means = host_metrics(window, seconds)
-    coverage = means["coverage"]
+    coverage = means.pop("coverage")
     sampled = "" if coverage >= 99 else f", sampled for only {coverage:.0f}% of the run"
-    ends = min(END_SECONDS, window.seconds / 2)
-    io = (("io", "io"), (f"first {ends:.1f} s", "io.start"), (f"last {ends:.1f} s", "io.end"))
-    memory = [(part, f"memory.{part}") for part in ("before", "start", "mean")]
-    tables = (
-        _table("%", _CPU, [("cpu", "cpu")], means),
-        _table("/s", IoRates.__struct_fields__, io, means),
-        _table("disk", _DISK, _active("disk", _DISK, means), means),
-        _table("net /s", _NET, _active("net", _NET, means), means),
-        _table("MiB", _MEMORY, [*memory, ("end", "memory"), ("after", "memory.after")], means, _MIB),
-    )
-    pairs = [*_load(means), *control_group(means), *_processes(window, means), *_pages(means)]
-    return Part(f"{name}  over {window.seconds:.1f} s{sampled}", [*tables, Pairs(pairs)])
+    groups: dict[str, dict[str, dict[str, float]]] = {}
+    for metric, value in means.items():
+        prefix, _, _ = metric.rpartition(".")
+        group, _, row = prefix.partition(".")
+        groups.setdefault(group, {}).setdefault(row, {})[metric] = value
+    used = [(group, {row: each for row, each in rows.items() if any(each.values())}) for group, rows in groups.items()]
+    tables = [_table(group, rows) for group, rows in used if group in _WHOLE]
+    lines = [
+        (f"{group} {row}".strip(), _line(values))
+        for group, rows in used
+        if group not in _WHOLE
+        for row, values in rows.items()
+    ]
+    notes = Items(_notes(window) if "processes" in groups or processes_hidden(window) else [], "soft")
+    return Part(f"{name}  over {window.seconds:.1f} s{sampled}", [*tables, Pairs(lines), notes])
 
 
-def _table(
-    title: str, columns: Sequence[str], rows: Sequence[tuple[str, str]], means: Mapping[str, float], unit: float = 1.0
-) -> Table:
-    """Return a row for each (name, prefix of its metrics) with metrics."""
-    known = [(name, [means.get(f"{prefix}.{column}") for column in columns]) for name, prefix in rows]
-    digits = 1 if unit == 1 else 0
+def _title(metric: str) -> str:
+    return host_entry(metric).title or metric.rpartition(".")[2]
+
+
+def _line(values: Mapping[str, float]) -> str:
+    return "  ".join(f"{_title(metric)} {value_words(metric, value)}" for metric, value in values.items() if value)
+
+
+def _table(group: str, rows: Mapping[str, Mapping[str, float]]) -> Table:
+    shown = [
+        {_title(metric): value_words(metric, value) for metric, value in values.items()} for values in rows.values()
+    ]
+    used = {_title(metric) for values in rows.values() for metric, value in values.items() if value}
+    columns = [title for title in dict.fromkeys(title for row in shown for title in row) if title in used]
+    named = sorted(zip(rows, shown, strict=True), key=lambda row: _ORDER.get(row[0], len(_ORDER)))
     cells = [
-        (name, *("-" if value is None else f"{value / unit:.{digits}f}" for value in values))
-        for name, values in known
-        if any(value is not None for value in values)
+        (sanitize(name or _WHOLE[group], _NAME), *(row.get(title, "–") for title in columns)) for name, row in named
     ]
-    return Table((title, *columns), cells)
+    return Table((group, *columns), cells)
 
 
-def _active(kind: str, columns: Sequence[str], means: Mapping[str, float]) -> list[tuple[str, str]]:
-    """Return the active disks or interfaces as (name, prefix of its metrics)."""
-    prefixes = dict.fromkeys(name.rpartition(".")[0] for name in means if name.startswith(f"{kind}."))
-    return [
-        (sanitize(prefix.partition(".")[2], _NAME), prefix)
-        for prefix in prefixes
-        if prefix != kind and any(means.get(f"{prefix}.{column}", 0) > 0 for column in columns)
-    ]
-
-
-def _load(means: Mapping[str, float]) -> Iterator[tuple[str, str]]:
-    if "load.1" in means:
-        averages = " ".join(f"{means[f'load.{minutes}']:.2f}" for minutes in (1, 5, 15))
-        tasks = f"{means['load.running']:.1f} tasks running, {means['load.blocked']:.1f} blocked, on average"
-        yield "load", f"{averages}  {tasks}"
-
-
-def control_group(means: Mapping[str, float]) -> Iterator[tuple[str, str]]:
-    """Yield (name, value) of the server's control group, from a host's means; nothing without one."""
-    if "cgroup.cpu" not in means:
-        return
-    words = [f"{means['cgroup.cpu']:.1f}% of a CPU"]
-    if "cgroup.quota" in means:
-        throttled = means.get("cgroup.throttled", 0.0)
-        words.append(f"quota {means['cgroup.quota']:.0f}%, used up in {throttled:.1f}% of the periods")
-    if "cgroup.kbmemory" in means:
-        limit = f" of {size(means['cgroup.kblimit'] * 1024)}" if "cgroup.kblimit" in means else ""
-        words.append(f"memory {size(means['cgroup.kbmemory'] * 1024)}{limit}")
-    yield "cgroup", "; ".join(words)
-    waits = [f"{words} {means[name]:.1f}%" for name, words in _GROUP_WAITS.items() if name in means]
-    if waits:
-        yield "", f"tasks waited for {', '.join(waits)} of the time"
-
-
-def _processes(window: HostWindow, means: Mapping[str, float]) -> Iterator[tuple[str, str]]:
-    if processes_hidden(window):
-        yield "processes", "hidden from this user by /proc (hidepid); log in as root to see them"
-        return
-    mean, count, defunct, spawned, per_second, exited, unseen = (
-        means.get(f"processes.{name}", 0.0)
-        for name in ("mean", "count", "defunct", "spawned", "spawned_per_s", "exited", "unseen")
-    )
-    if not (mean or spawned or count):
-        return
-    yield "processes", f"{mean:.1f} on average, {count:.0f} at the end, at most {defunct:.0f} defunct"
-    forks = f"at most {unseen:.0f} more between samples (forks of the whole host)"
-    yield "", f"{spawned:.0f} spawned ({per_second:.1f}/s), {exited:.0f} exited; {forks}"
-    if "processes.rss" in means:
-        pss = f", {size(means['processes.pss'])} PSS" if "processes.pss" in means else ""
-        rss, unshared = size(means["processes.rss"]), size(means["processes.unshared"])
-        yield "proc. memory", f"{rss} RSS summed, {unshared} rss−shr{pss}"
+def _notes(window: HostWindow) -> list[str]:
+    """Return what the metrics of processes include, if that differs from the server of the target."""
     excluded = window.last.reading.excluded
+    if processes_hidden(window):
+        return ["processes are hidden from this user by /proc (hidepid); log in as root to see them"]
     if excluded is None:
-        yield "", "includes all servers of that name: the server of the target is unknown"
-    elif excluded:
-        yield "", f"excludes {excluded} processes of other servers of that name"
-
-
-def _pages(means: Mapping[str, float]) -> Iterator[tuple[str, str]]:
-    for kind, page in STATUS_PAGES.items():
-        columns = [*((name, "") for name in page.means), *((name, "/s") for name in page.rates)]
-        shown = [
-            f"{name.replace('_', ' ')} {si(means[key])}{unit}"
-            for name, unit in columns
-            if (key := f"{kind}.{name}") in means
-        ]
-        if shown:
-            yield kind, "  ".join(shown)
+        return ["processes include all servers of that name: the server of the target is unknown"]
+    return [f"processes exclude {excluded} of other servers of that name"] if excluded else []
 
 
 def means_table(segments: Sequence[Segment], host: str) -> Table:
@@ -146,6 +94,7 @@ def host_blocks(state: State, host: HostState, segments: Sequence[Segment]) -> l
     """Return a host's machine, its charts over the session, and its means by segment."""
     facts = host.facts
     words = [host.config.place, *([f"kernel {facts.kernel}", count_text(facts.cpus, "CPU")] if facts else ())]
+    words += [f"processes {host.config.watched}"] if host.config.processes else []
     lost = "" if host.condition in ("up", "connecting") else f"{host.condition} {host.detail}"
     table = means_table(segments, host.config.name)
     missing = "" if table.rows else "Fewer than two samples during each run." if host.points else "No samples."
@@ -164,70 +113,35 @@ _STACKED = (
 _SEEN = 0.05
 # A gap of this many sampling intervals interrupts the line.
 _GAP = 4.0
-_PERCENT = Axis(0.0, 100.0, ((0.0, "0%"), (50.0, "50%"), (100.0, "100%")))
-# Charts of metrics: title, scale, format, and (name of the line, metric). Those without values are left out.
-_CHARTS: tuple[tuple[str, float, Callable[[float], str], tuple[tuple[str, str], ...]], ...] = (
-    ("disks (KiB/s)", 0.5, si, (("read", "io.bread"), ("written", "io.bwrtn"))),
-    ("network (KiB/s)", 1, si, (("received", "net.rxkb"), ("sent", "net.txkb"))),
-    (
-        "processes: {watched}",
-        1,
-        si,
-        (("count", "processes.count"), ("spawned/s", "processes.spawned_per_s"), ("defunct", "processes.defunct")),
-    ),
-    (
-        "control group: CPU (% of one CPU)",
-        1,
-        si,
-        (("CPU", "cgroup.cpu"), ("quota", "cgroup.quota"), ("periods throttled", "cgroup.throttled")),
-    ),
-    (
-        "control group: memory",
-        1024,
-        lambda value: f"{size(value)}B",
-        (("memory", "cgroup.kbmemory"), ("limit", "cgroup.kblimit")),
-    ),
-    (
-        "control group: tasks waited for (% of the time)",
-        1,
-        si,
-        (("CPU", "cgroup.scpu"), ("I/O", "cgroup.sio"), ("memory", "cgroup.smem")),
-    ),
-    ("tasks", 1, si, (("running", "load.running"), ("blocked", "load.blocked"), ("load average, 1 min", "load.1"))),
-)
-_MEMORY_LINES = (
-    ("used", "memory.used"),
-    ("available", "memory.available"),
-    ("RSS of the processes, summed", "processes.rss"),
-    ("rss−shr of the processes", "processes.unshared"),
-)
+# Charts and their metrics, which have one unit or are numbers. Those without values are left out.
+_CHARTS = {
+    "memory": ("memory.used", "memory.available", "processes.rss", "processes.unshared"),
+    "disks (blocks of 512 bytes)": ("io.bread", "io.bwrtn"),
+    "network": ("net.rxkb", "net.txkb"),
+    "processes": ("processes.count", "processes.spawned_per_s", "processes.defunct"),
+    "control group": ("cgroup.cpu", "cgroup.quota", "cgroup.throttled"),
+    "memory of the control group": ("cgroup.kbmemory", "cgroup.kblimit"),
+    "tasks of the control group that waited": ("cgroup.scpu", "cgroup.sio", "cgroup.smem"),
+    "tasks": ("load.running", "load.blocked", "load.1"),
+}
 
 
 def _charts(state: State, host: HostState) -> Iterator[Plot]:
     x = time_axis(state)
     changes = (marker for marker in state.markers if marker.kind == "change")
     signs = [Sign(marker.t, marker_sign(marker), marker_text(marker)) for marker in changes]
-
-    def plot(title: str, y: Axis, series: Sequence[PlotSeries]) -> Plot:
-        return Plot(kind="time", title=title, x=x, y=y, series=series, signs=signs)
-
-    yield plot("CPU (% of all cores)", _PERCENT, list(_stacked(host)))
-    total = max(point.memory.total for point in host.points)
-    if total:
-        labels = tuple((total * part, f"{size(total * part)}B") for part in (0.0, 0.25, 0.5, 0.75, 1.0))
-        shown = _MEMORY_LINES if any(point.rss for point in host.points) else _MEMORY_LINES[:2]
-        yield plot("memory", Axis(0.0, float(total), labels), _lines(host, shown))
-    for title, scale, form, metrics in _CHARTS:
-        watched = host.config.watched if host.config.processes else ""
-        lines = _lines(host, metrics, scale) if watched or "{" not in title else []
+    charts = [("CPU (% of all cores)", PERCENT, list(_stacked(host)))]
+    for title, metrics in _CHARTS.items():
+        lines = [PlotSeries(_title(name), _points(host, [name]), colour) for colour, name in enumerate(metrics)]
         values = [y for series in lines for _, y in series.points if y is not None]
+        kept = [series for series in lines if any(series_y for _, series_y in series.points)] or lines[:1]
         if values:
-            yield plot(title.format(watched=watched), from_zero(max(values), form), lines)
-
-
-def _lines(host: HostState, metrics: Sequence[tuple[str, str]], scale: float = 1.0) -> list[PlotSeries]:
-    lines = [PlotSeries(label, _points(host, [name], scale), colour) for colour, (label, name) in enumerate(metrics)]
-    return [series for series in lines if any(value is not None for _, value in series.points)]
+            form = partial(value_words, metrics[0])
+            charts.append(
+                (title, (binary if host_entry(metrics[0]).unit is BYTES else from_zero)(max(values), form), kept)
+            )
+    for title, y, series in charts:
+        yield Plot(kind="time", title=title, x=x, y=y, series=series, signs=signs)
 
 
 def _stacked(host: HostState) -> Iterator[PlotSeries]:
@@ -242,7 +156,7 @@ def _stacked(host: HostState) -> Iterator[PlotSeries]:
             floor = points
 
 
-def _points(host: HostState, names: Sequence[str], scale: float = 1.0) -> list[Point]:
+def _points(host: HostState, names: Sequence[str]) -> list[Point]:
     """Return the sum of metrics at each sample, with gaps for missing samples."""
     reads = [read for name in names if (read := host_entry(name).sample)]
     gap = max(_GAP * host.config.interval, _GAP)
@@ -251,5 +165,5 @@ def _points(host: HostState, names: Sequence[str], scale: float = 1.0) -> list[P
         if points and point.t - points[-1][0] > gap:
             points.append((points[-1][0], None))
         values = [value for read in reads if (value := read(point)) is not None]
-        points.append((point.t, scale * sum(values) if values else None))
+        points.append((point.t, sum(values) if values else None))
     return points

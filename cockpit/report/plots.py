@@ -11,7 +11,7 @@ import numpy as np
 from cockpit.analysis.comparison import distribution
 from cockpit.analysis.words.timeline import marker_sign, marker_text
 from cockpit.document.model import Heat, Plot, PlotSeries, Point, Sign, SignKind
-from cockpit.document.scale import Axis, decades, from_zero
+from cockpit.document.scale import PERCENT, Axis, decades, from_zero
 from cockpit.model.histogram import Histogram
 from cockpit.model.load.seconds import LATENCY_EDGES, LoadSecond
 from cockpit.model.state import State
@@ -24,7 +24,6 @@ _BUCKETS = 60
 _STEPS = (1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800)
 # Possible ends of the percentile axis: one in this many responses is slower.
 _NINES = (2.0, 10.0, 100.0, 1000.0, 10_000.0, 100_000.0)
-_PERCENT = Axis(0.0, 100.0, ((0.0, "0%"), (50.0, "50%"), (100.0, "100%")))
 # Maximum number of columns of the heat map; in longer sessions several seconds share a column.
 _COLUMNS = 400
 # Minimum opacity, so that even the rarest responses of a column are visible.
@@ -70,7 +69,7 @@ def timeline(state: State) -> list[Plot]:
         lines = [PlotSeries(which, _by_second(known, attrgetter(which)), colour) for which, colour in columns]
         plots.append(plot(f"{name} time (ms), each second", y, *lines))
         plots += _heat_map(seconds, x, f"{name} time (ms) of responses over time; stronger colour: more responses")
-    return [*plots, plot("the load generator (% of a core)", _PERCENT, *_generator(seconds), signs=())]
+    return [*plots, plot("the load generator (% of a core)", PERCENT, *_generator(seconds), signs=())]
 
 
 def _generator(seconds: Sequence[LoadSecond]) -> list[PlotSeries]:

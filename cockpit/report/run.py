@@ -25,7 +25,7 @@ from cockpit.report.capacity import capacity_blocks
 from cockpit.report.hosts import host_section
 from cockpit.report.scaling import fit_blocks, fits_of
 from cockpit.report.verdicts import completed_by, verdict_blocks
-from cockpit.report.words import errors_words, failure_words, plan_words, warning_texts
+from cockpit.report.words import alert_of, errors_words, plan_words, warning_texts
 
 _PERCENTS = (50.0, 66.0, 75.0, 80.0, 90.0, 95.0, 98.0, 99.0, 99.9, 100.0)
 _SERVICE = "service time: from the connect, or the first byte sent, to the last byte read"
@@ -43,12 +43,11 @@ def run_text(
 
 
 def run_document(result: RunResult, verdicts: tuple[Verdict, ...], state: State | None) -> Document:
-    failure = failure_words(result)
     segments = segment_blocks(result.segments, state, _LONGEST_LABEL)[:1] if len(result.segments) > 1 else []
     *blocks, warnings = run_blocks(result)
     return Document(
         f"run {result.run}  {plan_words(result.plan)}",
-        [Paragraph(f"FAILED: {failure}" if failure else "", "bad")],
+        [],
         [
             *(Part("", [block]) for block in blocks),
             Part("", segments),
@@ -58,6 +57,7 @@ def run_document(result: RunResult, verdicts: tuple[Verdict, ...], state: State 
             *(Part("", blocks) for blocks in (capacity_blocks(state, result.run) if state else ())),
             Part("", [warnings]),
         ],
+        alert_of(result),
     )
 
 

@@ -29,16 +29,16 @@ from cockpit.document.html import to_html
 from cockpit.document.markdown import to_markdown
 from cockpit.document.model import Block, Cell, Document, Items, Pairs, Paragraph, Part, Table
 from cockpit.document.text import Paint, plain, to_text
-from cockpit.model.study import Observation, Variant, variant_plan
+from cockpit.model.study import Observation, variant_plan
 from cockpit.model.text import count_text, milliseconds, sanitize, si
-from cockpit.report.forest import CONTROL, ForestRow, forest, outcome_cell
+from cockpit.report.forest import ForestRow, forest, name_cell, outcome_cell
 from cockpit.report.study_plots import metric_plots, run_plots, study_latency_plots, varying_columns
 from cockpit.report.study_table import StudyColumn, cell_name, rows
 from cockpit.report.verdicts import verdict_section
 from cockpit.report.words import errors_words, plan_words, when
 from cockpit.study.plan import first_test
 from cockpit.study.results import StudyCell, StudyResult, StudyRunResult, StudyVerdict
-from cockpit.study.words import contradiction_words, needed_words, sensitivity_words
+from cockpit.study.words import contradiction_words, needed_words, sensitivity_words, settings_of
 
 # Maximum length of an observation (characters), per side.
 _LONGEST_OBSERVATION = 160
@@ -276,7 +276,10 @@ def warning_lines(result: StudyResult) -> list[str]:
 
 def _setup(result: StudyResult) -> list[Block]:
     study = result.study
-    variants = [(one.name, _settings(one), one.url or "–", ", ".join(one.before) or "–") for one in study.variants]
+    variants = [
+        (one.name, ", ".join(settings_of(one)) or "–", one.url or "–", ", ".join(one.before) or "–")
+        for one in study.variants
+    ]
     order = [
         (f"order, round {turn.round}", ", ".join(dict.fromkeys(name for name, _ in turn.steps)))
         for turn in result.rounds
@@ -296,21 +299,11 @@ def _setup(result: StudyResult) -> list[Block]:
     return [table, Pairs([*plan, *order, *hosts, *places])]
 
 
-def _settings(variant: Variant) -> str:
-    found = [f"{knob} {value}" for knob, value in variant.set]
-    found += [f"{name} {getattr(variant, name):g}" for name in ("concurrency", "rate") if getattr(variant, name)]
-    found += [] if variant.keepalive is None else [f"keep-alive {'on' if variant.keepalive else 'off'}"]
-    found += [f"paths {variant.paths.pattern or len(variant.paths.listed)}"] if variant.paths else []
-    found += [f"requests {', '.join(variant.mix)}"] if variant.mix else []
-    return ", ".join(found) or "–"
-
-
 def _verdicts(result: StudyResult) -> list[Block | Part]:
     """Return the basis, a table of the verdicts, their warnings, and all verdicts in full."""
     table = Table(
         ("comparison", "verdict", "change (95% interval)", "n"),
         [_verdict_row(one) for one in result.verdicts],
-        tagged=[one.control for one in result.verdicts],
     )
     named = [(one.verdict.label, warning) for one in result.verdicts for warning in one.verdict.warnings]
     return [
@@ -328,7 +321,7 @@ def _verdicts(result: StudyResult) -> list[Block | Part]:
 def _verdict_row(one: StudyVerdict) -> tuple[str | Cell, ...]:
     notes = " · ".join(filter(None, (needed_words(one), contradiction_words(one))))
     return (
-        Cell(one.verdict.label, note=CONTROL if one.control else ""),
+        name_cell(one.verdict.label, control=one.control),
         outcome_cell(one.verdict.outcome),
         Cell(_shown(one.verdict), note=notes),
         basis_words(one.verdict),
@@ -354,7 +347,7 @@ def _effects(result: StudyResult, name: str) -> Part:
     ]
     better = "higher is better" if more_is_better(name) else "lower is better"
     warnings = Items(_warnings(result, name), "warn")
-    return Part(metric_words(name), [forest("comparison", effects), warnings], note=better)
+    return Part(f"{metric_words(name)} ({better})", [forest("comparison", effects), warnings])
 
 
 def _metric(result: StudyResult, column: StudyColumn) -> Part:

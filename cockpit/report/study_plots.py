@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cockpit.document.model import Dot, Marks, Plot, PlotSeries, Point, Table
-from cockpit.document.scale import Axis, at_values, between, from_zero
+from cockpit.document.scale import PERCENT, Axis, at_values, between, from_zero
 from cockpit.model.text import clock, si
 from cockpit.report.plots import latency_plots
 from cockpit.report.study_table import StudyColumn, cell_name, columns, hosts_of, value_of
@@ -138,8 +138,7 @@ def run_plots(result: StudyResult) -> list[Plot]:
     plots = [_over_run(result, f"responses/s in each {_EVERY} s of the last run", rates, None)]
     for host in hosts_of(result):
         busy = [(cell, list(cell.counted[-1].cpu.get(host, ()))) for cell in cells]
-        percent = Axis(0.0, 100.0, ((0.0, "0%"), (50.0, "50%"), (100.0, "100%")), form=lambda value: f"{value:.0f}%")
-        plots.append(_over_run(result, f"CPU of {host} over the last run, percent busy", busy, percent))
+        plots.append(_over_run(result, f"CPU of {host} over the last run, percent busy", busy, PERCENT))
     return [plot for plot in plots if plot.series]
 
 

@@ -24,6 +24,11 @@ def failure_words(result: RunResult) -> str:
     return f"all {counts.ended:,} requests failed: {errors_words({**counts.errors, **counts.unexpected})}"
 
 
+def alert_of(result: RunResult) -> str:
+    failure = failure_words(result)
+    return f"FAILED: {failure}" if failure else ""
+
+
 def warning_texts(result: RunResult) -> list[str]:
     return [warning_words(warning) for warning in run_warnings(result)]
 

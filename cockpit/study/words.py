@@ -6,7 +6,7 @@ import math
 
 from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.words.verdicts import metric_words, verdict_line
-from cockpit.model.study import MOST_ROUNDS, Study
+from cockpit.model.study import MOST_ROUNDS, Study, Variant
 from cockpit.model.text import sanitize
 from cockpit.study.judging import detectable, headline_of, level_words
 from cockpit.study.plan import DurationRange, first_test
@@ -112,3 +112,12 @@ def extent_words(extent: DurationRange) -> str:
 def length_words(seconds: float) -> str:
     """Return `80 s` or `12 min`."""
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
+def settings_of(variant: Variant) -> list[str]:
+    """Return the knobs and the options of the load that a variant sets."""
+    load = [f"{name} {getattr(variant, name):g}" for name in ("concurrency", "rate") if getattr(variant, name)]
+    load += [] if variant.keepalive is None else [f"keep-alive {'on' if variant.keepalive else 'off'}"]
+    load += [f"paths {variant.paths.pattern or len(variant.paths.listed)}"] if variant.paths else []
+    load += [f"requests {', '.join(variant.mix)}"] if variant.mix else []
+    return [*(f"{knob} {value}" for knob, value in variant.set), *load]

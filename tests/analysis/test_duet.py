@@ -27,7 +27,7 @@ from cockpit.model.load.plan import LoadPlan, TargetVariant
 from cockpit.model.load.seconds import LoadSecond, VariantSecond
 from cockpit.model.state import State
 from cockpit.model.tick import Tick
-from cockpit.report.duet_check import DuetCheck, duet_json, duet_junit, duet_markdown, duet_text
+from cockpit.report.check import CheckResult, check_json, check_markdown, check_text, junit
 from tests.statistics.duets import duets
 from tests.statistics.noise import NOISES
 
@@ -216,13 +216,13 @@ def test_result_of_a_check_against_a_base() -> None:
         plan = LoadPlan(url="http://a/", variants=variants, duration=30.0, margin=0.05).without_secrets()
         state = folded(ratio, 15 if code == 4 else 90, plan)
         state = fold(state, RunEnded(t=90.0, run=1, reason="completed"))
-        check = DuetCheck(result=all_results(state)[0], verdict=verdicts(state)[0])
+        check = CheckResult(target="http://b/", result=all_results(state)[0], verdict=verdicts(state)[0])
         assert (check.exit_code, check.words) == (code, words)
-        assert duet_text(check).endswith(f"check: {words}")
-        assert msgspec.json.decode(duet_json(check))["check"]["exit"] == code
-        suite = ElementTree.fromstring(duet_junit(check))
+        assert check_text(check).endswith(f"check: {words}")
+        assert msgspec.json.decode(check_json(check))["check"]["exit"] == code
+        suite = ElementTree.fromstring(junit(check))
         assert suite.attrib["failures"] == str(int(code > 0))
-        comment = duet_markdown(check)
+        comment = check_markdown(check)
         assert words in comment and "secret" not in comment and r"http\://b/\`\|" in comment
         assert ("| rate |" in comment) == (code != 4)
 

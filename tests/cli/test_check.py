@@ -26,8 +26,8 @@ from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.load.plan import LoadPlan, LogReplay
 from cockpit.model.tick import Tick
 from cockpit.profiles.profile import Profile
-from cockpit.report import baselines
-from cockpit.report.check_result import CheckJson
+from cockpit.recording import baselines
+from cockpit.report.check import CheckJson
 from tests.commands import cockpit
 from tests.data import data_of
 from tests.recording.test_recording import recorded

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.cli import main
-from cockpit.recording import library
-from cockpit.report import baselines
+from cockpit.recording import baselines, library
 from tests.commands import cockpit as command
 
 Cockpit = Callable[..., subprocess.CompletedProcess[str]]

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from cockpit.analysis.words.timeline import marker_text
-from cockpit.export.lines import AnyLine, ChangeLine, MarkerLine, RunLine, SecondLine, SessionLine, SessionLines
+from cockpit.export.ndjson import AnyLine, ChangeLine, MarkerLine, RunLine, SecondLine, SessionLine, SessionLines
 from cockpit.export.series import series_csv
 from cockpit.model.events import SessionStarted
 from cockpit.model.fold.fold import fold, fold_all

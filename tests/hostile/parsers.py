@@ -41,10 +41,10 @@ from cockpit.profiles.reader import parse_profile
 from cockpit.recording.packing import Damaged, checksum, compressed, unpack
 from cockpit.recording.pages import PageSeries
 from cockpit.recording.schema import from_row, to_row
-from cockpit.report.selectors import parse_source
 from cockpit.servers import registry
 from cockpit.servers.editing import ConfigError
 from cockpit.servers.inventory import parse_inventory
+from cockpit.session.selectors import parse_source
 from cockpit.tuning.pending import outcome
 from tests.data import data_of
 from tests.hostile.probe_fuzz import FACTS, frame, mutated

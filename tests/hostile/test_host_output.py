@@ -191,7 +191,7 @@ def test_hidden_processes_are_null_with_reason() -> None:
         assert {"processes.count", "processes.spawned", "processes.rss", "processes.defunct"} < set(metrics)
         assert set(metrics.values()) == {None}
         assert part["hosts"]["web1"]["memory.total"] > 0
-    assert "processes  hidden from this user by /proc (hidepid)" in run_text(result)
+    assert "processes are hidden from this user by /proc (hidepid)" in run_text(result)
     assert parse_threshold("web1.processes.count<10") and metric_value(result, "web1.processes.count") is None
     titles, *rows = (line.rstrip().split(",") for line in series_csv(state))
     processes = [column for column, title in enumerate(titles) if ".processes." in title]

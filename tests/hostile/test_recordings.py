@@ -16,10 +16,9 @@ import pytest
 from cockpit.cli.commands.study import _write_result
 from cockpit.cli.study_folder import sessions_of
 from cockpit.model.errors import RecordingError, UsageError
-from cockpit.recording import database, library
+from cockpit.recording import baselines, database, library
 from cockpit.recording.packing import compressed
 from cockpit.recording.reader import Recording
-from cockpit.report import baselines
 from cockpit.study.journal import FILE, FolderLock, Journal, LockRole, read_journal, write_journal
 from tests.commands import FORKS, cockpit
 from tests.hostile import recordings as alterations

@@ -27,7 +27,7 @@ from cockpit.model.tick import Tick
 from cockpit.recording.reader import Recording, last_state
 from cockpit.recording.writer import RecordingWriter
 from cockpit.report.comparison import CompareJson, compare_json, comparison_text
-from cockpit.report.selectors import is_recording, parse_source, run_of, side_of
+from cockpit.session.selectors import is_recording, parse_source, run_of, side_of
 from tests.data import data_of
 from tests.recording.test_pages import record_pages
 from tests.session.events import PLAN, small_session

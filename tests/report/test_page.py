@@ -14,8 +14,6 @@ from cockpit.analysis.verdicts.outcome import Effect, Outcome
 from cockpit.analysis.words.verdicts import change_words, metric_words
 from cockpit.cli import main
 from cockpit.document.markdown import md
-from cockpit.document.scale import decades, from_zero
-from cockpit.document.svg import thinned
 from cockpit.metrics.results import all_results
 from cockpit.model.counts import Group
 from cockpit.model.events import (
@@ -265,20 +263,3 @@ def test_format_follows_file_extension_or_flag(tmp_path: Path, capsys: pytest.Ca
     assert (tmp_path / "r.md").read_text().startswith("run 1  GET http://web1/")
     assert main(["report", str(file), "-o", str(tmp_path / "none" / "r.html")]) == 2
     assert "none/r.html: cannot be written: No such file or directory" in capsys.readouterr().err
-
-
-def test_axis_labels_scales_and_thinned_points() -> None:
-    assert [value for value, _ in from_zero(1234).labels] == [0, 500, 1000, 1500]
-    assert from_zero(0).high == 1
-    labels = [label for _, label in decades(0.0008, 0.9, "{:g}".format).labels]
-    assert labels == ["0.0001", "0.001", "0.01", "0.1", "1"]
-    near = decades(0.046, 0.097, "{:g}".format)
-    assert [label for _, label in near.labels] == ["0.02", "0.05", "0.1"]
-    assert near.at(0.02) == near.at(0.0) == 0
-    assert near.at(0.1) == near.at(7.0) == 1
-    assert decades(0.5, 0.5, str).high > decades(0.5, 0.5, str).low
-    points = [(float(x), 100.0 if x == 777 else 1.0) for x in range(10_000)]
-    kept = thinned(points)
-    assert len(kept) <= 600
-    assert max(value for _, value in kept if value is not None) == 100.0
-    assert thinned(points[:10]) == points[:10]

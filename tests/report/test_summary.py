@@ -23,7 +23,6 @@ from cockpit.model.fold.fold import fold_all
 from cockpit.model.generators import WorkerLost
 from cockpit.recording.reader import Recording
 from cockpit.report.encoding import to_json
-from cockpit.report.hosts import control_group
 from cockpit.report.run import run_text
 from cockpit.report.run_json import RunJson, run_json
 from cockpit.report.verdicts import verdict_json
@@ -114,20 +113,6 @@ def test_json_of_run_has_its_rounds() -> None:
     times = {"start": 6.0, "until": 25.0, "end": 25.0}
     assert rounds["windows"][0] == {"round": 1, "side": state.rounds[0].begun.first[0], **times}
     assert (data["verdicts"][-1]["design"], data["verdicts"][-1]["outcome"]) == ("rounds", "better")
-
-
-def test_control_group_of_container() -> None:
-    used = {"cgroup.cpu": 46.5, "cgroup.kbmemory": 21 * 1024.0}
-    limited = used | {"cgroup.quota": 50.0, "cgroup.throttled": 85.6, "cgroup.kblimit": 256 * 1024.0}
-    waited = used | {"cgroup.scpu": 60.25, "cgroup.sio": 1.0, "cgroup.smem": 0.0}
-    waits = "tasks waited for CPU 60.2%, I/O 1.0%, memory 0.0% of the time"
-    for metrics, expected in (
-        ({"cpu.user": 3.0}, []),
-        (used, ["46.5% of a CPU; memory 21M"]),
-        (limited, ["46.5% of a CPU; quota 50%, used up in 85.6% of the periods; memory 21M of 256M"]),
-        (waited, ["46.5% of a CPU; memory 21M", waits]),
-    ):
-        assert [words for _, words in control_group(metrics)] == expected
 
 
 FLAWED = (

@@ -18,11 +18,11 @@ from cockpit.metrics.results import RunResult
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.text import count_text, sanitize, si
-from cockpit.report import baselines
-from cockpit.report.check_result import baseline_json
+from cockpit.recording import baselines
+from cockpit.report.check import baseline_json
 from cockpit.report.encoding import to_json
-from cockpit.report.selectors import parse_source, runs_of
 from cockpit.report.words import plan_words
+from cockpit.session.selectors import parse_source, runs_of
 
 
 def baseline(options: Namespace) -> int:

@@ -23,7 +23,7 @@ from cockpit.analysis.thresholds import (
 )
 from cockpit.analysis.verdicts.sides import Side
 from cockpit.cli.commands.baseline import add_runs, baseline_runs, save_runs
-from cockpit.cli.commands.check_against import check_against
+from cockpit.cli.commands.check_against import run_against
 from cockpit.cli.live import RecordingTarget, headless, hlog_into
 from cockpit.cli.load_arguments import given_flags
 from cockpit.cli.open_recording import recording_at
@@ -37,9 +37,16 @@ from cockpit.model.state import State
 from cockpit.profiles.catalogue import find
 from cockpit.profiles.plan import without_credentials
 from cockpit.profiles.profile import Profile
-from cockpit.report.baselines import latest, load
-from cockpit.report.check_result import CheckResult, check_json, check_text, junit, junit_without_run
-from cockpit.report.selectors import is_recording, parse_source, runs_of
+from cockpit.recording.baselines import latest, load
+from cockpit.report.check import (
+    CheckResult,
+    check_json,
+    check_markdown,
+    check_text,
+    junit,
+    junit_without_run,
+)
+from cockpit.session.selectors import is_recording, parse_source, runs_of
 
 # Time limit (s) of a run without a duration, and of a quick check.
 DEFAULT_MAX_DURATION = QUICK
@@ -49,20 +56,20 @@ _RUN_FLAGS = ("--ssh-config", "--record", "--hlog", "--abort-on", "--max-duratio
 
 def check(options: Namespace) -> int:
     """Check runs. Exit 0: all thresholds hold; 99: one failed or lacks data; 4: inconclusive or unstable (--stable)."""
-    if options.against:
-        return check_against(options)
     try:
         # Profile names take precedence over files.
-        recorded = find(options.target) is None and is_recording(options.target)
-        checked = _recorded(options) if recorded else _run(options)
+        recorded = not options.against and find(options.target) is None and is_recording(options.target)
+        run = run_against if options.against else _recorded if recorded else _run
+        checked = run(options)
     except CockpitError as error:
         if options.junit:
             put((junit_without_run(without_credentials(options.target), str(error)),), options.junit)
         raise
     if checked is None:
         return EXIT_INTERRUPTED
-    if options.junit:
-        put((junit(checked),), options.junit)
+    for path, render in ((options.junit, junit), (options.markdown, check_markdown)):
+        if path:
+            put((render(checked),), path)
     emit_text(lambda paint: check_json(checked) if options.json else check_text(checked, paint))
     return checked.exit_code
 

@@ -9,7 +9,7 @@ from cockpit.cli.open_recording import recording_at
 from cockpit.cli.terminal import emit_text
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.report.comparison import comparison_json, comparison_text
-from cockpit.report.selectors import parse_source, side_of
+from cockpit.session.selectors import parse_source, side_of
 
 
 def compare(options: Namespace) -> int:

@@ -13,8 +13,8 @@ from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.events import encode
 from cockpit.model.text import escaped
 from cockpit.recording.reader import Recording, last_state
-from cockpit.report.selectors import parse_source
 from cockpit.session.replay import parse_instant
+from cockpit.session.selectors import parse_source
 
 _MIN_SIZE, _MAX_SIZE = (20, 5), (500, 200)
 # Maximum frames of a cast.

@@ -10,11 +10,11 @@ import msgspec
 
 from cockpit.cli.commands.help import profile_keys
 from cockpit.cli.terminal import emit, write_utf8
-from cockpit.export.lines import AnyLine
+from cockpit.export.ndjson import AnyLine
 from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS, Metric
 from cockpit.model.errors import EXIT_GOOD
 from cockpit.profiles.sections import ProfileFile
-from cockpit.report.check_result import CheckJson
+from cockpit.report.check import CheckJson
 from cockpit.report.comparison import CompareJson
 from cockpit.report.encoding import to_json
 from cockpit.report.run_json import RunJson

@@ -1,4 +1,4 @@
-"""The result of a check: as a compact table, as JSON, and as JUnit XML for build servers."""
+"""The result of a check: as a document, as JSON, and as JUnit XML for build servers."""
 
 from __future__ import annotations
 
@@ -8,32 +8,54 @@ from xml.etree import ElementTree
 import msgspec
 
 from cockpit.analysis.baseline import Baseline
+from cockpit.analysis.duet import Loss, loss
 from cockpit.analysis.stability import Stability
 from cockpit.analysis.thresholds import Status, ThresholdResult
+from cockpit.analysis.verdicts.outcome import Outcome, Verdict
 from cockpit.analysis.words.thresholds import found_words
-from cockpit.analysis.words.verdicts import stability_words
-from cockpit.document.model import Block, Cell, Document, Items, Paragraph, Role, Table
+from cockpit.analysis.words.verdicts import (
+    basis_lines,
+    change_words,
+    detectable_words,
+    metric_words,
+    stability_words,
+    value_words,
+    verdict_line,
+)
+from cockpit.document.markdown import to_markdown
+from cockpit.document.model import Block, Cell, Document, Items, Pairs, Paragraph, Role, Table
 from cockpit.document.text import Paint, plain, to_text
+from cockpit.metrics.margins import MARGIN
 from cockpit.metrics.results import RunResult
 from cockpit.model.errors import EXIT_ALL_FAILED, EXIT_BUG, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_THRESHOLD, EXIT_UNSTABLE
 from cockpit.model.text import milliseconds, sanitize
 from cockpit.report.encoding import struct_from, to_json
+from cockpit.report.forest import role_of
 from cockpit.report.run_json import LatencyJson, RunJson, StabilityJson, latency_json, run_json, stability_json
-from cockpit.report.words import errors_words, failure_words, plan_words, warning_texts
+from cockpit.report.words import alert_of, errors_words, failure_words, plan_words, warning_texts
+
+_EXITS = {
+    Loss.WITHIN: EXIT_GOOD,
+    Loss.BEYOND: EXIT_THRESHOLD,
+    Loss.WORSE: EXIT_THRESHOLD,
+    Loss.OPEN: EXIT_UNSTABLE,
+}
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a check of `target`, named as requested. `aborted` is the threshold, `stopped_after` the
     maximum duration (s), that ended the run early. `thresholds` are the threshold results. `stability` is None if it
-    was not checked, `baseline` None without one."""
+    was not checked, `baseline` None without one. `verdict`: of a check against a base, with the plan's two variants
+    (base and head); None without a base."""
 
     target: str
     result: RunResult
-    thresholds: tuple[ThresholdResult, ...]
+    thresholds: tuple[ThresholdResult, ...] = ()
     aborted: ThresholdResult | None = None
     stopped_after: float | None = None
     stability: Stability | None = None
     baseline: Baseline | None = None
+    verdict: Verdict | None = None
     interrupted: bool = False
 
     @property
@@ -51,8 +73,9 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        """The exit code, in this order: interrupted; the run failed; a threshold failed; all requests failed; unstable
-        or inconclusive. An inconclusive check does not pass: to accept it takes an explicit decision."""
+        """The exit code, in this order: interrupted; the run failed; a threshold failed; all requests failed; worse
+        than the base; unstable or inconclusive. An inconclusive check does not pass: to accept it takes an explicit
+        decision."""
         if self.interrupted:
             return EXIT_INTERRUPTED
         if self.result.reason == "failed":
@@ -61,10 +84,22 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
             return EXIT_THRESHOLD
         if self.result.counts.all_failed:
             return EXIT_ALL_FAILED
+        if self.verdict:
+            return _EXITS[loss(self.verdict)]
         return EXIT_UNSTABLE if self.unstable or self.inconclusive else EXIT_GOOD
 
     @property
+    def has_error(self) -> bool:
+        """Whether the check has no result."""
+        return self.exit_code in (EXIT_BUG, EXIT_ALL_FAILED, EXIT_INTERRUPTED)
+
+    @property
     def words(self) -> str:
+        """The result in one line."""
+        if self.verdict and not self.has_error:
+            if self.verdict.outcome is Outcome.INVALID:
+                return f"no answer: {verdict_line(self.verdict)}"
+            return str(loss(self.verdict)).replace("the margin", f"{100 * (self.result.plan.margin or MARGIN):g}%")
         return {
             EXIT_INTERRUPTED: "interrupted",
             EXIT_BUG: f"the run failed: {sanitize(self.result.detail)}",
@@ -117,37 +152,54 @@ class CheckJson(RunJson, frozen=True, kw_only=True):
 
 
 def check_json(check: CheckResult) -> str:
-    return to_json(struct_from(CheckJson, run_json(check.result, check.thresholds), check=_part(check)))
+    verdicts = (check.verdict,) if check.verdict else ()
+    return to_json(struct_from(CheckJson, run_json(check.result, check.thresholds, verdicts), check=_part(check)))
 
 
 def check_text(check: CheckResult, paint: Paint = plain) -> str:
-    return f"{to_text(check_document(check), paint)}\n{result_line(check.words, check.exit_code, paint)}"
+    role: Role = {EXIT_GOOD: "good", EXIT_UNSTABLE: "warn"}.get(check.exit_code, "bad")  # type: ignore[assignment]
+    text = to_text(check_document(check, plan_words(check.result.plan)), paint)
+    return f"{text}\n{paint(sanitize(f'check: {check.words}'), role)}"
 
 
-def result_line(words: str, code: int, paint: Paint) -> str:
-    """Return the result of a check; its colour is that of the exit code."""
-    role: Role = "good" if code == EXIT_GOOD else "warn" if code == EXIT_UNSTABLE else "bad"
-    return paint(sanitize(f"check: {words}"), role)
+def check_markdown(check: CheckResult) -> str:
+    """Return a comment for a change."""
+    mark = {EXIT_GOOD: "✅", EXIT_THRESHOLD: "❌"}.get(check.exit_code, "❔")
+    return to_markdown(check_document(check, f"{mark} {check.words}"), level=3)
 
 
-def check_document(check: CheckResult) -> Document:
-    """Return the load, the main metrics, the thresholds, and the warnings."""
-    result, base, failure = check.result, check.baseline, failure_words(check.result)
+def check_document(check: CheckResult, title: str) -> Document:
+    """Return the main metrics, the thresholds or the verdict against the base, and the warnings."""
+    result, base = check.result, check.baseline
     counts = result.counts
     times = "  ".join(f"p{percent} {milliseconds(counts.latency.percentile(percent))} ms" for percent in (50, 99))
     errors = f"{counts.failed} failed  errors {errors_words(counts.errors)}"
     sources = ", ".join(dict.fromkeys(run.source for run in base.runs)) if base else ""
     stopped = check.stopped_after
     lead: list[Block] = [
-        Paragraph(f"FAILED: {failure}" if failure else "", "bad"),
         Paragraph(f"{result.rate:.1f} req/s  {times}  {errors}"),
+        *(_compared(check.verdict, result) if check.verdict else ()),
         Table(("status", "threshold", "found"), list(_rows(check))),
-        Paragraph("" if check.thresholds else "no thresholds"),
+        Paragraph("" if check.thresholds or check.verdict else "no thresholds"),
         Paragraph(f"baseline {base.name}: {sanitize(sources, 200)}" if base else ""),
         Paragraph(f"ended at the maximum duration of {stopped:g} s" if stopped is not None else ""),
         Items(warning_texts(result), "warn"),
     ]
-    return Document(plan_words(result.plan), lead)
+    return Document(title, lead, alert=alert_of(result))
+
+
+def _compared(verdict: Verdict, result: RunResult) -> list[Block]:
+    """Return both targets, the verdict with its effects, and its method."""
+    rows = [
+        (metric_words(one.name), value_words(one), change_words(one), f"{one.outcome}{detectable_words(one)}")
+        for one in verdict.rows
+    ]
+    return [
+        Pairs([*((variant.name, variant.url) for variant in result.plan.variants), ("load", plan_words(result.plan))]),
+        Paragraph(verdict_line(verdict), role_of(verdict.outcome)),
+        Table(("metric", "base → head", "change", "verdict"), rows),
+        Items(basis_lines(verdict), title="method"),
+    ]
 
 
 def _rows(check: CheckResult) -> Iterator[tuple[str | Cell, ...]]:
@@ -156,11 +208,8 @@ def _rows(check: CheckResult) -> Iterator[tuple[str | Cell, ...]]:
         early = "; ended the run early" if one is check.aborted else ""
         yield _STATUS[one.status], one.threshold.text, f"{found_words(one)}{early}"
     if check.stability is not None:
-        yield (
-            Cell("UNSTABLE", "bad") if check.unstable else _STATUS[Status.HOLDS],
-            "stable",
-            stability_words(check.stability),
-        )
+        status = Cell("UNSTABLE", "bad") if check.unstable else _STATUS[Status.HOLDS]
+        yield status, "stable", stability_words(check.stability)
 
 
 _STATUS = {
@@ -171,10 +220,14 @@ _STATUS = {
 
 
 def junit(check: CheckResult) -> str:
+    """Return a test suite with a case per threshold, one if the stability was checked, and one for the verdict."""
     cases = [(one.threshold.text, "" if one.holds else _failure_words(one)) for one in check.thresholds]
     if check.stability is not None:
         cases.append(("stable", stability_words(check.stability) if check.unstable else ""))
-    error = check.words if check.exit_code in (EXIT_BUG, EXIT_ALL_FAILED, EXIT_INTERRUPTED) else ""
+    if check.verdict and not check.has_error:
+        why = "" if check.exit_code == EXIT_GOOD else f"{check.words}: {verdict_line(check.verdict)}"
+        cases.append((f"not worse than {check.result.plan.variants[0].url}", why))
+    error = check.words if check.has_error else ""
     suite = suite_of(check.target, f"{check.result.seconds:.3f}", cases, error)
     properties = ElementTree.Element("properties")
     for name, value in _properties(check):
@@ -182,7 +235,7 @@ def junit(check: CheckResult) -> str:
     suite.insert(0, properties)
     lines = [sanitize(line) for line in check_text(check).split("\n")]
     ElementTree.SubElement(suite, "system-out").text = "\n".join(lines)
-    return junit_document(suite)
+    return _whole(suite)
 
 
 def suite_of(target: str, time: str, cases: Sequence[tuple[str, str]], error: str) -> ElementTree.Element:
@@ -210,10 +263,10 @@ def _failure_words(outcome: ThresholdResult) -> str:
 
 def junit_without_run(target: str, problem: str) -> str:
     """Return a test suite with the reason why the check was impossible."""
-    return junit_document(suite_of(target, "0", (), problem))
+    return _whole(suite_of(target, "0", (), problem))
 
 
-def junit_document(suite: ElementTree.Element) -> str:
+def _whole(suite: ElementTree.Element) -> str:
     root = ElementTree.Element("testsuites", {name: value for name, value in suite.attrib.items() if name != "name"})
     root.append(suite)
     ElementTree.indent(root)
