@@ -34,6 +34,7 @@ from cockpit.tui.start.new_profile import FoundServersScreen, NewProfileScreen, 
 from cockpit.tui.start.trust import TrustScreen
 from tests.tui.driving import main, press, reset_screen, running_app, until, wait_idle
 from tests.tui.scenario import Scenario
+from tests.tui.screens import rendered_text
 from tests.tui.test_start import running_start_app, start_choices
 
 EVENTS = Scenario(2).events(99)
@@ -164,7 +165,7 @@ def visible_state(app: App[Any]) -> object:
     if not app.is_running:
         return "ended"
     screens = [type(screen).__name__ for screen in app.screen_stack]
-    return app.screen._compositor.render_strips(), screens, len(app.notices()), id(app.focused)
+    return rendered_text(app), screens, len(app.notices()), id(app.focused)
 
 
 def accepts_keys(app: App[Any]) -> bool:
