@@ -135,7 +135,7 @@ class BaselineJson(msgspec.Struct, frozen=True, kw_only=True):
 class CheckPart(msgspec.Struct, frozen=True, kw_only=True):
     """`exit` is the exit code, `result` its meaning as text. `aborted` is the threshold, `stopped_after` the maximum
     duration (s), that ended the run early; null: none. `stability` is null if it was not checked, `baseline` null
-    without outcome."""
+    without one."""
 
     exit: int
     result: str
