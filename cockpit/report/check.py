@@ -60,12 +60,12 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def failed(self) -> tuple[ThresholdResult, ...]:
-        return tuple(one for one in self.thresholds if one.status is Status.FAILED)
+        return tuple(outcome for outcome in self.thresholds if outcome.status is Status.FAILED)
 
     @property
     def inconclusive(self) -> tuple[ThresholdResult, ...]:
         """The inconclusive thresholds, which more runs would settle."""
-        return tuple(one for one in self.thresholds if one.status is Status.INCONCLUSIVE)
+        return tuple(outcome for outcome in self.thresholds if outcome.status is Status.INCONCLUSIVE)
 
     @property
     def unstable(self) -> bool:
@@ -191,8 +191,13 @@ def check_document(check: CheckResult, title: str) -> Document:
 def _compared(verdict: Verdict, result: RunResult) -> list[Block]:
     """Return both targets, the verdict with its effects, and its method."""
     rows = [
-        (metric_words(one.name), value_words(one), change_words(one), f"{one.outcome}{detectable_words(one)}")
-        for one in verdict.rows
+        (
+            metric_words(effect.name),
+            value_words(effect),
+            change_words(effect),
+            f"{effect.outcome}{detectable_words(effect)}",
+        )
+        for effect in verdict.rows
     ]
     return [
         Pairs([*((variant.name, variant.url) for variant in result.plan.variants), ("load", plan_words(result.plan))]),
@@ -204,9 +209,9 @@ def _compared(verdict: Verdict, result: RunResult) -> list[Block]:
 
 def _rows(check: CheckResult) -> Iterator[tuple[str | Cell, ...]]:
     """Yield status, name and value of each threshold, then whether the run was stable, if that was checked."""
-    for one in check.thresholds:
-        early = "; ended the run early" if one is check.aborted else ""
-        yield _STATUS[one.status], one.threshold.text, f"{found_words(one)}{early}"
+    for outcome in check.thresholds:
+        early = "; ended the run early" if outcome is check.aborted else ""
+        yield _STATUS[outcome.status], outcome.threshold.text, f"{found_words(outcome)}{early}"
     if check.stability is not None:
         status = Cell("UNSTABLE", "bad") if check.unstable else _STATUS[Status.HOLDS]
         yield status, "stable", stability_words(check.stability)
@@ -221,7 +226,7 @@ _STATUS = {
 
 def junit(check: CheckResult) -> str:
     """Return a test suite with a case per threshold, one if the stability was checked, and one for the verdict."""
-    cases = [(one.threshold.text, "" if one.holds else _failure_words(one)) for one in check.thresholds]
+    cases = [(outcome.threshold.text, "" if outcome.holds else _failure_words(outcome)) for outcome in check.thresholds]
     if check.stability is not None:
         cases.append(("stable", stability_words(check.stability) if check.unstable else ""))
     if check.verdict and not check.has_error:
@@ -275,9 +280,9 @@ def _whole(suite: ElementTree.Element) -> str:
 
 def _properties(check: CheckResult) -> list[tuple[str, str]]:
     counts = check.result.counts
-    found = [("result", check.words), ("rate", f"{check.result.rate:.1f}"), ("failed", str(counts.failed))]
-    found += [(f"p{percent}_ms", milliseconds(counts.latency.percentile(percent))) for percent in (50, 99)]
-    return found + [(f"warning {at}", one) for at, one in enumerate(warning_texts(check.result), 1)]
+    properties = [("result", check.words), ("rate", f"{check.result.rate:.1f}"), ("failed", str(counts.failed))]
+    properties += [(f"p{percent}_ms", milliseconds(counts.latency.percentile(percent))) for percent in (50, 99)]
+    return properties + [(f"warning {at}", warning) for at, warning in enumerate(warning_texts(check.result), 1)]
 
 
 def _part(check: CheckResult) -> CheckPart:

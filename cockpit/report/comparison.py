@@ -77,7 +77,7 @@ def comparison_json(comparison: Comparison) -> str:
 
 def compare_json(comparison: Comparison) -> CompareJson:
     """Return the comparison in the shape of the schema, with every metric of every host."""
-    one, two = all_host_metrics(comparison.before), all_host_metrics(comparison.after)
+    first, second = all_host_metrics(comparison.before), all_host_metrics(comparison.after)
     before, after = comparison.before.result.counts.latency, comparison.after.result.counts.latency
     spread = distribution(before, after, _BUCKETS)
     return CompareJson(
@@ -86,14 +86,14 @@ def compare_json(comparison: Comparison) -> CompareJson:
         load=list(comparison.load),
         settings=comparison.settings,
         environment=comparison.environment,
-        metrics=[struct_from(MetricJson, found) for found in comparison.metrics],
-        failures=[struct_from(MetricJson, found) for found in comparison.errors],
+        metrics=[struct_from(MetricJson, pair) for pair in comparison.metrics],
+        failures=[struct_from(MetricJson, pair) for pair in comparison.errors],
         hosts={
             name: [
-                struct_from(MetricJson, MetricPair(key, one.get(name, {}).get(key), two.get(name, {}).get(key)))
-                for key in dict.fromkeys((*one.get(name, {}), *two.get(name, {})))
+                struct_from(MetricJson, MetricPair(key, first.get(name, {}).get(key), second.get(name, {}).get(key)))
+                for key in dict.fromkeys((*first.get(name, {}), *second.get(name, {})))
             ]
-            for name in dict.fromkeys((*one, *two))
+            for name in dict.fromkeys((*first, *second))
         },
         distribution=DistributionJson(
             edges=[edge / 1e9 for edge in spread.edges], before=list(spread.before), after=list(spread.after)
@@ -106,8 +106,8 @@ def compare_json(comparison: Comparison) -> CompareJson:
 def capacity_comparison(comparison: Comparison) -> str:
     """Return the last capacities of both sides, and how they differ; "" if a side has none."""
     sides = (comparison.before, comparison.after)
-    found = [results_of(side.state, side.segments[-1].run) for side in sides]
-    return compared_words(found[0][-1], found[1][-1]) if all(found) else ""
+    results = [results_of(side.state, side.segments[-1].run) for side in sides]
+    return compared_words(results[0][-1], results[1][-1]) if all(results) else ""
 
 
 def _side(side: Side) -> SideJson:
@@ -138,11 +138,11 @@ def comparison_document(comparison: Comparison) -> Document:
     before, after = comparison.before, comparison.after
     sides = [("before", side_words(before)), ("after", side_words(after)), ("load", plan_words(after.result.plan))]
     unlike = [f"the load differs: {', '.join(comparison.load)}"] if comparison.load else []
-    found = [
+    compared = [
         Table((f"{title} that differ", "before", "after"), [row[:3] for row in rows])
         for title, rows in differences(comparison)
     ]
-    found += [Table((title, "before", "after", "differs by"), rows) for title, rows in tables(comparison)]
+    compared += [Table((title, "before", "after", "differs by"), rows) for title, rows in tables(comparison)]
     latencies = [side.result.counts.latency for side in (before, after)]
     bars = Table(
         (f"{after.result.counts.latency_name} time, ms", "█ both, ▀ only before, ▄ only after", "before   after"),
@@ -153,7 +153,7 @@ def comparison_document(comparison: Comparison) -> Document:
         [Pairs(sides), Items(unlike, "warn"), Paragraph(capacity_comparison(comparison))],
         [
             Part("", [block for verdict in comparison.verdicts for block in verdict_blocks(verdict)]),
-            *(Part("", [table]) for table in (*found, bars)),
+            *(Part("", [table]) for table in (*compared, bars)),
         ],
     )
 

@@ -87,15 +87,15 @@ def _marks(effect: Effect, relative: bool) -> Marks:
 def _axis(effects: Sequence[Effect]) -> Axis | None:
     """Return the common axis: of log ratios if there are relative effects, else of differences in a single metric;
     None if nothing can be drawn."""
-    relative = any(one.relative for one in effects)
-    shown = [one for one in effects if one.relative == relative and _is_drawn(one)]
-    if not shown or (not relative and len({one.name for one in shown}) > 1):
+    relative = any(effect.relative for effect in effects)
+    shown = [effect for effect in effects if effect.relative == relative and _is_drawn(effect)]
+    if not shown or (not relative and len({effect.name for effect in shown}) > 1):
         return None
-    middles = [_at(one, one.change or 0.0) for one in shown]
-    margins = [_at(one, end) for one in shown for end in (one.margin, -one.margin)]
-    conclusive = [end for one in shown if one.outcome is not Outcome.INCONCLUSIVE for end in _ends(one)]
+    middles = [_at(effect, effect.change or 0.0) for effect in shown]
+    margins = [_at(effect, end) for effect in shown for end in (effect.margin, -effect.margin)]
+    conclusive = [end for effect in shown if effect.outcome is not Outcome.INCONCLUSIVE for end in _ends(effect)]
     longest = _LONGEST * max(map(abs, chain(middles, margins, conclusive)))
-    clipped = [min(longest, max(-longest, end)) for one in shown for end in _ends(one)]
+    clipped = [min(longest, max(-longest, end)) for effect in shown for end in _ends(effect)]
     low, high = (pick(chain((0.0,), middles, conclusive, clipped)) for pick in (min, max))
     if low == high:
         low, high = -_FLAT, _FLAT

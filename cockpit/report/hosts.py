@@ -64,9 +64,9 @@ def _table(group: str, rows: Mapping[str, Mapping[str, float]]) -> Table:
     ]
     used = {_title(metric) for values in rows.values() for metric, value in values.items() if value}
     columns = [title for title in dict.fromkeys(title for row in shown for title in row) if title in used]
-    named = sorted(zip(rows, shown, strict=True), key=lambda row: _ORDER.get(row[0], len(_ORDER)))
+    ordered = sorted(zip(rows, shown, strict=True), key=lambda row: _ORDER.get(row[0], len(_ORDER)))
     cells = [
-        (sanitize(name or _WHOLE[group], _NAME), *(row.get(title, "–") for title in columns)) for name, row in named
+        (sanitize(name or _WHOLE[group], _NAME), *(row.get(title, "–") for title in columns)) for name, row in ordered
     ]
     return Table((group, *columns), cells)
 
@@ -85,8 +85,8 @@ def means_table(segments: Sequence[Segment], host: str) -> Table:
     """Return a table of a host's metrics, a column per segment; no rows without samples."""
     read = [segment for segment in segments if host in segment.hosts and segment.hosts[host].seconds > 0]
     metrics = [host_metrics(segment.hosts[host], segment.seconds) for segment in read]
-    shown = [key for key in MAIN_HOST_METRICS if any(one.get(key) for one in metrics)]
-    rows = [(key, *(value_words(key, one.get(key)) for one in metrics)) for key in shown]
+    shown = [key for key in MAIN_HOST_METRICS if any(means.get(key) for means in metrics)]
+    rows = [(key, *(value_words(key, means.get(key)) for means in metrics)) for key in shown]
     return Table(("mean over", *(f"segment {segment.number}" for segment in read)), rows)
 
 

@@ -48,15 +48,17 @@ def timeline(state: State) -> list[Plot]:
     seconds, x = state.seconds, time_axis(state)
     if not seconds:
         return []
-    bands = [(one.start, one.last, str(one.number)) for one in state.segments if one.last > one.start]
-    signs = [Sign(each.t, marker_sign(each), marker_text(each), _kind(each.kind)) for each in state.markers]
+    bands = [
+        (segment.start, segment.last, str(segment.number)) for segment in state.segments if segment.last > segment.start
+    ]
+    signs = [Sign(marker.t, marker_sign(marker), marker_text(marker), _kind(marker.kind)) for marker in state.markers]
 
     def plot(title: str, y: Axis, *series: PlotSeries, signs: Sequence[Sign] = signs) -> Plot:
         return Plot(kind="time", title=title, x=x, y=y, series=series, signs=signs, bands=bands, wide=True)
 
     failed = (
         [PlotSeries("failed", _by_second(seconds, attrgetter("failed")), 6)]
-        if any(one.failed for one in seconds)
+        if any(second.failed for second in seconds)
         else []
     )
     rates = PlotSeries("requests/s", _by_second(seconds, attrgetter("rate")), 0, fill=True)
@@ -76,8 +78,10 @@ def _generator(seconds: Sequence[LoadSecond]) -> list[PlotSeries]:
     """Return the CPU of the load generator, with dots for the seconds in which it was the bottleneck."""
     bound: list[Point] = [(second.second + 0.5, 100.0) for second in seconds if second.saturated]
     return [
-        PlotSeries("CPU of the busiest process", _by_second(seconds, lambda one: 100 * min(1.0, one.generator)), 5),
-        PlotSeries("waiting for a CPU", _by_second(seconds, lambda one: 100 * one.cpu_wait), 7),
+        PlotSeries(
+            "CPU of the busiest process", _by_second(seconds, lambda second: 100 * min(1.0, second.generator)), 5
+        ),
+        PlotSeries("waiting for a CPU", _by_second(seconds, lambda second: 100 * second.cpu_wait), 7),
         *([PlotSeries("saturated: the generator is the bottleneck", bound, 6, dots=True)] if bound else ()),
     ]
 
@@ -141,15 +145,15 @@ def _percentiles(latencies: Latencies, of: str) -> Plot:
     """Return latency by percentile. The axis is logarithmic towards the slowest: 90%, 99% and 99.9% are equally
     spaced."""
     most = max(histogram.count for _, histogram, _ in latencies)
-    nines = [one for one in _NINES if one <= max(10, most)]
-    x = Axis(1.0, nines[-1], tuple((one, f"{100 - 100 / one:g}%") for one in nines), log=True)
+    nines = [rank for rank in _NINES if rank <= max(10, most)]
+    x = Axis(1.0, nines[-1], tuple((rank, f"{100 - 100 / rank:g}%") for rank in nines), log=True)
     lowest = min(histogram.percentile(1) for _, histogram, _ in latencies)
     y = decades(lowest, max(histogram.max for _, histogram, _ in latencies), milliseconds)
     series = []
     for name, histogram, colour in latencies:
         end = min(nines[-1], histogram.count)
         steps = (10 ** (step / 40) for step in range(int(40 * math.log10(end)) + 1))
-        ranks = sorted({*steps, *(one for one in nines if one <= end)})
+        ranks = sorted({*steps, *(rank for rank in nines if rank <= end)})
         points = [(rank, histogram.percentile(100 - 100 / rank) if rank > 1 else histogram.min) for rank in ranks]
         series.append(PlotSeries(name, points, colour))
     return Plot(kind="values", title=f"latency (ms) by percentile{of}", x=x, y=y, series=series)

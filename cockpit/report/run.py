@@ -53,7 +53,7 @@ def run_document(result: RunResult, verdicts: tuple[Verdict, ...], state: State 
             Part("", segments),
             *(host_section(name, window, result.seconds) for name, window in result.hosts.items()),
             *(Part("", fit_blocks(fit)) for fit in (fits_of(result, usl_fits(state)) if state else ())),
-            Part("", [block for one in completed_by(result, verdicts) for block in verdict_blocks(one)]),
+            Part("", [block for verdict in completed_by(result, verdicts) for block in verdict_blocks(verdict)]),
             *(Part("", blocks) for blocks in (capacity_blocks(state, result.run) if state else ())),
             Part("", [warnings]),
         ],
@@ -170,7 +170,7 @@ def segment_blocks(segments: Sequence[Segment], state: State | None, longest: in
         return []
     judged = SegmentVerdicts()
     rows = [_segment(segment, state, judged, longest) for segment in segments]
-    named = [(f"segment {segment.number}", one) for segment in segments for one in segment_warnings(segment)]
+    named = [(f"segment {segment.number}", warning) for segment in segments for warning in segment_warnings(segment)]
     return [
         Table(_SEGMENT_TITLES, rows),
         Paragraph(f"Times are {segments[-1].counts.latency_name} times in ms. ≈ is equivalent.", "soft"),

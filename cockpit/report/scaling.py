@@ -48,5 +48,5 @@ def fit_plot(fit: UslFit) -> Plot:
         levels = (level for level in fit.levels if (level.excluded is not None) is excluded)
         points: list[Point] = sorted((float(level.concurrency), level.rate) for level in levels)
         series += [PlotSeries(name, points, colour, dots=True)] if points else []
-    y = from_zero(max(rate for one in series for _, rate in one.points if rate is not None), si, 1e-9)
+    y = from_zero(max(rate for each in series for _, rate in each.points if rate is not None), si, 1e-9)
     return Plot(kind="values", title="requests/s by connections", x=x, y=y, series=series, wide=True)

@@ -33,7 +33,7 @@ def search_blocks(state: State) -> list[Block | Part]:
 def _slices(known: AutopilotState) -> Iterator[tuple[str, ...]]:
     """Yield the fitted metric by value of each knob, the other knobs at their best; the most important knob first."""
     metric = known.begun.plan.metric
-    for one in search_fit(known).slices:
-        for point in one.points:
-            ends = (metric_words(metric, value) for value in (point.mean, point.low, point.high))
-            yield (f"{one.knob} ({one.importance:.0%})", setting_text(point.value), *ends)
+    for fitted in search_fit(known).slices:
+        for point in fitted.points:
+            estimates = (metric_words(metric, value) for value in (point.mean, point.low, point.high))
+            yield (f"{fitted.knob} ({fitted.importance:.0%})", setting_text(point.value), *estimates)

@@ -115,7 +115,7 @@ def _latency(segments: Sequence[Segment]) -> list[Block]:
     """Return the distributions of the first segment and of the newest ones with responses."""
     known = [segment for segment in segments if segment.counts.latency.count]
     drawn = known if len(known) <= _MOST_SEGMENTS else [known[0], *known[1 - _MOST_SEGMENTS :]]
-    latencies = [(f"segment {one.number}", one.counts.latency, colour) for colour, one in enumerate(drawn)]
+    latencies = [(f"segment {segment.number}", segment.counts.latency, colour) for colour, segment in enumerate(drawn)]
     truncated = f"Shown: segment {known[0].number} and the last {_MOST_SEGMENTS - 1}." if drawn != known else ""
     missing = "No responses." if segments and not known else ""
     return [*latency_plots(latencies), Paragraph(truncated, "soft"), Paragraph(missing, "soft")]

@@ -71,7 +71,7 @@ def study_summary(result: StudyResult) -> Document:
     many = len(result.verdicts) > _MOST_LISTED
     details = [
         *_details(result),
-        Part("all verdicts", [Items([_headline(one) for one in result.verdicts] if many else [])]),
+        Part("all verdicts", [Items([_headline(compared) for compared in result.verdicts] if many else [])]),
     ]
     return _document(
         result,
@@ -95,7 +95,7 @@ def study_document(result: StudyResult) -> Document:
         *(_metric(result, column) for column in shown if column.name in _OPEN),
         Part(f"{len(more)} more metrics", more, folded=True),
     ]
-    names = dict.fromkeys(effect.name for one in result.verdicts for effect in one.verdict.effects)
+    names = dict.fromkeys(effect.name for compared in result.verdicts for effect in compared.verdict.effects)
     return _document(
         result,
         [
@@ -122,7 +122,7 @@ def _document(result: StudyResult, sections: Sequence[Part], lead: Sequence[Bloc
 
 def _tiles(result: StudyResult) -> list[Block]:
     """Return the number of verdicts by outcome, and the warnings about all metrics."""
-    counted = Counter(one.verdict.outcome for one in result.verdicts if not one.control)
+    counted = Counter(compared.verdict.outcome for compared in result.verdicts if not compared.control)
     tiles = [(str(outcome), str(counted[outcome])) for outcome in Outcome] if result.verdicts else []
     missing = "" if result.verdicts else "No comparison has runs yet."
     return [Pairs(tiles, tiles=True), Paragraph(missing), Items(_warnings(result, None), "warn")]
@@ -152,14 +152,14 @@ def _details(result: StudyResult) -> list[Part]:
 
 def _conclusions(result: StudyResult, many: bool) -> list[Block]:
     """Return the basis, the verdicts (of many: their numbers), and the lines of the methods, each once."""
-    lines = [_outcome_counts(result)] if many else [_headline(one) for one in result.verdicts]
-    methods = dict.fromkeys(line for one in result.verdicts for line in method_lines(one.verdict))
+    lines = [_outcome_counts(result)] if many else [_headline(compared) for compared in result.verdicts]
+    methods = dict.fromkeys(line for compared in result.verdicts for line in method_lines(compared.verdict))
     return [Items([*rounds_lines(result), *lines]), Items([] if many else list(methods), title="method")]
 
 
-def _headline(one: StudyVerdict) -> str:
-    against = contradiction_words(one)
-    words = (verdict_line(one.verdict), needed_words(one), f"! {against}" if against else "")
+def _headline(compared: StudyVerdict) -> str:
+    against = contradiction_words(compared)
+    words = (verdict_line(compared.verdict), needed_words(compared), f"! {against}" if against else "")
     return " · ".join(filter(None, words))
 
 
@@ -190,8 +190,8 @@ def rounds_lines(result: StudyResult) -> list[str]:
 
 def _outcome_counts(result: StudyResult) -> str:
     """Return the number of verdicts by outcome, the A/A control separately."""
-    words = Counter(str(one.verdict.outcome) for one in result.verdicts if not one.control)
-    control = Counter(str(one.verdict.outcome) for one in result.controls)
+    words = Counter(str(compared.verdict.outcome) for compared in result.verdicts if not compared.control)
+    control = Counter(str(compared.verdict.outcome) for compared in result.controls)
     outcomes = ", ".join(f"{many} {word}" for word, many in words.most_common())
     aside = f"; A/A control: {', '.join(f'{many} {word}' for word, many in control.most_common())}" if control else ""
     return f"{sum(words.values())} verdicts: {outcomes}{aside}"
@@ -208,7 +208,7 @@ def _runs(result: StudyResult, cell: StudyCell) -> Iterable[str]:
     for run in cell.runs:
         shown = _run_metric(result, run)
         by_visit.setdefault((run.session, run.place.round), []).append(shown if run.counted else f"({shown})")
-    metrics = " · ".join(" ".join(one) for one in by_visit.values())
+    metrics = " · ".join(" ".join(texts) for texts in by_visit.values())
     unit = "" if result.study.until else "p50 " if result.study.plan.open else "req/s "
     yield f"{cell_name(result, cell)}: {unit}{metrics}"
     if cell.unstable:
@@ -233,8 +233,8 @@ def error_lines(result: StudyResult) -> list[str]:
             continue
         counts = cell.total.counts
         refused = {f"status {status}": many for status, many in counts.statuses.items() if status >= 400}
-        found = {**counts.errors, **{f"unexpected {kind}": many for kind, many in counts.unexpected.items()}, **refused}
-        parts = [errors_words(found)] if found else []
+        kinds = {**counts.errors, **{f"unexpected {kind}": many for kind, many in counts.unexpected.items()}, **refused}
+        parts = [errors_words(kinds)] if kinds else []
         parts += (
             [f"{counts.length_mismatches} of {counts.completed} responses differ in length, not a failure"]
             if counts.length_mismatches
@@ -262,7 +262,9 @@ def _observations(result: StudyResult, observation: Observation) -> Iterable[str
         run = cell.counted[-1] if cell.counted else None
         if run is None:
             continue
-        outputs = {one.after: one.detail or one.text for one in run.observations if one.name == observation.name}
+        outputs = {
+            output.after: output.detail or output.text for output in run.observations if output.name == observation.name
+        }
         before, after = (sanitize(outputs.get(when, ""), _LONGEST_OBSERVATION) for when in (False, True))
         moved = f"{before}, unchanged" if before == after else f"{before} → {after}"
         yield f"{sanitize(observation.name)}, {cell_name(result, cell)}: {moved}"
@@ -270,15 +272,15 @@ def _observations(result: StudyResult, observation: Observation) -> Iterable[str
 
 def warning_lines(result: StudyResult) -> list[str]:
     cells = [cell for cell in result.cells if cell.total]
-    found = [(cell_name(result, cell), warning) for cell in cells if cell.total for warning in run_warnings(cell.total)]
-    return grouped(found, len(cells))
+    named = [(cell_name(result, cell), warning) for cell in cells if cell.total for warning in run_warnings(cell.total)]
+    return grouped(named, len(cells))
 
 
 def _setup(result: StudyResult) -> list[Block]:
     study = result.study
     variants = [
-        (one.name, ", ".join(settings_of(one)) or "–", one.url or "–", ", ".join(one.before) or "–")
-        for one in study.variants
+        (variant.name, ", ".join(settings_of(variant)) or "–", variant.url or "–", ", ".join(variant.before) or "–")
+        for variant in study.variants
     ]
     order = [
         (f"order, round {turn.round}", ", ".join(dict.fromkeys(name for name, _ in turn.steps)))
@@ -303,28 +305,28 @@ def _verdicts(result: StudyResult) -> list[Block | Part]:
     """Return the basis, a table of the verdicts, their warnings, and all verdicts in full."""
     table = Table(
         ("comparison", "verdict", "change (95% interval)", "n"),
-        [_verdict_row(one) for one in result.verdicts],
+        [_verdict_row(compared) for compared in result.verdicts],
     )
-    named = [(one.verdict.label, warning) for one in result.verdicts for warning in one.verdict.warnings]
+    named = [(compared.verdict.label, warning) for compared in result.verdicts for warning in compared.verdict.warnings]
     return [
         Items(rounds_lines(result) if result.verdicts else [], "soft"),
         table,
         Items(grouped(named, len(result.verdicts)), "warn"),
         Part(
             "all verdicts in full, with their methods",
-            [verdict_section(one.verdict, []) for one in result.verdicts],
+            [verdict_section(compared.verdict, []) for compared in result.verdicts],
             folded=True,
         ),
     ]
 
 
-def _verdict_row(one: StudyVerdict) -> tuple[str | Cell, ...]:
-    notes = " · ".join(filter(None, (needed_words(one), contradiction_words(one))))
+def _verdict_row(compared: StudyVerdict) -> tuple[str | Cell, ...]:
+    notes = " · ".join(filter(None, (needed_words(compared), contradiction_words(compared))))
     return (
-        name_cell(one.verdict.label, control=one.control),
-        outcome_cell(one.verdict.outcome),
-        Cell(_shown(one.verdict), note=notes),
-        basis_words(one.verdict),
+        name_cell(compared.verdict.label, control=compared.control),
+        outcome_cell(compared.verdict.outcome),
+        Cell(_shown(compared.verdict), note=notes),
+        basis_words(compared.verdict),
     )
 
 
@@ -334,16 +336,16 @@ def _shown(verdict: Verdict) -> str:
         return objection_words(verdict.objection)
     if not verdict.effects:
         return too_few_words(verdict)
-    deciding = next((one for one in verdict.effects if one.outcome is verdict.outcome), verdict.effects[0])
+    deciding = next((effect for effect in verdict.effects if effect.outcome is verdict.outcome), verdict.effects[0])
     return f"{metric_words(deciding.name)} {conclusion_words(deciding)}"
 
 
 def _effects(result: StudyResult, name: str) -> Part:
     """Return the effects on a metric in all comparisons, and the warnings about it."""
     effects = [
-        ForestRow(one.verdict.label, effect, basis_words(one.verdict), one.control)
-        for one in result.verdicts
-        if (effect := one.verdict.effect(name)) is not None
+        ForestRow(compared.verdict.label, effect, basis_words(compared.verdict), compared.control)
+        for compared in result.verdicts
+        if (effect := compared.verdict.effect(name)) is not None
     ]
     better = "higher is better" if more_is_better(name) else "lower is better"
     warnings = Items(_warnings(result, name), "warn")
@@ -355,27 +357,29 @@ def _metric(result: StudyResult, column: StudyColumn) -> Part:
 
 
 def method(result: StudyResult) -> list[str]:
-    plain = [replace(one.verdict, discarded=({}, {}), warnings=()) for one in result.verdicts]
-    found = list(dict.fromkeys(line for verdict in plain for line in method_lines(verdict)))
+    plain = [replace(compared.verdict, discarded=({}, {}), warnings=()) for compared in result.verdicts]
+    lines = list(dict.fromkeys(line for verdict in plain for line in method_lines(verdict)))
     discarded = dict.fromkeys(
-        discarded_words(one) for verdict in result.verdicts for one in verdict.verdict.discarded if one
+        discarded_words(seconds) for verdict in result.verdicts for seconds in verdict.verdict.discarded if seconds
     )
-    found += [f"discarded from the runs: {'; '.join(discarded)}"] if discarded else []
+    lines += [f"discarded from the runs: {'; '.join(discarded)}"] if discarded else []
     if result.study.until:
-        found.append(f"each run is a search for the highest arrival rate with {result.study.until}; see help load")
+        lines.append(f"each run is a search for the highest arrival rate with {result.study.until}; see help load")
     name = next((cell.total.counts.latency_name for cell in result.cells if cell.total), "service")
-    found.append(
+    lines.append(
         f"latencies are {name} times, measured by the generator; percentiles of a variant pool its counted runs"
     )
-    found.append("limit: the verdicts hold for this load, these hosts and this time")
-    return found
+    lines.append("limit: the verdicts hold for this load, these hosts and this time")
+    return lines
 
 
 def _warnings(result: StudyResult, metric: str | None) -> list[str]:
     """Return the warnings about a metric, by cell; None: those about all metrics."""
     cells = [cell for cell in result.cells if cell.total]
-    found = [(cell_name(result, cell), one) for cell in cells if cell.total for one in run_warnings(cell.total)]
+    pairs = [(cell_name(result, cell), warning) for cell in cells if cell.total for warning in run_warnings(cell.total)]
     kept = [
-        (name, one) for name, one in found if (one.affected is Affected.ALL if metric is None else one.is_about(metric))
+        (name, warning)
+        for name, warning in pairs
+        if (warning.affected is Affected.ALL if metric is None else warning.is_about(metric))
     ]
     return grouped(kept, len(cells))

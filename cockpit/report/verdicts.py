@@ -53,8 +53,8 @@ def verdict_json(verdict: Verdict) -> VerdictJson:
         objection=_objection(verdict.objection),
         warnings=tuple(map(warning_json, verdict.warnings)),
         effects=tuple(
-            struct_from(EffectJson, one, text=effect_words(one), objection=_objection(one.objection))
-            for one in verdict.effects
+            struct_from(EffectJson, effect, text=effect_words(effect), objection=_objection(effect.objection))
+            for effect in verdict.effects
         ),
     )
 
@@ -81,6 +81,6 @@ def verdict_blocks(verdict: Verdict) -> list[Block]:
 def verdict_section(verdict: Verdict, rows: Sequence[ForestRow] | None = None) -> Part:
     """Return the verdict with its effects (None: by metric) as a forest plot, and its method."""
     if rows is None:
-        rows = [ForestRow(metric_words(one.name), one) for one in verdict.rows]
+        rows = [ForestRow(metric_words(effect.name), effect) for effect in verdict.rows]
     line, method = verdict_blocks(verdict)
     return Part("", [line, forest("metric", rows), method], role=role_of(verdict.outcome))

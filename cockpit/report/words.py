@@ -48,7 +48,7 @@ def plan_words(plan: LoadPlan) -> str:
     chain = "chain of " if plan.chained else ""
     many = f" ({chain}{len(plan.mix)} requests)" if plan.mix else " (many paths)" if plan.paths or plan.replay else ""
     warmup = f" after {plan.warmup:g} s of warm-up" if plan.warmup else ""
-    urls = " and ".join(f"{one.name} {one.url}" for one in plan.variants) or plan.url
+    urls = " and ".join(f"{variant.name} {variant.url}" for variant in plan.variants) or plan.url
     what = f"{sanitize(plan.method)} {sanitize(urls)}{many}"
     return f"{what} · {model} {_amount(plan)}{warmup} · {connections}"
 
@@ -57,10 +57,10 @@ def _amount(plan: LoadPlan) -> str:
     if plan.stages:
         levels = ", ".join(map(amount_words, plan.stages))
         return f"load levels {levels} of {plan.stages[0].duration:g} s"
-    ends = [f"n={plan.requests}"] if plan.requests is not None else []
-    ends += [f"{plan.duration:g} s"] if plan.duration is not None else []
+    limits = [f"n={plan.requests}"] if plan.requests is not None else []
+    limits += [f"{plan.duration:g} s"] if plan.duration is not None else []
     unlimited = "until the log ends" if plan.replay else "until the list ends"
-    return f"{load_words(plan)} {' or '.join(ends) or unlimited}"
+    return f"{load_words(plan)} {' or '.join(limits) or unlimited}"
 
 
 def errors_words(errors: Mapping[str, int]) -> str:

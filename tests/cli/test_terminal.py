@@ -1,15 +1,18 @@
 """Commands on a pseudo-terminal: exit codes, messages after the screen, signals, hangups, the pager, and Ctrl-Z."""
 
 import contextlib
+import io
 import os
 import re
 import shlex
 import signal
+import sys
 import termios
 from pathlib import Path
 
 import pytest
 
+from cockpit.cli.terminal import emit_text
 from cockpit.model import events as ev
 from cockpit.recording.reader import Recording
 from tests.cli.terminals import COCKPIT, cockpit_on_terminal, on_terminal, wait_for_responses
@@ -241,3 +244,19 @@ def test_start_screen_and_replay_exit_on_hangup(arguments: tuple[str | Path, ...
         screen.until(shown)
         screen.close()
         assert screen.end() == 130
+
+
+def test_reports_are_coloured_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for isatty, environment, expected in (
+        (True, {"NO_COLOR": "", "TERM": "xterm"}, "\x1b[32mok\x1b[m plain\n"),
+        (True, {"NO_COLOR": "1", "TERM": "xterm"}, "ok plain\n"),
+        (True, {"NO_COLOR": "", "TERM": "dumb"}, "ok plain\n"),
+        (False, {"NO_COLOR": "", "TERM": "xterm"}, "ok plain\n"),
+    ):
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        stream = io.StringIO()
+        monkeypatch.setattr(stream, "isatty", lambda isatty=isatty: isatty)
+        monkeypatch.setattr(sys, "stdout", stream)
+        emit_text(lambda paint: f"{paint('ok', 'good')} {paint('plain', '')}")
+        assert stream.getvalue() == expected
