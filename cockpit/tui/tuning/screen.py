@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
@@ -17,7 +18,7 @@ from cockpit.analysis.rounds import progress
 from cockpit.analysis.words.rounds import progress_words
 from cockpit.model.errors import CockpitError
 from cockpit.model.knobs import ServerAction, not_yet_active
-from cockpit.model.state import Change, State
+from cockpit.model.state import Change
 from cockpit.model.text import sanitize
 from cockpit.session.loop import EndOfSession, Session
 from cockpit.session.tuning import Preview
@@ -243,7 +244,10 @@ class TuningScreen(Dialog[None]):
         known = len(self.session.state.changes)
         await tuning.apply(values, within)
         self._forget(values)
-        state = await self._until(lambda state: len(state.changes) > known and bool(state.changes[-1].outcome))
+        # Wait until the change has reached the session's state.
+        with suppress(EndOfSession):
+            await self.session.until(lambda state: len(state.changes) > known and bool(state.changes[-1].outcome))
+        state = self.session.state
         changes = state.changes[known:]
         # The server may have corrected values.
         notes = [change.detail for change in changes if change.detail]
@@ -257,13 +261,6 @@ class TuningScreen(Dialog[None]):
         next_step = f"{TuningKey.CLOSE}, then {SessionKey.TOGGLE}: start a run to see its effect"
         result = [f"{pending}: {plan}", *notes] if pending else [f"active: {plan}", *notes, next_step]
         self._status.report("; ".join(result))
-
-    async def _until(self, holds: Callable[[State], bool]) -> State:
-        """Wait until the change has reached the session's state."""
-        try:
-            return await self.session.until(holds)
-        except EndOfSession:
-            return self.session.state
 
     async def _preview(self, tuning: LiveTuning, values: Mapping[str, str]) -> None:
         previews = await tuning.preview(values)

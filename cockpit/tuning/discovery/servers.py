@@ -100,10 +100,10 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
                 *await follow_includes(remote, host, server, config.read),
                 *in_sections(server, config.texts),
             )
-        written = await reader.offers(candidates, preselected, server)
-        in_unit = await reader.offers(await _of_its_unit(remote, server), preselected, server)
+        written = await reader.knobs_of(candidates, preselected, server)
+        in_unit = await reader.knobs_of(await _of_its_unit(remote, server), preselected, server)
         offered += _where_set(written, in_unit)
-    offered += await reader.offers(kernel.CANDIDATES)
+    offered += await reader.knobs_of(kernel.CANDIDATES)
     knobs = tuple(_uniquely_named(_unique((each for each in offered if not each.refusal), reader.known)))
     refused = tuple(each for each in offered if each.refusal)
     listening = {each.name for each in inventory.listening if each.port == port and answers and not able}
@@ -202,7 +202,7 @@ class _CandidateReader(NamedTuple):
     host: str
     known: dict[str, HostFile | None]
 
-    async def offers(
+    async def knobs_of(
         self, candidates: Iterable[CandidateKnob], preselected: bool = False, server: RunningServer | None = None
     ) -> list[OfferedKnob]:
         """Return the knobs with their values or refusals, without those whose file or place does not exist."""
