@@ -207,10 +207,6 @@ def _headline(segment: Segment) -> str:
     return "p99" if segment.plan.open else "rate"
 
 
-# Number of rounds within which each side is first equally often.
-BALANCED = 4
-
-
 def balanced(rounds: int, seed: int) -> tuple[Side, ...]:
     """Return the first side of each round: at random, each side twice in every four rounds."""
     draw = Random(seed)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cockpit.cli import values
+from cockpit.cli.flags import FlagGroup
 from cockpit.cli.values import count, factor, names, positive, seconds, statuses, workers
 from cockpit.model.load.options import LOAD_OPTIONS
 
@@ -48,14 +49,14 @@ def given_flags(options: argparse.Namespace) -> dict[str, str]:
     return {action.dest: action.option_strings[0] for action in actions}
 
 
-def add_trust(group: argparse._ActionsContainer, **settings: Any) -> None:
+def add_trust(group: FlagGroup, **settings: Any) -> None:
     """Add --trust and --ssh-config."""
     words = "accept the profile's commands, hosts and files without asking"
     group.add_argument("--trust", action="store_true", help=words, **settings)
     add_ssh_config(group, **settings)
 
 
-def add_ssh_config(group: argparse._ActionsContainer, **settings: Any) -> None:
+def add_ssh_config(group: FlagGroup, **settings: Any) -> None:
     words = "read FILE instead of ~/.ssh/config, as ssh -F does"
     group.add_argument("--ssh-config", type=Path, metavar="FILE", help=words, **settings)
 

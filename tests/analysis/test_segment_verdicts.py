@@ -93,9 +93,7 @@ def test_single_change_is_compared_with_previous_segment() -> None:
     again = fold_all(small_session())
     assert [segment_before(again, segment) for segment in again.segments] == [None, again.segments[0], None]
     state = fold_all(toggled((1000.0, 1000.0, 1000.0)))
-    assert settings_at(state, 10.0) == ()
-    assert settings_at(state, 50.0) == (("MaxSpareServers", "30"),)
-    assert settings_at(state, 90.0) == ()
+    assert settings_at(state, (10.0, 50.0, 90.0)) == {10.0: (), 50.0: (("MaxSpareServers", "30"),), 90.0: ()}
     (verdict,) = verdicts(fold_all(small_session()))
     assert verdict.label == "A MaxSpareServers 10 → 30"
     assert brief(verdict) == ("?", "")

@@ -192,13 +192,8 @@ def verdicts(state: State) -> tuple[Verdict, ...]:
     return (*duets, *of_variants, *(verdict for _, verdict in judged))
 
 
-def settings_at(state: State, t: float) -> Settings:
-    """Return the knobs whose values at instant `t` differ from those at the start of the session."""
-    return _settings_at_all(state, (t,))[t]
-
-
-def _settings_at_all(state: State, instants: Iterable[float]) -> dict[float, Settings]:
-    """Return settings_at of several instants, with one pass over the changes."""
+def settings_at(state: State, instants: Iterable[float]) -> dict[float, Settings]:
+    """Return, for each instant, the knobs whose values differ from those at the start of the session."""
     begun: dict[str, str | None] = {}
     values: dict[str, str | None] = {}
     settings: dict[float, Settings] = {}
@@ -234,7 +229,7 @@ def measured_segments(state: State) -> Iterator[tuple[Settings, Segment]]:
     evaluations of a search, which is judged only by its final rounds."""
     evaluated = {trial.run for trial in state.autopilot.trials} if state.autopilot else set()
     evaluated |= {search.begun.run for search in state.capacities}
-    settings = _settings_at_all(state, (segment.start for segment in state.segments))
+    settings = settings_at(state, (segment.start for segment in state.segments))
     for segment in state.segments:
         if not (segment.warmup or segment.round or segment.run in evaluated or segment.plan.variants):
             yield settings[segment.start], segment
