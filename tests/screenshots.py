@@ -137,7 +137,7 @@ async def start_screen() -> str:
             shutil.copy(path, library())
             os.utime(library() / path.name, (number, number))
         recordings = recent(10)
-        newest = dt.datetime.fromtimestamp(max(each.kept.began + each.kept.seconds for each in recordings))
+        newest = dt.datetime.fromtimestamp(max(each.info.began + each.info.seconds for each in recordings))
         profiles = [each for each in catalogue.listed() if each.path.resolve().parent == ROOT / "profiles"]
         choices = StartChoices(profiles, recordings)
         app = StartApp(StartScreen(lambda: choices, now=lambda: newest + dt.timedelta(minutes=9)))

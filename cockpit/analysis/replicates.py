@@ -18,9 +18,9 @@ from cockpit.analysis.windows import Window
 Visit = Sequence[Window]
 Visits = Sequence[Visit]
 # Rounds: the visits of both settings.
-Pairs = Sequence[tuple[Visit, Visit]]
+ReplicatePairs = Sequence[tuple[Visit, Visit]]
 # One value per visit, by metric.
-Values = Mapping[str, Floats]
+ReplicateValues = Mapping[str, Floats]
 
 
 class Differences(NamedTuple):
@@ -30,16 +30,16 @@ class Differences(NamedTuple):
     speeds: Floats
 
 
-def round_differences(pairs: Pairs, name: str) -> Differences:
+def round_differences(pairs: ReplicatePairs, name: str) -> Differences:
     """Return the differences of a metric; empty if a value is not above 0."""
     return log_ratios(side_values(*sides_of(pairs), (name,)), name)
 
 
-def sides_of(pairs: Pairs) -> tuple[Visits, Visits]:
+def sides_of(pairs: ReplicatePairs) -> tuple[Visits, Visits]:
     return [before for before, _ in pairs], [after for _, after in pairs]
 
 
-def log_ratios(sides: tuple[Values, Values], name: str) -> Differences:
+def log_ratios(sides: tuple[ReplicateValues, ReplicateValues], name: str) -> Differences:
     """Return the differences of a metric between the values of both sides, one per round."""
     if any(name not in side for side in sides):
         return Differences(np.array([]), np.array([]))
@@ -54,7 +54,7 @@ def log_ratios(sides: tuple[Values, Values], name: str) -> Differences:
     return Differences(np.log(second / first), speeds[both] if all_known else np.array([]))
 
 
-def side_values(before: Visits, after: Visits, further: Sequence[str] = ()) -> tuple[Values, Values]:
+def side_values(before: Visits, after: Visits, further: Sequence[str] = ()) -> tuple[ReplicateValues, ReplicateValues]:
     """Return the values of both sides, by the same rule: see `visit_values`."""
     whole = compare_whole_runs((*before, *after))
     return visit_values(before, further, whole), visit_values(after, further, whole)
@@ -68,7 +68,7 @@ def compare_whole_runs(visits: Visits) -> bool:
     return any(len(window.seconds) < 2 * BLOCK for window in windows)
 
 
-def visit_values(visits: Visits, further: Sequence[str], whole: bool) -> Values:
+def visit_values(visits: Visits, further: Sequence[str], whole: bool) -> ReplicateValues:
     """Return one value per visit and metric: the mean over its runs, by their counted seconds, or by `whole` runs.
     `further` metrics, named as in thresholds, always cover whole runs."""
     windows = [window for visit in visits for window in visit]

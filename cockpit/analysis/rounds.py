@@ -22,7 +22,7 @@ from cockpit.analysis.verdicts.outcome import DIFFERENT, Effect, Outcome, Verdic
 from cockpit.analysis.verdicts.verdict import ALONE, PlannedComparisons, judge_rounds
 from cockpit.analysis.windows import GUARD, Window, segment_window, window_between
 from cockpit.analysis.words.timeline import settings_words
-from cockpit.model.events import Side
+from cockpit.model.events import RoundSide
 from cockpit.model.state import RoundsState, RoundWindowState, Segment, State
 
 # Default rounds, and counted seconds per window; minimum and maximum.
@@ -71,7 +71,7 @@ class RoundsPlan(NamedTuple):
     until: str = ""
 
     @property
-    def first_sides(self) -> tuple[Side, ...]:
+    def first_sides(self) -> tuple[RoundSide, ...]:
         return mirrored(self.rounds) if self.order is Order.MIRRORED else balanced(self.rounds, self.seed)
 
 
@@ -89,7 +89,7 @@ class RoundsProgress(NamedTuple):
 
     round: int
     budget: int
-    side: Side
+    side: RoundSide
     window_left: float | None
     left: float
     complete: int
@@ -152,7 +152,7 @@ def progress(state: State, now: float) -> RoundsProgress | None:
     return RoundsProgress(at // 2 + 1, rounds.budget, sides[at], window_left, left, len(rounds.complete))
 
 
-def announcement(state: State, first: Sequence[Side], seconds: float) -> Announcement:
+def announcement(state: State, first: Sequence[RoundSide], seconds: float) -> Announcement:
     """Return the duration and the minimum detectable effect of rounds with windows of `seconds`, from the session so
     far."""
     sides = sequence(tuple(first))
@@ -207,25 +207,25 @@ def _headline(segment: Segment) -> str:
     return "p99" if segment.plan.open else "rate"
 
 
-def balanced(rounds: int, seed: int) -> tuple[Side, ...]:
+def balanced(rounds: int, seed: int) -> tuple[RoundSide, ...]:
     """Return the first side of each round: at random, each side twice in every four rounds."""
     draw = Random(seed)
-    first: list[Side] = []
+    first: list[RoundSide] = []
     while len(first) < rounds:
-        four: list[Side] = ["before", "before", "after", "after"]
+        four: list[RoundSide] = ["before", "before", "after", "after"]
         draw.shuffle(four)
         first += four
     return tuple(first[:rounds])
 
 
-def mirrored(rounds: int) -> tuple[Side, ...]:
-    sides: tuple[Side, Side] = ("before", "after")
+def mirrored(rounds: int) -> tuple[RoundSide, ...]:
+    sides: tuple[RoundSide, RoundSide] = ("before", "after")
     return tuple(sides[number % 2] for number in range(rounds))
 
 
-def other_side(side: Side) -> Side:
+def other_side(side: RoundSide) -> RoundSide:
     return "after" if side == "before" else "before"
 
 
-def sequence(first: tuple[Side, ...]) -> tuple[Side, ...]:
+def sequence(first: tuple[RoundSide, ...]) -> tuple[RoundSide, ...]:
     return tuple(side for opening in first for side in (opening, other_side(opening)))

@@ -73,13 +73,13 @@ class Status(StrEnum):
 
 
 class ThresholdResult(msgspec.Struct, frozen=True):
-    """A threshold checked against a result. `found` is the value of the metric; None: no data, so the threshold failed.
+    """A threshold checked against a result. `value` is that of the metric; None: no data, so the threshold failed.
     `limit` is the value it was compared with; None: the baseline has no such metric, so the threshold failed. `ratio`
     is relative to the baseline. `needed` is the number of runs per side that would settle an inconclusive result; None:
     too many, or unknown."""
 
     threshold: Threshold
-    found: float | None
+    value: float | None
     status: Status
     limit: float | None = None
     ratio: Ratio | None = None
@@ -284,5 +284,5 @@ class AbortCheck:
         early = result.seconds < _FIRST
         known = [threshold for threshold in self._thresholds if not early or threshold.name in _AT_ONCE]
         outcomes = check_thresholds(known, result, self.baseline)
-        failed = (each for each in outcomes if each.found is not None and each.status is Status.FAILED)
+        failed = (each for each in outcomes if each.value is not None and each.status is Status.FAILED)
         return next(failed, None)

@@ -106,6 +106,9 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
         return sum(waits) / len(waits) if waits else 0.0
 
 
+Windows = Sequence[Window]
+
+
 def discarded_seconds(windows: Iterable[Window]) -> dict[DiscardReason, int]:
     """Return the seconds of the windows that do not count, by reason."""
     counts = Counter[DiscardReason]()

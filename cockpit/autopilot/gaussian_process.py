@@ -13,11 +13,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from cockpit.autopilot.space import Floats
-
-Ints = npt.NDArray[np.int64]
+from cockpit.analysis.intervals import Floats
+from cockpit.model.histogram import Ints
 
 # Indices of the logarithmic parameters after those of the knobs: variance of the signal, the noise and the drift.
 _SIGNAL, _NOISE, _DRIFT = -3, -2, -1

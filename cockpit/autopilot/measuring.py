@@ -50,9 +50,9 @@ def capacity_evaluation(result: CapacityResult | None, detail: str) -> Evaluatio
     """Return the evaluation by a capacity search. Settings with which the limits fail at any rate are infeasible."""
     if detail or result is None:
         return Evaluation("failed", detail=detail or "no capacity search")
-    if result.found is None or result.rate is None:
+    if result.estimate is None or result.rate is None:
         return Evaluation("infeasible" if result.outcome == "lowest" else "failed", detail=capacity_words(result))
-    return Evaluation("measured", result.rate, (result.found.low, result.found.high))
+    return Evaluation("measured", result.rate, (result.estimate.low, result.estimate.high))
 
 
 def abort_limit(constraint: Threshold) -> Threshold:
@@ -65,6 +65,6 @@ def _margins(constraints: tuple[Threshold, ...], result: RunResult | None) -> tu
     if result is None:
         return tuple(FAILED for _ in constraints)
     return tuple(
-        margin_of(each.found, each.threshold.value, below=each.threshold.operator in ("<", "<="), holds=each.holds)
+        margin_of(each.value, each.threshold.value, below=each.threshold.operator in ("<", "<="), holds=each.holds)
         for each in check_thresholds(constraints, result)
     )

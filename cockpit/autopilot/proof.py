@@ -74,7 +74,7 @@ class Proof(NamedTuple):
             return
         for result in check_thresholds(self.constraints, side_of_segments(state, segments, "the rounds").result):
             if not result.holds:
-                value = "unknown" if result.found is None else f"{result.found:.4g}"
+                value = "unknown" if result.value is None else f"{result.value:.4g}"
                 yield f"{result.threshold.text} failed in the rounds ({result.threshold.name} {value})"
 
 

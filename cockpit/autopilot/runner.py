@@ -22,7 +22,7 @@ from cockpit.autopilot.knobs import space_of
 from cockpit.autopilot.measuring import Evaluation, abort_limit, capacity_evaluation, metric_evaluation
 from cockpit.autopilot.proof import Proof
 from cockpit.autopilot.search import Search, Trial, error_of
-from cockpit.autopilot.space import Point
+from cockpit.autopilot.space import SearchPoint
 from cockpit.metrics.results import run_result
 from cockpit.model.autopilot import (
     AutopilotBegun,
@@ -208,7 +208,7 @@ class Autopilot:
     def _changed(self, values: Mapping[str, str]) -> dict[str, str]:
         return {name: value for name, value in values.items() if value != self._original[name]}
 
-    async def _is_approved(self, point: Point) -> bool:
+    async def _is_approved(self, point: SearchPoint) -> bool:
         moved = self._changed(self._search.space.values(point))
         if not moved or self._approve is None:
             return True
@@ -258,7 +258,7 @@ class Autopilot:
             if point != self._search.start and self._evaluation() + self._proof() <= self.remaining_seconds:
                 await self._evaluate(point, "race")
 
-    async def _evaluate(self, point: Point, purpose: TrialPurpose) -> TrialOutcome:
+    async def _evaluate(self, point: SearchPoint, purpose: TrialPurpose) -> TrialOutcome:
         """Measure a point and add the result to the search; failing settings are a result, too."""
         moved = self._changed(self._search.space.values(point))
         self._source.load.plan = self._load()
@@ -308,7 +308,7 @@ class Autopilot:
         return plan if original is None else replace(plan, rate=max(1.0, round(_START * math.exp(original))))
 
     def _add_trial(
-        self, point: Point, purpose: TrialPurpose, number: int, run: int, evaluation: Evaluation
+        self, point: SearchPoint, purpose: TrialPurpose, number: int, run: int, evaluation: Evaluation
     ) -> TrialOutcome:
         score = None if evaluation.metric is None else math.log(evaluation.metric) * (1 if self.plan.maximize else -1)
         self._search.tell(Trial(point, score, evaluation.margins, error_of(evaluation.interval)))
@@ -340,12 +340,12 @@ class Autopilot:
         variance = long_run_variance(np.log(blocks), np.array([])).value
         return min(LONGEST, max(self.plan.seconds, math.ceil(variance * BLOCK / PRECISE**2)))
 
-    def _gain(self, point: Point) -> float:
+    def _gain(self, point: SearchPoint) -> float:
         """Return the expected improvement of a point over the original values (share)."""
         here, there = self._search.predict([self._search.start, point]).mean
         return math.expm1(float(there - here))
 
-    async def _compare_best(self, best: Point) -> SearchResult:
+    async def _compare_best(self, best: SearchPoint) -> SearchResult:
         """Compare the best with the original values in fresh rounds; measurements of the search do not count."""
         values = self._search.space.values(best)
         self._source.load.plan = replace(self._load(), duration=self._source.profile.plan.duration, warmup=0.0)

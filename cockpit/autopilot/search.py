@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cockpit.analysis.intervals import Floats
 from cockpit.autopilot.gaussian_process import GaussianProcess, Prediction
-from cockpit.autopilot.space import Floats, Point, Space
+from cockpit.autopilot.space import SearchPoint, Space
 
 # The start is measured again after this number of other points, so that a drift can be fitted.
 AGAIN = 8
@@ -36,7 +37,7 @@ class Trial(NamedTuple):
     `margins`: distance of each constraint to its limit (below 0: failed), see margin_of. `error`: known standard error
     of the score."""
 
-    point: Point
+    point: SearchPoint
     score: float | None
     margins: tuple[float, ...] = ()
     error: float = 0.0
@@ -45,11 +46,11 @@ class Trial(NamedTuple):
 class Search:
     """A search from the point `start`, with a number of constraints. The seed makes it reproducible."""
 
-    def __init__(self, space: Space, start: Point, constraints: int, seed: int) -> None:
+    def __init__(self, space: Space, start: SearchPoint, constraints: int, seed: int) -> None:
         self.space = space
         self.start = start
         self.trials: list[Trial] = []
-        self.excluded: set[Point] = set()
+        self.excluded: set[SearchPoint] = set()
         self._draw = Random(seed)
         self._constraints = constraints
         self._queue = self._starting_points()
@@ -61,7 +62,7 @@ class Search:
         """Whether all starting points have been measured."""
         return not self._queue and bool(self.trials)
 
-    def ask(self) -> Point | None:
+    def ask(self) -> SearchPoint | None:
         """Return the next point; None if no point is left."""
         if not self.trials or self._since_start >= AGAIN:
             return self.start
@@ -76,12 +77,12 @@ class Search:
         self._queue = [point for point in self._queue if point != trial.point]
         self._fitted = None
 
-    def exclude(self, point: Point) -> None:
+    def exclude(self, point: SearchPoint) -> None:
         """Exclude a point from further suggestions."""
         self.excluded.add(point)
         self._queue = [queued for queued in self._queue if queued != point]
 
-    def best(self, number: int = 1) -> list[Point]:
+    def best(self, number: int = 1) -> list[SearchPoint]:
         """Return the points with the best fitted means that probably meet the constraints, best first."""
         measured = sorted({trial.point for trial in self.trials if trial.score is not None})
         if not measured:
@@ -96,7 +97,7 @@ class Search:
         points = self._candidates()
         return float(self._acquisition(points).max()) if points else 0.0
 
-    def predict(self, points: Sequence[Point]) -> Prediction:
+    def predict(self, points: Sequence[SearchPoint]) -> Prediction:
         """Return the fitted logarithm of the objective. Raises ValueError before the first measurement."""
         return self._fit().score(points)
 
@@ -105,11 +106,11 @@ class Search:
         shares = self._fit().importance
         return {dimension.knob: float(share) for dimension, share in zip(self.space.dimensions, shares, strict=True)}
 
-    def _starting_points(self) -> list[Point]:
+    def _starting_points(self) -> list[SearchPoint]:
         """Return up to 2d + 1 points (d: number of knobs) far from each other and from the start."""
         number = 2 * len(self.space.dimensions) + 1
 
-        def nearest(points: list[Point]) -> float:
+        def nearest(points: list[SearchPoint]) -> float:
             chosen = np.array([self.start, *points])
             tables = enumerate(self.space.tables)
             apart = sum(table[chosen[:, at][:, None], chosen[:, at][None, :]] for at, table in tables)
@@ -118,7 +119,7 @@ class Search:
         draws = [self.space.latin_hypercube(number, self._draw) for _ in range(_DRAWS)]
         return [point for point in max(draws, key=nearest) if point != self.start]
 
-    def _candidates(self) -> list[Point]:
+    def _candidates(self) -> list[SearchPoint]:
         """Return the unmeasured candidates for the next point."""
         measured = {trial.point for trial in self.trials} | self.excluded
         fixed = self._fixed_values()
@@ -133,7 +134,7 @@ class Search:
         order = np.argsort(self._fit().importance, kind="stable")
         return {int(at): best[0][at] for at in order[:-_MAX_VARIED]}
 
-    def _considered(self) -> Iterable[Point]:
+    def _considered(self) -> Iterable[SearchPoint]:
         if self.space.size <= _ALL:
             return self.space.all()
         near = [point for best in self.best(_BEST) for point in self.space.neighbours(best)]
@@ -141,11 +142,11 @@ class Search:
         anywhere = [self.space.random(self._draw) for _ in range(_RANDOM)]
         return (*near, *anywhere)
 
-    def _most_promising(self) -> Point | None:
+    def _most_promising(self) -> SearchPoint | None:
         points = self._candidates()
         return points[int(self._acquisition(points).argmax())] if points else None
 
-    def _acquisition(self, points: Sequence[Point]) -> Floats:
+    def _acquisition(self, points: Sequence[SearchPoint]) -> Floats:
         fit = self._fit()
         likely = fit.feasible(points)
         best = self.best()
@@ -188,12 +189,12 @@ class _Fit:
             raise ValueError("nothing was measured")
         return self.scores.importance
 
-    def score(self, points: Sequence[Point]) -> Prediction:
+    def score(self, points: Sequence[SearchPoint]) -> Prediction:
         if self.scores is None:
             raise ValueError("nothing was measured")
         return self.scores.predict(np.array(points, dtype=np.int64))
 
-    def feasible(self, points: Sequence[Point]) -> Floats:
+    def feasible(self, points: Sequence[SearchPoint]) -> Floats:
         """Return the probability that each point meets all constraints."""
         probability = np.ones(len(points))
         for limit in self._limits:

@@ -9,11 +9,11 @@ from random import Random
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from cockpit.analysis.intervals import Floats
+
 # Index of the value of each knob.
-Point = tuple[int, ...]
+SearchPoint = tuple[int, ...]
 
 # Maximum values of a knob with a range.
 LEVELS = 8
@@ -54,23 +54,23 @@ class Space:
     def tables(self) -> tuple[Floats, ...]:
         return tuple(dimension.distances() for dimension in self.dimensions)
 
-    def values(self, point: Point) -> dict[str, str]:
+    def values(self, point: SearchPoint) -> dict[str, str]:
         """Return the value of each knob."""
         return {dimension.knob: dimension.values[at] for dimension, at in zip(self.dimensions, point, strict=True)}
 
-    def point(self, values: Mapping[str, str | None]) -> Point:
+    def point(self, values: Mapping[str, str | None]) -> SearchPoint:
         """Return the point of these values. Raises ValueError for a value that its knob does not have."""
         return tuple(dimension.values.index(values[dimension.knob] or "") for dimension in self.dimensions)
 
-    def random(self, draw: Random) -> Point:
+    def random(self, draw: Random) -> SearchPoint:
         return tuple(draw.randrange(len(dimension.values)) for dimension in self.dimensions)
 
-    def all(self) -> Iterator[Point]:
+    def all(self) -> Iterator[SearchPoint]:
         """Yield every point; see `size`."""
         shape = [len(dimension.values) for dimension in self.dimensions]
         return (tuple(map(int, np.unravel_index(at, shape))) for at in range(self.size))
 
-    def neighbours(self, point: Point) -> Iterator[Point]:
+    def neighbours(self, point: SearchPoint) -> Iterator[SearchPoint]:
         """Yield the points that differ in one knob: one step in an ordered knob, any value in an unordered one."""
         for at, dimension in enumerate(self.dimensions):
             here = dimension.positions[point[at]]
@@ -79,7 +79,7 @@ class Space:
                 if place != point[at] and (not ordered or abs(place - point[at]) == 1):
                     yield (*point[:at], place, *point[at + 1 :])
 
-    def latin_hypercube(self, number: int, draw: Random) -> list[Point]:
+    def latin_hypercube(self, number: int, draw: Random) -> list[SearchPoint]:
         """Return points that cover the space: each value of each knob about equally often (a Latin hypercube)."""
         columns = []
         for dimension in self.dimensions:

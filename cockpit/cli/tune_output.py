@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from cockpit.analysis.words.timeline import settings_words
 from cockpit.cli.terminal import aligned, emit
-from cockpit.model.events import AnyEvent, ChangeBegun, ChangeStage, Stage
+from cockpit.model.events import AnyEvent, ChangeBegun, ChangeStage, StageName
 from cockpit.model.knobs import Knob, not_yet_active
 from cockpit.model.text import sanitize
 from cockpit.session.interrupted import interruption_words
@@ -88,7 +88,7 @@ class ChangeProgress:
         self._knobs = {knob.name: knob for knob in knobs}
         self._json = as_json
         self._begun: list[ChangeBegun] = []
-        self._stages: dict[str, list[Stage]] = {}
+        self._stages: dict[str, list[StageName]] = {}
 
     def feed(self, events: Iterable[AnyEvent]) -> None:
         for event in events:
@@ -131,7 +131,9 @@ class ChangeProgress:
         emit(f"{lines}cost: {effects.cost}{f' ({waits})' if waits else ''}" if lines else "nothing to change")
 
 
-def _row(effects: Preview | ChangeBegun, stages: Sequence[Stage], outcome: str, notes: Sequence[str]) -> dict[str, Any]:
+def _row(
+    effects: Preview | ChangeBegun, stages: Sequence[StageName], outcome: str, notes: Sequence[str]
+) -> dict[str, Any]:
     return {
         "host": effects.host,
         "settings": [msgspec.to_builtins(setting) for setting in effects.settings],

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from cockpit.servers.apache.grammar import Block, Item, items, words
+from cockpit.servers.apache.grammar import ConfigBlock, Item, items, words
 from cockpit.servers.editing import ConfigError, ConfigText
 
 # Apache's ServerLimit: maximum number of children, whatever the MaxClients.
@@ -123,12 +123,12 @@ def _values(text: bytes, base: Path) -> Iterator[tuple[str, object]]:
             yield _field(item, base)
 
 
-def _check_section(block: Block) -> None:
+def _check_section(block: ConfigBlock) -> None:
     if block.name != "ifmodule" or len(block.argument.split()) != 1:
         raise ConfigError(f"unknown section <{block.header}>; use <IfModule NAME>", block.line.number)
 
 
-def _applies(block: Block) -> bool:
+def _applies(block: ConfigBlock) -> bool:
     _check_section(block)
     name = block.argument.lower()
     return (name.lstrip("!") in _MODULES) != name.startswith("!")
@@ -140,11 +140,11 @@ def _field(item: Item, base: Path) -> tuple[str, object]:
     directive = _DIRECTIVES.get(name.lower())
     if directive is None:
         raise ConfigError(f"unknown directive {name}, perhaps misspelled", line)
-    found = body[item.name.end :].strip().decode("utf-8", "replace")
+    value = body[item.name.end :].strip().decode("utf-8", "replace")
     arguments = list(words(body, item.name.end))
     if len(arguments) != 1 or not arguments[0].closed or not arguments[0].content:
-        raise ConfigError(f"{name} takes one value, found {found or 'none'}", line)
+        raise ConfigError(f"{name} takes one value, found {value or 'none'}", line)
     try:
         return directive.field, directive.read(os.fsdecode(arguments[0].content), base)
     except ValueError as error:
-        raise ConfigError(f"{name} {error}, found {found}", line) from None
+        raise ConfigError(f"{name} {error}, found {value}", line) from None

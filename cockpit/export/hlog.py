@@ -120,8 +120,8 @@ def encoded(histogram: Histogram) -> str:
 
 def _zigzag(value: int) -> bytes:
     """Return a number as ZigZag LEB128: 7 bits per byte, the sign in the lowest."""
-    rest, found = (value << 1) ^ (value >> 63), bytearray()
+    rest, encoded = (value << 1) ^ (value >> 63), bytearray()
     while rest > 0x7F:
-        found.append(rest & 0x7F | 0x80)
+        encoded.append(rest & 0x7F | 0x80)
         rest >>= 7
-    return bytes([*found, rest])
+    return bytes([*encoded, rest])

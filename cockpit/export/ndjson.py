@@ -25,21 +25,21 @@ from cockpit.report.run_json import RunJson, run_json
 LATE = 2
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+class JsonLine(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     """A line. `t`: session time (s); `utc`: wall clock of cockpit's machine at `t`."""
 
     t: float
     utc: str
 
 
-class SessionLine(Line, frozen=True, kw_only=True, tag="session"):
+class SessionLine(JsonLine, frozen=True, kw_only=True, tag="session"):
     version: str
     name: str
     target: str
     hosts: tuple[str, ...]
 
 
-class SecondLine(Line, frozen=True, kw_only=True, tag="second"):
+class SecondLine(JsonLine, frozen=True, kw_only=True, tag="second"):
     """Metrics of the second that starts at `t`. `segment`: its number in the runs table. `load` is empty if no
     load ran; a host's metrics are empty if the host was not sampled."""
 
@@ -50,7 +50,7 @@ class SecondLine(Line, frozen=True, kw_only=True, tag="second"):
     hosts: dict[str, dict[str, float]]
 
 
-class ChangeLine(Line, frozen=True, kw_only=True, tag="change"):
+class ChangeLine(JsonLine, frozen=True, kw_only=True, tag="change"):
     """A finished change, started at `begun` and active from `active` on (null: never). `trial`: a temporary change,
     made for a measurement and then undone."""
 
@@ -65,7 +65,7 @@ class ChangeLine(Line, frozen=True, kw_only=True, tag="change"):
     detail: str
 
 
-class MarkerLine(Line, frozen=True, kw_only=True, tag="marker"):
+class MarkerLine(JsonLine, frozen=True, kw_only=True, tag="marker"):
     """A marker on the timeline. `kind`: change, action, note, gap, restart or worker. The marker of a change is the
     instant at which it became active."""
 
@@ -73,7 +73,7 @@ class MarkerLine(Line, frozen=True, kw_only=True, tag="marker"):
     text: str
 
 
-class RunLine(Line, frozen=True, kw_only=True, tag="run"):
+class RunLine(JsonLine, frozen=True, kw_only=True, tag="run"):
     """A finished run, with the result that `cockpit run --json` prints."""
 
     result: RunJson

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator
 
 from cockpit.export.gauges import Gauge, gauge_of
-from cockpit.export.series import Cell, SeriesColumn, series_columns, series_rows, wall_of
+from cockpit.export.series import CellValue, SeriesColumn, series_columns, series_rows, wall_of
 from cockpit.model.state import State
 from cockpit.model.text import sanitize
 
@@ -35,7 +35,7 @@ def openmetrics(state: State) -> Iterator[str]:
 
 
 def _samples(
-    gauge: Gauge, column: SeriesColumn, cells: Iterable[tuple[list[Cell], Cell]], session: str, wall: float
+    gauge: Gauge, column: SeriesColumn, cells: Iterable[tuple[list[CellValue], CellValue]], session: str, wall: float
 ) -> Iterator[str]:
     """Yield the samples of a column. Samples of load have the run and the segment of the runs table as labels."""
     for row, value in cells:

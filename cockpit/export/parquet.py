@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 from datetime import UTC, datetime
 
-from cockpit.export.series import Cell, SeriesColumn, series_columns, series_rows, wall_of
+from cockpit.export.series import CellValue, SeriesColumn, series_columns, series_rows, wall_of
 from cockpit.model.errors import UsageError
 from cockpit.model.state import State
 
@@ -36,7 +36,7 @@ def series_parquet(state: State) -> tuple[bytes]:
     return (out.getvalue(),)
 
 
-def _converted(column: SeriesColumn, value: Cell) -> Cell:
+def _converted(column: SeriesColumn, value: CellValue) -> CellValue:
     """Return a value in the column's type; None for an integer of more than 64 bits, which a damaged file may
     contain."""
     if value is None or (column.kind is int and not -_LIMIT <= int(value) < _LIMIT):

@@ -109,11 +109,11 @@ class PrometheusStream:
         readings = {host: host_metrics_at(known, second) for host, known in state.hosts.items()}
         for metric in SAMPLE_METRICS:
             gauge = gauge_of(metric)
-            found = {host: each[metric.column] for host, each in readings.items() if metric.column in each}
+            by_host = {host: each[metric.column] for host, each in readings.items() if metric.column in each}
             family = GaugeMetricFamily(gauge.name, gauge.help, labels=["host"])
-            for host, value in found.items():
+            for host, value in by_host.items():
                 family.add_metric([host], gauge.value(value))
-            if found:
+            if by_host:
                 yield family
         counts = _counts(state)
         responses = CounterMetricFamily("cockpit_responses", "complete responses by status", labels=["status"])

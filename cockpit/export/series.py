@@ -25,7 +25,7 @@ from cockpit.model.text import sanitize
 
 # Maximum number of rows of a gap without load and readings.
 _MAX_GAP = 60
-Cell = str | int | float | None
+CellValue = str | int | float | None
 
 
 class SeriesColumn(NamedTuple):
@@ -47,13 +47,13 @@ _SESSION = (SeriesColumn("t_s", int), SeriesColumn("utc", str), SeriesColumn("ru
 
 def series_columns(state: State) -> list[SeriesColumn]:
     """Return the columns of the table, in the order of the cells of `series_rows`."""
-    of_load = [SeriesColumn(one.column, one.unit.kind, metric=one) for one in SECOND_METRICS]
+    of_load = [SeriesColumn(each.column, each.unit.kind, metric=each) for each in SECOND_METRICS]
     hosts = [host.config.name for host in state.hosts.values()]
-    of_hosts = [SeriesColumn(one.column, one.unit.kind, host, one) for host in hosts for one in SAMPLE_METRICS]
+    of_hosts = [SeriesColumn(each.column, each.unit.kind, host, each) for host in hosts for each in SAMPLE_METRICS]
     return [*_SESSION, *of_load, *of_hosts]
 
 
-def series_rows(state: State) -> Iterator[list[Cell]]:
+def series_rows(state: State) -> Iterator[list[CellValue]]:
     """Yield the rows of the table, one per second; of a gap without load and readings the first `_MAX_GAP`."""
     hosts = list(state.hosts.values())
     wall = wall_of(state)
@@ -62,7 +62,12 @@ def series_rows(state: State) -> Iterator[list[Cell]]:
     for t in _with_short_gaps(sorted(known)):
         second = seconds.get(t)
         segment = segment_at(state, t) if second else None
-        cells: list[Cell] = [t, utc(wall + t), segment.run if segment else None, segment.number if segment else None]
+        cells: list[CellValue] = [
+            t,
+            utc(wall + t),
+            segment.run if segment else None,
+            segment.number if segment else None,
+        ]
         cells += [_of_second(metric, second) if second else None for metric in SECOND_METRICS]
         for host in hosts:
             point = _newest(host, t)
@@ -90,12 +95,12 @@ def wall_of(state: State) -> float:
     return state.started.wall if state.started else 0.0
 
 
-def _of_second(metric: Metric, second: LoadSecond) -> Cell:
+def _of_second(metric: Metric, second: LoadSecond) -> CellValue:
     assert metric.second is not None
     return _cell(metric, metric.second(second))
 
 
-def _of_sample(metric: Metric, point: HostPoint | None) -> Cell:
+def _of_sample(metric: Metric, point: HostPoint | None) -> CellValue:
     """Return a cell; None without a reading, for processes that /proc hides, and for memory that an imported file
     lacks."""
     assert metric.sample is not None
@@ -127,7 +132,7 @@ def host_metrics_at(host: HostState, t: int) -> dict[str, float]:
     return {} if point is None else _known({metric.column: _of_sample(metric, point) for metric in SAMPLE_METRICS})
 
 
-def _known(cells: Mapping[str, Cell]) -> dict[str, float]:
+def _known(cells: Mapping[str, CellValue]) -> dict[str, float]:
     return {name: value for name, value in cells.items() if isinstance(value, int | float) and math.isfinite(value)}
 
 
@@ -149,7 +154,7 @@ def utc(wall: float) -> str:
     return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _line(cells: list[Cell] | list[str]) -> str:
+def _line(cells: list[CellValue] | list[str]) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerow(cells)
     return out.getvalue()

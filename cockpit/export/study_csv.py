@@ -22,7 +22,7 @@ _VERDICT_HEAD = (
     *("before", "after", "level", "pass", "metric", "headline", "verdict", "outcome", "objection"),
     *("value_before", "value_after", "relative", "change", "low", "high", "confidence", "margin", "detectable"),
     *("speed_ratio", "unadjusted_change", "unadjusted_low", "unadjusted_high"),
-    *("n_before", "n_after", "at_least", "control", "closed", "rounds", "spoiled", "needed", "contradiction"),
+    *("n_before", "n_after", "at_least", "control", "closed", "rounds", "excluded", "needed", "contradiction"),
 )
 
 
@@ -42,7 +42,7 @@ def verdicts_csv(result: StudyResult) -> str:
     """Return a line per comparison and metric, with the numbers of the JSON. `verdict` is the outcome of the
     comparison, `outcome` that of the metric. `speed_ratio` (CPU speed, after / before) and `unadjusted_*` are set for
     effects that are adjusted for CPU speed. A comparison without effects has one line without a metric."""
-    lines = (_verdict(one, effect) for one in result.verdicts for effect in one.verdict.effects or (None,))
+    lines = (_verdict(pair, effect) for pair in result.verdicts for effect in pair.verdict.effects or (None,))
     return csv_text(_VERDICT_HEAD, lines)
 
 
@@ -60,19 +60,19 @@ def _metrics(result: StudyResult, run: StudyRunResult) -> Iterator[tuple[str, fl
         if window.seconds > 0:
             yield from ((f"{host}.{name}", value) for name, value in host_metrics(window, run.result.seconds).items())
     yield from (
-        (f"observed.{one.name}", counter_increase(one, run)) for one in result.study.observations if one.counter
+        (f"observed.{each.name}", counter_increase(each, run)) for each in result.study.observations if each.counter
     )
 
 
-def _verdict(one: StudyVerdict, effect: Effect | None) -> tuple[Value, ...]:
-    verdict = one.verdict
-    place = (one.first, one.other, one.level, one.pass_name)
+def _verdict(pair: StudyVerdict, effect: Effect | None) -> tuple[Value, ...]:
+    verdict = pair.verdict
+    place = (pair.first, pair.other, pair.level, pair.pass_name)
     outcomes = (
         (effect.name, effect.headline, verdict.outcome, effect.outcome) if effect else ("", "", verdict.outcome, "")
     )
     against = (effect.objection if effect else None) or verdict.objection
     numbers = _numbers(effect) if effect else (None,) * 13
-    study = (one.control, one.closed, one.rounds, one.spoiled, one.needed, one.contradiction or "")
+    study = (pair.control, pair.closed, pair.rounds, pair.excluded, pair.needed, pair.contradiction or "")
     against_words = objection_words(against) if against else ""
     return (*place, *outcomes, against_words, *numbers, *verdict.values, verdict.at_least, *study)
 

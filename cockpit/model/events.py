@@ -205,7 +205,7 @@ class ChangeBegun(Event, frozen=True, tag="change_begun"):
     trial: bool = False
 
 
-Stage = Literal["armed", "written", "tested", "reloaded", "active", "not yet active", "confirmed", "undoing"]
+StageName = Literal["armed", "written", "tested", "reloaded", "active", "not yet active", "confirmed", "undoing"]
 
 
 class ChangeStage(Event, frozen=True, tag="change_stage"):
@@ -217,7 +217,7 @@ class ChangeStage(Event, frozen=True, tag="change_stage"):
     """
 
     change: Name
-    stage: Stage
+    stage: StageName
     seconds: float | None = None
 
 
@@ -250,7 +250,7 @@ class ActionEnded(Event, frozen=True, tag="action_ended"):
     detail: str = ""
 
 
-Side = Literal["before", "after"]
+RoundSide = Literal["before", "after"]
 
 
 class RoundsBegun(Event, frozen=True, tag="rounds_begun"):
@@ -268,10 +268,10 @@ class RoundsBegun(Event, frozen=True, tag="rounds_begun"):
     run: int
     host: Name
     settings: tuple[Setting, ...]
-    first: tuple[Side, ...]
+    first: tuple[RoundSide, ...]
     seconds: float
     longest: float
-    active: Side = "before"
+    active: RoundSide = "before"
     change: Name = ""
     seed: int = 0
     detectable: float | None = None
@@ -283,7 +283,7 @@ class RoundWindow(Event, frozen=True, tag="round_window"):
 
     number: int
     round: int
-    side: Side
+    side: RoundSide
     until: float
 
 
@@ -305,7 +305,7 @@ class RoundsEnded(Event, frozen=True, tag="rounds_ended"):
 
     number: int
     outcome: RoundsOutcome
-    active: Side
+    active: RoundSide
     detail: str = ""
 
 

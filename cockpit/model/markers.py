@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from cockpit.model.events import ChangeOutcome, Side
+from cockpit.model.events import ChangeOutcome, RoundSide
 from cockpit.model.knobs import Setting
 from cockpit.model.load.plan import LoadPlan
 
@@ -56,7 +56,7 @@ class RoundMarker(MarkerBase, frozen=True, kw_only=True, tag="round"):
 
     round: int
     budget: int
-    side: Side
+    side: RoundSide
 
 
 class NoteMarker(MarkerBase, frozen=True, kw_only=True, tag="note"):

@@ -24,8 +24,8 @@ from cockpit.model.events import (
     ExtensionReason,
     RoundsBegun,
     RoundsEnded,
+    RoundSide,
     SessionStarted,
-    Side,
 )
 from cockpit.model.generators import GeneratorMachine, GeneratorState, WorkerLost
 from cockpit.model.host.state import HostState, HostWindow
@@ -55,7 +55,7 @@ class SegmentBasis(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[ChangeName, ...] = ()
     variants: tuple[str, ...] = ()
     number: int = 0
-    side: Side | None = None
+    side: RoundSide | None = None
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
@@ -213,7 +213,7 @@ class RoundWindowState(msgspec.Struct, frozen=True, kw_only=True):
     """A window of a round. `end`: None while it runs, or if it was interrupted."""
 
     round: int
-    side: Side
+    side: RoundSide
     start: float
     until: float
     end: float | None = None
@@ -233,7 +233,7 @@ class RoundsState(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def complete(self) -> tuple[tuple[RoundWindowState, RoundWindowState], ...]:
         """The complete rounds, whose windows both have their full length: (before, after) of each, in order of time."""
-        done: dict[int, dict[Side, RoundWindowState]] = {}
+        done: dict[int, dict[RoundSide, RoundWindowState]] = {}
         for window in self.windows:
             if window.end is not None:
                 done.setdefault(window.round, {})[window.side] = window

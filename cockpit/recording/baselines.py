@@ -40,20 +40,18 @@ def load(name: str) -> Baseline:
     """Return the baseline of this name. Raises UsageError for an unknown name and for an invalid file."""
     path = _path(name)
     try:
-        found = _decoder.decode(read_bounded(path, _MOST))
+        baseline = _decoder.decode(read_bounded(path, _MOST))
     except FileNotFoundError:
         raise UsageError(f"{name}: no such baseline; saved: {', '.join(names()) or 'none'}") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     except (msgspec.MsgspecError, ArithmeticError, ValueError, TypeError, RecursionError, MemoryError) as error:
         raise UsageError(f"{path}: invalid baseline: {error}") from None
-    if found.format > FORMAT:
-        raise UsageError(
-            f"{path}: written by a newer cockpit (format {found.format}, this cockpit reads {FORMAT}); update cockpit"
-        )
-    if not found.runs or any(kind not in run.histograms for run in found.runs for kind in LATENCIES):
+    if baseline.format > FORMAT:
+        raise UsageError(f"{path}: written by a newer cockpit (format {baseline.format}, not {FORMAT}); update cockpit")
+    if not baseline.runs or any(kind not in run.histograms for run in baseline.runs for kind in LATENCIES):
         raise UsageError(f"{path}: invalid baseline: a run or its latencies are missing")
-    return found
+    return baseline
 
 
 def names() -> list[str]:
@@ -63,17 +61,17 @@ def names() -> list[str]:
         return []
     except OSError as error:
         raise UsageError(f"{folder()}: cannot be read: {error.strerror}") from None
-    found = (name.removesuffix(_ENDING) for name in files if name.endswith(_ENDING))
-    return sorted(name for name in found if _NAME.fullmatch(name))
+    names = (name.removesuffix(_ENDING) for name in files if name.endswith(_ENDING))
+    return sorted(name for name in names if _NAME.fullmatch(name))
 
 
 def latest(plan: LoadPlan) -> Baseline | None:
     """Return the newest baseline of the same load; None without one. Unreadable baselines are skipped."""
     for path in sorted(folder().glob(f"*{_ENDING}"), key=_written, reverse=True):
         with suppress(UsageError):
-            found = load(path.name.removesuffix(_ENDING))
-            if not differences(found.plan, plan):
-                return found
+            baseline = load(path.name.removesuffix(_ENDING))
+            if not differences(baseline.plan, plan):
+                return baseline
     return None
 
 

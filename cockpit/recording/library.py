@@ -192,7 +192,7 @@ class Recent(msgspec.Struct, frozen=True, kw_only=True):
     """A recording, the metrics of its last segment (requests/s and ms; None without one), its changes, and the last
     capacity with its limits, e.g. `1,840/s at p99 < 50ms` ("": none)."""
 
-    kept: RecordingInfo
+    info: RecordingInfo
     rate: float | None = None
     p99_ms: float | None = None
     failed: int = 0
@@ -204,7 +204,7 @@ def recent(most: int) -> list[Recent]:
     """Return the `most` files with the latest modification, the newest session first."""
     newest = sorted(_modification_times(), key=lambda entry: -entry[0])[:most]
     entries = [_with_metrics(recording_info(path)) for _, path in newest]
-    return sorted(entries, key=lambda entry: (-entry.kept.began, entry.kept.name))
+    return sorted(entries, key=lambda entry: (-entry.info.began, entry.info.name))
 
 
 def _modification_times() -> list[tuple[float, Path]]:
@@ -220,7 +220,7 @@ def _modification_times() -> list[tuple[float, Path]]:
 
 def _with_metrics(kept: RecordingInfo) -> Recent:
     if kept.problem:
-        return Recent(kept=kept)
+        return Recent(info=kept)
     try:
         with closing(opened(Path(kept.path), timeout=1)) as database:
             row = database.execute("SELECT rate, p99_ms, failed FROM runs ORDER BY number DESC LIMIT 1").fetchone()
@@ -230,7 +230,7 @@ def _with_metrics(kept: RecordingInfo) -> Recent:
             columns = ", ".join(f"substr({name}, 1, {_LONGEST_TEXT})" for name in ("result", "limits"))
             capacity = database.execute(f"SELECT {columns} FROM capacities ORDER BY begun DESC LIMIT 1").fetchone()
     except (RecordingError, sqlite3.Error, MemoryError, UnicodeError):
-        return Recent(kept=kept)
+        return Recent(info=kept)
     made = tuple(
         ChangeSummary(letter=str(letter), label=str(label), outcome=str(outcome or ""), effect=str(effect or ""))
         for letter, label, outcome, effect in changes
@@ -239,5 +239,5 @@ def _with_metrics(kept: RecordingInfo) -> Recent:
     # A column of SQLite may have values of any type.
     rate, p99_ms, failed = (value if is_metric(value) else None for value in row or (None, None, None))
     if rate is None:
-        return Recent(kept=kept, changes=made, capacity=known)
-    return Recent(kept=kept, rate=rate, p99_ms=p99_ms, failed=int(failed or 0), changes=made, capacity=known)
+        return Recent(info=kept, changes=made, capacity=known)
+    return Recent(info=kept, rate=rate, p99_ms=p99_ms, failed=int(failed or 0), changes=made, capacity=known)

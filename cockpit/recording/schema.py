@@ -69,10 +69,10 @@ LARGEST_EVENT = 32 << 20
 # The columns of an event that from_row expects.
 EVENTS = "SELECT seq, t, kind, body, crc FROM events"
 
-Row = tuple[int, float, str, str | bytes, int]
+EventRow = tuple[int, float, str, str | bytes, int]
 
 
-def to_row(number: int, event: AnyEvent) -> Row:
+def to_row(number: int, event: AnyEvent) -> EventRow:
     """Return the row of an event. Raises ValueError, TypeError or msgspec.MsgspecError if it is not readable again."""
     body = encode(checked_event(event))
     small: str | bytes = zlib.compress(body, 6) if len(body) >= COMPRESS_FROM else body.decode()

@@ -20,7 +20,7 @@ from cockpit.model.state import State
 from cockpit.model.text import clock
 from cockpit.recording.database import error_line, is_locked
 from cockpit.recording.page_builder import PageBuilder
-from cockpit.recording.schema import TABLES, Row, to_row
+from cockpit.recording.schema import TABLES, EventRow, to_row
 from cockpit.recording.write_queue import Page, WriteBatch, WriteQueue
 
 # Interval between commits (s): a crash loses at most the events since the last one.
@@ -47,7 +47,7 @@ class RecordingWriter:
         # At the last page: its last event, its time (session s), and the weight queued so far.
         self._page_start = (0, 0.0, 0)
         self._backlog = WriteQueue()
-        self._rows: list[Row] = []
+        self._rows: list[EventRow] = []
         # Weight of the rows.
         self._weight = 0
         self._database = _create(path)
@@ -108,7 +108,7 @@ class RecordingWriter:
             item = self._backlog.next_item(due)
             try:
                 if isinstance(item, WriteBatch):
-                    self._take(item)
+                    self._write_batch(item)
                 if not isinstance(item, WriteBatch) or time.monotonic() >= due:
                     self._write(item if isinstance(item, Page) else None)
                     due = time.monotonic() + COMMIT_EVERY
@@ -122,7 +122,7 @@ class RecordingWriter:
         self._write_began = None
         self._status.over = True
 
-    def _take(self, batch: WriteBatch) -> None:
+    def _write_batch(self, batch: WriteBatch) -> None:
         """Turn events into rows. Events that cannot be encoded are counted as lost."""
         self._weight += batch.weight
         for number, event in batch.events:

@@ -67,24 +67,24 @@ def capacity_blocks(state: State, run: int | None = None) -> list[list[Block]]:
 def compared_words(before: CapacityResult, after: CapacityResult) -> str:
     """Return `capacity 1,840/s (…) → 2,100/s (…): +14.1% (95% CI 9.8–18.6%)`; "" unless both were found within the same
     limits."""
-    one, two = before.found, after.found
-    if one is None or two is None or before.limits != after.limits:
+    old, new = before.estimate, after.estimate
+    if old is None or new is None or before.limits != after.limits:
         return ""
-    error = math.hypot(*(math.log(each.high / each.low) / 2 for each in (one, two)))
-    ratio = two.rate / one.rate
+    error = math.hypot(*(math.log(each.high / each.low) / 2 for each in (old, new)))
+    ratio = new.rate / old.rate
     change, low, high = (100 * (ratio * math.exp(shift) - 1) for shift in (0.0, -error, error))
     change_words = f"{change:+.1f}% (95% CI {low:+.1f} to {high:+.1f}%)"
-    return f"capacity {interval_words(one)} → {interval_words(two)}: {change_words}; {limits_words(after)}"
+    return f"capacity {interval_words(old)} → {interval_words(new)}: {change_words}; {limits_words(after)}"
 
 
 def capacity_json(result: CapacityResult) -> CapacityJson:
-    found = result.found if result.outcome != "generator" else None
+    estimate = result.estimate if result.outcome != "generator" else None
     return CapacityJson(
         limits=result.limits,
         outcome=result.outcome,
-        rate=found.rate if found else None,
-        low=found.low if found else None,
-        high=found.high if found else None,
+        rate=estimate.rate if estimate else None,
+        low=estimate.low if estimate else None,
+        high=estimate.high if estimate else None,
         at_least=result.at_least,
         levels=[
             CapacityLevelJson(**{name: getattr(level, name) for name in CapacityLevelJson.__struct_fields__})

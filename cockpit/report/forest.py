@@ -93,9 +93,11 @@ def _axis(effects: Sequence[Effect]) -> Axis | None:
         return None
     middles = [_at(effect, effect.change or 0.0) for effect in shown]
     margins = [_at(effect, end) for effect in shown for end in (effect.margin, -effect.margin)]
-    conclusive = [end for effect in shown if effect.outcome is not Outcome.INCONCLUSIVE for end in _ends(effect)]
+    conclusive = [
+        end for effect in shown if effect.outcome is not Outcome.INCONCLUSIVE for end in _interval_ends(effect)
+    ]
     longest = _LONGEST * max(map(abs, chain(middles, margins, conclusive)))
-    clipped = [min(longest, max(-longest, end)) for effect in shown for end in _ends(effect)]
+    clipped = [min(longest, max(-longest, end)) for effect in shown for end in _interval_ends(effect)]
     low, high = (pick(chain((0.0,), middles, conclusive, clipped)) for pick in (min, max))
     if low == high:
         low, high = -_FLAT, _FLAT
@@ -106,10 +108,10 @@ def _axis(effects: Sequence[Effect]) -> Axis | None:
 
 
 def _is_drawn(effect: Effect) -> bool:
-    return effect.change is not None and effect.outcome is not Outcome.INVALID and bool(_ends(effect))
+    return effect.change is not None and effect.outcome is not Outcome.INVALID and bool(_interval_ends(effect))
 
 
-def _ends(effect: Effect) -> list[float]:
+def _interval_ends(effect: Effect) -> list[float]:
     return [_at(effect, end) for end in (effect.low, effect.high) if end is not None]
 
 

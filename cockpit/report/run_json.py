@@ -19,7 +19,7 @@ from cockpit.metrics.catalogue import PROCESS_METRICS
 from cockpit.metrics.results import RunResult, latency
 from cockpit.metrics.values import host_metrics, latency_value, processes_hidden
 from cockpit.model.counts import Group
-from cockpit.model.events import RoundsOutcome, Side
+from cockpit.model.events import RoundSide, RoundsOutcome
 from cockpit.model.histogram import Histogram
 from cockpit.model.host.state import HostWindow
 from cockpit.model.knobs import Setting
@@ -67,12 +67,12 @@ class Generator(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ThresholdOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """A threshold and its result. `found` is null without data; the threshold failed then. `limit` is the value it was
+    """A threshold and its result. `value` is null without data; the threshold failed then. `limit` is the value it was
     compared with. `ratio` is relative to the baseline, if the threshold has one. The threshold is inconclusive if the
     interval of the ratio includes the limit; about `needed` runs per side would settle it (null: unknown)."""
 
     threshold: str
-    found: float | None
+    value: float | None
     holds: bool
     status: Status
     limit: float | None
@@ -212,7 +212,7 @@ def run_json(
         scalability=[usl_json(fit) for fit in fits_of(result, usl_fits(state))] if state else [],
         rounds=rounds_json(state.rounds if state else (), result.run),
         capacities=capacities_json(state, result.run) if state else [],
-        thresholds=[struct_from(ThresholdOutcome, one, threshold=one.threshold.text) for one in outcomes],
+        thresholds=[struct_from(ThresholdOutcome, each, threshold=each.threshold.text) for each in outcomes],
         warnings=[warning_json(warning) for warning in run_warnings(result)],
         ended=result.reason,
     )
@@ -294,13 +294,13 @@ class RoundsJson(msgspec.Struct, frozen=True, kw_only=True):
     longest: float
     detectable: float | None
     outcome: RoundsOutcome | None
-    active: Side
+    active: RoundSide
     detail: str
     windows: tuple[RoundWindowState, ...]
 
 
 def rounds_json(rounds: Iterable[RoundsState], run: int) -> list[RoundsJson]:
-    return [_rounds(one) for one in rounds if one.begun.run == run]
+    return [_rounds(each) for each in rounds if each.begun.run == run]
 
 
 def _rounds(rounds: RoundsState) -> RoundsJson:

@@ -42,7 +42,7 @@ def fit_plot(fit: UslFit) -> Plot:
     x = at_values(sorted({float(level.concurrency) for level in fit.levels}))
     places = [x.shifted(x.low, step / _POINTS) for step in range(_POINTS + 1)]
     series = (
-        [PlotSeries("fitted law", [(place, fit.rate(place)) for place in places], 1)] if fit.one is not None else []
+        [PlotSeries("fitted law", [(place, fit.rate(place)) for place in places], 1)] if fit.single is not None else []
     )
     for name, excluded, colour in (("measured", False, 0), ("excluded", True, 6)):
         levels = (level for level in fit.levels if (level.excluded is not None) is excluded)

@@ -75,7 +75,7 @@ class CellJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StudyVerdictJson(StudyVerdict, frozen=True, kw_only=True):
-    """The variant `other` vs `first`. `spoiled` rounds (saturated generator, other load) are left out if they are at
+    """The variant `other` vs `first`. `excluded` rounds (saturated generator, other load) are left out if they are at
     most a quarter, else the verdict is invalid. `warning` is text on how the A/A control contradicts the verdict."""
 
     warning: str
@@ -150,10 +150,10 @@ def study_json(result: StudyResult) -> str:
         comparisons=study.comparisons,
         unstable=len(result.unstable),
         until=study.until,
-        rounds=[RoundJson(round=one.round, order=list(one.steps), open=list(one.open)) for one in result.rounds],
+        rounds=[RoundJson(round=turn.round, order=list(turn.steps), open=list(turn.open)) for turn in result.rounds],
         spread=_spread(result),
         cells=[_cell(cell, columns(result)) for cell in result.cells],
-        verdicts=[_verdict(one) for one in result.verdicts],
+        verdicts=[_verdict(pair) for pair in result.verdicts],
     )
     return to_json(shown)
 
@@ -210,5 +210,5 @@ def _run(run: StudyRunResult) -> StudyRunJson:
     )
 
 
-def _verdict(one: StudyVerdict) -> StudyVerdictJson:
-    return struct_from(StudyVerdictJson, one, warning=contradiction_words(one), verdict=verdict_json(one.verdict))
+def _verdict(pair: StudyVerdict) -> StudyVerdictJson:
+    return struct_from(StudyVerdictJson, pair, warning=contradiction_words(pair), verdict=verdict_json(pair.verdict))

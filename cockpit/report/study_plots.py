@@ -146,7 +146,10 @@ def _rates(run: StudyRunResult) -> Iterator[Point]:
     seconds = list(run.window.seconds)
     for at in range(0, len(seconds) - _EVERY + 1, _EVERY):
         part = seconds[at : at + _EVERY]
-        yield part[0].start, sum(one.completed for one in part) / sum(one.end - one.start for one in part)
+        yield (
+            part[0].start,
+            sum(second.completed for second in part) / sum(second.end - second.start for second in part),
+        )
 
 
 def _over_run(

@@ -33,10 +33,10 @@ class StudyColumn(NamedTuple):
 def columns(result: StudyResult) -> tuple[StudyColumn, ...]:
     watched = result.study.watch or tuple(f"{host}.{name}" for host in hosts_of(result) for name in _OF_A_HOST)
     names = dict.fromkeys(watched if result.study.until else (*ALWAYS, *watched))
-    found = [StudyColumn("capacity", "capacity/s", _capacity, rate_words)] if result.study.until else []
-    found += [StudyColumn(name, _head(name), _metric_of(name), _shown(name)) for name in names]
-    found += [_counter(observation) for observation in result.study.observations if observation.counter]
-    return tuple(found)
+    columns = [StudyColumn("capacity", "capacity/s", _capacity, rate_words)] if result.study.until else []
+    columns += [StudyColumn(name, _head(name), _metric_of(name), _shown(name)) for name in names]
+    columns += [_counter(observation) for observation in result.study.observations if observation.counter]
+    return tuple(columns)
 
 
 def hosts_of(result: StudyResult) -> list[str]:
@@ -49,21 +49,21 @@ def _metric_of(name: str) -> Callable[[RunResult, Sequence[StudyRunResult]], flo
 
 def _capacity(_: RunResult, runs: Sequence[StudyRunResult]) -> float | None:
     """Return the geometric mean of the found capacities, since they are compared as ratios."""
-    found = [math.log(run.window.capacity) for run in runs if run.window.capacity]
-    return math.exp(sum(found) / len(found)) if found else None
+    logs = [math.log(run.window.capacity) for run in runs if run.window.capacity]
+    return math.exp(sum(logs) / len(logs)) if logs else None
 
 
 def _counter(observation: Observation) -> StudyColumn:
     def grown(_: RunResult, runs: Sequence[StudyRunResult]) -> float | None:
-        found = [one for run in runs if (one := counter_increase(observation, run)) is not None]
-        return sum(found) / len(found) if found else None
+        known = [rise for run in runs if (rise := counter_increase(observation, run)) is not None]
+        return sum(known) / len(known) if known else None
 
     return StudyColumn(f"observed.{observation.name}", sanitize(observation.name), grown, lambda value: si(value, 5))
 
 
 def counter_increase(observation: Observation, run: StudyRunResult) -> float | None:
     """Return the increase of a counter over a run; None unless both outputs are numbers."""
-    outputs = {one.after: one.text for one in run.observations if one.name == observation.name and not one.detail}
+    outputs = {each.after: each.text for each in run.observations if each.name == observation.name and not each.detail}
     try:
         return float(outputs[True]) - float(outputs[False])
     except (KeyError, ValueError):

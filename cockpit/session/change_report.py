@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import KW_ONLY, dataclass
 
 from cockpit.model.errors import CockpitError
-from cockpit.model.events import ChangeBegun, ChangeEnded, ChangeOutcome, ChangeStage, Stage
+from cockpit.model.events import ChangeBegun, ChangeEnded, ChangeOutcome, ChangeStage, StageName
 from cockpit.model.knobs import Setting
 from cockpit.session.live_events import LiveEvents
 from cockpit.tuning.applied import AppliedChange, ChangeFailed
@@ -54,7 +54,7 @@ class ChangeReport(ChangeObserver):
         inactive = tuple(knob.name for knob in plan.inactive)
         self._begin(plan.settings or self.settings, plan.diff, plan.cost, inactive)
 
-    def stage(self, stage: Stage, seconds: float | None = None) -> None:
+    def stage(self, stage: StageName, seconds: float | None = None) -> None:
         self.events.emit(ChangeStage(t=self.events.now(), change=self.letter, stage=stage, seconds=seconds))
         if stage == "active":
             self.active = True

@@ -17,7 +17,7 @@ from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.rounds import UNCOUNTED, RoundsPlan, announcement, rounds_verdict, sequence
 from cockpit.analysis.verdicts.outcome import Verdict
 from cockpit.model.errors import ChangeRefused, CockpitError
-from cockpit.model.events import RoundsBegun, RoundsEnded, RoundsOutcome, RoundWindow, RoundWindowEnded, Side
+from cockpit.model.events import RoundsBegun, RoundsEnded, RoundSide, RoundsOutcome, RoundWindow, RoundWindowEnded
 from cockpit.model.knobs import Setting
 from cockpit.session.capacity import CapacitySearch
 from cockpit.session.live_events import LiveEvents
@@ -42,10 +42,10 @@ class ComparedSettings(NamedTuple):
 
     host: str
     settings: tuple[Setting, ...]
-    active: Side
+    active: RoundSide
     change: str = ""
 
-    def values(self, side: Side) -> dict[str, str | None]:
+    def values(self, side: RoundSide) -> dict[str, str | None]:
         return {setting.knob: setting.old if side == "before" else setting.new for setting in self.settings}
 
 
@@ -129,7 +129,7 @@ class Rounds:
         failed = isinstance(error, CockpitError)
         self.end("failed" if failed else "stopped", subject.active, str(error) if failed else "interrupted")
 
-    def end(self, outcome: RoundsOutcome, active: Side, detail: str = "") -> None:
+    def end(self, outcome: RoundsOutcome, active: RoundSide, detail: str = "") -> None:
         """Report the end of the rounds and the active side; once, and only if they began."""
         self.running = False
         if self._begun:
@@ -185,7 +185,7 @@ class Rounds:
                 return "verdict"
         return "budget"
 
-    async def _window_in_change(self, change: ApplyTemporarily, number: int, side: Side, plan: RoundsPlan) -> bool:
+    async def _window_in_change(self, change: ApplyTemporarily, number: int, side: RoundSide, plan: RoundsPlan) -> bool:
         """Measure a window within a change; return whether it reached its full length."""
         complete = False
 
@@ -196,7 +196,7 @@ class Rounds:
         await change(plan.seconds + UNCOUNTED + _ROLLBACK_DELAY, hold)
         return complete
 
-    async def _window(self, number: int, side: Side, plan: RoundsPlan) -> bool:
+    async def _window(self, number: int, side: RoundSide, plan: RoundsPlan) -> bool:
         """Measure a window; return whether it is complete, without a stop or the end of the load."""
         t, seconds = self._events.now(), plan.seconds + UNCOUNTED
         self._events.emit(RoundWindow(t=t, number=self.number, round=number, side=side, until=t + seconds))

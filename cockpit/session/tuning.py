@@ -8,7 +8,7 @@ from enum import Enum
 from cockpit.analysis.rounds import FEWEST, MOST, SHORTEST, WINDOW, RoundsPlan
 from cockpit.analysis.verdicts.outcome import Outcome, Verdict
 from cockpit.model.errors import UsageError
-from cockpit.model.events import RoundsOutcome, Side
+from cockpit.model.events import RoundSide, RoundsOutcome
 from cockpit.model.knobs import Setting
 from cockpit.model.units import parse_duration
 
@@ -34,7 +34,7 @@ class FinalSide(Enum):
     CHOSEN = "the new values, unless they are worse"
     RESTORED = "the values of before the rounds"
 
-    def side(self, active: Side, outcome: RoundsOutcome, verdict: Verdict | None) -> Side:
+    def side(self, active: RoundSide, outcome: RoundsOutcome, verdict: Verdict | None) -> RoundSide:
         """Return the side to activate after rounds; `active`: the active side at their start, which stays active if the
         rounds were interrupted or are invalid."""
         if self is FinalSide.RESTORED or outcome not in ("verdict", "budget") or verdict is None:
@@ -52,7 +52,7 @@ class RoundsResult:
     number: int
     outcome: RoundsOutcome
     verdict: Verdict | None
-    active: Side
+    active: RoundSide
     letter: str = ""
     why: str = ""
 

@@ -83,7 +83,7 @@ class HostSurvey(NamedTuple):
     def server_of(self, knobs: Iterable[Knob]) -> RunningServer | None:
         """Return the server of the first offered knob among `knobs`; None: no server."""
         chosen = set(knobs)
-        offered = self.discovered.offered if self.discovered else ()
+        offered = self.discovered.suggested if self.discovered else ()
         return next((offer.server for offer in offered if offer.server and offer.knob in chosen), None)
 
 
@@ -179,7 +179,7 @@ def draft_of(
     knobs: list[Knob] = []
     others: list[tuple[Knob, str | None]] = []
     for host in surveyed:
-        offered = host.discovered.offered if host.discovered else ()
+        offered = host.discovered.suggested if host.discovered else ()
         selected = [offer.knob for offer in offered if _is_selected(offer, selection)]
         server = host.server or host.server_of(selected)
         config = host.config

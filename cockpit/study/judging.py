@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from cockpit.analysis.effects import HEADLINE_SHARE
 from cockpit.analysis.intervals import ALPHA, FIRST_TEST, POWER, Speeds, estimate, minimum_detectable, student_quantile
-from cockpit.analysis.replicates import Pairs, round_differences
+from cockpit.analysis.replicates import ReplicatePairs, round_differences
 from cockpit.analysis.verdicts.objections import objection, with_invalid_effects
 from cockpit.analysis.verdicts.other_load import round_objections
 from cockpit.analysis.verdicts.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Verdict
@@ -20,13 +20,13 @@ from cockpit.analysis.verdicts.verdict import PlannedComparisons, judge_rounds, 
 from cockpit.analysis.warnings import WarningKind, warning_of
 from cockpit.analysis.windows import Window
 from cockpit.model.study import Study, StudyRound
-from cockpit.study.plan import Comparison, planned_comparisons, round_of, steps_of
+from cockpit.study.plan import PlannedPair, planned_comparisons, round_of, steps_of
 from cockpit.study.results import Contradiction, RoundSpread, StudyCell, StudyResult, StudyVerdict
 
 # Outcomes that answer the question of a comparison.
 CONCLUSIVE = (*DIFFERENT, Outcome.EQUIVALENT)
-# A larger share of spoiled rounds makes a comparison invalid.
-MOST_SPOILED = 0.25
+# A larger share of excluded rounds makes a comparison invalid.
+MOST_EXCLUDED = 0.25
 # Causes in the variants themselves; further rounds would be invalid too.
 _SYSTEMATIC = (Cause.REQUESTS_FAILED, Cause.LOAD_DIFFERS)
 # Set-ups in a round of one comparison: the baseline, the other variant, the A/A control.
@@ -51,9 +51,9 @@ def verdicts_of(study: Study, cells: Sequence[StudyCell], rounds: Sequence[Study
     return tuple(verdicts)
 
 
-def open_after(study: Study, verdicts: Sequence[StudyVerdict]) -> tuple[Comparison, ...]:
+def open_after(study: Study, verdicts: Sequence[StudyVerdict]) -> tuple[PlannedPair, ...]:
     """Return the planned comparisons that are not closed in all passes."""
-    closed: dict[Comparison, list[bool]] = {}
+    closed: dict[PlannedPair, list[bool]] = {}
     for verdict in verdicts:
         closed.setdefault((verdict.first, verdict.other, verdict.level), []).append(verdict.closed)
     whole = len(study.passes)
@@ -137,24 +137,24 @@ def _step_seconds(rounds: Sequence[StudyRound]) -> float | None:
 
 
 class _Judged(NamedTuple):
-    """A verdict, its number of `rounds`, and the number of `spoiled` rounds among all `whole` ones."""
+    """A verdict, its number of `rounds`, and the number of `excluded` rounds among all `whole` ones."""
 
     verdict: Verdict
     rounds: int
-    spoiled: int = 0
+    excluded: int = 0
     whole: int = 0
 
     def is_hopeless(self, budget: int) -> bool:
         """Return whether further rounds cannot make the verdict valid: requests of a variant fail, the loads differ, or
-        more rounds are spoiled than a study of `budget` rounds can leave out."""
+        more rounds are excluded than a study of `budget` rounds can leave out."""
         if self.verdict.outcome is not Outcome.INVALID:
             return False
         cause = self.verdict.objection.cause if self.verdict.objection else None
-        return cause in _SYSTEMATIC or self.spoiled > MOST_SPOILED * budget
+        return cause in _SYSTEMATIC or self.excluded > MOST_EXCLUDED * budget
 
 
 def _verdict(
-    study: Study, cells: Cells, rounds: Sequence[StudyRound], place: Comparison, part: str
+    study: Study, cells: Cells, rounds: Sequence[StudyRound], place: PlannedPair, part: str
 ) -> StudyVerdict | None:
     first, second, level = place
     before, after = cells.get((first, level, part)), cells.get((second, level, part))
@@ -177,7 +177,7 @@ def _verdict(
         control=after.control,
         closed=over and not after.control,
         rounds=judged.rounds,
-        spoiled=judged.spoiled,
+        excluded=judged.excluded,
         needed=needed,
         needed_seconds=needed * _VISITS * step if needed and step else None,
     )
@@ -208,7 +208,7 @@ def _judged(
     objections = _objections(pairs)
     valid = [pair for pair, problem in zip(pairs, objections, strict=True) if problem is None]
     against = [problem for problem in objections if problem is not None]
-    if not against or len(valid) < FIRST_TEST or len(against) > MOST_SPOILED * len(pairs):
+    if not against or len(valid) < FIRST_TEST or len(against) > MOST_EXCLUDED * len(pairs):
         verdict = judge_rounds(pairs, label, study.rounds, family, alike)
         # A lower bound ("at least") may remain with a saturated generator, but nothing with other load.
         loads = [problem for problem in against if problem.cause is Cause.OTHER_LOAD]
@@ -221,9 +221,9 @@ def _judged(
     return _Judged(verdict, len(valid), len(against), len(pairs))
 
 
-def _compared_alike(study: Study, first: StudyCell, others: Cells, considered: set[int]) -> list[Pairs]:
+def _compared_alike(study: Study, first: StudyCell, others: Cells, considered: set[int]) -> list[ReplicatePairs]:
     """Return the rounds of `first` paired with each other variant at the same load level and in the same pass."""
-    paired: list[Pairs] = []
+    paired: list[ReplicatePairs] = []
     for (_, level, part), cell in others.items():
         if level == first.level and part == first.pass_name:
             pairs = _pairs(study, first, cell, considered)
@@ -306,7 +306,7 @@ def next_round(study: Study, result: StudyResult | None) -> StudyRound | None:
     return round_of(study, number, still_open)
 
 
-def _lacks_values(result: StudyResult, place: Comparison) -> bool:
+def _lacks_values(result: StudyResult, place: PlannedPair) -> bool:
     """Return whether a variant had several runs, none with a value: capacity searches beyond the generator, e.g."""
     first, second, level = place
     cells = [cell for cell in result.cells if cell.variant in (first, second) and cell.level == level]

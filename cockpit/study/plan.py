@@ -20,7 +20,7 @@ RUN_ADDS = 2.0
 _SHORTEST_SEARCH = 0.3
 
 # Baseline variant, other variant, load level (None: the plan's load).
-Comparison = tuple[str, str, float | None]
+PlannedPair = tuple[str, str, float | None]
 
 
 class StudyStep(NamedTuple):
@@ -45,7 +45,7 @@ class DurationRange(NamedTuple):
     known: bool
 
 
-def planned_comparisons(study: Study) -> tuple[Comparison, ...]:
+def planned_comparisons(study: Study) -> tuple[PlannedPair, ...]:
     """Return all planned comparisons, without the A/A control."""
     return tuple((first, second, level) for first, second in study.compare for level in study.levels or (None,))
 
@@ -63,7 +63,7 @@ def order_of(study: Study, turn: int) -> tuple[Variant, ...]:
     return tuple(order[::-1] if paired and turn % 2 == 0 else order)
 
 
-def round_of(study: Study, turn: int, open_now: Sequence[Comparison]) -> StudyRound:
+def round_of(study: Study, turn: int, open_now: Sequence[PlannedPair]) -> StudyRound:
     """Return a round with its steps: the variants of the open comparisons at their load levels, and the A/A control.
 
     In a study without comparisons each round has all steps.

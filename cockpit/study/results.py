@@ -74,7 +74,7 @@ class StudyVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict on the variant `other` vs `first` at a load level in a pass.
 
     `control`: `other` is the A/A control, so that there is no true difference. `closed`: further rounds do not change
-    the verdict. `rounds` is the number of rounds used, without the `spoiled` ones. About `needed` rounds would conclude
+    the verdict. `rounds` is the number of rounds used, without `excluded` ones. About `needed` rounds would conclude
     the comparison, in about `needed_seconds` (None: it is concluded, or unknown).
     """
 
@@ -86,7 +86,7 @@ class StudyVerdict(msgspec.Struct, frozen=True, kw_only=True):
     control: bool = False
     closed: bool = False
     rounds: int = 0
-    spoiled: int = 0
+    excluded: int = 0
     needed: int | None = None
     needed_seconds: float | None = None
     contradiction: Contradiction | None = None

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
-from cockpit.model.events import Stage
+from cockpit.model.events import StageName
 from cockpit.tuning.effect import Identify, TargetCheck
 from cockpit.tuning.pending import TIMEOUTS, Timeouts
 from cockpit.tuning.plan import Plan
@@ -22,7 +22,7 @@ class ChangeObserver(Protocol):
     def begun(self, plan: Plan) -> None:
         """Report a planned change, before anything is touched."""
 
-    def stage(self, stage: Stage, seconds: float | None = None) -> None:
+    def stage(self, stage: StageName, seconds: float | None = None) -> None:
         """Report that a stage was reached (see ChangeStage)."""
 
 
@@ -53,7 +53,7 @@ class ChangeOptions(NamedTuple):
     readers: Callable[[], Awaitable[Sequence[FileReader]]] | None = None
     port: int | None = None
 
-    def report(self, stage: Stage, seconds: float | None = None) -> None:
+    def report(self, stage: StageName, seconds: float | None = None) -> None:
         if self.watch:
             self.watch.stage(stage, seconds)
 

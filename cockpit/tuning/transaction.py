@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.errors import ChangeRefused, CockpitError
-from cockpit.model.events import Stage
+from cockpit.model.events import StageName
 from cockpit.model.text import sanitize
 from cockpit.servers import systemd
 from cockpit.tuning import evidence, files, pending, reload_log, undo_program
@@ -247,7 +247,7 @@ def _applied(plan: Plan, change: str, live_edits: tuple[LiveEdit, ...], notes: t
     )
 
 
-async def _approved(change: PendingChange, options: ChangeOptions, reached: Stage) -> None:
+async def _approved(change: PendingChange, options: ChangeOptions, reached: StageName) -> None:
     """Wait for the confirmation, if one is required, and extend the host's lease by that time. Raises Failure."""
     if options.approval is None:
         options.report(reached)

@@ -45,7 +45,7 @@ def test_thresholds() -> None:
     for text, holds in DATA["thresholds_cases"]:
         (outcome,) = check_thresholds([parse_threshold(text)], RESULT)
         assert outcome.holds is holds
-        assert (outcome.found is None) == (text.startswith(("connect", "web1")))
+        assert (outcome.value is None) == (text.startswith(("connect", "web1")))
 
 
 @pytest.mark.parametrize("text", ["", "p99", "p99 < ", "p99 < fast", "speed > 3", "rate > 3ms", "web1.cpu.heat > 3"])
@@ -78,7 +78,7 @@ def test_quick_check_of_segment() -> None:
     state = with_thresholds("p99 < 60s", "rate > 1m")
     results = quick_check(state, state.segments[0], None)
     assert statuses(results) == {"p99 < 60s": Status.HOLDS, "rate > 1m": Status.FAILED}
-    assert results[1].found == state.segments[0].rate
+    assert results[1].value == state.segments[0].rate
     state = with_thresholds()
     assert statuses(quick_check(state, state.segments[0], None)) == {"failed == 0": Status.HOLDS}
     failing = next(segment for segment in state.segments if segment.counts.failed)

@@ -40,11 +40,11 @@ def test_intervals_cover_the_truth(name: str) -> None:
 
 def test_exact_levels_have_the_law() -> None:
     [fit] = fits(PEAKED, 1, seed=1, noise=0.0)
-    assert fit.peak and fit.one and fit.contention and fit.coherency and fit.peak_rate
+    assert fit.peak and fit.single and fit.contention and fit.coherency and fit.peak_rate
     assert fit.peak.value == pytest.approx(PEAKED.peak) and fit.peak_rate.value == pytest.approx(
         PEAKED.rate(30.8), 1e-3
     )
-    values = [found.value for found in (fit.one, fit.contention, fit.coherency)]
+    values = [found.value for found in (fit.single, fit.contention, fit.coherency)]
     assert values == pytest.approx(PEAKED) and fit.problem is None and fit.peak_measured
 
 

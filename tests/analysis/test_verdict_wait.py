@@ -74,9 +74,9 @@ def test_longer_and_calmer_baselines_find_smaller_changes() -> None:
         baseline_power(after(seconds, 0, 1.0, noise=noise)) for seconds, noise in ((30, 0.02), (66, 0.02), (30, 0.3))
     )
     assert (short.metric, short.seconds, short.after, long.seconds, long.longer) == ("rate", 25, 180.0, 60, None)
-    assert short.longer is not None and short.longer < short.found < uneven.found
-    assert long.found < short.found
-    assert 0.01 < short.found < 0.1 and uneven.found > 0.3
+    assert short.longer is not None and short.longer < short.present < uneven.present
+    assert long.present < short.present
+    assert 0.01 < short.present < 0.1 and uneven.present > 0.3
     assert baseline_power(State()) is None and baseline_power(after(20, 0, 1.0)) is None
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from cockpit.autopilot.knobs import space_of
 from cockpit.autopilot.search import Search, Trial
-from cockpit.autopilot.space import Point, Space
+from cockpit.autopilot.space import SearchPoint, Space
 from cockpit.model.autopilot import SearchedKnob
 
 VALUES = 8
@@ -23,11 +23,11 @@ class Surface(NamedTuple):
     """The logarithms of a rate and of a limited metric by point; three quarters of the points are within `limit`."""
 
     space: Space
-    rate: Callable[[Point], float]
-    limited: Callable[[Point], float]
+    rate: Callable[[SearchPoint], float]
+    limited: Callable[[SearchPoint], float]
     limit: float
 
-    def measured(self, point: Point, noise: float, draw: Random) -> Trial:
+    def measured(self, point: SearchPoint, noise: float, draw: Random) -> Trial:
         margin = self.limit - self.limited(point) + draw.gauss(0.0, noise)
         return Trial(point, self.rate(point) + draw.gauss(0.0, noise), (margin,))
 
@@ -37,8 +37,8 @@ class Surface(NamedTuple):
             return max(self.rate(point) for point in self.space.all() if self.limited(point) <= self.limit)
         return max(self._climbed(self.space.random(draw)) for _ in range(60))
 
-    def _climbed(self, point: Point) -> float:
-        def height(at: Point) -> float:
+    def _climbed(self, point: SearchPoint) -> float:
+        def height(at: SearchPoint) -> float:
             return self.rate(at) if self.limited(at) <= self.limit else -math.inf
 
         while True:
@@ -58,12 +58,12 @@ def surface(knobs: int, seed: int) -> Surface:
     coupled = [(draw.randrange(knobs), draw.randrange(knobs), draw.uniform(-0.4, 0.4)) for _ in range(knobs // 2)]
     costs = [draw.uniform(0.0, 0.6) for _ in range(knobs)]
 
-    def rate(point: Point) -> float:
+    def rate(point: SearchPoint) -> float:
         places = [at / (VALUES - 1) for at in point]
         own = -sum(gain * (place - optimum) ** 2 for gain, place, optimum in zip(gains, places, optima, strict=True))
         return 7.0 + own + sum(size * (places[a] - optima[a]) * (places[b] - optima[b]) for a, b, size in coupled)
 
-    def limited(point: Point) -> float:
+    def limited(point: SearchPoint) -> float:
         return sum(cost * at / (VALUES - 1) for cost, at in zip(costs, point, strict=True))
 
     limit = float(np.quantile([limited(space.random(draw)) for _ in range(_SAMPLE)], 0.75))

@@ -100,7 +100,7 @@ async def test_budget_counts_longest_searches(tmp_path: Path) -> None:
 )
 def test_search_without_capacity_has_no_metric(outcome: CapacityOutcome, expected: str, detail: str) -> None:
     found = estimate(100.0) if outcome == "found" else None
-    result = CapacityResult(limits=LIMITS, levels=(), found=found, at_least=80.0, outcome=outcome)
+    result = CapacityResult(limits=LIMITS, levels=(), estimate=found, at_least=80.0, outcome=outcome)
     evaluation = capacity_evaluation(result, "")
     assert (evaluation.outcome, evaluation.detail) == (expected, detail)
     assert (evaluation.metric is None) == (found is None)

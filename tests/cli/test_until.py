@@ -34,7 +34,7 @@ def result(
     outcome: CapacityOutcome | None, found: CapacityEstimate | None = None, at_least: float = 0.0
 ) -> CapacityResult:
     return CapacityResult(
-        limits=("p99 < 1ms",), levels=(LEVEL,), found=found, at_least=at_least, outcome=outcome, detail=""
+        limits=("p99 < 1ms",), levels=(LEVEL,), estimate=found, at_least=at_least, outcome=outcome, detail=""
     )
 
 

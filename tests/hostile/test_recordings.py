@@ -174,7 +174,7 @@ def test_damaged_files_do_not_break_lists(intact: Path, tmp_path: Path, monkeypa
     listed = {entry.name: entry for entry in library.list_recordings()}
     assert not listed["good"].problem
     assert [name for name, entry in listed.items() if not entry.problem] == ["good", "types"]
-    shown = {entry.kept.name: entry for entry in library.recent(50)}
+    shown = {entry.info.name: entry for entry in library.recent(50)}
     assert shown["good"].rate is not None and shown["types"].rate is None
 
 

@@ -9,6 +9,7 @@ import shlex
 import time
 import types
 from collections.abc import Callable, Iterator
+from enum import Enum
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from urllib.parse import quote, quote_plus
 
@@ -65,6 +66,8 @@ def _of(kind: Any, text: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
         needed = {field.name: _of(field.type, text) for field in fields if field.required}
         optional = {field.name: _of(field.type, text) for field in fields if not field.required}
         return st.fixed_dictionaries(needed, optional=optional).map(lambda values: kind(**values))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return st.sampled_from(kind)
     parts = get_args(kind)
     if get_origin(kind) is Annotated:
         return _of(parts[0], text)

@@ -116,7 +116,7 @@ class Master(NamedTuple):
         assert found.serving.master.pid == self.pid
         draft = draft_of(f"http://127.0.0.1:{self.port}/", [HostSurvey(HostConfig(name="here"), found)])
         assert {knob.file for knob in draft.knobs} == {str(self.file)}
-        names = {each.knob.name: each.knob for each in found.offered if each.server is found.serving}
+        names = {each.knob.name: each.knob for each in found.suggested if each.server is found.serving}
         assert {knob.file for knob in names.values()} == {str(self.file)}
         return names
 

@@ -19,7 +19,7 @@ from cockpit.hosts.shell import Shell
 from cockpit.hosts.status.feed import read_page
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, HostError
-from cockpit.model.events import Stage
+from cockpit.model.events import StageName
 from cockpit.model.host import sar
 from cockpit.model.host.samples import HostConfig, StatusPage
 from cockpit.model.knobs import Knob
@@ -241,7 +241,7 @@ class LosesConnection(ChangeObserver):
     def __init__(self, shell: FaultyShell) -> None:
         self._shell = shell
 
-    def stage(self, stage: Stage, seconds: float | None = None) -> None:
+    def stage(self, stage: StageName, seconds: float | None = None) -> None:
         if stage == "reloaded":
             self._shell.lose_connection_at(self._shell.count + 1)
 

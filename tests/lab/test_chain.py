@@ -58,10 +58,10 @@ async def test_of_several_servers_behind_a_proxy_only_those_of_its_chain_are_cha
         assert found.serving and found.serving.master and found.serving.master.pid == master.pid
         files = {
             one.knob.file: one.knob
-            for one in found.offered
+            for one in found.suggested
             if one.knob.directive in ("keepalive_timeout", "pm.max_children")
         }
-        usual = {one.knob.file for one in found.offered if one.usual}
+        usual = {one.knob.file for one in found.suggested if one.usual}
         chain = {str(each.file) for each in (master, back, own)}
         outside = {str(each.file) for each in (third, other)}
         assert chain <= usual and not outside & usual and files.keys() >= chain | outside

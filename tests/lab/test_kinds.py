@@ -95,7 +95,7 @@ class KindHost(NamedTuple):
     found: DiscoveredHost
 
     def knob(self, name: str) -> Knob:
-        return next(one.knob for one in self.found.offered if one.knob.name == name)
+        return next(one.knob for one in self.found.suggested if one.knob.name == name)
 
     def pairs(self, changes: Iterable[Change]) -> list[tuple[Knob, str]]:
         return [(self.knob(change.knob), change.value) for change in changes]
@@ -126,7 +126,7 @@ async def kind(lab: Lab, request: pytest.FixtureRequest) -> AsyncIterator[KindHo
 async def test_both_instances_are_found_and_the_doctor_is_content(kind: KindHost) -> None:
     case, servers = kind.case, [one for one in kind.found.servers if one.title.startswith(kind.case.title)]
     assert len(servers) == 2 and len({one.startup for one in servers}) == 2
-    offered = {(one.knob.host, one.knob.name) for one in kind.found.offered}
+    offered = {(one.knob.host, one.knob.name) for one in kind.found.suggested}
     changed = [("web1", change.knob) for change in chain(case.changes, *case.later)]
     assert set(changed) <= offered
     config = HostConfig(name="web1", ssh="web1")

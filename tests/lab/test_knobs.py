@@ -123,7 +123,7 @@ async def test_mpm_and_a_limit_that_a_reload_ignores(fresh_web1: Host) -> None:
     async with change_applied(shell, fresh_web1, (choice, "event")) as (tuner, _):
         assert threads() > 20
         found = await discover(shell, "web1", 80)
-        knobs = {one.knob.name: one.knob for one in found.offered if one.knob.file == EVENT}
+        knobs = {one.knob.name: one.knob for one in found.suggested if one.knob.file == EVENT}
         inner = await tuner.apply(shell, "web1", [(knobs[name], value) for name, value in OF_EVENT.items()])
         await until(lambda: threads() == 22)
         assert {name: await tuner.read(shell, knobs[name]) for name in OF_EVENT} == OF_EVENT

@@ -49,7 +49,7 @@ async def test_only_the_server_of_the_pid_file_is_changed(two: Host) -> None:
     pids = two.run("cat /run/lighttpd.pid /run/lighttpd-2.pid").stdout
     found = await discover(shell, "web1", FIRST, answers=True)
     name = "server.max-connections"
-    knob = next(one.knob for one in found.offered if one.knob.name == name)
+    knob = next(one.knob for one in found.suggested if one.knob.name == name)
     assert knob.reload == "service lighttpd reload"
     for port, level in ((FIRST, "ok"), (SECOND, "error")):
         assert [each.level for each in await diagnose_servers(shell, "web1", port, [knob])] == [level]
@@ -90,7 +90,7 @@ async def test_settings_that_the_environment_overrides_are_not_changed_in_the_fi
     shell, before = LocalShell("here"), file.read_bytes()
     found = await discover(shell, "here", port, answers=True)
     assert found.serving and found.serving.startup and found.serving.startup.file == str(file)
-    knobs = {one.knob.name: one.knob for one in found.offered if one.server is found.serving}
+    knobs = {one.knob.name: one.knob for one in found.suggested if one.server is found.serving}
     assert "threads" in knobs and not {"workers", "timeout", "keepalive"} & knobs.keys()
     words = HostSurvey(HostConfig(name="here"), found).words
     assert f"workers set by {VARIABLE} in its environment; timeout set by {VARIABLE} in its environment" in words

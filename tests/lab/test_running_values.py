@@ -104,7 +104,7 @@ async def test_doctor_compares_a_file_with_the_running_caddy(lab: Lab) -> None:
         found = await discover(shell, "web1", PORT + 2, answers=True)
         assert found.serving and found.serving.startup
         file = found.serving.startup.file
-        knob = next(one.knob for one in found.offered if one.knob.file == file)
+        knob = next(one.knob for one in found.suggested if one.knob.file == file)
         metrics = await read_page(shell, StatusPage(kind="caddy", url=f"unix:{SOCKET}"))
         resident = lab.web1.run("awk '/^VmRSS/ { print $2 }' /proc/$(cat /run/caddy2.pid)/status").stdout
         assert metrics.values["process_resident_memory_bytes"] == pytest.approx(int(resident) << 10, rel=0.2)

@@ -88,7 +88,7 @@ class Programs:
 
     def knobs(self, unit: str) -> dict[str, Knob]:
         """Return the knobs of a unit's program by their settings' names."""
-        offered = [one for one in self.found.offered if one.server and one.server.master]
+        offered = [one for one in self.found.suggested if one.server and one.server.master]
         own = [one.knob for one in offered if one.server and one.server.master and one.server.master.unit == unit]
         return {knob.name.removesuffix(f"-{self.ports[unit]}"): knob for knob in own}
 

@@ -178,7 +178,7 @@ async def test_a_quota_takes_the_rate_and_undone_leaves_nothing(machine: Booted)
 
 async def test_the_wizard_offers_the_settings_of_a_servers_unit(machine: Booted, shell: Shell) -> None:
     found = await discover(shell, "web1", 80)
-    offered = {one.knob.name: one for one in found.offered if one.knob.kind == "systemd"}
+    offered = {one.knob.name: one for one in found.suggested if one.knob.kind == "systemd"}
     assert set(offered) == set(KNOBS)
     assert {one.knob.file for one in offered.values()} == {"/etc/systemd/system/site.service.d/90-cockpit.conf"}
     assert offered["Nice"].value == machine.run("cut -d ' ' -f 19 /proc/$(systemctl show -P MainPID site)/stat").strip()

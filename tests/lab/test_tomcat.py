@@ -55,7 +55,7 @@ def app1(whole_lab: Lab) -> Iterator[Host]:
 
 
 def offered(found: DiscoveredHost, name: str) -> Knob:
-    return next(each.knob for each in found.offered if each.knob.name == name)
+    return next(each.knob for each in found.suggested if each.knob.name == name)
 
 
 async def test_settings_are_found_set_and_undone(app1: Host) -> None:
@@ -69,7 +69,7 @@ async def test_settings_are_found_set_and_undone(app1: Host) -> None:
 
     found = await discover(shell, "app1", 8080)
     assert len([server for server in found.servers if server.title.startswith("Tomcat")]) == 2
-    assert {each.knob.file for each in found.offered if each.knob.kind == "tomcat"} == {f"{PLACE}/server.xml"}
+    assert {each.knob.file for each in found.suggested if each.knob.kind == "tomcat"} == {f"{PLACE}/server.xml"}
     threads = offered(found, "maxThreads-8080")
     before, second = app1.files(f"{PLACE} {OPTIONS}"), app1.run(f"cat {SECOND}/pid").stdout
     # cockpit refuses the value: Tomcat's own test accepts almost any well-formed XML.

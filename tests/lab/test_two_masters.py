@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from cockpit.hosts.local import LocalShell
 from cockpit.hosts.probe.probe import Probe
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
-from cockpit.model.events import Stage
+from cockpit.model.events import StageName
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob
 from cockpit.setup.profile_draft import HostSurvey
@@ -79,7 +79,7 @@ class Meanwhile(ChangeObserver):
     def begun(self, plan: Plan) -> None:
         pass
 
-    def stage(self, stage: Stage, seconds: float | None = None) -> None:
+    def stage(self, stage: StageName, seconds: float | None = None) -> None:
         if stage == "written":
             self._call()
 
@@ -135,9 +135,9 @@ async def test_only_the_targets_server_is_watched_and_changed(pair: Pair, shell:
 async def test_the_other_servers_knob_has_a_name_of_its_own_and_is_refused(pair: Pair, shell: LocalShell) -> None:
     master, other = pair.masters
     found = await master.discovered(shell)
-    named = {each.knob.name: each.knob for each in found.offered}
+    named = {each.knob.name: each.knob for each in found.suggested}
     foreign = named[f"{pair.name}-{other.port}"]
-    assert len(named) == len(found.offered)
+    assert len(named) == len(found.suggested)
     assert (named[pair.name].file, foreign.file) == (str(master.file), str(other.file))
     before = master.facts, other.facts
     refusal = rf"is not read by the {pair.kind} on port {master.port}: .*{master.file}"
@@ -186,7 +186,7 @@ async def test_included_file_and_error_log_belong_to_their_server(pair: Pair, sh
     for each in (master, other):
         log = each.root / "error.log"
         found = await each.discovered(shell)
-        assert {one.knob.log for one in found.offered if one.server is found.serving} == {str(log)}
+        assert {one.knob.log for one in found.suggested if one.server is found.serving} == {str(log)}
         assert found.serving is not None and found.serving.tail == (f"tail -n 3 -F {log}",)
     log.rename(log.with_suffix(".old"))
     found = await other.discovered(shell)
@@ -201,7 +201,7 @@ async def test_included_file_and_error_log_belong_to_their_server(pair: Pair, sh
     included.write_text(f"{pair.name} 9{ending}\n")
     untouched = other.facts
     found = await master.discovered(shell)
-    (offer,) = [each for each in found.offered if each.knob.name == pair.name]
+    (offer,) = [each for each in found.suggested if each.knob.name == pair.name]
     assert (offer.knob.file, offer.value) == (str(included), "9")
     await master.tuner().apply(shell, "here", [(offer.knob, pair.new)])
     assert included.read_text() == f"{pair.name} {pair.new}{ending}\n"

@@ -82,12 +82,12 @@ def test_newest_recordings_are_listed_with_summary(junk: Path) -> None:
     for age, name in enumerate(("newest", "older", "oldest")):
         os.utime(recorded_in_library(name), (WALL - age, WALL - age))
     os.utime(junk, (WALL - 1.5, WALL - 1.5))
-    found = {entry.kept.name.partition("-")[0]: entry for entry in library.recent(3)}
+    found = {entry.info.name.partition("-")[0]: entry for entry in library.recent(3)}
     assert set(found) == {"newest", "older", "junk"}
     newest = found["newest"]
     assert newest.rate is not None and newest.rate > 0 and newest.p99_ms is not None
-    assert newest.kept.runs == 2
-    assert found["junk"].kept.problem and found["junk"].rate is None
+    assert newest.info.runs == 2
+    assert found["junk"].info.problem and found["junk"].rate is None
 
 
 def test_capacity_is_listed_with_its_limits(junk: Path) -> None:

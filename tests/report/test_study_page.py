@@ -204,7 +204,7 @@ def comparison_of(at: int, verdict: Verdict) -> StudyVerdict:
         verdict=replace(verdict, label=label, effects=effects),
         control=at % 4 == 0,
         rounds=at,
-        spoiled=at % 3,
+        excluded=at % 3,
         needed=(None, 4, 60)[at % 3],
         contradiction=[None, *Contradiction][at % (1 + len(Contradiction))],
     )
@@ -235,7 +235,7 @@ def test_page_json_text_and_csv_agree(small: StudyResult) -> None:
         own = [line for line in lines if line["after"] == compared["other"]]
         assert {line["verdict"] for line in own} == {verdict["outcome"]}
         assert {line["contradiction"] for line in own} == {compared["contradiction"] or ""}
-        counts = {name: compared[name] for name in ("rounds", "spoiled", "needed")}
+        counts = {name: compared[name] for name in ("rounds", "excluded", "needed")}
         counted = {name: "" if count is None else str(count) for name, count in counts.items()}
         assert all(line[name] == value for line in own for name, value in counted.items())
         assert len(own) == max(1, len(verdict["effects"]))

@@ -98,7 +98,7 @@ async def test_rounds_extend_current_run_and_leave_it_running(live: Live) -> Non
 
 
 @pytest.mark.parametrize("active", ["before", "after"])
-def test_side_active_afterwards_depends_on_outcome(active: ev.Side) -> None:
+def test_side_active_afterwards_depends_on_outcome(active: ev.RoundSide) -> None:
     def chosen(outcome: Outcome, ended: ev.RoundsOutcome = "verdict") -> str:
         verdict = Verdict(outcome=outcome, design=Design.ROUNDS)
         return FinalSide.CHOSEN.side(active, ended, verdict)

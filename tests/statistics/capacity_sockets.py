@@ -58,7 +58,7 @@ async def searched(seed: int) -> Found:
     async with server, LiveSession(Profile(name="x", plan=plan)) as live:
         await live.source.capacity.run(f"p{CASE.percent:g} < {1000 * CASE.limit:g}ms, errors < 1%")
         result = capacity_result(live.state, live.state.capacities[-1])
-    found = result.found
+    found = result.estimate
     if found is None:
         return Found(1.0, False, capacity_words(result))
     return Found(found.rate / CASE.truth - 1, found.low <= CASE.truth <= found.high, capacity_words(result))

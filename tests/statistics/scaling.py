@@ -67,7 +67,7 @@ def fits(law: Law, repetitions: int, seed: int, noise: float = NOISE) -> list[Us
 def coverage(law: Law, fit: UslFit) -> Coverage:
     peak, best = (law.peak, law.rate(law.peak)) if law.coherency else (math.inf, math.inf)
     return Coverage(
-        _covers(fit.one, law.one),
+        _covers(fit.single, law.one),
         _covers(fit.contention, law.contention),
         _covers(fit.coherency, law.coherency),
         _covers(fit.peak, peak),

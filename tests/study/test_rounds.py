@@ -254,27 +254,27 @@ def fast_study(
 def test_few_spoiled_rounds_are_excluded_and_counted() -> None:
     result = fast_study("busy", 4050.0, {2})
     comparison = by_name(result)["fast"]
-    assert comparison.spoiled == 1 and comparison.rounds == len(result.rounds) - 1
+    assert comparison.excluded == 1 and comparison.rounds == len(result.rounds) - 1
     assert comparison.verdict.outcome is not Outcome.INVALID
     assert f"1 of {len(result.rounds)} rounds excluded: generator saturated" in study_text(result)
 
 
 def test_comparison_recovers_from_many_spoiled_rounds() -> None:
     result = fast_study("busy", 4050.0, {1, 3})
-    assert len(result.rounds) == 8, "not closed at round 4, when half of the rounds were spoiled"
+    assert len(result.rounds) == 8, "not closed at round 4, when half of the rounds were excluded"
     comparison = by_name(result)["fast"]
-    assert (comparison.spoiled, comparison.rounds) == (2, 6) and comparison.verdict.outcome is not Outcome.INVALID
+    assert (comparison.excluded, comparison.rounds) == (2, 6) and comparison.verdict.outcome is not Outcome.INVALID
 
 
 def test_variant_that_is_spoiled_or_fails_in_all_rounds_is_closed() -> None:
-    spoiled, saturating, failing = (
+    excluded, saturating, failing = (
         fast_study("busy", rate=4000.0, fast=4050.0),
         fast_study("busy"),
         fast_study("failing"),
     )
-    for result in (spoiled, saturating, failing):
+    for result in (excluded, saturating, failing):
         assert by_name(result)["fast"].closed and len(result.rounds) == 4
-    assert by_name(spoiled)["fast"].verdict.outcome is Outcome.INVALID
+    assert by_name(excluded)["fast"].verdict.outcome is Outcome.INVALID
     verdict = by_name(saturating)["fast"].verdict
     assert (verdict.outcome, verdict.at_least) == (Outcome.BETTER, True)
     verdict = by_name(failing)["fast"].verdict

@@ -67,7 +67,7 @@ async def test_study_runs_from_plan_to_verdicts(demo_study: DemoStudy) -> None:
     # A finished study is not repeated, a named folder is not overwritten, and the spread is kept.
     assert {path.name for path in demo_study.folder.iterdir()} >= {"1.cockpit", "study.json", *RESULTS}
     assert "already contains a study" in (await demo_study.run())[2]
-    # Other load on the machine may have spoiled a round.
+    # Other load on the machine may have excluded a round.
     spread = "1 earlier A/A control, 1 degrees of freedom" if result["spread"] else "unknown until 2 rounds are done"
     assert spread in (await demo_study.run("--dry-run"))[1]
 

@@ -50,12 +50,12 @@ def start_choices(*, recordings: bool = True, broken: bool = True) -> StartChoic
         ended=True,
     )
     change = ChangeSummary(letter="A", label="A MaxSpareServers 10 → 40", outcome="applied", effect="▲ ×3.7")
-    newest = Recent(kept=kept, rate=13_934.0, p99_ms=4.2, changes=(change,))
+    newest = Recent(info=kept, rate=13_934.0, p99_ms=4.2, changes=(change,))
     refused = ChangeSummary(letter="A", label="A K 1 → 2", outcome="rolled back")
     before = RecordingInfo(name="before", path="/state/two.cockpit", size=1, began=WALL - 86_400, session="x")
     junk = RecordingInfo(name="junk", path="/state/junk.cockpit", size=1, problem="does not read: not a database")
     return StartChoices(
-        profiles, [newest, Recent(kept=before, changes=(refused,)), Recent(kept=junk)] if recordings else []
+        profiles, [newest, Recent(info=before, changes=(refused,)), Recent(info=junk)] if recordings else []
     )
 
 
@@ -196,7 +196,7 @@ async def test_arrows_select_and_enter_opens_profile() -> None:
 
 
 def test_recording_row_has_the_effects_of_changes_whose_names_do_not_fit() -> None:
-    found = sections(start_choices())[0].offers[0]
+    found = sections(start_choices())[0].choices[0]
     line = "".join(text for text, _ in row(found, widths(sections(start_choices()), 100), 100, NOW))
     assert line.rstrip().endswith("p99  4.2 ms  1 change ▲ ×3.7")
 
@@ -204,7 +204,7 @@ def test_recording_row_has_the_effects_of_changes_whose_names_do_not_fit() -> No
 def test_recording_row_has_the_capacity_in_place_of_the_rate() -> None:
     searched = replace(start_choices().recordings[0], capacity="1,840/s at p99 < 50ms")
     choices = StartChoices(recordings=[searched])
-    found = sections(choices)[0].offers[0]
+    found = sections(choices)[0].choices[0]
     line = "".join(text for text, _ in row(found, widths(sections(choices), 100), 100, NOW))
     assert "2 runs  capacity 1,840/s at p99 < 50ms" in line and "req/s" not in line
 
@@ -228,8 +228,8 @@ def many_choices() -> StartChoices:
     ]
     shipped = [catalogue._read(path, "shipped") for path in sorted(PROFILES.glob("*.toml"))]
     known = start_choices().recordings[0]
-    kept = [replace(known.kept, name=f"recording-{n}", session="", path=f"/state/{n}.cockpit") for n in range(30)]
-    return StartChoices([*own, *shipped], [replace(known, kept=one) for one in kept])
+    kept = [replace(known.info, name=f"recording-{n}", session="", path=f"/state/{n}.cockpit") for n in range(30)]
+    return StartChoices([*own, *shipped], [replace(known, info=one) for one in kept])
 
 
 @pytest.mark.parametrize(("size", "recordings"), [((120, 40), 5), ((80, 24), 3)])

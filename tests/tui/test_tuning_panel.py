@@ -361,7 +361,7 @@ def test_changes_are_described_with_requester_value_and_rollback() -> None:
     assert "a change is only written: run action restart" in details(state.knobs["Limit"])
     info = RecordingInfo(name="one", path="/state/one.cockpit", size=1, began=0.0, session="one")
     change = ChangeSummary(letter="A", label="A MaxSpareServers 10 → 40", outcome="applied")
-    choice = StartChoice(Choice("recording", info.path), recent=Recent(kept=info, changes=(change,)))
+    choice = StartChoice(Choice("recording", info.path), recent=Recent(info=info, changes=(change,)))
     assert "A MaxSpareServers 10 → 40  applied" in [text for text, _ in about(choice, 120)]
     events = [
         ev.KnobRead(t=1.0, knob="K", host="web1", value="1"),

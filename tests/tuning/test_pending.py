@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
-from cockpit.model.events import Stage
+from cockpit.model.events import StageName
 from cockpit.model.host.samples import HostConfig
 from cockpit.setup.doctor_host import diagnose_changes
 from cockpit.tuning import scripts
@@ -32,12 +32,12 @@ OFF = b"KeepAlive Off"
 class RecordingWatch(ChangeObserver):
     def __init__(self) -> None:
         self.plans: list[Plan] = []
-        self.stages: list[tuple[Stage, float | None]] = []
+        self.stages: list[tuple[StageName, float | None]] = []
 
     def begun(self, plan: Plan) -> None:
         self.plans.append(plan)
 
-    def stage(self, stage: Stage, seconds: float | None = None) -> None:
+    def stage(self, stage: StageName, seconds: float | None = None) -> None:
         self.stages.append((stage, seconds))
 
 

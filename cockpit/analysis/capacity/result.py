@@ -24,12 +24,12 @@ _cached = lru_cache(64)(capacity)
 
 
 class CapacityResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a capacity search so far; `outcome`: None while it runs. `found`: the capacity; None: no level
+    """The result of a capacity search so far; `outcome`: None while it runs. `estimate`: the capacity; None: no level
     failed yet, or none held the limits. `at_least`: highest rate that held them, 0: none."""
 
     limits: tuple[str, ...]
     levels: tuple[Level, ...]
-    found: CapacityEstimate | None
+    estimate: CapacityEstimate | None
     at_least: float
     outcome: CapacityOutcome | None
     detail: str = ""
@@ -42,7 +42,7 @@ class CapacityResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def rate(self) -> float | None:
         """The capacity (arrivals/s) if the search found it; a lower bound is none."""
-        return self.found.rate if self.found is not None and self.outcome == "found" else None
+        return self.estimate.rate if self.estimate is not None and self.outcome == "found" else None
 
 
 def limits_of(search: CapacityState) -> tuple[Threshold, ...]:
@@ -72,7 +72,7 @@ def capacity_result(state: State, search: CapacityState) -> CapacityResult:
     return CapacityResult(
         limits=search.begun.limits,
         levels=levels,
-        found=_cached(levels),
+        estimate=_cached(levels),
         at_least=at_least(levels),
         outcome=ended.outcome if ended else None,
         detail=ended.detail if ended else "",

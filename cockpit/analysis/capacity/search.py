@@ -14,12 +14,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from cockpit.analysis.capacity.levels import Level
+from cockpit.analysis.intervals import Floats
 from cockpit.model.events import CapacityOutcome
-
-Floats = npt.NDArray[np.float64]
 
 # Seconds of a search; of a coarse level and of a level near the capacity, at least and at most.
 LONGEST, COARSE, FINE = 180.0, (2.0, 5.0), (10.0, 20.0)

@@ -62,13 +62,13 @@ class UslProblem(StrEnum):
 
 
 class UslFit(msgspec.Struct, frozen=True, kw_only=True):
-    """The law fitted to levels under the same settings. `one` is the rate of one connection; it, `contention` and
+    """The law fitted to levels under the same settings. `single` is the rate of one connection; it, `contention` and
     `coherency` are null if fewer than three levels are usable. `peak`: the number of connections with the highest rate,
     `peak_rate`; null: the rate rises without end, or is unknown. `problem`: why the fit is bad."""
 
     label: str
     levels: tuple[UslLevel, ...]
-    one: UslEstimate | None = None
+    single: UslEstimate | None = None
     contention: UslEstimate | None = None
     coherency: UslEstimate | None = None
     peak: UslEstimate | None = None
@@ -96,9 +96,9 @@ class UslFit(msgspec.Struct, frozen=True, kw_only=True):
 
     def rate(self, connections: float) -> float | None:
         """Return the rate by the curve; None without one."""
-        if self.one is None or self.contention is None or self.coherency is None:
+        if self.single is None or self.contention is None or self.coherency is None:
             return None
-        return _rate((self.one.value, self.contention.value, self.coherency.value), connections)
+        return _rate((self.single.value, self.contention.value, self.coherency.value), connections)
 
 
 def fit_usl(levels: Sequence[UslLevel], label: str = "") -> UslFit | None:
@@ -123,7 +123,7 @@ def fit_usl(levels: Sequence[UslLevel], label: str = "") -> UslFit | None:
     return UslFit(
         label=label,
         levels=shown,
-        one=fit.inverse(np.array([1.0, 0.0, 0.0]), 1.0, curve),
+        single=fit.inverse(np.array([1.0, 0.0, 0.0]), 1.0, curve),
         contention=fit.ratio((0, 1, 0), (1, 0, 0), curve[1]),
         coherency=fit.ratio((0, 0, 1), (1, 0, 0), curve[2]),
         peak=peak,

@@ -9,10 +9,9 @@ from msgspec.structs import replace
 from cockpit.analysis.effects import overall
 from cockpit.analysis.verdicts.outcome import Cause, Effect, Objection, Outcome, Period, Verdict
 from cockpit.analysis.warnings import BOUND
-from cockpit.analysis.windows import Window
+from cockpit.analysis.windows import Windows
 from cockpit.analysis.words.timeline import lost_words
 
-Windows = Sequence[Window]
 # Share of failed requests above which rate and latency describe different responses than on the other side.
 FAILING = 0.01
 

@@ -25,9 +25,8 @@ from cockpit.analysis.blocks import BLOCK
 from cockpit.analysis.intervals import Floats
 from cockpit.analysis.switch import switch
 from cockpit.analysis.verdicts.outcome import Cause, Objection, OtherLoad, Period
-from cockpit.analysis.windows import Window
+from cockpit.analysis.windows import Window, Windows
 
-Windows = Sequence[Window]
 # Tolerated difference between the sides (share of all CPUs): a server that has the rest loses about as much as it
 # varies from run to run.
 DIFFERS = 0.05

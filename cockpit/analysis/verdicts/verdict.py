@@ -38,8 +38,8 @@ from cockpit.analysis.intervals import (
 )
 from cockpit.analysis.plans import differences
 from cockpit.analysis.replicates import (
-    Pairs,
-    Values,
+    ReplicatePairs,
+    ReplicateValues,
     Visits,
     compare_whole_runs,
     counting_error,
@@ -68,7 +68,6 @@ from cockpit.analysis.warnings import WarningKind, comparison_warnings, speed_wa
 from cockpit.analysis.windows import Window, discarded_seconds
 from cockpit.model.load.plan import VERSUS
 
-Windows = Sequence[Window]
 _NORMAL = NormalDist()
 # Metrics that a saturated generator limits.
 _TIMED = ("rate", "p50", "p99")
@@ -108,11 +107,11 @@ ALONE = PlannedComparisons()
 
 
 def judge_rounds(
-    pairs: Pairs,
+    pairs: ReplicatePairs,
     label: str = "",
     budget: int | None = None,
     planned: PlannedComparisons = ALONE,
-    others: Sequence[Pairs] = (),
+    others: Sequence[ReplicatePairs] = (),
 ) -> Verdict:
     """Judge rounds, each with both settings, oldest first. `budget` is the maximum number of rounds; None: no planned
     end. `others` are the rounds of the study's other comparisons under the same load: see `Speeds`."""
@@ -185,7 +184,11 @@ def _judged(
 
 
 def _rounds(
-    before: Visits, after: Visits, budget: int | None, planned: PlannedComparisons, others: Sequence[Pairs] = ()
+    before: Visits,
+    after: Visits,
+    budget: int | None,
+    planned: PlannedComparisons,
+    others: Sequence[ReplicatePairs] = (),
 ) -> Verdict:
     if len(before) < FIRST_TEST:
         return replace(_runs(before, after, (), planned, repeated=budget is None), design=Design.ROUNDS)
@@ -283,7 +286,7 @@ def _verdict(
     design: Design,
     before: Visits,
     after: Visits,
-    sides: tuple[Values, Values],
+    sides: tuple[ReplicateValues, ReplicateValues],
     compare: _Compare,
     planned: PlannedComparisons = ALONE,
 ) -> Verdict:

@@ -55,13 +55,13 @@ def baseline_wait(state: State) -> float:
 
 class BaselinePower(NamedTuple):
     """Minimum detectable effects (shares, power 80%) on the headline `metric`, `after` seconds after a change made now:
-    `found` with the present baseline of `seconds`, `longer` with a baseline of LONGER seconds (None: the baseline is
+    `present` with the present baseline of `seconds`, `longer` with a baseline of LONGER seconds (None: the baseline is
     that long)."""
 
     metric: str
     seconds: int
     after: float
-    found: float
+    present: float
     longer: float | None
 
 

@@ -37,7 +37,7 @@ def brief_words(result: CapacityResult) -> str:
 
 def capacity_words(result: CapacityResult) -> str:
     """Return the conclusion, `capacity 1,840/s (95% CI 1,790–1,900)`, or the conclusion so far."""
-    words = "" if result.found is None else f"capacity {interval_words(result.found)}"
+    words = "" if result.estimate is None else f"capacity {interval_words(result.estimate)}"
     at_least = f"capacity at least {rate_words(result.at_least)}/s" if result.at_least else ""
     if result.outcome == "generator":
         return f"{at_least or 'capacity unknown'}: the generator is the limit"

@@ -18,7 +18,7 @@ _NAMED = (BYTES, KIBIBYTES, PERCENT, SPAN)
 _CUT = 200
 
 
-class Row(NamedTuple):
+class ComparisonRow(NamedTuple):
     """The four cells of a table row; a row with only a name is a heading."""
 
     name: str
@@ -27,7 +27,7 @@ class Row(NamedTuple):
     change: str = ""
 
 
-def tables(comparison: Comparison) -> Iterator[tuple[str, list[Row]]]:
+def tables(comparison: Comparison) -> Iterator[tuple[str, list[ComparisonRow]]]:
     """Yield (title, rows) for load, latency, failures, and each host."""
     latency = comparison.after.result.counts.latency_name
     times = [pair for pair in comparison.metrics if _is_latency(pair)]
@@ -39,17 +39,17 @@ def tables(comparison: Comparison) -> Iterator[tuple[str, list[Row]]]:
         yield sanitize(name), [row_of(pair) for pair in pairs]
 
 
-def row_of(pair: MetricPair) -> Row:
+def row_of(pair: MetricPair) -> ComparisonRow:
     before, after = (value_words(pair.name, value) for value in (pair.before, pair.after))
-    return Row(sanitize(pair.name), before, after, change_of(pair))
+    return ComparisonRow(sanitize(pair.name), before, after, change_of(pair))
 
 
-def differences(comparison: Comparison) -> Iterator[tuple[str, list[Row]]]:
+def differences(comparison: Comparison) -> Iterator[tuple[str, list[ComparisonRow]]]:
     """Yield (title, rows) of the differences in settings and environment."""
     for title, differing in (("settings", comparison.settings), ("environment", comparison.environment)):
         if differing:
             rows = ((difference.name, difference.before, difference.after) for difference in differing)
-            yield title, [Row(*(sanitize(text, _CUT) for text in row)) for row in rows]
+            yield title, [ComparisonRow(*(sanitize(text, _CUT) for text in row)) for row in rows]
 
 
 def value_words(name: str, value: float | None) -> str:
@@ -114,6 +114,6 @@ def _is_latency(pair: MetricPair) -> bool:
     return is_time(pair.name) and pair.name not in ("duration", "generator.lag_p99")
 
 
-def columns(rows: Sequence[Row]) -> tuple[int, int, int, int]:
+def columns(rows: Sequence[ComparisonRow]) -> tuple[int, int, int, int]:
     widths = [max((len(row[at]) for row in rows), default=0) for at in range(4)]
     return widths[0], widths[1], widths[2], widths[3]

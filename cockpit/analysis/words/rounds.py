@@ -8,11 +8,11 @@ from cockpit.analysis.rounds import Announcement, RoundsPlan, RoundsProgress
 from cockpit.analysis.verdicts.outcome import Outcome, Verdict
 from cockpit.analysis.words.timeline import settings_words
 from cockpit.analysis.words.verdicts import verdict_words
-from cockpit.model.events import RoundsBegun, RoundsEnded, Side
+from cockpit.model.events import RoundsBegun, RoundsEnded, RoundSide
 from cockpit.model.state import RoundsState, RoundWindowState
 from cockpit.model.text import sanitize
 
-_VALUES: dict[Side, str] = {"before": "old", "after": "new"}
+_VALUES: dict[RoundSide, str] = {"before": "old", "after": "new"}
 
 
 def title_words(begun: RoundsBegun) -> str:

@@ -11,9 +11,9 @@ from cockpit.metrics.units import value_text
 def found_words(outcome: ThresholdResult) -> str:
     """Return `found 812 ms`, with the limit if that is relative to a baseline."""
     name = outcome.threshold.name
-    if outcome.found is None:
+    if outcome.value is None:
         return "no data"
-    words = f"found {metric_text(name, outcome.found)}"
+    words = f"found {metric_text(name, outcome.value)}"
     inconclusive = outcome.status is Status.INCONCLUSIVE
     if not outcome.threshold.of_baseline:
         return f"{words}, interpolated between reported percentiles" if inconclusive else words

@@ -18,9 +18,9 @@ def usl_line(fit: UslFit) -> str:
 
 def usl_details(fit: UslFit) -> Iterator[str]:
     """Yield the parameters, and the levels that are not part of the fit."""
-    if fit.one is not None and fit.contention is not None and fit.coherency is not None:
+    if fit.single is not None and fit.contention is not None and fit.coherency is not None:
         parts = f"contention {_estimate(fit.contention)}, coherency {_estimate(fit.coherency)}"
-        law = f"{_estimate(fit.one, '/s')} with one connection, {parts}"
+        law = f"{_estimate(fit.single, '/s')} with one connection, {parts}"
         yield f"Universal Scalability Law: {law}; 95% CI, {count_text(len(fit.used), 'level')}, {_worst(fit)}"
     for level in fit.levels:
         if level.excluded is not None:
@@ -58,10 +58,10 @@ def _worst(fit: UslFit) -> str:
 
 
 def _estimate(estimate: UslEstimate, unit: str = "", digits: int = 3) -> str:
-    return f"{_number(estimate.value, digits)}{unit} ({_ends(estimate, digits)})"
+    return f"{_number(estimate.value, digits)}{unit} ({_interval(estimate, digits)})"
 
 
-def _ends(estimate: UslEstimate, digits: int) -> str:
+def _interval(estimate: UslEstimate, digits: int) -> str:
     if estimate.low is None and estimate.high is None:
         return "interval unknown"
     if estimate.high is None:

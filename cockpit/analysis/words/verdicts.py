@@ -24,8 +24,8 @@ from cockpit.model.text import sanitize, si
 _FACTOR_FROM = 1.0
 # An interval beyond this factor to both sides is uninformative, and its ends are not shown.
 _WIDE = 1000.0
-Role = Literal["good", "bad", ""]
-_ROLES: dict[Outcome, Role] = {Outcome.BETTER: "good", Outcome.WORSE: "bad"}
+VerdictRole = Literal["good", "bad", ""]
+_ROLES: dict[Outcome, VerdictRole] = {Outcome.BETTER: "good", Outcome.WORSE: "bad"}
 _BRIEF = {
     Cause.OTHER_LOAD: "others",
     Cause.GENERATOR_SATURATED: "gen-sat",
@@ -166,7 +166,7 @@ def metric_words(name: str) -> str:
     return f"{sanitize(host)} {title}" if title else name
 
 
-def brief(verdict: Verdict) -> tuple[str, Role]:
+def brief(verdict: Verdict) -> tuple[str, VerdictRole]:
     """Return at most eight characters for a table, and their colour."""
     if verdict.outcome is Outcome.INVALID:
         return _BRIEF[verdict.objection.cause] if verdict.objection else "invalid", ""

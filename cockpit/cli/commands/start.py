@@ -54,7 +54,7 @@ def start(options: Namespace) -> int:
         except KeyboardInterrupt:
             return EXIT_INTERRUPTED
         if choice.kind == "demo" and not bad and (newest := recent(1)):
-            message, at = "The demo has ended. Enter: replay it", Choice("recording", newest[0].kept.path)
+            message, at = "The demo has ended. Enter: replay it", Choice("recording", newest[0].info.path)
 
 
 def _start_choices() -> StartChoices:

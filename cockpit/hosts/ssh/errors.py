@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import asyncssh
 
-from cockpit.hosts.ssh.keys import Keys
+from cockpit.hosts.ssh.keys import OfferedKeys
 from cockpit.hosts.ssh.known_hosts import KnownHosts
 from cockpit.hosts.ssh.offer import offered_host_keys, without_common
 from cockpit.hosts.ssh.settings import SshSettings
@@ -113,7 +113,7 @@ class Attempt:
     name: str
     settings: SshSettings
     known: KnownHosts
-    keys: Keys
+    keys: OfferedKeys
     client: LoginClient
     tunnel: asyncssh.SSHClientConnection | None
     host_keys: str

@@ -21,7 +21,7 @@ _ENCRYPTED = (b"Proc-Type: 4,ENCRYPTED", b"-----BEGIN ENCRYPTED PRIVATE KEY-----
 
 
 @dataclass
-class Keys:
+class OfferedKeys:
     """Keys to offer to a server, in order: unencrypted files (`plain`), then `encrypted` ones: the decrypted key if the
     keyring has it, else the public key. `accepted`: encrypted files that the server accepts.
 
@@ -51,8 +51,8 @@ class Keys:
         self.accepted.add(Path(file))
 
 
-def sort_keys(identities: Sequence[Path], keyring: Keyring) -> Keys:
-    keys = Keys(keyring)
+def sort_keys(identities: Sequence[Path], keyring: Keyring) -> OfferedKeys:
+    keys = OfferedKeys(keyring)
     for path in identities:
         if path in keyring.keys:
             keys.encrypted[path] = keyring.keys[path]

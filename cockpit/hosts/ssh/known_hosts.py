@@ -18,7 +18,7 @@ from cockpit.hosts.ssh.prompts import UnknownHostKey
 from cockpit.model.errors import HostError, UsageError
 
 HostKeys = list[SSHKey]
-Marker = Literal["", "cert-authority", "revoked"]
+KeyMarker = Literal["", "cert-authority", "revoked"]
 # The first bytes of a binary key revocation list, as `ssh-keygen -k` writes it.
 _KRL = b"SSHKRL\n\0"
 
@@ -30,7 +30,7 @@ class KnownKey:
     file: Path
     line: int
     key: SSHKey
-    marker: Marker
+    marker: KeyMarker
 
 
 class KnownHosts:
@@ -68,7 +68,7 @@ def _entries(files: Sequence[Path], name: str) -> Iterator[KnownKey]:
     for file in files:
         for number, known in _lines(file):
             trusted, authorities, revoked, *_ = known.match(name, "", None)
-            kinds: dict[Marker, Sequence[SSHKey]] = {"": trusted, "cert-authority": authorities, "revoked": revoked}
+            kinds: dict[KeyMarker, Sequence[SSHKey]] = {"": trusted, "cert-authority": authorities, "revoked": revoked}
             for marker, keys in kinds.items():
                 yield from (KnownKey(file, number, key, marker) for key in keys)
 

@@ -19,7 +19,7 @@ import asyncssh
 
 from cockpit.hosts.shell import SILENCE
 from cockpit.hosts.ssh.errors import Attempt, LoginClient, explain, was_denied
-from cockpit.hosts.ssh.keys import Keys, decrypt, sort_keys
+from cockpit.hosts.ssh.keys import OfferedKeys, decrypt, sort_keys
 from cockpit.hosts.ssh.known_hosts import KnownHosts, add_known_host, read_revoked, unknown_host_key
 from cockpit.hosts.ssh.offer import HOST_KEY_KINDS
 from cockpit.hosts.ssh.prompts import Keyring, Prompter
@@ -55,7 +55,7 @@ class Login:
         self._wrong = 0
         # No further prompts for these: key files after TRIES wrong passphrases, and "host key" after it was accepted.
         self._prompted: set[Path | str] = set()
-        # Keys that ssh_config lets in without a prompt (StrictHostKeyChecking).
+        # OfferedKeys that ssh_config lets in without a prompt (StrictHostKeyChecking).
         self._accepted: list[asyncssh.SSHKey] = []
 
     async def open(self) -> asyncssh.SSHClientConnection:
@@ -77,7 +77,7 @@ class Login:
                 if self._asker is None or not await self._prompt(self._asker, attempt, error):
                     raise await explain(replace(attempt, wrong=self._wrong), error) from None
 
-    async def _try(self, known: KnownHosts, keys: Keys, client: LoginClient) -> asyncssh.SSHClientConnection:
+    async def _try(self, known: KnownHosts, keys: OfferedKeys, client: LoginClient) -> asyncssh.SSHClientConnection:
         client.seconds = await self._connect_timeout()
         with NamedTemporaryFile("w", encoding="utf-8", prefix="cockpit-ssh-") as config:
             config.write(self._settings.options.text)
@@ -189,7 +189,7 @@ def _known_hosts(name: str, settings: SshSettings) -> KnownHosts:
 def _options(
     settings: SshSettings,
     known: KnownHosts,
-    keys: Keys,
+    keys: OfferedKeys,
     client: LoginClient,
     tunnel: asyncssh.SSHClientConnection | None,
 ) -> dict[str, Any]:

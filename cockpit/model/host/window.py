@@ -64,7 +64,7 @@ def idle_metrics(point: HostPoint) -> dict[str, float]:
 
 
 def _by_field(group: str, struct: msgspec.Struct) -> dict[str, float]:
-    names, values = _named(group, type(struct), ())
+    names, values = _named_values(group, type(struct), ())
     return {name: value for name, value in zip(names, values(struct), strict=True) if value is not None}
 
 
@@ -224,12 +224,12 @@ def _means_of(step: ReadingStep, points: tuple[HostPoint, HostPoint] | None) -> 
 def _fields(group: str, struct: msgspec.Struct, weight: float, fields: tuple[str, ...] = ()) -> MeanGroup:
     """Return the metrics of a struct's `fields` (none: all). The field `await_` is the metric `await`, a Python
     keyword."""
-    names, values = _named(group, type(struct), fields)
+    names, values = _named_values(group, type(struct), fields)
     return MeanGroup(names, values(struct), weight)
 
 
 @lru_cache(maxsize=1024)
-def _named(
+def _named_values(
     group: str, kind: type[msgspec.Struct], fields: tuple[str, ...]
 ) -> tuple[Names, Callable[[msgspec.Struct], tuple[float, ...]]]:
     """Return the full metric names of a struct's fields, and the getter of their values."""

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 
 from cockpit.servers.apache import virtual_hosts
 from cockpit.servers.apache.coercions import WHOLE_NUMBERS, coerced_pair
-from cockpit.servers.apache.grammar import MACRO, Block, Item, items, lines, word_at, words
+from cockpit.servers.apache.grammar import MACRO, ConfigBlock, Item, items, lines, word_at, words
 from cockpit.servers.editing import (
     SPACE,
     ConfigError,
@@ -110,7 +110,7 @@ class _Survey:
         kind, _, rest = (section or "").partition(" ")
         self._directive, self._section, self._header = directive, section, (kind.lower(), rest.strip())
         name = _current(directive.encode())
-        blocks: list[Block] = []
+        blocks: list[ConfigBlock] = []
         self.matches: list[Item] = []
         self._strays: list[Item] = []
         self._closing: Item | None = None
@@ -136,7 +136,7 @@ class _Survey:
         self._check_place()
         self._check_conditions()
 
-    def _inside(self, item: Item) -> tuple[Block, ...] | None:
+    def _inside(self, item: Item) -> tuple[ConfigBlock, ...] | None:
         return item.within if self._section is None else _below(item.within, self._header)
 
     def _check_place(self) -> None:
@@ -189,7 +189,7 @@ def _statement(text: ConfigText, item: Item) -> Statement:
     return item.line.statement(text, start, end, shown(body[start:end]))
 
 
-def _several(text: ConfigText, section: str, blocks: list[Block]) -> str:
+def _several(text: ConfigText, section: str, blocks: list[ConfigBlock]) -> str:
     """Return the message about several virtual hosts, with the name of one of them."""
     starts = {block.line.start for block in blocks}
     every = [item.closes for item in virtual_hosts.distinguished(list(items(text))) if item.closes]
@@ -222,11 +222,11 @@ def known_conditions(mpm: str, libraries: Iterable[str], defined: Iterable[str])
     return (*holds.items(), *((header.replace(" ", " !", 1), not known) for header, known in holds.items()))
 
 
-def _is_conditional(inside: tuple[Block, ...] | None) -> bool:
+def _is_conditional(inside: tuple[ConfigBlock, ...] | None) -> bool:
     return inside is not None and inside != () and all(block.name in CONDITIONAL for block in inside)
 
 
-def _below(within: tuple[Block, ...], wanted: tuple[str, str]) -> tuple[Block, ...] | None:
+def _below(within: tuple[ConfigBlock, ...], wanted: tuple[str, str]) -> tuple[ConfigBlock, ...] | None:
     """Return the sections between the innermost section `wanted` and the item. None: the item is outside of such a
     section, or the section is in the definition of a macro."""
     for index in range(len(within) - 1, -1, -1):

@@ -26,7 +26,7 @@ class Word(NamedTuple):
     closed: bool
 
 
-class Block(NamedTuple):
+class ConfigBlock(NamedTuple):
     """The opening tag of a section: `name` in lower case, `argument` as in the file."""
 
     name: str
@@ -40,8 +40,8 @@ class Item(NamedTuple):
 
     line: LogicalLine
     name: Word
-    within: tuple[Block, ...]
-    closes: Block | None = None
+    within: tuple[ConfigBlock, ...]
+    closes: ConfigBlock | None = None
 
 
 def lines(text: ConfigText) -> Iterator[LogicalLine]:
@@ -92,7 +92,7 @@ def words(body: bytes, at: int = 0) -> Iterator[Word]:
 
 def items(text: ConfigText) -> Iterator[Item]:
     """Yield the directives and section ends in order. Raises ConfigError if sections are not properly nested."""
-    within: tuple[Block, ...] = ()
+    within: tuple[ConfigBlock, ...] = ()
     for line in lines(text):
         name = word_at(line.body, 0)
         if name is None or line.body[name.start : name.start + 1] == b"#":
@@ -113,17 +113,17 @@ def items(text: ConfigText) -> Iterator[Item]:
         raise ConfigError(f"<{within[-1].header}> is never closed", within[-1].line.number)
 
 
-def _contains_code(block: Block) -> bool:
+def _contains_code(block: ConfigBlock) -> bool:
     """Return whether a section contains code instead of directives: <Perl>, <LuaHook…>."""
     return block.name == "perl" or block.name.startswith("lua")
 
 
-def _closes(block: Block, name: Word) -> bool:
+def _closes(block: ConfigBlock, name: Word) -> bool:
     return name.content.lower().rstrip(b">") == b"</" + block.name.encode()
 
 
-def _block(line: LogicalLine, name: Word) -> Block:
+def _block(line: LogicalLine, name: Word) -> ConfigBlock:
     opening = line.body.rstrip(SPACE).removesuffix(b">")
     kind = name.content[1:].rstrip(b">").decode("utf-8", "replace")
     argument = opening[name.end :].strip(SPACE).decode("utf-8", "backslashreplace")
-    return Block(kind.lower(), argument, f"{kind} {argument}".strip(), line)
+    return ConfigBlock(kind.lower(), argument, f"{kind} {argument}".strip(), line)

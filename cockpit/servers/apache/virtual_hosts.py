@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from cockpit.servers.apache.grammar import Block, Item, words
+from cockpit.servers.apache.grammar import ConfigBlock, Item, words
 
 KIND = "virtualhost"
 _ADDRESSED = re.compile(r"(.*\S)\s+\(\s*ServerName\s+([^()\s]+)\s*\)", re.IGNORECASE)
@@ -28,7 +28,7 @@ def distinguished(items: Sequence[Item]) -> list[Item]:
     used = Counter(pair for block, names in names_of.items() for pair in set(_each(block, names)))
     times = Counter(block.argument for block in names_of)
 
-    def argument(block: Block, names: list[str]) -> str:
+    def argument(block: ConfigBlock, names: list[str]) -> str:
         own = (name for name in names if used[block.argument, name] == 1 and _NAME.fullmatch(name))
         name = next(own, "") if times[block.argument] > 1 else ""
         return f"{block.argument} (ServerName {name})" if name else ""
@@ -36,13 +36,15 @@ def distinguished(items: Sequence[Item]) -> list[Item]:
     return _renamed(items, argument)
 
 
-def _each(block: Block, names: list[str]) -> Iterator[tuple[str, str]]:
+def _each(block: ConfigBlock, names: list[str]) -> Iterator[tuple[str, str]]:
     return ((block.argument, name) for name in names)
 
 
-def _names(items: Sequence[Item]) -> dict[Block, list[str]]:
+def _names(items: Sequence[Item]) -> dict[ConfigBlock, list[str]]:
     """Map the virtual hosts to their names."""
-    names: dict[Block, list[str]] = {item.closes: [] for item in items if item.closes and item.closes.name == KIND}
+    names: dict[ConfigBlock, list[str]] = {
+        item.closes: [] for item in items if item.closes and item.closes.name == KIND
+    }
     for item in items:
         if item.name.content.lower() in _NAMES and item.within and item.within[-1].name == KIND:
             arguments = words(item.line.body, item.name.end)
@@ -50,7 +52,7 @@ def _names(items: Sequence[Item]) -> dict[Block, list[str]]:
     return names
 
 
-def _renamed(items: Sequence[Item], argument: Callable[[Block, list[str]], str]) -> list[Item]:
+def _renamed(items: Sequence[Item], argument: Callable[[ConfigBlock, list[str]], str]) -> list[Item]:
     """Return the items with the arguments of virtual hosts that `argument` returns; "": unchanged."""
     new = {
         block: block._replace(argument=changed, header=f"{block.header.split(None, 1)[0]} {changed}")

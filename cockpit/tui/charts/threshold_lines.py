@@ -32,7 +32,7 @@ def other_thresholds(context: DrawContext, *, failed: bool = False) -> list[Line
 
 def state_of(result: ThresholdResult) -> Piece:
     """Return sign and role of the threshold's state."""
-    if result.found is None or result.status is Status.INCONCLUSIVE:
+    if result.value is None or result.status is Status.INCONCLUSIVE:
         return _UNKNOWN
     return _HOLDS if result.status is Status.HOLDS else _FAILED
 

@@ -19,7 +19,7 @@ from cockpit.tui.key_table import HELP, DialogKey, MainKey, SessionKey, Shortcut
 from cockpit.tui.terminal.styled_line import Line, fit
 
 # Keys or metric, and description; a heading starts with a dash.
-Entry = tuple[str, str]
+HelpEntry = tuple[str, str]
 
 # Width of the page and of its first column in cells.
 _WIDTH, _NAME = 84, 14
@@ -115,7 +115,7 @@ class HelpScreen(Dialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [close_binding(MainKey.HELP, "enter")]
     DEFAULT_CSS = "HelpScreen > LongText { width: 84; }"
 
-    def __init__(self, entries: Sequence[Entry], title: str = "keys") -> None:
+    def __init__(self, entries: Sequence[HelpEntry], title: str = "keys") -> None:
         super().__init__()
         self.entries = entries
         self.heading = title
@@ -130,7 +130,7 @@ class HelpScreen(Dialog[None]):
 
 def help_entries(
     actions: Sequence[Action], focus: Iterable[tuple[Shortcut | str, str]] = (), title: str = ""
-) -> list[Entry]:
+) -> list[HelpEntry]:
     """Return the keys of the focused pane (named `title`), all keys of session and screen, then the metrics."""
     shown = [(str(key), words) for key, words in focus]
     first = [(f"— {title}", ""), *shown, ("", ""), ("— everywhere", "")] if shown else []
@@ -139,7 +139,7 @@ def help_entries(
     return [*entries, *keys, ("", ""), ("— metrics", ""), *READING.items()]
 
 
-def lines_of(entries: Sequence[Entry], width: int) -> list[Line]:
+def lines_of(entries: Sequence[HelpEntry], width: int) -> list[Line]:
     """Lay entries out in two columns, `width` cells wide; an entry that starts with a dash is a heading."""
     lines: list[Line] = []
     for name, words in entries:

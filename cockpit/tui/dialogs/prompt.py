@@ -17,10 +17,10 @@ from cockpit.model.text import sanitize
 from cockpit.tui.key_names import close_binding, key_hints
 from cockpit.tui.key_table import DialogKey, ViewKey
 
-Result = TypeVar("Result")
+DialogAnswer = TypeVar("DialogAnswer")
 
 
-class Dialog(ModalScreen[Result]):
+class Dialog(ModalScreen[DialogAnswer]):
     """A bordered box over the screen below it."""
 
     DEFAULT_CSS = """

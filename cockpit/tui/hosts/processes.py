@@ -40,7 +40,7 @@ _FOLDED = 3
 _USER = 8
 
 # A line of the table: a process, or identical processes in the order of the table.
-Entry = tuple[ProcessRow, ...]
+ProcessEntry = tuple[ProcessRow, ...]
 
 
 class ProcessColumn(NamedTuple):
@@ -50,7 +50,7 @@ class ProcessColumn(NamedTuple):
     width: int
     need: int
     order: ProcessOrder | None
-    text: Callable[[Entry, HostState], str]
+    text: Callable[[ProcessEntry, HostState], str]
 
 
 def process_table(host: HostState, view: View, focused: bool, role: str, width: int, height: int) -> DrawnList:
@@ -94,7 +94,7 @@ def columns_for(view: View, width: int) -> list[ProcessColumn]:
     return columns
 
 
-def entries(host: HostState, view: View) -> list[Entry]:
+def entries(host: HostState, view: View) -> list[ProcessEntry]:
     """Return the lines of the table, sorted and filtered; identical processes are at the position of their first."""
     rows = sorted_rows(host, view)
     if not view.folded:
@@ -103,7 +103,7 @@ def entries(host: HostState, view: View) -> list[Entry]:
     for row in rows:
         alike.setdefault(_fold_key(row.process), []).append(row)
     folds = {key: tuple(members) for key, members in alike.items() if len(members) >= _FOLDED}
-    entries: list[Entry] = []
+    entries: list[ProcessEntry] = []
     for row in rows:
         fold = folds.get(_fold_key(row.process), (row,))
         if row is fold[0]:
@@ -125,7 +125,7 @@ def sorted_rows(host: HostState, view: View) -> list[ProcessRow]:
     return rows
 
 
-def place_of(rows: Sequence[Entry], view: View) -> int:
+def place_of(rows: Sequence[ProcessEntry], view: View) -> int:
     """Return the index of the line with the selected process; if the process is gone, its last index."""
     for at, entry in enumerate(rows):
         if any(identity(row) == view.process for row in entry):
@@ -142,7 +142,7 @@ def filterable(row: ProcessRow) -> str:
     return f"{row.process.pid} {shown_command(row.process)}".casefold()
 
 
-def process_details(entry: Entry, width: int) -> list[Line]:
+def process_details(entry: ProcessEntry, width: int) -> list[Line]:
     """Return the details of the selected line below a rule: facts, then the command."""
     row, process = entry[0], entry[0].process
     unshared = max(0, process.rss - process.shared)
@@ -164,7 +164,7 @@ def process_details(entry: Entry, width: int) -> list[Line]:
     return [(("─" * width, "rule"),), below, *(((line, "dim"),) for line in command)]
 
 
-def _range(host: HostState, rows: Sequence[Entry], first: int, seen: int, view: View) -> Line:
+def _range(host: HostState, rows: Sequence[ProcessEntry], first: int, seen: int, view: View) -> Line:
     """Return the filter and the visible range, for the right end of the header."""
     parts: list[tuple[str, str]] = []
     if view.filter:
@@ -199,7 +199,13 @@ def _head(title: str, order: ProcessOrder | None, view: View) -> str:
 
 
 def _row(
-    entry: Entry, host: HostState, columns: Sequence[ProcessColumn], digits: int, role: str, width: int, chosen: bool
+    entry: ProcessEntry,
+    host: HostState,
+    columns: Sequence[ProcessColumn],
+    digits: int,
+    role: str,
+    width: int,
+    chosen: bool,
 ) -> Line:
     process = entry[0].process
     mark = "+" if any(row.new for row in entry) else " "
@@ -251,7 +257,7 @@ def percent(share: float) -> str:
     return f"{share:.1f}" if share < 99.95 else f"{share:.0f}"
 
 
-def _states(entry: Entry) -> str:
+def _states(entry: ProcessEntry) -> str:
     """Return STAT; for identical processes the number of running ones."""
     if len(entry) == 1:
         return sanitize(entry[0].process.stat, 4)
@@ -259,7 +265,7 @@ def _states(entry: Entry) -> str:
     return f"R×{running}" if running else sanitize(entry[0].process.stat[:1])
 
 
-def _cpu(entry: Entry) -> str:
+def _cpu(entry: ProcessEntry) -> str:
     """Return %CPU; for identical processes minimum–maximum."""
     lowest, highest = min(row.cpu for row in entry), max(row.cpu for row in entry)
     shown = f"{lowest:.0f}–{highest:.0f}"
@@ -268,29 +274,29 @@ def _cpu(entry: Entry) -> str:
     return shown if len(shown) <= 5 else f"≤{highest:.0f}"
 
 
-def _user(entry: Entry) -> str:
+def _user(entry: ProcessEntry) -> str:
     return fit(sanitize(entry[0].process.user) or "–", _USER)
 
 
-def _mean(entry: Entry, metric: Callable[[ProcessRow], int]) -> str:
+def _mean(entry: ProcessEntry, metric: Callable[[ProcessRow], int]) -> str:
     return size(sum(map(metric, entry)) / len(entry))
 
 
-def _pss(entry: Entry, host: HostState) -> str:
+def _pss(entry: ProcessEntry, host: HostState) -> str:
     known = [row.process.pss for row in entry if row.process.pss is not None]
     return size(sum(known) / len(known)) if known else "–"
 
 
-def _memory(entry: Entry, host: HostState) -> str:
+def _memory(entry: ProcessEntry, host: HostState) -> str:
     total = host.point.memory.total if host.point else 0
     return f"{100 * sum(row.process.rss for row in entry) / total:.1f}" if total else "–"
 
 
-def _start(entry: Entry, host: HostState) -> str:
+def _start(entry: ProcessEntry, host: HostState) -> str:
     return start_as_ps(min(row.started for row in entry), host.sample.reading.wall if host.sample else 0.0)
 
 
-def _time(entry: Entry, host: HostState) -> str:
+def _time(entry: ProcessEntry, host: HostState) -> str:
     """Return the CPU time as ps aux prints it: minutes and seconds."""
     ticks = sum(row.process.utime + row.process.stime for row in entry)
     seconds = ticks // host.facts.hz if host.facts else 0

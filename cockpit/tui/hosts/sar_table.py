@@ -35,7 +35,7 @@ class MetricBlock(NamedTuple):
     metrics: Sequence[Metric]
 
 
-class Values(NamedTuple):
+class SarValues(NamedTuple):
     """Metrics by name: newest interval, mean and maximum of a segment."""
 
     now: Mapping[str, float]
@@ -89,7 +89,7 @@ def sar_rows(host: HostState, segment: Segment | None, role: str, width: int) ->
         return (("all metrics", "strong"),), (("waiting for data", "dim"),), []
     window = segment.hosts.get(host.config.name) if segment else None
     mean = means(window) if window else {}
-    values = Values(current_metrics(point, host.sar), mean, window.highest if window else {})
+    values = SarValues(current_metrics(point, host.sar), mean, window.highest if window else {})
     blocks = [*_BLOCKS, _listen_queues(host, values, segment.plan if segment else None), *_group(values)]
     count = max(1, (width + _GAP) // (_COLUMN + _GAP))
     drawn = [_block(block, values, role) for block in blocks]
@@ -110,13 +110,13 @@ def _of_segment(segment: Segment | None, window: HostWindow | None) -> Line:
     )
 
 
-def _group(values: Values) -> list[MetricBlock]:
+def _group(values: SarValues) -> list[MetricBlock]:
     """Return the block of the server's control group, if it has its own."""
     block = _of(sar.CGROUP, "cgroup of the server")
     return [block] if any(metric.name in each for metric in block.metrics for each in values) else []
 
 
-def _listen_queues(host: HostState, values: Values, plan: LoadPlan | None) -> MetricBlock:
+def _listen_queues(host: HostState, values: SarValues, plan: LoadPlan | None) -> MetricBlock:
     """Return overflows and accept queues: of the target's ports, then of other ports that were not empty."""
     block = _of(sar.LISTEN, "listen queues")
     reading = host.sample.reading if host.sample else None
@@ -145,7 +145,7 @@ def _ports(plan: LoadPlan | None) -> set[int]:
     return {url.port or (443 if url.scheme == "https" else 80) for url in urls}
 
 
-def _block(block: MetricBlock, values: Values, role: str) -> list[Line]:
+def _block(block: MetricBlock, values: SarValues, role: str) -> list[Line]:
     lines: list[Line] = [((block.title, "strong"), (f"  {block.option}", "dim"))]
     for metric in block.metrics:
         numbers = [each.get(metric.name) for each in values]

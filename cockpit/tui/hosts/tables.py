@@ -12,7 +12,7 @@ from cockpit.model.text import sanitize
 from cockpit.tui.charts.braille import bar
 from cockpit.tui.terminal.styled_line import Line, Piece, fit, right
 
-Table = tuple[Line, Sequence[Line]]
+HostTable = tuple[Line, Sequence[Line]]
 
 
 class MetricColumn(NamedTuple):
@@ -60,7 +60,7 @@ _NET = (
 _NAME = (5, 16)
 
 
-def core_rows(host: HostState, role: str, width: int) -> Table:
+def core_rows(host: HostState, role: str, width: int) -> HostTable:
     """Return the mean of all cores, then each core, with a bar of the CPU use in the remaining room."""
     columns = [column for column in _CPU if width >= column.need]
     head = _head("CPU", columns, _NAME[0])
@@ -81,7 +81,7 @@ def _core(name: str, share: CpuShare | None, columns: Sequence[MetricColumn], ro
     return ((fit(name, _NAME[0]) + cells, role), ("  ", ""), (busy, "chart"))
 
 
-def disk_rows(host: HostState, role: str, width: int) -> Table:
+def disk_rows(host: HostState, role: str, width: int) -> HostTable:
     """Return disks in the kernel's order; idle loop devices are only counted."""
     shown = [disk for disk in host.disks if disk.tps or not disk.name.startswith("loop")]
     head, rows = _devices("DEV", shown, _DISK, role, width)
@@ -89,7 +89,7 @@ def disk_rows(host: HostState, role: str, width: int) -> Table:
     return head, [*rows, ((f"{idle} loop devices without I/O", "dim"),)] if idle else rows
 
 
-def net_rows(host: HostState, role: str, width: int) -> Table:
+def net_rows(host: HostState, role: str, width: int) -> HostTable:
     """Return every interface, including the loopback."""
     return _devices("IFACE", host.nets, _NET, role, width)
 
@@ -100,7 +100,7 @@ def _devices(
     columns: Sequence[MetricColumn],
     role: str,
     width: int,
-) -> Table:
+) -> HostTable:
     least, most = _NAME
     name = max(least, min(most, max((len(device.name) for device in devices), default=0)))
     shown = [column for column in columns if width >= column.need]

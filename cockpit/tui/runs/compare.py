@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from cockpit.analysis.comparison import Comparison, compare
 from cockpit.analysis.verdicts.sides import side_of_segments
-from cockpit.analysis.words.comparison import Row, columns, differences, overlaid, tables
+from cockpit.analysis.words.comparison import ComparisonRow, columns, differences, overlaid, tables
 from cockpit.analysis.words.timeline import segment_label
 from cockpit.model.errors import UsageError
 from cockpit.model.state import Segment
@@ -120,9 +120,9 @@ def _segment_name(segment: Segment) -> str:
     return f"segment {segment.number}: {sanitize(segment_label(segment))}, {segment.seconds:.1f} s"
 
 
-def _table(title: str, rows: Sequence[Row]) -> list[Line]:
+def _table(title: str, rows: Sequence[ComparisonRow]) -> list[Line]:
     last = "differs by" if any(row.change for row in rows) else ""
-    widths = columns([Row(title, "before", "after", last), *rows])
+    widths = columns([ComparisonRow(title, "before", "after", last), *rows])
     roles = zip(("before", "after", last), widths[1:], ("before", "after", "dim"), strict=True)
     lines: list[Line] = [
         ((f"{title:<{widths[0]}}", "strong"), *((f"  {name:>{cell_width}}", role) for name, cell_width, role in roles))

@@ -50,7 +50,7 @@ class StartChoice:
 
     @property
     def opens(self) -> bool:
-        broken = (self.listed and self.listed.problem) or (self.recent and self.recent.kept.problem)
+        broken = (self.listed and self.listed.problem) or (self.recent and self.recent.info.problem)
         return not broken
 
 
@@ -59,7 +59,7 @@ class ChoiceGroup:
     """Choices under a heading; `empty` is shown if there are none, `note` on the right of the heading."""
 
     heading: str
-    offers: tuple[StartChoice, ...]
+    choices: tuple[StartChoice, ...]
     empty: str = ""
     note: str = ""
 
@@ -122,8 +122,8 @@ def sections(choices: StartChoices | None, text: str = "", most: int | None = No
         ChoiceGroup("shipped profiles", _profiles(shipped, text), note=str(len(shipped)) if not text else ""),
     )
     if not text:
-        return tuple(group for group in groups if group.offers or group.empty)
-    matching = tuple(group for group in groups if group.offers)
+        return tuple(group for group in groups if group.choices or group.empty)
+    matching = tuple(group for group in groups if group.choices)
     return matching or (ChoiceGroup("no match", (), f"{StartKey.ALL}: show all"),)
 
 
@@ -131,7 +131,7 @@ def _recent_recordings(recordings: Sequence[Recent], text: str, most: int | None
     offers = _matching(
         text,
         [
-            StartChoice(Choice("recording", recent.kept.path), recent=recent, words=_recording_words(recent))
+            StartChoice(Choice("recording", recent.info.path), recent=recent, words=_recording_words(recent))
             for recent in recordings
         ],
     )
@@ -157,7 +157,7 @@ def _words(entry: ProfileEntry) -> str:
 
 def _recording_words(recent: Recent) -> str:
     return " ".join(
-        (recent.kept.name, recent.kept.session, recent.kept.target, *(change.label for change in recent.changes))
+        (recent.info.name, recent.info.session, recent.info.target, *(change.label for change in recent.changes))
     )
 
 
@@ -169,7 +169,7 @@ class Widths(NamedTuple):
 
 
 def widths(groups: Iterable[ChoiceGroup], width: int) -> Widths:
-    offers = [offer for section in groups for offer in section.offers]
+    offers = [offer for section in groups for offer in section.choices]
     names = [_name(offer) for offer in offers if offer.choice.kind != "recording"]
     lasts = [cell_len(_summary(offer.listed)) for offer in offers if offer.listed]
     most = min(_MAX_NAME, width // 3)
@@ -193,7 +193,7 @@ def command_words(offer: StartChoice) -> tuple[str, str]:
     if offer.listed:
         return f"open {sanitize(offer.listed.name)}", sanitize(offer.listed.question or offer.listed.target)
     if offer.recent:
-        return f"replay {sanitize(offer.recent.kept.name)}", sanitize(offer.recent.kept.target)
+        return f"replay {sanitize(offer.recent.info.name)}", sanitize(offer.recent.info.target)
     title, words, *_ = _FIRST_STEPS[offer.choice.kind]
     return title, f"{offer.key}   {words}"
 
@@ -224,7 +224,7 @@ def _summary(entry: ProfileEntry) -> str:
 
 
 def _recording_row(recent: Recent, names: int, width: int, now: dt.datetime) -> Line:
-    kept = recent.kept
+    kept = recent.info
     title = sanitize(kept.session if kept.session and kept.name.startswith(sanitized_name(kept.session)) else kept.name)
     if kept.problem:
         return clip(((fit(title, names), ""), (f"  {sanitize(kept.problem)}", "warn")), width)
@@ -294,7 +294,7 @@ def _result(change: ChangeSummary) -> str:
 
 
 def _about_recording(recent: Recent) -> Iterator[tuple[str, str]]:
-    kept = recent.kept
+    kept = recent.info
     if kept.problem:
         yield f"{sanitize(kept.path)}: {sanitize(kept.problem)}", "warn"
         return

@@ -253,7 +253,7 @@ class FoundServersScreen(_Page):
         return pieces
 
     def _offers(self) -> list[ChecklistItem]:
-        offered = [offer for host in self.surveyed if host.discovered for offer in host.discovered.offered]
+        offered = [offer for host in self.surveyed if host.discovered for offer in host.discovered.suggested]
         wide = max((len(offer.knob.name) for offer in offered), default=0)
         many = len(self.surveyed) > 1
         items = []

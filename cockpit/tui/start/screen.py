@@ -196,8 +196,8 @@ class StartScreen(Screen[None]):
         if lines and self.size.height >= _HIGH:
             lines.append((EMPTY, None))
         lines.append((heading(section, width), None))
-        lines += [((("  ", "key"), *row(offer, columns, width - 2, self._now())), offer) for offer in section.offers]
-        if not section.offers:
+        lines += [((("  ", "key"), *row(offer, columns, width - 2, self._now())), offer) for offer in section.choices]
+        if not section.choices:
             words = "loading …" if self._offers is None else section.empty
             lines.append(((("  ", ""), (words, "dim")), None))
 
@@ -266,7 +266,7 @@ class StartScreen(Screen[None]):
             self.app.exit(Choice("url", answer))
 
     def commands(self) -> Iterator[Command]:
-        for offer in (offer for section in sections(self._offers) for offer in section.offers):
+        for offer in (offer for section in sections(self._offers) for offer in section.choices):
             if offer.opens:
                 yield Command(*command_words(offer), partial(self._open, offer))
 

@@ -38,7 +38,7 @@ def power_words(state: State) -> str:
         return ""
     longer = "" if power.longer is None else f"; {LONGER} s would find ≥ {detectable_amount(power.longer)}"
     within = f"within {math.ceil(power.after)} s after the change"
-    detectable = f"{power.metric} ≥ {detectable_amount(power.found)} {within}"
+    detectable = f"{power.metric} ≥ {detectable_amount(power.present)} {within}"
     return f"baseline {power.seconds} s{_altered(state)} finds {detectable}{longer}"
 
 

@@ -62,7 +62,7 @@ class DiscoveredHost(NamedTuple):
     servers: tuple[RunningServer, ...]
     serving: RunningServer | None
     possible_servers: tuple[RunningServer, ...]
-    offered: tuple[OfferedKnob, ...]
+    suggested: tuple[OfferedKnob, ...]
     unknown_listeners: tuple[str, ...] = ()
     chain: tuple[Hop, ...] = ()
     refused: tuple[OfferedKnob, ...] = ()
