@@ -1,8 +1,7 @@
-"""A process that outlives a killed study: `python -m cockpit.study.restorer FOLDER` restores its settings.
+"""A process that outlives a killed study (see `standby`) and restores its settings.
 
-The restorer reads its stdin to the end. A study that ends normally writes `done`; a killed study writes nothing.
-Without `done` the restorer locks the study's folder and restores the values in the journal. It retries while hosts are
-unreachable, for TRIES_FOR seconds; the next start of the study restores the rest.
+The restorer locks the study's folder and restores the values in the journal. It retries while hosts are unreachable,
+for TRIES_FOR seconds; the next start of the study restores the rest.
 """
 
 from __future__ import annotations
@@ -26,9 +25,8 @@ from cockpit.recording.writer import RecordingWriter
 from cockpit.session.live_session import LiveSession
 from cockpit.session.recovery import end_changes, restore
 from cockpit.study.journal import FolderLock, Journal, LockRole, read_journal, write_journal
+from cockpit.study.standby import DONE, READY
 
-DONE = b"done\n"
-READY = b"ready\n"
 # Seconds for which unreachable hosts are retried, and between two attempts.
 TRIES_FOR = 600.0
 PAUSE = 5.0
@@ -69,7 +67,7 @@ class RestorerProcess:
 def _start_process(folder: Path) -> subprocess.Popen[bytes]:
     """Start a process that survives this one; asyncio would kill its children when the loop ends."""
     return subprocess.Popen(
-        [sys.executable, "-m", "cockpit.study.restorer", str(folder.absolute())],
+        [sys.executable, "-m", "cockpit.study.standby", str(folder.absolute())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -81,13 +79,8 @@ def _start_process(folder: Path) -> subprocess.Popen[bytes]:
 _LEFT: list[subprocess.Popen[bytes]] = []
 
 
-def main() -> int:
+def restore_when_unlocked(folder: Path) -> int:
     """Return the exit status. 0: nothing to restore, or restored; 1: failed (see the log in the folder)."""
-    folder = Path(sys.argv[1])
-    sys.stdout.buffer.write(READY)
-    sys.stdout.buffer.flush()
-    if sys.stdin.buffer.read() == DONE:
-        return 0
     lock = FolderLock(folder)
     deadline = time.monotonic() + TRIES_FOR
     while lock.acquire(LockRole.RESTORER):
@@ -153,7 +146,3 @@ def restore_recording(folder: Path) -> Path:
     while (path := folder / f"restored-{number}.cockpit").exists():
         number += 1
     return path
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -113,7 +113,7 @@ class DemoStudy:
     def restorer(self, study: int) -> psutil.Process:
         """Return the process that rolls settings back if the study is killed."""
         children = psutil.Process(study).children()
-        return next(child for child in children if "cockpit.study.restorer" in child.cmdline())
+        return next(child for child in children if "cockpit.study.standby" in child.cmdline())
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
