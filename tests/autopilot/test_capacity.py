@@ -41,7 +41,7 @@ def search_at_once(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     async def run(self: CapacitySearch, text: str, longest: float) -> None:
         self._number += 1
         self._load.runs += 1
-        number, run, t = self._number, self._load.runs, self._clock.now()
+        number, run, t = self._number, self._load.runs, self._events.now()
         rate = 500.0 / int((folder / "conf").read_text().split()[0].partition("=")[2]) * (1 + 0.002 * (number % 3))
         for event in (
             ev.RunStarted(t=t, run=run, plan=self._load.plan),
@@ -51,7 +51,7 @@ def search_at_once(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
             ev.CapacityEnded(t=t + 1e-3, number=number, outcome="found"),
             ev.RunEnded(t=t + 1e-3, run=run, reason="stopped"),
         ):
-            self._emit(event)
+            self._events.emit(event)
 
     def found(levels: tuple[Level, ...]) -> CapacityEstimate:
         return estimate(levels[-1].rate)

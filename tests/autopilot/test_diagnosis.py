@@ -48,7 +48,7 @@ def test_single_busy_core_is_a_limit() -> None:
 
 
 def test_no_limit_and_generator_limit() -> None:
-    none = {"hosts": {}, "segments": (), "saturated": 0.0, "stalled": 0.0, "partial": "", "detail": ""}
+    none = {"hosts": {}, "segments": (), "saturated": 0.0, "stalled": 0.0, "losses": (), "detail": ""}
     plan = LoadPlan(url="http://a/")
     result = RunResult(run=1, plan=plan, counts=Counts(), seconds=20.0, reason="completed", **none)  # type: ignore[arg-type]
     knobs = [Knob(name="w", host="a", kind="apache", directive="MaxRequestWorkers"), Knob(name="x", host="a", key="x")]

@@ -151,7 +151,7 @@ def test_json_has_reason(ended: Ended) -> None:
     assert [threshold["holds"] for threshold in found["aborted"]["thresholds"]] == [False, False]
     assert found["aborted"]["ended"] == "stopped"
     assert found["host-aborted"]["check"]["aborted"] == "here.cpu.idle > 100"
-    assert 0 <= found["host-aborted"]["thresholds"][1]["found"] <= 100
+    assert 0 <= found["host-aborted"]["thresholds"][1]["value"] <= 100
     assert found["max-duration"]["check"]["stopped_after"] == 0.5
     assert found["unstable"]["check"]["stability"]["kind"] == "rate"
     assert "check" in msgspec.json.schema(CheckJson)["$defs"]["CheckJson"]["required"]

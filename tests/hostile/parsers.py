@@ -90,7 +90,7 @@ def _requests(data: bytes) -> object:
 def _response(data: bytes) -> object:
     reader = ResponseReader(HeadCache(bodiless=False, keepalive=True))
     jar = CookieJar("web1", secure=False)
-    jar.take(data, b"/x/y", 1.7e9)
+    jar.store(data, b"/x/y", 1.7e9)
     extract_value(Extraction(name="a", source="header", expression="set-cookie"), data, b"")
     return [reader.feed(data[at : at + 50]) for at in range(0, len(data), 50)], jar.header(b"/x", 1.7e9)
 

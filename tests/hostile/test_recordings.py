@@ -198,7 +198,7 @@ def test_links_in_study_folder_are_not_followed(intact: Path, tmp_path: Path) ->
         (folder / name).symlink_to(victim)
     write_journal(folder, Journal(name="x", fingerprint="y"))
     with pytest.raises(UsageError, match="cannot be written"):
-        FolderLock(folder).take(LockRole.STUDY)
+        FolderLock(folder).acquire(LockRole.STUDY)
     _write_result(folder / "result.txt", "done\n")
     assert victim.read_text() == "precious" and not (folder / FILE).is_symlink()
     assert (folder / "result.txt").read_text() == "done\n"
