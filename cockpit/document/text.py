@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise, repeat
 
 from cockpit.document.model import (
     Block,
@@ -25,6 +25,8 @@ from cockpit.model.text import sanitize
 Paint = Callable[[str, Role], str]
 
 _RISING = "▁▂▃▄▅▆▇█"
+# Width of lists of values.
+_TEXT = 100
 # Width of a line chart, and maximum length of the names beside it.
 _CHART, _NAME = 60, 28
 
@@ -62,11 +64,25 @@ def _lines(blocks: Iterable[Block | Part], paint: Paint) -> Iterator[str]:
                 yield from (f"{mark}{paint(sanitize(line), role)}" for line in lines)
             case Pairs(values):
                 width = max(len(sanitize(name)) for name, _ in values)
-                yield from (f"{sanitize(name):<{width}}  {sanitize(value)}" for name, value in values)
+                for name, value in values:
+                    heads = chain([sanitize(name)], repeat(""))
+                    rows = zip(heads, _wrapped(sanitize(value), _TEXT - width), strict=False)
+                    yield from (f"{head:<{width}}  {line}" for head, line in rows)
             case Table():
                 yield from _table(block, widths or _widths(block), paint)
             case Plot():
                 yield from _plot(block, paint)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Break a text between its values, which two spaces separate."""
+    lines: list[str] = []
+    for value in text.split("  "):
+        if lines and len(lines[-1]) + len(value) + 2 <= width:
+            lines[-1] += f"  {value}"
+        else:
+            lines.append(value)
+    return lines
 
 
 def _shown(cell: Cell) -> str:

@@ -173,7 +173,7 @@ async def test_reload_of_neighbour_does_not_confirm_change(pair: Pair, shell: Lo
     others = rf"another server .PID (\d+, )*{other.pid}(, \d+)*. got new workers, not PID {master.pid}"
     reloads = Meanwhile(lambda: pair.reload(other))
     with pytest.raises(ChangeRolledBack, match=others):
-        await master.tuner(effect=2.0).apply(shell, "here", [(lost, pair.new)], reloads)
+        await master.tuner(effect=5.0).apply(shell, "here", [(lost, pair.new)], reloads)
     assert master.facts == before
 
 

@@ -93,6 +93,7 @@ async def _bridge(wire: HostConnection) -> AsyncIterator[str]:
     Raises the HostError of a lost connection.
     """
     pumps: set[asyncio.Task[None]] = set()
+    writers: list[asyncio.StreamWriter] = []
 
     async def receive(writer: asyncio.StreamWriter) -> None:
         try:
@@ -107,6 +108,7 @@ async def _bridge(wire: HostConnection) -> AsyncIterator[str]:
             await wire.write(data)
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
         pumps.update(asyncio.create_task(pump) for pump in (receive(writer), send(reader)))
 
     # A folder that only this user can enter.
@@ -120,6 +122,9 @@ async def _bridge(wire: HostConnection) -> AsyncIterator[str]:
             wire.close()
             for pump in pumps:
                 pump.cancel()
+            # A pump that is cancelled before its first step closes nothing.
+            for writer in writers:
+                writer.close()
             for outcome in await asyncio.gather(*pumps, return_exceptions=True):
                 if isinstance(outcome, HostError):
                     raise outcome
