@@ -17,7 +17,7 @@ from cockpit.metrics.catalogue import STATISTICS
 from cockpit.metrics.values import host_metrics, metric_value
 from cockpit.model.access import ACCESS_METRICS
 from cockpit.model.histogram import Histogram
-from cockpit.model.pages import PAGE_METRICS
+from cockpit.model.status_metrics import PAGE_METRICS
 
 _LOAD = ("rate", "completed", "failed", "errors", "bytes", "duration", "generator.cpu", "generator.lag_p99")
 # Host metrics shown in text reports; JSON has all.

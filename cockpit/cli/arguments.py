@@ -11,10 +11,10 @@ from typing import Any
 
 from cockpit import __version__
 from cockpit.cli.appearance_options import add_appearance
+from cockpit.cli.command_help import BASELINE, GROUPS, RECORDINGS, START, TUNE, add_command, overview
 from cockpit.cli.export_formats import EXPORT_FORMATS, formats_with
 from cockpit.cli.flags import Flag, FlagTable, add_flags
 from cockpit.cli.load_arguments import add_ab, add_load, add_ssh_config, add_trust
-from cockpit.cli.pages import BASELINE, GROUPS, RECORDINGS, START, TUNE, add_command, overview
 from cockpit.cli.parser import CommandParser
 from cockpit.cli.values import age, count, day, named_file, port, positive, recording, seconds, share, utc_offset
 from cockpit.metrics.margins import TOLERATED_LOSS

@@ -15,7 +15,7 @@ from cockpit.model.host import sar
 from cockpit.model.host.rates import memory_use
 from cockpit.model.host.state import CpuShare, DiskRates, HostWindow, IoRates, MemoryUse, NetRates
 from cockpit.model.host.window import closing_io, means, opening_io
-from cockpit.model.pages import PAGE_METRICS
+from cockpit.model.status_metrics import PAGE_METRICS
 from cockpit.servers.registry import STATUS_PAGES
 
 

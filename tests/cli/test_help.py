@@ -16,9 +16,9 @@ import pytest
 from cockpit.analysis.thresholds import is_time, known_metrics, parse_threshold
 from cockpit.cli import main
 from cockpit.cli.arguments import make_parser
+from cockpit.cli.command_help import BASELINE, GROUPS, RECORDINGS, TUNE
 from cockpit.cli.commands.help import profile_keys, text, topics
 from cockpit.cli.commands.schema import profile_schema
-from cockpit.cli.pages import BASELINE, GROUPS, RECORDINGS, TUNE
 from cockpit.cli.parser import CommandParser, join_time_values
 from cockpit.model import errors
 from cockpit.profiles.sections import ProfileFile

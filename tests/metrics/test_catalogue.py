@@ -7,7 +7,7 @@ from cockpit.metrics.catalogue import SAMPLE_METRICS, entry, host_entry
 from cockpit.metrics.units import BYTES, COUNT, KIBIBYTES, LATENCY, NUMBER, PERCENT, RATE, SPAN, value_text
 from cockpit.metrics.values import HOST_METRICS, is_metric
 from cockpit.model.host import sar
-from cockpit.model.pages import PAGE_METRICS
+from cockpit.model.status_metrics import PAGE_METRICS
 
 # Metrics without a unit, besides those of status pages.
 PLAIN = {"load.1", "load.5", "load.15", "speed.cpu", "processes.mean"}

@@ -17,7 +17,7 @@ from cockpit.cli.commands.help import text
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.host.samples import HostConfig, StatusPage
 from cockpit.model.knobs import LIVE_KNOBS, Knob
-from cockpit.model.pages import PAGE_METRICS
+from cockpit.model.status_metrics import PAGE_METRICS
 from cockpit.profiles.knobs import NEEDS
 from cockpit.profiles.writing import Draft, profile_text
 from cockpit.servers import kernel, registry, systemd

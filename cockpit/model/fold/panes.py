@@ -10,8 +10,8 @@ from cockpit.model import access
 from cockpit.model import events as ev
 from cockpit.model.fold.restarts import mark_reload
 from cockpit.model.host.state import HostState, StatusPane, TailLine, TailPane
-from cockpit.model.pages import rates, weighted
 from cockpit.model.state import State, with_host, with_last_segment
+from cockpit.model.status_metrics import rates, weighted
 from cockpit.model.sums import MeanGroup
 
 # Number of lines kept per tail, and seconds kept per access log.

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from cockpit.model.host.state import HostState
 from cockpit.tui.draw_context import PROCESSES, SAR, Detail, DrawContext
 from cockpit.tui.hosts.averages import averages_rows
-from cockpit.tui.hosts.pages import page_rows
 from cockpit.tui.hosts.processes import process_table
 from cockpit.tui.hosts.sar_table import sar_rows
+from cockpit.tui.hosts.status_page import page_rows
 from cockpit.tui.hosts.tables import core_rows, disk_rows, net_rows
 from cockpit.tui.hosts.tails import draw_tail
 from cockpit.tui.terminal.styled_line import DrawnList, Line, clip, left_and_right, padded
