@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import socket
 import ssl
@@ -12,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from cockpit.hosts.feed import HostFeed
+from cockpit.hosts.local import LocalShell
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.status import feed as status_feed
 from cockpit.hosts.status.feed import PageFeed, read_page
+from cockpit.hosts.status.fetch import fetch
 from cockpit.hosts.transport import open_shell
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError
@@ -182,3 +185,17 @@ async def test_haproxy_stats_socket_is_read(shell: Shell, tmp_path: Path) -> Non
     with pytest.raises(HostError, match=f"^{path}: .*No such file"):
         await read_page(shell, page)
     assert not written.exists()
+
+
+async def test_request_cancelled_at_any_step_leaves_no_open_connection() -> None:
+    """pytest reports sockets and transports that are collected while they are open."""
+    async with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n" + bytes(300_000))) as server:
+        shell = LocalShell()
+        for steps in range(60):
+            request = asyncio.create_task(fetch(shell, server.url, "", 60))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            request.cancel()
+            await asyncio.wait([request])
+        await shell.close()
+    gc.collect()

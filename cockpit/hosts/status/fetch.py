@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -92,39 +93,43 @@ async def _bridge(wire: HostConnection) -> AsyncIterator[str]:
 
     Raises the HostError of a lost connection.
     """
-    pumps: set[asyncio.Task[None]] = set()
-    writers: list[asyncio.StreamWriter] = []
-
-    async def receive(writer: asyncio.StreamWriter) -> None:
-        try:
-            while data := await wire.read(CHUNK):
-                writer.write(data)
-                await writer.drain()
-        finally:
-            writer.close()
-
-    async def send(reader: asyncio.StreamReader) -> None:
-        while data := await reader.read(CHUNK):
-            await wire.write(data)
-
-    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writers.append(writer)
-        pumps.update(asyncio.create_task(pump) for pump in (receive(writer), send(reader)))
-
     # A folder that only this user can enter.
-    with TemporaryDirectory(prefix="cockpit-") as folder:
+    with TemporaryDirectory(prefix="cockpit-") as folder, socket.socket(socket.AF_UNIX) as listener:
         path = str(Path(folder) / "http")
-        server = await asyncio.start_unix_server(connected, path)
+        listener.bind(path)
+        listener.listen(1)
+        listener.setblocking(False)
+        pump = asyncio.create_task(_pump(listener, wire))
         try:
             yield path
         finally:
-            server.close()
             wire.close()
-            for pump in pumps:
-                pump.cancel()
-            # A pump that is cancelled before its first step closes nothing.
-            for writer in writers:
-                writer.close()
-            for outcome in await asyncio.gather(*pumps, return_exceptions=True):
-                if isinstance(outcome, HostError):
-                    raise outcome
+            pump.cancel()
+            (outcome,) = await asyncio.gather(pump, return_exceptions=True)
+            if isinstance(outcome, HostError):
+                raise outcome
+
+
+async def _pump(listener: socket.socket, wire: HostConnection) -> None:
+    """Copy between `wire` and the first connection until the host closes it."""
+    loop, connecting = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(listener, connecting.set)
+    try:
+        await connecting.wait()
+    finally:
+        loop.remove_reader(listener)
+    # Without an await in between, so that a cancellation leaves no open connection.
+    with listener.accept()[0] as near:
+        near.setblocking(False)
+        sending = asyncio.create_task(_send(near, wire))
+        try:
+            while data := await wire.read(CHUNK):
+                await loop.sock_sendall(near, data)
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+
+
+async def _send(near: socket.socket, wire: HostConnection) -> None:
+    while data := await asyncio.get_running_loop().sock_recv(near, CHUNK):
+        await wire.write(data)
