@@ -1,4 +1,4 @@
-"""Text of what happened in a session: changes, labels of segments, losses, markers."""
+"""English of the timeline of a session: changes, segments, losses, markers."""
 
 from __future__ import annotations
 
