@@ -295,7 +295,8 @@ async def hello(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 async def test_stream_uses_available_program(tmp_path: Path, program: str, address: str, problem: str) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()
-    for name in filter(None, ("sh", "cat", "env", program)):
+    # Without sleep, the watchdog would end the program at once.
+    for name in filter(None, ("sh", "cat", "env", "sleep", program)):
         (tools / name).symlink_to(shutil.which(name) or "")
     async with (
         shell_via(tmp_path, f'PATH={tools} exec "$@"') as shell,
