@@ -75,7 +75,7 @@ def _fail(error: Exception) -> None:
 
 
 async def _reached(node: MessagePump, call: Callable[[Callable[[], None]], bool]) -> None:
-    """Wait until `node` has handled its messages so far; a removed one has none."""
+    """Wait until `node` has handled its messages so far; return at once if it was removed."""
     reached = asyncio.Event()
     if call(reached.set):
         await reached.wait()
