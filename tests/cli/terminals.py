@@ -26,6 +26,8 @@ from tests.waiting import DEADLINE, wait_until
 # The command line of a user, for tests that need a process of its own, e.g. within a shell.
 COCKPIT = (sys.executable, "-m", "cockpit")
 _CONTROL = re.compile(rb"\x1b\[[0-9;?<>=]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b[=>]")
+# Textual moves the cursor home after each frame without a focused input field.
+_FRAME_END = b"\x1b[1;1H"
 _INCOMPLETE = re.compile(r"\x1b(\[[<?>=\d;$]*)?$")
 
 
@@ -135,14 +137,18 @@ class TerminalProcess:
         self._read_until(shows, words)
 
     def picture(self) -> list[list[Cell]]:
-        """Return the cells of the screen."""
-        self._drawn()
-        return self._screen.picture(self._size)
+        """Read until a frame is complete, and return the cells of the screen."""
+        self._read_until(lambda: self.shown.endswith(_FRAME_END), "the end of a frame")
+        return self._cells()
 
     def until_redrawn(self, picture: list[list[Cell]]) -> None:
         """Clear the screen, and read until it shows the picture again."""
         self._screen.cells.clear()
-        self._read_until(lambda: self.picture() == picture, "the picture")
+        self._read_until(lambda: self._cells() == picture, "the picture")
+
+    def _cells(self) -> list[list[Cell]]:
+        self._drawn()
+        return self._screen.picture(self._size)
 
     def _drawn(self) -> str:
         """Return the text on the screen, which programs draw in pieces."""
