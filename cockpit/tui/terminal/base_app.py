@@ -209,7 +209,7 @@ class CockpitBase(App[Returned]):
         self._missed += 1
         if self._missed >= _MISSED and self.appearance.may_lite and not self.lite:
             self.lite = True
-            self.show_notice(f"lite: the terminal takes {terminal.waiting:.0f} s for a frame; {LITE}")
+            self.show_notice(f"lite: the terminal takes {terminal.waiting:.1f} s for a frame; {LITE}")
         return False
 
     def lost_terminal(self) -> None:
