@@ -139,7 +139,7 @@ def test_ctrl_z_suspends_to_shell_and_fg_resumes(tmp_path: Path) -> None:
 
 
 def test_ctrl_l_redraws_exactly_the_screen_left_by_dialogs() -> None:
-    with cockpit_on_terminal("replay", RECORDING, "--paused") as terminal:
+    with cockpit_on_terminal("replay", RECORDING, "--paused", "--no-lite") as terminal:
         terminal.until_screen("base now")
         for key, words in ((b"?", "Esc close"), (b"?", "space pause/resume")):
             terminal.type(key)
