@@ -9,7 +9,6 @@ from cockpit.tui.charts.threshold_lines import other_thresholds
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.styled_line import Line, clip, join_fitting, length
 
-
 # Seconds without a response from which the header shows it.
 _NOTABLE = 1.0
 

@@ -41,7 +41,7 @@ from cockpit.tui.runs.table import Runs
 from cockpit.tui.status_lines import DamageLines, HintLine, Position, TopLine, loss_lines
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.tiny_screen import TinyScreen
-from cockpit.tui.tuning.pending import PendingChange
+from cockpit.tui.tuning.pending import ConfirmedChange
 from cockpit.tui.tuning.rounds import ask
 from cockpit.tui.tuning.screen import ChangeRequest, TuningScreen
 from cockpit.tui.tuning.undo import ask_to_undo
@@ -321,7 +321,7 @@ class MainScreen(ViewKeys):
         def confirmed(request: ChangeRequest | None) -> None:
             tuning = self.session.controls.tuning
             if request is not None and tuning is not None:
-                change = PendingChange(self._cockpit, self.session, tuning, *request, self._drafts)
+                change = ConfirmedChange(self._cockpit, self.session, tuning, *request, self._drafts)
                 self.pending = change
                 self.frame(force=True)
 

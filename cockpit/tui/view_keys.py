@@ -28,7 +28,7 @@ from cockpit.tui.key_names import bindings, key_hints
 from cockpit.tui.key_table import ChartKey, DialogKey, MainKey, ViewKey
 from cockpit.tui.status_lines import Position
 from cockpit.tui.terminal.base_app import CockpitBase
-from cockpit.tui.tuning.pending import PendingChange
+from cockpit.tui.tuning.pending import ConfirmedChange
 
 # Seconds of load summed per frame: charts of long sessions are computed over several frames.
 _AT_ONCE = 300
@@ -52,7 +52,7 @@ class ViewKeys(Screen[None]):
         self.session = session
         self.hints = hints
         self.view = View()
-        self.pending: PendingChange | None = None
+        self.pending: ConfirmedChange | None = None
         self.verdicts, self.time_ranges = SegmentVerdicts(), TimeRanges(_AT_ONCE)
         self.baseline_of = baseline_of
         self.baselines = StoredBaselines(lambda plan: self.baseline_of(plan))

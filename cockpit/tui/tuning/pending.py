@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _BAR = 24
 
 
-class PendingChange:
+class ConfirmedChange:
     """A change of `values` from its confirmation to its outcome; `within`: seconds after which it is rolled back
     unless it is kept. `drafts` are the typed values of the tuning panel, which an applied change removes."""
 
