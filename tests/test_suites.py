@@ -39,7 +39,9 @@ def test_failed_check_prints_its_output_and_others_run(capsys: pytest.CaptureFix
         ([SKIPS, CRASHES], "false", 0, ["1 skipped", "1 of 2 processes crashed in test_1.py::test_crashes"]),
     ],
 )
-def test_suite_fails_with_the_reasons(files: list[str], ci: str, failed: int, reasons: list[str], tmp_path: Path) -> None:
+def test_suite_fails_with_the_reasons(
+    files: list[str], ci: str, failed: int, reasons: list[str], tmp_path: Path
+) -> None:
     for number, text in enumerate(files):
         (tmp_path / f"test_{number}.py").write_text(text)
     plugins = ("-p", "tests.conftest", "-p", "tests.shared_collection", "--forks", "2")
