@@ -63,9 +63,11 @@ from cockpit.analysis.verdicts.outcome import (
     Period,
     Verdict,
 )
+from cockpit.analysis.verdicts.waiting import with_delays
 from cockpit.analysis.verdicts.weighing import weighed
 from cockpit.analysis.warnings import WarningKind, comparison_warnings, speed_warnings, warning_of
 from cockpit.analysis.windows import Window, discarded_seconds
+from cockpit.metrics.catalogue import is_latency
 from cockpit.model.load.plan import VERSUS
 
 _NORMAL = NormalDist()
@@ -158,7 +160,8 @@ def _judged(
     unlike = sorted({words for window in (*before, *after) for words in differences(before[0].plan, window.plan)})
     summaries = any(segment.totals for window in (*before, *after) for segment in window.segments)
     verdict = _totals(visits, others) if summaries else judge(visits, others)
-    loads = [weigh(load) for load in other_loads(before, after)]
+    timed = [effect.name for effect in verdict.effects if is_latency(effect.name)]
+    loads = [with_delays(weigh(load), before, after, timed) for load in other_loads(before, after)]
     against = objection(before, after)
     if unlike and not load_may_differ:
         against = Objection(cause=Cause.LOAD_DIFFERS, detail=", ".join(unlike))

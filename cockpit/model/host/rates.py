@@ -63,6 +63,15 @@ class ReadingStep(NamedTuple):
     spent: tuple[float, float] = (0.0, 0.0)
     rates: Mapping[str, float] = MappingProxyType({})
     levels: Mapping[str, float] = MappingProxyType({})
+    run_queue: RunQueueUse | None = None
+
+
+class RunQueueUse(NamedTuple):
+    """Per cent: `wait` of the time in which the watched processes were ready to run, they waited for a CPU; `busiest`
+    of the interval, one of them was ready to run at most."""
+
+    wait: float
+    busiest: float
 
 
 def step_between(old: HostReading, new: HostReading, facts: HostFacts) -> ReadingStep:
@@ -89,6 +98,7 @@ def step_between(old: HostReading, new: HostReading, facts: HostFacts) -> Readin
         spent=cpu_spent(matched, facts.hz),
         rates=sar.rates(old, new, seconds),
         levels=sar.mean_levels(sar.levels(old), sar.levels(new)),
+        run_queue=run_queue_use(matched, seconds),
     )
 
 
@@ -121,6 +131,23 @@ def cpu_spent(matched: _MatchedProcesses, hz: int) -> tuple[float, float]:
         if process.stime > before.stime:
             system += process.stime - before.stime
     return user / hz, system / hz
+
+
+def run_queue_use(matched: _MatchedProcesses, seconds: float) -> RunQueueUse | None:
+    """Return the use of the run queue by the watched processes; None if it is unknown for one that ran."""
+    ran = waited = busiest = 0
+    for before, process in matched.present:
+        if process.ran is None or process.waited is None:
+            if before is None or process.utime + process.stime > before.utime + before.stime:
+                return None
+            continue
+        known = before if before is not None and before.ran is not None else None
+        run = max(0, process.ran - (known.ran or 0 if known else 0))
+        wait = max(0, process.waited - (known.waited or 0 if known else 0))
+        ran, waited, busiest = ran + run, waited + wait, max(busiest, run + wait)
+    if not ran or seconds <= 0:
+        return None
+    return RunQueueUse(100 * waited / (ran + waited), min(100.0, busiest / seconds / 1e7))
 
 
 def max_ticks(seconds: float, hz: int) -> float:
