@@ -36,7 +36,7 @@ from cockpit.analysis.intervals import (
     repeated_level,
     sequential,
 )
-from cockpit.analysis.plans import differences
+from cockpit.analysis.plans import differences, partial_ramp
 from cockpit.analysis.replicates import (
     ReplicatePairs,
     ReplicateValues,
@@ -157,7 +157,9 @@ def _judged(
     """Return the verdict of `judge`, weighed by other load, with warnings and objections. For a saturated generator see
     `_at_least`."""
     before, after = ([window for visit in side for window in visit] for side in (visits, others))
-    unlike = sorted({words for window in (*before, *after) for words in differences(before[0].plan, window.plan)})
+    windows = (*before, *after)
+    unlike = sorted({words for window in windows for words in differences(before[0].plan, window.plan)})
+    unlike += filter(None, (partial_ramp(window.plan, window.end - window.start) for window in windows))
     summaries = any(segment.totals for window in (*before, *after) for segment in window.segments)
     verdict = _totals(visits, others) if summaries else judge(visits, others)
     timed = [effect.name for effect in verdict.effects if is_latency(effect.name)]
