@@ -90,8 +90,8 @@ CASES = (
 
 class Queue(NamedTuple):
     """A server whose capacity `truth` is known by simulation. `draw`: service times in units of `mean` (s); `growth`:
-    the service time of a request that finds all slots busy is 1 + growth times that of one that finds none. `longest`: the
-    time (s) of a search."""
+    the service time of a request that finds all slots busy is 1 + growth times that of one that finds none. `longest`:
+    the time (s) of a search."""
 
     title: str
     slots: int
