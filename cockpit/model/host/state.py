@@ -159,7 +159,7 @@ class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
     counts are incomplete. `servers`, `generator` and `other`: CPU use in per cent of all cores of the watched processes
     and the probe, of the load generator if it is on the same machine, and of all other programs. `group`: None if the
     server has no control group of its own. `speed`: fixed loops of the probe per second of CPU time. `wait` and
-    `busiest`: as in RunQueueUse.
+    `busiest`: as in RunQueueUse. `accept`: the longest accept queue of the watched ports, in connections.
     """
 
     t: float
@@ -188,6 +188,7 @@ class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
     speed: float | None = None
     wait: float | None = None
     busiest: float | None = None
+    accept: int | None = None
 
 
 class TailLine(msgspec.Struct, frozen=True, array_like=True):
