@@ -267,9 +267,9 @@ def test_page_json_text_and_csv_agree(small: StudyResult) -> None:
             for name in ("change", "low", "high"):
                 assert line[f"unadjusted_{name}"] == ("" if speed[name] is None else repr(speed[name]))
             assert line["speed_ratio"] == ("" if speed["ratio"] is None else repr(speed["ratio"]))
-            shown = change_words(effect_from(effect))
-            texts = (label, shown)
-            assert any((plot[0], plot[3]) == texts and plot[1].startswith(effect["outcome"]) for plot in plots)
+            shown = [change_words(effect_from(effect), factors) for factors in (False, True)]
+            drawn = [plot for plot in plots if plot[0] == label and plot[3] in shown]
+            assert any(plot[1].startswith(effect["outcome"]) for plot in drawn)
 
 
 def test_study_folder_is_reported_in_each_format(tmp_path: Path) -> None:
