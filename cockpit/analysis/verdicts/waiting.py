@@ -17,8 +17,6 @@ from cockpit.model.host.state import HostPoint
 
 # Delays that are tried, as shares of the percentile.
 _DELAYS = np.linspace(0.005, 0.995, 199)
-# Times (s) between these shares of the requests.
-_RANKS = np.linspace(0.0, 1.0, 1001)
 # A process that is ready to run for more than this share of a second may have a queue at its end.
 _QUEUES = 0.8
 
@@ -50,18 +48,16 @@ def delay_factor(windows: Windows, host: str, percent: float) -> float | None:
     seconds = [second for window in windows for second in window.seconds]
     shares = np.concatenate([_delay_shares(window, host) for window in windows])
     spread = LatencyBlocks.of([second.latency for second in seconds])
-    pooled = spread.counts.sum(axis=0, keepdims=True)
-    count = float(pooled.sum())
+    counts = spread.counts.sum(axis=1)
+    count = float(counts.sum())
     if not count:
         return None
-    means = np.array([second.latency.mean for second in seconds])
-    counts = spread.counts.sum(axis=1)
-    value = float(spread.percentiles_of(pooled, percent)[0])
+    ranks, ends = np.cumsum(spread.counts.sum(axis=0)) / count, (spread.lower + spread.width) / 1e9
+    value = float(np.interp(percent / 100, ranks, ends))
     delays = _DELAYS * value
-    delayed = (counts * np.minimum(1.0, (shares * means) / delays[:, None])).sum(axis=1) / count
-    ranks = np.array([float(spread.percentiles_of(pooled, 100 * rank)[0]) for rank in _RANKS])
-    rest = np.interp(percent / 100 - delayed, _RANKS, ranks, left=0.0) - delays
-    least = max(float(rest.max()), 0.0)
+    means = shares * np.array([second.latency.mean for second in seconds])
+    delayed = (counts * np.minimum(1.0, means / delays[:, None])).sum(axis=1) / count
+    least = float((np.interp(percent / 100 - delayed, ranks, ends, left=0.0) - delays).max())
     return value / least if least > 0 else None
 
 
