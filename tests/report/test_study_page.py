@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import re
 from html import unescape
 from pathlib import Path
@@ -21,6 +22,7 @@ from cockpit.model.study import Study, Variant
 from cockpit.report.study import study_page, study_text
 from cockpit.report.study_json import study_json
 from cockpit.study.collecting import collect
+from cockpit.study.plan import StudyStep
 from cockpit.study.results import Contradiction, StudyResult, StudyVerdict
 from tests.report.test_page import EVIL, assert_escaped, outline
 from tests.report.test_summary import verdicts
@@ -144,6 +146,24 @@ def test_levels_have_charts_and_warnings_are_next_to_metrics() -> None:
     metrics = [part.partition("</section>")[0] for part in html.split("<div class=part><h3>")[1:]]
     named = {re.split(r"[ <]", metric)[0] for metric in metrics if few in metric}
     assert named == {"p99", "max"}, "not rate, not p50"
+
+
+def test_levels_of_connections_have_the_scalability_law() -> None:
+    def rate(step: StudyStep) -> float:
+        number, contention = step.level or 0, {"few": 0.1, "more": 0.02}.get(step.variant.name, 0.1)
+        return 1000 * number / (1 + contention * (number - 1) + 0.001 * number * (number - 1))
+
+    study = replace(STUDY, levels=(1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0), rounds=1)
+    result = collect([session(study, [1], rate)], "small")
+    few, more = json.loads(study_json(result))["scalability"]
+    assert (few["label"], more["label"]) == ("few", "more")
+    assert few["contention"]["value"] == pytest.approx(0.1, rel=0.1)
+    assert more["peak"]["value"] == pytest.approx(math.sqrt(0.98 / 0.001), rel=0.05)
+    text = study_text(result)
+    assert more["text"] in text and "scalability (few): peak " in text
+    html = study_page(result)
+    assert "requests/s by connections" in html and "fitted law" in html
+    assert json.loads(study_json(result_of()))["scalability"] == []
 
 
 def hostile() -> StudyResult:
