@@ -69,7 +69,6 @@ class SessionKey(Shortcut):
     NEXT = "right_square_bracket", "next"
     FASTER = "greater_than_sign", "faster"
     SLOWER = "less_than_sign", "slower"
-    JUMP = "colon", "jump"
 
 
 class AppKey(Shortcut):
@@ -80,6 +79,7 @@ class AppKey(Shortcut):
     REDRAW = "ctrl+l", "redraw", "redraw"
     SUSPEND = "ctrl+z", "suspend_process", "suspend; fg continues"
     COMMANDS = "ctrl+p", "command_palette", "search all commands", "commands"
+    COMMAND_LINE = "colon", "command_line", "type a command or a time", "command"
     HELP = "f1", "help", "help"
     HELP_SIGN = _HELP, "help", "help"
     THEME = _THEME, "next_theme", "theme"
@@ -201,6 +201,7 @@ class DialogKey(Shortcut):
     QUIT = _QUIT, "dismiss(None)", "close"
     YES = "y", "dismiss(True)", "yes"
     SELECT = "space", "pick", "select or deselect"
+    COMPLETE = "tab", "complete", "complete"
     ABOVE = "up", "app.focus_previous", "field above"
     BELOW = "down", "app.focus_next", "field below"
 
@@ -297,6 +298,9 @@ HELP: dict[Shortcut | str, str] = {
     MainKey.GENERATORS: "load generators: rate, CPU, lag and clock offset of each",
     MainKey.THEME: "next theme: dark, light, high contrast; the last choice is remembered",
     AppKey.COMMANDS: "search all commands; hosts, views, markers and themes too",
+    AppKey.COMMAND_LINE: f"""type a command: set NAME VALUE, rate 500, connections 50, duration 60s, note TEXT,
+    help TOPIC, or any command of {AppKey.COMMANDS} by its name or the start of it; or a time: 5:20, -30s,
+    14:05. Tab completes""",
     AppKey.SUSPEND: "suspend: back to the shell, fg continues. Refused while load, a change or a study is running",
     f"{MainKey.HELP} {AppKey.HELP}": "this help: the focused pane first",
     f"{MainKey.QUIT} {AppKey.INTERRUPT}": "quit: the load stops, the recording is closed, the terminal is restored",

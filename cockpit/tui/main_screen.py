@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.events import Key, Resize
 
-from cockpit.model.errors import CockpitError
+from cockpit.model.errors import CockpitError, UsageError
 from cockpit.model.load.plan import LoadPlan
 from cockpit.session.controls import Action, immediate
 from cockpit.session.loop import Session
@@ -20,7 +20,7 @@ from cockpit.tui import navigation
 from cockpit.tui.banner import Banner, banner
 from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.throughput import Throughput
-from cockpit.tui.dialogs.help import HelpScreen
+from cockpit.tui.dialogs.help import HelpScreen, help_entries
 from cockpit.tui.dialogs.host_prompt import ask_user
 from cockpit.tui.dialogs.load_form import LoadForm
 from cockpit.tui.dialogs.prompt import PromptScreen
@@ -46,7 +46,11 @@ from cockpit.tui.tiny_screen import TinyScreen
 from cockpit.tui.tuning.rounds import ask
 from cockpit.tui.tuning.screen import TuningScreen
 from cockpit.tui.tuning.undo import ask_to_undo
+from cockpit.tui.typed_commands import help_command, load_commands, setting_command
 from cockpit.tui.view_keys import ViewKeys
+
+if TYPE_CHECKING:
+    from cockpit.session.live_load import LiveLoad
 
 # Seconds between two frames. A slower terminal misses frames, never events.
 FRAME = 0.5
@@ -263,21 +267,28 @@ class MainScreen(ViewKeys):
 
         ask(self._cockpit, self.session, tuning, {}, report)
 
+    def _changeable_load(self) -> tuple[LiveLoad, LoadParser]:
+        """Return the load of the session and the parser of its flags. Raises UsageError if it cannot be changed."""
+        load, tuning = self.session.controls.load, self.session.controls.tuning
+        parse = self.load_parser
+        if load is None or parse is None:
+            raise UsageError("the load cannot be changed: this session is not live, or a study sets the load")
+        if tuning is not None and tuning.running_rounds:
+            raise UsageError(f"rounds are running under this load; {MainKey.ROUNDS}: stop them")
+        return load, parse
+
+    def _set_plan(self, plan: LoadPlan | None) -> None:
+        if plan is not None:
+            self._work("load", immediate(lambda _: self._changeable_load()[0].set_plan(plan))(""))
+
     def action_load(self) -> None:
         """Change the load: connections or rate (at once), duration, request."""
-        load, tuning, parse = self.session.controls.load, self.session.controls.tuning, self.load_parser
-        if load is None or parse is None:
-            self.show_reason("the load cannot be changed: this session is not live, or a study sets the load")
-            return
-        if tuning is not None and tuning.running_rounds:
-            self.show_reason(f"rounds are running under this load; {MainKey.ROUNDS}: stop them")
-            return
-
-        def answered(plan: LoadPlan | None) -> None:
-            if plan is not None:
-                self._work("load", immediate(lambda _: load.set_plan(plan))(""))
-
-        self.app.push_screen(LoadForm(load, parse), answered)
+        try:
+            form = LoadForm(*self._changeable_load())
+        except UsageError as error:
+            self.show_reason(str(error))
+        else:
+            self.app.push_screen(form, self._set_plan)
 
     def action_undo(self) -> None:
         """Undo the last change, or a guarded change; its diff is shown first."""
@@ -325,12 +336,19 @@ class MainScreen(ViewKeys):
         return main_help(self.context())
 
     def commands(self) -> Iterator[Command]:
-        return main_commands(self.context(), self.markers(), self._begin, self.set_view)
+        context = self.context()
+        yield setting_command(self.session, self._tune)
+        yield from load_commands(self._changeable_load, self._set_plan)
+        yield help_command(help_entries(context.actions), lambda entries: self.app.push_screen(HelpScreen(entries)))
+        yield from main_commands(context, self.markers(), self._begin, self.set_view)
 
     def action_tune(self) -> None:
         """Open the tuning panel."""
+        self._tune({})
+
+    def _tune(self, values: Mapping[str, str]) -> None:
         self.end_hint("tune")
-        self.app.push_screen(TuningScreen(self.session))
+        self.app.push_screen(TuningScreen(self.session, values))
 
     def on_key(self, event: Key) -> None:
         before = self._cockpit.notices()

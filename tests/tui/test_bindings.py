@@ -79,7 +79,7 @@ def profile_screen(app: App[Any]) -> Screen[Any]:
 
 
 MAIN = (
-    Row("CockpitBase", "f1 ctrl+p ctrl+z ctrl+q ctrl+c"),
+    Row("CockpitBase", "f1 ctrl+p colon ctrl+z ctrl+q ctrl+c"),
     Row("ViewKeys", "e i o l A"),
     Row("ChoiceScreen", "escape", before="l"),
     Row("MainScreen", "T t v c r x L ctrl+u equals_sign up question_mark q"),
@@ -100,6 +100,7 @@ MAIN = (
     Row("CompareScreen", "left right b escape", before="c"),
     Row("HelpScreen", "escape", before="question_mark"),
     Row("TextDialog", "escape", before="m"),
+    Row("CommandLine", "tab", before="colon"),
     Row("HostPromptScreen", "escape", prepare=pushed(host_prompt)),
     Row("TrustScreen", "y escape", prepare=pushed(lambda app: TrustScreen(PROFILE))),
 )

@@ -51,14 +51,16 @@ CONFIRM_WITHIN = 60.0
 
 
 class TuningScreen(Dialog[None]):
-    """Shows the knobs; typed values go to `session.controls.tuning` as one change."""
+    """Shows the knobs; typed values go to `session.controls.tuning` as one change. `values` are typed at first, and
+    their diff is shown."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(TuningKey, {TuningKey.KEEP, TuningKey.UNDO, TuningKey.ROUNDS})
     DEFAULT_CSS = STYLE
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, values: Mapping[str, str] | None = None) -> None:
         super().__init__()
         self.session = session
+        self._first_values = values or {}
         self._status = ActionStatus(id="status")
         self._guarded = False
         self._waiting: BaselineWait | None = None
@@ -111,6 +113,15 @@ class TuningScreen(Dialog[None]):
     def on_mount(self) -> None:
         self.set_interval(_REFRESH, self._poll)
         self.action_reread()
+        if self._first_values:
+            self.call_after_refresh(self._type)
+
+    def _type(self) -> None:
+        for row in self.query(KnobRow):
+            if row.editable and row.knob.name in self._first_values:
+                row.query_one(ValueInput).value = self._first_values[row.knob.name]
+                self.set_focus(row.place)
+        self.action_apply()
 
     def on_unmount(self) -> None:
         self._stop_waiting()
