@@ -9,6 +9,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.servers.inventory import Inventory, PortListener, Process
@@ -18,8 +19,8 @@ from cockpit.servers.registry import KINDS, PROCESSES
 if TYPE_CHECKING:
     import psutil
 
-# Maximum number of addresses per server, and of entries.
-_ADDRESSES, _ENTRIES = 2, 12
+# Maximum number of addresses per server.
+_ADDRESSES = 2
 # Ports of web servers. A server that listens on such a port listens on others for administration.
 _WEB_PORTS = frozenset({80, 443, 3000, 3128, 5000, 6081, 8000, 8080, 8081, 8443, 8888})
 _TLS_PORTS = frozenset({443, 8443})
@@ -28,8 +29,8 @@ _NETWORK = "/proc/{}/ns/net"
 
 
 class LocalServer(NamedTuple):
-    """A web server of this machine. `processes` is the pattern of its names; `url` is "" if its port is unknown, because
-    only another user can read its sockets. `user` is the owner of its first process."""
+    """A web server of this machine. `processes` is the pattern of its names; `url` is "" if only another user can read
+    its sockets. `user` is the owner of its first process."""
 
     kind: str
     processes: str
@@ -50,7 +51,7 @@ def local_servers() -> list[LocalServer]:
             if server is not None and _is_here(master.pid):
                 urls = _urls(server, addresses) or ([""] if _is_hidden(master.pid) else [])
                 servers += [LocalServer(kind.name, server.pattern, url, users[master.pid]) for url in urls]
-    return list(dict.fromkeys(servers))[:_ENTRIES]
+    return list(dict.fromkeys(servers))
 
 
 def _known_processes() -> list[psutil.Process]:
@@ -83,7 +84,7 @@ def _listeners(known: Sequence[psutil.Process]) -> tuple[list[PortListener], dic
     listeners: list[PortListener] = []
     addresses: dict[int, str] = {}
     # One pass over all sockets: per process, the kernel would list all of them each time.
-    with suppress(psutil.Error):
+    with suppress(psutil.Error, OSError):
         for connection in psutil.net_connections("tcp"):
             if connection.status == psutil.CONN_LISTEN and connection.pid in names:
                 ip, port = connection.laddr
@@ -95,7 +96,7 @@ def _listeners(known: Sequence[psutil.Process]) -> tuple[list[PortListener], dic
 def _is_here(pid: int) -> bool:
     """Return whether a process is not known to be in another network, such as that of a container."""
     try:
-        return os.readlink(_NETWORK.format(pid)) == os.readlink(_NETWORK.format("self"))
+        return Path(_NETWORK.format(pid)).readlink() == Path(_NETWORK.format("self")).readlink()
     except OSError:
         return True
 
