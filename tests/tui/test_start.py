@@ -275,7 +275,7 @@ def many_choices() -> StartChoices:
 async def test_recent_recordings_and_own_profiles_are_visible_first(size: tuple[int, int], recordings: int) -> None:
     async with running_start_app(many_choices(), size) as (pilot, _):
         listing = widget_text(pilot, "OptionList")
-        assert listing.count("recording-") == recordings
+        assert listing.count("A MaxSpare") == recordings
         assert all(f"mine-{number}" in listing for number in range(3))
         assert "write a profile" in listing and "shipped profiles" in listing
         assert start_screen(pilot).selected.choice == Choice("recording", "/state/0.cockpit")
