@@ -14,7 +14,7 @@ from textual.events import Key, Resize
 
 from cockpit.model.errors import CockpitError, UsageError
 from cockpit.model.load.plan import LoadPlan
-from cockpit.session.controls import Action, immediate
+from cockpit.session.controls import Action, Mode, immediate
 from cockpit.session.loop import Session
 from cockpit.tui import navigation
 from cockpit.tui.banner import Banner, banner
@@ -27,7 +27,7 @@ from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.draw_context import LATENCY_VIEWS, BaselineOf
 from cockpit.tui.footer import Footer
 from cockpit.tui.generators import MOST, Generators, GeneratorScreen
-from cockpit.tui.hints import Hints
+from cockpit.tui.guide import HEIGHT
 from cockpit.tui.hosts.panes import HostLines, HostPanes
 from cockpit.tui.key_help import main_help
 from cockpit.tui.key_names import action_key, bindings
@@ -40,7 +40,7 @@ from cockpit.tui.runs.compare import CompareScreen
 from cockpit.tui.runs.strip import StripContents, strip
 from cockpit.tui.runs.strip_lines import VerdictStrip, compact_height, full_height
 from cockpit.tui.runs.table import Runs
-from cockpit.tui.status_lines import DamageLines, HintLine, Position, TopLine, loss_lines
+from cockpit.tui.status_lines import DamageLines, Position, TopLine, loss_lines
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.tiny_screen import TinyScreen
 from cockpit.tui.tuning.rounds import ask
@@ -121,12 +121,11 @@ class MainScreen(ViewKeys):
         self,
         session: Session,
         autostart: str = "",
-        hints: Hints | None = None,
         answer: str = "",
         baseline_of: BaselineOf = lambda plan: None,
         load_parser: LoadParser | None = None,
     ) -> None:
-        super().__init__(session, hints, baseline_of)
+        super().__init__(session, baseline_of)
         self.autostart, self.answer, self.load_parser = autostart, answer, load_parser
         self._drawn: tuple[object, ...] = ()
         self._ticks = 0
@@ -147,7 +146,6 @@ class MainScreen(ViewKeys):
         yield TinyScreen()
         yield DamageLines()
         yield Position()
-        yield HintLine(self.hints)
         yield Footer()
 
     def on_mount(self) -> None:
@@ -211,8 +209,10 @@ class MainScreen(ViewKeys):
         _set_height(self.query_one(Banner), int(failing))
 
     def _strip_height(self, layout: str, verdict: StripContents | None) -> int:
-        if verdict is None or layout == "tiny":
+        if layout == "tiny":
             return 0
+        if verdict is None:
+            return HEIGHT if self.session.controls.mode is Mode.LIVE else 0
         if self.size.height >= _ROOM_FOR_STRIP and layout == "wide":
             return full_height(verdict)
         return compact_height(verdict, _EFFECTS[layout])
@@ -232,7 +232,6 @@ class MainScreen(ViewKeys):
 
     def action_compare(self) -> None:
         """Compare the selected segment with its baseline: verdict and all metrics."""
-        self.end_hint("compare")
         if self.context().segment is None:
             start = f"{SessionKey.TOGGLE}: start a run; a change under load ({MainKey.TUNE}): next segment"
             self.show_reason(f"No segment to compare yet. {start}")
@@ -318,18 +317,13 @@ class MainScreen(ViewKeys):
 
     def action_back(self) -> None:
         """Go one step back, finally to the newest segment and the initial view."""
-        before = self.view
         self.set_view(navigation.back(self.view))
-        if self.hints and before == self.view and self.query_one(HintLine).display:
-            self.hints.hide()
-            self.frame(force=True)
 
     def hosts_beside(self) -> bool:
         return layout_for(*self.size) == "wide"
 
     def action_help(self) -> None:
         """Show the keys of the focused pane, all other keys, and definitions of metrics."""
-        self.end_hint("help")
         self.app.push_screen(self.help_screen())
 
     def help_screen(self) -> HelpScreen:
@@ -347,7 +341,6 @@ class MainScreen(ViewKeys):
         self._tune({})
 
     def _tune(self, values: Mapping[str, str]) -> None:
-        self.end_hint("tune")
         self.app.push_screen(TuningScreen(self.session, values))
 
     def on_key(self, event: Key) -> None:
@@ -373,8 +366,6 @@ class MainScreen(ViewKeys):
         """Run an action, with a prompt if it has one and `answer` is empty."""
         if self._cockpit.leaving:
             return
-        if action.name == "toggle":
-            self.end_hint("load")
         if answer or not action.prompt:
             self._work(action.name, action.run(answer))
             return

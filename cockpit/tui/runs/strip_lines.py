@@ -22,6 +22,7 @@ from cockpit.analysis.words.verdicts import (
 )
 from cockpit.tui.charts.forest import axis, forest_row, scale_end
 from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.guide import guide_lines
 from cockpit.tui.runs.capacity_line import capacity_line, fitted
 from cockpit.tui.runs.strip import StripContents, VerdictProgress, strip
 from cockpit.tui.terminal.lines import Lines
@@ -236,5 +237,5 @@ class VerdictStrip(Lines):
             self.spots = []
             return [fitted(searched, width)]
         contents = strip(context)
-        self.spots = [Spot(y, 0, width, "compare") for y in range(height)]
-        return [] if contents is None else strip_lines(contents, width, height)
+        self.spots = () if contents is None else [Spot(y, 0, width, "compare") for y in range(height)]
+        return guide_lines(context, width, height) if contents is None else strip_lines(contents, width, height)

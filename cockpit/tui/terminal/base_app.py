@@ -36,7 +36,7 @@ Returned = TypeVar("Returned")
 _WITHOUT_COLOURS = """
 App:nocolor .option-list--option-highlighted { text-style: reverse; }
 """
-# Notices are below the top line, away from verdicts and hints, and as small as possible.
+# Notices are below the top line, away from verdicts, and as small as possible.
 _NOTICES = """
 ToastRack { dock: top; align-vertical: top; margin: 1 0 0 0; }
 Toast { width: auto; max-width: 60; margin: 0; padding: 0 1; }

@@ -22,7 +22,7 @@ from cockpit.model.state import Change
 from cockpit.model.text import sanitize
 from cockpit.session.loop import EndOfSession, Session
 from cockpit.session.tuning import Preview
-from cockpit.tui.dialogs.prompt import ChoiceScreen, Dialog
+from cockpit.tui.dialogs.prompt import ChoiceScreen, Dialog, FilterScreen
 from cockpit.tui.key_names import bindings
 from cockpit.tui.key_table import SessionKey, TuningKey
 from cockpit.tui.terminal.styled_line import Line, content
@@ -182,17 +182,31 @@ class TuningScreen(Dialog[None]):
 
     def action_move(self, step: int) -> None:
         """Select the next or previous knob."""
-        places = [row.place for row in self.query(KnobRow)]
+        places = [row.place for row in self.query(KnobRow) if row.display]
         if places:
             at = next((at for at, place in enumerate(places) if place is self.focused), -step)
             # focus() would be too late: the next typed key belongs to the next field.
             self.set_focus(places[(at + step) % len(places)])
 
+    def action_filter(self) -> None:
+        """Show only the settings with a text in their names; an empty text shows all."""
+
+        def typed(text: str) -> None:
+            for row in self.query(KnobRow):
+                row.display = text.strip().casefold() in row.knob.name.casefold()
+
+        def answered(text: str | None) -> None:
+            typed(text or "")
+            self.set_focus(None)
+            self.action_move(1)
+
+        self.app.push_screen(FilterScreen("filter settings", "", typed), answered)
+
     def action_section(self, step: int) -> None:
         """Focus the next part: knobs, diff (if it scrolls), history, actions."""
         diff = self.query_one("#diff", VerticalScroll)
         diff.can_focus = diff.max_scroll_y > 0
-        rows = list(self.query(KnobRow))
+        rows = [row for row in self.query(KnobRow) if row.display]
         parts: list[Widget] = [rows[0].place] if rows else []
         lists: list[Widget] = [self.query_one(name) for name in ("#diff", "#history", "#actions")]
         parts += [part for part in lists if part.can_focus and part.display]
