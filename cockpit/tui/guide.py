@@ -18,8 +18,8 @@ from cockpit.tui.key_table import AppKey, MainKey, SessionKey, TuningKey
 from cockpit.tui.terminal.styled_line import Line, Piece, clip, fit, rule
 from cockpit.tui.tuning.changes import inactive_knobs
 
-# Lines of the guide, and cells of the names of its steps.
-HEIGHT, _NAME = 4, 20
+# Cells of the names of the steps.
+_NAME = 20
 # Segments whose verdict ends the guide, the newest.
 _RECENT = 10
 

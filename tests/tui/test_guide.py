@@ -9,7 +9,7 @@ from textual.geometry import Region
 
 from cockpit.model import events as ev
 from cockpit.session.controls import Mode
-from cockpit.tui.guide import HEIGHT, guide_lines, guide_steps
+from cockpit.tui.guide import guide_lines, guide_steps
 from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.terminal.lines import Lines
 from tests.tui.driving import context_of, main, plain, running_app, screen_text, text_of, wait_for_events
@@ -24,7 +24,7 @@ def events_until(t: float) -> list[ev.AnyEvent]:
     return [event for event in CHANGED if event.t <= t]
 
 
-def lines_after(events: Sequence[ev.AnyEvent], height: int = HEIGHT) -> list[str]:
+def lines_after(events: Sequence[ev.AnyEvent], height: int = 4) -> list[str]:
     lines = guide_lines(context_of(events), 76, height)
     return [re.sub(r"\d+ (of \d+ )?s", "N s", " ".join(line.split())) for line in plain(lines)]
 
