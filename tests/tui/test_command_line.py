@@ -79,9 +79,9 @@ async def test_note_names_and_starts_of_names_are_commands() -> None:
         await type_command(pilot, "comp", "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, CompareScreen))
         await press(pilot, "escape")
-        await type_command(pilot, "help stalled", "enter")
+        await type_command(pilot, "help rtt", "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen))
-        assert "coordinated omission" in rendered_text(pilot.app)
+        assert "round-trip time" in rendered_text(pilot.app)
         assert "tuning panel" not in rendered_text(pilot.app)
         await press(pilot, "escape")
         for text, problem in (
