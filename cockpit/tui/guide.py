@@ -14,7 +14,7 @@ from cockpit.model.state import Change
 from cockpit.model.text import sanitize
 from cockpit.session.controls import Mode
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.key_table import AppKey, MainKey, SessionKey, TuningKey
+from cockpit.tui.key_table import AppKey, MainKey, SessionKey
 from cockpit.tui.terminal.styled_line import Line, Piece, clip, fit, rule
 from cockpit.tui.tuning.changes import inactive_knobs
 
@@ -80,7 +80,7 @@ def _change(context: DrawContext) -> GuideStep:
     state = context.state
     if state.own_changes:
         change = state.own_changes[-1]
-        return GuideStep("change a setting", change.outcome == "applied", change_words(change, context))
+        return GuideStep("change a setting", change.outcome == "applied", _change_words(change, context))
     if state.knobs:
         words = f"{MainKey.TUNE}: type a new value, or {AppKey.COMMAND_LINE}set NAME VALUE"
         return GuideStep("change a setting", False, words)
@@ -88,18 +88,12 @@ def _change(context: DrawContext) -> GuideStep:
     return GuideStep("change a setting", len({segment.run for segment in state.segments}) > 1, words)
 
 
-def change_words(change: Change, context: DrawContext) -> str:
-    """Return the stage of a change, or its outcome."""
+def _change_words(change: Change, context: DrawContext) -> str:
     name = sanitize(change.letter)
-    if change.confirm_by is not None:
-        return f"{name} is rolled back unless kept: {MainKey.TUNE}, then {TuningKey.KEEP}"
-    if not change.outcome:
-        stage = next(reversed(tuple(change.stages)), "requested")
-        return f"{name} ({stage}), not active yet"
     if change.outcome == "written":
         return f"{name} is {not_yet_active(inactive_knobs(change, context.state))}"
-    if change.outcome == "applied":
-        return f"{name} is active"
+    if change.outcome in ("applied", None, ""):
+        return f"{name} is {'active' if change.outcome else 'under way'}"
     return f"{name}: {change.outcome}. {MainKey.TUNE}: type another value"
 
 

@@ -30,6 +30,7 @@ from cockpit.tui.hosts.panes import HostLines, HostPanes
 from cockpit.tui.key_help import main_help
 from cockpit.tui.key_names import action_key, bindings
 from cockpit.tui.key_table import MainKey, SessionKey, ViewKey
+from cockpit.tui.layouts import LAYOUTS, layout_for, verdict_height
 from cockpit.tui.load_fields import LoadParser
 from cockpit.tui.palette import Command, main_commands
 from cockpit.tui.runs.check import CheckScreen
@@ -39,8 +40,9 @@ from cockpit.tui.runs.table import Runs
 from cockpit.tui.status_lines import DamageLines, Position, TopLine, loss_lines
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.tiny_screen import TinyScreen
+from cockpit.tui.tuning.pending import ConfirmedChange
 from cockpit.tui.tuning.rounds import ask
-from cockpit.tui.tuning.screen import TuningScreen
+from cockpit.tui.tuning.screen import ChangeRequest, TuningScreen
 from cockpit.tui.tuning.undo import ask_to_undo
 from cockpit.tui.typed_commands import help_command, load_commands, setting_command
 from cockpit.tui.view_keys import ViewKeys
@@ -53,35 +55,16 @@ FRAME = 0.5
 # In lite mode, frames per drawn frame; keys still draw at once.
 _LITE = 4
 
-LAYOUTS = ("wide", "narrow", "tiny")
-
 # Minimum width (cells) for two hosts side by side in their column.
 _BROAD = 180
 
 # Minimum height (lines) for the latency chart; the runs table has its metrics too.
 _ROOM_FOR_LATENCY = 19
-# Lines of the verdict: in a narrow terminal, and in a wide one by its minimum height.
-_NARROW_VERDICT = 4
-_VERDICT = ((34, 9), (0, 5))
 # Lines of the strip that need no extra room below the runs table.
 _SPARE = 2
 
 # Keys that scroll the focused list; they override the session's actions on the same keys.
 _SCROLLS = {key.key for key in (MainKey.UP, MainKey.DOWN, ViewKey.PAGE_UP, ViewKey.PAGE_DOWN)}
-
-
-def layout_for(width: int, height: int) -> str:
-    """Return the layout: "wide" has two columns, "narrow" the left one and a line per host, "tiny" only numbers."""
-    if width >= 104 and height >= 28:
-        return "wide"
-    return "narrow" if width >= 72 and height >= 20 else "tiny"
-
-
-def verdict_height(layout: str, height: int) -> int:
-    """Return the lines of the verdict, also while there is none, so that a verdict moves no pane."""
-    if layout == "wide":
-        return next(lines for least, lines in _VERDICT if height >= least)
-    return _NARROW_VERDICT if layout == "narrow" else 0
 
 
 class MainScreen(ViewKeys):
@@ -132,6 +115,7 @@ class MainScreen(ViewKeys):
         self.autostart, self.answer, self.load_parser = autostart, answer, load_parser
         self._drawn: tuple[object, ...] = ()
         self._ticks = 0
+        self._drafts: dict[str, str] = {}
 
     def compose(self) -> ComposeResult:
         yield TopLine()
@@ -170,6 +154,8 @@ class MainScreen(ViewKeys):
     def _tick(self) -> None:
         """Draw a frame, unless the terminal has not accepted the last one."""
         ask_user(self.app, self, lambda: self.session.controls.question)
+        if self.pending is not None:
+            self.pending.poll()
         self._ticks += 1
         if self._cockpit.keeps_up() and not (self._cockpit.lite and self._ticks % _LITE):
             self.frame()
@@ -311,6 +297,10 @@ class MainScreen(ViewKeys):
 
     def action_back(self) -> None:
         """Go one step back, finally to the newest segment and the initial view."""
+        if self.pending is not None and self.pending.waiting:
+            self.pending.cancel()
+            self.frame(force=True)
+            return
         self.set_view(navigation.back(self.view))
 
     def hosts_beside(self) -> bool:
@@ -332,10 +322,32 @@ class MainScreen(ViewKeys):
 
     def action_tune(self) -> None:
         """Open the tuning panel."""
-        self._tune({})
+        self._tune()
 
-    def _tune(self, values: Mapping[str, str]) -> None:
-        self.app.push_screen(TuningScreen(self.session, values))
+    def _tune(self, values: Mapping[str, str] | None = None) -> None:
+        """Open the tuning panel; with `values`, show their diff."""
+        self._drafts.update(values or {})
+
+        def confirmed(request: ChangeRequest | None) -> None:
+            tuning = self.session.controls.tuning
+            if request is not None and tuning is not None:
+                change = ConfirmedChange(self._cockpit, self.session, tuning, *request, self._drafts)
+                self.pending = change
+                self.frame(force=True)
+
+        def is_pending() -> bool:
+            return self.pending is not None and not self.pending.is_over
+
+        panel = TuningScreen(self.session, self._drafts, is_pending, preview=bool(values))
+        self.app.push_screen(panel, confirmed)
+
+    def action_enter(self) -> None:
+        """Apply a change that waits for its baseline now; otherwise focus the list of the selected host."""
+        if self.pending is not None and self.pending.waiting:
+            self.pending.apply()
+            self.frame(force=True)
+        else:
+            super().action_enter()
 
     def on_key(self, event: Key) -> None:
         before = self._cockpit.notices()

@@ -28,6 +28,7 @@ from cockpit.tui.runs.details import segment_lines
 from cockpit.tui.runs.strip import StripContents, VerdictProgress, strip
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Spot, clip, fit, left_and_right, length, rule
+from cockpit.tui.tuning.pending import change_under_way, stage_lines, waiting_lines
 
 ROLES = {
     Outcome.BETTER: "better_value",
@@ -222,12 +223,17 @@ def _basis(contents: StripContents) -> str:
 
 
 class VerdictStrip(Lines):
-    """The verdict on the selected segment, the state of a search, or what is known of a segment without a verdict."""
+    """The verdict on the selected segment; instead a change under way, a search, or a segment without a verdict."""
 
     DEFAULT_CSS = "VerdictStrip { height: 0; }"
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         self.spots = []
+        if context.waiting:
+            return waiting_lines(context.waiting, context.state, width)
+        change = change_under_way(context.state)
+        if change is not None and context.view.segment is None and context.state.running_rounds is None:
+            return stage_lines(change, context.state, width)
         searched = capacity_line(context)
         if searched is not None:
             return [rule((("capacity", "strong"),), (), width), fitted(searched, width)]
