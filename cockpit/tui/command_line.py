@@ -87,6 +87,8 @@ class CommandLine(FilterScreen):
     CommandLine #offers { width: 1fr; height: 1; padding: 0 1; background: $surface; text-wrap: nowrap; }
     """
 
+    hints = ((" Tab", ": complete"), ("Enter", ": run"), (DialogKey.CLOSE, ": cancel"))
+
     def __init__(self, commands: Sequence[Command]) -> None:
         super().__init__(":", "", self._typed)
         self._commands = commands

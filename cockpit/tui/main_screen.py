@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -44,11 +44,8 @@ from cockpit.tui.tuning.pending import ConfirmedChange
 from cockpit.tui.tuning.rounds import ask
 from cockpit.tui.tuning.screen import ChangeRequest, TuningScreen
 from cockpit.tui.tuning.undo import ask_to_undo
-from cockpit.tui.typed_commands import help_command, load_commands, setting_command
+from cockpit.tui.typed_commands import changeable_load, help_command, load_commands, setting_command
 from cockpit.tui.view_keys import ViewKeys
-
-if TYPE_CHECKING:
-    from cockpit.session.live_load import LiveLoad
 
 # Seconds between two frames. A slower terminal misses frames, never events.
 FRAME = 0.5
@@ -246,24 +243,15 @@ class MainScreen(ViewKeys):
 
         ask(self._cockpit, self.session, tuning, {}, report)
 
-    def _changeable_load(self) -> tuple[LiveLoad, LoadParser]:
-        """Return the load of the session and the parser of its flags. Raises UsageError if it cannot be changed."""
-        load, tuning = self.session.controls.load, self.session.controls.tuning
-        parse = self.load_parser
-        if load is None or parse is None:
-            raise UsageError("the load cannot be changed: this session is not live, or a study sets the load")
-        if tuning is not None and tuning.running_rounds:
-            raise UsageError(f"rounds are running under this load; {MainKey.ROUNDS}: stop them")
-        return load, parse
-
     def _set_plan(self, plan: LoadPlan | None) -> None:
         if plan is not None:
-            self._work("load", immediate(lambda _: self._changeable_load()[0].set_plan(plan))(""))
+            load, _ = changeable_load(self.session, self.load_parser)
+            self._work("load", immediate(lambda _: load.set_plan(plan))(""))
 
     def action_load(self) -> None:
         """Change the load: connections or rate (at once), duration, request."""
         try:
-            form = LoadForm(*self._changeable_load())
+            form = LoadForm(*changeable_load(self.session, self.load_parser))
         except UsageError as error:
             self.show_reason(str(error))
         else:
@@ -316,7 +304,7 @@ class MainScreen(ViewKeys):
     def commands(self) -> Iterator[Command]:
         context = self.context()
         yield setting_command(self.session, self._tune)
-        yield from load_commands(self._changeable_load, self._set_plan)
+        yield from load_commands(self.session, self.load_parser, self._set_plan)
         yield help_command(help_entries(context.actions), lambda entries: self.app.push_screen(HelpScreen(entries)))
         yield from main_commands(context, self.markers(), self._begin, self.set_view)
 

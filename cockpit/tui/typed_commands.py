@@ -59,17 +59,24 @@ def setting_command(session: Session, show_panel: Callable[[dict[str, str]], obj
     return Command("set", words, lambda text: show_panel(parsed(text)), "NAME VALUE", complete, parsed)
 
 
-def load_commands(
-    changeable: Callable[[], tuple[LiveLoad, LoadParser]], apply: Callable[[LoadPlan], object]
-) -> Iterator[Command]:
-    """Yield `rate`, `connections` and `duration`, which change the load as the load form does.
+def changeable_load(session: Session, parse: LoadParser | None) -> tuple[LiveLoad, LoadParser]:
+    """Return the load of the session and the parser of its flags. Raises UsageError if it cannot be changed."""
+    load, tuning = session.controls.load, session.controls.tuning
+    if load is None or parse is None:
+        raise UsageError("the load cannot be changed: this session is not live, or a study sets the load")
+    if tuning is not None and tuning.running_rounds:
+        raise UsageError(f"rounds are running under this load; {MainKey.ROUNDS}: stop them")
+    return load, parse
 
-    `changeable` returns the load and a parser, and raises UsageError if it cannot be changed. `apply` sets a plan.
-    """
+
+def load_commands(
+    session: Session, parser: LoadParser | None, apply: Callable[[LoadPlan], object]
+) -> Iterator[Command]:
+    """Yield `rate`, `connections` and `duration`, which change the load as the load form does. `apply` sets a plan."""
 
     def command(name: str, field: str, form: str, example: str) -> Command:
         def plan(text: str) -> LoadPlan:
-            load, parse = changeable()
+            load, parse = changeable_load(session, parser)
             if not text:
                 raise UsageError(f"{name}: type a value, e.g. {name} {example}")
             before = texts_of(load.plan)

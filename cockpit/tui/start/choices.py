@@ -218,7 +218,8 @@ def row(offer: StartChoice, columns: Widths, width: int, now: dt.datetime) -> Li
     if offer.recent:
         return _recording_row(offer.recent, columns, width, now)
     if offer.server:
-        words = offer.server.url or f"its port is unknown: only {sanitize(offer.server.user)} can read it"
+        unknown = f"its port is unknown: only {sanitize(offer.server.user)} can read it"
+        words = f"{offer.server.url}   Enter measures it" if offer.server.url else unknown
         return clip(((fit(_name(offer), columns.name), ""), (f"  {words}", "dim")), width)
     title, words, *_ = _FIRST_STEPS[offer.choice.kind]
     return clip(((f"{offer.key} ", "key"), (fit(title, columns.name - 2), ""), (f"  {words}", "dim")), width)
