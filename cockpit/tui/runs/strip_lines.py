@@ -19,6 +19,7 @@ from cockpit.analysis.words.verdicts import (
     margin_words,
     metric_words,
     too_few_words,
+    uses_factors,
 )
 from cockpit.tui.charts.forest import axis, forest_row, scale_end
 from cockpit.tui.draw_context import DrawContext
@@ -157,26 +158,26 @@ def _rows(contents: StripContents, effects: Sequence[Effect], width: int) -> tup
     names = [_name(effect, len(hosts) > 1) for effect in effects]
     name_width = min(_NAME, max(map(cell_len, names), default=0))
     plot = width - _MARK - name_width - _CHANGE - 2
-    end = scale_end(contents.effects)
+    end, factors = scale_end(contents.effects), uses_factors(contents.effects)
     lines: list[Line] = []
     for effect, name in zip(effects, names, strict=True):
         likely = _likely(contents, effect)
         role = ROLES[likely or effect.outcome]
         mark = f"{MARKS[likely]}?" if likely else MARKS[effect.outcome]
-        head = f"{fit(mark, _MARK)}{fit(name, name_width)} {fit(_change(effect), _CHANGE)} "
+        head = f"{fit(mark, _MARK)}{fit(name, name_width)} {fit(_change(effect, factors), _CHANGE)} "
         lines.append(((head, role), *(forest_row(effect, end, plot, role) if plot >= _PLOT else EMPTY)))
     return lines, max(0, plot)
 
 
-def _change(effect: Effect) -> str:
+def _change(effect: Effect, factors: bool) -> str:
     """Return the change with its interval; for inconclusive one-sided intervals the measured change first."""
     if effect.change is None:
         return "–"
     if effect.low is None and effect.high is None:
-        return amount_words(effect)
+        return amount_words(effect, factors)
     if effect.outcome is Outcome.INCONCLUSIVE and (effect.low is None or effect.high is None):
-        return f"{amount_words(replace(effect, low=None, high=None))} ({amount_words(effect)})"
-    return change_words(effect)
+        return f"{amount_words(replace(effect, low=None, high=None), factors)} ({amount_words(effect, factors)})"
+    return change_words(effect, factors)
 
 
 def _name(effect: Effect, with_host: bool) -> str:
