@@ -148,6 +148,9 @@ class MainScreen(ViewKeys):
         # The hosts share the time axis of the charts, whose width the layout sets.
         self.call_after_refresh(self.frame)
 
+    def on_throughput_resized(self, event: Throughput.Resized) -> None:
+        self.frame()
+
     def _tick(self) -> None:
         """Draw a frame, unless the terminal has not accepted the last one."""
         ask_user(self.app, self, lambda: self.session.controls.question)

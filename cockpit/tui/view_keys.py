@@ -77,7 +77,7 @@ class ViewKeys(Screen[None]):
             baselines=self.baselines,
             lite=self._cockpit.lite,
             waiting=self.pending.plan if self.pending is not None and self.pending.waiting else "",
-            chart_width=(charts.first().size.width if charts else 0) or self.size.width,
+            chart_width=(charts.first().size.width if charts and self.view.room == "column" else 0) or self.size.width,
         )
 
     def frame(self, force: bool = False) -> None:
