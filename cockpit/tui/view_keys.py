@@ -59,7 +59,7 @@ class ViewKeys(Screen[None]):
 
     def context(self) -> DrawContext:
         controls, recorder = self.session.controls, self.session.recorder
-        charts = self.query(Throughput)
+        charts = self.query(Throughput) if self.view.room == "column" else ()
         return DrawContext(
             state=self.session.shown,
             view=self.view,
@@ -77,7 +77,7 @@ class ViewKeys(Screen[None]):
             baselines=self.baselines,
             lite=self._cockpit.lite,
             waiting=self.pending.plan if self.pending is not None and self.pending.waiting else "",
-            chart_width=(charts.first().size.width if charts and self.view.room == "column" else 0) or self.size.width,
+            chart_width=sum(chart.size.width for chart in charts) or self.size.width,
         )
 
     def frame(self, force: bool = False) -> None:
