@@ -76,7 +76,7 @@ class ViewKeys(Screen[None]):
             time_ranges=self.time_ranges,
             baselines=self.baselines,
             lite=self._cockpit.lite,
-            waiting=self.pending.plan if self.pending is not None and self.pending.waiting else "",
+            waiting=self.pending.plan if self.pending is not None and not self.pending.is_over else "",
             chart_width=sum(chart.size.width for chart in charts) or self.size.width,
         )
 

@@ -111,7 +111,9 @@ def _word(contents: StripContents, short: bool = False) -> Line:
         word = f"{MARKS[verdict.outcome]}  {verdict.outcome}{', at least' if verdict.at_least else ''}"
     detail = "" if short else _detail(contents)
     if role in ("better", "worse"):
-        return ((word, role), (f"  {detail}" if detail else "", "strong"))
+        # Without other load, only a saturated generator makes an effect "at least".
+        why = " · generator saturated" if detail and verdict.at_least and not bound_words(verdict) else ""
+        return ((word, role), (f"  {detail}" if detail else "", "strong"), (why, "warn"))
     return ((word, role), (f": {detail}" if detail else "", "text"))
 
 
@@ -230,9 +232,9 @@ class VerdictStrip(Lines):
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         self.spots = []
-        if context.waiting:
-            return waiting_lines(context.waiting, context.state, width)
         change = change_under_way(context.state)
+        if context.waiting and change is None:
+            return waiting_lines(context.waiting, context.state, width)
         if change is not None and context.view.segment is None and context.state.running_rounds is None:
             return stage_lines(change, context.state, width)
         searched = capacity_line(context)
