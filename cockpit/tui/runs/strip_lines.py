@@ -23,6 +23,7 @@ from cockpit.analysis.words.verdicts import (
 )
 from cockpit.tui.charts.forest import axis, forest_row, scale_end
 from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.guide import guide_lines
 from cockpit.tui.runs.capacity_line import capacity_line, fitted
 from cockpit.tui.runs.details import segment_lines
 from cockpit.tui.runs.strip import StripContents, VerdictProgress, strip
@@ -239,6 +240,8 @@ class VerdictStrip(Lines):
             return [rule((("capacity", "strong"),), (), width), fitted(searched, width)]
         contents, segment = strip(context), context.segment
         if contents is None:
-            return segment_lines(context, segment, width, height) if segment else []
+            steps = guide_lines(context, width, height)
+            room = height - len(steps)
+            return [*steps, *(segment_lines(context, segment, width, room) if segment and room > 1 else ())]
         self.spots = [Spot(y, 0, width, "compare") for y in range(height)]
         return strip_lines(contents, width, height)
