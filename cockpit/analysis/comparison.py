@@ -13,7 +13,7 @@ from cockpit.analysis.verdicts.sides import Side
 from cockpit.analysis.verdicts.verdict import judge_repeated_runs, judge_single_runs, judge_switch
 from cockpit.analysis.windows import Window
 from cockpit.analysis.words.timeline import segment_label
-from cockpit.metrics.catalogue import STATISTICS
+from cockpit.metrics.catalogue import CONNECTION_METRICS, STATISTICS
 from cockpit.metrics.values import host_metrics, metric_value
 from cockpit.model.access import ACCESS_METRICS
 from cockpit.model.histogram import Histogram
@@ -84,7 +84,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 def compare(before: Side, after: Side) -> Comparison:
     """Compare two sides. The caller decides by `load` whether they are comparable."""
     load = differences(before.result.plan, after.result.plan)
-    names = (*_LOAD, *STATISTICS, "connect.p50", "connect.p99", "first_byte.p50", "first_byte.p99")
+    names = (*_LOAD, *STATISTICS, *CONNECTION_METRICS)
     hosts = dict.fromkeys((*before.result.hosts, *after.result.hosts))
     return Comparison(
         before=before,
@@ -175,6 +175,8 @@ def _environment_of(side: Side) -> dict[str, str]:
     started, plan = side.state.started, side.result.plan
     environment = {"cockpit": started.version, **started.environment} if started else {}
     environment |= {"target": ", ".join(_addresses(side)) or "unknown", "load processes": str(plan.workers)}
+    if negotiated := side.result.counts.handshakes:
+        environment["TLS"] = "; ".join(sorted(parameters.words for parameters in negotiated))
     for name, host in side.state.hosts.items():
         if host.facts:
             environment |= {f"{name} kernel": host.facts.kernel, f"{name} CPUs": str(host.facts.cpus)}

@@ -127,6 +127,7 @@ def _add_tls(group: argparse._ArgumentGroup) -> None:
     add("--cert", type=Path, metavar="FILE", help="client certificate (PEM)")
     add("--key", type=Path, metavar="FILE", help="private key of --cert (default: in the certificate's file)")
     add("--sni", metavar="NAME", help="server name to send (default: the URL's host)")
+    add("--no-resumption", action="store_true", help="a full handshake for each connection: resume no TLS session")
 
 
 def add_ab(parser: argparse.ArgumentParser) -> None:

@@ -354,7 +354,9 @@ def _worker_second(before: WorkerSecond, tick: Tick, span: float) -> WorkerSecon
 
 def _second_counts(counts: Counts, plan: LoadPlan | None) -> Counts:
     """Return only the counts that the metrics of a second need, with coarse latencies, and those of variants."""
-    unused: dict[str, Any] = dict.fromkeys(("connect", "tls", "first_byte", "service", "response"), EMPTY)
+    unused: dict[str, Any] = dict.fromkeys(
+        ("connect", "tls", "tls_resumed", "first_byte", "service", "response"), EMPTY
+    )
     unused[counts.latency_name] = counts.latency.coarse()
     variants = counts.groups if plan is not None and plan.variants else {}
     groups = {name: _variant_counts(group, plan) for name, group in variants.items()}

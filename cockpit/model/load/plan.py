@@ -141,13 +141,15 @@ class LogReplay(msgspec.Struct, frozen=True, kw_only=True):
 
 class Tls(msgspec.Struct, frozen=True, kw_only=True):
     """TLS of an https target: verified with the system's CAs, or with the file `ca`; `cert` and `key`: files of the
-    client certificate; `sni`: the server name to send, if it differs from the URL's."""
+    client certificate; `sni`: the server name to send, if it differs from the URL's. `resumption`: new connections
+    resume the session of an earlier one, if the server allows it."""
 
     verify: bool = True
     ca: str = ""
     cert: str = ""
     key: str = ""
     sni: str = ""
+    resumption: bool = True
 
 
 class RunTotals(msgspec.Struct, frozen=True, kw_only=True):
