@@ -78,6 +78,6 @@ def apache_options(inventory: Inventory) -> dict[str, list[str]]:
 
 
 def test_apache_modules_on_debian_are_choices() -> None:
-    modules = {"MPM": ["prefork", "worker", "event"], "mod_deflate": ["on", "off"]}
+    modules = {"MPM": ["prefork", "worker", "event"], "mod_deflate": ["on", "off"], "mod_http2": ["on", "off"]}
     assert apache_options(parsed(APACHE_HOST)) == modules | {"mod_cache": ["disk", "none"]}
     assert apache_options(parsed(APACHE_HOST.replace("  CacheEnable", "#CacheEnable"))) == modules
