@@ -24,6 +24,7 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.load.plan import Stage
 from cockpit.model.state import State
 from cockpit.model.tick import Tick
+from cockpit.model.tls import TlsParameters
 from cockpit.recording.reader import Recording, last_state
 from cockpit.recording.writer import RecordingWriter
 from cockpit.report.comparison import CompareJson, compare_json, comparison_text
@@ -34,6 +35,7 @@ from tests.session.events import PLAN, small_session
 from tests.study import sessions
 
 DATA = data_of(__file__)
+HANDSHAKES = ("full_handshakes", "resumed_handshakes")
 
 
 def recorded(path: Path, events: list[AnyEvent]) -> Path:
@@ -136,6 +138,20 @@ def test_verdict_has_interval(tmp_path: Path) -> None:
     # Two time ranges of the same run do not differ.
     same = compare(open_side(f"{file}@1s..31s"), open_side(f"{file}@31s..61s"))
     assert same.verdicts[0].outcome in (Outcome.EQUIVALENT, Outcome.INCONCLUSIVE)
+
+
+def test_other_tls_parameters_are_a_difference(tmp_path: Path) -> None:
+    def side(cipher: str) -> Side:
+        parameters = TlsParameters("TLSv1.3", cipher, alpn="h2")
+        ticks = {"full_handshakes": {parameters.key: 2}, "resumed_handshakes": {parameters.key: 3}}
+        events = [replace(event, **ticks) if isinstance(event, Tick) else event for event in small_session()]
+        return open_side(f"{recorded(tmp_path / cipher, events)}#1")
+
+    first, second = side("AES"), side("CHACHA")
+    differences = {each.name: (each.before, each.after) for each in compare(first, second).environment}
+    assert differences["TLS"] == ("TLSv1.3 AES, ALPN h2", "TLSv1.3 CHACHA, ALPN h2")
+    full, resumed = (sum(getattr(each, name) for each in first.state.seconds) for name in HANDSHAKES)
+    assert full > 0 and resumed == 1.5 * full
 
 
 def test_load_levels_are_compared_at_same_load(tmp_path: Path) -> None:
