@@ -13,7 +13,7 @@ from cockpit.analysis.verdicts.sides import Side
 from cockpit.analysis.verdicts.verdict import judge_repeated_runs, judge_single_runs, judge_switch
 from cockpit.analysis.windows import Window
 from cockpit.analysis.words.timeline import segment_label
-from cockpit.metrics.catalogue import CONNECTION_METRICS, STATISTICS
+from cockpit.metrics.catalogue import CONNECTION_METRICS, STATISTICS, TLS_METRICS
 from cockpit.metrics.values import host_metrics, metric_value
 from cockpit.model.access import ACCESS_METRICS
 from cockpit.model.histogram import Histogram
@@ -84,7 +84,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 def compare(before: Side, after: Side) -> Comparison:
     """Compare two sides. The caller decides by `load` whether they are comparable."""
     load = differences(before.result.plan, after.result.plan)
-    names = (*_LOAD, *STATISTICS, *CONNECTION_METRICS)
+    secure = any(side.result.counts.handshakes for side in (before, after))
+    names = (*_LOAD, *STATISTICS, *CONNECTION_METRICS, *(TLS_METRICS if secure else ()))
     hosts = dict.fromkeys((*before.result.hosts, *after.result.hosts))
     return Comparison(
         before=before,

@@ -148,7 +148,9 @@ def test_other_tls_parameters_are_a_difference(tmp_path: Path) -> None:
         return open_side(f"{recorded(tmp_path / cipher, events)}#1")
 
     first, second = side("AES"), side("CHACHA")
-    differences = {each.name: (each.before, each.after) for each in compare(first, second).environment}
+    comparison = compare(first, second)
+    assert {"tls.full", "tls_resumed.p99"} <= {metric.name for metric in comparison.metrics}
+    differences = {each.name: (each.before, each.after) for each in comparison.environment}
     assert differences["TLS"] == ("TLSv1.3 AES, ALPN h2", "TLSv1.3 CHACHA, ALPN h2")
     full, resumed = (sum(getattr(each, name) for each in first.state.seconds) for name in HANDSHAKES)
     assert full > 0 and resumed == 1.5 * full
