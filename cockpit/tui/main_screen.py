@@ -17,7 +17,6 @@ from cockpit.model.load.plan import LoadPlan
 from cockpit.session.controls import Action, immediate
 from cockpit.session.loop import Session
 from cockpit.tui import navigation
-from cockpit.tui.banner import Banner, banner
 from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.dialogs.help import HelpScreen
@@ -34,11 +33,9 @@ from cockpit.tui.key_names import action_key, bindings
 from cockpit.tui.key_table import MainKey, SessionKey, ViewKey
 from cockpit.tui.load_fields import LoadParser
 from cockpit.tui.palette import Command, main_commands
-from cockpit.tui.runs.capacity_line import capacity_line
 from cockpit.tui.runs.check import CheckScreen
 from cockpit.tui.runs.compare import CompareScreen
-from cockpit.tui.runs.strip import StripContents, strip
-from cockpit.tui.runs.strip_lines import VerdictStrip, compact_height, full_height
+from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.runs.table import Runs
 from cockpit.tui.status_lines import DamageLines, HintLine, Position, TopLine, loss_lines
 from cockpit.tui.terminal.lines import Lines
@@ -60,9 +57,9 @@ _BROAD = 180
 
 # Minimum height (lines) for the latency chart; the runs table has its metrics too.
 _ROOM_FOR_LATENCY = 19
-# Minimum height (lines) for the full verdict strip; a compact strip has at most this many effects, by layout.
-_ROOM_FOR_STRIP = 34
-_EFFECTS = {"wide": 5, "narrow": 3}
+# Lines of the verdict: in a narrow terminal, and in a wide one by its minimum height.
+_NARROW_VERDICT = 4
+_VERDICT = ((34, 9), (0, 5))
 # Lines of the strip that need no extra room below the runs table.
 _SPARE = 2
 
@@ -77,6 +74,13 @@ def layout_for(width: int, height: int) -> str:
     return "narrow" if width >= 72 and height >= 20 else "tiny"
 
 
+def verdict_height(layout: str, height: int) -> int:
+    """Return the lines of the verdict, also while there is none, so that a verdict moves no pane."""
+    if layout == "wide":
+        return next(lines for least, lines in _VERDICT if height >= least)
+    return _NARROW_VERDICT if layout == "narrow" else 0
+
+
 class MainScreen(ViewKeys):
     BINDINGS: ClassVar[list[BindingType]] = bindings(MainKey)
     DEFAULT_CSS = """
@@ -84,8 +88,8 @@ class MainScreen(ViewKeys):
     MainScreen #body { height: 1fr; }
     MainScreen #left { width: 57fr; padding: 0 1; }
     MainScreen #right { width: 43fr; padding: 0 1; border-left: solid $cockpit-rule; }
-    MainScreen Throughput { height: 4fr; }
-    MainScreen Latency { height: 3fr; }
+    MainScreen Throughput { height: 5fr; }
+    MainScreen Latency { height: 4fr; }
     MainScreen Runs { height: 3fr; }
     MainScreen HostPanes { height: 1fr; }
     MainScreen HostLines { height: auto; max-height: 8; padding: 0 1; display: none; }
@@ -100,7 +104,7 @@ class MainScreen(ViewKeys):
     MainScreen.-narrow HostLines { display: block; }
     MainScreen.-narrow Throughput { height: 5fr; min-height: 6; }
     MainScreen.-narrow Latency { height: 4fr; }
-    MainScreen.-narrow Runs { height: 4fr; }
+    MainScreen.-narrow Runs { height: 3fr; min-height: 4; }
     MainScreen.-narrow.-crowded Latency { display: none; }
     MainScreen.-tiny #body { display: none; }
     MainScreen.-tiny TopLine { display: none; }
@@ -129,7 +133,6 @@ class MainScreen(ViewKeys):
 
     def compose(self) -> ComposeResult:
         yield TopLine()
-        yield Banner()
         with Horizontal(id="body"):
             with Vertical(id="left"):
                 yield Throughput()
@@ -160,6 +163,8 @@ class MainScreen(ViewKeys):
 
     def on_resize(self, event: Resize) -> None:
         self.frame()
+        # The hosts share the time axis of the charts, whose width the layout sets.
+        self.call_after_refresh(self.frame)
 
     def _tick(self) -> None:
         """Draw a frame, unless the terminal has not accepted the last one."""
@@ -173,29 +178,29 @@ class MainScreen(ViewKeys):
         context = self.context()
         recorded = (context.recording_error, context.gaps, context.damaged)
         session = (context.mode, context.status, context.position, context.extent, recorded, context.lite)
-        drawn = (self.session.shown_revision, self.view, session, self.size)
+        drawn = (self.session.shown_revision, self.view, session, self.size, context.chart_width)
         if drawn == self._drawn and not force:
             return
         self._drawn = drawn
         self.time_ranges.reset_budget()
-        searching = capacity_line(context) is not None
-        self._arrange(None if searching else strip(context), searching, bool(banner(context, self.size.width)))
+        self._arrange()
         for lines in self.query(Lines):
             lines.show(context)
         if self.time_ranges.behind:
             # Pending keys are handled first.
             self.call_later(self.frame, True)
 
-    def _arrange(self, verdict: StripContents | None, searching: bool, failing: bool) -> None:
+    def _arrange(self) -> None:
+        """Place the panes: by the size, the hosts and the view, never by what happens."""
         layout = layout_for(*self.size)
         hosts = self.session.shown.hosts
         for name in LAYOUTS:
             self.set_class(name == layout, f"-{name}")
         self.set_class(not hosts, "-no-hosts")
-        below = int(searching and layout != "tiny") or self._strip_height(layout, verdict)
         losses = len(loss_lines(self.session.controls.lost))
         generators = min(MOST, len(self.session.shown.generators))
-        room = self.size.height - len(hosts) - generators - losses - failing - max(0, below - _SPARE)
+        below = verdict_height(layout, self.size.height)
+        room = self.size.height - len(hosts) - generators - losses - max(0, below - _SPARE)
         self.set_class(room < _ROOM_FOR_LATENCY, "-crowded")
         _set_height(self.query_one(VerdictStrip), below)
         self.set_class(self.size.width >= _BROAD and len(hosts) > 1, "-broad")
@@ -204,14 +209,6 @@ class MainScreen(ViewKeys):
         _set_height(self.query_one(HostLines), len(hosts))
         _set_height(self.query_one(Generators), 0 if layout == "tiny" else generators)
         _set_height(self.query_one(DamageLines), losses)
-        _set_height(self.query_one(Banner), int(failing))
-
-    def _strip_height(self, layout: str, verdict: StripContents | None) -> int:
-        if verdict is None or layout == "tiny":
-            return 0
-        if self.size.height >= _ROOM_FOR_STRIP and layout == "wide":
-            return full_height(verdict)
-        return compact_height(verdict, _EFFECTS[layout])
 
     def action_view(self) -> None:
         """Show the next view of latency."""

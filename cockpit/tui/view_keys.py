@@ -61,6 +61,7 @@ class ViewKeys(Screen[None]):
 
     def context(self) -> DrawContext:
         controls, recorder = self.session.controls, self.session.recorder
+        charts = self.query(Throughput)
         return DrawContext(
             state=self.session.shown,
             view=self.view,
@@ -77,6 +78,7 @@ class ViewKeys(Screen[None]):
             time_ranges=self.time_ranges,
             baselines=self.baselines,
             lite=self._cockpit.lite,
+            chart_width=(charts.first().size.width if charts else 0) or self.size.width,
         )
 
     def frame(self, force: bool = False) -> None:

@@ -15,7 +15,8 @@ from cockpit.tui.footer import Footer
 from cockpit.tui.hosts.panes import HostPanes
 from cockpit.tui.key_table import MainKey, ViewKey
 from cockpit.tui.main_screen import MainScreen
-from cockpit.tui.runs.table import Runs, ends_with
+from cockpit.tui.runs.details import ends_with
+from cockpit.tui.runs.table import Runs
 from cockpit.tui.status_lines import TopLine, shortened
 from cockpit.tui.view_keys import ViewKeys
 from tests.tui.driving import (

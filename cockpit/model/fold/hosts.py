@@ -125,6 +125,7 @@ def _point(step: ReadingStep | None, now: ev.HostSample) -> HostPoint:
         hidden=reading.hidden,
         group=_group(reading, step),
         speed=step.rates.get(sar.SPEED_METRIC) if step else None,
+        accept=max(reading.accept.values(), default=None),
     )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from textwrap import wrap
 
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from cockpit.model import access
@@ -13,6 +15,16 @@ from cockpit.tui.terminal.styled_line import EMPTY, DrawnList, Line, Piece, cent
 
 # SGR escape sequences: colours and font weights.
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
+
+# Date, time and zone of logs: Apache, nginx, Tomcat, ISO 8601, syslog.
+_STAMP = re.compile(
+    r"\[?(?:(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} [ \d]\d |\d{1,2}[-/][A-Z][a-z]{2}[-/]\d{4}[ :]|\d{4}[-/]\d\d[-/]\d\d[ T])"
+    r"(\d\d(?::\d\d){2})(?:[.,]\d+)?(?: ?(?:Z|[-+]\d\d:?\d\d)| \d{4}(?=\]))?\]?"
+)
+# Maximum lines of a wrapped line.
+_WRAPPED = 2
+# Characters in which a line's time is expected.
+_STAMPED = 80
 
 # Maximum characters of a line, more than any terminal shows.
 _LONGEST = 2000
@@ -36,6 +48,25 @@ def draw_tail(tail: TailPane, back: int, held: TailPane | None, width: int, heig
     state = _state(tail, shown if shown is held else None)
     head = rule(((short_command(sanitize(tail.command), width - length(state) - 6), "strong"),), state, width)
     return DrawnList([head, *rates, *lines, *[EMPTY] * (room - len(lines))], room, most)
+
+
+def brief_tail(tail: TailPane, width: int) -> TailPane:
+    """Return the tail with only the time of day of each line, first, and long lines wrapped, so that a narrow pane
+    shows the messages."""
+    lines = [
+        replace(line, text=part)
+        for line in tail.lines
+        for part in wrap(_brief(as_printed(line.text)), max(20, width), subsequent_indent=" " * 9, max_lines=_WRAPPED)
+    ]
+    return replace(tail, lines=tuple(lines))
+
+
+def _brief(text: str) -> str:
+    stamp = _STAMP.search(text, 0, _STAMPED)
+    if stamp is None:
+        return text
+    before = text[: stamp.start()].replace(" - -", "").strip()
+    return " ".join(part for part in (stamp[1], before, text[stamp.end() :].strip()) if part)
 
 
 def _rates(tail: TailPane, width: int) -> list[Line]:

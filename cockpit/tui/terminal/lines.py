@@ -23,7 +23,7 @@ from cockpit.tui.terminal.role_styles import COLOURS, HEAT, role_styles
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Spot, clip
 
 # Roles with a background, which is visible on a blank.
-_FILLED = ("alarm", "focus", "band", *HEAT)
+_FILLED = ("alarm", "better", "worse", "focus", *HEAT)
 
 
 class Lines(Widget):
