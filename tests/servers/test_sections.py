@@ -85,7 +85,8 @@ def test_http2_of_apache_is_offered_with_its_module() -> None:
     every = {"Protocols", "H2MaxSessionStreams", "H2MinWorkers", "H2MaxWorkers"}
     assert directives(APACHE_HOST) == set()
     assert directives(f"{APACHE_HOST}file\t/etc/apache2/mods-enabled/http2.conf\n") == every
-    own = "user\troot\nprocess\t1\t0\tapache2\tapache2\t-f\t/srv/own.conf\t\nmaster\t1\t/usr/sbin/apache2\t/\tyes\t\thost\n"
+    master = "master\t1\t/usr/sbin/apache2\t/\tyes\t\thost\n"
+    own = f"user\troot\nprocess\t1\t0\tapache2\tapache2\t-f\t/srv/own.conf\t\n{master}"
     assert directives(own) == set()
     assert directives(f"{own}fact\t1\tlibrary\tmod_mpm_event mod_http2\n") == every
 

@@ -96,11 +96,11 @@ def test_histogram_and_percentiles_of_latency() -> None:
     assert [line.split()[0] for line in plain(Latency().draw(context, 80, 6))[2:]] == ["50", "90", "99", "100"]
     assert "connect" in pane_text(Latency(), context, 80, 12)
     (segment,) = context.state.segments
-    counts = replace(segment.counts, tls=Histogram.of([3_000_000]), tls_resumed=Histogram.of([1_000_000]))
+    counts = replace(segment.counts, tls=Histogram.of([3_000_000]), tls_resumed=Histogram.of([1_000_000] * 2))
     secure = replace(context.state, segments=(replace(segment, counts=counts),))
     context = dataclasses.replace(context, state=secure)
     wide, narrow = (plain(Latency().draw(context, width, 4))[1].split(" ms") for width in (100, 60))
-    assert [name.strip() for name in wide[2:]] == ["connect", "TLS full", "resumed", ""]
+    assert [name.strip() for name in wide[2:]] == ["connect", "TLS resumed", "TLS full", ""]
     assert [name.strip() for name in narrow[2:]] == ["connect", ""]
 
 

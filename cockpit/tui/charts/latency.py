@@ -102,9 +102,9 @@ def _percentiles(segment: Segment, width: int, height: int) -> list[Line]:
     parts = [("service", counts.service), ("first byte", counts.first_byte), ("connect", counts.connect)]
     if counts.response.count:
         parts.insert(0, ("response", counts.response))
-    tls = (("TLS full", counts.tls), ("resumed", counts.tls_resumed))
-    parts += [(name, histogram) for name, histogram in tls if histogram.count]
-    column = 16 if 10 + 16 * len(parts) <= width else 14
+    tls = [part for part in (("TLS full", counts.tls), ("TLS resumed", counts.tls_resumed)) if part[1].count]
+    parts += sorted(tls, key=lambda part: -part[1].count)
+    column = 16 if 10 + 16 * len(parts) <= width else 15
     parts = parts[: max(1, (width - 10) // column)]
     header: Line = ((right("per cent", 10), "dim"), *((right(f"{name} ms", column), "dim") for name, _ in parts))
     lines: list[Line] = [header]
