@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import ssl
+from collections.abc import Sequence
 from typing import Any
 
 from cockpit.load.failures import TLS_CUT, TLS_TROUBLE
@@ -15,8 +16,14 @@ from cockpit.model.load import plan as load
 _END = "UNEXPECTED_EOF_WHILE_READING"
 
 
-def context_of(tls: load.Tls) -> ssl.SSLContext:
-    """Return an SSL context with the TLS settings of a plan. Raises UsageError for invalid files."""
+def alpn_of(version: load.HttpVersion) -> tuple[str, ...]:
+    """Return the protocols to offer by ALPN for a version of HTTP, the preferred one first."""
+    return {"1.1": ("http/1.1",), "2": ("h2",), "auto": ("h2", "http/1.1")}[version]
+
+
+def context_of(tls: load.Tls, alpn: Sequence[str] = ("http/1.1",)) -> ssl.SSLContext:
+    """Return an SSL context with the TLS settings of a plan, which offers the protocols `alpn`. Raises UsageError for
+    invalid files."""
     for path in (tls.ca, tls.cert, tls.key):
         if path and not os.path.isfile(path):  # noqa: PTH113
             raise UsageError(f"{path}: no such file; TLS certificates and keys are read from PEM files")
@@ -31,7 +38,7 @@ def context_of(tls: load.Tls) -> ssl.SSLContext:
     if not tls.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    context.set_alpn_protocols(["http/1.1"])
+    context.set_alpn_protocols(list(alpn))
     if tls.cert:
         try:
             # An empty password, so that OpenSSL does not prompt on the terminal.
@@ -70,8 +77,8 @@ def _as_end(error: ssl.SSLError) -> ssl.SSLEOFError:
 class TlsWrapper:
     """Wraps connected sockets in TLS."""
 
-    def __init__(self, tls: load.Tls, host: str) -> None:
-        self._context = context_of(tls)
+    def __init__(self, tls: load.Tls, host: str, alpn: Sequence[str] = ("http/1.1",)) -> None:
+        self._context = context_of(tls, alpn)
         self._name = tls.sni or host
 
     def wrap(self, sock: Any) -> TlsSocket:
@@ -94,6 +101,11 @@ class TlsSocket:
     def __init__(self, wrapped: ssl.SSLSocket) -> None:
         self._socket = wrapped
         self.fileno = wrapped.fileno
+
+    @property
+    def alpn(self) -> str:
+        """The protocol that the server chose; "" if it chose none."""
+        return self._socket.selected_alpn_protocol() or ""
 
     def shake_hands(self) -> None:
         """Continue the handshake; returns when it is complete. Raises BlockingIOError before that."""
