@@ -115,6 +115,14 @@ def _add_request(group: argparse._ArgumentGroup) -> None:
 
 def _add_connection(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
+    add("--http", choices=("1.1", "2", "auto"), help="version of HTTP (default 1.1); auto: the server chooses by ALPN")
+    add(
+        "--http2",
+        dest="http",
+        action="store_const",
+        const="2",
+        help="as --http 2; without TLS h2c by prior knowledge",
+    )
     add("--connect-to", metavar="HOST:PORT", help="connect to HOST:PORT instead of the URL's host")
     add("--unix-socket", dest="unix", metavar="PATH", help="connect to this Unix socket")
     add("--local-address", action="append", default=[], metavar="IP", help="source address; may be repeated")

@@ -26,6 +26,7 @@ FLAGS = {
     "load.auth": "-a",
     "load.body_file": "-D",
     "load.headers": "-H",
+    "load.http": "--http",
     "load.method": "-m",
     "load.replay_log": "--replay-log",
     "load.replay_speed": "--speed",

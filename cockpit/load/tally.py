@@ -114,6 +114,7 @@ class Tally:
             first_byte=Histogram.merged(counts.first_byte for counts in per_request),
             service=Histogram.merged(counts.service for counts in per_request),
             response=Histogram.merged(counts.response for counts in per_request),
+            head_of_line=Histogram.merged(counts.head_of_line for counts in per_request),
             lag=self._lag.coarse(COARSER),
             **fields,
         )

@@ -43,9 +43,10 @@ class LoadCounts(Group, frozen=True, kw_only=True, omit_defaults=True):
     elsewhere). `dropped`: arrivals never sent because their worker's queue was full (1 million).
 
     `reconnects`: keep-alive connections lost between two responses. `retries`: idempotent requests sent again because a
-    keep-alive connection was lost before the first byte of the response: the server may have received up to `sent` +
-    `retries` requests. `unclosed`: connections that the server had announced to close and the client closed.
-    `redirect`: Location of the first unexpected redirect, as sent by the server.
+    keep-alive connection was lost before the first byte of the response, and requests that an HTTP/2 server refused
+    without processing them: the server may have received up to `sent` + `retries` requests. `unclosed`: connections
+    that the server had announced to close and the client closed. `redirect`: Location of the first unexpected redirect,
+    as sent by the server.
 
     `full_handshakes` and `resumed_handshakes`: TLS handshakes by TlsParameters.key; `tls` and `tls_resumed`: their
     durations.
@@ -53,8 +54,9 @@ class LoadCounts(Group, frozen=True, kw_only=True, omit_defaults=True):
     `connect`: per connection; `first_byte` and `service`: per request, from its first byte sent (or the start of its
     connect) to the first and the last byte of the response. `response`: from the intended send;
     empty under closed load, where it equals the service time. A timeout counts in `service` and `response` with the
-    time until it was given up. `lag`: delay of the worker in starting due requests (queued requests: since there was
-    room in flight), in buckets of 6%. `cpu`: CPU seconds.
+    time until it was given up. `head_of_line`: from the first to the last byte of HTTP/2 responses between whose parts
+    the connection carried parts of others. `lag`: delay of the worker in starting due requests (queued requests: since
+    there was room in flight), in buckets of 6%. `cpu`: CPU seconds.
     """
 
     abandoned: int = 0
@@ -77,6 +79,7 @@ class LoadCounts(Group, frozen=True, kw_only=True, omit_defaults=True):
     tls: Histogram = EMPTY
     tls_resumed: Histogram = EMPTY
     first_byte: Histogram = EMPTY
+    head_of_line: Histogram = EMPTY
     lag: Histogram = EMPTY
 
 

@@ -36,6 +36,9 @@ def warning_texts(result: RunResult) -> list[str]:
 def plan_words(plan: LoadPlan) -> str:
     """Return the load in one line, as in `GET http://a/ · closed c=20 n=10000 · new connection each`."""
     connections = "keep-alive" if plan.keepalive else "new connection each"
+    if plan.http2:
+        streams = "1 stream" if plan.streams == 1 else f"{plan.streams} streams"
+        connections = f"HTTP/2 · {streams} per connection · {connections}"
     if plan.requests_per_connection:
         connections = f"{plan.requests_per_connection} requests per connection"
     if plan.cookies:

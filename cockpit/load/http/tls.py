@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import ssl
+from collections.abc import Sequence
 from time import monotonic
 from typing import Any
 
@@ -20,8 +21,14 @@ _END = "UNEXPECTED_EOF_WHILE_READING"
 _PAUSE = 0.05
 
 
-def context_of(tls: load.Tls) -> ssl.SSLContext:
-    """Return an SSL context with the TLS settings of a plan. Raises UsageError for invalid files."""
+def alpn_of(version: load.HttpVersion) -> tuple[str, ...]:
+    """Return the protocols to offer by ALPN for a version of HTTP, the preferred one first."""
+    return {"1.1": ("http/1.1",), "2": ("h2",), "auto": ("h2", "http/1.1")}[version]
+
+
+def context_of(tls: load.Tls, alpn: Sequence[str] = ("http/1.1",)) -> ssl.SSLContext:
+    """Return an SSL context with the TLS settings of a plan, which offers the protocols `alpn`. Raises UsageError for
+    invalid files."""
     for path in (tls.ca, tls.cert, tls.key):
         if path and not os.path.isfile(path):  # noqa: PTH113
             raise UsageError(f"{path}: no such file; TLS certificates and keys are read from PEM files")
@@ -36,7 +43,7 @@ def context_of(tls: load.Tls) -> ssl.SSLContext:
     if not tls.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    context.set_alpn_protocols(["http/1.1"])
+    context.set_alpn_protocols(list(alpn))
     if tls.cert:
         try:
             # An empty password, so that OpenSSL does not prompt on the terminal.
@@ -87,8 +94,8 @@ def _as_end(error: ssl.SSLError) -> ssl.SSLEOFError:
 class TlsWrapper:
     """Wraps connected sockets in TLS. All new connections resume the same session, until the server refuses it."""
 
-    def __init__(self, tls: load.Tls, host: str) -> None:
-        self._context = context_of(tls)
+    def __init__(self, tls: load.Tls, host: str, alpn: Sequence[str] = ("http/1.1",)) -> None:
+        self._context = context_of(tls, alpn)
         self._name = tls.sni or host
         self._resumption = tls.resumption
         self._session: ssl.SSLSession | None = None
