@@ -34,7 +34,7 @@ from cockpit.model.load.seconds import LoadSecond
 # Latency statistics in tables, and in comparisons and exports.
 PERCENTILES = ("p50", "p90", "p99", "p99.9", "max")
 STATISTICS = ("min", "mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max")
-LATENCIES = ("service", "response", "connect", "first_byte")
+LATENCIES = ("service", "response", "connect", "first_byte", "head_of_line")
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:[._]\d{1,3})?|100)")
 
 

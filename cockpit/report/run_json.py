@@ -124,7 +124,8 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     that the expectation rejected, by kind. `retries` counts idempotent requests that were repeated, because the
     server closed one of the `reconnects` keep-alive connections before it responded. `unclosed` connections were closed
     by the client, because the server announced the close and did not close them. `redirect` is the first unexpected
-    Location.
+    Location. `http` is the version of HTTP, `streams` the requests in flight per connection; `head_of_line` is the time
+    between the first and the last byte of the HTTP/2 responses that arrived in parts between those of others.
 
     `hosts` are means over the run, named as in thresholds; for null values `missing` has the reason, by host and group
     of metrics. `verdicts` compare segments under other settings with the baseline; a verdict on several runs is listed
@@ -133,6 +134,8 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
 
     run: int
     url: str
+    http: str
+    streams: int
     addresses: tuple[str, ...]
     completed: int
     sent: int
@@ -158,6 +161,7 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     connect: LatencyJson
     tls: LatencyJson
     first_byte: LatencyJson
+    head_of_line: LatencyJson
     requests: dict[str, RequestJson]
     segments: list[SegmentJson]
     generator: Generator
@@ -186,6 +190,8 @@ def run_json(
         counts,
         run=result.run,
         url=result.plan.without_secrets().url,
+        http=result.plan.http,
+        streams=result.plan.streams,
         addresses=result.addresses,
         rate=result.rate,
         duration=result.seconds,
@@ -193,7 +199,7 @@ def run_json(
         statuses=statuses_json(counts.statuses),
         **{
             name: latency_json(latency(counts, name))
-            for name in ("response", "service", "connect", "tls", "first_byte")
+            for name in ("response", "service", "connect", "tls", "first_byte", "head_of_line")
         },
         requests={name: _request(group) for name, group in counts.groups.items()},
         segments=[_segment(segment) for segment in result.segments],

@@ -219,7 +219,7 @@ def _basis(state: State, changes: tuple[Change, ...], plan: LoadPlan) -> Segment
 
 
 def _labelled_by(plan: LoadPlan) -> Literal["basis", "load"]:
-    return "load" if plan.stages else "basis"
+    return "load" if plan.stages or plan.http2 else "basis"
 
 
 def _plan_of(plan: LoadPlan, stage: int) -> LoadPlan:
