@@ -156,7 +156,7 @@ def _percentiles(counts: Counts) -> list[Block]:
 def _parts(counts: Counts) -> list[tuple[str, ...]]:
     parts = [("connect", counts.connect), ("TLS full", counts.tls), ("TLS resumed", counts.tls_resumed)]
     parts.append(("first byte", counts.first_byte))
-    parts += [("service", counts.service), ("response", counts.response)]
+    parts += [("service", counts.service), ("response", counts.response), ("head of line", counts.head_of_line)]
     return [
         (name, milliseconds(histogram.mean), *_times(histogram, 50, 90, 99, 100))
         for name, histogram in parts

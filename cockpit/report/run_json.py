@@ -136,7 +136,9 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     that the expectation rejected, by kind. `retries` counts idempotent requests that were repeated, because the
     server closed one of the `reconnects` keep-alive connections before it responded. `unclosed` connections were closed
     by the client, because the server announced the close and did not close them. `redirect` is the first unexpected
-    Location. `tls` and `tls_resumed` are durations of full TLS handshakes, and of those that resumed a session.
+    Location. `http` is the version of HTTP, `streams` the requests in flight per connection; `head_of_line` is the time
+    between the first and the last byte of the HTTP/2 responses that arrived in parts between those of others.
+    `tls` and `tls_resumed` are durations of full TLS handshakes, and of those that resumed a session.
 
     `hosts` are means over the run, named as in thresholds; for null values `missing` has the reason, by host and group
     of metrics. `verdicts` compare segments under other settings with the baseline; a verdict on several runs is listed
@@ -145,6 +147,8 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
 
     run: int
     url: str
+    http: str
+    streams: int
     addresses: tuple[str, ...]
     completed: int
     sent: int
@@ -172,6 +176,7 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     tls_resumed: LatencyJson
     handshakes: list[HandshakesJson]
     first_byte: LatencyJson
+    head_of_line: LatencyJson
     requests: dict[str, RequestJson]
     segments: list[SegmentJson]
     generator: Generator
@@ -200,6 +205,8 @@ def run_json(
         counts,
         run=result.run,
         url=result.plan.without_secrets().url,
+        http=result.plan.http,
+        streams=result.plan.streams,
         addresses=result.addresses,
         rate=result.rate,
         duration=result.seconds,

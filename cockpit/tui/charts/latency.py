@@ -96,10 +96,12 @@ def _count(count: int) -> str:
 
 
 def _percentiles(segment: Segment, width: int, height: int) -> list[Line]:
-    """Return a table of response time (open load only), service time, and its parts: first byte, connect, handshakes of
-    TLS."""
+    """Return a table of response time (open load only), service time, and its parts: first byte, connect, the head of
+    line waiting of HTTP/2, and TLS handshakes."""
     counts = segment.counts
     parts = [("service", counts.service), ("first byte", counts.first_byte), ("connect", counts.connect)]
+    if counts.head_of_line.count:
+        parts.append(("head of line", counts.head_of_line))
     if counts.response.count:
         parts.insert(0, ("response", counts.response))
     tls = [part for part in (("TLS full", counts.tls), ("TLS resumed", counts.tls_resumed)) if part[1].count]
