@@ -9,12 +9,17 @@ from cockpit.tui.charts.threshold_lines import other_thresholds
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.styled_line import Line, clip, join_fitting, length
 
+# Seconds without a response from which the header shows it.
+_NOTABLE = 1.0
+
 
 def alert(context: DrawContext, width: int) -> Line:
     """Return the parts that fit, the most serious first; empty if there is nothing to report."""
     state, segment = context.state, context.segment
     failing = failures(state, segment) if segment else None
     stalled = stall(state)
+    if stalled is not None and stalled.seconds < _NOTABLE:
+        stalled = None
     parts = _stall_parts(stalled) if stalled else []
     if segment is not None and failing is not None:
         parts += _failure_parts(failing, state, segment, bool(parts))

@@ -114,7 +114,7 @@ class DrawContext:
     `gaps`: time ranges missing in the recording. `damaged`: damaged parts of a replayed recording.
     `verdicts`, `time_ranges`, `baselines`: caches that are reused from frame to frame.
     `lite`: charts without decoration, for slow terminals. `chart_width`: cells of the charts, whose time axis the hosts
-    share.
+    share. `waiting`: the change that waits for its baseline, or "".
     """
 
     state: State
@@ -133,6 +133,7 @@ class DrawContext:
     baselines: StoredBaselines = field(default_factory=StoredBaselines)
     lite: bool = False
     chart_width: int = 68
+    waiting: str = ""
 
     @property
     def now(self) -> float:

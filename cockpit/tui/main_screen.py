@@ -31,6 +31,7 @@ from cockpit.tui.hosts.panes import HostLines, HostPanes
 from cockpit.tui.key_help import main_help
 from cockpit.tui.key_names import action_key, bindings
 from cockpit.tui.key_table import MainKey, SessionKey, ViewKey
+from cockpit.tui.layouts import LAYOUTS, layout_for, verdict_height
 from cockpit.tui.load_fields import LoadParser
 from cockpit.tui.palette import Command, main_commands
 from cockpit.tui.runs.check import CheckScreen
@@ -40,8 +41,9 @@ from cockpit.tui.runs.table import Runs
 from cockpit.tui.status_lines import DamageLines, HintLine, Position, TopLine, loss_lines
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.tiny_screen import TinyScreen
+from cockpit.tui.tuning.pending import ConfirmedChange
 from cockpit.tui.tuning.rounds import ask
-from cockpit.tui.tuning.screen import TuningScreen
+from cockpit.tui.tuning.screen import ChangeRequest, TuningScreen
 from cockpit.tui.tuning.undo import ask_to_undo
 from cockpit.tui.view_keys import ViewKeys
 
@@ -50,35 +52,16 @@ FRAME = 0.5
 # In lite mode, frames per drawn frame; keys still draw at once.
 _LITE = 4
 
-LAYOUTS = ("wide", "narrow", "tiny")
-
 # Minimum width (cells) for two hosts side by side in their column.
 _BROAD = 180
 
 # Minimum height (lines) for the latency chart; the runs table has its metrics too.
 _ROOM_FOR_LATENCY = 19
-# Lines of the verdict: in a narrow terminal, and in a wide one by its minimum height.
-_NARROW_VERDICT = 4
-_VERDICT = ((34, 9), (0, 5))
 # Lines of the strip that need no extra room below the runs table.
 _SPARE = 2
 
 # Keys that scroll the focused list; they override the session's actions on the same keys.
 _SCROLLS = {key.key for key in (MainKey.UP, MainKey.DOWN, ViewKey.PAGE_UP, ViewKey.PAGE_DOWN)}
-
-
-def layout_for(width: int, height: int) -> str:
-    """Return the layout: "wide" has two columns, "narrow" the left one and a line per host, "tiny" only numbers."""
-    if width >= 104 and height >= 28:
-        return "wide"
-    return "narrow" if width >= 72 and height >= 20 else "tiny"
-
-
-def verdict_height(layout: str, height: int) -> int:
-    """Return the lines of the verdict, also while there is none, so that a verdict moves no pane."""
-    if layout == "wide":
-        return next(lines for least, lines in _VERDICT if height >= least)
-    return _NARROW_VERDICT if layout == "narrow" else 0
 
 
 class MainScreen(ViewKeys):
@@ -130,6 +113,7 @@ class MainScreen(ViewKeys):
         self.autostart, self.answer, self.load_parser = autostart, answer, load_parser
         self._drawn: tuple[object, ...] = ()
         self._ticks = 0
+        self._drafts: dict[str, str] = {}
 
     def compose(self) -> ComposeResult:
         yield TopLine()
@@ -169,6 +153,8 @@ class MainScreen(ViewKeys):
     def _tick(self) -> None:
         """Draw a frame, unless the terminal has not accepted the last one."""
         ask_user(self.app, self, lambda: self.session.controls.question)
+        if self.pending is not None:
+            self.pending.poll()
         self._ticks += 1
         if self._cockpit.keeps_up() and not (self._cockpit.lite and self._ticks % _LITE):
             self.frame()
@@ -304,6 +290,10 @@ class MainScreen(ViewKeys):
 
     def action_back(self) -> None:
         """Go one step back, finally to the newest segment and the initial view."""
+        if self.pending is not None and self.pending.waiting:
+            self.pending.cancel()
+            self.frame(force=True)
+            return
         before = self.view
         self.set_view(navigation.back(self.view))
         if self.hints and before == self.view and self.query_one(HintLine).display:
@@ -327,7 +317,24 @@ class MainScreen(ViewKeys):
     def action_tune(self) -> None:
         """Open the tuning panel."""
         self.end_hint("tune")
-        self.app.push_screen(TuningScreen(self.session))
+
+        def confirmed(request: ChangeRequest | None) -> None:
+            tuning = self.session.controls.tuning
+            if request is not None and tuning is not None:
+                change = ConfirmedChange(self._cockpit, self.session, tuning, *request, self._drafts)
+                self.pending = change
+                self.frame(force=True)
+
+        panel = TuningScreen(self.session, self._drafts, lambda: self.pending is not None and not self.pending.is_over)
+        self.app.push_screen(panel, confirmed)
+
+    def action_enter(self) -> None:
+        """Apply a change that waits for its baseline now; otherwise focus the list of the selected host."""
+        if self.pending is not None and self.pending.waiting:
+            self.pending.apply()
+            self.frame(force=True)
+        else:
+            super().action_enter()
 
     def on_key(self, event: Key) -> None:
         before = self._cockpit.notices()

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from cockpit.analysis.verdicts.outcome import Effect, Outcome
 from cockpit.analysis.verdicts.verdict import judge_runs, judge_switch
 from cockpit.analysis.warnings import CPU_WAIT, RunWarning, WarningKind, alters_reading, run_warnings, segment_warnings
-from cockpit.analysis.words.verdicts import brief, change_words, effect_words, value_words
+from cockpit.analysis.words.verdicts import brief, change_words, effect_words, uses_factors, value_words
 from cockpit.analysis.words.warnings import grouped, warning_words
 from cockpit.metrics.results import RunResult, run_result
 from cockpit.model.counts import Group
@@ -169,6 +169,10 @@ def test_words_of_changes() -> None:
         effect = Effect(name="rate", outcome=BETTER, change=change, low=low, high=high)
         assert change_words(effect) == words
         assert effect_words(effect) == f"rate better {words}"
+    slow, fast = (Effect(name="p99", outcome=BETTER, change=change, low=change, high=change) for change in (-0.15, 2.0))
+    assert uses_factors([slow, fast]) and not uses_factors([slow])
+    assert [change_words(each, True) for each in (slow, fast)] == ["÷1.18 (1.18–1.18)", "×3.0 (3.0–3.0)"]
+    assert change_words(fast, False) == "+200% (+200 to +200%)"
     ends = {"change": -14.06, "low": -24.9, "high": -3.2, "before": 14.7}
     spawned = Effect(name="web1.processes.spawned_per_s", outcome=BETTER, relative=False, **ends)
     assert effect_words(spawned) == "web1 spawned/s better −14.1/s (−24.9 to −3.2/s)"

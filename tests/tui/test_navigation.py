@@ -120,6 +120,10 @@ async def test_selected_process_is_kept_across_churn_and_sorting() -> None:
         assert f"PID {chosen[0]}  parent" in text_of(screen.query_one(HostPanes))
 
 
+def without_blocks(text: str) -> str:
+    return re.sub("[ ▁-█]+", " ", text)
+
+
 async def test_frozen_hosts_can_be_sorted_and_filtered_while_chart_continues() -> None:
     all_events = Scenario().events(30.6)
     async with running_app(Scenario().events(20.6)) as (pilot, source):
@@ -130,7 +134,8 @@ async def test_frozen_hosts_can_be_sorted_and_filtered_while_chart_continues() -
         assert "FROZEN at 00:00:20" in before
         source.push(*[event for event in all_events if event.t > 20.6])
         await wait_for_events(pilot, source, len(all_events))
-        assert text_of(panes) == before
+        # The histories keep their samples on the time axis of the charts, which moves.
+        assert without_blocks(text_of(panes)) == without_blocks(before)
         assert text_of(chart) != drawn
         await press(pilot, "s")
         assert "▾RSS" in text_of(panes)

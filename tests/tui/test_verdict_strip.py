@@ -213,7 +213,7 @@ def test_likely_outcome_and_one_sided_interval() -> None:
     assert lines[1].startswith("▲  better  p50")
     assert any(line.startswith("▲? rate") for line in lines)
     waiting = effect("rate", INCONCLUSIVE, 2.7, low=0.0, high=None)
-    assert lines_of(strip_of(make_verdict(INCONCLUSIVE, waiting)))[3].startswith("?  rate ×3.7 (≥ +0.0%)  ")
+    assert lines_of(strip_of(make_verdict(INCONCLUSIVE, waiting)))[3].startswith("?  rate ×3.7 (≥ ×1.00)  ")
     decided = effect("rate", BETTER, 2.7, low=2.0, high=None)
     assert lines_of(strip_of(make_verdict(BETTER, decided)))[2].startswith("▲  rate ≥ ×3.0 (measured ×3.7)  ")
 

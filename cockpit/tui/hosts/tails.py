@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import re
-from textwrap import wrap
 
 from msgspec.structs import replace
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 
 from cockpit.model import access
 from cockpit.model.host.state import TailPane
 from cockpit.model.text import clock, milliseconds, sanitize, si
-from cockpit.tui.terminal.styled_line import EMPTY, DrawnList, Line, Piece, centred, clip, join_fitting, length, rule
+from cockpit.tui.terminal.styled_line import (
+    EMPTY,
+    DrawnList,
+    Line,
+    Piece,
+    centred,
+    clip,
+    fit,
+    join_fitting,
+    length,
+    rule,
+)
 
 # SGR escape sequences: colours and font weights.
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
@@ -21,8 +31,8 @@ _STAMP = re.compile(
     r"\[?(?:(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} [ \d]\d |\d{1,2}[-/][A-Z][a-z]{2}[-/]\d{4}[ :]|\d{4}[-/]\d\d[-/]\d\d[ T])"
     r"(\d\d(?::\d\d){2})(?:[.,]\d+)?(?: ?(?:Z|[-+]\d\d:?\d\d)| \d{4}(?=\]))?\]?"
 )
-# Maximum lines of a wrapped line.
-_WRAPPED = 2
+# Cells of a time of day and a blank.
+_TIME = 9
 # Characters in which a line's time is expected.
 _STAMPED = 80
 
@@ -53,12 +63,16 @@ def draw_tail(tail: TailPane, back: int, held: TailPane | None, width: int, heig
 def brief_tail(tail: TailPane, width: int) -> TailPane:
     """Return the tail with only the time of day of each line, first, and long lines wrapped, so that a narrow pane
     shows the messages."""
-    lines = [
-        replace(line, text=part)
-        for line in tail.lines
-        for part in wrap(_brief(as_printed(line.text)), max(20, width), subsequent_indent=" " * 9, max_lines=_WRAPPED)
-    ]
+    lines = [replace(line, text=part) for line in tail.lines for part in _wrapped(_brief(as_printed(line.text)), width)]
     return replace(tail, lines=tuple(lines))
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Return the text in at most two lines, the second indented below the message."""
+    if cell_len(text) <= width or width <= 2 * _TIME:
+        return [text]
+    first = chop_cells(text, width)[0]
+    return [first, fit(" " * _TIME + text[len(first) :].lstrip(), width).rstrip()]
 
 
 def _brief(text: str) -> str:

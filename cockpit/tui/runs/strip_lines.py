@@ -19,6 +19,7 @@ from cockpit.analysis.words.verdicts import (
     margin_words,
     metric_words,
     too_few_words,
+    uses_factors,
 )
 from cockpit.tui.charts.forest import axis, forest_row, scale_end
 from cockpit.tui.draw_context import DrawContext
@@ -27,6 +28,7 @@ from cockpit.tui.runs.details import segment_lines
 from cockpit.tui.runs.strip import StripContents, VerdictProgress, strip
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Spot, clip, fit, left_and_right, length, rule
+from cockpit.tui.tuning.pending import change_under_way, stage_lines, waiting_lines
 
 ROLES = {
     Outcome.BETTER: "better_value",
@@ -155,26 +157,26 @@ def _rows(contents: StripContents, effects: Sequence[Effect], width: int) -> tup
     names = [_name(effect, len(hosts) > 1) for effect in effects]
     name_width = min(_NAME, max(map(cell_len, names), default=0))
     plot = width - _MARK - name_width - _CHANGE - 2
-    end = scale_end(contents.effects)
+    end, factors = scale_end(contents.effects), uses_factors(contents.effects)
     lines: list[Line] = []
     for effect, name in zip(effects, names, strict=True):
         likely = _likely(contents, effect)
         role = ROLES[likely or effect.outcome]
         mark = f"{MARKS[likely]}?" if likely else MARKS[effect.outcome]
-        head = f"{fit(mark, _MARK)}{fit(name, name_width)} {fit(_change(effect), _CHANGE)} "
+        head = f"{fit(mark, _MARK)}{fit(name, name_width)} {fit(_change(effect, factors), _CHANGE)} "
         lines.append(((head, role), *(forest_row(effect, end, plot, role) if plot >= _PLOT else EMPTY)))
     return lines, max(0, plot)
 
 
-def _change(effect: Effect) -> str:
+def _change(effect: Effect, factors: bool) -> str:
     """Return the change with its interval; for inconclusive one-sided intervals the measured change first."""
     if effect.change is None:
         return "–"
     if effect.low is None and effect.high is None:
-        return amount_words(effect)
+        return amount_words(effect, factors)
     if effect.outcome is Outcome.INCONCLUSIVE and (effect.low is None or effect.high is None):
-        return f"{amount_words(replace(effect, low=None, high=None))} ({amount_words(effect)})"
-    return change_words(effect)
+        return f"{amount_words(replace(effect, low=None, high=None), factors)} ({amount_words(effect, factors)})"
+    return change_words(effect, factors)
 
 
 def _name(effect: Effect, with_host: bool) -> str:
@@ -221,12 +223,17 @@ def _basis(contents: StripContents) -> str:
 
 
 class VerdictStrip(Lines):
-    """The verdict on the selected segment, the state of a search, or what is known of a segment without a verdict."""
+    """The verdict on the selected segment; instead a change under way, a search, or a segment without a verdict."""
 
     DEFAULT_CSS = "VerdictStrip { height: 0; }"
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         self.spots = []
+        if context.waiting:
+            return waiting_lines(context.waiting, context.state, width)
+        change = change_under_way(context.state)
+        if change is not None and context.view.segment is None and context.state.running_rounds is None:
+            return stage_lines(change, context.state, width)
         searched = capacity_line(context)
         if searched is not None:
             return [rule((("capacity", "strong"),), (), width), fitted(searched, width)]

@@ -20,6 +20,7 @@ from cockpit.analysis.words.verdicts import (
     change_words,
     detectable_words,
     metric_words,
+    uses_factors,
     value_words,
     verdict_words,
 )
@@ -83,7 +84,8 @@ def verdict_details(verdict: Verdict, width: int) -> list[Line]:
     plain = replace(verdict, label="", effects=verdict.effects)
     lines = _wrapped(f"{MARKS[verdict.outcome]} {verdict_words(plain)}", width, ROLES[verdict.outcome] or "strong")
     if verdict.effects:
-        rows = [_cells(effect) for effect in verdict.rows]
+        factors = uses_factors(verdict.effects)
+        rows = [_cells(effect, factors) for effect in verdict.rows]
         widths = [max(cell_len(row[at]) for row in (_HEAD, *rows)) + 2 for at in range(3)]
         lines += [EMPTY, ((_aligned(_HEAD, widths, width), "dim"),)]
         for effect, row in zip(verdict.effects, rows, strict=True):
@@ -103,8 +105,8 @@ def method_lines(context: DrawContext, segment: Segment, width: int) -> list[Lin
     return [(("method", "strong"),), *(line for text in (*texts, RULE) for line in _wrapped(text, width, "dim"))]
 
 
-def _cells(effect: Effect) -> tuple[str, str, str, str]:
-    change = "–" if effect.change is None else change_words(effect)
+def _cells(effect: Effect, factors: bool) -> tuple[str, str, str, str]:
+    change = "–" if effect.change is None else change_words(effect, factors)
     words = f"{effect.outcome}{detectable_words(effect)}"
     if effect.objection is not None:
         words = f"{effect.outcome}: {objection_words(effect.objection)}"
