@@ -25,7 +25,8 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     `before`: actions to run once the values are active.
 
     `url`, `concurrency`, `rate`, `http`, `streams`, `keepalive`, `paths` and `mix` (names of requests of the plan)
-    replace those of the plan. `control`: an A/A control that repeats the first variant: differences between the two are chance.
+    replace those of the plan. `control`: an A/A control that repeats the first variant: differences between the two are
+    chance.
     """
 
     name: Name

@@ -68,7 +68,8 @@ class Http2Input(Http2Output):
             if kind == HEADERS and end <= size and self._acknowledged and number in streams:
                 stream = streams[number]
                 head = stream.known(data[start:end])
-                if head is not None and stream.first == inf and stream.unsent is None and self._block is None:
+                fresh = stream.first == inf != stream.sent and stream.unsent is None
+                if head is not None and fresh and self._block is None:
                     whole = _whole_end(data, at, end, flags, head)
                     if 0 < whole <= size:
                         at = whole
@@ -123,7 +124,7 @@ class Http2Input(Http2Output):
         self._received += length
         self._pad_left = 0
         if flags & PADDED:
-            if length <= data[start] or not length:
+            if not length or length <= data[start]:
                 raise Http2Fault("a DATA frame is shorter than its padding")
             self._pad_left = data[start]
             start += 1
@@ -328,6 +329,8 @@ class Http2Input(Http2Output):
         """Raise Http2Fault for a stream that was never opened."""
         if not (number & 1 and number < self._next) and not (or_connection and number == 0):
             raise Http2Fault("a frame of a stream that was never opened")
+        if number in self._streams and self._streams[number].sent == inf:
+            raise Http2Fault("a response precedes its request")
 
 
 def _whole_end(data: bytes, at: int, end: int, flags: int, head: Http2Head) -> int:

@@ -91,9 +91,9 @@ class Http2Output(LoadSocket):
             self._out += _split_block(stream.head_start, number_bytes(number), rest)
         stream.counts.sent_bytes += HEADER_SIZE + len(rest)
         self._begun.append(stream)
+        stream.window = self._stream_window
         if stream.body:
             stream.unsent = memoryview(stream.body)
-            stream.window = self._stream_window
             self._send_body(stream)
         if number >= self._last:
             self.drain()
