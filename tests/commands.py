@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from multiprocessing import forkserver
 from pathlib import Path
 
 FORKS = multiprocessing.get_context("forkserver")
@@ -32,6 +33,13 @@ FORKS.set_forkserver_preload(
         "tests.workers",
     ]
 )
+
+
+def share_fork_server() -> None:
+    """Start the fork server, for this process and all that are forked from it: its imports take a second of CPU."""
+    forkserver.ensure_running()
+    # It waits for the server, which only the parent of the server can.
+    forkserver._forkserver.ensure_running = lambda: None  # type: ignore[attr-defined]
 
 
 def cockpit(

@@ -7,6 +7,7 @@ number of its next group, as of xdist's loadgroup, from a pipe until that is emp
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, pairwise
@@ -37,6 +38,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     queue, filler = os.pipe()
     os.write(filler, b"".join(number.to_bytes(_WIDTH) for number in range(len(groups))))
     os.close(filler)
+    if commands := sys.modules.get("tests.commands"):
+        commands.share_fork_server()
     running = dict(_fork(session, [*groups.values()], queue, number) for number in range(forks))
     started: dict[Any, str] = {}
     crashed = []

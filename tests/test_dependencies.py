@@ -90,7 +90,8 @@ def names_of_self(found: Iterable[ast.AST]) -> set[str]:
 
 
 def is_on_self(node: ast.Attribute) -> bool:
-    return isinstance(node.value, ast.Name | ast.Call) and ast.unparse(node.value) in ("self", "cls", "super()")
+    owner = node.value.func if isinstance(node.value, ast.Call) else node.value
+    return isinstance(owner, ast.Name) and owner.id in ("self", "cls", "super")
 
 
 def used_privately() -> set[tuple[str, str]]:

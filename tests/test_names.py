@@ -23,8 +23,9 @@ VAGUE_LOCALS = {"found", "one"}
 
 
 @functools.cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Return all syntax nodes of a module, after the module itself."""
+    return tuple(ast.walk(ast.parse(path.read_text())))
 
 
 def alias(node: ast.stmt) -> str:
@@ -36,19 +37,21 @@ def alias(node: ast.stmt) -> str:
 
 def types(path: Path) -> set[str]:
     """Return the public classes and type aliases of a module."""
-    classes = {node.name for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)}
-    return {name for name in (*classes, *map(alias, tree(path).body)) if name and not name.startswith("_")}
+    module = nodes(path)[0]
+    assert isinstance(module, ast.Module)
+    classes = {node.name for node in nodes(path) if isinstance(node, ast.ClassDef)}
+    return {name for name in (*classes, *map(alias, module.body)) if name and not name.startswith("_")}
 
 
 def functions(path: Path) -> Iterator[str]:
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name
 
 
 def fields(path: Path) -> Iterator[str]:
     """Yield the fields of the classes of a module, with their names in JSON."""
-    for owner in (node for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)):
+    for owner in (node for node in nodes(path) if isinstance(node, ast.ClassDef)):
         for node in owner.body:
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 yield node.target.id
@@ -60,7 +63,7 @@ def fields(path: Path) -> Iterator[str]:
 
 def variables(path: Path) -> Iterator[str]:
     """Yield the locals and parameters of a module."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
         elif isinstance(node, ast.arg):
@@ -108,13 +111,12 @@ def test_fold_contains_no_text() -> None:
     """Words for markers, labels and losses are in analysis/words."""
     texts = set()
     for path in sorted((PRODUCT / "model" / "fold").glob("*.py")):
-        tree = ast.parse(path.read_text())
         documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
         descriptions = {
             id(node.body[0].value)
-            for node in ast.walk(tree)
+            for node in nodes(path)
             if isinstance(node, documented) and isinstance(node.body[0], ast.Expr)
         }
-        constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in descriptions)
+        constants = (node for node in nodes(path) if isinstance(node, ast.Constant) and id(node) not in descriptions)
         texts |= {node.value for node in constants if isinstance(node.value, str) and node.value.count(" ") > 1}
     assert texts == set()

@@ -32,14 +32,9 @@ SHELLS = programs("sh", "bash --posix", "dash", "busybox sh", "mksh")
 AWKS = programs("awk", "gawk --lint", "mawk", "busybox awk")
 
 
-def names(files: list[Path]) -> list[str]:
-    return [str(file.relative_to(ROOT)) for file in files]
-
-
-@pytest.mark.parametrize("file", SHELL, ids=names(SHELL))
-def test_shellcheck_reports_nothing(file: Path) -> None:
+def test_shellcheck_reports_nothing() -> None:
     shellcheck = Path(sys.executable).with_name("shellcheck")
-    command = (shellcheck, "--shell=sh", f"--exclude={','.join(IGNORED)}", file)
+    command = (shellcheck, "--shell=sh", f"--exclude={','.join(IGNORED)}", *SHELL)
     checked = subprocess.run(command, capture_output=True, text=True)
     assert checked.returncode == 0, checked.stdout
 

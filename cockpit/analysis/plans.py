@@ -42,18 +42,21 @@ _REPLACED_BY_MIX = {"url", "method", "headers", "body", "expect"}
 _CLOSED = {"concurrency", "think_time"}
 _OPEN = {"rate", "arrivals", "max_in_flight"}
 _CUT = 60
+# Seconds by which a complete ramp may be shorter than planned.
+_TICKS = 1.0
 
 
 def differences(first: LoadPlan, second: LoadPlan) -> tuple[str, ...]:
     """Return the differences as short texts, e.g. `concurrency 20 → 40`; empty if the loads are the same.
 
     Irrelevant fields are ignored: the concurrency of open load, the URL if requests are named. Segments with load steps
-    are compared by their load level. A ramp is no constant load: it differs even from itself. Secrets are left out.
+    are compared by their load level, ramps by their ends and duration. Secrets are left out.
     """
     left, right = _comparable(first), _comparable(second)
     skipped = _ignored(left, right)
-    unlike = [f"{load_words(plan)} is a ramp" for plan in dict.fromkeys((left, right)) if _has_ramp(plan)]
-    if unlike:
+    unlike = []
+    if (left.ramp_to or right.ramp_to) and (*_ramp(left), left.duration) != (*_ramp(right), right.duration):
+        unlike.append(f"{_ramp_words(left)} → {_ramp_words(right)}")
         skipped |= {"concurrency", "rate"}
     elif left.open != right.open and not (_has_all_levels(left) or _has_all_levels(right)):
         unlike.append(f"{load_words(left)} → {load_words(right)}")
@@ -89,8 +92,21 @@ def _has_all_levels(plan: LoadPlan) -> bool:
     return bool(plan.stages) and plan.duration is None
 
 
-def _has_ramp(plan: LoadPlan) -> bool:
-    return plan.ramp_to is not None or (_has_all_levels(plan) and any(stage.ramp_to for stage in plan.stages))
+def partial_ramp(plan: LoadPlan, seconds: float) -> str:
+    """Return as text that `seconds` are less than the whole ramp, whose parts have different loads; "" if they are not,
+    and without a ramp."""
+    if plan.ramp_to is None or plan.duration is None or seconds > plan.duration - _TICKS:
+        return ""
+    return f"only {seconds:.0f} s of {_ramp_words(plan)}"
+
+
+def _ramp(plan: LoadPlan) -> tuple[float | None, float | None]:
+    return plan.rate if plan.open else plan.concurrency, plan.ramp_to
+
+
+def _ramp_words(plan: LoadPlan) -> str:
+    duration = "" if plan.ramp_to is None or plan.duration is None else f" in {plan.duration:g} s"
+    return f"{load_words(plan)}{duration}"
 
 
 def _value_words(value: Any) -> str:

@@ -140,6 +140,17 @@ class RunWarning(msgspec.Struct, frozen=True, kw_only=True):
                 return is_latency(metric) and metric not in _LOW_LATENCIES
 
 
+# Warnings that explain a run and change no metric's meaning.
+_NEUTRAL = frozenset(
+    {WarningKind.STOPPED, WarningKind.LOAD_ALTERED, WarningKind.PREFLIGHT, WarningKind.REDIRECTED, WarningKind.UNCLOSED}
+)
+
+
+def alters_reading(warning: RunWarning) -> bool:
+    """Return whether the warning changes how metrics are read."""
+    return warning.kind not in _NEUTRAL
+
+
 def warning_of(kind: WarningKind, subject: str = "", **values: float) -> RunWarning:
     return RunWarning(kind=kind, subject=subject, values=values)
 

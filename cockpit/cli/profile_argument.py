@@ -23,7 +23,7 @@ from cockpit.model.load.plan import LoadPlan
 from cockpit.model.study import with_address
 from cockpit.model.text import sanitize
 from cockpit.profiles import catalogue
-from cockpit.profiles.plan import is_address, make_plan, without_credentials
+from cockpit.profiles.plan import is_address, make_plan, until_verdict, without_credentials
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import read_profile
 from cockpit.profiles.sections import LoadSection, TargetSection
@@ -39,6 +39,8 @@ def chosen_profile(options: Namespace) -> Profile:
     require_trust(profile, options.target, accepted=options.trust)
     with errors_name_flags():
         plan = with_flags(profile.plan, options)
+        if plan.variants and options.duration is not None:
+            plan = until_verdict(plan, options.duration)
         check_plan(plan)
     if plan.replay is not None:
         _print_replay(plan)

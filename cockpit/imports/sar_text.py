@@ -297,7 +297,7 @@ def _date(text: str, twelve_hours: bool) -> date:
     and those that follow a letter.
     """
     numbers = re.findall(r"(?<!\w)[0-9]+", re.sub("[年月日년월일]", " ", text))
-    with suppress(ValueError):
+    with suppress(ValueError, OverflowError):
         first, second, third = map(int, numbers)
         if len(numbers[0]) == 4:
             day_of = date(first, second, third)

@@ -38,8 +38,8 @@ from cockpit.profiles.sections import (
     TlsSection,
 )
 
-# Default duration of a run.
-DEFAULT_DURATION = 10.0
+# Default duration (s) of a run, and of a duet at most; the shortest time in which a duet can conclude.
+LONGEST_RUN, LONGEST_DUET, SHORTEST_DUET = 10.0, 120.0, 39.0
 SYSTEM_TLS = TlsSection()
 NAMED = NamedFiles()
 NO_BODY: dict[str, Any] = {"body": None, "binary": None}
@@ -65,8 +65,10 @@ def make_plan(
     tls: TlsSection = SYSTEM_TLS,
     mix: tuple[RequestSection, ...] = (),
     files: NamedFiles = NAMED,
+    duration: float = LONGEST_RUN,
 ) -> LoadPlan:
-    """Return the plan of the sections. `files` reads the files named in them. Raises Invalid."""
+    """Return the plan of the sections, which ends after `duration` seconds if they set no end. `files` reads the files
+    named in them. Raises Invalid."""
     url = checked_url(target.url)
     given = {name: getattr(load, name) for name in LOAD_OPTIONS}
     shared = {name: _parse_option(option, given[name]) for name, option in LOAD_OPTIONS.items()}
@@ -74,7 +76,7 @@ def make_plan(
     stages = tuple(map(_stage, load.stages))
     replay = replay_of(load.replay_log, load.replay_speed, files)
     if not (shared["requests"] or shared["duration"] or stages or target.order == "once" or replay):
-        shared["duration"] = DEFAULT_DURATION
+        shared["duration"] = duration
     plan = LoadPlan(
         url=url,
         headers=headers_of("load", load.headers.items(), load.auth),
@@ -113,7 +115,13 @@ def with_variants(plan: LoadPlan, sections: Sequence[DuetSection], hosts: Contai
             variants.append(TargetVariant(name=section.name, url=checked_url(section.url), host=section.host))
     duet = replace(plan, variants=tuple(variants))
     check_plan(duet)
-    return duet
+    return until_verdict(duet, plan.duration or LONGEST_DUET)
+
+
+def until_verdict(plan: LoadPlan, longest: float) -> LoadPlan:
+    """Return the plan of a duet that ends with its verdict, after `longest` seconds of load at the latest."""
+    duration = min(longest, SHORTEST_DUET)
+    return replace(plan, duration=duration, extend=longest - duration)
 
 
 def replay_of(log: str | None, speed: float | None, files: NamedFiles) -> LogReplay | None:

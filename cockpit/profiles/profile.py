@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.model.errors import UsageError
 from cockpit.model.host.samples import GeneratorConfig, HostConfig
@@ -16,7 +17,7 @@ from cockpit.model.study import Study
 from cockpit.model.via import command_of
 from cockpit.profiles.files import NamedFiles
 from cockpit.profiles.knobs import to_knob
-from cockpit.profiles.plan import NAMED, make_plan, seconds_of, with_variants
+from cockpit.profiles.plan import LONGEST_DUET, LONGEST_RUN, NAMED, make_plan, seconds_of, with_variants
 from cockpit.profiles.sections import Host, ProfileFile, StatusSection
 from cockpit.profiles.study import to_study
 from cockpit.servers.registry import STATUS_PAGES
@@ -66,6 +67,10 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profile:
     """Return the profile of the sections. `files` reads the files named in them. Raises Invalid."""
+    if file.variant and not file.target.url:
+        file = replace(file, target=replace(file.target, url=file.variant[0].url))
+    if not file.target.url:
+        raise Invalid("target.url", "found nothing; allowed: the URL to load, or two [[variant]] blocks")
     check_unique("generator.name", [generator.name for generator in file.generator])
     generators = tuple(msgspec.convert(machine, GeneratorConfig, from_attributes=True) for machine in file.generator)
     machines = tuple(HostConfig.of_generator(machine) for machine in generators if machine.watch)
@@ -88,7 +93,7 @@ def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profi
     return Profile(
         name=name,
         question=file.question.strip(),
-        plan=with_variants(make_plan(file.target, file.load, file.tls, file.request, files), file.variant, hosts),
+        plan=_plan(file, files),
         hosts=(*(msgspec.convert(host, HostConfig, from_attributes=True) for host in file.host), *machines),
         knobs=knobs,
         actions=tuple(msgspec.convert(action, ServerAction, from_attributes=True) for action in file.action),
@@ -102,6 +107,13 @@ def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profi
         study=study,
         short_study=to_study(file, knobs, files, short=True) if file.study else None,
     )
+
+
+def _plan(file: ProfileFile, files: NamedFiles) -> LoadPlan:
+    """Return the plan of a run, or of a duet of two variants. Raises Invalid."""
+    longest = LONGEST_DUET if file.variant else LONGEST_RUN
+    plan = make_plan(file.target, file.load, file.tls, file.request, files, longest)
+    return with_variants(plan, file.variant, [host.name for host in file.host])
 
 
 def _check_actions(knobs: Sequence[Knob], file: ProfileFile) -> None:

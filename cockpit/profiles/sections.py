@@ -281,7 +281,7 @@ class ProfileFile(ProfileSection, frozen=True, kw_only=True):
     """A profile."""
 
     question: str = ""
-    target: TargetSection
+    target: TargetSection = TargetSection(url="")
     request: tuple[RequestSection, ...] = ()
     load: LoadSection = LoadSection()
     tls: TlsSection = TlsSection()

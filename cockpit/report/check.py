@@ -19,6 +19,7 @@ from cockpit.analysis.words.verdicts import (
     detectable_words,
     metric_words,
     stability_words,
+    uses_factors,
     value_words,
     verdict_line,
 )
@@ -194,7 +195,7 @@ def _compared(verdict: Verdict, result: RunResult) -> list[Block]:
         (
             metric_words(effect.name),
             value_words(effect),
-            change_words(effect),
+            change_words(effect, uses_factors(verdict.effects)),
             f"{effect.outcome}{detectable_words(effect)}",
         )
         for effect in verdict.rows

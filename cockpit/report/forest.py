@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cockpit.analysis.verdicts.outcome import Effect, Outcome
 from cockpit.analysis.words.objections import objection_words
-from cockpit.analysis.words.verdicts import change_words, value_words
+from cockpit.analysis.words.verdicts import change_words, uses_factors, value_words
 from cockpit.document.model import Cell, Dot, Marks, Role, Table
 from cockpit.document.scale import Axis, apart
 from cockpit.model.text import si
@@ -41,13 +41,13 @@ def forest(head: str, rows: Sequence[ForestRow]) -> Table:
     """Return the table; `head` is the title of the names. Effects that do not fit the common scale are not drawn."""
     with_basis = any(row.basis for row in rows)
     titles = (head, "verdict", "before → after", "change (95% interval)", *(("n",) if with_basis else ()))
-    axis = _axis([row.effect for row in rows])
+    axis, factors = _axis([row.effect for row in rows]), uses_factors(row.effect for row in rows)
     cells = [
         (
             name_cell(row.name, control=row.control),
             outcome_cell(row.effect.outcome, row.effect),
             value_words(row.effect),
-            change_words(row.effect),
+            change_words(row.effect, factors),
             *((row.basis,) if with_basis else ()),
         )
         for row in rows

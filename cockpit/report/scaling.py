@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cockpit.analysis.capacity.usl import UslFit
+from cockpit.analysis.capacity.scaling import usl_level
+from cockpit.analysis.capacity.usl import UslFit, UslLevel, fit_usl
 from cockpit.analysis.words.usl import USL_TITLES, usl_details, usl_line, usl_row
 from cockpit.document.model import Block, Items, Paragraph, Plot, PlotSeries, Point, Table
 from cockpit.document.scale import at_values, from_zero
 from cockpit.metrics.results import RunResult
 from cockpit.model.text import si
 from cockpit.report.encoding import struct_from
+from cockpit.study.results import StudyResult
 
 # Points of the curve.
 _POINTS = 100
@@ -30,6 +32,20 @@ def fits_of(result: RunResult, fits: Iterable[UslFit]) -> tuple[UslFit, ...]:
     """Return the fits whose last level is in this run: each is listed once."""
     numbers = {segment.number for segment in result.segments}
     return tuple(fit for fit in fits if max(level.segment for level in fit.levels) in numbers)
+
+
+def study_fits(result: StudyResult) -> list[UslFit]:
+    """Return a fit for each variant and pass of a study with levels of connections; a level pools its counted runs."""
+    if result.study.plan.open or result.study.until:
+        return []
+    groups: dict[str, list[UslLevel]] = {}
+    for cell in result.cells:
+        segments = [segment for run in cell.counted for segment in run.result.segments]
+        if cell.level is not None and segments:
+            label = " · ".join(filter(None, (cell.variant, cell.pass_name)))
+            groups.setdefault(label, []).append(usl_level(segments))
+    fits = (fit_usl(levels, label) for label, levels in groups.items())
+    return [fit for fit in fits if fit is not None]
 
 
 def fit_blocks(fit: UslFit) -> list[Block]:

@@ -13,6 +13,7 @@ from cockpit.analysis.verdicts.outcome import Outcome, Verdict
 from cockpit.analysis.warnings import Affected, run_warnings
 from cockpit.analysis.words.capacity import capacity_words
 from cockpit.analysis.words.objections import objection_words
+from cockpit.analysis.words.usl import usl_details, usl_line
 from cockpit.analysis.words.verdicts import (
     basis_words,
     conclusion_words,
@@ -32,6 +33,7 @@ from cockpit.document.text import Paint, plain, to_text
 from cockpit.model.study import Observation, variant_plan
 from cockpit.model.text import count_text, milliseconds, sanitize, si
 from cockpit.report.forest import ForestRow, forest, name_cell, outcome_cell
+from cockpit.report.scaling import fit_blocks, fit_plot, study_fits
 from cockpit.report.study_plots import metric_plots, run_plots, study_latency_plots, varying_columns
 from cockpit.report.study_table import StudyColumn, cell_name, rows
 from cockpit.report.verdicts import verdict_section
@@ -78,6 +80,7 @@ def study_summary(result: StudyResult) -> Document:
         [
             Part("", _results(result)),
             Part("Verdicts", _conclusions(result, many)),
+            Part("Scalability", [Items([usl_line(fit), *usl_details(fit)]) for fit in study_fits(result)]),
             Part("Warnings", [Items(warning_lines(result), "warn")]),
             Part(DETAILS, details, folded=True),
             *(Part("", [plot]) for plot in plots),
@@ -103,6 +106,7 @@ def study_document(result: StudyResult) -> Document:
             Part("Verdicts", _verdicts(result)),
             Part("Effects by metric", [_effects(result, name) for name in names]),
             Part("Load levels and runs" if result.study.levels else "Runs", metrics),
+            Part("Scalability", [block for fit in study_fits(result) for block in (*fit_blocks(fit), fit_plot(fit))]),
             Part("Latency", study_latency_plots(result)),
             Part("Time course", run_plots(result)),
             Part("Results", [*_results(result), *_details(result)]),

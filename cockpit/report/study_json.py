@@ -20,6 +20,7 @@ from cockpit.report.run_json import (
     stability_json,
     statuses_json,
 )
+from cockpit.report.scaling import UslJson, study_fits, usl_json
 from cockpit.report.study_table import StudyColumn, columns, value_of
 from cockpit.report.verdicts import VerdictJson, WarningJson, verdict_json, warning_json
 from cockpit.study.judging import detectable, headline_of
@@ -115,7 +116,7 @@ class StudyJson(msgspec.Struct, frozen=True, kw_only=True):
     `until`: limits of its capacity searches, "" without. `rounds` are all that were started, `complete_rounds` counts
     the complete ones. `ended`: all comparisons are closed or all rounds are done. `seed` determines the order.
     `comparisons` is the number of comparisons that share the risk. `unstable` counts counted runs that were not
-    stable."""
+    stable. `scalability`: the Universal Scalability Law by variant and pass, if the study has levels of connections."""
 
     name: str
     form: str
@@ -135,6 +136,7 @@ class StudyJson(msgspec.Struct, frozen=True, kw_only=True):
     spread: SpreadJson | None
     cells: list[CellJson]
     verdicts: list[StudyVerdictJson]
+    scalability: list[UslJson]
 
 
 def study_json(result: StudyResult) -> str:
@@ -154,6 +156,7 @@ def study_json(result: StudyResult) -> str:
         spread=_spread(result),
         cells=[_cell(cell, columns(result)) for cell in result.cells],
         verdicts=[_verdict(pair) for pair in result.verdicts],
+        scalability=list(map(usl_json, study_fits(result))),
     )
     return to_json(shown)
 

@@ -22,6 +22,8 @@ from cockpit.tui.charts.window import AXIS, ChartWindow, window_for
 
 LatencyView = Literal["lines", "histogram", "overlay", "heat map", "percentiles"]
 ProcessOrder = Literal["pid", "cpu", "rss", "unshared", "age", "start", "command"]
+# Seconds of the baseline that stay in the charts while a change is judged.
+_BASELINE_SHOWN = 60.0
 # Reads the stored baseline of a load plan; None if none is stored. Raises UsageError.
 BaselineOf = Callable[[LoadPlan], Baseline | None]
 # Hosts in their column, the selected host on the whole screen, or all hosts on the whole screen.
@@ -111,7 +113,8 @@ class DrawContext:
     `recording`: path of the recording. `recording_error`: the error that stopped recording, or "".
     `gaps`: time ranges missing in the recording. `damaged`: damaged parts of a replayed recording.
     `verdicts`, `time_ranges`, `baselines`: caches that are reused from frame to frame.
-    `lite`: charts without decoration, for slow terminals.
+    `lite`: charts without decoration, for slow terminals. `chart_width`: cells of the charts, whose time axis the hosts
+    share. `waiting`: the change that waits for its baseline, or "".
     """
 
     state: State
@@ -129,6 +132,8 @@ class DrawContext:
     time_ranges: TimeRanges = field(default_factory=TimeRanges)
     baselines: StoredBaselines = field(default_factory=StoredBaselines)
     lite: bool = False
+    chart_width: int = 68
+    waiting: str = ""
 
     @property
     def now(self) -> float:
@@ -223,7 +228,32 @@ class DrawContext:
         return min(self.now, max([last, *(marker.t for marker in state.markers[-1:])]))
 
     def window(self, width: int) -> ChartWindow:
-        return window_for(self.chart_end, max(2, width - AXIS - 1), self.view.span, self.view.cursor)
+        cells = max(2, width - AXIS - 1)
+        return window_for(self.chart_end, cells, self.view.span, self.view.cursor, self._planned_end, self._needed)
+
+    @cached_property
+    def axis(self) -> ChartWindow:
+        """The time range of the charts."""
+        return self.window(self.chart_width)
+
+    @property
+    def _planned_end(self) -> float:
+        """The planned end of the running load in session seconds; 0 without one."""
+        state = self.state
+        seconds = None if state.running is None else state.plans[state.running].seconds
+        if seconds is None:
+            return 0.0
+        start = next(segment.start for segment in state.segments if segment.run == state.running)
+        return max(start + seconds, state.extension.until if state.extension else 0.0)
+
+    @property
+    def _needed(self) -> float | None:
+        """The start of what a change under load is compared with, at most a minute of it; None without a change."""
+        segment = self.state.segment
+        if self.state.running is None or segment is None or not segment.changes:
+            return None
+        base = segment_before(self.state, segment)
+        return None if base is None else max(base.start, segment.start - _BASELINE_SHOWN)
 
     def cursor(self, window: ChartWindow) -> float | None:
         """Return the start of the cursor's cell in session seconds, at most `charted`; None without a cursor."""

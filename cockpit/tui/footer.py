@@ -10,7 +10,7 @@ from cockpit.tui.draw_context import PROCESSES, DrawContext
 from cockpit.tui.key_names import action_key, footer_entries, key_entry, spots_of
 from cockpit.tui.key_table import ChartKey, FooterEntry
 from cockpit.tui.terminal.lines import Lines
-from cockpit.tui.terminal.styled_line import Line, join_fitting, left_and_right, length
+from cockpit.tui.terminal.styled_line import GAP, Line, join_fitting, left_and_right, length
 
 
 class Footer(Lines):
@@ -37,8 +37,10 @@ def _fitting(keys: list[Line], first: Sequence[str], room: int) -> list[Line]:
     prioritized = [*keys[:1], *(key for name in first for key in keys[1:] if key[0][0] == name)]
     kept: list[Line] = []
     for key in (*prioritized, *(key for key in keys if key not in prioritized)):
-        if length(join_fitting([*kept, key], room)) > length(join_fitting(kept, room)):
+        needed = length(key) + len(GAP) * bool(kept)
+        if needed <= room:
             kept.append(key)
+            room -= needed
     return [key for key in keys if key in kept]
 
 

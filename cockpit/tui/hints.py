@@ -122,9 +122,14 @@ class Hints:
         self._file = hints_file() if file is None else file
         self._done = self._read()
 
+    def active(self, context: DrawContext) -> bool:
+        """Return whether there can be hints: only keys change it, so that no pane moves by itself."""
+        left = any(hint.name not in self._done for hint in _HINTS)
+        return left and _HIDDEN not in self._done and context.mode is Mode.LIVE
+
     def next(self, context: DrawContext) -> str:
         """Return the hint that applies now, or ""."""
-        if _HIDDEN in self._done or context.mode is not Mode.LIVE:
+        if not self.active(context):
             return ""
         return next(
             (hint.text(context) for hint in _HINTS if hint.name not in self._done and hint.applies(context)), ""

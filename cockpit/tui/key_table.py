@@ -175,6 +175,7 @@ class CompareKey(Shortcut):
     LEFT = "left", "segment(-1)", "previous segment"
     RIGHT = "right", "segment(1)", "next segment"
     BASELINE = _BASELINE, "baseline", "baseline"
+    METHOD = "m", "method", "method"
 
 
 class StartKey(Shortcut):
@@ -278,7 +279,7 @@ HELP: dict[Shortcut | str, str] = {
     MainKey.BASELINE: "make the selected segment the baseline",
     MainKey.COMPARE: f"""compare the selected segment: verdict, every metric with its interval and method, differences
     of the settings, all metrics side by side, both latency distributions;
-    {key_names(CompareKey.LEFT, CompareKey.RIGHT)} select another segment""",
+    {key_names(CompareKey.LEFT, CompareKey.RIGHT)} select another segment, {CompareKey.METHOD} shows the method""",
     MainKey.CHECK: """check 15 s of load (starts a run if none is active) against the thresholds and the last baseline
     of this load""",
     ViewKey.NEXT_HOST: "next host",

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from cockpit.analysis.words.timeline import load_words
 from cockpit.model.errors import UsageError
 from cockpit.model.load.plan import OPEN_HEADERS, REDACTED, LoadPlan, amount_words, url_without_password
-from cockpit.profiles.plan import DEFAULT_DURATION
+from cockpit.profiles.plan import LONGEST_RUN
 
 # Applies flags of `cockpit run` to a plan. Raises UsageError with the flag as its subject.
 LoadParser = Callable[[LoadPlan, Sequence[str]], LoadPlan]
@@ -110,7 +110,7 @@ def _without(plan: LoadPlan, changed: set[str], texts: Mapping[str, str]) -> dic
     ends = any(texts[name].strip() for name in ("duration", "requests", "load steps"))
     listed = plan.replay is not None and "load" not in changed
     if not ends and not listed and not (plan.paths is not None and plan.paths.order == "once"):
-        changes["duration"] = DEFAULT_DURATION
+        changes["duration"] = LONGEST_RUN
     return changes
 
 

@@ -17,7 +17,6 @@ from cockpit.model.load.plan import LoadPlan
 from cockpit.session.controls import Action, immediate
 from cockpit.session.loop import Session
 from cockpit.tui import navigation
-from cockpit.tui.banner import Banner, banner
 from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.dialogs.help import HelpScreen
@@ -32,19 +31,19 @@ from cockpit.tui.hosts.panes import HostLines, HostPanes
 from cockpit.tui.key_help import main_help
 from cockpit.tui.key_names import action_key, bindings
 from cockpit.tui.key_table import MainKey, SessionKey, ViewKey
+from cockpit.tui.layouts import LAYOUTS, layout_for, verdict_height
 from cockpit.tui.load_fields import LoadParser
 from cockpit.tui.palette import Command, main_commands
-from cockpit.tui.runs.capacity_line import capacity_line
 from cockpit.tui.runs.check import CheckScreen
 from cockpit.tui.runs.compare import CompareScreen
-from cockpit.tui.runs.strip import StripContents, strip
-from cockpit.tui.runs.strip_lines import VerdictStrip, compact_height, full_height
+from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.runs.table import Runs
 from cockpit.tui.status_lines import DamageLines, HintLine, Position, TopLine, loss_lines
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.tiny_screen import TinyScreen
+from cockpit.tui.tuning.pending import ConfirmedChange
 from cockpit.tui.tuning.rounds import ask
-from cockpit.tui.tuning.screen import TuningScreen
+from cockpit.tui.tuning.screen import ChangeRequest, TuningScreen
 from cockpit.tui.tuning.undo import ask_to_undo
 from cockpit.tui.view_keys import ViewKeys
 
@@ -53,28 +52,16 @@ FRAME = 0.5
 # In lite mode, frames per drawn frame; keys still draw at once.
 _LITE = 4
 
-LAYOUTS = ("wide", "narrow", "tiny")
-
 # Minimum width (cells) for two hosts side by side in their column.
 _BROAD = 180
 
 # Minimum height (lines) for the latency chart; the runs table has its metrics too.
 _ROOM_FOR_LATENCY = 19
-# Minimum height (lines) for the full verdict strip; a compact strip has at most this many effects, by layout.
-_ROOM_FOR_STRIP = 34
-_EFFECTS = {"wide": 5, "narrow": 3}
 # Lines of the strip that need no extra room below the runs table.
 _SPARE = 2
 
 # Keys that scroll the focused list; they override the session's actions on the same keys.
 _SCROLLS = {key.key for key in (MainKey.UP, MainKey.DOWN, ViewKey.PAGE_UP, ViewKey.PAGE_DOWN)}
-
-
-def layout_for(width: int, height: int) -> str:
-    """Return the layout: "wide" has two columns, "narrow" the left one and a line per host, "tiny" only numbers."""
-    if width >= 104 and height >= 28:
-        return "wide"
-    return "narrow" if width >= 72 and height >= 20 else "tiny"
 
 
 class MainScreen(ViewKeys):
@@ -84,8 +71,8 @@ class MainScreen(ViewKeys):
     MainScreen #body { height: 1fr; }
     MainScreen #left { width: 57fr; padding: 0 1; }
     MainScreen #right { width: 43fr; padding: 0 1; border-left: solid $cockpit-rule; }
-    MainScreen Throughput { height: 4fr; }
-    MainScreen Latency { height: 3fr; }
+    MainScreen Throughput { height: 5fr; }
+    MainScreen Latency { height: 4fr; }
     MainScreen Runs { height: 3fr; }
     MainScreen HostPanes { height: 1fr; }
     MainScreen HostLines { height: auto; max-height: 8; padding: 0 1; display: none; }
@@ -100,7 +87,7 @@ class MainScreen(ViewKeys):
     MainScreen.-narrow HostLines { display: block; }
     MainScreen.-narrow Throughput { height: 5fr; min-height: 6; }
     MainScreen.-narrow Latency { height: 4fr; }
-    MainScreen.-narrow Runs { height: 4fr; }
+    MainScreen.-narrow Runs { height: 3fr; min-height: 4; }
     MainScreen.-narrow.-crowded Latency { display: none; }
     MainScreen.-tiny #body { display: none; }
     MainScreen.-tiny TopLine { display: none; }
@@ -126,10 +113,10 @@ class MainScreen(ViewKeys):
         self.autostart, self.answer, self.load_parser = autostart, answer, load_parser
         self._drawn: tuple[object, ...] = ()
         self._ticks = 0
+        self._drafts: dict[str, str] = {}
 
     def compose(self) -> ComposeResult:
         yield TopLine()
-        yield Banner()
         with Horizontal(id="body"):
             with Vertical(id="left"):
                 yield Throughput()
@@ -160,10 +147,14 @@ class MainScreen(ViewKeys):
 
     def on_resize(self, event: Resize) -> None:
         self.frame()
+        # The hosts share the time axis of the charts, whose width the layout sets.
+        self.call_after_refresh(self.frame)
 
     def _tick(self) -> None:
         """Draw a frame, unless the terminal has not accepted the last one."""
         ask_user(self.app, self, lambda: self.session.controls.question)
+        if self.pending is not None:
+            self.pending.poll()
         self._ticks += 1
         if self._cockpit.keeps_up() and not (self._cockpit.lite and self._ticks % _LITE):
             self.frame()
@@ -173,29 +164,29 @@ class MainScreen(ViewKeys):
         context = self.context()
         recorded = (context.recording_error, context.gaps, context.damaged)
         session = (context.mode, context.status, context.position, context.extent, recorded, context.lite)
-        drawn = (self.session.shown_revision, self.view, session, self.size)
+        drawn = (self.session.shown_revision, self.view, session, self.size, context.chart_width)
         if drawn == self._drawn and not force:
             return
         self._drawn = drawn
         self.time_ranges.reset_budget()
-        searching = capacity_line(context) is not None
-        self._arrange(None if searching else strip(context), searching, bool(banner(context, self.size.width)))
+        self._arrange()
         for lines in self.query(Lines):
             lines.show(context)
         if self.time_ranges.behind:
             # Pending keys are handled first.
             self.call_later(self.frame, True)
 
-    def _arrange(self, verdict: StripContents | None, searching: bool, failing: bool) -> None:
+    def _arrange(self) -> None:
+        """Place the panes: by the size, the hosts and the view, never by what happens."""
         layout = layout_for(*self.size)
         hosts = self.session.shown.hosts
         for name in LAYOUTS:
             self.set_class(name == layout, f"-{name}")
         self.set_class(not hosts, "-no-hosts")
-        below = int(searching and layout != "tiny") or self._strip_height(layout, verdict)
         losses = len(loss_lines(self.session.controls.lost))
         generators = min(MOST, len(self.session.shown.generators))
-        room = self.size.height - len(hosts) - generators - losses - failing - max(0, below - _SPARE)
+        below = verdict_height(layout, self.size.height)
+        room = self.size.height - len(hosts) - generators - losses - max(0, below - _SPARE)
         self.set_class(room < _ROOM_FOR_LATENCY, "-crowded")
         _set_height(self.query_one(VerdictStrip), below)
         self.set_class(self.size.width >= _BROAD and len(hosts) > 1, "-broad")
@@ -204,14 +195,6 @@ class MainScreen(ViewKeys):
         _set_height(self.query_one(HostLines), len(hosts))
         _set_height(self.query_one(Generators), 0 if layout == "tiny" else generators)
         _set_height(self.query_one(DamageLines), losses)
-        _set_height(self.query_one(Banner), int(failing))
-
-    def _strip_height(self, layout: str, verdict: StripContents | None) -> int:
-        if verdict is None or layout == "tiny":
-            return 0
-        if self.size.height >= _ROOM_FOR_STRIP and layout == "wide":
-            return full_height(verdict)
-        return compact_height(verdict, _EFFECTS[layout])
 
     def action_view(self) -> None:
         """Show the next view of latency."""
@@ -307,6 +290,10 @@ class MainScreen(ViewKeys):
 
     def action_back(self) -> None:
         """Go one step back, finally to the newest segment and the initial view."""
+        if self.pending is not None and self.pending.waiting:
+            self.pending.cancel()
+            self.frame(force=True)
+            return
         before = self.view
         self.set_view(navigation.back(self.view))
         if self.hints and before == self.view and self.query_one(HintLine).display:
@@ -330,7 +317,24 @@ class MainScreen(ViewKeys):
     def action_tune(self) -> None:
         """Open the tuning panel."""
         self.end_hint("tune")
-        self.app.push_screen(TuningScreen(self.session))
+
+        def confirmed(request: ChangeRequest | None) -> None:
+            tuning = self.session.controls.tuning
+            if request is not None and tuning is not None:
+                change = ConfirmedChange(self._cockpit, self.session, tuning, *request, self._drafts)
+                self.pending = change
+                self.frame(force=True)
+
+        panel = TuningScreen(self.session, self._drafts, lambda: self.pending is not None and not self.pending.is_over)
+        self.app.push_screen(panel, confirmed)
+
+    def action_enter(self) -> None:
+        """Apply a change that waits for its baseline now; otherwise focus the list of the selected host."""
+        if self.pending is not None and self.pending.waiting:
+            self.pending.apply()
+            self.frame(force=True)
+        else:
+            super().action_enter()
 
     def on_key(self, event: Key) -> None:
         before = self._cockpit.notices()

@@ -13,6 +13,7 @@ from cockpit.model.load.plan import VERSUS
 from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.text import clock, elapsed, milliseconds, sanitize
 from cockpit.session.controls import LoadPhase, LoadStatus, Mode, PlaybackPhase, PlaybackStatus, SessionStatus
+from cockpit.tui.alert import alert
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.hints import Hints
 from cockpit.tui.key_names import key_spots
@@ -54,6 +55,8 @@ PAUSE = 0.020
 
 # Minimum cells for the target; with less room the generator's lag is dropped, then the target.
 _TARGET = 24
+# The same for an alert, which replaces the name.
+_ALERT = 40
 # Minimum cells for the name; with less room it is dropped.
 _NAME = 4
 
@@ -65,12 +68,14 @@ class TopLine(Lines):
         session: Line = (*mode(context), *recording(context))
         if length(session) > width - _NAME:
             return [clip((*recording(context), *mode(context)), width)]
-        # Without the lag if the target has no room beside it.
+        least = _ALERT if (failing := alert(context, width)) else _TARGET
+        # Without the lag if the target or an alert has no room beside it.
         status = (*session, *generator(context.second))
-        if width - length(status) <= _TARGET:
+        if width - length(status) <= least:
             status = (*session, *generator(context.second, brief=True))
-        status = status if length(status) <= width - _NAME else session
-        return [left_and_right(_name(context, width - length(status) - 1), status, width)]
+        status = status if length(status) <= width - (least if failing else _NAME) else session
+        room = width - length(status) - 1
+        return [left_and_right(alert(context, room) if failing else _name(context, room), status, width)]
 
 
 def _name(context: DrawContext, room: int) -> Line:
@@ -209,7 +214,7 @@ def loss_lines(lost: tuple[str, ...]) -> list[Line]:
 
 
 class HintLine(Lines):
-    """One line high; hidden without a hint."""
+    """One line high; hidden after the last hint."""
 
     DEFAULT_CSS = "HintLine { height: 1; padding: 0 1; display: none; }"
 
@@ -220,8 +225,9 @@ class HintLine(Lines):
 
     def show(self, context: DrawContext) -> None:
         words = self._hints.next(context) if self._hints else ""
-        if self.display != bool(words):
-            self.display = bool(words)
+        shown = self._hints is not None and self._hints.active(context)
+        if self.display != shown:
+            self.display = shown
         # The hinted keys work only on this screen.
         self._words = words if self.app.screen is self.screen else ""
         super().show(context)

@@ -15,12 +15,12 @@ from cockpit.tui.terminal.styled_line import Line
 # Panes by widget class.
 _PANES = {
     "TopLine": "Target, mode, session time, recording; gen: CPU of the load processes and their delay behind schedule. "
-    "From 95% or 10 ms on, the generator limits the rate, not the server.",
+    "From 95% or 10 ms on, the generator limits the rate, not the server. "
+    "Failures replace the target: no response, failed requests by kind or status, and since when.",
     "Throughput": "Complete responses/s, counted by the load processes. "
     f"{MainKey.HELP} explains the signs on the chart.",
     "Latency": "p50, p99 and maximum over time, ms. "
     f"{MainKey.VIEW}: histogram, overlay, heat map, percentiles of the segment.",
-    "Banner": "Failures: a server that sends no response, failed requests by kind or status, and since when.",
     "Runs": "One segment per run, and a new segment at each change under load. "
     f"{key_names(MainKey.UP, MainKey.DOWN)} select a segment, {MainKey.COMPARE} shows its verdict in full.",
     "VerdictStrip": "Did the change help? ▲ better, ▼ worse, ≈ equivalent, ? inconclusive, ! invalid; ▲? ▼? likely, "

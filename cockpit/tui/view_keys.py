@@ -28,6 +28,7 @@ from cockpit.tui.key_names import bindings, key_hints
 from cockpit.tui.key_table import ChartKey, DialogKey, MainKey, ViewKey
 from cockpit.tui.status_lines import Position
 from cockpit.tui.terminal.base_app import CockpitBase
+from cockpit.tui.tuning.pending import ConfirmedChange
 
 # Seconds of load summed per frame: charts of long sessions are computed over several frames.
 _AT_ONCE = 300
@@ -51,6 +52,7 @@ class ViewKeys(Screen[None]):
         self.session = session
         self.hints = hints
         self.view = View()
+        self.pending: ConfirmedChange | None = None
         self.verdicts, self.time_ranges = SegmentVerdicts(), TimeRanges(_AT_ONCE)
         self.baseline_of = baseline_of
         self.baselines = StoredBaselines(lambda plan: self.baseline_of(plan))
@@ -61,6 +63,7 @@ class ViewKeys(Screen[None]):
 
     def context(self) -> DrawContext:
         controls, recorder = self.session.controls, self.session.recorder
+        charts = self.query(Throughput)
         return DrawContext(
             state=self.session.shown,
             view=self.view,
@@ -77,6 +80,8 @@ class ViewKeys(Screen[None]):
             time_ranges=self.time_ranges,
             baselines=self.baselines,
             lite=self._cockpit.lite,
+            waiting=self.pending.plan if self.pending is not None and self.pending.waiting else "",
+            chart_width=(charts.first().size.width if charts else 0) or self.size.width,
         )
 
     def frame(self, force: bool = False) -> None:

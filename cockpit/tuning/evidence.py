@@ -98,7 +98,9 @@ async def after_change(
             unseen.append(name)
         else:
             notes.append(shown.words if shown.agrees else f"{shown.words}, not {knobs[name].shown(setting.new or '')}")
-    return notes + ([f"the running server does not show {', '.join(unseen)}: {sign}"] if unseen else [])
+    if unseen:
+        notes.append(f"written and reloaded; {sign} (this server does not report {', '.join(unseen)})")
+    return notes
 
 
 def _is_read(knob: Knob) -> bool:

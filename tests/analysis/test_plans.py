@@ -34,10 +34,11 @@ def test_differences_of_open_load_replays_levels_and_mixes() -> None:
     assert differences(PLAN, OPEN) == ("c=20 → 2000/s",)
     assert differences(OPEN, replace(OPEN, concurrency=5)) == ()
     assert differences(OPEN, replace(OPEN, rate=1000.0)) == ("rate 2000 → 1000",)
-    ramp = replace(OPEN, ramp_to=9000.0)
-    assert differences(PLAN, ramp) == differences(ramp, ramp) == ("2000→9000/s is a ramp",) and differences(
-        OPEN, ramp
-    ) == differences(ramp, ramp)
+    ramp, longer = replace(OPEN, ramp_to=9000.0), replace(OPEN, ramp_to=9000.0, duration=90.0)
+    assert differences(ramp, ramp) == ()
+    assert differences(PLAN, ramp) == ("c=20 → 2000→9000/s in 60 s",)
+    assert differences(OPEN, ramp) == ("2000/s → 2000→9000/s in 60 s",)
+    assert differences(ramp, longer) == ("2000→9000/s in 60 s → 2000→9000/s in 90 s",)
     assert differences(OPEN, replace(OPEN, arrivals="poisson")) == ("arrivals even → poisson",)
     log = LogReplay(file="a.log", speed=2.0)
     planned = LoadPlan(url="http://a/", replay=log)

@@ -266,6 +266,16 @@ def test_stall_in_the_baseline_alone_is_no_effect() -> None:
         assert rate.outcome is INCONCLUSIVE
 
 
+def test_equal_ramps_are_compared_as_a_whole_and_parts_of_a_ramp_are_not() -> None:
+    ramp = replace(PLAN, ramp_to=99.0)
+    parts = window(1, 30, plan=ramp), window(2, 30, plan=ramp, rate=4000.0, start=30)
+    for first, second in (parts, (window(1, plan=ramp), parts[1]), (parts[0], window(2, plan=ramp))):
+        for judge in (judge_switch, judge_single_runs):
+            verdict = judge(first, second)
+            assert verdict.outcome is INVALID and "only 30 s of c=20→99 in 60 s" in verdict_words(verdict)
+    assert judge_single_runs(window(1, plan=ramp), window(2, plan=ramp, rate=4000.0)).outcome is BETTER, "equal ramps"
+
+
 def test_single_runs_have_an_assumed_spread_and_80_percent_power() -> None:
     small, large = (judge_single_runs(BEFORE, window(2, rate=rate)) for rate in (1200.0, 4000.0))
     assert (small.outcome, large.outcome) == (INCONCLUSIVE, BETTER)

@@ -5,9 +5,9 @@ from msgspec.structs import replace
 
 from cockpit.analysis.verdicts.outcome import Effect, Outcome
 from cockpit.analysis.verdicts.verdict import judge_runs, judge_switch
-from cockpit.analysis.warnings import CPU_WAIT, RunWarning, WarningKind, run_warnings, segment_warnings
-from cockpit.analysis.words.verdicts import brief, change_words, effect_words, value_words
-from cockpit.analysis.words.warnings import grouped, warning_label, warning_words
+from cockpit.analysis.warnings import CPU_WAIT, RunWarning, WarningKind, alters_reading, run_warnings, segment_warnings
+from cockpit.analysis.words.verdicts import brief, change_words, effect_words, uses_factors, value_words
+from cockpit.analysis.words.warnings import grouped, warning_words
 from cockpit.metrics.results import RunResult, run_result
 from cockpit.model.counts import Group
 from cockpit.model.events import AnyEvent, RunStarted
@@ -43,8 +43,8 @@ def texts(result: RunResult) -> tuple[str, ...]:
     return tuple(map(warning_words, run_warnings(result)))
 
 
-def labelled(segment: Segment) -> list[tuple[str, str]]:
-    return [(warning_label(each), warning_words(each)) for each in segment_warnings(segment)]
+def notes_of(segment: Segment) -> list[str]:
+    return [warning_words(each) for each in segment_warnings(segment)]
 
 
 def test_requests_without_response_and_good_runs() -> None:
@@ -53,12 +53,12 @@ def test_requests_without_response_and_good_runs() -> None:
     assert text.endswith("rate and latency exclude them, but latency includes timeouts")
     state = state_of(cpu_wait=0.99 * CPU_WAIT)
     assert texts(result_of(state)) == ()
-    assert labelled(state.segment) == []
+    assert notes_of(state.segment) == []
     state = state_of(queued=3, unsent=1)
     unsent, queued = texts(result_of(state))
     assert unsent == "10 due requests were never sent: the limit of 20 in flight was reached"
     assert queued.startswith("30 arrivals were queued: the limit of 20 in flight was reached; response time")
-    assert labelled(state.segment) == [("unsent", unsent), ("queued", queued)]
+    assert notes_of(state.segment) == [unsent, queued]
     state = state_of(dropped=7)
     assert texts(result_of(state))[0].startswith("70 arrivals were dropped")
 
@@ -69,7 +69,7 @@ def test_generator_cpu_wait_is_a_warning() -> None:
     assert result.cpu_wait == state.segment.cpu_wait == pytest.approx(0.12)
     assert [second.cpu_wait for second in state.seconds] == [pytest.approx(0.12)] * 10
     assert texts(result) == ("the generator waited 12% of the time for a CPU: latencies include that wait",)
-    assert labelled(state.segment) == [("cpu-wait", texts(result)[0])]
+    assert notes_of(state.segment) == [texts(result)[0]]
     assert result.saturated == 0
     result = result_of(state_of(cpu_wait=0.46))
     # Half of the worker-seconds.
@@ -91,7 +91,7 @@ def test_all_error_responses_are_first_warning() -> None:
         events += [replace(tick, start=float(at), t=at + 1.0, statuses=statuses) for at in range(20)]
         state = fold_all(events)
         assert "".join(texts(result_of(state))[:1]) == text
-        assert labelled(state.segment)[:1] == ([("404!", text)] if text else [])
+        assert notes_of(state.segment)[:1] == ([text] if text else [])
 
 
 def _responses(plan: LoadPlan, **values: object) -> State:
@@ -105,7 +105,7 @@ def test_redirects_are_a_warning_with_target_url() -> None:
     state = _responses(plan, statuses={302: 50, 200: 50}, redirect="../new?a=b")
     text = "50 of 100 responses redirect and are not followed: load http://a/new?a=b instead"
     assert texts(result_of(state))[0] == text
-    assert labelled(state.segment)[0] == ("302!", text)
+    assert notes_of(state.segment)[0] == text
     few = _responses(plan, statuses={302: 49, 200: 51}, redirect="/new")
     assert not any("redirect" in each for each in texts(result_of(few)))
     mix = (Request(name="a", url="http://a/1"), Request(name="b", url="http://a/2", expect=Expect(statuses=(301,))))
@@ -116,8 +116,8 @@ def test_redirects_are_a_warning_with_target_url() -> None:
     plan = LoadPlan(url="http://a/", concurrency=1, duration=10.0)
     state = _responses(plan, statuses={200: 100}, unclosed=98)
     assert "announced Connection: close 98 times and kept" in texts(result_of(state))[0]
-    assert [label for label, _ in labelled(state.segment)] == ["unclosed"]
-    assert not labelled(_responses(plan, statuses={200: 100}, unclosed=1).segment)
+    assert not any(map(alters_reading, segment_warnings(state.segment)))
+    assert not notes_of(_responses(plan, statuses={200: 100}, unclosed=1).segment)
 
 
 def waited(share: float) -> RunWarning:
@@ -169,6 +169,10 @@ def test_words_of_changes() -> None:
         effect = Effect(name="rate", outcome=BETTER, change=change, low=low, high=high)
         assert change_words(effect) == words
         assert effect_words(effect) == f"rate better {words}"
+    slow, fast = (Effect(name="p99", outcome=BETTER, change=change, low=change, high=change) for change in (-0.15, 2.0))
+    assert uses_factors([slow, fast]) and not uses_factors([slow])
+    assert [change_words(each, True) for each in (slow, fast)] == ["÷1.18 (1.18–1.18)", "×3.0 (3.0–3.0)"]
+    assert change_words(fast, False) == "+200% (+200 to +200%)"
     ends = {"change": -14.06, "low": -24.9, "high": -3.2, "before": 14.7}
     spawned = Effect(name="web1.processes.spawned_per_s", outcome=BETTER, relative=False, **ends)
     assert effect_words(spawned) == "web1 spawned/s better −14.1/s (−24.9 to −3.2/s)"

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from cockpit.autopilot.knobs import searched_knob
 from cockpit.autopilot.runner import Autopilot, SearchResult
@@ -16,17 +17,16 @@ from cockpit.model.load.plan import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.session.live_session import LiveSession
 from tests.load.servers import SMALL, ClientConnection, serving
+from tests.session.sessions import line_knob
 
 BEFORE = "Level=5\nOther=1\n"
 LEVELS = "1..8"
 
 
-def knob(folder: Path, **values: object) -> Knob:
-    file = str(folder / "conf")
+def knob(folder: Path, **values: Any) -> Knob:
+    file = folder / "conf"
     # The server's test refuses levels 8 and 9.
-    test = f"! grep -q 'Level=[89]' {file}"
-    common: dict[str, object] = {"host": "web1", "kind": "keyvalue", "file": file, "test": test, "reload": "true"}
-    return Knob(**{"name": "Level", "key": "Level", **common, **values})  # type: ignore[arg-type]
+    return line_knob("Level", file, **{"test": f"! grep -q 'Level=[89]' {file}", "reload": "true", **values})
 
 
 @asynccontextmanager

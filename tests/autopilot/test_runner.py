@@ -19,7 +19,10 @@ from cockpit.cli.commands.autopilot import within_budget
 from cockpit.model.errors import TargetError, UsageError
 from cockpit.model.knobs import Knob
 from tests.autopilot.searches import BEFORE, ended, knob, live, plan, run_search, unstarted
+from tests.data import data_of
 from tests.session.sessions import locks
+
+DATA = data_of(__file__)
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -106,26 +109,10 @@ async def test_search_fails_if_original_settings_cannot_be_measured(tmp_path: Pa
     assert (tmp_path / "conf").read_text() == BEFORE
 
 
-@pytest.mark.parametrize(
-    ("requested", "original", "values", "ordered"),
-    [
-        ("1..4", "5", ("1", "2", "3", "4", "5"), 5),
-        ("10,5,20", "5", ("5", "10", "20"), 3),
-        ("10..40,0", "20", ("10", "12", "15", "18", "20", "22", "27", "33", "40", "0"), 9),
-        ("on,off", "on", ("on", "off"), 0),
-        ("1..2", "", ("1", "2", ""), 2),
-        ("30..60", "65s", ("30s", "33s", "37s", "40s", "45s", "49s", "54s", "60s", "65s"), 9),
-        ("64,256M", "128M", ("64M", "128M", "256M"), 3),
-        # Values in another unit are not numbers of this one.
-        ("500ms,1s", "65s", ("65s", "500ms", "1s"), 1),
-        ("64M,1G", "128M", ("128M", "64M", "1G"), 1),
-        ("5m,10m", "65", ("65", "5m", "10m"), 1),
-        ("67108864,268435456", "134217728", ("67108864", "134217728", "268435456"), 3),
-    ],
-)
-def test_knob_values(tmp_path: Path, requested: str, original: str, values: tuple[str, ...], ordered: int) -> None:
+@pytest.mark.parametrize(("requested", "original", "values", "ordered"), DATA["knob_values"])
+def test_knob_values(tmp_path: Path, requested: str, original: str, values: list[str], ordered: int) -> None:
     found = searched_knob(knob(tmp_path), requested, original)
-    assert (found.values, found.ordered) == (values, ordered)
+    assert (found.values, found.ordered) == (tuple(values), ordered)
 
 
 def test_values_that_the_server_accepts_are_the_range() -> None:
@@ -135,32 +122,14 @@ def test_values_that_the_server_accepts_are_the_range() -> None:
     assert searched_knob(replace(level, min=4), "", "6").values == tuple("456789")
 
 
-@pytest.mark.parametrize(
-    ("directive", "original", "flag"),
-    [
-        ("worker_processes", "2", "worker_processes=1..8"),
-        ("keepalive_timeout", "65s", "keepalive_timeout=16..260"),
-        ("keepalive_timeout", "", "keepalive_timeout=5..400"),
-        ("open_file_cache", "", "open_file_cache=VALUE,VALUE"),
-        ("access_log", "/var/log/a", "access_log=VALUE,VALUE"),
-    ],
-)
+@pytest.mark.parametrize(("directive", "original", "flag"), DATA["suggested_range_is_valid"])
 def test_suggested_range_is_valid(directive: str, original: str, flag: str) -> None:
     knob = Knob(name=directive, host="web1", kind="nginx", file="/n", directive=directive)
     with pytest.raises(UsageError, match=f"give one: --knob {re.escape(flag)}$"):
         searched_knob(knob, "", original)
 
 
-@pytest.mark.parametrize(
-    ("requested", "limits", "message"),
-    [
-        ("", {}, r"Level: its range is not known; give one: --knob Level=1\.\.20"),
-        ("9,3", {"min": 1, "max": 8}, "Level=9: is out of range; allowed: 1 to 8"),
-        ("5", {}, "Level: only one value to try"),
-        ("5..2", {}, "empty range; write the smaller number first"),
-        ("1..4", {"secret": True}, "secret"),
-    ],
-)
+@pytest.mark.parametrize(("requested", "limits", "message"), DATA["unsearchable_knobs_are_refused"])
 def test_unsearchable_knobs_are_refused(
     tmp_path: Path, requested: str, limits: dict[str, object], message: str
 ) -> None:

@@ -35,32 +35,7 @@ from tests.recording.test_recording import recorded
 DATA = data_of(__file__)
 
 # Calls in order, by name: exit code and arguments.
-CALLS: dict[str, tuple[int, str]] = {
-    "good": (
-        0,
-        "URL/ -n 100 --save-baseline before --junit good.xml --threshold 'failed == 0' --threshold 'p99 < 10s'",
-    ),
-    "broken": (99, "URL/status/503 -n 100 --junit broken.xml"),
-    "refused": (3, "http://user:sesame@127.0.0.1:1/ --junit refused.xml"),
-    "against": (99, "URL/ -n 100 --baseline before --threshold 'rate >= 1000000% of baseline' --json"),
-    "repeated": (0, "URL/ -n 100 --runs 3 --add-to-baseline before"),
-    "with-spread": (0, "URL/ -n 100 --runs 2 --baseline before --threshold 'rate >= 1% of baseline' --json"),
-    "against-base": (4, "URL/ --against URL/x -q 50 -z 1s --junit base.xml --markdown base.md"),
-    "against-nothing": (3, "URL/ --against http://127.0.0.1:1/ --junit gone.xml"),
-    "other-load": (2, "URL/ -n 100 -c 2 --baseline before"),
-    "no-baseline": (2, "URL/ -n 100 --baseline gone"),
-    "aborted": (99, "URL/status/503 -z 60s --abort-on 'failed < 10' --json --save-baseline cut"),
-    "max-duration": (0, "URL/ -n 100m --max-duration 0.5s --json"),
-    "unknown": (2, "URL/ --threshold 'speed > 3'"),
-    "profile": (0, "./plain.toml"),
-    "host-aborted": (99, "./hosts.toml --trust --json"),
-    "too-short": (4, "URL/ -n 10 --stable"),
-    "recorded": (0, "URL/ -n 100 --record run.cockpit"),
-    "one-run": (4, "run.cockpit --baseline same --threshold 'rate >= 100% of baseline' --junit one-run.xml"),
-    "recording": (0, "run.cockpit --threshold 'completed == 100'"),
-    "recording-broken": (99, "run.cockpit#1 --threshold 'completed == 101'"),
-    "unstable": (4, "slower.cockpit --stable --json"),
-}
+CALLS: dict[str, tuple[int, str]] = DATA["calls"]
 HOSTS = DATA["hosts"]
 PLAIN = '[target]\nurl = "URL"\n[load]\nrequests = 100\n[check]\nthresholds = ["completed == 100"]\n'
 
@@ -224,16 +199,7 @@ def test_recording_is_checked_for_thresholds_and_stability(file: str, capsys: py
     assert main(["check", f"{file}@5s..9s", "--stable"]) == 4
 
 
-@pytest.mark.parametrize(
-    ("check", "message"),
-    [
-        ('abort_on = ["completed > 3"]', "completed is known only at the end of a run"),
-        ('abort_on = ["speed > 3"]', "check.abort_on: 'speed > 3': unknown metric"),
-        ('max_duration = "soon"', "check.max_duration: 'soon' is not a duration"),
-        ('stable = "yes"', "check.stable: found 'yes'; allowed: true or false"),
-        ('baseline = "none"', "none: no such baseline"),
-    ],
-)
+@pytest.mark.parametrize(("check", "message"), DATA["invalid_section_is_refused"])
 def test_invalid_section_is_refused(
     tmp_path: Path, check: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -59,6 +59,18 @@ def test_local_host_is_watched_without_ssh(url: str, tmp_path: Path) -> None:
     assert here["processes.count"] >= 1
 
 
+def test_profile_with_two_variants_runs_a_duet(url: str, tmp_path: Path) -> None:
+    profile = tmp_path / "p.toml"
+    variants = "".join(f'[[variant]]\nname = "{name}"\nurl = "{url}"\n' for name in ("old", "new"))
+    profile.write_text(f"{variants}[load]\nrate = 50\n")
+    for command in ("run", "duet"):
+        done = cockpit(command, profile, "-z", "1s", "--json")
+        assert done.returncode == 0, done.stderr
+        result = json.loads(done.stdout)
+        assert {"old", "new"} <= result["requests"].keys()
+        assert result["verdicts"][0]["design"] == "both at the same time"
+
+
 @pytest.mark.parametrize(("name", "sign"), [("run", "INT"), ("check", "TERM"), ("run", "HUP")])
 def test_signal_stops_run_and_keeps_results(url: str, tmp_path: Path, name: str, sign: str) -> None:
     file = tmp_path / "s.cockpit"

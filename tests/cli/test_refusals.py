@@ -126,16 +126,7 @@ def test_unwritable_stdout_keeps_recording(url: str, tmp_path: Path) -> None:
         assert "50 of 50 sent" in cockpit("report", tmp_path / name).stdout
 
 
-@pytest.mark.parametrize(
-    ("command", "first"),
-    [
-        ("check URL/status/404 -n 20 --threshold errors==0", "FAILED: all 20 responses are 404"),
-        ("run URL/status/404 -n 20 --no-tui", "FAILED: all 20 responses are 404"),
-        ("run URL/ -m DELETE -n 20 --no-tui", "FAILED: all 20 responses are 501"),
-        ("run URL/ -n 20 --no-tui --expect-body absent", "FAILED: all 20 requests failed: contains 20"),
-        ("ab -n 20 URL/status/404", "cockpit: all 20 responses are 404"),
-    ],
-)
+@pytest.mark.parametrize(("command", "first"), DATA["a_load_without_a_single_success_fails_and_says_so"])
 def test_a_load_without_a_single_success_fails_and_says_so(command: str, first: str, url: str) -> None:
     done = cockpit(*command.replace("URL", url).split(" "))
     assert done.returncode == 3, done.stderr

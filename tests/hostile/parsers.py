@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from cockpit.analysis.thresholds import parse_threshold
+from cockpit.analysis.warnings import run_warnings
 from cockpit.export.hlog import run_log
 from cockpit.hosts.command_output import OutputLines
 from cockpit.hosts.probe.frames import FrameReader
@@ -27,14 +28,17 @@ from cockpit.imports.formats import format_of
 from cockpit.imports.hlog import hlog_run
 from cockpit.imports.runs import run_of
 from cockpit.imports.sar_text import parse_sar
-from cockpit.imports.summaries import parse_oha, parse_wrk, run_of_summary
-from cockpit.imports.sysstat import parse_sysstat
+from cockpit.imports.session import ForeignHost, session_of
+from cockpit.imports.summaries import Summary, parse_oha, parse_wrk, run_of_summary
+from cockpit.imports.sysstat import SysstatHost, parse_sysstat
 from cockpit.load.chain import extract_value
 from cockpit.load.failures import Malformed
 from cockpit.load.http.cookies import CookieJar
 from cockpit.load.http.responses import HeadCache, ResponseReader
+from cockpit.metrics.results import run_result
 from cockpit.model import events as ev
 from cockpit.model.errors import HostError, UsageError
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.host.samples import StatusKind
 from cockpit.model.load.plan import Extraction
 from cockpit.profiles.reader import parse_profile
@@ -85,6 +89,16 @@ def _requests(data: bytes) -> object:
     # A run has a tick per second: those of days take seconds each.
     span = max(one.start + one.seconds for one in found) - min(one.start for one in found)
     return run_of(found, form) if span < _SHORT else None
+
+
+def _summary(read: Callable[[Iterator[str]], Summary], data: bytes) -> None:
+    result = run_result(fold_all(session_of("x", 0.0, run_of_summary(read(iter(_lines(data)))))), 1)
+    assert result is not None and result.counts.failed <= result.counts.ended and run_warnings(result)
+    assert 0 <= result.counts.latency.percentile(50) <= result.counts.latency.max
+
+
+def _host(parse: Callable[[list[str]], SysstatHost], data: bytes) -> None:
+    assert fold_all(session_of("x", 1.8e9, None, [ForeignHost("web1", parse(_lines(data)), "x.txt")])).ended
 
 
 def _response(data: bytes) -> object:
@@ -193,15 +207,14 @@ def _imports() -> Iterator[tuple[str, Parser]]:
 
     for name in DATA["imports_cases"]:
         yield f"import: {name}", Parser((first(name),), _requests, (ValueError,))
-    wrk = lambda data: run_of_summary(parse_wrk(iter(_lines(data))))  # noqa: E731
-    yield "import: wrk", Parser((first("wrk.txt", 99), first("wrk2_stalled.txt", 99)), wrk, (ValueError,))
-    yield (
-        "import: oha",
-        Parser((first("oha.json", 999),), lambda data: run_of_summary(parse_oha(_lines(data))), (ValueError,)),
-    )
-    yield "import: sar", Parser((first("sar.txt", 99),), lambda data: parse_sar(_lines(data)), (ValueError,))
+    for tool, seeds, read in (
+        ("wrk", (first("wrk.txt", 99), first("wrk2.txt", 999), first("wrk2_stalled.txt", 99)), parse_wrk),
+        ("oha", (first("oha.json", 999),), parse_oha),
+    ):
+        yield f"import: {tool}", Parser(seeds, partial(_summary, read), (ValueError,))
     sadf = file_of(intervals_of(2)).encode()
-    yield "import: sadf", Parser((sadf,), lambda data: parse_sysstat(_lines(data)), (ValueError,))
+    for tool, seed, parse in (("sar", first("sar.txt", 99), parse_sar), ("sadf", sadf, parse_sysstat)):
+        yield f"import: {tool}", Parser((seed,), partial(_host, parse), (ValueError,))
     hlog = "".join([*run_log(small_session(), 1)][:7]).encode()
     yield "import: HdrHistogram log", Parser((hlog,), lambda data: hlog_run(_lines(data)), (ValueError,))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import re
 import time
@@ -105,6 +106,7 @@ def _growth(use: Use, start: str, unit: str, end: str, pairs: int) -> float:
     return median(_seconds(use, long) / _seconds(use, short) for _ in range(pairs))
 
 
+@functools.cache
 def attacks(pattern: re.Pattern[Any]) -> Iterable[tuple[str, str, str]]:
     """(start, unit, end): the start of a string that matches, a unit to repeat, an end that does not match."""
     found = {

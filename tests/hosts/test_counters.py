@@ -29,22 +29,7 @@ PROC = {
     "/proc/net/tcp": b"0050 00000003 01BB 00000000 0050 00000002\n",
     "/proc/net/backlog": b"80 511 443 128\n",
 }
-EXPECTED = {
-    "pgfault": 14493313,
-    "SwapCached": 12,
-    "Active": 700,
-    "ctxt": 12535533,
-    "runnable": 3,
-    "tasks": 407,
-    "sockets.used": 65,
-    "TCP.inuse": 51,
-    "TCP.tw": 49,
-    "FRAG.inuse": 0,
-    "Tcp.ActiveOpens": 2637253,
-    "TcpExt.ListenOverflows": 7,
-    "TcpExt.ListenDrops": 8,
-    "cpu.some": 1218504122,
-}
+EXPECTED = DATA["expected"]
 
 
 def test_frames_update_counters() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from cockpit.hosts.probe.script import LINE_BYTES, ROUND
 from cockpit.hosts.probe.tree_time import CpuTicks, ProcessTreeTime
+from cockpit.model.host.rates import step_between
 from cockpit.model.host.samples import HostReading, ProcessCounters
 from tests.data import data_of
 from tests.hosts.conftest import Spawner, prepend_to_path, running, tag
@@ -181,7 +182,34 @@ async def test_cpu_time_after_idle_is_in_next_frame(host_shell: str, spawner: Sp
             for worker in workers:
                 old, new = (row_of(reading, worker.pid) for reading in (before, after))
                 assert new.utime + new.stime >= old.utime + old.stime + 4
+                if host_shell != "no awk":
+                    assert (new.ran, new.waited) == schedstat(worker.pid)
             assert (after.processes_cpu or 0) >= (before.processes_cpu or 0) + 8
+
+
+def schedstat(pid: int) -> tuple[int | None, int | None]:
+    """Return the time (ns) that a process ran and waited for a CPU; None: it has several threads."""
+    if len(list(Path(f"/proc/{pid}/task").iterdir())) > 1:
+        return None, None
+    ran, waited, _ = Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()
+    return int(ran), int(waited)
+
+
+async def test_processes_that_share_a_cpu_wait_for_it(spawner: Spawner) -> None:
+    workers = [spawner.start(f"{TAG}-work", "alone", program=WORK) for _ in range(2)]
+    for worker in workers:
+        os.sched_setaffinity(worker.pid, {min(os.sched_getaffinity(0))})
+    async with running(f"{TAG}-work") as probe:
+        before = await probe.read()
+        for worker in workers:
+            assert worker.stdin
+            worker.stdin.write(4 * b"\n")
+        for worker in workers:
+            assert worker.stdout
+            for _ in range(4):
+                worker.stdout.readline()
+        use = step_between(before, await probe.read(), probe.facts).run_queue
+    assert use is not None and 25 < use.wait < 100 and use.busiest > 50
 
 
 HZ = 100

@@ -209,19 +209,7 @@ async def test_cut_command_is_an_error(tmp_path: Path, script: str, command: str
             await shell.run(command)
 
 
-@pytest.mark.parametrize(
-    ("script", "problem"),
-    [
-        ("exec /nowhere/docker", "/nowhere/docker: not found"),
-        ("echo 'no such container: web1' >&2; exit 1", "no such container: web1"),
-        ("exit 1", r"^web1: `/.*/carrier` did not start `sh -s`$"),
-        (
-            "echo 'OCI runtime exec failed: exec: \"sh\": executable file not found in $PATH: unknown' >&2; exit 127",
-            "carrier` did not start `sh -s`: OCI .*it has no sh; `cockpit help hosts`",
-        ),
-        ("PATH=/nowhere exec /usr/bin/env sh", "No such file or directory; it has no sh"),
-    ],
-)
+@pytest.mark.parametrize(("script", "problem"), DATA["carrier_start_failure_is_reported"])
 async def test_carrier_start_failure_is_reported(tmp_path: Path, script: str, problem: str) -> None:
     async with shell_via(tmp_path, script) as shell:
         with pytest.raises(HostError, match=problem):

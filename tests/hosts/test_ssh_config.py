@@ -18,24 +18,14 @@ from cockpit.hosts.ssh.settings import Destination, read_settings
 from cockpit.model.errors import HostKeyChanged, HostKeyUnknown, UsageError
 from cockpit.profiles.reader import parse_profile
 from cockpit.setup.doctor_host import diagnose_host
+from tests.data import data_of
 from tests.hosts.connecting import echo_hello, new_key, refusal
 from tests.hosts.sshd import Sshd, public
 
+DATA = data_of(__file__)
+
 # Each sets a port and a user, depending on what applies to `web`.
-CONFIGS = {
-    "exec with an equals sign": 'Match exec "test 1 = 1"\n Port 2201\nMatch all\n User last\n',
-    "exec that fails": 'Match exec "test 1 = 2"\n Port 2201\n',
-    "exec with tokens": 'Host web\n HostName real\nMatch exec "test %h-%n-%p = real-web-22"\n Port 2201\n',
-    "exec that is negated": "Match !exec false\n Port 2201\n",
-    "first value": "Host web\n Port 2201\nHost *\n Port 2202\n User somebody\n",
-    "patterns": "Host *.org !web w?b\n Port 2201\nHost ?eb !other\n Port 2202\n",
-    "spelling": 'hOsT=web\n\tPORT = "2201"   # why\n user  "some body"\n',
-    "hostname with a token": "Host web\n HostName %h.example.org\nMatch host web.example.org\n Port 2201\n",
-    "user that was set": "Host web\n User admin\nMatch user adm*,!root\n Port 2201\n",
-    "final": "Match final host real\n Port 2201\nHost web\n HostName real\n",
-    "include": "Host web\n Include part\n User after\nHost *\n Port 2202\n",
-    "include where nothing applies": "Host other\n Include part\nHost *\n Port 2202\n",
-}
+CONFIGS = DATA["configs"]
 
 
 @pytest.mark.lab

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cockpit.analysis.stability import StabilityKind, run_stability
 from cockpit.analysis.thresholds import Status, check_thresholds, parse_threshold
@@ -294,59 +292,6 @@ def test_what_wrk_prints_is_read(tmp_path: Path, flags: list[str]) -> None:
     assert result.rate == pytest.approx(float(rate[1])) and result.plan.url == f"{url}/status/503"
     assert result.plan.concurrency == 4 and result.counts.bytes_received > 92 * int(requests[1])
     assert bool(result.counts.service) == bool(flags)
-
-
-@given(st.data())
-def test_any_change_of_a_summary_of_wrk_gives_a_run_or_one_error(data: st.DataObject) -> None:
-    text = data.draw(st.sampled_from([WRK, WRK2]))
-    for _ in range(data.draw(st.integers(1, 4))):
-        numbers = list(re.finditer(r"[\d.]+", text))
-        found = data.draw(st.sampled_from(numbers))
-        new = data.draw(st.one_of(st.from_regex(r"[0-9.]{0,24}", fullmatch=True), st.text(max_size=8)))
-        text = text[: found.start()] + new + text[found.end() :]
-    try:
-        state = state_of(run_of_summary(read(text)))
-    except ValueError as error:
-        assert str(error) and "\n" not in str(error)
-        return
-    result = run_result(state, 1)
-    assert state.ended and result is not None
-    assert result.counts.failed <= result.counts.ended and run_warnings(result)
-    assert 0 <= result.counts.latency.percentile(50) <= result.counts.latency.max
-
-
-@given(st.data())
-def test_any_value_in_a_summary_of_oha_gives_a_run_or_one_error(data: st.DataObject) -> None:
-    copy: dict[str, Any] = json.loads(json.dumps(OHA))
-    odd = st.one_of(
-        st.none(),
-        st.booleans(),
-        st.integers(),
-        st.floats(),
-        st.text(),
-        st.just([]),
-        st.dictionaries(st.text(), st.integers()),
-    )
-    table = copy
-    while True:
-        key = data.draw(st.sampled_from(sorted(table)))
-        if not isinstance(table[key], dict) or not table[key] or data.draw(st.booleans()):
-            table[key] = data.draw(odd)
-            break
-        table = table[key]
-    try:
-        state = state_of(run_of_summary(parse_oha([json.dumps(copy)])))
-    except ValueError as error:
-        assert str(error) and "\n" not in str(error)
-        return
-    assert state.ended
-
-
-@given(st.text(max_size=200) | st.binary(max_size=200).map(lambda raw: raw.decode(errors="replace")))
-def test_any_text_after_the_first_line_gives_a_run_or_one_error(text: str) -> None:
-    for parse in (lambda: read(f"Running 1s test @ http://a/\n{text}"), lambda: parse_oha(['{"summary":{', text])):
-        with pytest.raises(ValueError):
-            run_of_summary(parse())
 
 
 def test_a_line_takes_linear_time() -> None:

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cockpit.analysis.words.timeline import marker_text
 from cockpit.imports.runs import run_of
@@ -205,25 +203,6 @@ def test_what_is_no_file_of_sadf_is_refused() -> None:
             parse_sysstat([text])
     with pytest.raises(ValueError, match="larger than 128 MiB; choose a time range: sadf -j FILE -s 14:00:00 -e 15"):
         parse_sysstat(['{"sysstat"', " " * (128 << 20)])
-
-
-@given(st.data())
-def test_any_value_anywhere_gives_a_session_or_one_error(data: st.DataObject) -> None:
-    intervals = intervals_of(3)
-    table: Any = intervals[data.draw(st.integers(0, 2))]
-    odd = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(), st.just([]))
-    while True:
-        key = data.draw(st.sampled_from(sorted(table)) if isinstance(table, dict) else st.integers(0, len(table) - 1))
-        if not isinstance(table[key], dict | list) or not table[key] or data.draw(st.booleans()):
-            table[key] = data.draw(odd)
-            break
-        table = table[key]
-    try:
-        state = state_of(intervals)
-    except ValueError as error:
-        assert str(error)
-    else:
-        assert state.ended
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -44,8 +44,8 @@ http {{
 
 
 @contextmanager
-def nginx(share: float) -> Iterator[str]:
-    """Run nginx with a CPU quota until the end of the block; yield its URL."""
+def nginx(share: float) -> Iterator[tuple[str, Path]]:
+    """Run nginx with a CPU quota until the end of the block; yield its URL and its cgroup."""
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "nginx.conf"
@@ -57,7 +57,7 @@ def nginx(share: float) -> Iterator[str]:
         server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         try:
             wait_until_reachable("127.0.0.1", port)
-            yield f"http://127.0.0.1:{port}/page"
+            yield f"http://127.0.0.1:{port}/page", group
         finally:
             server.terminate()
             server.wait()
@@ -90,5 +90,5 @@ if __name__ == "__main__":
     obstacle = quotas.obstacle()
     if obstacle:
         sys.exit(obstacle)
-    with nginx(float(sys.argv[1]) if len(sys.argv) > 1 else 0.3) as started:
+    with nginx(float(sys.argv[1]) if len(sys.argv) > 1 else 0.3) as (started, _):
         asyncio.run(measure(started))

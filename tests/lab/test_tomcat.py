@@ -86,7 +86,7 @@ async def test_settings_are_found_set_and_undone(app1: Host) -> None:
         "the running server shows minSpareThreads-8080 3",
         "the running server shows acceptCount-8080 55",
     ]
-    assert "the running server does not show keepAliveTimeout-8080" in applied.notes[-1]
+    assert "this server does not report keepAliveTimeout-8080" in applied.notes[-1]
     assert 'maxThreads="17"' in app1.run(THREADS).stdout and app1.run(HEAP).stdout == "-Xmx96m\n"
     text = app1.run(f"cat {PLACE}/server.xml").stdout
     assert [name for name, value in VALUES.items() if f'{name}="{value}"' not in text] == []

@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from cockpit.analysis.verdicts.wait import FIRST
+from cockpit.analysis.windows import GUARD
 from cockpit.model.errors import ProfileError, UsageError
 from cockpit.model.host.samples import HostConfig, StatusPage
 from cockpit.model.knobs import Knob
@@ -37,6 +39,16 @@ def test_a_whole_profile() -> None:
     assert (profile.hosts[0].ssh, profile.knobs[0].directive) == ("root@web1", "D")
     assert profile.thresholds == ("p99 < 50ms",)
     assert parse_profile(TARGET, "x", "x").plan.duration == 10, "without an end it lasts ten seconds"
+
+
+def test_two_variants_are_a_duet_without_a_target() -> None:
+    variants = "".join(f'[[variant]]\nname = "{name}"\nurl = "http://{name}/"\n' for name in ("old", "new"))
+    plan = parse_profile(variants, "x", "x").plan
+    assert plan.url == "http://old/" and [variant.url for variant in plan.variants] == ["http://old/", "http://new/"]
+    assert (plan.duration, plan.extend) == (FIRST + GUARD + 1, 120 - FIRST - GUARD - 1), "until the verdict"
+    assert parse_profile(f'{variants}[load]\nduration = "30s"\n', "x", "x").plan.seconds == 30
+    with pytest.raises(ProfileError, match="variant: conflicts with requests"):
+        parse_profile(f"{variants}[load]\nrequests = 10\n", "x", "x")
 
 
 @pytest.mark.parametrize("group", MISTAKES)

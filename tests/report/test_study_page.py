@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import re
 from html import unescape
 from pathlib import Path
@@ -21,6 +22,7 @@ from cockpit.model.study import Study, Variant
 from cockpit.report.study import study_page, study_text
 from cockpit.report.study_json import study_json
 from cockpit.study.collecting import collect
+from cockpit.study.plan import StudyStep
 from cockpit.study.results import Contradiction, StudyResult, StudyVerdict
 from tests.report.test_page import EVIL, assert_escaped, outline
 from tests.report.test_summary import verdicts
@@ -146,6 +148,24 @@ def test_levels_have_charts_and_warnings_are_next_to_metrics() -> None:
     assert named == {"p99", "max"}, "not rate, not p50"
 
 
+def test_levels_of_connections_have_the_scalability_law() -> None:
+    def rate(step: StudyStep) -> float:
+        number, contention = step.level or 0, {"few": 0.1, "more": 0.02}.get(step.variant.name, 0.1)
+        return 1000 * number / (1 + contention * (number - 1) + 0.001 * number * (number - 1))
+
+    study = replace(STUDY, levels=(1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0), rounds=1)
+    result = collect([session(study, [1], rate)], "small")
+    few, more = json.loads(study_json(result))["scalability"]
+    assert (few["label"], more["label"]) == ("few", "more")
+    assert few["contention"]["value"] == pytest.approx(0.1, rel=0.1)
+    assert more["peak"]["value"] == pytest.approx(math.sqrt(0.98 / 0.001), rel=0.05)
+    text = study_text(result)
+    assert more["text"] in text and "scalability (few): peak " in text
+    html = study_page(result)
+    assert "requests/s by connections" in html and "fitted law" in html
+    assert json.loads(study_json(result_of()))["scalability"] == []
+
+
 def hostile() -> StudyResult:
     evil = Variant(name=EVIL, set=((EVIL, EVIL),), before=(EVIL,))
     names = {EVIL: 1000.0, "=1+1": 1200.0}
@@ -247,9 +267,9 @@ def test_page_json_text_and_csv_agree(small: StudyResult) -> None:
             for name in ("change", "low", "high"):
                 assert line[f"unadjusted_{name}"] == ("" if speed[name] is None else repr(speed[name]))
             assert line["speed_ratio"] == ("" if speed["ratio"] is None else repr(speed["ratio"]))
-            shown = change_words(effect_from(effect))
-            texts = (label, shown)
-            assert any((plot[0], plot[3]) == texts and plot[1].startswith(effect["outcome"]) for plot in plots)
+            shown = [change_words(effect_from(effect), factors) for factors in (False, True)]
+            drawn = [plot for plot in plots if plot[0] == label and plot[3] in shown]
+            assert any(plot[1].startswith(effect["outcome"]) for plot in drawn)
 
 
 def test_study_folder_is_reported_in_each_format(tmp_path: Path) -> None:

@@ -149,14 +149,7 @@ process\t500\t1\thaproxy\t/usr/sbin/haproxy\t-Ws\t
 listen\t0.0.0.0:80\tusers:(("haproxy",pid=500,fd=4))
 """
 GLOBAL = DATA["global"]
-LISTENERS = {
-    "frontend stats\n\tbind 127.0.0.1:8404\n\tstats enable\n\tstats uri /stats # here\n": "http://127.0.0.1:8404/stats;csv",
-    "listen stats\n  bind *:8404 ssl crt /a.pem\n  stats enable\n": "https://localhost:8404/haproxy?stats;csv",
-    "frontend web\n bind :80\nlisten stats\n bind [::]:8404\n stats uri /s\n": "http://localhost:8404/s;csv",
-    "listen stats\n bind :8404\n stats uri /s\n stats auth a:b\n": "unix:/run/haproxy/admin.sock",
-    "backend app\n stats enable\n": "unix:/run/haproxy/admin.sock",
-    "listen stats\n bind :8404\n stats uri /$(reboot)\n": "unix:/run/haproxy/admin.sock",
-}
+LISTENERS = DATA["listeners"]
 
 
 @pytest.mark.parametrize("listener", LISTENERS)

@@ -37,16 +37,20 @@ async def running(session: Session) -> AsyncIterator[Session]:
 
 
 @asynccontextmanager
-async def live_session(url: str, folder: Path, **values: Any) -> AsyncIterator[Live]:
+async def live_session(url: str, folder: Path, *, files: bool = False, **values: Any) -> AsyncIterator[Live]:
     """Run a session whose knobs have been read; `values` replace fields of its load plan, 20 requests/s for 60 s.
+
+    `files`: knobs are settings of a file, otherwise commands.
 
     XDG_STATE_HOME must be in `folder`.
     """
     (folder / "conf").write_text(BEFORE)
     (folder / "conf.d").write_text("Limit=1\n")
     file = str(folder / "conf")
+    place: dict[str, Any] = {"host": "web1", "kind": "keyvalue", "file": file, "reload": "true"}
     knobs = [
-        Knob(name=name, host="web1", kind="keyvalue", file=file, key=name, reload="true") for name in ("Level", "Other")
+        Knob(name=name, key=name, **place) if files else line_knob(name, folder / "conf", reload="true")
+        for name in ("Level", "Other")
     ]
     knobs.append(Knob(name="Limit", host="web1", kind="keyvalue", file=f"{file}.d", key="Limit", action="again"))
     profile = Profile(
@@ -60,6 +64,16 @@ async def live_session(url: str, folder: Path, **values: Any) -> AsyncIterator[L
     async with running(Session(source)) as session:
         await until(session, lambda state: bool(state.knobs) and all(knob.known for knob in state.knobs.values()))
         yield session, source
+
+
+def line_knob(name: str, file: Path, **fields: Any) -> Knob:
+    """Return the knob of a line `NAME=VALUE`, set by a command: without the inventory of servers that a file needs."""
+    quoted = shlex.quote(str(file))
+    get, change = (
+        f"sed -n 's/^{name}=//p' {quoted}",
+        f'text=$(sed "s/^{name}=.*/{name}=$1/" {quoted}) && echo "$text" >{quoted}',
+    )
+    return Knob(name=name, host="web1", kind="command", get=get, set=change, **fields)
 
 
 async def until(session: Session, condition: Callable[[State], bool]) -> State:

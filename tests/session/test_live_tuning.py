@@ -24,7 +24,7 @@ from tests.session.sessions import BEFORE, Live, do, live_session, until
 @pytest.fixture
 async def live(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Live]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    async with live_session(url, tmp_path) as live:
+    async with live_session(url, tmp_path, files=True) as live:
         yield live
 
 

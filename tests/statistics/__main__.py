@@ -24,6 +24,8 @@ from tests.statistics.simulate import EACH, LIMIT, compared_with_baseline, stall
 from tests.statistics.speeds import MACHINES, studies_of
 from tests.statistics.studies import Simulated, studies
 from tests.statistics.switch_speeds import BEFORE, FOLLOWS, SPEEDS, switched
+from tests.statistics.waits import SERVERS
+from tests.statistics.waits import summary as waits
 
 # On two slow CPUs they take about 15 minutes.
 REPETITIONS = 500
@@ -36,6 +38,8 @@ MOST_STUDIES = 1000
 MOST_SWITCHES = 10
 # A simulated search takes about 1 s.
 MOST_SEARCHES = 50
+# A simulated server takes about 1 s.
+MOST_WAITS = 60
 # Rounds of 10 min.
 TEN = 600 // (2 * EACH)
 
@@ -124,6 +128,12 @@ def tables(repetitions: int) -> list[Table]:
             [partial(burst, side, effect, repetitions) for side in SIDES for effect in EFFECTS],
         ),
         Table(
+            "latencies beside other programs, bounded by the run-queue wait of the server; p50, p99: the true delay\n"
+            "is longer than the waits allow; useful: they allow a factor of at most 3\n"
+            + _row("server", 40, "p50", "useful", "p99", "useful"),
+            [partial(waiting, name, min(repetitions, MOST_WAITS)) for name in SERVERS],
+        ),
+        Table(
             "Universal Scalability Law fitted to 7 levels with 2% of noise; coverage of the intervals of the rate of\n"
             "one connection, contention, coherency, peak and its rate; claimed: a peak within the levels\n"
             + _row("law", 30, "one", "contention", "coherency", "peak", "its rate", "claimed"),
@@ -161,6 +171,10 @@ def main(repetitions: int) -> None:
 def scaling(name: str, repetitions: int) -> str:
     found = [coverage(LAWS[name], fit) for fit in fits(LAWS[name], repetitions, seed=13)]
     return _row(name, 30, *map(list, zip(*found, strict=True)))
+
+
+def waiting(name: str, repetitions: int) -> str:
+    return _row(name, 40, *waits(name, repetitions))
 
 
 def switch(name: str, repetitions: int, before: int) -> str:

@@ -19,35 +19,14 @@ from cockpit.study.journal import Journal, read_journal
 from cockpit.study.runner import StudyRunner
 from tests.cli.terminals import ForkedCommand, running
 from tests.commands import cockpit
+from tests.data import data_of
+
+DATA = data_of(__file__)
 
 # Seconds; far longer than any step. On a busy machine each change may use up its time limit.
 DEADLINE = 400.0
 
-STUDY = """
-[study]
-rounds = 2
-{rule}
-run_time = "1s"
-watch = ["demo.processes.spawned_per_s"]
-[[study.variant]]
-name = "few"
-set = {{ MinSpareServers = "4" }}
-[[study.variant]]
-name = "more"
-set = {{ MinSpareServers = "{more}" }}
-before = ["notice"]
-[[study.observe]]
-name = "pages"
-host = "demo"
-command = "echo 7"
-counter = true
-[[action]]
-name = "notice"
-host = "demo"
-command = "echo noticed >>{noticed}"
-[study.short]
-{short}
-"""
+STUDY = DATA["study"]
 
 
 class DemoStudy:

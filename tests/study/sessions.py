@@ -45,6 +45,7 @@ STUDY = Study(
     ),
 )
 SECONDS = 3.0
+_TICKS = 2  # per second
 
 
 # In a step that is "busy", the generator is saturated; in one that is "failing", a tenth of the requests fail.
@@ -145,11 +146,11 @@ def _run(
         yield from capacities.search_events(t, number, plan, rate, outcome)
         return
     yield RunStarted(t=t, run=number, plan=plan)
-    for tenth in range(round(10 * SECONDS)):
-        start = t + tenth / 10
-        responses = int(rate / 10)
+    for number_of_tick in range(round(_TICKS * SECONDS)):
+        start = t + number_of_tick / _TICKS
+        responses = int(rate / _TICKS)
         yield Tick(
-            t=start + 0.1,
+            t=start + 1 / _TICKS,
             start=start,
             run=number,
             worker=0,
@@ -158,7 +159,7 @@ def _run(
             statuses={200: responses},
             errors={"timeout": responses // 10} if condition == "failing" else {},
             length_mismatches=responses // 2,
-            cpu=0.1 if condition == "busy" else 0.0,
+            cpu=1 / _TICKS if condition == "busy" else 0.0,
             service=Histogram.of([round(20e9 / rate)] * responses),
         )
     if not complete:

@@ -12,9 +12,12 @@ from cockpit.session.controls import Mode
 from cockpit.session.loop import Session
 from cockpit.tui.study.screen import StudyApp, StudyLine
 from tests.cli.terminals import cockpit_on_terminal
+from tests.data import data_of
 from tests.servers import http_server
 from tests.study.conftest import DEADLINE, DemoStudy
 from tests.waiting import until
+
+DATA = data_of(__file__)
 
 
 def steps_done(session: Session) -> int:
@@ -65,20 +68,7 @@ async def test_study_continues_or_stops_when_terminal_closes(
 
 
 COLUMNS = 50
-PROFILE = """
-[target]
-url = "{url}"
-[load]
-duration = "0.5s"
-[study]
-rounds = 1
-metrics = ["rate"]
-[[study.variant]]
-name = "a new connection for each of the requests"
-keepalive = false
-[[study.variant]]
-name = "kept connections for all of the requests"
-"""
+PROFILE = DATA["profile"]
 
 
 def test_no_progress_line_wraps(tmp_path: Path) -> None:

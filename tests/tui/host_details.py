@@ -16,7 +16,7 @@ def with_host(context: DrawContext, name: str, **values: object) -> DrawContext:
 
 
 def detail(context: DrawContext, width: int = 100, height: int = 20) -> list[str]:
-    return plain(draw_detail(context.host, context, "", width, height).lines)
+    return plain(draw_detail(context.host, context, context.detail(context.host), "", width, height).lines)
 
 
 def detail_context(kind: str, place: int = 0, **view: object) -> DrawContext:

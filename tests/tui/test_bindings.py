@@ -97,7 +97,7 @@ MAIN = (
     Row("GeneratorScreen", "escape", prepare=pushed(lambda app: GeneratorScreen(main(app).session))),
     Row("LoadForm", "up down enter escape", before="equals_sign"),
     Row("CheckBox", "space", before="equals_sign down down down down"),
-    Row("CompareScreen", "left right b escape", before="c"),
+    Row("CompareScreen", "left right b m escape", before="c"),
     Row("HelpScreen", "escape", before="question_mark"),
     Row("TextDialog", "escape", before="m"),
     Row("HostPromptScreen", "escape", prepare=pushed(host_prompt)),
@@ -280,6 +280,7 @@ def test_key_has_same_meaning_everywhere() -> None:
 # Descriptions and actions of printed keys that have several: of one meaning, or of one action in several places.
 SAME_MEANING = {
     "space": {"toggle", "select or deselect"},
+    "m": {"mark", "method"},
     "y": {"keep", "yes"},
     "q": {"quit", "close"},
     "/": {"filter", "filter by a text"},

@@ -12,7 +12,9 @@ from cockpit.model import events as ev
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.host.state import CpuShare, DiskRates, HostState, NetRates, StatusPane
 from cockpit.tui.draw_context import PROCESSES, Detail, DrawContext, details_of
+from cockpit.tui.hosts.history import history_lines
 from cockpit.tui.hosts.host_pane import condition, host_pane, processes_line
+from cockpit.tui.hosts.host_pane import title as host_title
 from cockpit.tui.hosts.panes import HostLines, HostPanes, host_line
 from cockpit.tui.key_names import no_load_words
 from cockpit.tui.runs.table import Runs
@@ -32,7 +34,7 @@ def pane(context: DrawContext, width: int = 80, height: int = 20, host: int = 0)
 
 def pane_line(context: DrawContext, start: str, width: int = 80) -> str:
     """Return the line of the first host that starts so; "": there is none."""
-    return next((line for line in pane(context, width) if line.startswith(start)), "")
+    return next((line for line in pane(context, width, 40) if line.startswith(start)), "")
 
 
 def with_points(context: DrawContext, *values: dict[str, object]) -> DrawContext:
@@ -99,23 +101,36 @@ def test_host_without_data_shows_no_metrics(kind: str) -> None:
 
 
 def test_newest_values_of_host_have_line() -> None:
-    for values, width, line in (
-        ({"net": None}, 80, "net  waiting for data"),
-        ({"net": NET}, 80, "net  rxkB/s 1.2k  txkB/s 8.41k  rxpck/s 9.12k  txpck/s 8.8k  █+"),
-        (SHARES, 118, r"by   servers ▄+ +50% generator ▁+ +12% others ▁+ +0%"),
-        ({**SHARES, "generator": None}, 50, r"by   servers ▄+ +50% others ▁+ +0%"),
-        (dict.fromkeys(SHARES), 118, ""),
+    for values, start, line in (
+        ({"net": None}, "txkB/s", ""),
+        ({"net": NET}, "txkB/s", r"txkB/s +█+ +8.41k"),
+        (SHARES, " servers", r"servers +▄+ +50%"),
+        (SHARES, " gen", r"gen +▁+ +12%"),
+        ({"generator": None}, " gen", ""),
+        ({"accept": 17}, "accept q.", r"accept q. +█+ +17"),
     ):
         context = context_of(topology(30.7))
         changed = with_points(context, *[values] * len(context.hosts[0].points))
-        start = "net" if "net" in values else "by  "
-        assert re.fullmatch(line, pane_line(changed, start, width).strip())
-        assert not re.search("[▁▄]", pane_line(replace_context(changed, lite=True), start, width))
+        assert re.fullmatch(line, pane_line(changed, start).strip())
+        assert not re.search("[▁▄█]", pane_line(replace_context(changed, lite=True), start))
+
+
+def test_history_shares_the_charts_time_axis_and_markers() -> None:
+    context = context_of(Scenario().events(60.0), cursor=20.0)
+    window = context.axis
+    (marker,) = context.state.markers
+    lines = [line for _, line in history_lines(context.hosts[0], context, "", 80)]
+    for line in lines:
+        blocks = line[1:-2]
+        at = int((marker.t - window.first) / (window.end - window.first) * len(blocks))
+        assert [role for _, role in blocks].index("mark") == at
+        assert [role for _, role in blocks].index("focus") == int(20.0 / window.seconds * len(blocks))
+        assert {char for char, _ in blocks[int(context.now / window.seconds * len(blocks)) + 1 :]} <= {" "}
 
 
 def test_host_pane_shows_lost_packets() -> None:
     dropping = with_points(context_of(topology(30.7)), {"net": replace(NET, drops=2.0)})
-    assert "err/s 0 drop/s 2" in "\n".join(pane(dropping))
+    assert "err/s 0  drop/s 2" in "\n".join(pane(dropping))
 
 
 def test_host_pane_shows_server_cgroup() -> None:
@@ -134,14 +149,13 @@ def test_host_pane_shows_server_cgroup() -> None:
 
 def test_cpu_of_other_programs_is_mean_of_last_samples() -> None:
     for others, text in (
-        ((90.0, 10.0, 14.0, -1.0, 13.0, 14.0), "  others 10%  run "),
+        ((90.0, 10.0, 14.0, -1.0, 13.0, 14.0), "10%"),
         # Samples deviate by a few points in both directions.
-        ((-3.0, -1.0), "  others 0%  run "),
-        ((None,), "  run "),
+        ((None, None, None, -3.0, -1.0), "0%"),
+        ((None,) * 5, ""),
     ):
-        line = pane_line(with_points(context_of(topology(30.7)), *({"other": other} for other in others)), "load", 56)
-        assert text in line
-        assert ("others" in line) == ("others" in text)
+        changed = with_points(context_of(topology(30.7)), *({"other": other} for other in others))
+        assert pane_line(changed, " others", 56).endswith(text)
 
 
 def test_status_page_shows_counts_rates_and_reason() -> None:
@@ -175,7 +189,7 @@ def test_segment_averages_replace_host_details() -> None:
     for host in (0, 1):
         text = "\n".join(pane(context, 50, 30, host))
         assert "averages of segment 1  baseline" in text
-        for title in ("user ", "iowait ", "idle ", "tps ", "bwrtn/s ", "used ", "rss−shr "):
+        for title in ("user ", "iowait ", "idle ", "tps ", "used ", "rss−shr "):
             assert title in text
     averages = averages_of(context, "app1")
     assert averages["cpu.user"] > 50
@@ -219,20 +233,21 @@ def test_changed_sample_interval_is_shown() -> None:
 @pytest.mark.parametrize(
     ("name", "detail", "expected"),
     [
-        ("asking", "passphrase of id_ed25519", " ASKING  passphrase of id_ed25519"),
-        ("asking", "", " ASKING  waiting for your answer"),
-        ("slow", "", " SLOW  3 s"),
-        ("slow", "its answer is overdue", " SLOW  3 s: its answer is overdue"),
-        ("lost", "timed out", " LOST  0 s ago: timed out"),
-        ("refused", "its key has changed", " REFUSED  its key has changed"),
+        ("asking", "passphrase of id_ed25519", "ASKING  passphrase of id_ed25519"),
+        ("asking", "", "ASKING  waiting for your answer"),
+        ("slow", "", "SLOW  3 s"),
+        ("slow", "its answer is overdue", "SLOW  3 s: its answer is overdue"),
+        ("lost", "timed out", "LOST  0 s ago: timed out"),
+        ("refused", "its key has changed", "REFUSED  its key has changed"),
     ],
 )
 def test_host_condition_is_shown_in_words(name: ev.HostCondition, detail: str, expected: str) -> None:
     events = [*Scenario().events(30.6), ev.HostChanged(t=33.5, host="web1", condition=name, detail=detail)]
     context = context_of(events)
-    lines = plain(condition(context.hosts[0], context, 60))
-    assert lines[0] == expected
-    assert expected.strip() in plain([host_line(context.hosts[0], context, 80)])[0]
+    word, _, details = expected.partition("  ")
+    assert plain(condition(context.hosts[0], context, 60))[0] == details
+    assert f" {word} " in plain([host_title(context.hosts[0], context, 60)])[0]
+    assert expected in plain([host_line(context.hosts[0], context, 80)])[0]
 
 
 def test_long_refusal_is_wrapped() -> None:

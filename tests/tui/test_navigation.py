@@ -15,7 +15,8 @@ from cockpit.tui.footer import Footer
 from cockpit.tui.hosts.panes import HostPanes
 from cockpit.tui.key_table import MainKey, ViewKey
 from cockpit.tui.main_screen import MainScreen
-from cockpit.tui.runs.table import Runs, ends_with
+from cockpit.tui.runs.details import ends_with
+from cockpit.tui.runs.table import Runs
 from cockpit.tui.status_lines import TopLine, shortened
 from cockpit.tui.view_keys import ViewKeys
 from tests.tui.driving import (
@@ -119,6 +120,10 @@ async def test_selected_process_is_kept_across_churn_and_sorting() -> None:
         assert f"PID {chosen[0]}  parent" in text_of(screen.query_one(HostPanes))
 
 
+def without_blocks(text: str) -> str:
+    return re.sub("[ ▁-█]+", " ", text)
+
+
 async def test_frozen_hosts_can_be_sorted_and_filtered_while_chart_continues() -> None:
     all_events = Scenario().events(30.6)
     async with running_app(Scenario().events(20.6)) as (pilot, source):
@@ -129,7 +134,8 @@ async def test_frozen_hosts_can_be_sorted_and_filtered_while_chart_continues() -
         assert "FROZEN at 00:00:20" in before
         source.push(*[event for event in all_events if event.t > 20.6])
         await wait_for_events(pilot, source, len(all_events))
-        assert text_of(panes) == before
+        # The histories keep their samples on the time axis of the charts, which moves.
+        assert without_blocks(text_of(panes)) == without_blocks(before)
         assert text_of(chart) != drawn
         await press(pilot, "s")
         assert "▾RSS" in text_of(panes)

@@ -9,7 +9,7 @@ from cockpit.model.host.state import TailLine, TailPane
 from cockpit.tui.draw_context import SAR, DrawContext, View
 from cockpit.tui.hosts.host_pane import host_pane
 from cockpit.tui.hosts.panes import HostPanes, host_line
-from cockpit.tui.hosts.tails import as_printed, draw_tail
+from cockpit.tui.hosts.tails import as_printed, brief_tail, draw_tail
 from tests.data import data_of
 from tests.tui.driving import context_of, main, plain, press, reset_screen, running_app, text_of
 from tests.tui.host_details import detail, detail_context, with_host
@@ -105,6 +105,20 @@ def test_tail_shows_newest_lines_sanitized_and_cut() -> None:
     for raw, shown in DATA["tail_shows_newest_lines_sanitized_and_cut_cases"]:
         assert as_printed(raw) == shown
     assert tail_lines(tail_of("x" * 1_000_000), 40, 3)[1] == "x" * 39 + "…"
+
+
+def test_brief_tail_starts_with_time_of_day_and_wraps() -> None:
+    for raw, shown in (
+        ("[Sun Nov 22 03:13:30.676976 2026] [core:notice] AH1", ["03:13:30 [core:notice] AH1"]),
+        ('10.0.0.1 - - [21/Nov/2026:21:32:15 +0000] "GET /"', ['21:32:15 10.0.0.1 "GET /"']),
+        ("2026/11/22 03:13:30 [error] 7#7: x", ["03:13:30 [error] 7#7: x"]),
+        ("2026-11-22T03:13:30.12Z ready", ["03:13:30 ready"]),
+        ("Nov 22 03:13:30 web1 sshd[1]: x", ["03:13:30 web1 sshd[1]: x"]),
+        ("21-Nov-2026 21:31:56.815 INFO x", ["21:31:56 INFO x"]),
+        ("no time", ["no time"]),
+        ("21-Nov-2026 21:31:56.815 INFO " + "x" * 60, ["21:31:56 INFO " + "x" * 26, " " * 9 + "x" * 30 + "…"]),
+    ):
+        assert [line.text for line in brief_tail(tail_of(raw), 40).lines] == shown
 
 
 def tail_of(*texts: str, **values: object) -> TailPane:

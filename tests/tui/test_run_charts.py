@@ -13,7 +13,7 @@ from cockpit.model import events as ev
 from cockpit.model.errors import UsageError
 from cockpit.model.histogram import Histogram
 from cockpit.model.load.plan import LoadPlan
-from cockpit.tui.banner import banner
+from cockpit.tui.alert import alert
 from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.throughput import Throughput, state_line
 from cockpit.tui.draw_context import DrawContext, StoredBaselines
@@ -51,7 +51,7 @@ REFUSED = [second(at, 0, errors={"refused": 500}) for at in range(8, 12)]
 
 
 def chart(events: Sequence[ev.AnyEvent], width: int = 66, height: int = 14) -> list[str]:
-    return plain(Throughput().draw(context_of(events), width, height))
+    return plain(Throughput().draw(context_of(events, span=0.5), width, height))
 
 
 def test_failures_are_stacked_and_stalled_seconds_are_zero() -> None:
@@ -75,16 +75,16 @@ def test_failures_are_stacked_and_stalled_seconds_are_zero() -> None:
 
 
 @pytest.mark.parametrize("width", [58, 76, 116])
-def test_banner_starts_with_most_serious_failure(width: int) -> None:
+def test_alert_starts_with_most_serious_failure(width: int) -> None:
     events = [*started(), *(second(at) for at in range(5)), *STALL]
-    line = plain([banner(context_of(events), width)])[0]
+    line = plain([alert(context_of(events), width)])[0]
     assert line.startswith(" NO RESPONSE for 3.0 s   20 in flight, oldest 3.0 s")
-    down = plain([banner(context_of([*events, *REFUSED]), width)])[0]
-    assert down.startswith(" TARGET DOWN since 0:08   500/s failed (100%)")
+    down = plain([alert(context_of([*events, *REFUSED]), width)])[0]
+    assert down.startswith(" TARGET DOWN since 0:08 ") and ("500/s failed (100%)" in down) == (width > 58)
     assert len(down) <= width
-    over = plain([banner(context_of([*events, *REFUSED, second(12), second(13)]), width)])[0]
+    over = plain([alert(context_of([*events, *REFUSED, second(12), second(13)]), width)])[0]
     assert over.startswith("x 2k of 9k failed (22.2%): refused 2000")
-    assert plain([banner(context_of(events[:5]), width)]) == [""]
+    assert alert(context_of(events[:5]), width) == ()
 
 
 @pytest.mark.parametrize("width", [58, 78, 120])
@@ -119,7 +119,7 @@ def test_latency_chart_shows_recent_and_segment_percentiles() -> None:
     assert max(levels) - min(levels[1:]) >= 2, "the step from 10 to 100 ms"
 
 
-def test_thresholds_are_lines_or_below_chart_and_in_banner() -> None:
+def test_thresholds_are_lines_or_below_chart_and_in_alert() -> None:
     thresholds = ("p99 < 50ms", "rate > 2000", "errors == 0", "p50 < 20ms", "no threshold at all")
     context = context_of([*started(*thresholds), *(second(at, ms=(10,) * 9 + (80,)) for at in range(10))])
     latency, throughput = Latency().draw(context, 90, 12), Throughput().draw(context, 90, 14)
@@ -130,10 +130,10 @@ def test_thresholds_are_lines_or_below_chart_and_in_banner() -> None:
     assert ("✗", "failed") in low and ("╌", "failed") in low
     good = [*started("errors == 0", "web1.cpu.idle > 20"), *(second(at) for at in range(5))]
     assert plain([state_line(context_of(good), 60)]) == ["✓ errors == 0  ? web1.cpu.idle > 20"]
-    assert plain([banner(context_of(good), 60)]) == [""]
+    assert alert(context_of(good), 60) == ()
     bad = context_of([*good, *REFUSED])
     assert plain([state_line(bad, 60)]) == ["✗ errors == 0  ? web1.cpu.idle > 20"]
-    assert plain([banner(bad, 118)])[0].endswith("refused 2000  ✗ errors == 0")
+    assert plain([alert(bad, 118)])[0].endswith("refused 2000  ✗ errors == 0")
 
 
 def test_stored_baseline_is_read_once_and_drawn_as_line() -> None:

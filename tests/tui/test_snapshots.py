@@ -16,7 +16,7 @@ from cockpit.recording.reader import Recording
 from cockpit.session.loop import Session
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.main_screen import layout_for
+from cockpit.tui.layouts import layout_for
 from cockpit.tui.tuning.widgets import History
 from tests.data import data_of
 from tests.tui.driving import main, press, reset_screen, running_app, text_of, until, wait_for_events, wait_idle

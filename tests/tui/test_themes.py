@@ -74,7 +74,7 @@ def test_colours_are_readable_and_differ(name: str, depth: Colours) -> None:
     assert contrast(colours["chart"], colours["band"]) >= SHAPE_CONTRAST
     assert contrast(colours["background"], colours["chart"]) >= SHAPE_CONTRAST, "selected line of a list"
     # The most common kinds of colour blindness preserve blue vs yellow.
-    for use in ("mark", "warn", "alarm"):
+    for use in ("warn", "alarm"):
         assert abs(colours["chart"].blue - colours[use].blue) >= 64, use
     assert colours["good"].green > max(colours["good"].red, colours["good"].blue)
     assert colours["alarm"].red > max(colours["alarm"].green, colours["alarm"].blue)

@@ -19,12 +19,13 @@ from cockpit.recording.library import ChangeSummary, Recent, RecordingInfo
 from cockpit.tui.charts.markers import all_markers
 from cockpit.tui.dialogs.prompt import ChoiceScreen, ConfirmScreen, PromptScreen
 from cockpit.tui.main_screen import MainScreen
+from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.start.choices import Choice, StartChoice, about
 from cockpit.tui.tuning.changes import active_value, change_lines, change_status_words, details
 from cockpit.tui.tuning.screen import TuningScreen
 from cockpit.tui.tuning.widgets import History, KnobRow
 from cockpit.tuning.change_options import whoami
-from tests.tui.driving import plain, press, running_app, text_of, until, wait_idle
+from tests.tui.driving import main, plain, press, running_app, text_of, until, wait_idle
 from tests.tui.scenario import Scenario
 from tests.tui.screens import until_notice
 from tests.tui.scripted import ScriptedSource, ScriptedTuning
@@ -55,6 +56,11 @@ def part(pilot: Pilot[object], name: str) -> str:
 
 def status(pilot: Pilot[object]) -> str:
     return " ".join(part(pilot, "status").split())
+
+
+def strip_text(pilot: Pilot[object]) -> str:
+    """Return the text of the pane in which a change is shown until its verdict."""
+    return text_of(main(pilot.app).query_one(VerdictStrip))
 
 
 def history(pilot: Pilot[object]) -> str:
@@ -142,11 +148,13 @@ async def test_values_are_previewed_then_applied_as_single_change() -> None:
         assert "-MinSpareServers 5\n+MinSpareServers 30\n-MaxSpareServers 10\n+MaxSpareServers 60" in shown
         assert not source.session.state.changes
         await press(pilot, "enter")
-        await until(pilot, lambda: status(pilot).startswith("active"))
-        assert tuning.notes in status(pilot)
+        await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
+        await until_notice(pilot, f"active: MinSpareServers 5 → 30, MaxSpareServers 10 → 60; {tuning.notes}")
         both = {"MinSpareServers": "30", "MaxSpareServers": "60"}
         assert [name for name, _ in tuning.calls] == ["preview", "preview", "preview", "apply"]
         assert tuning.calls[2:] == [("preview", both), ("apply", both)]
+        await press(pilot, "t")
+        await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
         await until(pilot, lambda: input_values(pilot) == ["", "", ""])
         await until(pilot, lambda: "A MinSpareServers 5 → 30, MaxSpareServers 10 → 60" in history(pilot))
         await until(pilot, lambda: "active since" in history(pilot))
@@ -159,10 +167,13 @@ async def test_guarded_change_waits_for_confirmation() -> None:
         await press(pilot, "ctrl+g")
         assert "are rolled back after 60 s unless ^Y keeps them" in status(pilot)
         await preview_and_apply(pilot, *"30")
+        await until(pilot, lambda: "unless kept" in strip_text(pilot))
+        assert "✓ active" in strip_text(pilot) and "t, then ^Y: keep   ^U: undo" in strip_text(pilot)
+        await press(pilot, "t")
         await until(pilot, lambda: "A is active, rolled back in" in status(pilot))
         assert "^Y: keep, ^U: undo" in status(pilot)
         await press(pilot, "ctrl+y")
-        await until(pilot, lambda: status(pilot).startswith("active: MinSpareServers"))
+        await until_notice(pilot, "active: MinSpareServers")
         assert source.session.state.changes[0].outcome == "applied"
         await until(pilot, lambda: "server: AH00513" in history(pilot))
 
@@ -226,30 +237,31 @@ async def preview_during_baseline(pilot: Pilot[object]) -> None:
 async def test_change_is_applied_after_baseline_wait_or_at_once() -> None:
     async with tuning_panel(20.0) as (pilot, source, tuning):
         await preview_during_baseline(pilot)
-        for key, reason in (("escape", "not applied"), ("0", "not applied: another value was typed")):
-            await until(pilot, lambda: status(pilot).startswith("applying in 13 s"))
-            assert tuning.calls[-1] == ("await_baseline", {})
-            await press(pilot, key)
-            await until(pilot, lambda reason=reason: status(pilot) == reason)  # type: ignore[misc]
-            assert tuning.calls[-1] == ("release", {})
-            assert isinstance(pilot.app.screen, TuningScreen)
-            await press(pilot, *(("backspace",) if key == "0" else ()), "enter")
-        await until(pilot, lambda: status(pilot).startswith("applying in 13 s"))
+        await until(pilot, lambda: "applied in 13 s" in strip_text(pilot))
+        assert tuning.calls[-1] == ("await_baseline", {})
+        await press(pilot, "escape")
+        await until_notice(pilot, "not applied")
+        assert tuning.calls[-1] == ("release", {})
+        await press(pilot, "t")
+        await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
+        assert input_values(pilot)[0] == "30", "the typed values stay"
+        await press(pilot, "enter")
+        await until(pilot, lambda: status(pilot).startswith("baseline 12 of 25 s"))
+        await press(pilot, "enter")
+        await until(pilot, lambda: "applied in 13 s" in strip_text(pilot))
         source.push(*[event for event in Scenario().events(34.5) if event.t > source.session.state.t])
-        # The panel closes: nothing covers the charts while the change is judged.
-        await until(pilot, lambda: not isinstance(pilot.app.screen, TuningScreen))
-        assert tuning.calls[-1] == ("apply", {"MinSpareServers": "30"})
+        await until(pilot, lambda: tuning.calls[-1] == ("apply", {"MinSpareServers": "30"}))
     async with tuning_panel(20.0) as (pilot, source, tuning):
         await preview_during_baseline(pilot)
-        await until(pilot, lambda: status(pilot).startswith("applying in"))
+        await until(pilot, lambda: "applied in" in strip_text(pilot))
         source.push(ev.RunEnded(t=source.session.state.t, run=1, reason="stopped"))
-        await until(pilot, lambda: status(pilot).startswith("the load ended before"))
+        await until_notice(pilot, "the load ended before")
         assert tuning.calls[-1] == ("release", {})
     async with tuning_panel(20.0) as (pilot, source, tuning):
         await preview_during_baseline(pilot)
+        await until(pilot, lambda: "applied in" in strip_text(pilot))
         await press(pilot, "enter")
-        await until(pilot, lambda: not isinstance(pilot.app.screen, TuningScreen))
-        assert [name for name, _ in tuning.calls] == ["refresh", "preview", "await_baseline", "apply"]
+        await until(pilot, lambda: [name for name, _ in tuning.calls][-2:] == ["await_baseline", "apply"])
 
 
 async def test_panel_states_which_change_the_baseline_can_find() -> None:
@@ -286,7 +298,9 @@ async def test_change_under_way_excludes_others_and_continues_after_close() -> N
     async with tuning_panel() as (pilot, source, tuning):
         tuning.gate.clear()
         await preview_and_apply(pilot, *"30")
-        await until(pilot, lambda: status(pilot) == "applying …")
+        await until(pilot, lambda: "under way for" in strip_text(pilot))
+        await press(pilot, "t")
+        await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
         await until(pilot, lambda: "under way for" in history(pilot))
         await press(pilot, "ctrl+s")
         await until(pilot, lambda: "one action at a time" in status(pilot))
@@ -295,7 +309,7 @@ async def test_change_under_way_excludes_others_and_continues_after_close() -> N
         tuning.gate.set()
         await until_notice(pilot, "active")
         await until(pilot, lambda: source.session.state.knobs["MinSpareServers"].value == "30")
-        assert [name for name, _ in tuning.calls] == ["refresh", "preview", "apply"]
+        assert [name for name, _ in tuning.calls] == ["refresh", "preview", "apply", "refresh"]
 
 
 async def test_keys_work_while_values_are_read() -> None:
@@ -304,10 +318,9 @@ async def test_keys_work_while_values_are_read() -> None:
         await press(pilot, "ctrl+r")
         await until(pilot, lambda: status(pilot) == "reading the values …")
         await preview_and_apply(pilot, *"30")
-        await until(pilot, lambda: status(pilot).startswith("active: "))
+        await until_notice(pilot, "active: ")
         tuning.reading.set()
         await wait_idle(pilot)
-        assert status(pilot).startswith("active: ")
 
 
 async def test_rolled_back_change_shows_reason_and_keeps_input() -> None:
@@ -316,7 +329,9 @@ async def test_rolled_back_change_shows_reason_and_keeps_input() -> None:
         await until(pilot, lambda: status(pilot) == "Enter again: apply")
         tuning.refuse = "web1: apachectl -t: Syntax error on line 5"
         await press(pilot, "enter")
-        await until(pilot, lambda: status(pilot) == f"not done: {tuning.refuse}")
+        await until_notice(pilot, f"not done: {tuning.refuse}; t: the typed values")
+        await press(pilot, "t")
+        await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
         assert input_values(pilot)[0] == "many"
         await until(pilot, lambda: "rolled back: web1: apachectl -t" in history(pilot))
 

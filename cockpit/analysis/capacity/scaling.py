@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from cockpit.analysis.capacity.usl import LevelExclusion, UslFit, UslLevel, fit_usl
@@ -31,7 +33,7 @@ def usl_fits(state: State) -> tuple[UslFit, ...]:
             group = []
             groups.append((settings, alike, group))
         group.append(segment)
-    fits = (fit_usl([_level(segment) for segment in group], _label(settings)) for settings, _, group in groups)
+    fits = (fit_usl([usl_level([segment]) for segment in group], _label(settings)) for settings, _, group in groups)
     return tuple(fit for fit in fits if fit is not None)
 
 
@@ -45,12 +47,14 @@ def _label(settings: Settings) -> str:
     return ", ".join(f"{knob} {value or 'unset'}" for knob, value in settings)
 
 
-def _level(segment: Segment) -> UslLevel:
+def usl_level(segments: Sequence[Segment]) -> UslLevel:
+    """Return the level of segments (at least one) with the same number of connections."""
+    seconds = sum(segment.seconds for segment in segments)
     return UslLevel(
-        segment=segment.number,
-        concurrency=segment.plan.concurrency,
-        rate=segment.rate,
-        excluded=_exclusion(segment),
+        segment=segments[-1].number,
+        concurrency=segments[-1].plan.concurrency,
+        rate=sum(segment.counts.completed for segment in segments) / seconds if seconds > 0 else 0.0,
+        excluded=next(filter(None, map(_exclusion, segments)), None),
     )
 
 

@@ -108,6 +108,8 @@ def segment_before(state: State, segment: Segment) -> Segment | None:
     before = state.segments[segment.number - 2]
     if before.run != segment.run or before.warmup or segment.warmup or differences(before.plan, segment.plan):
         return None
+    if segment.plan.ramp_to is not None:
+        return None
     return before
 
 

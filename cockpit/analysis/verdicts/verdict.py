@@ -36,7 +36,7 @@ from cockpit.analysis.intervals import (
     repeated_level,
     sequential,
 )
-from cockpit.analysis.plans import differences
+from cockpit.analysis.plans import differences, partial_ramp
 from cockpit.analysis.replicates import (
     ReplicatePairs,
     ReplicateValues,
@@ -63,9 +63,11 @@ from cockpit.analysis.verdicts.outcome import (
     Period,
     Verdict,
 )
+from cockpit.analysis.verdicts.waiting import with_delays
 from cockpit.analysis.verdicts.weighing import weighed
 from cockpit.analysis.warnings import WarningKind, comparison_warnings, speed_warnings, warning_of
 from cockpit.analysis.windows import Window, discarded_seconds
+from cockpit.metrics.catalogue import is_latency
 from cockpit.model.load.plan import VERSUS
 
 _NORMAL = NormalDist()
@@ -155,10 +157,13 @@ def _judged(
     """Return the verdict of `judge`, weighed by other load, with warnings and objections. For a saturated generator see
     `_at_least`."""
     before, after = ([window for visit in side for window in visit] for side in (visits, others))
-    unlike = sorted({words for window in (*before, *after) for words in differences(before[0].plan, window.plan)})
+    windows = (*before, *after)
+    unlike = sorted({words for window in windows for words in differences(before[0].plan, window.plan)})
+    unlike += filter(None, (partial_ramp(window.plan, window.end - window.start) for window in windows))
     summaries = any(segment.totals for window in (*before, *after) for segment in window.segments)
     verdict = _totals(visits, others) if summaries else judge(visits, others)
-    loads = [weigh(load) for load in other_loads(before, after)]
+    timed = [effect.name for effect in verdict.effects if is_latency(effect.name)]
+    loads = [with_delays(weigh(load), before, after, timed) for load in other_loads(before, after)]
     against = objection(before, after)
     if unlike and not load_may_differ:
         against = Objection(cause=Cause.LOAD_DIFFERS, detail=", ".join(unlike))

@@ -3,8 +3,9 @@
 Other load slows the server on a side by at most a known factor (see `other_load`). The true effect on the rate or on a
 capacity therefore lies in the measured interval, extended by the factor of the side before downwards and by that of the
 side after upwards; the median latency under closed load follows the rate. CPU and CPU per request of the machine
-include the other programs by the same factor. Nothing bounds what they do to the tail, to errors, and to latencies at a
-fixed rate: their intervals are open in the direction in which it can have acted. Memory of the machine is that of all
+include the other programs by the same factor. Only the run-queue wait of the server (see `waiting`) bounds what they do
+to the tail, and to latencies at a fixed rate: if it does not, and for errors, intervals are open in the direction in
+which it can have acted. Memory of the machine is that of all
 programs.
 """
 
@@ -70,13 +71,12 @@ def _explained(name: str, load: OtherLoad, open_load: bool) -> tuple[float, floa
     before, after = (math.log(factor) for factor in load.slowed)
     if name in ("rate", "capacity"):
         return before, after
-    if "." in name or (name == "p50" and not open_load):
+    if "." in name:
         return after, before
-    return _unbounded(load.slowed[1]), _unbounded(load.slowed[0])
-
-
-def _unbounded(factor: float) -> float:
-    return math.inf if factor > _NOTICEABLE else 0.0
+    if name != "p50" or open_load:
+        before, after = (math.inf if factor > _NOTICEABLE else 0.0 for factor in load.slowed)
+    waits = [math.inf if factor is None else math.log(factor) for factor in load.delayed.get(name, (None, None))]
+    return min(after, waits[1]), min(before, waits[0])
 
 
 def _shifted(end: float, log_factor: float, relative: bool) -> float:

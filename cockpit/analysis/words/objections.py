@@ -33,28 +33,34 @@ def other_load_words(load: OtherLoad) -> str:
     """Return `web1: 1% of its CPU before, 48% after`, and what it can explain."""
     before, after = (f"{100 * share:.0f}%" for share in (load.before, load.after))
     machine = sanitize(load.host) or "the generator’s machine"
-    explained = f", which explains a rate of {' to '.join(_explained_ends(load))}" if load.slowed else ""
+    known = [name for name, factors in load.delayed.items() if any(factors)]
+    waits = "".join(f", a {name} of {' to '.join(_explained_ends(load, name))}" for name in known)
+    explained = f", which explains a rate of {' to '.join(_explained_ends(load))}{waits}" if load.slowed else ""
     return f"{machine}: {before} of its CPU before, {after} after{explained}"
 
 
 def bound_words(verdict: Verdict) -> str:
-    """Return what other load explains of the rate at most, in the direction of the effect if that is known: `others 16%
-    → 29% of CPU explain at most ×1.19`; "" without such load or without effects."""
+    """Return what other load explains at most of the rate, or of a headline that waits bound, in the direction of the
+    effect if that is known: `others 16% → 29% of CPU explain at most ×1.19`; "" without such load or without
+    effects."""
     loads = verdict.other_loads if verdict.effects else ()
     return "; ".join(_bound_words(load, verdict) for load in loads if load.slowed)
 
 
 def _bound_words(load: OtherLoad, verdict: Verdict) -> str:
-    down, up = _explained_ends(load)
     headline = verdict.effects[0]
-    bounds = [up] if (headline.change or 0.0) * (1 if headline.name in ("rate", "capacity") else -1) > 0 else [down]
+    timed = headline.name in load.delayed
+    down, up = _explained_ends(load, headline.name if timed else "")
+    rises = timed or headline.name in ("rate", "capacity")
+    bounds = [up] if (headline.change or 0.0) * (1 if rises else -1) > 0 else [down]
     if headline.outcome not in DIFFERENT:
         bounds = [down, up]
     return f"others {100 * load.before:.0f}% → {100 * load.after:.0f}% of CPU explain at most {' to '.join(bounds)}"
 
 
-def _explained_ends(load: OtherLoad) -> tuple[str, str]:
-    """Return the changes of the rate that other load explains at most: a fall by the side after, a rise by the side
-    before."""
-    before, after = load.slowed or (1.0, 1.0)
-    return f"÷{after:.2f}", f"×{before:.2f}"
+def _explained_ends(load: OtherLoad, latency: str = "") -> tuple[str, str]:
+    """Return the changes that other load explains at most: of the rate, a fall by the side after, a rise by the side
+    before; of a latency, the opposite."""
+    ends = load.delayed[latency][::-1] if latency else load.slowed or (1.0, 1.0)
+    before, after = ("∞" if factor is None else f"{factor:.2f}" for factor in ends)
+    return f"÷{after}", f"×{before}"

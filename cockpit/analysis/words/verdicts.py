@@ -20,8 +20,8 @@ from cockpit.metrics.units import RATE, value_text
 from cockpit.model.counts import Counts
 from cockpit.model.text import sanitize, si
 
-# Changes of at least this share are shown as a factor.
-_FACTOR_FROM = 1.0
+# Changes from these shares on, upwards and downwards, are shown as a factor.
+_FACTOR_FROM, _QUOTIENT_FROM = 1.0, -0.5
 # An interval beyond this factor to both sides is uninformative, and its ends are not shown.
 _WIDE = 1000.0
 VerdictRole = Literal["good", "bad", ""]
@@ -106,52 +106,58 @@ def detectable_amount(share: float) -> str:
     return f"×{_factor(share + 1)}" if share >= _FACTOR_FROM else _percent(share)
 
 
-def change_words(effect: Effect) -> str:
+def uses_factors(effects: Iterable[Effect]) -> bool:
+    """Return whether a column of changes is written as factors, because one of them doubles or halves its metric."""
+    changes = [effect.change for effect in effects if effect.relative and effect.change is not None]
+    return any(change >= _FACTOR_FROM or change <= _QUOTIENT_FROM for change in changes)
+
+
+def change_words(effect: Effect, factors: bool | None = None) -> str:
     """Return the change with its interval: `+15% (+12 to +18%)`, `×9.7 (5.3–18)`, `÷164 (94–290)`; if one end is open
-    `≥ +12% (measured +15%)`."""
+    `≥ +12% (measured +15%)`. `factors`: relative changes as factors or as percentages; None: by their size."""
     change, low, high = effect.change, effect.low, effect.high
     if change is None:
         return "unknown"
-    shown = _amount(effect, change)
+    shown = _amount(effect, change, factors)
     if low is None and high is None:
         return f"{shown} (no interval)"
     if high is None or low is None:
-        return f"{_one_sided_words(effect)} (measured {shown})"
+        return f"{_one_sided_words(effect, factors)} (measured {shown})"
     if effect.relative and 1 + high > _WIDE**2 * (1 + max(low, -1.0)):
         return f"{shown} (interval wider than ×{_WIDE:g})"
-    if effect.relative and change >= _FACTOR_FROM:
-        return f"{shown} ({_factor(1 + low)}–{_factor(1 + high)})"
-    if _is_quotient(effect, change):
-        return f"{shown} ({_factor(1 / (1 + high))}–{_factor(1 / (1 + low))})"
+    if _is_factor(effect, change, factors):
+        ends = (1 + low, 1 + high) if change >= 0 else (1 / (1 + high), 1 / (1 + low))
+        return f"{shown} ({_factor(ends[0], factors)}–{_factor(ends[1], factors)})"
     return f"{shown} ({_signed(effect, low)} to {_signed(effect, high)}{'%' if effect.relative else _unit(effect)})"
 
 
-def _one_sided_words(effect: Effect) -> str:
+def _one_sided_words(effect: Effect, factors: bool | None = None) -> str:
     """Return the only end of a one-sided interval: `≥ +12%`, `≤ −30%`; of a quotient `≥ ÷1.7`, `≤ ÷2.5`."""
-    end = effect.low if effect.high is None else effect.high
-    sign = "≥" if (effect.high is None) != _is_quotient(effect, end or 0.0) else "≤"
-    return f"{sign} {_amount(effect, end or 0.0)}"
+    end = (effect.low if effect.high is None else effect.high) or 0.0
+    is_quotient = end < 0 and _is_factor(effect, end, factors)
+    return f"{'≥' if (effect.high is None) != is_quotient else '≤'} {_amount(effect, end, factors)}"
 
 
-def amount_words(effect: Effect) -> str:
-    """Return the change without its interval: `+15%`, `×9.7`; if one end is open, the other end, `≥ +12%`."""
+def amount_words(effect: Effect, factors: bool | None = None) -> str:
+    """Return the change without its interval: `+15%`, `×9.7`; if one end is open, the other end, `≥ +12%`. `factors` as
+    in `change_words`."""
     if effect.change is None:
         return "unknown"
-    return _amount(effect, effect.change) if (effect.low is None) == (effect.high is None) else _one_sided_words(effect)
+    is_two_sided = (effect.low is None) == (effect.high is None)
+    return _amount(effect, effect.change, factors) if is_two_sided else _one_sided_words(effect, factors)
 
 
-def _is_quotient(effect: Effect, change: float) -> bool:
-    """Return whether a change is shown as `÷164`."""
-    return effect.relative and -1 < change <= 1 / (1 + _FACTOR_FROM) - 1
+def _is_factor(effect: Effect, change: float, factors: bool | None) -> bool:
+    """Return whether a change is shown as `×9.7` or `÷164`."""
+    by_size = change >= _FACTOR_FROM or change <= _QUOTIENT_FROM
+    return effect.relative and change > -1 and (by_size if factors is None else factors)
 
 
-def _amount(effect: Effect, change: float) -> str:
+def _amount(effect: Effect, change: float, factors: bool | None = None) -> str:
     """Return a change without its interval: `+15%`, `×9.7`, `÷164`."""
-    if effect.relative and change >= _FACTOR_FROM:
-        return f"×{_factor(1 + change)}"
-    if _is_quotient(effect, change):
-        return f"÷{_factor(1 / (1 + change))}"
-    return f"{_signed(effect, change)}{'%' if effect.relative else _unit(effect)}"
+    if not _is_factor(effect, change, factors):
+        return f"{_signed(effect, change)}{'%' if effect.relative else _unit(effect)}"
+    return f"×{_factor(1 + change, factors)}" if change >= 0 else f"÷{_factor(1 / (1 + change), factors)}"
 
 
 def value_words(effect: Effect) -> str:
@@ -361,7 +367,10 @@ def _unit(effect: Effect) -> str:
     return "/s" if not effect.relative and entry(effect.name).unit is RATE else ""
 
 
-def _factor(value: float) -> str:
+def _factor(value: float, factors: bool | None = None) -> str:
+    """Return a factor; in a column of `factors` small ones, too, whose second decimal counts."""
+    if factors and value < 1.995:
+        return f"{value:.2f}"
     return f"{value:.1f}" if value < 9.95 else si(value)
 
 

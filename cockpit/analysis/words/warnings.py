@@ -50,22 +50,6 @@ _TEXTS = {
     "the CPU shares which they get; compare latency at a fixed rate (-q), or CPU/request",
     WarningKind.ROUNDS_EXCLUDED: "{count} of {total} rounds excluded: {subject}",
 }
-# At most eight characters for a table.
-_LABELS = {
-    WarningKind.NOT_FOUND: "{status}!",
-    WarningKind.REFUSED: "{status}!",
-    WarningKind.REDIRECTED: "{status}!",
-    WarningKind.GENERATOR_SATURATED: "gen-sat",
-    WarningKind.OTHER_LOAD: "others",
-    WarningKind.CPU_WAIT: "cpu-wait",
-    WarningKind.RUN_FAILED: "failed",
-    WarningKind.PARTIAL: "part",
-    WarningKind.STOPPED: "stop",
-    WarningKind.LOAD_ALTERED: "load±",
-    WarningKind.TOTALS_ONLY: "totals",
-    WarningKind.UNTIMED_ERRORS: "errors",
-    WarningKind.TIMED_ERRORS: "errors",
-}
 # Maximum number of subjects that are named for one warning.
 _MAX_NAMED = 3
 
@@ -89,11 +73,6 @@ def warning_words(*alike: RunWarning) -> str:
     text = _TEXTS[first.kind].format(subject=sanitize(first.subject), **values)
     shows_subject = first.kind is WarningKind.INTERPOLATED and first.subject
     return f"{text}: {sanitize(first.subject)}" if shows_subject else text
-
-
-def warning_label(warning: RunWarning) -> str:
-    """Return at most eight characters for a table."""
-    return _LABELS.get(warning.kind, warning.kind).format(**warning.values)
 
 
 def grouped(warnings: Iterable[tuple[str, RunWarning]], cells: int) -> list[str]:

@@ -7,7 +7,7 @@ from argparse import Namespace
 from msgspec.structs import replace
 
 from cockpit.analysis.verdicts.segments import verdicts
-from cockpit.cli.commands.duet import LONGEST, until_verdict, without_competition
+from cockpit.cli.commands.duet import without_competition
 from cockpit.cli.live import RecordingTarget, headless, hlog_into
 from cockpit.cli.load_plan import errors_name_flags
 from cockpit.cli.profile_argument import chosen_profile
@@ -16,7 +16,7 @@ from cockpit.metrics.results import all_results
 from cockpit.model.errors import TargetError
 from cockpit.model.load.checks import check_plan
 from cockpit.model.load.plan import TargetVariant
-from cockpit.profiles.plan import checked_url
+from cockpit.profiles.plan import LONGEST_DUET, checked_url, until_verdict
 from cockpit.profiles.profile import Profile
 from cockpit.report.check import CheckResult
 
@@ -41,8 +41,7 @@ def _profile(options: Namespace) -> Profile:
     with errors_name_flags():
         urls = {"base": checked_url(options.against), "head": profile.plan.url}
         variants = tuple(TargetVariant(name=name, url=url) for name, url in urls.items())
-        plan = replace(profile.plan, variants=variants)
-        longest = options.duration or options.max_duration or LONGEST
-        plan = until_verdict(plan, longest, options.margin or TOLERATED_LOSS)
+        plan = replace(profile.plan, variants=variants, margin=options.margin or TOLERATED_LOSS)
+        plan = until_verdict(plan, options.duration or options.max_duration or LONGEST_DUET)
         check_plan(plan)
     return replace(profile, plan=plan)

@@ -8,8 +8,6 @@ from argparse import Namespace
 from msgspec.structs import replace
 
 from cockpit.analysis.duet import on_one_host
-from cockpit.analysis.verdicts.wait import FIRST
-from cockpit.analysis.windows import GUARD
 from cockpit.cli.commands.run import run_profile
 from cockpit.cli.live import RecordingTarget, headless
 from cockpit.cli.load_plan import errors_name_flags
@@ -17,15 +15,12 @@ from cockpit.cli.profile_argument import chosen_profile
 from cockpit.metrics.results import all_results
 from cockpit.model.errors import TargetError, UsageError
 from cockpit.model.load.checks import check_plan
-from cockpit.model.load.plan import VERSUS, LoadPlan, TargetVariant
-from cockpit.profiles.plan import checked_url
+from cockpit.model.load.plan import VERSUS, TargetVariant
+from cockpit.profiles.plan import LONGEST_DUET, checked_url, until_verdict
 from cockpit.profiles.profile import Profile
 
 # Connections and seconds of the pilot; the share of its rate that each target gets.
 _PILOT_CONNECTIONS, _PILOT, _SHARE = 10, 5.0, 0.25
-# Default maximum duration (s), and the shortest time in which a duet can conclude.
-LONGEST = 120.0
-SHORTEST = FIRST + GUARD + 1.0
 
 
 def duet(options: Namespace) -> int:
@@ -43,14 +38,13 @@ def duet_profile(options: Namespace, second_target: str | None) -> Profile:
     if second_target:
         with errors_name_flags():
             urls = (plan.url, checked_url(second_target))
-        plan = replace(
-            plan, variants=tuple(TargetVariant(name=name, url=url) for name, url in zip("AB", urls, strict=True))
-        )
+        variants = tuple(TargetVariant(name=name, url=url) for name, url in zip("AB", urls, strict=True))
+        plan = until_verdict(replace(plan, variants=variants), options.duration or LONGEST_DUET)
         names = (Profile.of_url(replace(plan, url=url)).name for url in urls)
         profile = profile if profile.source else replace(profile, name=VERSUS.join(names))
     if not plan.variants:
         raise UsageError("a duet needs a second URL, --control, or two [[variant]] blocks in the profile")
-    plan = until_verdict(plan, options.duration or LONGEST, options.margin)
+    plan = replace(plan, margin=options.margin)
     with errors_name_flags():
         check_plan(plan)
     return replace(profile, plan=plan)
@@ -75,9 +69,3 @@ def without_competition(profile: Profile, options: Namespace) -> Profile:
         file=sys.stderr,
     )
     return replace(profile, plan=replace(plan, rate=rate, concurrency=1))
-
-
-def until_verdict(plan: LoadPlan, longest: float, margin: float | None) -> LoadPlan:
-    """Return the plan of a duet that ends with its verdict, after `longest` seconds of load at the latest."""
-    duration = min(longest, SHORTEST)
-    return replace(plan, requests=None, duration=duration, extend=longest - duration, margin=margin)

@@ -30,6 +30,7 @@ def profile_schema() -> dict[str, Any]:
         for name in filter(None, table.split(".")):
             section = sections[_section_name(_reference(section["properties"][name]))]
         section["properties"][key]["description"] = words
+    sections["ProfileFile"]["anyOf"] = [{"required": ["target"]}, {"required": ["variant"]}]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "cockpit profile", **document}
 
 

@@ -7,8 +7,8 @@
 # schedstat covers the first thread only, so it is read only for processes with one thread.
 #
 # Arrays by PID: first_tick, last_tick: ticks at which the process was new, and last listed. stat_head: start of the
-# stat line, `PID (NAME) `, of a watched process. stat, statm, cmdline, user: last line sent. idle_schedstat: the line
-# of schedstat while stat is unchanged. memory_due, pss_due: the process ran since its memory or PSS was read. pss_read:
+# stat line, `PID (NAME) `, of a watched process. stat, statm, cmdline, user, schedstat: last line sent.
+# idle_schedstat: the line of schedstat while stat is unchanged. memory_due, pss_due: the process ran since its memory or PSS was read. pss_read:
 # PSS was read. Arrays by place in the list of processes: pids, name, path, rest (see index_list).
 BEGIN {
   n = split(ENVIRON["patterns"], words, "\n")
@@ -369,6 +369,7 @@ function begin_frame(number, extent, own, loop) {
   if (full_list) list = ""
   if (extent == "all") {
     indexed = ""; split("", stat); split("", statm); split("", cmdline); split("", idle_schedstat)
+    split("", schedstat)
     split("", sent); split("", user); searched = "all"; group_changed = 1
   }
   if (tick % round == 1) { sort_disks(); check_hidden() }
@@ -526,8 +527,9 @@ function send_process(pid, i,   path, line, more, got, turn, slow, first, ran, r
   else {
     if (timed && pid in pss_read && has_one_thread(pid)) idle_schedstat[pid] = rest[i] = ran
     else delete idle_schedstat[pid]
-    if (!turn && !first) { add_existing(i); return }
+    if (!turn && !first) { send_waits(pid, ran); add_existing(i); return }
   }
+  send_waits(pid, ran)
   if (!(pid in user) && tick - first_tick[pid] > 1) send_user(pid)
   send_memory(pid)
   if (turn) delete memory_due[pid]
@@ -548,6 +550,15 @@ function run_time(pid,   path, line) {
   if ((getline line < path) <= 0 || line == "0 0 0") line = "none"
   close(path)
   return line
+}
+
+# Send the time that a process with one thread ran and waited for a CPU. `line`: its schedstat if it was read, else "".
+function send_waits(pid, line) {
+  if (!timed || !has_one_thread(pid)) return
+  if (line == "") line = run_time(pid)
+  if (line == schedstat[pid] || line == "none") return
+  schedstat[pid] = line
+  put("/proc/" ran_at[pid] ":" line)
 }
 
 # Whether a process has one thread.
@@ -634,7 +645,7 @@ function send_cmdlines(   command, line, at, pid, found) {
 
 function forget(pid) {
   delete stat_head[pid]; delete stat[pid]; delete statm[pid]; delete cmdline[pid]; delete idle_schedstat[pid]
-  delete memory_due[pid]; delete pss_due[pid]; delete pss_read[pid]; delete user[pid]
+  delete memory_due[pid]; delete pss_due[pid]; delete pss_read[pid]; delete user[pid]; delete schedstat[pid]
 }
 
 function forget_ended(   pid) {

@@ -27,13 +27,14 @@ class _ProcessFiles(NamedTuple):
     cmdline: bytes
     rollup: bytes
     user: bytes
+    schedstat: bytes
     counters: ProcessCounters | None
     # CPU time (clock ticks) of the children that the process waited for.
     children: int = 0
 
 
-_UNKNOWN = _ProcessFiles(b"", b"", b"", b"", b"", None)
-_FILES = ("stat", "statm", "cmdline", "smaps_rollup", "status")
+_UNKNOWN = _ProcessFiles(b"", b"", b"", b"", b"", b"", None)
+_FILES = ("stat", "statm", "cmdline", "smaps_rollup", "status", "schedstat")
 
 
 class ProcessTable:
@@ -98,18 +99,21 @@ class ProcessTable:
         before = self._files.get(pid, _UNKNOWN)
         if before is not _UNKNOWN and new == [None] * len(_FILES):
             return before
-        stat, statm, cmdline, rollup, user = (
-            old if text is None else text for old, text in zip(before[:5], new, strict=True)
+        stat, statm, cmdline, rollup, user, schedstat = (
+            old if text is None else text for old, text in zip(before[:6], new, strict=True)
         )
         try:
             counters = process(pid, stat, statm, cmdline, self._page)
             if counters is not None and (user or rollup):
                 pss = _pss(rollup) if counters.rss else None
                 counters = replace(counters, user=_text(user.strip()[:NAME_BYTES]), pss=pss)
+            if counters is not None and counters.threads == 1 and schedstat:
+                ran, waited = (count(word) for word in schedstat.split()[:2])
+                counters = replace(counters, ran=ran, waited=waited)
         except ValueError as error:
             raise ValueError(f"/proc/{pid}: {error}") from None
         children = before.children if new[0] is None else _children_ticks(stat)
-        return _ProcessFiles(stat, statm, cmdline[:COMMAND_LIMIT], rollup, user, counters, children)
+        return _ProcessFiles(stat, statm, cmdline[:COMMAND_LIMIT], rollup, user, schedstat, counters, children)
 
 
 def _pss(rollup: bytes) -> int | None:

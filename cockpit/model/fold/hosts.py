@@ -125,6 +125,9 @@ def _point(step: ReadingStep | None, now: ev.HostSample) -> HostPoint:
         hidden=reading.hidden,
         group=_group(reading, step),
         speed=step.rates.get(sar.SPEED_METRIC) if step else None,
+        wait=step.run_queue.wait if step and step.run_queue else None,
+        busiest=step.run_queue.busiest if step and step.run_queue else None,
+        accept=max(reading.accept.values(), default=None),
     )
 
 

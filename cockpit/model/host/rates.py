@@ -30,6 +30,8 @@ LOOPBACK = "lo"
 # Plausible maxima of a disk or an interface: requests or packets/s, bytes/s.
 MOST_REQUESTS, MOST_BYTES = 1e9, 1e12
 SECTOR = 512
+# A process whose CPU time exceeds that of its first thread by this factor, and by these clock ticks, has others.
+_OTHER_THREADS, _TICKS = 1.1, 2
 
 # Monotonic counters of a cpu line. The others may decrease slightly, which is ignored.
 _GROWING = ("user", "nice", "system", "irq", "softirq")
@@ -63,6 +65,15 @@ class ReadingStep(NamedTuple):
     spent: tuple[float, float] = (0.0, 0.0)
     rates: Mapping[str, float] = MappingProxyType({})
     levels: Mapping[str, float] = MappingProxyType({})
+    run_queue: RunQueueUse | None = None
+
+
+class RunQueueUse(NamedTuple):
+    """Per cent: `wait` of the time in which the watched processes were ready to run, they waited for a CPU; `busiest`
+    of the interval, one of them was ready to run at most."""
+
+    wait: float
+    busiest: float
 
 
 def step_between(old: HostReading, new: HostReading, facts: HostFacts) -> ReadingStep:
@@ -89,6 +100,7 @@ def step_between(old: HostReading, new: HostReading, facts: HostFacts) -> Readin
         spent=cpu_spent(matched, facts.hz),
         rates=sar.rates(old, new, seconds),
         levels=sar.mean_levels(sar.levels(old), sar.levels(new)),
+        run_queue=run_queue_use(matched, seconds, facts.hz),
     )
 
 
@@ -121,6 +133,29 @@ def cpu_spent(matched: _MatchedProcesses, hz: int) -> tuple[float, float]:
         if process.stime > before.stime:
             system += process.stime - before.stime
     return user / hz, system / hz
+
+
+def run_queue_use(matched: _MatchedProcesses, seconds: float, hz: int) -> RunQueueUse | None:
+    """Return the use of the run queue by the watched processes; None if it is unknown for one that ran, as for one
+    that had further threads meanwhile."""
+    ran = waited = busiest = 0
+    for before, process in matched.present:
+        spent = process.utime + process.stime - (before.utime + before.stime if before else 0)
+        run, wait = (_grown(before, process, name) for name in ("ran", "waited"))
+        if run is None or wait is None or (spent - _TICKS) / hz > _OTHER_THREADS * run / 1e9:
+            if spent > 0:
+                return None
+            continue
+        ran, waited, busiest = ran + run, waited + wait, max(busiest, run + wait)
+    if not ran or seconds <= 0:
+        return None
+    return RunQueueUse(100 * waited / (ran + waited), min(100.0, busiest / seconds / 1e7))
+
+
+def _grown(before: ProcessCounters | None, process: ProcessCounters, name: str) -> int | None:
+    """Return by how much a counter grew since the earlier counters, or since the process started."""
+    now, then = getattr(process, name), getattr(before, name) if before else 0
+    return None if now is None or then is None else max(0, now - then)
 
 
 def max_ticks(seconds: float, hz: int) -> float:

@@ -185,7 +185,8 @@ class ProcessCounters(msgspec.Struct, frozen=True):
     (`pid`, `start`) identifies a process, even if its pid is used again; `start`: clock ticks after boot.
     `shared`: as in statm, resident pages of files or shared memory. `stat`: as in the STAT column of ps. `command`: the
     raw command line, not neutralised. `user`: login name of the effective user, else the uid; "": unknown. `pss`:
-    proportional set size (bytes), read every 30 samples or less; None: unknown.
+    proportional set size (bytes), read every 30 samples or less; None: unknown. `ran` and `waited`: time (ns) on a CPU
+    and on the run queue since it started, from /proc/PID/schedstat; None: several threads, or not counted.
     """
 
     pid: int
@@ -202,6 +203,8 @@ class ProcessCounters(msgspec.Struct, frozen=True):
     command: str
     user: str = ""
     pss: int | None = None
+    ran: int | None = None
+    waited: int | None = None
 
 
 # Identifies a process, even if its pid is used again.

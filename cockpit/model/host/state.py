@@ -158,7 +158,8 @@ class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
     number of processes that started and exited between two samples. `hidden`: /proc hides processes (hidepid), so that
     counts are incomplete. `servers`, `generator` and `other`: CPU use in per cent of all cores of the watched processes
     and the probe, of the load generator if it is on the same machine, and of all other programs. `group`: None if the
-    server has no control group of its own. `speed`: fixed loops of the probe per second of CPU time.
+    server has no control group of its own. `speed`: fixed loops of the probe per second of CPU time. `wait` and
+    `busiest`: as in RunQueueUse. `accept`: the longest accept queue of the watched ports, in connections.
     """
 
     t: float
@@ -185,6 +186,9 @@ class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
     other: float | None = None
     group: GroupUse | None = None
     speed: float | None = None
+    wait: float | None = None
+    busiest: float | None = None
+    accept: int | None = None
 
 
 class TailLine(msgspec.Struct, frozen=True, array_like=True):

@@ -31,6 +31,7 @@ _PER_SECOND = tuple(name for name in DiskRates.__struct_fields__ if name not in 
 _SPENT = ("processes.user", "processes.system")
 _PSS = ("processes.pss",)
 _OTHER = ("cpu.other",)
+_WAIT = ("processes.wait",)
 _GAUGES = (
     *(f"memory.mean.{name}" for name in MemoryUse.__struct_fields__),
     *(f"load.{name}" for name in ("1", "5", "15", "running", "blocked")),
@@ -140,7 +141,8 @@ def current_metrics(point: HostPoint, sar_values: Mapping[str, float]) -> dict[s
     for group, rates in (("cpu", point.cpu), ("io", point.io), ("net", point.net)):
         metrics |= {} if rates is None else _by_field(group, rates)
     metrics |= {name: value for name, value in zip(_GAUGES, _levels(point), strict=True) if value is not None}
-    metrics |= {name: value for name, value in ((*_PSS, point.pss), (*_OTHER, point.other)) if value is not None}
+    partial = ((*_PSS, point.pss), (*_OTHER, point.other), (*_WAIT, point.wait))
+    metrics |= {name: value for name, value in partial if value is not None}
     return metrics
 
 
@@ -211,6 +213,8 @@ def _means_of(step: ReadingStep, points: tuple[HostPoint, HostPoint] | None) -> 
         yield _fields(f"disk.{disk.name}", disk, requests, _PER_REQUEST)
     if points and points[1].other is not None:
         yield MeanGroup(_OTHER, (points[1].other,), seconds)
+    if step.run_queue is not None:
+        yield MeanGroup(_WAIT, (step.run_queue.wait,), seconds)
     if step.rates:
         yield MeanGroup(tuple(step.rates), tuple(step.rates.values()), seconds)
     user, system = step.spent

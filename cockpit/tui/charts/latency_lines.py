@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from math import ceil
 
 from cockpit.analysis.buckets import edges_between
 from cockpit.analysis.time_ranges import TimeRange, between, of_seconds
@@ -24,10 +24,14 @@ _ROUND_STEPS = 16
 
 # Length of the recent range in seconds.
 RECENT = 10
-# Glyphs and roles of the lines; BOTH: p50 and p99 are in the same cell.
-P50, P99, BOTH, MAX = ("─", "chart"), ("═", "strong"), ("≡", "strong"), ("·", "text")
+# Glyphs and roles of the lines; BOTH: p50 and p99 are in the same cell; OUTLIER: a maximum above the axis.
+P50, P99, BOTH, MAX, OUTLIER = ("─", "chart"), ("═", "strong"), ("≡", "strong"), ("·", "text"), ("▴", "text")
 _LEGEND = ((P50, "p50"), (P99, "p99"), (BOTH, "both"), (MAX, "max"))
 _STALLED = ("■", "failed")
+# Share of the cells' maxima within the axis, and the most by which a limit may extend it.
+_WITHIN, _STRETCH = 0.9, 4
+# p99 is coloured from this share of its limit on.
+_NEAR = 0.8
 
 
 def latency_lines(context: DrawContext, window: ChartWindow, width: int, height: int) -> list[Line]:
@@ -41,10 +45,11 @@ def latency_lines(context: DrawContext, window: ChartWindow, width: int, height:
         return [title, *centred([("no responses in this time range", "dim")], width, height - 1)][:height]
     thresholds = [(result, result.limit or 0.0) for result in context.thresholds if is_latency_line(result)]
     edges = _edges(cells, [limit for _, limit in thresholds if limit > 0], rows)
+    limit = min((limit for result, limit in thresholds if "p99" in result.threshold.name), default=math.inf)
     signs = letters(markers_by_cell(all_markers(context.state), window), window).ljust(window.cells)
     drawn: list[list[Piece]] = [[("┊", "mark") if sign != " " else (" ", "") for sign in signs] for _ in range(rows)]
     for at, column in enumerate(columns):
-        for row, piece in _column(column, edges):
+        for row, piece in _column(column, edges, limit):
             drawn[row][at] = piece
     for result, limit in thresholds:
         at = row_of(limit, edges)
@@ -86,7 +91,7 @@ def _variant_numbers(segment: Segment) -> Line:
 
 def recent_range(state: State, segment: Segment) -> TimeRange | None:
     """Return the last RECENT seconds of a segment; None without load."""
-    end = ceil(segment.last)
+    end = math.ceil(segment.last)
     return of_seconds(between(state.seconds, max(int(segment.start), end - RECENT), end))
 
 
@@ -103,16 +108,20 @@ def failed_mark(failed: int) -> Line:
 
 
 def _edges(cells: Sequence[TimeRange | None], limits: list[float], rows: int) -> tuple[int, ...]:
+    """Return the ends of the lines (ns), upwards: all of p50 and p99, and most maxima, so that one outlier does not
+    flatten the rest."""
     lows = [cell.p50 for cell in cells if cell]
-    highs = [cell.latency.max for cell in cells if cell]
+    most = sorted(cell.latency.max for cell in cells if cell)
+    high = max(most[math.ceil(_WITHIN * len(most)) - 1], *(cell.p99 for cell in cells if cell))
+    near = [limit for limit in limits if limit <= _STRETCH * high]
     # Round ends keep the scale stable; the steps between them are equal on a logarithmic scale.
-    ends = edges_between(round(min(lows + limits) * 1e9), round(max(highs + limits) * 1e9), _ROUND_STEPS)
+    ends = edges_between(round(min(lows + near) * 1e9), round(max(high, *near, 0.0) * 1e9), _ROUND_STEPS)
     low, high = max(1, ends[0]), ends[-1]
     return tuple(round(low * (high / low) ** (row / rows)) for row in range(rows + 1))
 
 
-def _column(column: TimeRange | None, edges: Sequence[int]) -> Iterator[tuple[int, Piece]]:
-    """Yield rows and glyphs of a cell; later glyphs overwrite earlier ones."""
+def _column(column: TimeRange | None, edges: Sequence[int], limit: float) -> Iterator[tuple[int, Piece]]:
+    """Yield rows and glyphs of a cell; later glyphs overwrite earlier ones. `limit` (s) is that of p99."""
     if column is None:
         return
     if column.variants:
@@ -122,9 +131,10 @@ def _column(column: TimeRange | None, edges: Sequence[int]) -> Iterator[tuple[in
                 yield row, (glyph, "strong" if len(set(rows)) < len(rows) else role)
     elif column.latency.count:
         p50, p99, most = (row_of(value, edges) for value in (column.p50, column.p99, column.latency.max))
-        yield most, MAX
+        yield most, OUTLIER if column.latency.max * 1e9 > edges[-1] else MAX
         yield p50, P50
-        yield p99, BOTH if p50 == p99 else P99
+        glyph, role = BOTH if p50 == p99 else P99
+        yield p99, (glyph, "failed" if column.p99 > limit else "warn" if column.p99 > _NEAR * limit else role)
     if column.stalled:
         yield len(edges) - 2, _STALLED
 

@@ -1,4 +1,4 @@
-"""Signs on the charts: letters and texts of changes and other markers, and shades of changes in progress."""
+"""Signs on the charts: letters and texts of changes and other markers, and lines of changes in progress."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from cockpit.model.text import sanitize
 from cockpit.tui.charts.window import ChartWindow
 from cockpit.tui.terminal.styled_line import Line, fit
 
-# Shades of a change in progress: before its reload, and from the reload until it is active.
-ASKED, RELOADING = "░", "▓"
+# Lines of a change in progress: before its reload, and from the reload until it is active.
+ASKED, RELOADING = "╌", "━"
 
 
 class Band(NamedTuple):
@@ -122,23 +122,12 @@ def with_marker_texts(row: str, shown: dict[int, Marker], width: int) -> str:
     return row.rstrip()
 
 
-def with_guides(row: str, signs: str, shaded: str) -> Line:
-    """Return a line of a chart with a dotted line below each sign and a shade behind each change in progress.
-
-    A shade is a glyph in empty cells and a background colour in others.
-    """
-    width = max(len(signs), len(shaded))
-    if not width:
-        return ((row.rstrip(), "chart"),)
+def with_guides(row: str, signs: str) -> Line:
+    """Return a line of a chart with a dotted line below each sign: in empty cells, and as a colour in others."""
     pieces: list[tuple[str, str]] = []
     start = 0
-    for at, (sign, shade) in enumerate(zip(signs.ljust(width), shaded.ljust(width), strict=True)):
-        if row[at] == " " and (sign != " " or shade != " "):
-            piece = ("┊" if sign != " " else shade, "mark")
-        elif row[at] != " " and shade != " ":
-            piece = (row[at], "band")
-        else:
-            continue
-        pieces += [(row[start:at], "chart"), piece]
-        start = at + 1
+    for at, sign in enumerate(signs):
+        if sign != " ":
+            pieces += [(row[start:at], "chart"), ("┊" if row[at] == " " else row[at], "mark")]
+            start = at + 1
     return (*pieces, (row[start:].rstrip(), "chart"))

@@ -94,7 +94,7 @@ class Throughput(Chart):
             row = plot - 1 - (braille.dots(limit, top, plot * 4) - 1) // 4
             drawn = "".join(signed[row].get(at, (" ", ""))[0] for at in range(window.cells))
             signed[row] = {**signed[row], **threshold_cells(result, drawn)}
-        lines += [with_cells(with_guides(row, signs, shaded), cells) for row, cells in zip(rows, signed, strict=True)]
+        lines += [with_cells(with_guides(row, signs), cells) for row, cells in zip(rows, signed, strict=True)]
         if cursor is not None:
             at = window.cell(cursor)
             lines[1:] = [with_cursor(line, at) for line in lines[1:]]
@@ -183,7 +183,7 @@ def _legend(context: DrawContext, columns: Sequence[TimeRange | None], window: C
     # If the room is short, the first entries are dropped.
     legend = [("reading …  ", "text")] if context.time_ranges.behind else []
     if any(window.first <= band.effect and band.requested < window.end for band in bands_of(context.state)):
-        legend.append((f"{ASKED} change {RELOADING} reload  ", "mark"))
+        legend.append((f"{ASKED} change {RELOADING} reload  ", "dim"))
     if any(column and column.saturated for column in columns):
         legend.append((f"{_SATURATED} saturated  ", "warn"))
     now = context.second

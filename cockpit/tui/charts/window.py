@@ -9,6 +9,8 @@ from typing import NamedTuple
 SCALES = (0.5, 1.0, 2.0, 4.0, 10.0, 20.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 # Automatic scales: the first one at which the session fits; at the last one the window moves.
 _USUAL = SCALES[:3]
+# The widest scale that keeps a change and its baseline in view.
+_WIDEST = 10.0
 
 # Columns of dots, and minimum seconds, per move of the window; between moves only the newest column changes.
 _STEP = 10
@@ -53,13 +55,25 @@ class ChartWindow(NamedTuple):
         return f"{length_words(self.span)}/cell"
 
 
-def window_for(now: float, cells: int, span: float | None = None, cursor: float | None = None) -> ChartWindow:
+def window_for(
+    now: float,
+    cells: int,
+    span: float | None = None,
+    cursor: float | None = None,
+    planned: float = 0.0,
+    needed: float | None = None,
+) -> ChartWindow:
     """Return a window that contains `now`, from the session's start if it fits; or the cursor, if it is earlier.
 
-    `span` None: the first of the automatic scales at which the session fits, at most 2 s/cell.
+    `span` None: the first of the automatic scales at which the session fits, up to the `planned` end of the load if
+    that fits at 2 s/cell; a wider one, up to 10 s/cell, if the session since `needed` does not fit.
     """
     if span is None:
-        span = next((scale for scale in _USUAL if now < int(cells * scale)), _USUAL[-1])
+        end = max(now, planned) if planned < cells * _USUAL[-1] else now
+        span = next((scale for scale in _USUAL if end < int(cells * scale)), _USUAL[-1])
+        if needed is not None:
+            span = next((scale for scale in SCALES if span <= scale and now - needed < cells * scale), _WIDEST)
+            span = min(span, _WIDEST)
     # Move by whole cells and whole seconds.
     unit = max(1, int(span))
 

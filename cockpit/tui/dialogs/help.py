@@ -39,7 +39,7 @@ READING = {
     "■ stall, 0": "A second with requests in flight and no response: ■ on the axis, 0 in the chart.",
     "0:07/0:10": "Elapsed and planned time of the run; only the elapsed time if the run has no planned end.",
     "✓ ✗": """A threshold of the profile holds, or failed, in this run so far; the dashed line is its limit. ?: no data
-    yet. Thresholds without a line are below the chart, and failed ones in the failure line.""",
+    yet. Thresholds without a line are below the chart, and failed ones in the header.""",
     "▒ on the axis": "In that second the load generator was the bottleneck, not the server: ignore its values.",
     "x": """Failed requests: in the chart above the others, on the axis below their second. Zoomed out, a single such
     second marks its cell. Beside latencies: the segment has failed requests, which are missing there or were fast.""",
@@ -47,17 +47,17 @@ READING = {
     "cell": """The time per cell of the charts is at the right end of the axis. From 4 s/cell on, a column covers
     several seconds: solid up to their minimum of responses/s, a dot for the mean, a dot for the maximum.""",
     "latency lines": """Latency upwards, ms at the lower edge of each line; per cell ─ p50, ═ p99, ≡ both, · the
-    maximum. Above: numbers of the last 10 s and of the whole segment.""",
+    maximum, ▴ a maximum above the chart. Above: numbers of the last 10 s and of the whole segment.""",
     "heat map": """Latency upwards, ms at the lower edge of each line; time as in the chart above. ░ ▒ ▓ █: share of the
     responses at that time with that latency. ─ is p50, ═ is p99, ≡ both. > and <: the cell at the edge includes
     everything beyond. The line “fail” marks failed requests (x) and seconds without any response (■).""",
     "service": """Time from the first byte sent (or the start of the connect) to the last byte read. Closed load waits
     for each response before it sends the next request, so users of a busier site would wait longer.""",
-    "░ ▓": """Above and behind the chart: a change in progress. ░ from its request, ▓ from its reload until it is active
-    (its letter) or rolled back.""",
+    "╌ ━": """Above the chart: a change in progress. ╌ from its request, ━ from its reload until it is active (its
+    letter) or rolled back.""",
     "verdict": f"""The segment vs the segment before the change, in the same run; a new run vs the baseline. ▲ better, ▼
     worse: the rate, or the named metric. ≈ equivalent. ? inconclusive; wait: keep the load running. ≥ ≤: at least and
-    at most, because the generator was saturated or other programs took CPU. ≠ load, gen-sat, lost, errors: invalid;
+    at most, because the generator was saturated or other programs took CPU. ≠ load, lost, errors: invalid;
     {MainKey.COMPARE} shows the reason.""",
     "├─●─┤": """In the verdict: the effect on a metric with its interval; left of the zero line is worse, right is
     better. ┊ ┊: margins of equivalence; an interval between them is equivalent. ○: first estimate, no interval yet. ◂
@@ -66,15 +66,8 @@ READING = {
     "%busy tps …": f"""Averages of the servers over the segment; several hosts as web1/app1. {ViewKey.AVERAGES} shows
     all averages.""",
     "start, end": "In the averages: the first and the last 5 s of the segment. mem is the value at its end.",
-    "gen-sat": "Beside a segment: the generator was saturated for more than 10% of the segment.",
-    "cpu-wait": "Beside a segment: the generator waited for a CPU; latencies include that wait.",
-    "short": "Beside a segment: shorter than 5 s.",
-    "stalled": """Beside a segment: the server sent no response for part of the time. Closed load sends nothing while it
-    waits, so its percentiles are too low (coordinated omission); a constant rate (-q) shows the wait.""",
-    "stop": "Beside a segment: stopped by the user before its planned end.",
-    "totals": "Beside a segment: imported from a summary, without data per second; latencies are interpolated.",
-    "part": "Beside a segment: a load process was lost, the metrics are incomplete.",
-    "failed": "Beside a segment: the run failed; the line below the table shows the reason.",
+    "2 notes": f"""Reasons to read the segment's metrics with care, e.g. a saturated generator: amber if one of them
+    alters how a metric is read. {MainKey.COMPARE} shows them.""",
     "us sy io st id": "CPU of all cores as sar -u: user (with nice), system, waiting for disks, stolen, idle.",
     "io": "As sar -b: transfers/s, read and write transfers/s; 512-byte blocks read and written per second.",
     "mem": "As free -m. avail: memory that programs can still allocate without swapping.",

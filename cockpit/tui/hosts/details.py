@@ -18,12 +18,11 @@ from cockpit.tui.terminal.styled_line import DrawnList, Line, clip, left_and_rig
 _SAMPLED = ("processes", "cores", "disks", "nets")
 
 
-def draw_detail(host: HostState, context: DrawContext, role: str, width: int, height: int) -> DrawnList:
-    """Draw the chosen list of the host in `height` lines; `role` is the role of plain values."""
-    detail = context.detail(host)
+def draw_detail(host: HostState, context: DrawContext, detail: Detail, role: str, width: int, height: int) -> DrawnList:
+    """Draw a list of the host in `height` lines; `role` is the role of plain values."""
     if height < 2 or (host.point is None and detail.kind in _SAMPLED):
         return DrawnList([])
-    focused = host is context.host and context.view.list_focused
+    focused = host is context.host and context.view.list_focused and detail == context.detail(host)
     scroll = context.view.scroll if focused else 0
     view = context.view
     if detail.kind == "tail":

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from textwrap import wrap
 
-from cockpit.analysis.verdicts.other_load import TAKES
 from cockpit.model.events import HostCondition
 from cockpit.model.host.state import HostPoint, HostState
 from cockpit.model.text import clock, count_text, sanitize, si, size
-from cockpit.tui.charts.braille import trend
-from cockpit.tui.draw_context import PROCESSES, SAR, Detail, DrawContext
+from cockpit.tui.draw_context import PROCESSES, SAR, Detail, DrawContext, details_of
 from cockpit.tui.hosts.details import draw_detail
+from cockpit.tui.hosts.history import history_lines
 from cockpit.tui.hosts.processes import IN_FULL, entries, percent
-from cockpit.tui.hosts.tails import draw_tail
+from cockpit.tui.hosts.tails import brief_tail, draw_tail
 from cockpit.tui.terminal.styled_line import (
     EMPTY,
     DrawnList,
@@ -21,7 +19,6 @@ from cockpit.tui.terminal.styled_line import (
     Spot,
     clip,
     join_fitting,
-    left_and_right,
     length,
     pairs,
     right,
@@ -30,16 +27,12 @@ from cockpit.tui.terminal.styled_line import (
 
 # Lines of a host without a list: title and seven lines of metrics.
 FIGURES = 8
-# Minimum lines of a host with a list.
+# Minimum lines of a host with a list; of its metrics, and their share of a taller pane.
 WHOLE = 12
+MIN_METRICS = 7
+_METRICS = 0.45
 
 _MIB = 1024 * 1024
-
-# Maximum points of a trend.
-_TREND = 24
-
-# Samples averaged for the CPU of other programs: a single sample is off by some percentage points.
-_OTHER_MEAN = 5
 
 # Minimum width (cells) for all metrics of sar.
 _ROOMY = 72
@@ -53,24 +46,40 @@ _STEP = 4
 
 
 def host_pane(host: HostState, context: DrawContext, width: int, height: int) -> DrawnList:
-    """Return the parts of the host that fit: title, condition, metrics, list, newest lines of tails."""
-    lines = [title(host, context, width), *condition(host, context, width)]
+    """Return the parts of the host that fit: title, metrics, condition, list, tails, more lists if there is room."""
+    lines = [title(host, context, width)]
     head = Spot(0, 0, width, "open_host")
-    point = host.point
     role = "" if host.condition == HostCondition.UP else "dim"
     if context.detail(host) == SAR:
-        below = draw_detail(host, context, role, width, height - len(lines))
+        lines += condition(host, context, width)
+        below = draw_detail(host, context, context.detail(host), role, width, height - len(lines))
         return below._replace(lines=[*lines, *below.lines][:height], spots=(head,))
-    if point:
-        lines += metric_lines(host, point, role, width, height - len(lines), trends=not context.lite)
-    elif host.condition in (HostCondition.UP, HostCondition.CONNECTING):
+    if host.point:
+        lines += metric_lines(host, context, role, width, max(MIN_METRICS, round(_METRICS * height)))
+    lines += condition(host, context, width)
+    if host.point is None and host.condition in (HostCondition.UP, HostCondition.CONNECTING):
         lines += _waiting(host, context, width)
     room = height - len(lines)
     strips = _strips(host, context, width, room)
-    below = draw_detail(host, context, role, width, room - len(strips))
-    gap = [EMPTY] * (room - len(strips) - len(below.lines)) if strips else []
+    below = draw_detail(host, context, context.detail(host), role, width, room - len(strips))
+    more = _more(host, context, role, width, room - len(strips) - len(below.lines))
+    gap = [EMPTY] * (room - len(strips) - len(below.lines) - len(more)) if strips else []
     spots = (head, *(spot.moved(0, len(lines)) for spot in below.spots))
-    return below._replace(lines=[*lines, *below.lines, *gap, *strips][:height], spots=spots)
+    return below._replace(lines=[*lines, *below.lines, *more, *gap, *strips][:height], spots=spots)
+
+
+def _more(host: HostState, context: DrawContext, role: str, width: int, room: int) -> list[Line]:
+    """Return the other lists that fit below the chosen one, a blank line before each."""
+    if context.view.averages:
+        return []
+    lines: list[Line] = []
+    for detail in details_of(host):
+        if detail == context.detail(host) or detail.kind in ("tail", "processes"):
+            continue
+        drawn = draw_detail(host, context, detail, role, width, room).lines
+        if len(drawn) > 1 and len(lines) + len(drawn) + 1 <= room:
+            lines += [EMPTY, *drawn]
+    return lines
 
 
 def _waiting(host: HostState, context: DrawContext, width: int) -> list[Line]:
@@ -107,7 +116,7 @@ def _strips(host: HostState, context: DrawContext, width: int, room: int) -> lis
     each, over = divmod(available, len(shown))
     lines: list[Line] = []
     for place, tail in enumerate(shown):
-        lines += draw_tail(tail, 0, None, width, each + (place < over)).lines
+        lines += draw_tail(brief_tail(tail, width), 0, None, width, each + (place < over)).lines
     return lines
 
 
@@ -119,8 +128,9 @@ def title(host: HostState, context: DrawContext, width: int) -> Line:
     if context.view.frozen is not None:
         return rule((*name, (place, "dim")), ((f" FROZEN at {clock(context.hosts_now)} ", "alarm"),), width)
     point = host.point
-    if host.condition != HostCondition.UP or point is None or host.seen is None:
-        return rule((*name, (place, "dim")), (), width)
+    word, _, badge = condition_words(host, context)
+    if word or point is None or host.seen is None:
+        return rule((*name, (place, "dim")), ((f" {word} " if word else "", badge),), width)
     parts: list[Line] = [
         ((f"{max(0.0, context.now - host.seen):.1f} s ago", "dim"),),
         ((f"probe {1000 * point.probe_cpu:.0f} ms", "dim"),),
@@ -141,15 +151,11 @@ def slow_interval(host: HostState) -> float | None:
 
 
 def condition(host: HostState, context: DrawContext, width: int) -> list[Line]:
-    """Return the condition of a host that is not up as lines; [] for a host that is up."""
-    word, rest, role = condition_words(host, context)
+    """Return the details of a condition in the title, and what cockpit does; [] for a host that is up."""
+    word, rest, _ = condition_words(host, context)
     if not word:
         return []
-    badge = f" {word} " if role == "alarm" else word
-    texts = wrap(rest, max(12, width - len(badge) - 1), max_lines=5, placeholder=" …") or [""]
-    indent = " " * (len(badge) + 1)
-    lines: list[Line] = [((badge, role), (f" {texts[0]}", ""))]
-    lines += [((indent + text, ""),) for text in texts[1:]]
+    lines: list[Line] = [((text, "strong"),) for text in wrap(rest, max(12, width), max_lines=5, placeholder=" …")]
     more = ["retrying every few seconds"] if host.condition == HostCondition.LOST else []
     if host.condition in (HostCondition.SLOW, HostCondition.LOST) and host.seen is not None:
         more.append(f"metrics of {clock(host.seen)}")
@@ -181,29 +187,20 @@ def seconds_or_minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-def metric_lines(
-    host: HostState, point: HostPoint, role: str, width: int, height: int, trends: bool = True
-) -> list[Line]:
+def metric_lines(host: HostState, context: DrawContext, role: str, width: int, height: int) -> list[Line]:
     """Return the metrics in reading order; the least important lines are left out if they do not fit."""
-    recent = host.points[-_TREND:] if trends else ()
-    busy = [100 - at.cpu.idle for at in recent if at.cpu]
-    used = [at.memory.used / at.memory.total for at in recent if at.memory.total]
-    cpu, memory = pairs(_cpu(point, width), role, "cpu"), pairs(_memory(point, width), role, "mem")
-    room = width - max(length(cpu), length(memory)) - 2
-    processes = processes_line(host, point, role, width)
-    ranked: list[tuple[int, Line]] = [
-        (0, _trended(cpu, busy, 100.0, room, width)),
-        *((7, line) for line in _split(point, recent, role, width)),
-        (2, _trended(memory, used, 1.0, room, width)),
+    point = host.points[-1]
+    ranked = [
+        *history_lines(host, context, role, width),
+        (1, pairs(_cpu(point, width), role, "cpu")),
+        (6, pairs(_memory(point, width), role, "mem")),
         *_group(host, role, width),
-        *_io(point, role, width),
-        (4, _net(point, recent, role, width)),
-        (5, _load(host, point, role, width)),
+        *_net_faults(point),
+        (5, _load(point, role, width)),
+        *((1, line) for line in processes_line(host, point, role, width)),
     ]
-    ranked += [(1, line) for line in processes]
-    kept = sorted(rank for rank, _ in ranked)[: max(0, height)]
-    last = kept[-1] if kept else -1
-    return [line for rank, line in ranked if rank <= last][:height]
+    kept = sorted(range(len(ranked)), key=lambda at: ranked[at][0])[: max(0, height)]
+    return [clip(ranked[at][1], width) for at in sorted(kept)]
 
 
 def _cpu(point: HostPoint, width: int) -> list[tuple[str, str]]:
@@ -249,56 +246,14 @@ def _group(host: HostState, role: str, width: int) -> list[tuple[int, Line]]:
     return [(3, (("cgrp ", "dim"), *join_fitting(parts, width - 5)))]
 
 
-def _io(point: HostPoint, role: str, width: int) -> list[tuple[int, Line]]:
-    """Return (rank, line) of I/O as sar -b: one line in a wide pane, else two."""
-    io = point.io
-    if io is None:
-        return [(3, pairs([("", "waiting for data")], role, "io"))]
-    transfers = pairs([("tps ", si(io.tps)), ("  rtps ", si(io.rtps)), ("  wtps ", si(io.wtps))], role, "io")
-    blocks = pairs([("bread/s ", si(io.bread)), ("  bwrtn/s ", si(io.bwrtn))], role)
-    if width >= _ROOMY:
-        return [(3, (*transfers, ("  ", ""), *blocks))]
-    return [(3, transfers), (6, ((" " * 5, ""), *blocks))]
-
-
-def net_line(point: HostPoint, role: str, width: int) -> Line:
-    """Return the sum of all interfaces except the loopback as sar -n DEV; errors and drops if there are any."""
+def _net_faults(point: HostPoint) -> list[tuple[int, Line]]:
+    """Return errors and drops/s of all interfaces except the loopback, if there are any."""
     net = point.net
-    if net is None:
-        return pairs([("", "waiting for data")], role, "net")
-    parts: list[Line] = [pairs([(f"{name} ", si(getattr(net, at)))], role) for name, at in _NET]
-    if width < _ROOMY:
-        parts = parts[:2]
-    if net.errors or net.drops:
-        parts.append(((f"err/s {si(net.errors)} drop/s {si(net.drops)}", "warn"),))
-    return (("net  ", "dim"), *join_fitting(parts, width - 5))
-
-
-def _net(point: HostPoint, recent: Sequence[HostPoint], role: str, width: int) -> Line:
-    """Return the network line with the trend of KiB/s (received + sent), scaled to its maximum."""
-    line = net_line(point, role, width)
-    sums = [at.net.rxkb + at.net.txkb for at in recent if at.net]
-    return _trended(line, sums, max(sums, default=0.0), width - length(line) - 2, width)
-
-
-def _split(point: HostPoint, recent: Sequence[HostPoint], role: str, width: int) -> list[Line]:
-    """Return CPU shares of servers, load generator and other programs with their trends; [] if unknown."""
-    if point.servers is None:
+    if net is None or not (net.errors or net.drops):
         return []
-    names = [name for name in _SPLIT if getattr(point, name) is not None]
-    titles = [_SPLIT[name][width < _ROOMY] for name in names]
-    room = min(_TREND, (width - 5 - sum(len(title) + 6 for title in titles)) // len(names))
-    parts: list[Line] = []
-    for name, title in zip(names, titles, strict=True):
-        values = [min(100.0, max(0.0, value)) for at in recent if (value := getattr(at, name)) is not None]
-        drawn = trend(values[-room:], 100.0) if room >= 3 else ""
-        share = f"{min(100.0, max(0.0, getattr(point, name))):.0f}%"
-        parts.append(((f"{title} ", "dim"), (drawn, "chart"), (right(share, 4), role)))
-    return [(("by   ", "dim"), *join_fitting(parts, width - 5, " "))]
+    return [(1, (("net  ", "dim"), (f"err/s {si(net.errors)}  drop/s {si(net.drops)}", "warn")))]
 
 
-# Names of CPU shares in a wide and in a narrow pane.
-_SPLIT = {"servers": ("servers", "servers"), "generator": ("generator", "gen"), "other": ("others", "others")}
 _SHARES = ("user", "nice", "system", "iowait", "steal", "idle")
 # Memory metrics by minimum width.
 _MEMORY = (
@@ -306,24 +261,12 @@ _MEMORY = (
     (_ROOMY, ("total", "used", "free", "buff_cache", "available")),
     (0, ("used", "free", "available")),
 )
-_NET = (("rxkB/s", "rxkb"), ("txkB/s", "txkb"), ("rxpck/s", "rxpck"), ("txpck/s", "txpck"))
 
 
-def _load(host: HostState, point: HostPoint, role: str, width: int) -> Line:
+def _load(point: HostPoint, role: str, width: int) -> Line:
     averages = " ".join(f"{load:.2f}" for load in point.load)
-    line = (*pairs([("", averages)], role, "load"), *_other_programs(host, role))
-    running, blocked = [("  run ", str(point.running))], [("  blocked ", str(point.blocked))]
-    whole = (*line, *pairs([*running, *blocked], role))
-    return whole if length(whole) <= width else clip((*line, *pairs(running, role)), width)
-
-
-def _other_programs(host: HostState, role: str) -> Line:
-    """Return the CPU share of programs that are neither watched nor part of cockpit; () if unknown."""
-    shares = [point.other for point in host.points[-_OTHER_MEAN:] if point.other is not None]
-    if not shares:
-        return ()
-    share = min(100.0, max(0.0, sum(shares) / len(shares)))
-    return pairs([("  others ", f"{share:.0f}%")], "warn" if share >= 100 * TAKES else role)
+    values = [("", averages), ("  run ", str(point.running)), ("  blocked ", str(point.blocked))]
+    return clip(pairs(values, role, "load"), width)
 
 
 def processes_line(host: HostState, point: HostPoint, role: str, width: int) -> list[Line]:
@@ -362,9 +305,3 @@ def churn(point: HostPoint) -> str:
     if point.spawned is None or point.exited is None:
         return ""
     return f"+{point.spawned:.0f} -{point.exited:.0f}/s"
-
-
-def _trended(line: Line, values: Sequence[float], top: float, room: int, width: int) -> Line:
-    if room < 4 or not values:
-        return clip(line, width)
-    return left_and_right(line, ((trend(values[-room:], top), "chart"),), width)

@@ -4,15 +4,37 @@ from __future__ import annotations
 
 import re
 
-from rich.cells import cell_len
+from msgspec.structs import replace
+from rich.cells import cell_len, chop_cells
 
 from cockpit.model import access
 from cockpit.model.host.state import TailPane
 from cockpit.model.text import clock, milliseconds, sanitize, si
-from cockpit.tui.terminal.styled_line import EMPTY, DrawnList, Line, Piece, centred, clip, join_fitting, length, rule
+from cockpit.tui.terminal.styled_line import (
+    EMPTY,
+    DrawnList,
+    Line,
+    Piece,
+    centred,
+    clip,
+    fit,
+    join_fitting,
+    length,
+    rule,
+)
 
 # SGR escape sequences: colours and font weights.
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
+
+# Date, time and zone of logs: Apache, nginx, Tomcat, ISO 8601, syslog.
+_STAMP = re.compile(
+    r"\[?(?:(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} [ \d]\d |\d{1,2}[-/][A-Z][a-z]{2}[-/]\d{4}[ :]|\d{4}[-/]\d\d[-/]\d\d[ T])"
+    r"(\d\d(?::\d\d){2})(?:[.,]\d+)?(?: ?(?:Z|[-+]\d\d:?\d\d)| \d{4}(?=\]))?\]?"
+)
+# Cells of a time of day and a blank.
+_TIME = 9
+# Characters in which a line's time is expected.
+_STAMPED = 80
 
 # Maximum characters of a line, more than any terminal shows.
 _LONGEST = 2000
@@ -36,6 +58,29 @@ def draw_tail(tail: TailPane, back: int, held: TailPane | None, width: int, heig
     state = _state(tail, shown if shown is held else None)
     head = rule(((short_command(sanitize(tail.command), width - length(state) - 6), "strong"),), state, width)
     return DrawnList([head, *rates, *lines, *[EMPTY] * (room - len(lines))], room, most)
+
+
+def brief_tail(tail: TailPane, width: int) -> TailPane:
+    """Return the tail with only the time of day of each line, first, and long lines wrapped, so that a narrow pane
+    shows the messages."""
+    lines = [replace(line, text=part) for line in tail.lines for part in _wrapped(_brief(as_printed(line.text)), width)]
+    return replace(tail, lines=tuple(lines))
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Return the text in at most two lines, the second indented below the message."""
+    if cell_len(text) <= width or width <= 2 * _TIME:
+        return [text]
+    first = chop_cells(text, width)[0]
+    return [first, fit(" " * _TIME + text[len(first) :].lstrip(), width).rstrip()]
+
+
+def _brief(text: str) -> str:
+    stamp = _STAMP.search(text, 0, _STAMPED)
+    if stamp is None:
+        return text
+    before = text[: stamp.start()].replace(" - -", "").strip()
+    return " ".join(part for part in (stamp[1], before, text[stamp.end() :].strip()) if part)
 
 
 def _rates(tail: TailPane, width: int) -> list[Line]:

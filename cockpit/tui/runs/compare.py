@@ -25,7 +25,7 @@ from cockpit.tui.draw_context import DrawContext, View, by_number
 from cockpit.tui.key_names import bindings, close_binding, key_hints
 from cockpit.tui.key_table import CompareKey, DialogKey, MainKey, key_names
 from cockpit.tui.runs.scaling import scaling_lines
-from cockpit.tui.runs.verdict_lines import verdict_details, verdict_lines
+from cockpit.tui.runs.verdict_lines import method_lines, verdict_details, verdict_lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, content, length, side_by_side
 
 # Seconds between updates of a growing segment.
@@ -36,7 +36,7 @@ _BUCKETS = 16
 _SPAN, _SHARES = 16, 17
 _HINTS = (
     *(("↑ ↓", " scroll"), (key_names(CompareKey.LEFT, CompareKey.RIGHT), " other segment")),
-    *((CompareKey.BASELINE, " baseline"), (DialogKey.CLOSE, " close")),
+    *((CompareKey.BASELINE, " baseline"), (CompareKey.METHOD, " method"), (DialogKey.CLOSE, " close")),
 )
 
 
@@ -55,6 +55,7 @@ class CompareScreen(Dialog[None]):
         segment = context().segment
         self.number = segment.number if segment else 0
         self._drawn: tuple[object, ...] = ()
+        self._with_method = False
 
     def compose(self) -> ComposeResult:
         with VerticalScroll() as room:
@@ -81,15 +82,25 @@ class CompareScreen(Dialog[None]):
         self.set_view(replace(self.context().view, baseline=self.number))
         self.frame()
 
+    def action_method(self) -> None:
+        """Show or hide how the verdict was reached."""
+        self._with_method = not self._with_method
+        self.frame()
+
     def frame(self) -> None:
         """Draw the comparison if the segments, the baseline or the width changed."""
         context = self.context()
         segment = by_number(context.state.segments, self.number)
         width = max(30, self.size.width - 6)
-        if segment is None or (now := (segment, context.before(segment), context.view.baseline, width)) == self._drawn:
+        shown = (context.view.baseline, width, self._with_method)
+        if segment is None or (now := (segment, context.before(segment), *shown)) == self._drawn:
             return
         self._drawn = now
-        self.query_one(Static).update(content(comparison_lines(context, segment, width)))
+        lines = comparison_lines(context, segment, width)
+        lines += [EMPTY, *method_lines(context, segment, width)] if self._with_method else []
+        self.query_one(Static).update(content(lines))
+        if self._with_method:
+            self.query_one(VerticalScroll).scroll_end(animate=False)
 
 
 def comparison_lines(context: DrawContext, segment: Segment, width: int) -> list[Line]:

@@ -26,6 +26,7 @@ from cockpit.model.state import RoundsState, Segment, State
 from cockpit.model.text import sanitize
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_table import MainKey, SessionKey
+from cockpit.tui.runs.details import server_notes
 
 # Metrics with a line in the plot, in this order after the headline; "errors" only if the share of failures differs.
 _PLOTTED = ("errors", "rate", "capacity", "p50", "p99", "cpu.per_request", "cpu.busy", "memory.used")
@@ -72,7 +73,8 @@ class StripContents(NamedTuple):
 
     `effects`: one line each, the headline first. `rate_change`: relative change of the rate before there is any effect.
     `progress`: None if no verdict is pending. `next`: the suggested next step, or "". `cap`: seconds after the change
-    at which the run ends even without a verdict; None: the run is not extended.
+    at which the run ends even without a verdict; None: the run is not extended. `notes`: the servers' corrections of
+    changed values.
     """
 
     verdict: Verdict
@@ -83,6 +85,7 @@ class StripContents(NamedTuple):
     progress: VerdictProgress | None = None
     next: str = ""
     cap: float | None = None
+    notes: tuple[str, ...] = ()
 
 
 def strip(context: DrawContext) -> StripContents | None:
@@ -107,6 +110,7 @@ def strip(context: DrawContext) -> StripContents | None:
         progress=_progress(context.state, segment, verdict),
         next="" if context.state.studying else _next(verdict),
         cap=_cap(context.state, segment),
+        notes=server_notes(segment, context.state),
     )
 
 

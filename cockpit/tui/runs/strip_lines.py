@@ -19,13 +19,16 @@ from cockpit.analysis.words.verdicts import (
     margin_words,
     metric_words,
     too_few_words,
+    uses_factors,
 )
 from cockpit.tui.charts.forest import axis, forest_row, scale_end
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.runs.capacity_line import capacity_line, fitted
+from cockpit.tui.runs.details import segment_lines
 from cockpit.tui.runs.strip import StripContents, VerdictProgress, strip
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Spot, clip, fit, left_and_right, length, rule
+from cockpit.tui.tuning.pending import change_under_way, stage_lines, waiting_lines
 
 ROLES = {
     Outcome.BETTER: "better_value",
@@ -41,16 +44,14 @@ _DECIDING = ("errors", "rate", "p50", "p99", "cpu.per_request", "cpu.busy")
 # Cells of the mark, of the widest name, of change and interval; minimum cells of the plot.
 _MARK, _NAME, _CHANGE, _PLOT = 3, 16, 24, 11
 _BAR = 12
+# Minimum height (lines) for all parts.
+_FULL = 8
 
 
 def strip_lines(contents: StripContents, width: int, height: int) -> list[Line]:
-    """Return the full strip if it fits in `height` lines, else its title and the effects that fit."""
-    lines = full_lines(contents, width)
-    return lines if len(lines) <= height else _compact_lines(contents, width, height)
-
-
-def full_lines(contents: StripContents, width: int) -> list[Line]:
-    """Return title, outcome, next step, one line per effect, and the scale."""
+    """Return title, outcome, notes, next step, the effects that fit, and their scale; in a few lines without them."""
+    if height < _FULL:
+        return _compact_lines(contents, width, height)
     title = rule((("verdict ", "strong"), (contents.change, "text")), ((contents.compared, "dim"),), width)
     word = _word(contents)
     if contents.verdict.outcome is Outcome.INVALID:
@@ -60,11 +61,12 @@ def full_lines(contents: StripContents, width: int) -> list[Line]:
         bound = bound_words(contents.verdict)
         lines += [((fit(" " * _MARK + bound, width).rstrip(), "warn"),)] if bound else []
         lines += [(("   next: ", "dim"), (contents.next, ""))] if contents.next else []
-    rows, room = _rows(contents, contents.effects, width)
+    notes: list[Line] = [((part, "text"),) for note in contents.notes for part in wrap(note, width)]
+    rows, room = _rows(contents, _first(contents, max(0, height - len(lines) - len(notes) - 1)), width)
     if not rows:
-        return lines
+        return [*lines, *notes][:height]
     basis: Line = ((fit(_basis(contents), width - room), "dim"),)
-    return [*lines, *rows, (*basis, *axis(scale_end(contents.effects), room))]
+    return [*lines, *rows, (*basis, *axis(scale_end(contents.effects), room)), *notes]
 
 
 def _compact_lines(contents: StripContents, width: int, height: int) -> list[Line]:
@@ -92,15 +94,6 @@ def strip_words(contents: StripContents) -> Line:
     return (*_word(contents), (left, ""))
 
 
-def full_height(contents: StripContents) -> int:
-    bound = contents.verdict.outcome is not Outcome.INVALID and bool(bound_words(contents.verdict))
-    return 2 + bound + bool(contents.next) + (len(contents.effects) + 1 if contents.effects else 0)
-
-
-def compact_height(contents: StripContents, most: int) -> int:
-    return 3 if contents.verdict.outcome is Outcome.INVALID else 1 + min(most, len(contents.effects))
-
-
 def _word(contents: StripContents, short: bool = False) -> Line:
     """Return mark and outcome, and the deciding effect unless `short`."""
     verdict = contents.verdict
@@ -116,6 +109,8 @@ def _word(contents: StripContents, short: bool = False) -> Line:
     else:
         word = f"{MARKS[verdict.outcome]}  {verdict.outcome}{', at least' if verdict.at_least else ''}"
     detail = "" if short else _detail(contents)
+    if role in ("better", "worse"):
+        return ((word, role), (f"  {detail}" if detail else "", "strong"))
     return ((word, role), (f": {detail}" if detail else "", "text"))
 
 
@@ -162,26 +157,26 @@ def _rows(contents: StripContents, effects: Sequence[Effect], width: int) -> tup
     names = [_name(effect, len(hosts) > 1) for effect in effects]
     name_width = min(_NAME, max(map(cell_len, names), default=0))
     plot = width - _MARK - name_width - _CHANGE - 2
-    end = scale_end(contents.effects)
+    end, factors = scale_end(contents.effects), uses_factors(contents.effects)
     lines: list[Line] = []
     for effect, name in zip(effects, names, strict=True):
         likely = _likely(contents, effect)
         role = ROLES[likely or effect.outcome]
         mark = f"{MARKS[likely]}?" if likely else MARKS[effect.outcome]
-        head = f"{fit(mark, _MARK)}{fit(name, name_width)} {fit(_change(effect), _CHANGE)} "
+        head = f"{fit(mark, _MARK)}{fit(name, name_width)} {fit(_change(effect, factors), _CHANGE)} "
         lines.append(((head, role), *(forest_row(effect, end, plot, role) if plot >= _PLOT else EMPTY)))
     return lines, max(0, plot)
 
 
-def _change(effect: Effect) -> str:
+def _change(effect: Effect, factors: bool) -> str:
     """Return the change with its interval; for inconclusive one-sided intervals the measured change first."""
     if effect.change is None:
         return "–"
     if effect.low is None and effect.high is None:
-        return amount_words(effect)
+        return amount_words(effect, factors)
     if effect.outcome is Outcome.INCONCLUSIVE and (effect.low is None or effect.high is None):
-        return f"{amount_words(replace(effect, low=None, high=None))} ({amount_words(effect)})"
-    return change_words(effect)
+        return f"{amount_words(replace(effect, low=None, high=None), factors)} ({amount_words(effect, factors)})"
+    return change_words(effect, factors)
 
 
 def _name(effect: Effect, with_host: bool) -> str:
@@ -228,13 +223,22 @@ def _basis(contents: StripContents) -> str:
 
 
 class VerdictStrip(Lines):
+    """The verdict on the selected segment; instead a change under way, a search, or a segment without a verdict."""
+
     DEFAULT_CSS = "VerdictStrip { height: 0; }"
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
+        self.spots = []
+        if context.waiting:
+            return waiting_lines(context.waiting, context.state, width)
+        change = change_under_way(context.state)
+        if change is not None and context.view.segment is None and context.state.running_rounds is None:
+            return stage_lines(change, context.state, width)
         searched = capacity_line(context)
         if searched is not None:
-            self.spots = []
-            return [fitted(searched, width)]
-        contents = strip(context)
+            return [rule((("capacity", "strong"),), (), width), fitted(searched, width)]
+        contents, segment = strip(context), context.segment
+        if contents is None:
+            return segment_lines(context, segment, width, height) if segment else []
         self.spots = [Spot(y, 0, width, "compare") for y in range(height)]
-        return [] if contents is None else strip_lines(contents, width, height)
+        return strip_lines(contents, width, height)

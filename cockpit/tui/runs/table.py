@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from textwrap import wrap
 from typing import NamedTuple
 
-from rich.cells import cell_len
-
-from cockpit.analysis.capacity.scaling import usl_fit_with
-from cockpit.analysis.verdicts.outcome import DIFFERENT, Cause
-from cockpit.analysis.warnings import WarningKind, segment_warnings
+from cockpit.analysis.verdicts.outcome import DIFFERENT
+from cockpit.analysis.warnings import alters_reading, segment_warnings
 from cockpit.analysis.words.timeline import segment_label
-from cockpit.analysis.words.usl import usl_line
-from cockpit.analysis.words.verdicts import MARKS, brief, connection_words
-from cockpit.analysis.words.warnings import warning_label, warning_words
+from cockpit.analysis.words.verdicts import MARKS, brief
 from cockpit.metrics.catalogue import host_entry
 from cockpit.metrics.units import PERCENT, number_text
 from cockpit.metrics.values import host_metrics
 from cockpit.model.host.state import HostState
-from cockpit.model.state import Segment, State
-from cockpit.model.text import milliseconds, sanitize, share_words, si
+from cockpit.model.state import Segment
+from cockpit.model.text import count_text, milliseconds, sanitize, share_words, si
 from cockpit.tui.charts.braille import trend
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_names import no_load_words
@@ -31,19 +25,9 @@ from cockpit.tui.runs.strip_lines import ROLES
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, Spot, centred, fit, length, right, rule
 
-# Cells for mark and number on the left, and for a warning on the right.
+# Cells for mark and number on the left, and for the notes on the right.
 _NUMBER = 5
-_WARNING = 9
-
-# Cells that the title of the verdict strip needs beside the label.
-_TITLE = 40
-
-# Causes of an invalid verdict that the warning in the same line shows too.
-_EXPLAINED = {
-    (Cause.GENERATOR_SATURATED, WarningKind.GENERATOR_SATURATED),
-    (Cause.OTHER_LOAD, WarningKind.OTHER_LOAD),
-    (Cause.RUN_FAILED, WarningKind.RUN_FAILED),
-}
+_NOTES = 9
 
 # Minimum cells of the label; columns from rank _EXTRA on are shown only beside a wider label.
 _LABEL = 8
@@ -69,7 +53,7 @@ class RunColumn(NamedTuple):
 
 
 class Runs(Lines):
-    """The newest segments, or the segments around the selected one, with details of the selected segment below."""
+    """The newest segments, or the segments around the selected one."""
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         segments = _shown_segments(context)
@@ -79,15 +63,13 @@ class Runs(Lines):
         self.spots = ()
         if not segments:
             return [title, *centred([(no_load_words(context), "dim")], width, height - 1)]
-        label = width - _NUMBER - sum(column.width for column in columns) - _WARNING
+        label = width - _NUMBER - sum(column.width for column in columns) - _NOTES
         head: list[Piece] = [(right("#", _NUMBER - 2) + "  " + fit("change", label), "dim")]
         head += [(right(column.title, column.width), "dim") for column in columns]
-        room = max(0, min(height - 4, height // 2))
-        details = segment_details(context.segment, context, width, room) if context.segment else []
-        rows = _visible(segments, context, max(1, height - 2 - len(details)))
+        head.append((f" ({MainKey.COMPARE})", "dim"))
+        rows = _visible(segments, context, max(1, height - 2))
         self.spots = [Spot(y, 0, width, "segment", (segment.number,)) for y, segment in enumerate(rows, 2)]
-        lines = [title, tuple(head), *(_line(segment, context, columns, label) for segment in rows)]
-        return lines + [EMPTY] * (height - len(details) - len(lines)) + details
+        return [title, tuple(head), *(_line(segment, context, columns, label) for segment in rows)]
 
 
 def trends(segments: Sequence[Segment], room: int) -> Line:
@@ -137,63 +119,17 @@ def _line(segment: Segment, context: DrawContext, columns: Sequence[RunColumn], 
     for column in columns:
         text, its_role = column.cell(segment, context)
         line.append((right(text, column.width), its_role or role))
-    warnings = segment_warnings(segment)
-    if warnings:
-        # A plus for further warnings, if it fits.
-        plus = "+" if len(warnings) > 1 else ""
-        line.append((f" {warning_label(warnings[0])}{plus}"[:_WARNING], "warn"))
-    elif segment.end is None:
-        line.append((" now", "dim"))
+    line.append(_notes(segment))
     return tuple(line)
 
 
-def segment_details(segment: Segment, context: DrawContext, width: int, room: int) -> list[Line]:
-    """Return the segment's label, corrections of its values by the server, and warnings.
-
-    For a compared segment, the verdict strip has the label if it fits, and the compare screen has the warnings.
-    """
-    compared = context.verdict(segment) is not None or segment.round > 0
-    label = wrap(sanitize(segment_label(segment)), max(10, width - _NUMBER))
-    if compared and cell_len(sanitize(segment_label(segment))) <= width - _TITLE:
-        label = []
-    rest = [(note, "warn") for note in server_notes(segment, context.state)]
-    # A growing level would be fitted with each frame.
-    scalability = usl_fit_with(context.state, segment) if context.state.running is None else None
-    if scalability is not None:
-        rest.append((usl_line(scalability), "warn" if scalability.problem else "dim"))
-    if not compared:
-        rest += [(part, "dim") for part in wrap(connection_words(segment.counts), max(10, width - _NUMBER)) if part]
-        texts = map(warning_words, segment_warnings(segment))
-        rest += [(part, "warn") for text in texts for part in wrap(text, max(10, width - _NUMBER))]
-    if len(label) + len(rest) > room:
-        label = [ends_with(label[0], "…", width - _NUMBER)] if len(label) > 1 else label
-    lines = [(f"{segment.number if at == 0 else '':>3}  {part}", "dim") for at, part in enumerate(label)]
-    lines += [(f"     {reason}", role) for reason, role in rest]
-    if len(lines) > room > 0:
-        lines = [
-            *lines[: room - 1],
-            (ends_with(lines[room - 1][0], f"… {MainKey.COMPARE}: all", width), lines[room - 1][1]),
-        ]
-    return [(line,) for line in lines[:room]]
-
-
-def ends_with(text: str, end: str, width: int) -> str:
-    """Return the text followed by `end`, cut at a word boundary so that both fit in `width` cells."""
-    room = max(0, width - len(end) - 1)
-    if cell_len(text) > room:
-        cut = fit(text, room).removesuffix("…").rstrip()
-        # Drop the word that was cut, unless it is the only one.
-        text = cut if text.startswith(f"{cut} ") else cut.rpartition(" ")[0] or cut
-    return f"{text.rstrip('… ,;:')} {end}"
-
-
-def server_notes(segment: Segment, state: State) -> list[str]:
-    """Return the server's corrections of values that were changed at the start of the segment."""
-    return [
-        f"{change.letter}: {sanitize(change.detail)}"
-        for change in state.changes
-        if change.letter in segment.changes and change.outcome == "applied" and change.detail
-    ]
+def _notes(segment: Segment) -> Piece:
+    """Return the number of notes on the segment, amber if one of them affects how its metrics are read."""
+    warnings = segment_warnings(segment)
+    if not warnings:
+        return (" now" if segment.end is None else "", "dim")
+    words = count_text(len(warnings), "note")
+    return f" {words}", "warn" if any(map(alters_reading, warnings)) else "dim"
 
 
 def spawned_per_second(segment: Segment) -> float | None:
@@ -238,15 +174,12 @@ def _verdict(segment: Segment, context: DrawContext) -> Piece:
     if verdict is None:
         base = context.baseline
         return ("base" if base is not None and base.number == segment.number else "–", "dim")
-    first = next(iter(segment_warnings(segment)), None)
-    if first and verdict.objection and (verdict.objection.cause, first.kind) in _EXPLAINED:
-        return ("–", "dim")
     sign = f"{MARKS[verdict.outcome]} " if verdict.outcome in DIFFERENT else ""
     return f"{sign}{brief(verdict)[0]}", ROLES[verdict.outcome]
 
 
 def columns_for(context: DrawContext, width: int) -> list[RunColumn]:
-    room = width - _NUMBER - _WARNING
+    room = width - _NUMBER - _NOTES
     offered = _columns(context)
     kept: set[int] = set()
     for column in sorted(offered, key=lambda column: column.rank):

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from cockpit.analysis.verdicts.outcome import Effect, Verdict
-from cockpit.analysis.warnings import segment_warnings
+from cockpit.analysis.warnings import alters_reading, segment_warnings
 from cockpit.analysis.windows import GUARD
 from cockpit.analysis.words.objections import objection_words
 from cockpit.analysis.words.rounds import title_words
@@ -20,6 +20,7 @@ from cockpit.analysis.words.verdicts import (
     change_words,
     detectable_words,
     metric_words,
+    uses_factors,
     value_words,
     verdict_words,
 )
@@ -28,8 +29,8 @@ from cockpit.model.state import Segment
 from cockpit.model.text import sanitize
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_table import CompareKey, MainKey, SessionKey, key_names
+from cockpit.tui.runs.details import server_notes
 from cockpit.tui.runs.strip_lines import ROLES
-from cockpit.tui.runs.table import server_notes
 from cockpit.tui.terminal.styled_line import EMPTY, Line, fit
 
 # Column titles; two blanks before the first for the mark.
@@ -45,9 +46,9 @@ def verdict_lines(context: DrawContext, segment: Segment, width: int) -> list[Li
     lines = _wrapped(f"{segment.number}  {sanitize(segment_label(segment))}", width, "strong")
     base, verdict = context.before(segment), context.verdict(segment)
     if segment.round and (rounds := _rounds_lines(context, segment, width)):
-        return [*lines, *rounds, EMPTY, *_wrapped(RULE, width, "dim")]
+        return [*lines, *rounds]
     if segment.plan.variants and verdict is not None:
-        return [*lines, EMPTY, *verdict_details(verdict, width), EMPTY, *_wrapped(RULE, width, "dim")]
+        return [*lines, EMPTY, *verdict_details(verdict, width)]
     if base is None or verdict is None:
         alone = f"a change under load ({MainKey.TUNE}) starts one, or another run ({SessionKey.TOGGLE})"
         others = key_names(CompareKey.LEFT, CompareKey.RIGHT)
@@ -60,10 +61,11 @@ def verdict_lines(context: DrawContext, segment: Segment, width: int) -> list[Li
     lines += _wrapped(f"vs segment {base.number}, {relation}: {sanitize(segment_label(base))}", width, "dim")
     lines += [EMPTY, *verdict_details(verdict, width)]
     for warning in segment_warnings(segment):
-        lines += _wrapped(f"segment {segment.number}: {warning_words(warning)}", width, "warn")
+        role = "warn" if alters_reading(warning) else "dim"
+        lines += _wrapped(f"segment {segment.number}: {warning_words(warning)}", width, role)
     for note in server_notes(segment, context.state):
-        lines += _wrapped(f"server on {note}", width, "warn")
-    return [*lines, *_rounds_lines(context, segment, width), EMPTY, *_wrapped(RULE, width, "dim")]
+        lines += _wrapped(f"server on {note}", width, "text")
+    return [*lines, *_rounds_lines(context, segment, width)]
 
 
 def _rounds_lines(context: DrawContext, segment: Segment, width: int) -> list[Line]:
@@ -78,29 +80,37 @@ def _rounds_lines(context: DrawContext, segment: Segment, width: int) -> list[Li
 
 
 def verdict_details(verdict: Verdict, width: int) -> list[Line]:
-    """Return the verdict in words, a table of its effects, and the method."""
+    """Return the verdict in words, a table of its effects, and its warnings."""
     plain = replace(verdict, label="", effects=verdict.effects)
     lines = _wrapped(f"{MARKS[verdict.outcome]} {verdict_words(plain)}", width, ROLES[verdict.outcome] or "strong")
     if verdict.effects:
-        rows = [_cells(effect) for effect in verdict.rows]
+        factors = uses_factors(verdict.effects)
+        rows = [_cells(effect, factors) for effect in verdict.rows]
         widths = [max(cell_len(row[at]) for row in (_HEAD, *rows)) + 2 for at in range(3)]
         lines += [EMPTY, ((_aligned(_HEAD, widths, width), "dim"),)]
         for effect, row in zip(verdict.effects, rows, strict=True):
             lines += _effect(row, widths, ROLES[effect.outcome], width)
     lines.append(EMPTY)
-    for line in basis_lines(verdict):
-        lines += _wrapped(line, width, "dim")
     for warning in verdict.warnings:
         lines += _wrapped(f"! {warning_words(warning)}", width, "warn")
     return lines
 
 
-def _cells(effect: Effect) -> tuple[str, str, str, str]:
-    change = "–" if effect.change is None else change_words(effect)
-    verdict = f"{effect.outcome}{detectable_words(effect)}"
+def method_lines(context: DrawContext, segment: Segment, width: int) -> list[Line]:
+    """Return how the verdict on a segment was reached, and the seconds that are not counted."""
+    verdict = context.verdict(segment)
+    rounds = (each for each in context.state.rounds if each.begun.run == segment.run) if segment.round else ()
+    verdicts = [verdict, *(context.verdicts.rounds(context.state, each) for each in rounds)]
+    texts = dict.fromkeys(line for each in verdicts if each is not None for line in basis_lines(each))
+    return [(("method", "strong"),), *(line for text in (*texts, RULE) for line in _wrapped(text, width, "dim"))]
+
+
+def _cells(effect: Effect, factors: bool) -> tuple[str, str, str, str]:
+    change = "–" if effect.change is None else change_words(effect, factors)
+    words = f"{effect.outcome}{detectable_words(effect)}"
     if effect.objection is not None:
-        verdict = f"{effect.outcome}: {objection_words(effect.objection)}"
-    return f"{MARKS[effect.outcome]} {metric_words(effect.name)}", value_words(effect), change, verdict
+        words = f"{effect.outcome}: {objection_words(effect.objection)}"
+    return f"{MARKS[effect.outcome]} {metric_words(effect.name)}", value_words(effect), change, words
 
 
 def _effect(row: Sequence[str], widths: Sequence[int], role: str, width: int) -> list[Line]:

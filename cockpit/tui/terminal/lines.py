@@ -1,4 +1,4 @@
-"""The base of all widgets with numbers: lines of text, of which only changed lines are repainted.
+"""The base of all widgets with numbers: lines of text, of which only changed cells are repainted.
 
 Repainting the whole widget for one number would send ten times as many bytes, also over SSH.
 """
@@ -23,7 +23,7 @@ from cockpit.tui.terminal.role_styles import COLOURS, HEAT, role_styles
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Spot, clip
 
 # Roles with a background, which is visible on a blank.
-_FILLED = ("alarm", "focus", "band", *HEAT)
+_FILLED = ("alarm", "better", "worse", "focus", *HEAT)
 
 
 class Lines(Widget):
@@ -87,7 +87,9 @@ class Lines(Widget):
         for y, line in enumerate(lines):
             if whole or line != self._lines[y]:
                 self._strips[y] = self._strip(line, width)
-                changed.append(Region(0, y, width, 1))
+                if not whole:
+                    start, end = _changed_cells(self._lines[y], line, width)
+                    changed.append(Region(start, y, end - start, 1))
         self._lines = lines
         if whole:
             self.refresh()
@@ -129,6 +131,20 @@ class Lines(Widget):
         if filled < width:
             segments.append(Segment(" " * (width - filled), self._styles[""]))
         return Strip(segments, width)
+
+
+def _changed_cells(old: Line, new: Line, width: int) -> tuple[int, int]:
+    """Return the first and the end of the cells in which two lines of `width` cells differ."""
+    before, after = ([(char, role) for text, role in line for char in text] for line in (old, new))
+    same = next((at for at, (was, now) in enumerate(zip(before, after, strict=False)) if was != now), None)
+    start = min(len(before), len(after)) if same is None else same
+    left = cell_len("".join(char for char, _ in after[:start]))
+    if cell_len("".join(char for char, _ in before)) != (total := cell_len("".join(char for char, _ in after))):
+        return left, width
+    tail = 0
+    while tail < min(len(before), len(after)) - start and before[-1 - tail] == after[-1 - tail]:
+        tail += 1
+    return left, total - cell_len("".join(char for char, _ in after[len(after) - tail :]))
 
 
 def _joined(line: Line) -> Line:

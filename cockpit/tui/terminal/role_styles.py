@@ -33,20 +33,20 @@ _STYLES = {
     "dim": _RoleStyle("cockpit-dim"),
     "rule": _RoleStyle("cockpit-rule"),
     "chart": _RoleStyle("cockpit-chart"),
+    "faint": _RoleStyle("cockpit-chart", 0.65),
     "mark": _RoleStyle("cockpit-mark", weight="bold"),
     "warn": _RoleStyle("cockpit-warn"),
-    "better": _RoleStyle("cockpit-better", weight="bold"),
-    "worse": _RoleStyle("cockpit-worse", weight="bold"),
+    "better": _RoleStyle("cockpit-better", weight="bold reverse"),
+    "worse": _RoleStyle("cockpit-worse", weight="bold reverse"),
     "better_value": _RoleStyle("cockpit-better"),
     "worse_value": _RoleStyle("cockpit-worse"),
     "alarm": _RoleStyle("cockpit-alarm", weight="bold reverse"),
     "failed": _RoleStyle("cockpit-alarm", weight="bold"),
     "key": _RoleStyle("cockpit-strong", weight="bold"),
     "focus": _RoleStyle("cockpit-strong", ground="cockpit-band"),
-    "band": _RoleStyle("cockpit-chart", ground="cockpit-band"),
     "before": _RoleStyle("cockpit-chart"),
-    "after": _RoleStyle("cockpit-mark"),
-    "both": _RoleStyle("cockpit-chart", ground="cockpit-mark"),
+    "after": _RoleStyle("cockpit-warn"),
+    "both": _RoleStyle("cockpit-chart", ground="cockpit-warn"),
     "heat1": _RoleStyle("cockpit-chart", 0.55, "cockpit-chart", 0.15),
     "heat2": _RoleStyle("cockpit-chart", 0.70, "cockpit-chart", 0.35),
     "heat3": _RoleStyle("cockpit-chart", 0.90, "cockpit-chart", 0.60),
@@ -57,7 +57,7 @@ _STYLES = {
     "on_heat4": _RoleStyle("background", 1.0, "cockpit-chart"),
 }
 # Without colours, weights replace backgrounds.
-_COLOURLESS = {"focus": "bold reverse", "band": "underline"}
+_COLOURLESS = {"focus": "bold reverse"}
 
 ROLES = tuple(_STYLES)
 COLOURS = tuple(dict.fromkeys(name for style in _STYLES.values() for name in (style.colour, style.ground) if name))

@@ -16,6 +16,8 @@ Piece = tuple[str, str]
 Line = tuple[Piece, ...]
 
 EMPTY: Line = ()
+# Between two entries of a line.
+GAP = "  "
 
 
 class Spot(NamedTuple):
@@ -103,13 +105,16 @@ def rule(title: Line, end: Line, width: int) -> Line:
     return (*first, ("─" * (room - length(first)), "rule"), *last)
 
 
-def join_fitting(parts: Iterable[Line], width: int, gap: str = "  ") -> Line:
+def join_fitting(parts: Iterable[Line], width: int, gap: str = GAP) -> Line:
     """Join the parts in order, without those that do not fit."""
     line: Line = ()
+    room = width
     for part in parts:
-        longer = (*line, (gap, ""), *part) if line else part
-        if length(longer) <= width:
-            line = longer
+        start: Line = ((gap, ""),) if line else ()
+        added = length(start) + length(part)
+        if added <= room:
+            line = (*line, *start, *part)
+            room -= added
     return line
 
 

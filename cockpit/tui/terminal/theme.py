@@ -1,8 +1,8 @@
 """Colour themes.
 
-Blue is for data and amber for warnings, which colour-blind people can distinguish; green for better; red for worse,
-errors and lost hosts. No meaning depends on colour alone. Each theme has palettes for terminals of 2^24, 256 and 16
-colours, because the nearest of 16 colours to a fine shade may be unreadable.
+Blue is for data, white for changes and amber for warnings, which colour-blind people can distinguish; green for
+better; red for worse, errors and lost hosts. No meaning depends on colour alone. Each theme has palettes for terminals
+of 2^24, 256 and 16 colours, because the nearest of 16 colours to a fine shade may be unreadable.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ DEFAULT = "dark"
 def palette(name: str, colours: Colours = "truecolor") -> dict[str, str]:
     """Return the colours of a theme by use. Raises KeyError."""
     by_use = dict(zip(_USES, _PALETTES[name][colours].split(), strict=True))
-    return {**by_use, "mark": by_use["warn"]}
+    return {**by_use, "mark": by_use["strong"]}
 
 
 def theme(name: str, colours: Colours = "truecolor") -> Theme:

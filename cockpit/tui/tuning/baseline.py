@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from cockpit.analysis.plans import differences
 from cockpit.analysis.verdicts.wait import BASELINE, LONGER, baseline_power, baseline_seconds, baseline_wait
 from cockpit.analysis.words.timeline import load_words
 from cockpit.analysis.words.verdicts import detectable_amount
 from cockpit.model.state import State
-from cockpit.tui.key_table import MainKey, TuningKey
-
-if TYPE_CHECKING:
-    from cockpit.session.live_tuning import LiveTuning
+from cockpit.tui.key_table import MainKey
 
 # Seconds by which the run is extended beyond the wait, for the change itself.
-_MARGIN = 30.0
+MARGIN = 30.0
 
 
 def offer(state: State) -> str:
@@ -48,27 +43,3 @@ def _altered(state: State) -> str:
     if segment is None or not differences(state.plans[segment.run], segment.plan) or segment.stage:
         return ""
     return f" at {load_words(segment.plan)}"
-
-
-class BaselineWait:
-    """Waits for the baseline of a change of `values`, and extends the run until then."""
-
-    def __init__(self, tuning: LiveTuning, values: Mapping[str, str], state: State) -> None:
-        self.values = dict(values)
-        self._tuning = tuning
-        self._run = state.running
-        tuning.await_baseline(baseline_wait(state) + _MARGIN)
-
-    def cancel(self) -> None:
-        self._tuning.release()
-
-    def is_over(self, state: State) -> bool:
-        return baseline_wait(state) == 0.0
-
-    def is_lost(self, state: State) -> bool:
-        return state.running != self._run
-
-    def words(self, state: State) -> str:
-        left = math.ceil(baseline_wait(state))
-        keys = f"Enter: now, without a verdict   {TuningKey.CLOSE}: cancel"
-        return f"applying in {left} s, when the baseline has {BASELINE} s   {keys}"

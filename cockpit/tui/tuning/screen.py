@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
-from contextlib import suppress
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -17,22 +16,21 @@ from textual.widgets import Input, OptionList, Static
 from cockpit.analysis.rounds import progress
 from cockpit.analysis.words.rounds import progress_words
 from cockpit.model.errors import CockpitError
-from cockpit.model.knobs import ServerAction, not_yet_active
+from cockpit.model.knobs import ServerAction
 from cockpit.model.state import Change
 from cockpit.model.text import sanitize
-from cockpit.session.loop import EndOfSession, Session
+from cockpit.session.loop import Session
 from cockpit.session.tuning import Preview
 from cockpit.tui.dialogs.prompt import ChoiceScreen, Dialog
 from cockpit.tui.key_names import bindings
-from cockpit.tui.key_table import SessionKey, TuningKey
+from cockpit.tui.key_table import TuningKey
 from cockpit.tui.terminal.styled_line import Line, content
-from cockpit.tui.tuning.baseline import BaselineWait, offer, power_words
+from cockpit.tui.tuning.baseline import offer, power_words
 from cockpit.tui.tuning.changes import (
     action_line,
     change_lines,
     change_status_words,
     details,
-    inactive_knobs,
     panel_title,
     plan_words,
     preview_lines,
@@ -50,18 +48,29 @@ _READING = "reading the values …"
 CONFIRM_WITHIN = 60.0
 
 
-class TuningScreen(Dialog[None]):
-    """Shows the knobs; typed values go to `session.controls.tuning` as one change."""
+class ChangeRequest(NamedTuple):
+    """A confirmed change; `within`: seconds after which it is rolled back unless it is kept, None: it stays."""
+
+    values: Mapping[str, str]
+    within: float | None
+
+
+class TuningScreen(Dialog[ChangeRequest | None]):
+    """Shows the knobs, and returns the typed values as one change.
+
+    `drafts`: typed values by knob, kept while the panel is closed. `is_pending`: whether a confirmed change is under
+    way.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(TuningKey, {TuningKey.KEEP, TuningKey.UNDO, TuningKey.ROUNDS})
     DEFAULT_CSS = STYLE
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, drafts: dict[str, str], is_pending: Callable[[], bool]) -> None:
         super().__init__()
         self.session = session
+        self._drafts, self._is_pending = drafts, is_pending
         self._status = ActionStatus(id="status")
         self._guarded = False
-        self._waiting: BaselineWait | None = None
         self._previewed: tuple[Mapping[str, str], tuple[Preview, ...]] | None = None
         self._asked = ""
         self._plan_lines: list[Line] = []
@@ -92,7 +101,7 @@ class TuningScreen(Dialog[None]):
                     yield Static("new value", classes="entry")
             with VerticalScroll(id="knobs", can_focus=False):
                 for knob in knobs:
-                    yield KnobRow(knob, editable)
+                    yield KnobRow(knob, editable, self._drafts.get(knob.knob.name, ""))
                 if not knobs:
                     none = "No knobs in this profile. Add a [[knob]] block; cockpit new finds the knobs of a host."
                     yield Static(Content(none), classes="quiet")
@@ -112,9 +121,6 @@ class TuningScreen(Dialog[None]):
         self.set_interval(_REFRESH, self._poll)
         self.action_reread()
 
-    def on_unmount(self) -> None:
-        self._stop_waiting()
-
     def on_resize(self) -> None:
         self.set_class(self.size.height < 34, "-short")
         self._seen = ()
@@ -127,6 +133,8 @@ class TuningScreen(Dialog[None]):
         self._show_plan()
 
     def on_input_changed(self, event: Input.Changed) -> None:
+        self._drafts.clear()
+        self._drafts.update(self._typed())
         self._show_plan()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -194,73 +202,20 @@ class TuningScreen(Dialog[None]):
         tuning, values = self._tuning, self._typed()
         if tuning is None or self._status.waits():
             return
+        if self._is_pending():
+            self._status.show_text("a change is under way (one action at a time)")
+            return
         if not values:
             self._status.show_text("type new values first")
         elif self._previewed is None or self._previewed[0] != values:
             self._start("preparing the diff …", self._preview(tuning, values))
-        elif self._waiting is None and offer(self.session.state):
-            self._waiting = BaselineWait(tuning, values, self.session.state)
-            self._status.show_text(self._waiting.words(self.session.state))
         else:
-            self._apply_now(tuning, values)
-
-    def _apply_now(self, tuning: LiveTuning, values: Mapping[str, str]) -> None:
-        # From here on the change extends the run.
-        self._waiting = None
-        plan = plan_words(self.session.shown, values)
-        within = CONFIRM_WITHIN if self._guarded else None
-        self._start("applying …", self._apply(tuning, values, within, plan))
-
-    def _count_down(self, tuning: LiveTuning, waiting: BaselineWait) -> None:
-        """Apply when the baseline is complete; cancel if another value was typed or the load ended."""
-        state = self.session.state
-        if waiting.is_lost(state):
-            self._stop_waiting()
-            self._status.show_text(
-                "the load ended before the baseline was complete. Enter: apply without a verdict", bad=True
-            )
-        elif self._typed() != waiting.values:
-            self._stop_waiting()
-            self._status.show_text("not applied: another value was typed")
-        elif waiting.is_over(state):
-            self._apply_now(tuning, waiting.values)
-        else:
-            self._status.show_text(waiting.words(state))
-
-    def _stop_waiting(self) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel()
-            self._waiting = None
+            # Nothing covers the charts from here to the verdict.
+            self.dismiss(ChangeRequest(values, CONFIRM_WITHIN if self._guarded else None))
 
     def action_close(self) -> None:
-        """Cancel the countdown, or close the panel."""
-        if self._waiting is not None:
-            self._stop_waiting()
-            self._status.show_text("not applied")
-        else:
-            self.dismiss(None)
-
-    async def _apply(self, tuning: LiveTuning, values: Mapping[str, str], within: float | None, plan: str) -> None:
-        known = len(self.session.state.changes)
-        await tuning.apply(values, within)
-        self._forget(values)
-        # Wait until the change has reached the session's state.
-        with suppress(EndOfSession):
-            await self.session.until(lambda state: len(state.changes) > known and bool(state.changes[-1].outcome))
-        state = self.session.state
-        changes = state.changes[known:]
-        # The server may have corrected values.
-        notes = [change.detail for change in changes if change.detail]
-        pending = not_yet_active(knob for change in changes for knob in inactive_knobs(change, state))
-        active = all(change.outcome == "applied" for change in changes)
-        if state.running is not None and self.is_current and active and not pending and not self._typed():
-            # Nothing covers the charts while the change is judged.
-            self.app.notify("; ".join([f"active: {plan}", *notes]), markup=False)
-            self.dismiss(None)
-            return
-        next_step = f"{TuningKey.CLOSE}, then {SessionKey.TOGGLE}: start a run to see its effect"
-        result = [f"{pending}: {plan}", *notes] if pending else [f"active: {plan}", *notes, next_step]
-        self._status.report("; ".join(result))
+        """Close the panel; the typed values stay."""
+        self.dismiss(None)
 
     async def _preview(self, tuning: LiveTuning, values: Mapping[str, str]) -> None:
         previews = await tuning.preview(values)
@@ -317,7 +272,6 @@ class TuningScreen(Dialog[None]):
         tuning = self._tuning
         if tuning is None or (self._status.waits() and not tuning.running_rounds):
             return
-        self._stop_waiting()
         ask(self.app, self.session, tuning, self._typed(), self._status.report)
 
     def action_reread(self) -> None:
@@ -339,21 +293,13 @@ class TuningScreen(Dialog[None]):
 
         self._status.start(words, work, done, failed)
 
-    def _forget(self, values: Mapping[str, str]) -> None:
-        """Clear the fields of applied values, unless another value was typed since."""
-        for row in self.query(KnobRow) if self.is_attached else ():
-            if row.knob.name in values and row.typed() in ("", values[row.knob.name]):
-                row.clear()
-
     def _poll(self) -> None:
         if not self.is_attached:
             return
-        tuning, awaited = self._tuning, self._awaited()
+        awaited = self._awaited()
         if awaited is not None:
             keys = f"{TuningKey.KEEP}: keep, {TuningKey.UNDO}: undo"
             self._status.show_text(f"{awaited.letter} is {change_status_words(awaited, self.session.shown)}. {keys}")
-        elif tuning is not None and self._waiting is not None:
-            self._count_down(tuning, self._waiting)
         elif (rounds := progress(self.session.state, self.session.state.t)) is not None:
             self._status.show_text(f"{progress_words(rounds)}. {TuningKey.ROUNDS}: stop")
         seen = (self.session.shown_revision, self.size)

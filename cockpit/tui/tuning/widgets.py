@@ -104,11 +104,12 @@ class ValueInput(Input):
 
 
 class KnobRow(Horizontal):
-    def __init__(self, state: KnobState, editable: bool) -> None:
+    def __init__(self, state: KnobState, editable: bool, draft: str = "") -> None:
         super().__init__()
         self.knob = state.knob
         self.editable = editable
         self.known = state
+        self._draft = draft
 
     def compose(self) -> ComposeResult:
         yield Static(Content(sanitize(self.knob.name)), classes="name")
@@ -117,6 +118,7 @@ class KnobRow(Horizontal):
         yield Static(Content(sanitize(self.knob.effective_cost)), classes="cost")
         if self.editable:
             field = ValueInput(self.knob)
+            field.value = self._draft
             field.placeholder = hint(self.known)
             yield field
 
@@ -142,9 +144,6 @@ class KnobRow(Horizontal):
     def format_error(self) -> str:
         """Return why the form of the typed value is invalid; "" if it is valid."""
         return sanitize(self.knob.format_error(self.typed()), 400) if self.typed() else ""
-
-    def clear(self) -> None:
-        self.query_one(ValueInput).value = ""
 
 
 class History(OptionList):

@@ -1,4 +1,4 @@
-"""The failure line: a stalled server; failed requests by kind, with the time of the first."""
+"""The alert in the header: a stalled server; failed requests by kind, with the time of the first."""
 
 from __future__ import annotations
 
@@ -7,33 +7,24 @@ from cockpit.model.state import Segment, State
 from cockpit.model.text import elapsed, share_words, si
 from cockpit.tui.charts.threshold_lines import other_thresholds
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.terminal.lines import Lines
-from cockpit.tui.terminal.styled_line import EMPTY, Line, clip
+from cockpit.tui.terminal.styled_line import Line, clip, join_fitting, length
+
+# Seconds without a response from which the header shows it.
+_NOTABLE = 1.0
 
 
-class Banner(Lines):
-    """Failed requests, and failed thresholds without a line on a chart, in one line; hidden if there are none."""
-
-    DEFAULT_CSS = "Banner { height: 0; padding: 0 1; }"
-
-    def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
-        return [banner(context, width)]
-
-
-def banner(context: DrawContext, width: int) -> Line:
-    """Return the line, empty if there is nothing to report."""
+def alert(context: DrawContext, width: int) -> Line:
+    """Return the parts that fit, the most serious first; empty if there is nothing to report."""
     state, segment = context.state, context.segment
     failing = failures(state, segment) if segment else None
     stalled = stall(state)
+    if stalled is not None and stalled.seconds < _NOTABLE:
+        stalled = None
     parts = _stall_parts(stalled) if stalled else []
     if segment is not None and failing is not None:
         parts += _failure_parts(failing, state, segment, bool(parts))
     parts += other_thresholds(context, failed=True)
-    return clip(tuple(piece for at, part in enumerate(parts) for piece in (*_gap(at), *part)), width)
-
-
-def _gap(at: int) -> Line:
-    return (("  ", ""),) if at else EMPTY
+    return clip(parts[0], width) if parts and length(parts[0]) > width else join_fitting(parts, width)
 
 
 def _stall_parts(stall: Stall) -> list[Line]:
