@@ -29,8 +29,8 @@ _FIRST_STREAMS = 1
 
 
 class Http2Connection(Http2Input):
-    """A connection with its streams; `generation`: number of times that it was opened. Connections are opened again
-    after they closed: the garbage collector is off in a worker, and would not free them."""
+    """A connection with its streams; `generation`: its number in its group. Connections are opened again after they
+    closed: the garbage collector is off in a worker, and would not free them."""
 
     def __init__(self, load: ConnectionOwner, group: StreamGroup) -> None:
         super().__init__(load)
@@ -44,10 +44,10 @@ class Http2Connection(Http2Input):
         super()._reset()
         self._last_arrival = -inf
 
-    def renew(self) -> None:
+    def renew(self, generation: int) -> None:
         """Prepare a closed connection for `open`."""
         self._reset()
-        self.generation += 1
+        self.generation = generation
 
     def open(self) -> None:
         self._connect(monotonic())

@@ -60,8 +60,8 @@ async def contact(
 
 
 async def _frame(reader: asyncio.StreamReader, *, begun: bool) -> tuple[int, int, int, bytes]:
-    high, low, kind, flags, number = frames.unpack_header(await reader.readexactly(frames.HEADER_SIZE))
-    length = high << 16 | low
+    word, flags, number = frames.unpack_header(await reader.readexactly(frames.HEADER_SIZE))
+    kind, length = word & 0xFF, word >> 8
     if not begun and (kind != frames.SETTINGS or length > FRAME_LIMIT):
         raise Http2Fault("the server does not speak HTTP/2", "not_http")
     if length > FRAME_LIMIT:

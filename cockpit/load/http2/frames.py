@@ -41,8 +41,8 @@ FORMS: dict[int, tuple[int | None, bool | None]] = {
     WINDOW_UPDATE: (4, None),
 }
 
-# Length (its first byte, and the others), type, flags, stream.
-_HEADER = struct.Struct(">BHBBL")
+# Length and type (its last byte), flags, stream.
+_HEADER = struct.Struct(">LBL")
 unpack_header = _HEADER.unpack_from
 number_bytes = struct.Struct(">L").pack
 _SETTING = struct.Struct(">HL")
@@ -57,8 +57,7 @@ class Http2Fault(Malformed):
 
 def frame(kind: int, flags: int, number: int, payload: bytes = b"") -> bytes:
     """Return a frame of stream `number`; 0: of the connection."""
-    length = len(payload)
-    return _HEADER.pack(length >> 16, length & 0xFFFF, kind, flags, number) + payload
+    return _HEADER.pack(len(payload) << 8 | kind, flags, number) + payload
 
 
 def reset(number: int, code: int) -> bytes:

@@ -3,6 +3,7 @@ before is looked up by its bytes, and only an unknown one is decoded."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from cockpit.load.failures import Malformed
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from hpack import Decoder
 
 Fields = list[tuple[bytes, bytes]]
+# Characters that no value has (RFC 9113 section 8.2.1).
+_FORBIDDEN = re.compile(rb"[\r\n\0]")
 # Size (bytes) of the dynamic table before the server knows our SETTINGS.
 _FIRST_TABLE = 4096
 _SWITCHING_PROTOCOLS = 101
@@ -85,7 +88,12 @@ class Http2Heads(ResponseHeads):
                 status = value
                 continue
             regular = True
-            if name[:1] == b":" or name != name.lower() or name.decode("latin-1") in CONNECTION_FIELDS:
+            if (
+                name[:1] == b":"
+                or name != name.lower()
+                or _FORBIDDEN.search(value)
+                or name.decode("latin-1") in CONNECTION_FIELDS
+            ):
                 raise Malformed("invalid_head", f"invalid header {name!r} in the head of the response")
             if name == b"content-length":
                 lengths.add(value)

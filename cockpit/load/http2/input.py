@@ -58,27 +58,16 @@ class Http2Input(Http2Output):
 
     def _parse(self, data: bytes, now: float) -> None:
         """Handle all complete frames in `data`, and the start of a DATA frame."""
-        streams, proceed = self._streams, self._load.next
         size = len(data)
         at = self._feed_data(data, 0, now) if self._data_left or self._pad_left else 0
         while size - at >= HEADER_SIZE:
-            high, low, kind, flags, number = unpack_header(data, at)
-            start = at + HEADER_SIZE
-            end = start + (high << 16 | low)
-            if kind == HEADERS and end <= size and self._acknowledged and number in streams:
-                stream = streams[number]
-                head = stream.known(data[start:end])
-                if head is not None and stream.first == inf and stream.unsent is None and self._block is None:
-                    whole = _whole_end(data, at, end, flags, head)
-                    if 0 < whole <= size:
-                        at = whole
-                        self._received += head.length
-                        self.served += 1
-                        head.hits += 1
-                        del streams[number]
-                        stream.whole(now - stream.sent)
-                        proceed(stream)
-                        continue
+            if self._acknowledged and self._block is None:
+                at = self._count_whole(data, at, now)
+                if size - at < HEADER_SIZE:
+                    break
+            word, flags, number = unpack_header(data, at)
+            kind, start = word & 0xFF, at + HEADER_SIZE
+            end = start + (word >> 8)
             if end - start > FRAME_LIMIT or not self._greeted:
                 self._check_first(kind, flags, end - start)
             if kind == DATA:
@@ -94,6 +83,40 @@ class Http2Input(Http2Output):
         if self._received >= _TOP_UP:
             self._out.append(frames.window_update(0, self._received))
             self._received = 0
+
+    def _count_whole(self, data: bytes, at: int, now: float) -> int:
+        """Count the complete responses from `at` on that need no check: HEADERS with a known head, and the body in one
+        frame. Return the position of the first other frame."""
+        streams, proceed, size = self._streams, self._load.next, len(data)
+        served = received = 0
+        while size - at >= HEADER_SIZE:
+            word, flags, number = unpack_header(data, at)
+            stream = streams.get(number)
+            if word & 0xFF != HEADERS or stream is None:
+                break
+            end = at + HEADER_SIZE + (word >> 8)
+            head = stream.known(data[at + HEADER_SIZE : end])
+            if head is None or end > size or not stream.first == inf != stream.sent or stream.unsent is not None:
+                break
+            if flags == END_HEADERS:
+                following = end + HEADER_SIZE
+                if data[end:following] != head.tail + data[at + 5 : at + HEADER_SIZE]:
+                    break
+                end = following + head.length
+                if end > size:
+                    break
+            elif flags != END_HEADERS | END_STREAM or not head.length == 0 <= head.total:
+                break
+            at = end
+            received += head.length
+            served += 1
+            head.hits += 1
+            del streams[number]
+            stream.whole(now - stream.sent)
+            proceed(stream)
+        self.served += served
+        self._received += received
+        return at
 
     def _check_first(self, kind: int, flags: int, length: int) -> None:
         """Raise Http2Fault for a frame that is too large, or if the server does not begin with SETTINGS."""
@@ -123,7 +146,7 @@ class Http2Input(Http2Output):
         self._received += length
         self._pad_left = 0
         if flags & PADDED:
-            if length <= data[start] or not length:
+            if not length or length <= data[start]:
                 raise Http2Fault("a DATA frame is shorter than its padding")
             self._pad_left = data[start]
             start += 1
@@ -328,14 +351,5 @@ class Http2Input(Http2Output):
         """Raise Http2Fault for a stream that was never opened."""
         if not (number & 1 and number < self._next) and not (or_connection and number == 0):
             raise Http2Fault("a frame of a stream that was never opened")
-
-
-def _whole_end(data: bytes, at: int, end: int, flags: int, head: Http2Head) -> int:
-    """Return the end of a response that needs no check, whose HEADERS frame is at `at` to `end` and whose body is one
-    frame; 0 for any other response."""
-    if flags == END_HEADERS:
-        if head.tail and data[end : end + HEADER_SIZE] == head.tail + data[at + 5 : at + HEADER_SIZE]:
-            return end + HEADER_SIZE + head.length
-    elif flags == END_HEADERS | END_STREAM and head.length == 0 <= head.total:
-        return end
-    return 0
+        if number in self._streams and self._streams[number].sent == inf:
+            raise Http2Fault("a response precedes its request")

@@ -84,16 +84,15 @@ class Http2Output(LoadSocket):
         self._next = number + 2
         self._streams[number] = stream
         stream.number = number
-        rest = stream.head_rest
-        if len(rest) <= FRAME_LIMIT:
-            self._out.append(stream.head_start + number_bytes(number) + rest)
-        else:
-            self._out += _split_block(stream.head_start, number_bytes(number), rest)
-        stream.counts.sent_bytes += HEADER_SIZE + len(rest)
+        request = stream.head_start + number_bytes(number) + stream.head_rest
+        if len(request) > HEADER_SIZE + FRAME_LIMIT:
+            request = _split_block(stream.head_start, number_bytes(number), stream.head_rest)
+        self._out.append(request)
+        stream.counts.sent_bytes += len(request)
         self._begun.append(stream)
+        stream.window = self._stream_window
         if stream.body:
             stream.unsent = memoryview(stream.body)
-            stream.window = self._stream_window
             self._send_body(stream)
         if number >= self._last:
             self.drain()
@@ -207,12 +206,12 @@ class Http2Output(LoadSocket):
             self.on_frames(mask, now)
 
 
-def _split_block(start: bytes, name: bytes, block: bytes) -> list[bytes]:
+def _split_block(start: bytes, name: bytes, block: bytes) -> bytes:
     """Return the frames of a header block that is too long for one. `start`: the first bytes of its HEADERS frame."""
     pieces = [block[at : at + FRAME_LIMIT] for at in range(0, len(block), FRAME_LIMIT)]
-    out = []
+    out = b""
     for at, piece in enumerate(pieces):
         kind = CONTINUATION if at else HEADERS
         flags = (0 if at else start[4] & END_STREAM) | (END_HEADERS if at == len(pieces) - 1 else 0)
-        out += [len(piece).to_bytes(3, "big") + bytes((kind, flags)) + name, piece]
+        out += len(piece).to_bytes(3, "big") + bytes((kind, flags)) + name + piece
     return out

@@ -21,11 +21,13 @@ _RETRIES = 3
 
 
 class StreamGroup:
-    """The streams that share a connection, `connection`; connections that end are replaced."""
+    """The streams that share a connection, `connection`; connections that end are replaced. `generation`: the number
+    of connections so far; 0 while there is none."""
 
     def __init__(self, load: ConnectionOwner) -> None:
         self._load = load
         self.connection: Http2Connection | None = None
+        self.generation = self._opened = 0
         self._closed: list[Http2Connection] = []
 
     def submit(self, stream: Http2Stream) -> None:
@@ -33,7 +35,9 @@ class StreamGroup:
         connection = self.connection
         if connection is None:
             connection = self.connection = self._closed.pop() if self._closed else Http2Connection(self._load, self)
-            connection.renew()
+            self._opened += 1
+            self.generation = self._opened
+            connection.renew(self._opened)
             stream.attach(connection, reused=False)
             connection.submit(stream)
             connection.open()
@@ -47,6 +51,7 @@ class StreamGroup:
         """Send further requests on another connection."""
         if self.connection is connection:
             self.connection = None
+            self.generation = 0
 
     def release(self, connection: Http2Connection) -> None:
         """Note that a connection is closed."""
@@ -100,7 +105,7 @@ class Http2Stream:
         self._load = load
         self._group = group
         self._connection: Http2Connection | None = None
-        self._generation = 0
+        self._generation = -1
         self._reused = False
         self.started = self.sent = self.close_deadline = inf
         self.number = self.window = 0
@@ -155,17 +160,13 @@ class Http2Stream:
         self.sent = inf
         self._tries = 0
         connection = self._connection
-        if (
-            connection is self._group.connection
-            and connection is not None
-            and connection.generation == self._generation
-        ):
-            self._reused = True
-            if connection.idle:
-                connection.idle.pop(self, None)
-            connection.submit(self)
-        else:
+        if connection is None or self._generation != self._group.generation:
             self._group.submit(self)
+            return
+        self._reused = True
+        if connection.idle:
+            connection.idle.pop(self, None)
+        connection.submit(self)
 
     def expire(self, now: float) -> None:
         """Fail the request after its timeout."""

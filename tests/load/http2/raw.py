@@ -48,8 +48,8 @@ class FrameClient:
 
     async def next_frame(self) -> tuple[int, int, int, bytes]:
         header = await self.client.reader.readexactly(frames.HEADER_SIZE)
-        high, low, kind, flags, number = frames.unpack_header(header)
-        payload = await self.client.reader.readexactly(high << 16 | low)
+        word, flags, number = frames.unpack_header(header)
+        kind, payload = word & 0xFF, await self.client.reader.readexactly(word >> 8)
         self.seen.append((kind, flags, number, payload))
         return kind, flags, number, payload
 
