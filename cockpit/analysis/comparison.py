@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.analysis.buckets import edges_for
 from cockpit.analysis.plans import differences
@@ -82,8 +83,10 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(before: Side, after: Side) -> Comparison:
-    """Compare two sides. The caller decides by `load` whether they are comparable."""
-    load = differences(before.result.plan, after.result.plan)
+    """Compare two sides. The caller decides by `load` whether they are comparable; versions of HTTP are."""
+    first, second = before.result.plan, after.result.plan
+    load = differences(first, replace(second, http=first.http, streams=first.streams))
+    same_version = (first.http, first.streams) == (second.http, second.streams)
     secure = any(side.result.counts.handshakes for side in (before, after))
     names = (*_LOAD, *STATISTICS, *CONNECTION_METRICS, *(TLS_METRICS if secure else ()))
     hosts = dict.fromkeys((*before.result.hosts, *after.result.hosts))
@@ -98,7 +101,7 @@ def compare(before: Side, after: Side) -> Comparison:
         ),
         errors=_errors(before, after),
         hosts={name: _host(name, before, after) for name in hosts},
-        verdicts=_verdicts(before, after, load_may_differ=bool(load)),
+        verdicts=_verdicts(before, after, load_may_differ=bool(load) or not same_version),
     )
 
 
@@ -175,6 +178,8 @@ def _differing(
 def _environment_of(side: Side) -> dict[str, str]:
     started, plan = side.state.started, side.result.plan
     environment = {"cockpit": started.version, **started.environment} if started else {}
+    streams = f", {plan.streams} streams per connection" if plan.http2 else ""
+    environment["protocol"] = f"HTTP/{plan.http}{streams}"
     environment |= {"target": ", ".join(_addresses(side)) or "unknown", "load processes": str(plan.workers)}
     if negotiated := side.result.counts.handshakes:
         environment["TLS"] = "; ".join(sorted(parameters.words for parameters in negotiated))

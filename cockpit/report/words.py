@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
 from cockpit.analysis.warnings import run_warnings
 from cockpit.analysis.words.timeline import load_words
 from cockpit.analysis.words.warnings import warning_words
@@ -63,7 +65,7 @@ def _amount(plan: LoadPlan) -> str:
     limits = [f"n={plan.requests}"] if plan.requests is not None else []
     limits += [f"{plan.duration:g} s"] if plan.duration is not None else []
     unlimited = "until the log ends" if plan.replay else "until the list ends"
-    return f"{load_words(plan)} {' or '.join(limits) or unlimited}"
+    return f"{load_words(replace(plan, http='1.1'))} {' or '.join(limits) or unlimited}"
 
 
 def errors_words(errors: Mapping[str, int]) -> str:

@@ -206,6 +206,19 @@ def test_different_loads_are_refused(file: Path, tmp_path: Path, capsys: pytest.
     assert "! the load differs: concurrency 20 → 40" in capsys.readouterr().out
 
 
+def test_versions_of_http_are_compared(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = replace(PLAN, http="2", streams=10)
+    events = [replace(event, plan=plan) if isinstance(event, RunStarted) else event for event in small_session()]
+    sides = f"{file}#2", f"{recorded(tmp_path / 'http2.cockpit', events)}#2"
+    assert main(["compare", *sides, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["load"] == []
+    assert main(["compare", *sides]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"protocol +HTTP/1.1 +.*HTTP/2, 10 streams per connection", printed)
+    assert "c=20 h2×10" in printed or "HTTP/2 · 10 streams per connection" in printed
+
+
 @pytest.fixture
 def paged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The small session in short pages."""
