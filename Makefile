@@ -40,8 +40,8 @@ check: setup ## lint, types and import contracts
 
 fuzz: setup ## feed 100,000 inputs to each parser (INPUTS=N for fewer; 20 minutes), then streams, then files to real servers
 	@$(BIN)/python -m tests.hostile.parsers $(or $(INPUTS),100000)
-	@COCKPIT_EXAMPLES=1000 COCKPIT_FUZZ_SEEDS=50 COCKPIT_FUZZ_FILES=1000 \
-		$(BIN)/python -m pytest tests/hostile tests/servers tests/imports tests/profiles tests/model -m "not lab"
+	@COCKPIT_EXAMPLES=1000 COCKPIT_FUZZ_SEEDS=50 COCKPIT_FUZZ_FILES=1000 COCKPIT_FUZZ_STREAMS=100000 \
+		$(BIN)/python -m pytest tests/load/http2/test_hostile.py tests/hostile tests/servers tests/imports tests/profiles tests/model -m "not lab"
 	@COCKPIT_ORACLE_FILES=2000 $(BIN)/python -m pytest -rA tests/lab/test_oracles.py
 
 mutants: setup ## change COUNT=300 random places of a copy in COPY=/tmp/copy, and count the changes that the tests notice

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.analysis.buckets import edges_for
 from cockpit.analysis.plans import differences
@@ -13,7 +14,7 @@ from cockpit.analysis.verdicts.sides import Side
 from cockpit.analysis.verdicts.verdict import judge_repeated_runs, judge_single_runs, judge_switch
 from cockpit.analysis.windows import Window
 from cockpit.analysis.words.timeline import segment_label
-from cockpit.metrics.catalogue import STATISTICS
+from cockpit.metrics.catalogue import CONNECTION_METRICS, STATISTICS, TLS_METRICS
 from cockpit.metrics.values import host_metrics, metric_value
 from cockpit.model.access import ACCESS_METRICS
 from cockpit.model.histogram import Histogram
@@ -82,9 +83,12 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(before: Side, after: Side) -> Comparison:
-    """Compare two sides. The caller decides by `load` whether they are comparable."""
-    load = differences(before.result.plan, after.result.plan)
-    names = (*_LOAD, *STATISTICS, "connect.p50", "connect.p99", "first_byte.p50", "first_byte.p99")
+    """Compare two sides. The caller decides by `load` whether they are comparable; versions of HTTP are."""
+    first, second = before.result.plan, after.result.plan
+    load = differences(first, replace(second, http=first.http, streams=first.streams))
+    same_version = (first.http, first.streams) == (second.http, second.streams)
+    secure = any(side.result.counts.handshakes for side in (before, after))
+    names = (*_LOAD, *STATISTICS, *CONNECTION_METRICS, *(TLS_METRICS if secure else ()))
     hosts = dict.fromkeys((*before.result.hosts, *after.result.hosts))
     return Comparison(
         before=before,
@@ -97,7 +101,7 @@ def compare(before: Side, after: Side) -> Comparison:
         ),
         errors=_errors(before, after),
         hosts={name: _host(name, before, after) for name in hosts},
-        verdicts=_verdicts(before, after, load_may_differ=bool(load)),
+        verdicts=_verdicts(before, after, load_may_differ=bool(load) or not same_version),
     )
 
 
@@ -174,7 +178,11 @@ def _differing(
 def _environment_of(side: Side) -> dict[str, str]:
     started, plan = side.state.started, side.result.plan
     environment = {"cockpit": started.version, **started.environment} if started else {}
+    streams = f", {plan.streams} streams per connection" if plan.http2 else ""
+    environment["protocol"] = f"HTTP/{plan.http}{streams}"
     environment |= {"target": ", ".join(_addresses(side)) or "unknown", "load processes": str(plan.workers)}
+    if negotiated := side.result.counts.handshakes:
+        environment["TLS"] = "; ".join(sorted(parameters.words for parameters in negotiated))
     for name, host in side.state.hosts.items():
         if host.facts:
             environment |= {f"{name} kernel": host.facts.kernel, f"{name} CPUs": str(host.facts.cpus)}

@@ -25,6 +25,8 @@ _COMPARED = {
     "arrivals": "arrivals",
     "max_in_flight": "max in flight",
     "stages": "load levels",
+    "http": "HTTP version",
+    "streams": "streams per connection",
     "keepalive": "keep-alive",
     "requests_per_connection": "requests per connection",
     "think_time": "think time",

@@ -36,7 +36,10 @@ _EXPRESSION = re.compile(r"\s*([A-Za-z0-9_.-]+?)\s*(<=|>=|==|!=|<|>)\s*(\S+(?:\s
 _OF_BASELINE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*%\s+of\s+baseline")
 _PLAIN_VALUE = re.compile(r"(-?(?:\d+(?:\.\d*)?|\.\d+))\s*([kKmMgG%]?|[KMG]iB)")
 _FACTORS = {"": 1.0, "%": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30}
-_COUNTS = ("rate", "completed", "sent", "failed", "failed.share", "errors", "bytes", "generator.cpu")
+_COUNTS = (
+    *("rate", "completed", "sent", "failed", "failed.share", "errors", "bytes", "generator.cpu"),
+    *("tls.full", "tls.resumed"),
+)
 _TIMES = ("duration", "generator.lag_p99")
 
 

@@ -115,6 +115,14 @@ def _add_request(group: argparse._ArgumentGroup) -> None:
 
 def _add_connection(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
+    add("--http", choices=("1.1", "2", "auto"), help="version of HTTP (default 1.1); auto: the server chooses by ALPN")
+    add(
+        "--http2",
+        dest="http",
+        action="store_const",
+        const="2",
+        help="as --http 2; without TLS h2c by prior knowledge",
+    )
     add("--connect-to", metavar="HOST:PORT", help="connect to HOST:PORT instead of the URL's host")
     add("--unix-socket", dest="unix", metavar="PATH", help="connect to this Unix socket")
     add("--local-address", action="append", default=[], metavar="IP", help="source address; may be repeated")
@@ -127,6 +135,7 @@ def _add_tls(group: argparse._ArgumentGroup) -> None:
     add("--cert", type=Path, metavar="FILE", help="client certificate (PEM)")
     add("--key", type=Path, metavar="FILE", help="private key of --cert (default: in the certificate's file)")
     add("--sni", metavar="NAME", help="server name to send (default: the URL's host)")
+    add("--no-resumption", action="store_true", help="a full handshake for each connection: resume no TLS session")
 
 
 def add_ab(parser: argparse.ArgumentParser) -> None:

@@ -26,6 +26,7 @@ FLAGS = {
     "load.auth": "-a",
     "load.body_file": "-D",
     "load.headers": "-H",
+    "load.http": "--http",
     "load.method": "-m",
     "load.replay_log": "--replay-log",
     "load.replay_speed": "--speed",
@@ -192,8 +193,9 @@ def _connection(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
         if tls[name] and not is_there(tls[name]):
             raise UsageError(f"{tls[name]}: no such file")
     given = {name: str(value) for name, value in tls.items() if value}
-    if given or options.insecure:
-        changes["tls"] = replace(plan.tls, verify=plan.tls.verify and not options.insecure, **given)
+    if given or options.insecure or options.no_resumption:
+        verify, resumption = plan.tls.verify and not options.insecure, plan.tls.resumption and not options.no_resumption
+        changes["tls"] = replace(plan.tls, verify=verify, resumption=resumption, **given)
     return changes
 
 

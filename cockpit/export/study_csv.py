@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cockpit.analysis.verdicts.outcome import Effect
 from cockpit.analysis.words.objections import objection_words
 from cockpit.export.series import Value, csv_text
-from cockpit.metrics.catalogue import STATISTICS
+from cockpit.metrics.catalogue import CONNECTION_METRICS, STATISTICS, TLS_METRICS
 from cockpit.metrics.values import host_metrics, metric_value
 from cockpit.report.study_table import counter_increase
 from cockpit.study.results import StudyCell, StudyResult, StudyRunResult, StudyVerdict
@@ -15,7 +15,9 @@ from cockpit.study.results import StudyCell, StudyResult, StudyRunResult, StudyV
 _METRICS = (
     *("completed", "failed", "errors", "sent", "bytes", "duration", "rate"),
     *STATISTICS,
-    *("connect.p50", "connect.p99", "first_byte.p50", "first_byte.p99", "generator.cpu", "generator.lag_p99"),
+    *CONNECTION_METRICS,
+    *TLS_METRICS,
+    *("generator.cpu", "generator.lag_p99"),
 )
 _RUN_HEAD = ("variant", "level", "pass", "session", "round", "run", "turn", "counted", "metric", "value")
 _VERDICT_HEAD = (

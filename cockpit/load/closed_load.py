@@ -1,23 +1,21 @@
-"""Closed load: each connection sends its next request as soon as the previous one is over."""
+"""Closed load: each connection sends its next request as soon as the previous one is over.
+
+With HTTP/2, `plan.streams` streams of each connection do so; connections are added and removed with all their streams.
+"""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from math import inf
 from time import monotonic
 
 from cockpit.load.engine import Engine, Hooks, timeout_precision
 from cockpit.load.file_limit import raise_file_limit
-from cockpit.load.http.connection import Connection
-from cockpit.load.http.idle_connection import RequestLimit
-from cockpit.load.http.load_socket import ConnectionOwner
 from cockpit.load.http.protocol import Assignment
 from cockpit.load.poller import Poller
 from cockpit.load.ramp import Ramp
 from cockpit.load.request_metrics import RequestMetrics
-from cockpit.load.virtual_user import UserConnections
-from cockpit.model.load.plan import LoadPlan
+from cockpit.load.slots import RequestSlot, closed_slots
 
 # Interval (s) between opening connections, so that the server's backlog does not overflow.
 _STAGGER = 0.000125
@@ -28,21 +26,15 @@ PAUSE = 0.02
 _NO_REQUESTS = -1
 
 
-def connections_for(plan: LoadPlan) -> Callable[[ConnectionOwner, RequestMetrics, bytes], Connection]:
-    """Return the constructor of the connections of a plan: the fastest class with the features that the plan needs."""
-    if plan.cookies or plan.chained:
-        return UserConnections(plan)
-    return RequestLimit if plan.requests_per_connection or plan.think_time else Connection
-
-
 class ClosedLoad(Engine):
     """Engine for closed load. Connections are in use, or spare until the concurrency rises again."""
 
     def __init__(self, assignment: Assignment, poller: Poller, hooks: Hooks) -> None:
         super().__init__(assignment, poller, hooks)
-        self._active: dict[Connection, None] = {}
-        self._spare: list[Connection] = []
-        self._make = connections_for(assignment.plan)
+        self._active: dict[RequestSlot, None] = {}
+        self._spare: list[RequestSlot] = []
+        self._make = closed_slots(assignment.plan)
+        self._streams = assignment.plan.streams
         self._several = self.order.only is None
         # Number of requests up to which a request starts without further checks.
         self._unchecked_limit = self._limit
@@ -52,9 +44,12 @@ class ClosedLoad(Engine):
         # Time at which a ramp next adds or removes a connection.
         self._next_step = inf
         # Connections to renew once their request is over.
-        self._worn: set[Connection] = set()
-        self._last_in_flight: set[Connection] = set()
-        self._waiting: list[tuple[float, int, Connection]] = []
+        self._worn: set[RequestSlot] = set()
+        self._last_in_flight: set[RequestSlot] = set()
+        self._waiting: list[tuple[float, int, RequestSlot]] = []
+        # The streams of the connections to close, and the number of each stream in the order of their creation.
+        self._leaving: set[RequestSlot] = set()
+        self._numbers: dict[RequestSlot, int] = {}
 
     def adjust(self, load: Ramp) -> None:
         raise_file_limit(self.own(int(max(load.first, load.last))))
@@ -73,21 +68,23 @@ class ClosedLoad(Engine):
         self._set_concurrency(self.own(self._load.connections(at)), at)
 
     def _set_concurrency(self, count: int, now: float) -> None:
-        more = min(count, self._limit) - (len(self._active) - self._surplus)
+        more = min(count * self._streams, self._limit) - (len(self._active) - self._surplus)
         kept = min(more, self._surplus)
         self._surplus -= kept
         for number in range(more - kept):
             connection = self._spare.pop() if self._spare else self._make(self, *self._first_request())
+            self._numbers.setdefault(connection, -len(self._numbers))
             connection.carry(*self._first_request())
             self._active[connection] = None
             self._wait(connection, now + self._first_pause(number, more - kept))
+        self._leaving = set(list(self._active)[-self._surplus :] if self._surplus and self._streams > 1 else ())
         self._update_unchecked_limit()
 
     def _first_pause(self, number: int, of: int) -> float:
         """Return the delay (s) of the first request of connection `number` of `of` that are added together."""
         return number * _STAGGER
 
-    def _wait(self, connection: Connection, due: float) -> None:
+    def _wait(self, connection: RequestSlot, due: float) -> None:
         """Schedule the next request of a connection at `due`."""
         heapq.heappush(self._waiting, (due, id(connection), connection))
         self.due = min(self.due, due)
@@ -108,7 +105,7 @@ class ClosedLoad(Engine):
 
     # --- called by connections ---
 
-    def proceed(self, connection: Connection) -> None:
+    def proceed(self, connection: RequestSlot) -> None:
         """Start the next request of a connection, or end the connection."""
         if self._issued < self._unchecked_limit:
             self._issued += 1
@@ -125,7 +122,7 @@ class ClosedLoad(Engine):
             self.proceed(connection)
         elif self._issued >= self._limit:
             self._end_connection(connection)
-        elif self._surplus:
+        elif self._retires(connection):
             self._retire(connection)
         else:
             # Only other connections have to be checked.
@@ -136,7 +133,7 @@ class ClosedLoad(Engine):
 
     next = proceed
 
-    def not_connected(self, connection: Connection) -> None:
+    def not_connected(self, connection: RequestSlot) -> None:
         """Pause before the next connect, unless no request is left."""
         if self._issued >= self._limit:
             self.next(connection)
@@ -146,21 +143,27 @@ class ClosedLoad(Engine):
     def _retry_pause(self) -> float:
         return PAUSE
 
-    def _count_connection(self, connection: Connection) -> None:
+    def _count_connection(self, connection: RequestSlot) -> None:
         """End the warm-up of a connection: count its requests from now on."""
         self._uncounted -= 1
         self._update_unchecked_limit()
         connection.carry(*self._first_request())
 
-    def _retire(self, connection: Connection) -> None:
+    def _retires(self, connection: RequestSlot) -> bool:
+        """Return whether a free connection is to be closed: any; of HTTP/2, all streams of the same connections."""
+        return self._surplus > 0 and (self._streams == 1 or connection in self._leaving)
+
+    def _retire(self, connection: RequestSlot) -> None:
         self._surplus -= 1
         self._update_unchecked_limit()
         connection.close()
         connection.started = inf
         del self._active[connection]
         self._spare.append(connection)
+        if self._streams > 1:
+            self._spare.sort(key=self._numbers.__getitem__)
 
-    def _end_connection(self, connection: Connection) -> None:
+    def _end_connection(self, connection: RequestSlot) -> None:
         """End a connection, as no request is left. The run ends with the last request in flight."""
         if not self.exhausted:
             self.exhausted = True

@@ -8,11 +8,10 @@ from collections.abc import Callable
 from functools import partial
 from math import inf
 from time import monotonic
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from cockpit.load.chain import ChainOrder
 from cockpit.load.http.closing import Closing
-from cockpit.load.http.connection import Connection
 from cockpit.load.http.dialer import Dialer
 from cockpit.load.http.load_socket import Handler
 from cockpit.load.http.protocol import Assignment, share
@@ -22,6 +21,7 @@ from cockpit.load.ramp import Ramp, constant
 from cockpit.load.request_metrics import RequestMetrics
 from cockpit.load.request_order import RequestOrder, request_metrics_of
 from cockpit.load.schedule import Phase, phases_of
+from cockpit.load.slots import RequestSlot
 from cockpit.load.tally import Tally
 from cockpit.model.tick import Tick
 
@@ -51,7 +51,8 @@ class Engine:
         self.tally = Tally(partial(request_metrics_of, plan), grouped=bool(plan.mix))
         self.closing = Closing()
         self.connections = 0
-        self.requests_per_connection = plan.requests_per_connection or sys.maxsize
+        unlimited = plan.keepalive or not plan.http2
+        self.requests_per_connection = plan.requests_per_connection or (sys.maxsize if unlimited else 1)
         self.exhausted = False
         self.reason: Literal["completed", "stopped"] = "completed"
         self._hooks = hooks
@@ -159,21 +160,21 @@ class Engine:
 
     # --- called by connections ---
 
-    def next(self, connection: Connection) -> None:
+    def next(self, connection: Any) -> None:
         """Start the next request on a free connection, or none."""
         raise NotImplementedError
 
-    def not_connected(self, connection: Connection) -> None:
+    def not_connected(self, connection: Any) -> None:
         """Like `next`, after a failed connect."""
         raise NotImplementedError
 
-    def awaiting_close(self, connection: Connection) -> None:
+    def awaiting_close(self, connection: Any) -> None:
         """Note that the request is over, and the connection waits for the server to close; `next` follows."""
 
-    def lost(self, connection: Connection) -> None:
+    def lost(self, connection: Any) -> None:
         """Note that the server closed the connection between two requests; the next request opens a new socket."""
 
-    def _carry_next(self, connection: Connection, per_request: list[RequestMetrics]) -> None:
+    def _carry_next(self, connection: RequestSlot, per_request: list[RequestMetrics]) -> None:
         """Assign the next request of a plan with several requests to a connection, and count it as sent."""
         number, request = self.order.next_request(connection)
         counts = per_request[number]
@@ -279,7 +280,7 @@ class Engine:
         """Close all connections. Requests in flight are abandoned: neither completed nor failed."""
         raise NotImplementedError
 
-    def _abandon(self, connection: Connection) -> None:
+    def _abandon(self, connection: RequestSlot) -> None:
         if connection.give_up() and connection.counts.live:
             self.tally.abandoned += 1
 

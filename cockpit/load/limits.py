@@ -86,7 +86,7 @@ def fit_in_flight(plan: LoadPlan, capacity: Capacity | None = None) -> tuple[Loa
     capacity = capacity or capacity_here()
     if not plan.open or capacity.files is None:
         return plan, ()
-    most = capacity.files // len(plan.parts)
+    most = capacity.files // len(plan.parts) * plan.streams
     workers = assignments(replace(plan, workers=plan.workers * capacity.machines), 0, ())[0].workers
     if plan.max_in_flight <= most * workers:
         return plan, ()

@@ -9,9 +9,9 @@ from math import inf
 
 import msgspec
 
-from cockpit.load.http.request import request_parts, requests_of
+from cockpit.load.http.request import requests_of
 from cockpit.load.ramp import Ramp
-from cockpit.load.request_order import PlannedRequest
+from cockpit.load.request_order import PlannedRequest, RequestForm
 from cockpit.model.load.plan import LoadPlan
 
 
@@ -65,11 +65,12 @@ class LoggedOrder:
 
     def __init__(self, plan: LoadPlan, share: LogShare) -> None:
         self._lines = share.requests.split(b"\n")
+        # Of GET and of HEAD.
+        self._forms = [RequestForm(plan, request) for request in requests_of(plan)]
         self._numbers = array("I", share.numbers)
         self._next = 0
         self._dropped: deque[range] = deque()
-        _, _, self._after = request_parts(requests_of(plan)[0], keepalive=plan.keepalive)
-        self.largest = max(map(len, self._lines)) + len(self._after)
+        self.largest = max(map(len, self._lines)) + len(self._forms[0].request())
 
     def drop(self, place: int, count: int) -> None:
         """Skip `count` requests from index `place` on, whose arrivals were dropped; earlier ones may be queued."""
@@ -81,4 +82,6 @@ class LoggedOrder:
             self._next = self._dropped.popleft().stop
         line = self._lines[self._numbers[self._next]]
         self._next += 1
-        return PlannedRequest(int(line.startswith(b"HEAD")), line + self._after)
+        method, _, path = line.partition(b" ")
+        number = int(method == b"HEAD")
+        return PlannedRequest(number, self._forms[number].request(path))

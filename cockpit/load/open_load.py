@@ -14,14 +14,12 @@ from math import inf
 from time import monotonic
 
 from cockpit.load.engine import Engine, Hooks, timeout_precision
-from cockpit.load.http.connection import Connection
-from cockpit.load.http.idle_connection import IdleConnection, RequestLimit
 from cockpit.load.http.protocol import Assignment
 from cockpit.load.log_share import LoggedArrivals, LoggedOrder
 from cockpit.load.poller import Poll, Poller
 from cockpit.load.ramp import Ramp
-from cockpit.load.request_metrics import RequestMetrics
 from cockpit.load.schedule import ArrivalQueue, Arrivals
+from cockpit.load.slots import TimedSlot, open_slots
 
 # Arrivals sent in a row before responses are read.
 _MAX_BATCH = 64
@@ -29,34 +27,6 @@ _MAX_BATCH = 64
 BACKLOG_LIMIT = 1_000_000
 # Times closer than this (s) are equal; rounding errors of the schedule are smaller.
 _EPSILON = 1e-7
-
-
-class TimedConnection(IdleConnection):
-    """A connection for scheduled requests; `intended` is the due time of its request (s of time.monotonic())."""
-
-    __slots__ = ("intended",)
-    intended: float
-
-    def _bind(self, counts: RequestMetrics) -> None:
-        super()._bind(counts)
-        self._whole = self._end_whole
-        self._end = self._end_pieces
-
-    def _end_whole(self, service: float) -> None:
-        counts = self.counts
-        counts.whole.append(service)
-        counts.responses.append(service + self.started - self.intended)
-
-    def _end_pieces(self, service: float) -> None:
-        counts = self.counts
-        counts.ends.append(service)
-        counts.responses.append(service + self.started - self.intended)
-
-
-class LimitedTimedConnection(RequestLimit, TimedConnection):
-    """A timed connection that is closed after a maximum number of requests."""
-
-    __slots__ = ()
 
 
 class OpenLoad(Engine):
@@ -70,19 +40,19 @@ class OpenLoad(Engine):
         else:
             self._arrivals = Arrivals(assignment.plan, assignment.worker, assignment.workers)
         self._max_in_flight = assignment.in_flight
-        self._make = LimitedTimedConnection if assignment.plan.requests_per_connection else TimedConnection
+        self._make = open_slots(assignment.plan)
         # Arrivals so far, and dropped ones; the queue, whose first `_uncounted` arrivals are not counted; and the time
         # since which a queued arrival could be sent.
         self._arrived = self._dropped = self._uncounted = 0
         self._waiting = ArrivalQueue()
         self._sendable_since = inf
         # In order of their start, so that the first request or close is the first to time out.
-        self._busy: dict[TimedConnection, None] = {}
-        self._awaiting_close: dict[TimedConnection, None] = {}
-        self._idle: dict[TimedConnection, None] = {}
-        self._spare: list[TimedConnection] = []
+        self._busy: dict[TimedSlot, None] = {}
+        self._awaiting_close: dict[TimedSlot, None] = {}
+        self._idle: dict[TimedSlot, None] = {}
+        self._spare: list[TimedSlot] = []
         # Connections to close once their request is over.
-        self._worn: set[TimedConnection] = set()
+        self._worn: set[TimedSlot] = set()
 
     def adjust(self, load: Ramp) -> None:
         # Arrivals that were due at the old rate keep their due times.
@@ -193,7 +163,7 @@ class OpenLoad(Engine):
         tally.lags.append(now - possible)
         connection.begin(now)
 
-    def _free_connection(self) -> TimedConnection:
+    def _free_connection(self) -> TimedSlot:
         if self._idle:
             connection = self._idle.popitem()[0]
             connection.leave_idle()
@@ -202,8 +172,7 @@ class OpenLoad(Engine):
 
     # --- called by connections ---
 
-    def next(self, connection: Connection) -> None:
-        assert isinstance(connection, TimedConnection)
+    def next(self, connection: TimedSlot) -> None:
         self._busy.pop(connection, None)
         self._awaiting_close.pop(connection, None)
         if connection in self._worn:
@@ -215,17 +184,15 @@ class OpenLoad(Engine):
             self._spare.append(connection)
         self._admit_or_end()
 
-    def not_connected(self, connection: Connection) -> None:
+    def not_connected(self, connection: TimedSlot) -> None:
         self.next(connection)
 
-    def awaiting_close(self, connection: Connection) -> None:
-        assert isinstance(connection, TimedConnection)
+    def awaiting_close(self, connection: TimedSlot) -> None:
         self._busy.pop(connection, None)
         self._awaiting_close[connection] = None
         self._admit_or_end()
 
-    def lost(self, connection: Connection) -> None:
-        assert isinstance(connection, TimedConnection)
+    def lost(self, connection: TimedSlot) -> None:
         self._idle.pop(connection, None)
         self._spare.append(connection)
 

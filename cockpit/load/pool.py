@@ -258,7 +258,11 @@ async def launch(
         plan = replace(plan, requests=requests, replay=replace(log.replay, seconds=log.seconds))
     plan, lowered = limits.fit_in_flight(plan, capacity)
     if checked is None:
-        checked = await preflight.resolved(plan, (*lowered, *limits.warnings(plan, capacity)))
+        if plan.http == "auto":
+            checked = await preflight.preflight(plan, capacity)
+        else:
+            checked = await preflight.resolved(plan, (*lowered, *limits.warnings(plan, capacity)))
+    plan = replace(plan, http=checked.http)
     address, opposite = checked.address, checked.opposite
 
     def assigned(machines: int) -> list[Assignment]:

@@ -13,17 +13,21 @@ from ipaddress import ip_address
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.load import limits
 from cockpit.load.failures import Malformed
 from cockpit.load.http.expect import Expectation
+from cockpit.load.http.heads import ResponseHeads
 from cockpit.load.http.request import destination, requests_of, target_of_plan
-from cockpit.load.http.responses import HeadCache, ResponseReader
+from cockpit.load.http.responses import ResponseReader
+from cockpit.load.http2.contact import FirstContact, contact
+from cockpit.load.http2.requests import convert_request
 from cockpit.load.log_reader import read_log
 from cockpit.load.log_share import LoggedOrder
-from cockpit.load.request_order import RequestOrder
-from cockpit.model.errors import TargetError
-from cockpit.model.load.plan import LoadPlan, Request, redirect_target, url_without_password
+from cockpit.load.request_order import RequestOrder, request_metrics_of
+from cockpit.model.errors import TargetError, UsageError
+from cockpit.model.load.plan import HttpVersion, LoadPlan, Request, redirect_target, url_without_password
 
 # Timeout (s) of each step, as the user waits for it; a slower server counts as unreachable.
 _TIMEOUT = 10.0
@@ -39,12 +43,14 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True):
     """The result. `address` is the socket address that workers connect to, one of the name's; `opposite` is that of the
     second of two variants.
 
+    `http` is the version of the load; for "auto" the one that the server chose by ALPN.
     `status` is the status of the response, None if only a connection was opened because the request may have side
     effects (POST). `warnings` are one line each.
     """
 
     address: tuple[Any, ...]
     opposite: tuple[Any, ...] = ()
+    http: HttpVersion = "1.1"
     status: int | None = None
     warnings: tuple[str, ...] = ()
 
@@ -105,7 +111,8 @@ async def resolved(plan: LoadPlan, warnings: tuple[str, ...]) -> Preflight:
     results = []
     for part in plan.parts:
         addresses = await resolve(part)
-        results.append(Preflight(address=addresses[0], warnings=tuple(not_loaded(part, addresses[0], addresses))))
+        lines = tuple(not_loaded(part, addresses[0], addresses))
+        results.append(Preflight(address=addresses[0], http=part.http, warnings=lines))
     return _merged_result(results, warnings)
 
 
@@ -121,30 +128,39 @@ async def preflight(plan: LoadPlan, capacity: limits.Capacity | None = None) -> 
 
 
 def _merged_result(results: list[Preflight], warnings: tuple[str, ...]) -> Preflight:
-    """Return the result for the one or two targets of a plan; its status is the first target's."""
+    """Return the result for the one or two targets of a plan; its status is the first target's. Raises UsageError if
+    they chose different versions of HTTP."""
+    if len({result.http for result in results}) > 1:
+        raise UsageError("the variants chose different versions of HTTP; set http to 1.1 or 2 in place of auto")
     every = dict.fromkeys((*warnings, *(line for result in results for line in result.warnings)))
-    return msgspec.structs.replace(
-        results[0], opposite=results[1].address if len(results) > 1 else (), warnings=tuple(every)
-    )
+    return replace(results[0], opposite=results[1].address if len(results) > 1 else (), warnings=tuple(every))
 
 
 async def _contacted(plan: LoadPlan) -> Preflight:
     """Send a request to the only target of a plan."""
     planned = requests_of(plan)[0]
-    request = (await _order(plan)).next_request().request
     addresses = await resolve(plan)
     time_limit = min(_TIMEOUT, plan.timeout)
     reader, writer, address = await _connect(plan, addresses, time_limit)
-    status, location = None, ""
     try:
-        if planned.method in _SAFE:
-            status, location = await _first_response(plan, planned, request, reader, writer, time_limit)
+        chosen = _with_version(plan, writer)
+        heads = request_metrics_of(chosen)[0].heads
+        sent = (await _order(chosen)).next_request().request if planned.method in _SAFE else None
+        contact = await _first_response(chosen, planned, sent, heads, reader, writer, time_limit)
     finally:
         # Do not wait for the rest of the response, nor for the peer to close.
         writer.transport.abort()
         with contextlib.suppress(OSError):
             await writer.wait_closed()
     notes = not_loaded(plan, address, addresses)
+    status, location = contact.status, heads.location
+    if contact.streams is not None and contact.streams < plan.streams:
+        notes.append(
+            f"{url_without_password(planned.url)} allows {contact.streams} streams per connection, not {plan.streams}:"
+            " further requests wait for one"
+        )
+    if plan.http == "auto" and not chosen.http2:
+        notes.append(f"{url_without_password(planned.url)}: the server chose HTTP/1.1")
     if status is not None and status >= 400 and not Expectation(planned.expect).allows(status):
         hint = "; the server has another name: set it with --sni, or its address with --connect-to"
         notes.append(
@@ -154,7 +170,22 @@ async def _contacted(plan: LoadPlan) -> Preflight:
     if location:
         shown, target = url_without_password(planned.url), redirect_target(planned.url, location)
         notes.append(f"{shown} answers {status}: redirects are not followed; load {target} instead")
-    return Preflight(address=address, status=status, warnings=tuple(notes))
+    return Preflight(address=address, http=chosen.http, status=status, warnings=tuple(notes))
+
+
+def _with_version(plan: LoadPlan, writer: asyncio.StreamWriter) -> LoadPlan:
+    """Return the plan with the version of HTTP that the server chose; without TLS "auto" is HTTP/1.1. Raises
+    TargetError if the server does not offer HTTP/2, UsageError if the plan needs it."""
+    tls = writer.get_extra_info("ssl_object")
+    offered = tls is not None and tls.selected_alpn_protocol() == "h2"
+    shown = url_without_password(plan.url)
+    if plan.http == "2" and tls is not None and not offered:
+        raise TargetError(f"{shown}: the server does not offer HTTP/2 by ALPN; use --http auto, or leave HTTP/2 out")
+    if plan.http != "auto":
+        return plan
+    if not offered and plan.streams > 1:
+        raise UsageError(f"{shown}: the server chose HTTP/1.1, which has no streams; leave out -p")
+    return replace(plan, http="2" if offered else "1.1")
 
 
 async def _order(plan: LoadPlan) -> RequestOrder | LoggedOrder:
@@ -199,9 +230,9 @@ def _options(plan: LoadPlan) -> dict[str, Any]:
     options: dict[str, Any] = {}
     target = target_of_plan(plan)
     if target.secure:
-        from cockpit.load.http.tls import context_of
+        from cockpit.load.http.tls import alpn_of, context_of
 
-        options |= {"ssl": context_of(plan.tls), "server_hostname": plan.tls.sni or target.host}
+        options |= {"ssl": context_of(plan.tls, alpn_of(plan.http)), "server_hostname": plan.tls.sni or target.host}
 
     if plan.local_addresses and not plan.unix:
         options["local_addr"] = (plan.local_addresses[0], 0)
@@ -224,31 +255,45 @@ def _raise_if_tls(plan: LoadPlan, error: OSError) -> None:
 async def _first_response(
     plan: LoadPlan,
     planned: Request,
-    request: bytes,
+    request: bytes | None,
+    heads: Any,
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
     time_limit: float,
-) -> tuple[int, str]:
-    """Send a request as in the run; return status and Location of an unexpected redirect. Raises TargetError."""
-    expectation = Expectation(planned.expect)
-    heads = HeadCache(bodiless=planned.method == "HEAD", keepalive=plan.keepalive, expectation=expectation)
-    response, silent = ResponseReader(heads), True
+) -> FirstContact:
+    """Send a request as in the run, or None; return the response. Raises TargetError."""
     shown = url_without_password(planned.url)
     try:
         async with asyncio.timeout(time_limit):
-            writer.write(request)
-            while response.head is None:
-                data = await reader.read(_READ_SIZE)
-                if not data and silent:
-                    raise TargetError(f"{shown}: the server closed the connection without a response")
-                if not data:
-                    raise TargetError(f"{shown}: the server closed the connection within the head of the response")
-                silent = False
-                response.feed(data)
-            return response.head.status, heads.location
+            if plan.http2:
+                if plan.has_users and request is not None:
+                    request = convert_request(request, target_of_plan(plan).secure)
+                return await contact(reader, writer, request, heads)
+            status = None if request is None else await _first_status(shown, request, heads, reader, writer)
+            return FirstContact(status, None)
+    except asyncio.IncompleteReadError as end:
+        where = "within the head of the response" if end.partial else "without a response"
+        raise TargetError(f"{shown}: the server closed the connection {where}") from None
     except TimeoutError:
         raise TargetError(f"{shown}: connected, but no response within {time_limit:g} s") from None
     except Malformed as fault:
         raise TargetError(f"{shown}: {fault}") from None
     except OSError as error:
         raise TargetError(f"{shown}: the server aborted the connection: {error.strerror or error}") from None
+
+
+async def _first_status(
+    shown: str, request: bytes, heads: ResponseHeads, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> int:
+    """Return the status of the response to an HTTP/1 request. Raises TargetError, Malformed, OSError."""
+    response, silent = ResponseReader(heads), True
+    writer.write(request)
+    while response.head is None:
+        data = await reader.read(_READ_SIZE)
+        if not data and silent:
+            raise TargetError(f"{shown}: the server closed the connection without a response")
+        if not data:
+            raise TargetError(f"{shown}: the server closed the connection within the head of the response")
+        silent = False
+        response.feed(data)
+    return response.head.status

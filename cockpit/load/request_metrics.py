@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cockpit.load.http.responses import HeadCache
+from cockpit.load.http.heads import ResponseHeads
 from cockpit.model.counts import Group
 from cockpit.model.histogram import EMPTY, Histogram
 
@@ -24,13 +24,14 @@ class RequestMetrics:
     """Counts and latencies (s) of one request of the plan.
 
     `whole`: latencies of responses that arrived in one piece, for both histograms (first byte and end). `firsts` and
-    `ends`: latencies of all other responses. `responses`: latencies from the intended send (open load). Responses in
-    one piece are counted in `heads`; `received`, `body` and `statuses` count the others. `live` is False for the
-    metrics of the warm-up once it is over: requests that began in the warm-up and end later are not counted.
+    `ends`: latencies of all other responses. `interleaved`: from the first to the last byte of HTTP/2 responses between
+    whose parts the connection carried those of others. `responses`: latencies from the intended send (open load).
+    Responses in one piece are counted in `heads`; `received`, `body` and `statuses` count the others. `live` is False
+    for the metrics of the warm-up once it is over: requests that began in the warm-up and end later are not counted.
     `idempotent`: the request may be retried (RFC 9110 section 9.2.2); `retries` counts that.
     """
 
-    def __init__(self, name: str, heads: HeadCache, *, idempotent: bool) -> None:
+    def __init__(self, name: str, heads: ResponseHeads, *, idempotent: bool) -> None:
         self.name = name
         self.heads = heads
         self.idempotent = idempotent
@@ -39,6 +40,7 @@ class RequestMetrics:
         self.firsts: list[float] = []
         self.ends: list[float] = []
         self.responses: list[float] = []
+        self.interleaved: list[float] = []
         self.clear()
 
     def clear(self) -> None:
@@ -46,7 +48,7 @@ class RequestMetrics:
         self.statuses: dict[int, int] = {}
         self.errors: dict[str, int] = {}
         self.unexpected: dict[str, int] = {}
-        self.first_byte = self.service = self.response = EMPTY
+        self.first_byte = self.service = self.response = self.head_of_line = EMPTY
 
     def count_response(self, status: int, size: int, verdict: str) -> None:
         """Count a response that arrived in several pieces. `size`: of its body; `verdict`: unexpected kind, or ""."""
@@ -64,6 +66,7 @@ class RequestMetrics:
         self.first_byte = Histogram.merged((self.first_byte, whole, firsts))
         self.service = Histogram.merged((self.service, whole, ends))
         self.response += histogram(self.responses)
+        self.head_of_line += histogram(self.interleaved)
         harvest = self.heads.harvest()
         add_counts(self.statuses, harvest.statuses)
         add_counts(self.unexpected, harvest.unexpected)

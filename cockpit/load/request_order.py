@@ -6,12 +6,12 @@ import math
 from typing import NamedTuple
 
 from cockpit.load.http.expect import Expectation
-from cockpit.load.http.request import IDEMPOTENT, request_parts, requests_of
+from cockpit.load.http.request import IDEMPOTENT, request_parts, requests_of, target_of
 from cockpit.load.http.responses import HeadCache
 from cockpit.load.paths import Paths, count_of
 from cockpit.load.request_metrics import RequestMetrics
 from cockpit.model.errors import UsageError
-from cockpit.model.load.plan import LoadPlan
+from cockpit.model.load.plan import LoadPlan, Request
 
 # Maximum size (bytes) of the start of a body in which values are searched.
 EXTRACT_LIMIT = 64 * 1024
@@ -31,6 +31,8 @@ def check(plan: LoadPlan) -> None:
     requests = requests_of(plan)
     for request in requests:
         request_parts(request, keepalive=plan.keepalive)
+        if plan.http2:
+            _check_fields(request)
     rotation([request.weight for request in requests])
     if plan.paths is None:
         return
@@ -43,14 +45,19 @@ def check(plan: LoadPlan) -> None:
 
 def request_metrics_of(plan: LoadPlan) -> list[RequestMetrics]:
     """Return empty metrics for each request of a plan, in order."""
+    if plan.http2:
+        # Imported here: most loads are HTTP/1.
+        from cockpit.load.http2.heads import Http2Heads
+
+    heads = Http2Heads if plan.http2 else HeadCache
     return [
         RequestMetrics(
             request.name,
-            HeadCache(
+            heads(
                 bodiless=request.method == "HEAD",
                 keepalive=plan.keepalive,
                 expectation=Expectation(request.expect, keep=EXTRACT_LIMIT if request.extract else 0),
-                private=plan.cookies or plan.chained,
+                private=plan.has_users,
                 one_length=plan.paths is None and plan.replay is None,
             ),
             idempotent=request.method in IDEMPOTENT,
@@ -82,15 +89,46 @@ def rotation(weights: list[int]) -> list[int]:
     return turns
 
 
+class RequestForm:
+    """A request of a plan as it is sent, for any path. Requests of users are HTTP/1 until they are sent: cookies and
+    values are inserted into them."""
+
+    def __init__(self, plan: LoadPlan, request: Request) -> None:
+        self._before, self._path, self._after = request_parts(request, keepalive=plan.keepalive)
+        self._join = _join
+        if plan.http2 and not plan.has_users:
+            from cockpit.load.http2.requests import split_request, with_path
+
+            self._before, self._after = split_request(self._before, self._after, target_of(request.url).secure)
+            self._join = with_path
+
+    def request(self, path: bytes = b"") -> bytes:
+        """Return the bytes of the request with this path, or with its own."""
+        return self._join(path or self._path, self._before, self._after)
+
+
+def _join(path: bytes, before: bytes, after: bytes) -> bytes:
+    return before + path + after
+
+
+def _check_fields(request: Request) -> None:
+    """Raise UsageError for a header that HTTP/2 does not have."""
+    from cockpit.load.http2.requests import CONNECTION_FIELDS
+
+    for name, _ in request.headers:
+        if name.lower() in CONNECTION_FIELDS:
+            raise UsageError(f'header {name}: HTTP/2 has none; remove it, or use http = "1.1"')
+
+
 class RequestOrder:
     """The requests of one worker in order. `largest` is the size of the largest request (bytes); `only` is the request
     of a plan with a single one, else None."""
 
     def __init__(self, plan: LoadPlan, worker: int, workers: int) -> None:
-        parts = [request_parts(request, keepalive=plan.keepalive) for request in requests_of(plan)]
-        self._planned = [PlannedRequest(number, b"".join(pieces)) for number, pieces in enumerate(parts)]
+        forms = [RequestForm(plan, request) for request in requests_of(plan)]
+        self._planned = [PlannedRequest(number, form.request()) for number, form in enumerate(forms)]
         self.largest = max(len(planned.request) for planned in self._planned)
-        self._before, _, self._after = parts[0]
+        self._with_path = forms[0].request
         self._paths = None if plan.paths is None else Paths(plan.paths, worker, workers)
         turns = rotation([request.weight for request in requests_of(plan)])
         # Workers start at different points of the rotation, so that they do not send the same request at the same time.
@@ -101,7 +139,7 @@ class RequestOrder:
 
     def next_request(self, connection: object = None) -> PlannedRequest:
         if self._paths is not None:
-            return PlannedRequest(0, self._before + self._paths.next() + self._after)
+            return PlannedRequest(0, self._with_path(self._paths.next()))
         turn = self._turn
         self._turn = turn + 1 if turn + 1 < len(self._turns) else 0
         return self._planned[self._turns[turn]]

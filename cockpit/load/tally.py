@@ -31,12 +31,12 @@ class Tally:
         # The metrics of the warm-up after its end.
         self.former: list[RequestMetrics] = []
         self.connects: list[float] = []
-        self.handshakes: list[float] = []
+        self.full_handshakes, self.resumed_handshakes = HandshakeTally(), HandshakeTally()
         self.lags: list[float] = []
         self.pause = 0.0
         self.abandoned = self.queued = self.unsent = self.dropped = self.reconnects = self.unclosed = 0
         self._sent = 0
-        self._connect = self._tls = self._lag = EMPTY
+        self._connect = self._lag = EMPTY
         self.begin()
 
     def begin(self) -> None:
@@ -56,7 +56,8 @@ class Tally:
         for counts in self.per_request:
             counts.flush_latencies()
         self._connect += histogram(self.connects)
-        self._tls += histogram(self.handshakes)
+        self.full_handshakes.flush()
+        self.resumed_handshakes.flush()
         self._lag += histogram(self.lags)
 
     def make_tick(self, now: float, sent: int, started: Collection[float], **fields: Any) -> Tick:
@@ -106,20 +107,46 @@ class Tally:
             unexpected=unexpected,
             groups={counts.name: counts.group() for counts in per_request} if self._grouped else {},
             connect=self._connect,
-            tls=self._tls,
+            full_handshakes=self.full_handshakes.counts,
+            resumed_handshakes=self.resumed_handshakes.counts,
+            tls=self.full_handshakes.durations,
+            tls_resumed=self.resumed_handshakes.durations,
             first_byte=Histogram.merged(counts.first_byte for counts in per_request),
             service=Histogram.merged(counts.service for counts in per_request),
             response=Histogram.merged(counts.response for counts in per_request),
+            head_of_line=Histogram.merged(counts.head_of_line for counts in per_request),
             lag=self._lag.coarse(COARSER),
             **fields,
         )
         self._sent, self._cpu = sent, cpu
         self.abandoned = self.queued = self.unsent = self.dropped = self.reconnects = self.unclosed = 0
         self.pause = 0.0
-        self._connect = self._tls = self._lag = EMPTY
+        self._connect = self._lag = EMPTY
+        self.full_handshakes.clear()
+        self.resumed_handshakes.clear()
         for counts in per_request:
             counts.clear()
         return tick
+
+
+class HandshakeTally:
+    """Full or resumed TLS handshakes: their number by TlsParameters.key, and their durations."""
+
+    def __init__(self) -> None:
+        self._seconds: list[float] = []
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the counts and the flushed durations."""
+        self.counts: dict[str, int] = {}
+        self.durations = EMPTY
+
+    def add(self, key: str, seconds: float) -> None:
+        self.counts[key] = self.counts.get(key, 0) + 1
+        self._seconds.append(seconds)
+
+    def flush(self) -> None:
+        self.durations += histogram(self._seconds)
 
 
 class RunQueue:

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 from time import monotonic
+from typing import Any
 
 from cockpit.load.closed_load import PAUSE, ClosedLoad
 from cockpit.load.engine import Hooks
-from cockpit.load.http.connection import Connection
-from cockpit.load.http.idle_connection import IdleConnection
 from cockpit.load.http.protocol import Assignment
 from cockpit.load.poller import Poll, Poller
+from cockpit.load.slots import RequestSlot
 from cockpit.model.load.plan import ThinkTime
 
 
@@ -39,12 +39,11 @@ class ThinkTimeLoad(ClosedLoad):
         assert plan.think_time is not None
         self._pause = pauses_of(plan.think_time, Random(f"{plan.seed} {assignment.worker}"))
 
-    def next(self, connection: Connection) -> None:
+    def next(self, connection: Any) -> None:
         if self._issued >= self._limit or self._surplus:
             # No think time before the connection ends.
             self.proceed(connection)
             return
-        assert isinstance(connection, IdleConnection)
         connection.enter_idle()
         self._wait(connection, monotonic() + self._pause())
 
@@ -59,10 +58,13 @@ class ThinkTimeLoad(ClosedLoad):
 
     def _set_concurrency(self, count: int, now: float) -> None:
         super()._set_concurrency(count, now)
-        while self._surplus and self._waiting:
-            self._retire(heapq.heappop(self._waiting)[2])
+        retiring = [entry for entry in sorted(self._waiting) if self._retires(entry[2])][: self._surplus]
+        for entry in retiring:
+            self._waiting.remove(entry)
+            self._retire(entry[2])
+        heapq.heapify(self._waiting)
 
-    def _retire(self, connection: Connection) -> None:
+    def _retire(self, connection: RequestSlot) -> None:
         if not connection.counts.live:
             self._count_connection(connection)
         super()._retire(connection)

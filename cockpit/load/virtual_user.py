@@ -10,10 +10,11 @@ from time import time
 from cockpit.load.chain import extract_value
 from cockpit.load.http.connection import FIRST_READ
 from cockpit.load.http.cookies import CookieJar
+from cockpit.load.http.heads import ResponseHeads
 from cockpit.load.http.idle_connection import LINE_END, RequestLimit
 from cockpit.load.http.load_socket import ConnectionOwner
 from cockpit.load.http.request import target_of_plan
-from cockpit.load.http.responses import HeadCache, ResponseReader
+from cockpit.load.http.responses import ResponseReader
 from cockpit.load.request_metrics import RequestMetrics
 from cockpit.model.load.plan import Extraction, LoadPlan
 
@@ -40,13 +41,31 @@ class VirtualUser:
             self.values[extraction.name.encode()] = value
         return True
 
+    def with_cookies(self, request: bytes, now: float) -> tuple[bytes, bytes]:
+        """Return an HTTP/1 request with the user's cookies at `now` (s of time.time()), and its target."""
+        target = request.split(b" ", 2)[1]
+        if self.jar is not None:
+            request = request.replace(LINE_END, LINE_END + self.jar.header(target, now), 1)
+        return request, target
+
+    def judge(self, verdict: str, *, refused: bool, lines: bytes, target: bytes, start: bytes) -> str:
+        """Store cookies and values of a complete response with the head `lines` and the `start` of its body; return the
+        verdict, or "extract" if a value is missing."""
+        if self.jar is not None:
+            self.jar.store(lines, target, time())
+        if verdict or refused:
+            # The user starts over. Without an expectation, an error status counts as failed anyway.
+            return verdict
+        self.succeeded = self.extract_values(lines, start)
+        return "" if self.succeeded else "extract"
+
 
 class UserResponse(ResponseReader):
     """A response to a user's request for `target`."""
 
     __slots__ = ("_user", "target")
 
-    def __init__(self, heads: HeadCache, user: VirtualUser) -> None:
+    def __init__(self, heads: ResponseHeads, user: VirtualUser) -> None:
         super().__init__(heads)
         self._user = user
         self.target = b"/"
@@ -55,15 +74,10 @@ class UserResponse(ResponseReader):
         """Store cookies and values of the complete response; return the first kind that differs from the expectation,
         or "extract" if a value is missing."""
         assert self.head is not None
-        user, status = self._user, self.head.status
-        if user.jar is not None:
-            user.jar.store(self.lines, self.target, time())
-        verdict = super().verdict()
-        if verdict or (status >= 400 and not self.expects(status)):
-            # The user starts over. Without an expectation, an error status counts as failed anyway.
-            return verdict
-        user.succeeded = user.extract_values(self.lines, self.start)
-        return "" if user.succeeded else "extract"
+        refused = self.head.status >= 400 and not self.expects(self.head.status)
+        return self._user.judge(
+            super().verdict(), refused=refused, lines=self.lines, target=self.target, start=self.start
+        )
 
 
 class UserConnection(RequestLimit):
@@ -88,24 +102,30 @@ class UserConnection(RequestLimit):
         self._read_rest(data, mask | self._drain, now)
 
     def _request_bytes(self) -> bytes:
-        request = super()._request_bytes()
-        self._user_response.target = target = request.split(b" ", 2)[1]
-        if self.user.jar is None:
-            return request
-        return request.replace(LINE_END, LINE_END + self.user.jar.header(target, time()), 1)
+        request, self._user_response.target = self.user.with_cookies(super()._request_bytes(), time())
+        return request
 
 
-class UserConnections:
-    """Creates the connections of users, `connections_per_user` for each."""
+class Users:
+    """Creates the users of a plan: `next_user` for each connection, or each stream of HTTP/2. The streams of a
+    connection share its user; in a chain, which waits for each response, each stream has a user of its own."""
 
     def __init__(self, plan: LoadPlan) -> None:
         self._plan = plan
         self._target = target_of_plan(plan)
+        self._shared_by = plan.connections_per_user * (1 if plan.chained else plan.streams)
         self._created = 0
 
-    def __call__(self, load: ConnectionOwner, counts: RequestMetrics, request: bytes) -> UserConnection:
-        if self._created % self._plan.connections_per_user == 0:
+    def next_user(self) -> VirtualUser:
+        if self._created % self._shared_by == 0:
             jar = CookieJar(self._target.host, secure=self._target.secure) if self._plan.cookies else None
             self._user = VirtualUser(jar)
         self._created += 1
-        return UserConnection(load, counts, request, self._user)
+        return self._user
+
+
+class UserConnections(Users):
+    """Creates the connections of users."""
+
+    def __call__(self, load: ConnectionOwner, counts: RequestMetrics, request: bytes) -> UserConnection:
+        return UserConnection(load, counts, request, self.next_user())

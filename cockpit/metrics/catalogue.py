@@ -34,7 +34,10 @@ from cockpit.model.load.seconds import LoadSecond
 # Latency statistics in tables, and in comparisons and exports.
 PERCENTILES = ("p50", "p90", "p99", "p99.9", "max")
 STATISTICS = ("min", "mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max")
-LATENCIES = ("service", "response", "connect", "first_byte")
+LATENCIES = ("service", "response", "connect", "tls", "tls_resumed", "first_byte", "head_of_line")
+# Metrics of connections, and of those with TLS, in comparisons and exports.
+CONNECTION_METRICS = ("connect.p50", "connect.p99", "first_byte.p50", "first_byte.p99")
+TLS_METRICS = ("tls.full", "tls.resumed", "tls.p50", "tls.p99", "tls_resumed.p50", "tls_resumed.p99")
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:[._]\d{1,3})?|100)")
 
 
@@ -86,6 +89,8 @@ _LOAD = (
     Metric("max", LATENCY, "", "the slowest response", "max"),
     Metric("connections", COUNT, "", "open connections", "connections"),
     Metric("in_flight", COUNT, "", "requests without a complete response at the end of the second", "in_flight"),
+    Metric("tls.full", RATE, "TLS full", "full TLS handshakes", "tls_full_handshakes"),
+    Metric("tls.resumed", RATE, "TLS resumed", "TLS handshakes that resumed a session", "tls_resumed_handshakes"),
     Metric("stalled", FLAG, "", "1: requests were in flight and none was completed", "stalled"),
     Metric("generator.cpu", PERCENT, "gen %cpu", "CPU of the generator's busiest worker, of one core", "generator_cpu"),
     Metric("generator.cpu_wait", PERCENT, "", "time in which a worker waited for a CPU", "generator_cpu_wait"),
@@ -221,6 +226,8 @@ PROCESS_METRICS = tuple(metric.name for metric in _HOST if metric.name.startswit
 # Metrics of a second that are no attributes of it.
 _OF_SECOND: dict[str, Callable[[LoadSecond], float]] = {
     "covered": lambda second: second.end - second.start,
+    "tls.full": lambda second: second.per_s(second.full_handshakes),
+    "tls.resumed": lambda second: second.per_s(second.resumed_handshakes),
     "generator.cpu": lambda second: 100 * second.generator,
     "generator.cpu_wait": lambda second: 100 * second.cpu_wait,
 }

@@ -46,7 +46,11 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def rate(self) -> float:
         """Responses/s; 0 if nothing was measured."""
-        return self.counts.completed / self.seconds if self.seconds > 0 else 0.0
+        return self.per_s(self.counts.completed)
+
+    def per_s(self, count: int) -> float:
+        """Return a count of the run per second; 0 if nothing was measured."""
+        return count / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def generator(self) -> tuple[float, ...]:

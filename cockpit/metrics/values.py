@@ -62,6 +62,8 @@ _PLAIN: dict[str, Callable[[RunResult], float]] = {
     "failed": lambda result: result.counts.failed,
     "failed.share": lambda result: 100 * result.counts.failed / max(1, result.counts.ended),
     "errors": lambda result: sum(result.counts.errors.values()),
+    "tls.full": lambda result: result.per_s(sum(result.counts.full_handshakes.values())),
+    "tls.resumed": lambda result: result.per_s(sum(result.counts.resumed_handshakes.values())),
     "duration": lambda result: result.seconds,
     "bytes": lambda result: result.counts.bytes_received,
     "generator.cpu": lambda result: 100 * result.generator_cpu,

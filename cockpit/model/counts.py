@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import asdict, replace
 
 from cockpit.model.histogram import EMPTY, Histogram
+from cockpit.model.tls import TlsParameters
 
 T = TypeVar("T", bound=msgspec.Struct)
+
+
+class HandshakeCounts(NamedTuple):
+    full: int
+    resumed: int
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -37,15 +43,20 @@ class LoadCounts(Group, frozen=True, kw_only=True, omit_defaults=True):
     elsewhere). `dropped`: arrivals never sent because their worker's queue was full (1 million).
 
     `reconnects`: keep-alive connections lost between two responses. `retries`: idempotent requests sent again because a
-    keep-alive connection was lost before the first byte of the response: the server may have received up to `sent` +
-    `retries` requests. `unclosed`: connections that the server had announced to close and the client closed.
-    `redirect`: Location of the first unexpected redirect, as sent by the server.
+    keep-alive connection was lost before the first byte of the response, and requests that an HTTP/2 server refused
+    without processing them: the server may have received up to `sent` + `retries` requests. `unclosed`: connections
+    that the server had announced to close and the client closed. `redirect`: Location of the first unexpected redirect,
+    as sent by the server.
 
-    `connect`: per connection; `tls`: per handshake; `first_byte` and `service`: per request, from its first byte sent
-    (or the start of its connect) to the first and the last byte of the response. `response`: from the intended send;
+    `full_handshakes` and `resumed_handshakes`: TLS handshakes by TlsParameters.key; `tls` and `tls_resumed`: their
+    durations.
+
+    `connect`: per connection; `first_byte` and `service`: per request, from its first byte sent (or the start of its
+    connect) to the first and the last byte of the response. `response`: from the intended send;
     empty under closed load, where it equals the service time. A timeout counts in `service` and `response` with the
-    time until it was given up. `lag`: delay of the worker in starting due requests (queued requests: since there was
-    room in flight), in buckets of 6%. `cpu`: CPU seconds.
+    time until it was given up. `head_of_line`: from the first to the last byte of HTTP/2 responses between whose parts
+    the connection carried parts of others. `lag`: delay of the worker in starting due requests (queued requests: since
+    there was room in flight), in buckets of 6%. `cpu`: CPU seconds.
     """
 
     abandoned: int = 0
@@ -62,9 +73,13 @@ class LoadCounts(Group, frozen=True, kw_only=True, omit_defaults=True):
     unclosed: int = 0
     redirect: str = ""
     groups: dict[str, Group] = {}
+    full_handshakes: dict[str, int] = {}
+    resumed_handshakes: dict[str, int] = {}
     connect: Histogram = EMPTY
     tls: Histogram = EMPTY
+    tls_resumed: Histogram = EMPTY
     first_byte: Histogram = EMPTY
+    head_of_line: Histogram = EMPTY
     lag: Histogram = EMPTY
 
 
@@ -86,6 +101,14 @@ class Counts(LoadCounts, frozen=True, kw_only=True):
     @property
     def all_failed(self) -> bool:
         return 0 < self.ended <= self.failed
+
+    @property
+    def handshakes(self) -> dict[TlsParameters, HandshakeCounts]:
+        """TLS handshakes by their parameters, the most frequent ones first."""
+        full, resumed = self.full_handshakes, self.resumed_handshakes
+        each = {key: HandshakeCounts(full.get(key, 0), resumed.get(key, 0)) for key in (*full, *resumed)}
+        ordered = sorted(each.items(), key=lambda item: (-sum(item[1]), item[0]))
+        return {TlsParameters.of_key(key): counts for key, counts in ordered}
 
     @property
     def latency(self) -> Histogram:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.event import Event
-from cockpit.model.load.plan import REDACTED, LoadPlan, PathList, at_target, url_without_password
+from cockpit.model.load.plan import REDACTED, HttpVersion, LoadPlan, PathList, at_target, url_without_password
 from cockpit.model.recorded import Name, Url
 
 # Name of the variant that repeats the first variant.
@@ -24,8 +24,9 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     """A variant of a study. `set`: values of knobs; other knobs of the study have their values from before the study.
     `before`: actions to run once the values are active.
 
-    `url`, `concurrency`, `rate`, `keepalive`, `paths` and `mix` (names of requests of the plan) replace those of the
-    plan. `control`: an A/A control that repeats the first variant: differences between the two are chance.
+    `url`, `concurrency`, `rate`, `http`, `streams`, `keepalive`, `paths` and `mix` (names of requests of the plan)
+    replace those of the plan. `control`: an A/A control that repeats the first variant: differences between the two are
+    chance.
     """
 
     name: Name
@@ -34,6 +35,8 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     before: tuple[Name, ...] = ()
     concurrency: int | None = None
     rate: float | None = None
+    http: HttpVersion | None = None
+    streams: int | None = None
     keepalive: bool | None = None
     paths: PathList | None = None
     mix: tuple[Name, ...] = ()
@@ -138,7 +141,7 @@ def variant_plan(study: Study, variant: Variant, level: float | None) -> LoadPla
     plan = at_target(study.plan, variant.url) if variant.url else study.plan
     given: dict[str, Any] = {
         name: value
-        for name in ("concurrency", "rate", "keepalive", "paths")
+        for name in ("concurrency", "rate", "http", "streams", "keepalive", "paths")
         if (value := getattr(variant, name)) is not None
     }
     if variant.mix:

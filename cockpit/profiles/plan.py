@@ -93,6 +93,7 @@ def make_plan(
             ca=_file("tls.ca", tls.ca, files),
             cert=_file("tls.cert", tls.cert, files),
             key=_file("tls.key", tls.key, files),
+            resumption=tls.resumption,
         ),
         connect_to=target.connect_to,
         unix=target.unix,

@@ -10,7 +10,7 @@ from msgspec import Meta, field
 from cockpit.model.host.samples import INTERVAL, GeneratorConfig, HostConfig, StatusPage
 from cockpit.model.knobs import Knob, Option, ServerAction
 from cockpit.model.load.options import LOAD_OPTIONS, METHOD
-from cockpit.model.load.plan import FASTEST, Tls
+from cockpit.model.load.plan import FASTEST, HttpVersion, Tls
 from cockpit.model.study import MOST_ROUNDS
 
 # Default of a knob's workers: the processes of its host that a reload replaces.
@@ -188,6 +188,8 @@ class VariantSection(ProfileSection, frozen=True, kw_only=True):
     before: tuple[str, ...] = ()
     concurrency: Positive | None = None
     rate: AboveZero | None = None
+    http: HttpVersion | None = None
+    streams: Positive | None = None
     keepalive: bool | None = None
     urls: str | None = None
     mix: tuple[str, ...] = ()

@@ -127,6 +127,8 @@ def _variant(section: VariantSection, file: ProfileFile, files: NamedFiles) -> V
         before=section.before,
         concurrency=section.concurrency,
         rate=section.rate,
+        http=section.http,
+        streams=section.streams,
         keepalive=section.keepalive,
         paths=paths,
         mix=section.mix,

@@ -31,7 +31,9 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     connect: Histogram = EMPTY
     tls: Histogram = EMPTY
+    tls_resumed: Histogram = EMPTY
     first_byte: Histogram = EMPTY
+    head_of_line: Histogram = EMPTY
     service: Histogram = EMPTY
     response: Histogram = EMPTY
     lag: Histogram = EMPTY

@@ -89,6 +89,7 @@ def _totals(result: RunResult) -> list[tuple[str, str]]:
         ("unexpected", errors_words(counts.unexpected) if counts.unexpected else ""),
         ("reconnects", connection_words(counts)),
         ("length", mismatches if counts.length_mismatches else ""),
+        ("TLS", _handshakes(result)),
         ("queued", _queued(result) if result.plan.open else ""),
         ("generator", _generator(result)),
         ("ended", ended),
@@ -102,6 +103,18 @@ def _generator(result: RunResult) -> str:
     saturated = f", saturated for {result.saturated:.1f} s" if result.saturated else ""
     lag = milliseconds(result.counts.lag.percentile(99))
     return f"{_processes(result.plan.workers)}, CPU {cpus} of a core, {waited}lag p99 {lag} ms{saturated}"
+
+
+def _handshakes(result: RunResult) -> str:
+    """Return the handshakes/s, and the negotiated parameters with their shares if there are several."""
+    each = result.counts.handshakes
+    full, resumed = (sum(kind) for kind in zip(*each.values(), strict=True)) if each else (0, 0)
+    shares = (
+        sanitize(parameters.words) + (f" {100 * sum(counts) / (full + resumed):.1f}%" if len(each) > 1 else "")
+        for parameters, counts in each.items()
+    )
+    rates = f"{result.per_s(full):.1f} full handshakes/s, {result.per_s(resumed):.1f} resumed/s"
+    return f"{rates}: {'; '.join(shares)}" if each else ""
 
 
 def _processes(number: int) -> str:
@@ -141,8 +154,9 @@ def _percentiles(counts: Counts) -> list[Block]:
 
 
 def _parts(counts: Counts) -> list[tuple[str, ...]]:
-    parts = [("connect", counts.connect), ("TLS", counts.tls), ("first byte", counts.first_byte)]
-    parts += [("service", counts.service), ("response", counts.response)]
+    parts = [("connect", counts.connect), ("TLS full", counts.tls), ("TLS resumed", counts.tls_resumed)]
+    parts.append(("first byte", counts.first_byte))
+    parts += [("service", counts.service), ("response", counts.response), ("head of line", counts.head_of_line)]
     return [
         (name, milliseconds(histogram.mean), *_times(histogram, 50, 90, 99, 100))
         for name, histogram in parts

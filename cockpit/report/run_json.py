@@ -15,7 +15,7 @@ from cockpit.analysis.verdicts.outcome import Verdict
 from cockpit.analysis.warnings import generator_bound, run_warnings
 from cockpit.analysis.words.timeline import segment_label
 from cockpit.analysis.words.verdicts import stability_words
-from cockpit.metrics.catalogue import PROCESS_METRICS
+from cockpit.metrics.catalogue import LATENCIES, PROCESS_METRICS
 from cockpit.metrics.results import RunResult, latency
 from cockpit.metrics.values import host_metrics, latency_value, processes_hidden
 from cockpit.model.counts import Group
@@ -113,6 +113,18 @@ class SegmentJson(msgspec.Struct, frozen=True, kw_only=True):
     missing: MissingJson
 
 
+class HandshakesJson(msgspec.Struct, frozen=True, kw_only=True):
+    """TLS handshakes with the same parameters, named as by OpenSSL. `alpn`: the application protocol, "" if the server
+    chose none; `group`: of the key exchange, "" if unknown (Python before 3.15)."""
+
+    version: str
+    cipher: str
+    group: str
+    alpn: str
+    full: int
+    resumed: int
+
+
 class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     """A run. `duration` is in seconds, `rate` in responses/s. `failed` counts errors, unexpected responses, and,
     without an expectation, statuses of 400 or above.
@@ -124,7 +136,9 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     that the expectation rejected, by kind. `retries` counts idempotent requests that were repeated, because the
     server closed one of the `reconnects` keep-alive connections before it responded. `unclosed` connections were closed
     by the client, because the server announced the close and did not close them. `redirect` is the first unexpected
-    Location.
+    Location. `http` is the version of HTTP, `streams` the requests in flight per connection; `head_of_line` is the time
+    between the first and the last byte of the HTTP/2 responses that arrived in parts between those of others.
+    `tls` and `tls_resumed` are durations of full TLS handshakes, and of those that resumed a session.
 
     `hosts` are means over the run, named as in thresholds; for null values `missing` has the reason, by host and group
     of metrics. `verdicts` compare segments under other settings with the baseline; a verdict on several runs is listed
@@ -133,6 +147,8 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
 
     run: int
     url: str
+    http: str
+    streams: int
     addresses: tuple[str, ...]
     completed: int
     sent: int
@@ -157,7 +173,10 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     service: LatencyJson
     connect: LatencyJson
     tls: LatencyJson
+    tls_resumed: LatencyJson
+    handshakes: list[HandshakesJson]
     first_byte: LatencyJson
+    head_of_line: LatencyJson
     requests: dict[str, RequestJson]
     segments: list[SegmentJson]
     generator: Generator
@@ -186,15 +205,18 @@ def run_json(
         counts,
         run=result.run,
         url=result.plan.without_secrets().url,
+        http=result.plan.http,
+        streams=result.plan.streams,
         addresses=result.addresses,
         rate=result.rate,
         duration=result.seconds,
         bytes=counts.bytes_received,
         statuses=statuses_json(counts.statuses),
-        **{
-            name: latency_json(latency(counts, name))
-            for name in ("response", "service", "connect", "tls", "first_byte")
-        },
+        **{name: latency_json(latency(counts, name)) for name in LATENCIES},
+        handshakes=[
+            HandshakesJson(**parameters._asdict(), **number._asdict())
+            for parameters, number in counts.handshakes.items()
+        ],
         requests={name: _request(group) for name, group in counts.groups.items()},
         segments=[_segment(segment) for segment in result.segments],
         generator=Generator(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
 from cockpit.analysis.warnings import run_warnings
 from cockpit.analysis.words.timeline import load_words
 from cockpit.analysis.words.warnings import warning_words
@@ -36,6 +38,9 @@ def warning_texts(result: RunResult) -> list[str]:
 def plan_words(plan: LoadPlan) -> str:
     """Return the load in one line, as in `GET http://a/ · closed c=20 n=10000 · new connection each`."""
     connections = "keep-alive" if plan.keepalive else "new connection each"
+    if plan.http2:
+        streams = "1 stream" if plan.streams == 1 else f"{plan.streams} streams"
+        connections = f"HTTP/2 · {streams} per connection · {connections}"
     if plan.requests_per_connection:
         connections = f"{plan.requests_per_connection} requests per connection"
     if plan.cookies:
@@ -60,7 +65,7 @@ def _amount(plan: LoadPlan) -> str:
     limits = [f"n={plan.requests}"] if plan.requests is not None else []
     limits += [f"{plan.duration:g} s"] if plan.duration is not None else []
     unlimited = "until the log ends" if plan.replay else "until the list ends"
-    return f"{load_words(plan)} {' or '.join(limits) or unlimited}"
+    return f"{load_words(replace(plan, http='1.1'))} {' or '.join(limits) or unlimited}"
 
 
 def errors_words(errors: Mapping[str, int]) -> str:

@@ -1,16 +1,17 @@
 """Read, replace, insert and remove settings of a configuration text in any grammar. Pure.
 
 A grammar locates the statements of a setting and encodes values; this module does the rest. If a setting has several
-statements, the last one counts. All functions raise ConfigError.
+statements, the last one counts; a parameter of several lines has the same value in all. All functions raise
+ConfigError.
 """
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 # It may precede a UTF-8 text. Edits keep it; the grammars do not see it.
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -132,6 +133,35 @@ class Location(NamedTuple):
     insertion: Callable[[], Insertion]
 
 
+class Parameter(NamedTuple):
+    """A setting that is a word in the arguments of each line of a directive that contains the word `among`.
+
+    `is_flag`: it is on if the word is present, else off; otherwise the next word is its value.
+    """
+
+    directive: str
+    word: str
+    among: str
+    is_flag: bool = False
+
+    def locate(self, text: ConfigText, words: Sequence[TextSpan], line: int) -> Location | None:
+        """Locate it in a line with these arguments, the first of which is an address. None: the line cannot have it."""
+        arguments = [text.shown(*word) for word in words]
+        if self.among not in arguments[1:]:
+            return None
+        if (times := arguments[1:].count(self.word)) > 1:
+            raise ConfigError(f"{self.word} is set {times} times; change it by hand", line)
+        end = words[-1][1]
+        if not times:
+            before = " " if self.is_flag else f" {self.word} "
+            return Location((), lambda: Insertion(end, before.encode(), b""))
+        at = arguments.index(self.word, 1)
+        value = words[at] if self.is_flag else words[at + 1] if at + 1 < len(words) else (end, end)
+        shown = "on" if self.is_flag else text.shown(*value)
+        statement = Statement(shown, value, (words[at - 1][1], value[1]), line, has_no_value=value == (end, end))
+        return Location((statement,), lambda: Insertion(end, b"", b""))
+
+
 class Grammar(ABC):
     """The configuration language of a kind of server.
 
@@ -147,6 +177,8 @@ class Grammar(ABC):
     including: tuple[str, ...] = ()
     # Matches a variable, whose value is unknown until the server reads it; None: the grammar has no variables.
     variable: re.Pattern[str] | None = None
+    # Settings within the arguments of directives, by their names.
+    parameters: ClassVar[Mapping[str, Parameter]] = {}
 
     @abstractmethod
     def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
@@ -157,8 +189,20 @@ class Grammar(ABC):
         """Encode a value, quoted like the bytes that it replaces (`like`). Reading the bytes returns the same value."""
 
     def encode_in(self, text: bytes, name: str, section: str | None, value: str, like: bytes | None) -> bytes:
-        """Encode a value in a grammar whose quoting depends on the text; see `encode`."""
-        return self.encode(value, like)
+        """Encode a value of a setting, also in a grammar whose quoting depends on the text; see `encode`."""
+        parameter = self.parameters.get(name)
+        if parameter is not None and parameter.is_flag:
+            if value not in ("on", "off"):
+                raise ConfigError("the value must be on or off")
+            return parameter.word.encode() if value == "on" else b""
+        raw = self.encode(value, like)
+        if parameter is not None and len(self.words(ConfigText(raw), (0, len(raw)))) != 1:
+            raise ConfigError("the value must be one word")
+        return raw
+
+    def words(self, text: ConfigText, span: TextSpan) -> list[TextSpan]:
+        """Return the words in the arguments of a directive, in a grammar with parameters."""
+        return []
 
     def refusal(self, name: str, value: str) -> str:
         """Return why the value is rejected: the server would silently read another one. "" if it is accepted."""
@@ -170,11 +214,22 @@ class Grammar(ABC):
 
     def read(self, text: bytes, name: str, section: str | None = None) -> ConfigValue:
         plain = ConfigText(text)
-        statements = self.locate(plain, name, section).statements
-        if not statements:
-            return NOT_SET
-        last = statements[-1]
-        return ConfigValue(last.shown, plain[slice(*last.value)], last.line, len(statements))
+        values = [_value(plain, location) for location in self._locations(plain, name, section)]
+        if len({value.raw for value in values}) > 1:
+            raise ConfigError(f"{name} differs between {len(values)} lines; change it by hand")
+        is_off = values[-1] == NOT_SET and name in self.parameters and self.parameters[name].is_flag
+        return ConfigValue("off", b"", 0, 1) if is_off else values[-1]
+
+    def _locations(self, text: ConfigText, name: str, section: str | None) -> list[Location]:
+        """Return the location of the setting; of a parameter, one for each line."""
+        parameter = self.parameters.get(name)
+        if parameter is None:
+            return [self.locate(text, name, section)]
+        lines = self.locate(text, parameter.directive, section).statements
+        located = (parameter.locate(text, self.words(text, line.value), line.line) for line in lines)
+        if locations := [location for location in located if location is not None]:
+            return locations
+        raise ConfigError(f"no line {parameter.directive} with {parameter.among} in this section")
 
     def includes(self, text: bytes, section: str | None) -> list[tuple[str, int]]:
         """Return the paths and patterns that directives in `section` include, with their lines, in file order."""
@@ -204,9 +259,20 @@ class Grammar(ABC):
     def change(self, text: bytes, name: str, raw: bytes | None, section: str | None = None) -> bytes:
         """Return the text with the setting's value replaced by `raw`, or inserted. None removes the setting."""
         plain = ConfigText(text)
-        location = self.locate(plain, name, section)
-        changed = _removed(plain, name, location) if raw is None else _set(plain, name, location, raw)
+        changed: bytes = plain
+        if name in self.parameters:
+            # A flag that is off has no bytes.
+            raw = raw or None
+        for location in reversed(self._locations(plain, name, section)):
+            changed = _removed(changed, name, location) if raw is None else _set(changed, name, location, raw)
         return text[: len(text) - len(plain)] + changed
+
+
+def _value(text: bytes, location: Location) -> ConfigValue:
+    if not location.statements:
+        return NOT_SET
+    last = location.statements[-1]
+    return ConfigValue(last.shown, text[slice(*last.value)], last.line, len(location.statements))
 
 
 def _set(text: bytes, name: str, location: Location, raw: bytes) -> bytes:

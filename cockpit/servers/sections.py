@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 
 from cockpit.servers.editing import ConfigError
@@ -54,7 +55,18 @@ def _candidates(server: RunningServer, texts: Mapping[str, str]) -> Iterator[Can
 
 
 def _sections(kind: str, text: str, names: frozenset[str]) -> dict[str, set[str]]:
+    """Return the settings in each section, with the parameters, set or not, that a directive in it can have."""
+    grammar, raw = DIRECTIVES[kind], text.encode()
+    directives = {parameter.directive for parameter in grammar.parameters.values()}
     try:
-        return DIRECTIVES[kind].sections_of(text.encode(), names)
+        sections = grammar.sections_of(raw, names | directives)
     except ConfigError:
         return {}
+    for section, contained in sections.items():
+        for name, parameter in grammar.parameters.items():
+            if parameter.directive in contained:
+                with suppress(ConfigError):
+                    grammar.read(raw, name, section)
+                    contained.add(name)
+        contained -= directives - names
+    return sections

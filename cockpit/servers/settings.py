@@ -90,6 +90,17 @@ def choice(*values: str) -> ValueForm:
     return ValueForm(" or ".join(values), lambda value: value.lower() in known, values)
 
 
+def names(known: str, separator: str = " ") -> ValueForm:
+    """Accept one or more of the known words, separated in a value by `separator`, each once."""
+    words = known.split(separator)
+
+    def takes(value: str) -> bool:
+        given = value.split(separator)
+        return 0 < len(given) == len(set(given)) and set(given) <= set(words)
+
+    return ValueForm(f"one or more of {separator.join(words)}", takes)
+
+
 def leading(*names: str) -> ValueForm:
     """Accept one of these words with optional arguments, e.g. `hdr(host)` of HAProxy."""
     known = frozenset(map(str.lower, names))

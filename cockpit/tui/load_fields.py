@@ -62,7 +62,7 @@ def texts_of(plan: LoadPlan) -> dict[str, str]:
         "method": plan.method,
         "headers": "; ".join(f"{name}: {_shown(name, value)}" for name, value in plan.headers),
         "body": body if len(body) <= _LONGEST_BODY and body.isprintable() else "",
-        "load": load_words(plan) if plan.replay else amount_words(plan, ":", ".10g"),
+        "load": load_words(replace(plan, http="1.1")) if plan.replay else amount_words(plan, ":", ".10g"),
         "duration": "" if plan.duration is None else _duration(plan.duration),
         "requests": str(plan.requests) if plan.requests is not None else "",
         "load steps": _steps(plan),

@@ -18,6 +18,7 @@ def test_differences_of_closed_load() -> None:
         ({"tls": Tls(verify=False)}, ("different TLS",)),
         ({"paths": PathList(pattern="/{1..9}")}, ("different paths",)),
         ({"connect_to": "c:80"}, ("connect to none → c:80",)),
+        ({"http": "2", "streams": 10}, ("HTTP version 1.1 → 2", "streams per connection 1 → 10")),
         ({"timeout": 5.0}, ("timeout 30 → 5",)),
         ({"requests_per_connection": 5}, ("requests per connection none → 5",)),
         ({"think_time": ThinkTime(seconds=1.0), "cookies": True}, ("different think time", "cookies off → on")),

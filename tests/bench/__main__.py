@@ -16,6 +16,9 @@ from tests.bench.table import Skipped
 ROWS: dict[str, Callable[[], bool]] = {
     "kept-20": partial(generator.kept, 20),
     "kept-100": partial(generator.kept, 100),
+    "http2-1": partial(generator.http2, 1),
+    "http2-10": partial(generator.http2, 10),
+    "http2-100": partial(generator.http2, 100),
     "new": generator.new,
     "bottleneck": generator.bottleneck,
     "open-2000-new": partial(generator.open_load, 2000, kept=False),

@@ -16,7 +16,7 @@ from statistics import median
 from cockpit.load.pool import LoadRun
 from cockpit.model.load.plan import Expect, LoadPlan
 from tests.bench.measurement import CockpitRun, Measurement, plan_on, run_cockpit
-from tests.bench.peers import AB, AB_KEPT, H2LOAD, HEY, HTTPERF, WRK, Peer, httperf
+from tests.bench.peers import AB, AB_KEPT, H2LOAD, HEY, HTTPERF, WRK, Peer, h2load, httperf
 from tests.bench.servers import LARGE, MEDIUM, SMALL, Site, apache, nginx
 from tests.bench.table import (
     Bar,
@@ -102,6 +102,16 @@ def kept(concurrency: int) -> bool:
         measured = _compared(plan, [(WRK, KEPT), (AB_KEPT, KEPT), (H2LOAD, KEPT), (HEY, FOR_HEY)], [])
     bars = _counted(measured, KEPT) + _costs_at_most(measured, wrk=1.5, hey=0.5)
     return show(title, summary_lines(measured), bars)
+
+
+def http2(streams: int) -> bool:
+    """CPU/request over HTTP/2 without TLS."""
+    concurrency = 20 if streams == 1 else 4
+    title = f"HTTP/2, c={concurrency}, {streams} streams per connection, {SMALL}-byte response"
+    with _serving(title, partial(nginx, http2=True)) as site:
+        plan = LoadPlan(url=site.small, concurrency=concurrency, requests=KEPT, http="2", streams=streams)
+        measured = _compared(plan, [(h2load(streams), KEPT)], [])
+    return show(title, summary_lines(measured), _counted(measured, KEPT) + _costs_at_most(measured, h2load=1.2))
 
 
 def new() -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -62,6 +63,16 @@ def _hey(url: str, concurrency: int, requests: int) -> Measurement:
 def _h2load(url: str, concurrency: int, requests: int) -> Measurement:
     output = run_peer(["h2load", "--h1", "-t1", "-c", str(concurrency), "-n", str(requests), url])
     return _parsed(output, r"(\d+) succeeded", r"finished in [\d.]+m?s, ([\d.]+) req/s", r"(\d+) failed")
+
+
+def _h2load_streams(streams: int, url: str, concurrency: int, requests: int) -> Measurement:
+    output = run_peer(["h2load", "-t1", "-c", str(concurrency), "-m", str(streams), "-n", str(requests), url])
+    return _parsed(output, r"(\d+) succeeded", r"finished in [\d.]+m?s, ([\d.]+) req/s", r"(\d+) failed")
+
+
+def h2load(streams: int) -> Peer:
+    """Return h2load with HTTP/2 and this number of streams per connection."""
+    return Peer(f"h2load -m{streams}", "h2load", "nghttp2-client", partial(_h2load_streams, streams))
 
 
 def httperf(url: str, rate: float, connections: int, calls: int = 1) -> Measurement:

@@ -50,11 +50,11 @@ class Site(NamedTuple):
 
 
 @contextmanager
-def nginx() -> Iterator[Site]:
-    """Run nginx with one worker process, without logs."""
+def nginx(*, http2: bool = False) -> Iterator[Site]:
+    """Run nginx with one worker process, without logs; with HTTP/2 without TLS if `http2`."""
     with _site() as (directory, port):
         config = directory / "nginx.conf"
-        config.write_text(_NGINX.format(directory=directory, port=port))
+        config.write_text(_NGINX.format(directory=directory, port=port, version="http2" if http2 else ""))
         command = ["nginx", "-c", str(config), "-g", "daemon off;", "-e", f"{directory}/errors"]
         with _running(command, port) as site:
             yield site

@@ -35,6 +35,7 @@ STUDIES = (
     "caches",
     "large-file",
     "atime",
+    "http2",
 )
 # Exit codes of a complete study: stable, unstable.
 ENDED = (0, 4)

@@ -246,21 +246,21 @@ class Outcome:
         """Return the sum of a counter over all ticks."""
         return sum(getattr(tick, name) for tick in self.ticks)
 
-    def _counts(self, name: str) -> dict[Any, int]:
+    def counts_of(self, name: str) -> dict[Any, int]:
         """Return the sum of a counter by kind over all ticks."""
         return dict(sum((Counter(getattr(tick, name)) for tick in self.ticks), Counter[Any]()))
 
     @property
     def errors(self) -> dict[str, int]:
-        return self._counts("errors")
+        return self.counts_of("errors")
 
     @property
     def unexpected(self) -> dict[str, int]:
-        return self._counts("unexpected")
+        return self.counts_of("unexpected")
 
     @property
     def statuses(self) -> dict[int, int]:
-        return self._counts("statuses")
+        return self.counts_of("statuses")
 
     def merged(self, name: str) -> Histogram:
         """Return a histogram merged over all ticks."""

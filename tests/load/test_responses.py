@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from cockpit.load.failures import Malformed
 from cockpit.load.http.expect import MATCH_LIMIT, Expectation
-from cockpit.load.http.responses import CHUNKED, UNTIL_CLOSE, HeadCache, ResponseReader
+from cockpit.load.http.heads import CHUNKED, UNTIL_CLOSE
+from cockpit.load.http.responses import HeadCache, ResponseReader
 from cockpit.model.load.plan import Expect
 from tests.load.servers import always, engine_run
 

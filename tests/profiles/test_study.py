@@ -76,10 +76,10 @@ def test_the_short_form() -> None:
 def test_a_variant_may_vary_the_load() -> None:
     study = parsed(
         '[study]\n[[study.variant]]\nname = "a"\n'
-        '[[study.variant]]\nname = "b"\nconcurrency = 8\nkeepalive = false\nurls = "/{1..3}.jpg"\n'
+        '[[study.variant]]\nname = "b"\nconcurrency = 8\nhttp = "2"\nkeepalive = false\nurls = "/{1..3}.jpg"\n'
     ).study
     plan = variant_plan(study, study.variants[-1], None)
-    assert (plan.concurrency, plan.keepalive) == (8, False)
+    assert (plan.concurrency, plan.keepalive, plan.http) == (8, False, "2")
     assert plan.paths is not None and plan.paths.pattern == "/{1..3}.jpg"
     assert variant_plan(study, study.variants[0], None) == study.plan
     opened = BASE.replace("requests = 100", 'rate = 50\nduration = "5s"')

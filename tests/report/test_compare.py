@@ -24,6 +24,7 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.load.plan import Stage
 from cockpit.model.state import State
 from cockpit.model.tick import Tick
+from cockpit.model.tls import TlsParameters
 from cockpit.recording.reader import Recording, last_state
 from cockpit.recording.writer import RecordingWriter
 from cockpit.report.comparison import CompareJson, compare_json, comparison_text
@@ -34,6 +35,7 @@ from tests.session.events import PLAN, small_session
 from tests.study import sessions
 
 DATA = data_of(__file__)
+HANDSHAKES = ("full_handshakes", "resumed_handshakes")
 
 
 def recorded(path: Path, events: list[AnyEvent]) -> Path:
@@ -138,6 +140,22 @@ def test_verdict_has_interval(tmp_path: Path) -> None:
     assert same.verdicts[0].outcome in (Outcome.EQUIVALENT, Outcome.INCONCLUSIVE)
 
 
+def test_other_tls_parameters_are_a_difference(tmp_path: Path) -> None:
+    def side(cipher: str) -> Side:
+        parameters = TlsParameters("TLSv1.3", cipher, alpn="h2")
+        ticks = {"full_handshakes": {parameters.key: 2}, "resumed_handshakes": {parameters.key: 3}}
+        events = [replace(event, **ticks) if isinstance(event, Tick) else event for event in small_session()]
+        return open_side(f"{recorded(tmp_path / cipher, events)}#1")
+
+    first, second = side("AES"), side("CHACHA")
+    comparison = compare(first, second)
+    assert {"tls.full", "tls_resumed.p99"} <= {metric.name for metric in comparison.metrics}
+    differences = {each.name: (each.before, each.after) for each in comparison.environment}
+    assert differences["TLS"] == ("TLSv1.3 AES, ALPN h2", "TLSv1.3 CHACHA, ALPN h2")
+    full, resumed = (sum(getattr(each, name) for each in first.state.seconds) for name in HANDSHAKES)
+    assert full > 0 and resumed == 1.5 * full
+
+
 def test_load_levels_are_compared_at_same_load(tmp_path: Path) -> None:
     levels = tuple(Stage(duration=10, concurrency=number) for number in (10, 20))
     plan = replace(PLAN, stages=levels, duration=None)
@@ -186,6 +204,19 @@ def test_different_loads_are_refused(file: Path, tmp_path: Path, capsys: pytest.
     assert data["load"] == ["concurrency 20 → 40"]
     assert main(["compare", *sides, "--force"]) == 0
     assert "! the load differs: concurrency 20 → 40" in capsys.readouterr().out
+
+
+def test_versions_of_http_are_compared(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = replace(PLAN, http="2", streams=10)
+    events = [replace(event, plan=plan) if isinstance(event, RunStarted) else event for event in small_session()]
+    sides = f"{file}#2", f"{recorded(tmp_path / 'http2.cockpit', events)}#2"
+    assert main(["compare", *sides, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["load"] == []
+    assert main(["compare", *sides]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"protocol +HTTP/1.1 +.*HTTP/2, 10 streams per connection", printed)
+    assert "c=20 h2×10" in printed or "HTTP/2 · 10 streams per connection" in printed
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.analysis.effects import more_is_better
+from cockpit.analysis.thresholds import check_thresholds, parse_threshold
 from cockpit.analysis.verdicts.outcome import DIFFERENT, Outcome, Verdict
 from cockpit.analysis.verdicts.segments import verdicts as verdicts_of
 from cockpit.analysis.verdicts.verdict import judge_rounds, judge_runs, judge_single_runs, judge_switch
@@ -21,6 +22,8 @@ from cockpit.metrics.results import RunResult, run_result
 from cockpit.model.events import RoundsEnded
 from cockpit.model.fold.fold import fold_all
 from cockpit.model.generators import WorkerLost
+from cockpit.model.histogram import Histogram
+from cockpit.model.tls import TlsParameters
 from cockpit.recording.reader import Recording
 from cockpit.report.encoding import to_json
 from cockpit.report.run import run_text
@@ -74,6 +77,26 @@ def test_warnings_are_in_text_and_json() -> None:
     assert data.generator.saturated
     assert [warning.text for warning in data.warnings] == text.split("\n")
     assert (data.warnings[0].kind, data.warnings[0].values) == ("generator saturated", {"share": 0.75})
+
+
+def test_tls_handshakes_are_in_text_json_and_thresholds() -> None:
+    new, old = TlsParameters("TLSv1.3", "TLS_AES", alpn="h2"), TlsParameters("TLSv1.2", "ECDHE\x1b")
+    milliseconds = Histogram.of([5_000_000] * 30), Histogram.of([1_000_000] * 170)
+    handshakes = {"full_handshakes": {new.key: 20, old.key: 10}, "resumed_handshakes": {new.key: 170}}
+    plain = result_of()
+    result = replace(
+        plain, counts=replace(plain.counts, tls=milliseconds[0], tls_resumed=milliseconds[1], **handshakes)
+    )
+    text = run_text(result)
+    assert "1.5 full handshakes/s, 8.5 resumed/s: TLSv1.3 TLS_AES, ALPN h2 95.0%; TLSv1.2 ECDHE" in text
+    assert "\x1b" not in text and "handshakes" not in run_text(plain)
+    assert re.search(r"\n  TLS full +5\.0 .*\n  TLS resumed +1\.0 ", text)
+    data = json.loads(to_json(run_json(result)))
+    first = {"version": "TLSv1.3", "cipher": "TLS_AES", "group": "", "alpn": "h2", "full": 20, "resumed": 170}
+    assert data["handshakes"][0] == first
+    assert (data["tls"]["p50"], data["tls_resumed"]["p50"]) == (0.005, 0.001)
+    for threshold in ("tls.full == 1.5", "tls.resumed > 8", "tls.p99 < 6ms", "tls_resumed.max < 2ms"):
+        assert check_thresholds([parse_threshold(threshold)], result)[0].holds
 
 
 def test_verdicts_are_reported_with_run_that_completes_them() -> None:

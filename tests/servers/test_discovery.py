@@ -200,6 +200,15 @@ def startup(
     return instance.startup
 
 
+@pytest.mark.parametrize(("version", "offered"), [("1.25.1", True), ("1.27.0", True), ("1.25.0", False), ("x", False)])
+def test_http2_is_offered_if_nginx_has_the_directive(version: str, offered: bool) -> None:
+    build = f"built\t/usr/sbin/nginx\tnginx version: nginx/{version}\n" + NGINX_BUILD.format(program="/usr/sbin/nginx")
+    master = "master\t200\t/usr/sbin/nginx\t/\tyes\t\thost\n"
+    names = [candidate.name for candidate in discover(DEBIAN + master + build)["nginx"].candidates]
+    assert ("http2" in names) == offered
+    assert "http2_max_concurrent_streams" in names
+
+
 @pytest.mark.parametrize(("arguments", "file", "reload"), DATA["nginx_file_and_reload"])
 def test_nginx_file_and_reload(arguments: str, file: str, reload: str) -> None:
     found = startup("nginx", f"nginx: master process /usr/sbin/nginx{arguments}", build=NGINX_BUILD)

@@ -77,7 +77,21 @@ def apache_options(inventory: Inventory) -> dict[str, list[str]]:
     }
 
 
+def test_http2_of_apache_is_offered_with_its_module() -> None:
+    def directives(text: str) -> set[str]:
+        (server,) = registry.running_servers(parsed(text))
+        return {candidate.directive for candidate in server.candidates if candidate.directive.startswith(("H2", "Pro"))}
+
+    every = {"Protocols", "H2MaxSessionStreams", "H2MinWorkers", "H2MaxWorkers"}
+    assert directives(APACHE_HOST) == set()
+    assert directives(f"{APACHE_HOST}file\t/etc/apache2/mods-enabled/http2.conf\n") == every
+    master = "master\t1\t/usr/sbin/apache2\t/\tyes\t\thost\n"
+    own = f"user\troot\nprocess\t1\t0\tapache2\tapache2\t-f\t/srv/own.conf\t\n{master}"
+    assert directives(own) == set()
+    assert directives(f"{own}fact\t1\tlibrary\tmod_mpm_event mod_http2\n") == every
+
+
 def test_apache_modules_on_debian_are_choices() -> None:
-    modules = {"MPM": ["prefork", "worker", "event"], "mod_deflate": ["on", "off"]}
+    modules = {"MPM": ["prefork", "worker", "event"], "mod_deflate": ["on", "off"], "mod_http2": ["on", "off"]}
     assert apache_options(parsed(APACHE_HOST)) == modules | {"mod_cache": ["disk", "none"]}
     assert apache_options(parsed(APACHE_HOST.replace("  CacheEnable", "#CacheEnable"))) == modules

@@ -90,6 +90,8 @@ def test_load_of_variant_at_level() -> None:
     paths = PathList(pattern="/{1..9}")
     plan = variant_plan(STUDY, Variant(name="c", concurrency=3, keepalive=False, paths=paths), None)
     assert (plan.concurrency, plan.keepalive, plan.paths) == (3, False, paths)
+    plan = variant_plan(STUDY, Variant(name="d", http="2", streams=10), None)
+    assert (plan.http, plan.streams, STUDY.plan.http) == ("2", 10, "1.1")
 
 
 def test_target_applies_to_requests_of_mix() -> None:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model.generators import WorkerLost
+from cockpit.model.histogram import Histogram
 from cockpit.model.host.samples import ProcessCounters
 from cockpit.recording.reader import Recording
 from cockpit.session.controls import Action, Mode, PlaybackPhase, PlaybackStatus, immediate
@@ -94,6 +95,13 @@ def test_histogram_and_percentiles_of_latency() -> None:
     ]
     assert [line.split()[0] for line in plain(Latency().draw(context, 80, 6))[2:]] == ["50", "90", "99", "100"]
     assert "connect" in pane_text(Latency(), context, 80, 12)
+    (segment,) = context.state.segments
+    counts = replace(segment.counts, tls=Histogram.of([3_000_000]), tls_resumed=Histogram.of([1_000_000] * 2))
+    secure = replace(context.state, segments=(replace(segment, counts=counts),))
+    context = dataclasses.replace(context, state=secure)
+    wide, narrow = (plain(Latency().draw(context, width, 4))[1].split(" ms") for width in (100, 60))
+    assert [name.strip() for name in wide[2:]] == ["connect", "TLS resumed", "TLS full", ""]
+    assert [name.strip() for name in narrow[2:]] == ["connect", ""]
 
 
 def test_lines_per_host_fit_pane() -> None:

@@ -16,7 +16,7 @@ from cockpit.load.preflight import preflight
 from cockpit.metrics.results import RunResult, run_result
 from cockpit.model.errors import EXIT_ALL_FAILED, EXIT_GOOD, EXIT_INTERRUPTED, TargetError, UsageError
 from cockpit.model.load.checks import check_plan
-from cockpit.model.load.plan import LoadPlan
+from cockpit.model.load.plan import LoadPlan, Tls
 from cockpit.model.tick import Tick
 from cockpit.profiles.plan import NAMED, body_of, checked_url, headers_of
 from cockpit.profiles.profile import Profile
@@ -72,6 +72,8 @@ def _plan(options: Namespace) -> LoadPlan:
             requests=requests,
             keepalive=options.keepalive,
             timeout=options.timeout,
+            # As in ab: each connection has a full handshake.
+            tls=Tls(resumption=False),
         )
         check_plan(plan)
         return plan

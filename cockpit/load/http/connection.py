@@ -11,8 +11,9 @@ from math import inf
 from time import monotonic
 
 from cockpit.load.failures import TLS_CUT, Malformed, transfer_failure
+from cockpit.load.http.heads import Head
 from cockpit.load.http.load_socket import DRAIN, ConnectionOwner, Handler, LoadSocket
-from cockpit.load.http.responses import Head, ResponseReader
+from cockpit.load.http.responses import ResponseReader
 from cockpit.load.poller import HANGUP, READABLE, TROUBLE, WRITABLE
 from cockpit.load.request_metrics import RequestMetrics
 from cockpit.model.load.plan import ErrorKind

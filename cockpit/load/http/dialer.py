@@ -38,11 +38,12 @@ class Dialer:
         target = target_of_plan(plan)
         self.tls: TlsWrapper | None = None
         if target.secure:
-            from cockpit.load.http.tls import TlsWrapper
+            from cockpit.load.http.tls import TlsWrapper, alpn_of
 
-            self.tls = TlsWrapper(plan.tls, target.host)
-        # In a TLS handshake both peers send twice in a row; Nagle's algorithm would delay the second segment.
-        self._no_delay = self._family != _UNIX and (largest > _SEGMENT or target.secure)
+            self.tls = TlsWrapper(plan.tls, target.host, alpn_of(plan.http))
+        # In a TLS handshake both peers send twice in a row, and HTTP/2 sends requests while others are in flight;
+        # Nagle's algorithm would delay the second segment.
+        self._no_delay = self._family != _UNIX and (largest > _SEGMENT or target.secure or plan.http2)
         own = plan.local_addresses
         start = assignment.worker % len(own) if own else 0
         self._local = itertools.cycle(own[start:] + own[:start]) if own else None

@@ -134,7 +134,9 @@ class LoadSocket:
             self._fail(transfer_failure(error.errno))
             return
         now = monotonic()
-        self._tally.handshakes.append(now - self._opened)
+        tally, tls = self._tally, self._socket
+        handshakes = tally.resumed_handshakes if tls.resumed else tally.full_handshakes
+        handshakes.add(tls.parameters.key, now - self._opened)
         self._ready(mask, now)
 
     def _ready(self, mask: int, now: float) -> None:

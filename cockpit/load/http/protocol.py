@@ -113,7 +113,7 @@ def split_evenly(total: int, workers: int) -> list[int]:
 def most_connections(plan: LoadPlan) -> int:
     """Maximum number of simultaneous connections of a plan, over all workers."""
     if plan.open:
-        return plan.max_in_flight
+        return -(-plan.max_in_flight // plan.streams)
     return max(_levels(plan))
 
 
@@ -128,7 +128,7 @@ def connections_of(assignment: Assignment) -> int:
     plan = assignment.plan
     targets = len(plan.parts)
     if plan.open:
-        return targets * assignment.in_flight
+        return targets * -(-assignment.in_flight // plan.streams)
     return targets * max(map(assignment.own, _levels(plan)))
 
 

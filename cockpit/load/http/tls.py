@@ -5,18 +5,30 @@ from __future__ import annotations
 import errno
 import os
 import ssl
+from collections.abc import Sequence
+from time import monotonic
 from typing import Any
 
 from cockpit.load.failures import TLS_CUT, TLS_TROUBLE
 from cockpit.model.errors import UsageError
 from cockpit.model.load import plan as load
+from cockpit.model.tls import TlsParameters
 
 # OpenSSL's reason for an end of the connection without close_notify.
 _END = "UNEXPECTED_EOF_WHILE_READING"
+# Minimum time (s) between two attempts to keep a session, and from a handshake to the first attempt on an open
+# connection. An attempt takes 0.2 ms, which would be spent for each connection to a server that resumes no session.
+_PAUSE = 0.05
 
 
-def context_of(tls: load.Tls) -> ssl.SSLContext:
-    """Return an SSL context with the TLS settings of a plan. Raises UsageError for invalid files."""
+def alpn_of(version: load.HttpVersion) -> tuple[str, ...]:
+    """Return the protocols to offer by ALPN for a version of HTTP, the preferred one first."""
+    return {"1.1": ("http/1.1",), "2": ("h2",), "auto": ("h2", "http/1.1")}[version]
+
+
+def context_of(tls: load.Tls, alpn: Sequence[str] = ("http/1.1",)) -> ssl.SSLContext:
+    """Return an SSL context with the TLS settings of a plan, which offers the protocols `alpn`. Raises UsageError for
+    invalid files."""
     for path in (tls.ca, tls.cert, tls.key):
         if path and not os.path.isfile(path):  # noqa: PTH113
             raise UsageError(f"{path}: no such file; TLS certificates and keys are read from PEM files")
@@ -31,7 +43,7 @@ def context_of(tls: load.Tls) -> ssl.SSLContext:
     if not tls.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    context.set_alpn_protocols(["http/1.1"])
+    context.set_alpn_protocols(list(alpn))
     if tls.cert:
         try:
             # An empty password, so that OpenSSL does not prompt on the terminal.
@@ -60,6 +72,18 @@ def _reason(error: OSError) -> str:
     return str(error.strerror or error).lower()
 
 
+def _parameters(wrapped: ssl.SSLSocket) -> TlsParameters:
+    cipher = wrapped.cipher()
+    # Since Python 3.15.
+    group = getattr(wrapped, "group", None)
+    return TlsParameters(
+        wrapped.version() or "",
+        cipher[0] if cipher else "",
+        (group() if group else "") or "",
+        wrapped.selected_alpn_protocol() or "",
+    )
+
+
 def _as_end(error: ssl.SSLError) -> ssl.SSLEOFError:
     """Return the exception that Python raises for an end without close_notify since 3.11.4."""
     end = ssl.SSLEOFError(*error.args)
@@ -68,32 +92,74 @@ def _as_end(error: ssl.SSLError) -> ssl.SSLEOFError:
 
 
 class TlsWrapper:
-    """Wraps connected sockets in TLS."""
+    """Wraps connected sockets in TLS. All new connections resume the same session, until the server refuses it."""
 
-    def __init__(self, tls: load.Tls, host: str) -> None:
-        self._context = context_of(tls)
+    def __init__(self, tls: load.Tls, host: str, alpn: Sequence[str] = ("http/1.1",)) -> None:
+        self._context = context_of(tls, alpn)
         self._name = tls.sni or host
+        self._resumption = tls.resumption
+        self._session: ssl.SSLSession | None = None
+        self._next_attempt = 0.0
+        # An open connection after a full handshake, and the time of its handshake.
+        self._donor: ssl.SSLSocket | None = None
+        self._donor_since = 0.0
 
     def wrap(self, sock: Any) -> TlsSocket:
         """Return the socket with TLS, before the handshake. Raises OSError."""
+        # With TLS 1.3 the session arrives after the handshake.
+        if self._donor is not None and monotonic() >= self._donor_since + _PAUSE:
+            self._keep_session(self._donor)
+        session = self._session
         try:
             wrapped = self._context.wrap_socket(
-                sock, server_hostname=self._name, do_handshake_on_connect=False, suppress_ragged_eofs=False
+                sock,
+                server_hostname=self._name,
+                do_handshake_on_connect=False,
+                suppress_ragged_eofs=False,
+                session=session,
             )
         except (OSError, ValueError) as error:
             raise OSError(TLS_TROUBLE, str(error)) from None
-        return TlsSocket(wrapped)
+        return TlsSocket(wrapped, self, session)
+
+    def note_full_handshake(self, wrapped: ssl.SSLSocket, offered: ssl.SSLSession | None) -> None:
+        """Forget the session that this connection offered and the server refused."""
+        if offered is self._session:
+            self._session = None
+        if self._donor is None and self._session is None and self._resumption:
+            self._donor, self._donor_since = wrapped, monotonic()
+
+    def note_close(self, wrapped: ssl.SSLSocket) -> None:
+        """Keep the session of a connection after a full handshake that is about to be closed, if none is kept."""
+        if self._session is None and self._resumption:
+            self._keep_session(wrapped)
+        if self._donor is wrapped:
+            self._donor = None
+
+    def _keep_session(self, wrapped: ssl.SSLSocket) -> None:
+        now = monotonic()
+        if now < self._next_attempt:
+            return
+        self._next_attempt = now + _PAUSE
+        session = wrapped.session
+        if session is not None and (session.has_ticket or session.id):
+            self._session, self._donor = session, None
 
 
 class TlsSocket:
     """A TLS socket with the exceptions of a plain socket: BlockingIOError if it would block, and OSError with the errno
-    TLS_TROUBLE for TLS errors, or TLS_CUT for an end of the connection without close_notify."""
+    TLS_TROUBLE for TLS errors, or TLS_CUT for an end of the connection without close_notify.
 
-    __slots__ = ("_socket", "fileno")
+    After the handshake, `resumed` is whether it resumed a session, and `parameters` are the negotiated ones.
+    """
 
-    def __init__(self, wrapped: ssl.SSLSocket) -> None:
-        self._socket = wrapped
+    __slots__ = ("_is_full", "_offered", "_socket", "_wrapper", "fileno", "parameters", "resumed")
+    parameters: TlsParameters
+
+    def __init__(self, wrapped: ssl.SSLSocket, wrapper: TlsWrapper, offered: ssl.SSLSession | None) -> None:
+        self._socket, self._wrapper, self._offered = wrapped, wrapper, offered
         self.fileno = wrapped.fileno
+        self.resumed = self._is_full = False
 
     def shake_hands(self) -> None:
         """Continue the handshake; returns when it is complete. Raises BlockingIOError before that."""
@@ -101,6 +167,11 @@ class TlsSocket:
             self._translate_errors(self._socket.do_handshake)
         except ssl.SSLEOFError as error:
             raise OSError(TLS_TROUBLE, _reason(error)) from None
+        self.resumed = bool(self._socket.session_reused)
+        self.parameters = _parameters(self._socket)
+        self._is_full = not self.resumed
+        if self._is_full:
+            self._wrapper.note_full_handshake(self._socket, self._offered)
 
     def send(self, data: bytes | memoryview) -> int:
         try:
@@ -135,6 +206,8 @@ class TlsSocket:
         return OSError(TLS_CUT, "ended without close_notify")
 
     def close(self) -> None:
+        if self._is_full:
+            self._wrapper.note_close(self._socket)
         self._socket.close()
 
     @staticmethod

@@ -219,7 +219,7 @@ def _basis(state: State, changes: tuple[Change, ...], plan: LoadPlan) -> Segment
 
 
 def _labelled_by(plan: LoadPlan) -> Literal["basis", "load"]:
-    return "load" if plan.stages else "basis"
+    return "load" if plan.stages or plan.http2 else "basis"
 
 
 def _plan_of(plan: LoadPlan, stage: int) -> LoadPlan:
@@ -354,7 +354,9 @@ def _worker_second(before: WorkerSecond, tick: Tick, span: float) -> WorkerSecon
 
 def _second_counts(counts: Counts, plan: LoadPlan | None) -> Counts:
     """Return only the counts that the metrics of a second need, with coarse latencies, and those of variants."""
-    unused: dict[str, Any] = dict.fromkeys(("connect", "tls", "first_byte", "service", "response"), EMPTY)
+    unused: dict[str, Any] = dict.fromkeys(
+        ("connect", "tls", "tls_resumed", "first_byte", "head_of_line", "service", "response"), EMPTY
+    )
     unused[counts.latency_name] = counts.latency.coarse()
     variants = counts.groups if plan is not None and plan.variants else {}
     groups = {name: _variant_counts(group, plan) for name, group in variants.items()}

@@ -171,6 +171,13 @@ def _conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
     if plan.unix and (plan.connect_to or plan.local_addresses):
         addresses = "connect_to or local_addresses, since a Unix socket has no addresses"
         yield "target.unix", conflict(addresses, "remove them")
+    if plan.streams > 1 and plan.http == "1.1":
+        yield (
+            "load.streams",
+            "requires HTTP/2, since HTTP/1.1 has no streams; set http to 2 or auto",
+        )
+    if plan.streams > 1 and not plan.keepalive:
+        yield "load.streams", conflict("disabled keep-alive, which sends one request per connection")
     if plan.requests_per_connection and not plan.keepalive:
         yield "load.requests_per_connection", conflict("disabled keep-alive")
     if plan.replay is not None:

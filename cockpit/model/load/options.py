@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from cockpit.model.load.plan import LoadPlan
+from cockpit.model.load.plan import HttpVersion, LoadPlan
 
 # The longest duration (s): 7 days.
 LONGEST = 7 * 86400.0
@@ -113,6 +113,17 @@ _OPTIONS = (
         WAIT,
         "maximum extension of a run until the verdict on a change under load (default `3m`; 0: none)",
         "--extend",
+    ),
+    LoadOption(
+        "http",
+        OptionKind(HttpVersion),
+        "version of HTTP: `1.1` (default), `2` (by ALPN over TLS, without upgrade over TCP), or `auto`: chosen by ALPN",
+    ),
+    LoadOption(
+        "streams",
+        POSITIVE,
+        "HTTP/2: requests in flight per connection (default 1)",
+        "-p --streams",
     ),
     LoadOption(
         "keepalive",

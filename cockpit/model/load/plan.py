@@ -28,9 +28,17 @@ ErrorKind = Literal[
     "closed_early",
     "closed_before_response",
     "tls_truncated",
+    "stream_reset",
+    "refused_stream",
+    "goaway",
+    "flow_stalled",
+    "http2_protocol",
+    "http2_compression",
+    "http2_flood",
     "no_local_ports",
     "no_file_descriptors",
 ]
+HttpVersion = Literal["1.1", "2", "auto"]
 ExtractionSource = Literal["header", "json", "regex"]
 
 # Headers whose values may be recorded; any other header may contain a secret.
@@ -141,13 +149,15 @@ class LogReplay(msgspec.Struct, frozen=True, kw_only=True):
 
 class Tls(msgspec.Struct, frozen=True, kw_only=True):
     """TLS of an https target: verified with the system's CAs, or with the file `ca`; `cert` and `key`: files of the
-    client certificate; `sni`: the server name to send, if it differs from the URL's."""
+    client certificate; `sni`: the server name to send, if it differs from the URL's. `resumption`: new connections
+    resume the session of an earlier one, if the server allows it."""
 
     verify: bool = True
     ca: str = ""
     cert: str = ""
     key: str = ""
     sni: str = ""
+    resumption: bool = True
 
 
 class RunTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,6 +202,8 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     `binary` replaces a `body` that is not text.
     `mix`, in rotation by weight, replaces `url`, `method`, `headers`, `body` and `expect`; `paths` replaces the URL's
     path. `replay`: requests and their times are those of a log.
+    `http`: the protocol version; with HTTP/2 each connection has up to `streams` requests in flight, and `concurrency`
+    counts connections. "auto" is the version that the server chooses by ALPN, until it is known.
     A connection closes after `requests_per_connection` requests; None: no limit. Under closed load each connection
     pauses for its `think_time` between a response and its next request.
     `cookies`: each virtual user keeps the cookies of its responses, and has `connections_per_user` connections.
@@ -221,6 +233,8 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     stages: tuple[Stage, ...] = ()
     warmup: float = 0.0
     extend: float = EXTEND
+    http: HttpVersion = "1.1"
+    streams: int = 1
     keepalive: bool = True
     requests_per_connection: int | None = None
     think_time: ThinkTime | None = None
@@ -247,6 +261,15 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
         """Return whether arrivals follow a schedule, independent of responses."""
         scheduled = self.rate is not None or self.replay is not None
         return scheduled or any(stage.rate is not None for stage in self.stages)
+
+    @property
+    def http2(self) -> bool:
+        return self.http == "2"
+
+    @property
+    def has_users(self) -> bool:
+        """Return whether requests depend on earlier responses to the same virtual user."""
+        return self.cookies or self.chained
 
     @property
     def chained(self) -> bool:

@@ -29,11 +29,12 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
 
     `latency`: response time (service time under closed load) in coarse buckets, so that seconds can be merged into any
     window; `p50`, `p99` and `max` are computed from it. `failed`: as in Counts; `errors`: failed requests without a
-    complete response. `saturated`: the generator was the bottleneck for most of the second. `in_flight`: requests
-    without a complete response at its end. `workers`: CPU of each worker by number, 1.0 is a whole core; `cpu_wait`:
-    largest share of the time in which a worker was runnable and waited for a CPU; `pause`: longest time (s) between
-    two iterations of a worker's event loop. `other` and `idle`: use of the generator machine's CPUs by programs other
-    than cockpit, and idle time, in per cent; None: not read. `variants`: its parts in a duet, else ().
+    complete response; `full_handshakes` and `resumed_handshakes`: of TLS. `saturated`: the generator was the bottleneck
+    for most of the second. `in_flight`: requests without a complete response at its end. `workers`: CPU of each worker
+    by number, 1.0 is a whole core; `cpu_wait`: largest share of the time in which a worker was runnable and waited for
+    a CPU; `pause`: longest time (s) between two iterations of a worker's event loop. `other` and `idle`: use of the
+    generator machine's CPUs by programs other than cockpit, and idle time, in per cent; None: not read. `variants`: its
+    parts in a duet, else ().
     """
 
     second: int
@@ -43,6 +44,8 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     failed: int = 0
     errors: int = 0
     queued: int = 0
+    full_handshakes: int = 0
+    resumed_handshakes: int = 0
     latency: Histogram = EMPTY
     connections: int = 0
     in_flight: int = 0
@@ -86,7 +89,11 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def rate(self) -> float:
         """Responses/s over the part of the second that ticks cover."""
-        return self.completed / (self.end - self.start) if self.end > self.start else 0.0
+        return self.per_s(self.completed)
+
+    def per_s(self, count: int) -> float:
+        """Return a count of this second per second of its covered part."""
+        return count / (self.end - self.start) if self.end > self.start else 0.0
 
     @property
     def stalled(self) -> bool:
@@ -139,6 +146,8 @@ def load_second(filling: OpenSecond) -> LoadSecond:
         failed=counts.failed,
         errors=sum(counts.errors.values()),
         queued=counts.queued,
+        full_handshakes=sum(counts.full_handshakes.values()),
+        resumed_handshakes=sum(counts.resumed_handshakes.values()),
         connections=sum(map(_CONNECTIONS, workers)),
         in_flight=sum(map(_IN_FLIGHT, workers)),
         workers=tuple(map(_SHARE, map(filling.workers.__getitem__, sorted(filling.workers)))),

@@ -36,6 +36,8 @@ _MAIN = "KeepAlive KeepAliveTimeout MaxKeepAliveRequests Timeout HostnameLookups
 _MPM = re.compile(r"(?m)^Server MPM: +(\w{1,20})$")
 _MPM_LIBRARY = "mod_mpm_"
 _DEFLATE = f"{MODULES}/deflate.conf"
+_HTTP2 = f"{MODULES}/http2.conf"
+_HTTP2_SETTINGS = "Protocols H2MaxSessionStreams H2MinWorkers H2MaxWorkers"
 _CACHES = ("disk", "socache")
 _CACHE_FILE = "/etc/apache2/mods-available/cache_{}.conf"
 _CACHE_ENABLED = re.compile(r"(?im)^[ \t]*CacheEnable[ \t]")
@@ -87,13 +89,14 @@ def _debian(inventory: Inventory, master: Process, startup: Startup) -> ServerOf
     mpm = next((mpm for mpm in MPMS if f"{MODULES}/mpm_{mpm}.load" in inventory.files), "event")
     main = CandidateKnob.of_file(startup)
     mpm_file = main._replace(file=f"/etc/apache2/mods-available/mpm_{mpm}.conf")
-    deflate = main._replace(file=inventory.readable(_DEFLATE))
+    deflate, http2 = (main._replace(file=inventory.readable(file)) for file in (_DEFLATE, _HTTP2))
     candidates = (
         *_of_mpm(mpm_file, mpm),
         *_modules(inventory, startup.test),
         *main.directives(_MAIN, usual=False),
         *main.directives("AllowOverride", usual=False, section="Directory /var/www/"),
         *(deflate.directives("DeflateCompressionLevel", usual=False) if deflate.file else ()),
+        *(http2.directives(_HTTP2_SETTINGS, usual=False) if http2.file else ()),
     )
     ports = inventory.ports_of(master.pid)
     has_page = f"{MODULES}/status.load" in inventory.files and 80 in (ports or (80,))
@@ -105,7 +108,8 @@ def _modules(inventory: Inventory, test: str) -> Iterator[CandidateKnob]:
     """Yield knobs that switch Debian's modules. mod_cache is offered if a file enables a cache for some URLs."""
     caches = [name for name in _CACHES if _CACHE_ENABLED.search(inventory.text(_CACHE_FILE.format(name)))]
     yield _module("MPM", [_option(mpm, f"mpm_{mpm}", *(f"mpm_{other}" for other in MPMS)) for mpm in MPMS], test)
-    yield _module("mod_deflate", [_option("on", "deflate"), _option("off", "", "deflate")], test)
+    for module in ("deflate", "http2"):
+        yield _module(f"mod_{module}", [_option("on", module), _option("off", "", module)], test)
     if caches:
         others = [f"cache_{name}" for name in _CACHES]
         options = [_option(name, f"cache_{name}", *others) for name in caches]
@@ -139,6 +143,7 @@ def _unpackaged(inventory: Inventory, master: Process, startup: Startup) -> Serv
         *main.directives("KeepAlive", usual=True),
         *main.directives(_MAIN.removeprefix("KeepAlive "), usual=False),
         *main.directives("AllowOverride", usual=False, section='Directory "/var/www/html"'),
+        *(main.directives(_HTTP2_SETTINGS, usual=False) if "mod_http2" in _libraries(master) else ()),
     )
     tails = inventory.tails(_RED_HAT_LOG) if startup.file == _RED_HAT else ()
     return ServerOffer(f"Apache ({master.name})", candidates, tails)
@@ -153,6 +158,7 @@ KIND = ServerKind(
         *(f"{MODULES}/mpm_{mpm}.load" for mpm in MPMS),
         f"{MODULES}/status.load",
         _DEFLATE,
+        _HTTP2,
         _RED_HAT,
         _DEBIAN_LOG,
         _RED_HAT_LOG,

@@ -11,6 +11,7 @@ WHOLE_NUMBERS = frozenset(
         *("threadlimit", "threadsperchild", "minsparethreads", "maxsparethreads", "threadstacksize", "maxmemfree"),
         *("maxconnectionsperchild", "maxrequestsperchild", "maxkeepaliverequests", "gracefulshutdowntimeout"),
         *("listenbacklog", "listencoresbucketsratio", "sendbuffersize", "receivebuffersize"),
+        *("h2maxsessionstreams", "h2minworkers", "h2maxworkers"),
         *("limitrequestfields", "limitrequestfieldsize", "limitrequestline"),
     )
 )

@@ -34,6 +34,8 @@ _RENAMED = {b"maxclients": b"maxrequestworkers", b"maxrequestsperchild": b"maxco
 MPMS = ("prefork", "worker", "event")
 _MPM_NAMES = "mpm_{}_module", "{}.c"
 _MPM = re.compile("|".join(re.escape(form.format(mpm)) for mpm in MPMS for form in _MPM_NAMES))
+# Directives with several arguments.
+_LISTS = frozenset({"allowoverride", "directoryindex", "listen", "protocols"})
 _NUMBER = re.compile(r"-?[0-9]+|\$\{\w+\}")
 
 
@@ -83,7 +85,7 @@ class ApacheGrammar(Grammar):
 
     def refusal(self, name: str, value: str) -> str:
         raw = self.encode(value)
-        if len(list(words(raw))) > 1:
+        if len(list(words(raw))) > 1 and name.lower() not in _LISTS:
             return "is more than one word; put it in quotes"
         if name.lower() in WHOLE_NUMBERS and not _NUMBER.fullmatch(raw.decode()):
             return "is not a whole number; Apache would silently read another number"

@@ -1,11 +1,12 @@
 """Apache's settings: https://httpd.apache.org/docs/2.4/mod/directives.html"""
 
 from cockpit.servers.evidence import LISTEN_QUEUE, Evidence, at_least
-from cockpit.servers.settings import Impact, KnownSetting, choice, integer, leading, quantity, word
+from cockpit.servers.settings import Impact, KnownSetting, choice, integer, leading, names, quantity, word
 
 _TIME = quantity("a time", "5 or 500ms", "ms s mi min h")
 _ON_OFF = choice("On", "Off")
 _LISTEN = word("a port such as 80 or 192.0.2.1:80", r"(?:[^\s:\[\]]+:|\[[^\s\[\]]+\]:)?\d{1,5}(?: \w+)?")
+_PROTOCOLS = names("h2 h2c http/1.1 acme-tls/1")
 _BUFFER = integer(512).or_word("0")
 _WORKERS = "maximum concurrent requests; more wait in the listen queue, each worker takes memory"
 _PER_CHILD = "connections after which a process is replaced, 0: never; bounds leaks, causes forks"
@@ -109,6 +110,18 @@ SETTINGS = {
     "HostnameLookups": KnownSetting("a DNS lookup per request for the log; slow if On", choice("On", "Off", "Double")),
     "EnableSendfile": KnownSetting("sends files without copying them; matters for static files", _ON_OFF),
     "EnableMMAP": KnownSetting("maps files into memory instead of reading them; matters for static files", _ON_OFF),
+    "Protocols": KnownSetting(
+        "protocols offered to clients, by preference; h2 (TLS) and h2c need mod_http2 and a threaded MPM", _PROTOCOLS
+    ),
+    "H2MaxSessionStreams": KnownSetting(
+        "concurrent requests per HTTP/2 connection (default 100); more are sent by the client later", integer(1)
+    ),
+    "H2MinWorkers": KnownSetting(
+        "HTTP/2 threads per process at least (default ThreadsPerChild); few delay the first requests", integer(1)
+    ),
+    "H2MaxWorkers": KnownSetting(
+        "HTTP/2 threads per process at most (default 1.5 × H2MinWorkers); matters if requests wait for them", integer(1)
+    ),
     "AllowOverride": KnownSetting(
         "None saves lookups of .htaccess in each directory of a path; matters for static files in deep paths",
         leading("None", "All", "AuthConfig", "FileInfo", "Indexes", "Limit", "Options", "Nonfatal"),

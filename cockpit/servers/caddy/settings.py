@@ -1,6 +1,6 @@
 """Caddy's settings: https://caddyserver.com/docs/caddyfile"""
 
-from cockpit.servers.settings import KnownSetting, ValueForm, integer, word
+from cockpit.servers.settings import KnownSetting, integer, names, word
 
 # A matcher (a path, *, or a name) can precede the encodings.
 _ENCODINGS = word(
@@ -8,14 +8,6 @@ _ENCODINGS = word(
 )
 _TIME = word("a time with its unit such as 30s or 5m", r"0|(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ns|us|µs|ms|s|m|h|d))+")
 _SIZE = word("a size such as 16KB", r"[0-9]{1,12}(?:\.[0-9]{1,3})?(?:[KMGkmg]i?[Bb]?|[Bb])?")
-_PROTOCOLS = frozenset(("h1", "h2", "h2c", "h3"))
-
-
-def _protocols(value: str) -> bool:
-    words = value.split()
-    return 0 < len(words) == len(set(words)) and _PROTOCOLS.issuperset(words)
-
-
 SETTINGS = {
     "encode": KnownSetting(
         "compresses responses: less bandwidth, more CPU/request; unset: off",
@@ -23,7 +15,7 @@ SETTINGS = {
     ),
     "protocols": KnownSetting(
         "HTTP versions offered to clients (default h1 h2 h3); h2 and h3 matter with many requests per page",
-        ValueForm("one or more of h1 h2 h2c h3", _protocols),
+        names("h1 h2 h2c h3"),
     ),
     "idle": KnownSetting(
         "maximum idle time of a client connection (default 5m); short frees connections, long saves handshakes", _TIME

@@ -21,6 +21,10 @@ _LOG = "/var/log/haproxy.log"
 _DEFAULTS = ", ".join(
     ("timeout http-keep-alive, timeout http-request, timeout queue, retries, balance, http-reuse", *FLAGS)
 )
+_HTTP2 = " ".join(
+    f"tune.h2.{name}"
+    for name in ("max-concurrent-streams", "initial-window-size", "max-frame-size", "header-table-size")
+)
 # Sections as lists of lines, lines as lists of words; the header is the first line.
 _Sections = list[list[list[str]]]
 _BIND = re.compile(r"(\*|\[?::\]?|[0-9.]*):(\d{1,5})")
@@ -75,6 +79,7 @@ def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOff
         # -n overrides maxconn.
         *(main.directives("maxconn", usual=True, section="global") if "-n" not in master.command else ()),
         *main.directives("nbthread", usual=True, section="global"),
+        *main.directives(_HTTP2, usual=False, section="global"),
         *main.directives("timeout connect, timeout client, timeout server", usual=True, section="defaults"),
         *main.directives(_DEFAULTS, usual=False, section="defaults"),
     )

@@ -9,11 +9,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from cockpit.servers import blocks
 from cockpit.servers.blocks import BlockItem, BlockPath, BlockStyle
-from cockpit.servers.editing import ConfigError, ConfigText, Grammar, Insertion, Location, encode_line, only_section
+from cockpit.servers.editing import (
+    ConfigError,
+    ConfigText,
+    Grammar,
+    Insertion,
+    Location,
+    Parameter,
+    TextSpan,
+    encode_line,
+    only_section,
+)
 
 SECTIONS = frozenset(
     {
@@ -42,6 +52,7 @@ _GLOBAL: BlockPath = ("global",)
 
 class HaproxyGrammar(Grammar):
     names = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*(?: [A-Za-z0-9_.-]+){0,2}")
+    parameters: ClassVar = {"bind alpn": Parameter("bind", "alpn", among="ssl")}
 
     def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         items = list(_items(text, len(name.split())))
@@ -64,7 +75,7 @@ class HaproxyGrammar(Grammar):
 
     def encode_in(self, text: bytes, name: str, section: str | None, value: str, like: bytes | None) -> bytes:
         if name not in FLAGS:
-            return self.encode(value, like)
+            return super().encode_in(text, name, section, value, like)
         if value not in ("on", "off"):
             raise ConfigError("the value must be on or off")
         return name.encode() if value == "on" else _NO + b" " + name.encode()
@@ -85,6 +96,9 @@ class HaproxyGrammar(Grammar):
                 "a value must not contain an unclosed quote, a final backslash or a # that starts a comment"
             )
         return raw
+
+    def words(self, text: ConfigText, span: TextSpan) -> list[TextSpan]:
+        return [(word.start, word.end) for word in _words(text, *span)]
 
 
 class _Word(NamedTuple):

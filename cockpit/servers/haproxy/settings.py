@@ -2,7 +2,7 @@
 
 from cockpit.servers.evidence import Evidence
 from cockpit.servers.haproxy.editor import FLAGS
-from cockpit.servers.settings import ON_OFF, KnownSetting, choice, integer, leading, quantity
+from cockpit.servers.settings import ON_OFF, KnownSetting, choice, integer, leading, names, quantity
 
 _TIME = quantity("a time", "30s or 500ms (a bare number is ms)", "us ms s m h d")
 _ALGORITHMS = "roundrobin static-rr leastconn first source uri url_param hdr random rdp-cookie hash log-hash sticky"
@@ -63,6 +63,26 @@ SETTINGS = {
     "http-reuse": KnownSetting(
         "sharing of idle connections to servers between clients; saves handshakes",
         choice("never", "safe", "aggressive", "always"),
+    ),
+    "bind alpn": KnownSetting(
+        "HTTP versions offered on TLS sockets, by preference; unset: http/1.1 only (since 2.7: h2,http/1.1)",
+        names("h2,http/1.1,http/1.0", ","),
+    ),
+    "tune.h2.max-concurrent-streams": KnownSetting(
+        "concurrent requests per HTTP/2 connection (default 100), 0: no limit; more are sent by the client later",
+        integer(),
+    ),
+    "tune.h2.initial-window-size": KnownSetting(
+        "bytes of a request's body in flight per HTTP/2 stream (default 65536, 65535 before 2.7); matters for uploads",
+        integer(0, 2**31 - 1),
+    ),
+    "tune.h2.max-frame-size": KnownSetting(
+        "maximum size of a received HTTP/2 frame (bytes, default 16384), at most tune.bufsize; matters for uploads",
+        integer(16384, 2**24 - 1),
+    ),
+    "tune.h2.header-table-size": KnownSetting(
+        "table of repeated request headers per HTTP/2 connection (bytes, default 4096); larger takes memory",
+        integer(0, 65536),
     ),
     FLAGS[0]: KnownSetting("keeps connections to clients and servers open (default); saves handshakes", ON_OFF),
     FLAGS[1]: KnownSetting("closes the server connection after each response; frees it for other clients", ON_OFF),

@@ -17,11 +17,15 @@ from cockpit.servers.startup import Startup, absolute, command, uncertainty
 _ZONE = re.compile(r"\bproxy_cache_path\s[^;]{1,400}?\bkeys_zone=([\w.-]{1,100})")
 _LOG = "/var/log/nginx/error.log"
 _CONFIG = "/etc/nginx/nginx.conf"
-_HTTP = "keepalive_requests sendfile tcp_nopush tcp_nodelay gzip gzip_comp_level open_file_cache access_log"
+_HTTP = (
+    "keepalive_requests sendfile tcp_nopush tcp_nodelay gzip gzip_comp_level open_file_cache access_log "
+    "http2_max_concurrent_streams"
+)
 _TITLE = "nginx: master process "
 # The title of the master contains the arguments, joined with spaces: a value ends before the next option.
 _OPTION = re.compile(r"(?:^|(?<= ))-([cpgetTqsVvh?])\s*(.*?)(?= -[a-zA-Z?]|$)")
 _BUILD_OPTION = re.compile(r"--(prefix|conf-path)=(\S+)")
+_VERSION = re.compile(r"nginx/(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
 # Directives on the command line that do not distinguish servers.
 _DAEMON = ("daemon", "master_process")
 _UPSTREAM = re.compile(r"(?m)(?:^|[;{}\s])(?:(?:proxy|fastcgi|uwsgi|scgi|grpc)_pass|server)\s+([^\s;{}]+)")
@@ -62,6 +66,12 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     )
 
 
+def _has_http2(master: Process, inventory: Inventory) -> bool:
+    """Return whether this version has the directive http2."""
+    version = _VERSION.search(inventory.builds.get(master.program, ""))
+    return version is not None and tuple(map(int, version.groups())) >= (1, 25, 1)
+
+
 def _choices(text: str) -> dict[str, tuple[str, ...]]:
     """Return the cache zones of the configuration, the valid values of proxy_cache."""
     zones = tuple(dict.fromkeys(_ZONE.findall(text)))
@@ -77,6 +87,7 @@ def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOff
         *main.directives("worker_connections", usual=True, section="events {"),
         *main.directives("keepalive_timeout", usual=True, section="http {"),
         *main.directives(_HTTP, usual=False, section="http {"),
+        *(main.directives("http2", usual=False, section="http {") if _has_http2(master, inventory) else ()),
     )
     return ServerOffer("nginx", candidates, inventory.tails(*logs))
 

@@ -9,11 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from cockpit.servers import blocks, same_name
 from cockpit.servers.blocks import BlockItem, BlockPath, BlockStyle
-from cockpit.servers.editing import ConfigError, ConfigText, Grammar, Location, TextSpan, encode_line, excerpt
+from cockpit.servers.editing import (
+    ConfigError,
+    ConfigText,
+    Grammar,
+    Location,
+    Parameter,
+    TextSpan,
+    encode_line,
+    excerpt,
+)
 
 _SPACE = b" \t\r\n"
 _SPECIAL = b";{}"
@@ -29,6 +38,8 @@ _STYLE = BlockStyle(terminator=b";", inline=True)
 class NginxGrammar(Grammar):
     including = ("include",)
     variable = re.compile(r"\$\w+|\$\{\w+\}")
+    # Before the directive http2 of nginx 1.25.1. On a socket without TLS, it would exclude HTTP/1.
+    parameters: ClassVar = {"listen http2": Parameter("listen", "http2", among="ssl", is_flag=True)}
 
     def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         path = blocks.path_of(section)
@@ -41,6 +52,10 @@ class NginxGrammar(Grammar):
     def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
         items = same_name.distinguished(text, _items(ConfigText(text)), _DIFFERENT)
         return blocks.sections_of(items, names, _STYLE)
+
+    def words(self, text: ConfigText, span: TextSpan) -> list[TextSpan]:
+        start, end = span
+        return [(start + token.start, start + token.end) for token in _tokens(ConfigText(text[start:end]))]
 
     def encode(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)

@@ -72,6 +72,15 @@ SETTINGS = {
         "cache zone for responses (keys_zone of a proxy_cache_path); matters if the upstream is slow",
         word("a zone, or off"),
     ),
+    "http2": KnownSetting(
+        "HTTP/2 with clients (nginx 1.25.1 or later); matters with many requests per page and slow links", ON_OFF
+    ),
+    "listen http2": KnownSetting(
+        "HTTP/2 on the TLS sockets of a server, before nginx 1.25.1; servers that share a socket share it", ON_OFF
+    ),
+    "http2_max_concurrent_streams": KnownSetting(
+        "concurrent requests per HTTP/2 connection (default 128); more are sent by the client later", integer(1)
+    ),
     "keepalive": KnownSetting(
         "idle connections to the upstream per worker; needs proxy_http_version 1.1 and an empty Connection header",
         integer(1),

@@ -96,15 +96,22 @@ def _count(count: int) -> str:
 
 
 def _percentiles(segment: Segment, width: int, height: int) -> list[Line]:
-    """Return a table of response time (open load only), service time, and its parts: first byte, connect."""
+    """Return a table of response time (open load only), service time, and its parts: first byte, connect, the head of
+    line waiting of HTTP/2, and TLS handshakes."""
     counts = segment.counts
     parts = [("service", counts.service), ("first byte", counts.first_byte), ("connect", counts.connect)]
+    if counts.head_of_line.count:
+        parts.append(("head of line", counts.head_of_line))
     if counts.response.count:
         parts.insert(0, ("response", counts.response))
-    header: Line = ((right("per cent", 10), "dim"), *((right(f"{name} ms", 16), "dim") for name, _ in parts))
+    tls = [part for part in (("TLS full", counts.tls), ("TLS resumed", counts.tls_resumed)) if part[1].count]
+    parts += sorted(tls, key=lambda part: -part[1].count)
+    column = 16 if 10 + 16 * len(parts) <= width else 15
+    parts = parts[: max(1, (width - 10) // column)]
+    header: Line = ((right("per cent", 10), "dim"), *((right(f"{name} ms", column), "dim") for name, _ in parts))
     lines: list[Line] = [header]
     for percent in sorted(_PERCENTS[: max(1, height - 1)]):
-        texts = ((right(_within(part, counts.service, percent, name), 16), "") for name, part in parts)
+        texts = ((right(_within(part, counts.service, percent, name), column), "") for name, part in parts)
         lines.append(((right(f"{percent:g}", 10), "dim"), *texts))
     return lines
 

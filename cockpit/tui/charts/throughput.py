@@ -210,7 +210,8 @@ def _legend(context: DrawContext, columns: Sequence[TimeRange | None], window: C
         return (*legend, *_variant_rates(context, now))
     waiting, oldest = in_flight(context.state)
     if waiting and not now.failed:
-        legend.append((f"{waiting} in flight ({age(oldest)})  ", "text"))
+        streams = f" on {now.connections} connections" if context.state.segments[-1].plan.http2 else ""
+        legend.append((f"{waiting} in flight{streams} ({age(oldest)})  ", "text"))
     return (*legend, *_rate(now))
 
 

@@ -59,7 +59,8 @@ def coerced(knob: Knob, text: bytes) -> str:
 
 def has_name(knob: Knob) -> bool:
     """Return whether the knob's directive or key is a valid name in the grammar."""
-    return _grammar(knob).names.fullmatch(_name(knob)) is not None
+    grammar, name = _grammar(knob), _name(knob)
+    return name in grammar.parameters or grammar.names.fullmatch(name) is not None
 
 
 def _grammar(knob: Knob) -> Grammar:

@@ -14,6 +14,7 @@ from tests.lab.kinds.asking import (
     has_header,
     header,
     held_open,
+    http_version,
     restarted,
     while_open,
     written,
@@ -113,10 +114,15 @@ CASE = KindCase(
     failing=("KeepAliveTimeout", "1.5", "KeepAliveTimeout has wrong format"),
     apart=(
         Change("KeepAliveTimeout-8095", "7", header(_OWN, "keep-alive"), "timeout=7, max=100"),
-        Change("ThreadsPerChild", "5", f"ls /proc/$({_OWN_CHILDREN} -o)/task | wc -l", "7"),
+        # Also two threads that are no workers, and H2MinWorkers.
+        Change("ThreadsPerChild", "5", f"ls /proc/$({_OWN_CHILDREN} -o)/task | wc -l", "11"),
         Change("MinSpareThreads", "12", _OWN_COUNT, "3"),
         Change("MaxSpareThreads", "20", _OWN_COUNT, "3"),
         Change("ThreadStackSize", "1048576", _STACKS, "many"),
+        Change("Protocols", "h2c http/1.1", http_version(_OWN, "--http2-prior-knowledge"), "2"),
+        Change("H2MaxSessionStreams", "9", written("H2MaxSessionStreams 9", _SECOND_CONFIG), "1"),
+        Change("H2MinWorkers", "4", written("H2MinWorkers 4", _SECOND_CONFIG), "1"),
+        Change("H2MaxWorkers", "8", written("H2MaxWorkers 8", _SECOND_CONFIG), "1"),
         # The processes that serve more partial requests than they have workers.
         Change("MaxRequestWorkers-8095", "15", while_open(8095, 30, _OWN_COUNT, "GET /"), "3"),
         # Nothing in a running Apache shows these two; event ends idle processes by itself.

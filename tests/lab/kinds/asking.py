@@ -17,6 +17,15 @@ def has_header(url: str, name: str) -> str:
     return f"{_GET} -D - {url} | grep -ci '^{name}:'"
 
 
+# A file with a key and its certificate.
+PEM = "/run/kinds.pem"
+MAKE_PEM = f"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=a -keyout {PEM} -out {PEM}"
+
+
+def http_version(url: str, flag: str = "--http2") -> str:
+    return f"curl -sSk {flag} -o /dev/null -w '%{{http_version}}\\n' {url}"
+
+
 def held_open(port: int, sends: str = "") -> str:
     """Start a client that keeps three connections open until it is killed by END_HELD."""
     connect = f'socket.create_connection(("127.0.0.1", {port}))'

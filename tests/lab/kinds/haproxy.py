@@ -3,16 +3,17 @@
 from cockpit.model.host.samples import StatusPage
 from tests.data import data_of
 from tests.lab.kinds import Change, KindCase
-from tests.lab.kinds.asking import after_silence, connections, get, written
+from tests.lab.kinds.asking import MAKE_PEM, PEM, after_silence, connections, get, http_version, written
 from tests.lab.services import stop_all
 
 DATA = data_of(__file__)
 
-PORT, STATS_PORT = 8082, 8404
+PORT, STATS_PORT, TLS_PORT = 8082, 8404, 8449
 CONFIG = "/etc/haproxy/haproxy.cfg"
 _FRONTENDS = (
     f"frontend web\\n\\tbind :{PORT}\\n\\tdefault_backend app\\nbackend app\\n\\tserver apache 127.0.0.1:80 check\\n"
     f"frontend stats\\n\\tbind 127.0.0.1:{STATS_PORT}\\n\\tstats enable\\n\\tstats uri /stats\\n"
+    f"frontend tls\\n\\tbind :{TLS_PORT} ssl crt {PEM}\\n\\tdefault_backend app\\n"
 )
 # A backend whose responses take 50 ms each, the same with one at a time, and one that accepts no connection.
 _SLOW = DATA["slow"]
@@ -59,6 +60,7 @@ CASE = KindCase(
         printf %s '{_SECOND}' >/srv/haproxy2/own.cfg
         printf %s '{BACKEND}' >/srv/haproxy2/slow.py
         setsid python3 /srv/haproxy2/slow.py </dev/null >/dev/null 2>&1 & echo $! >/run/slow.pid
+        {MAKE_PEM}
         ip route replace 192.0.2.1 dev lo
         service haproxy start
         haproxy -W -D -p /run/haproxy2.pid -f /srv/haproxy2/own.cfg
@@ -72,8 +74,10 @@ CASE = KindCase(
         Change("nbthread", "2", _info("Nbthread"), "2"),
         Change("maxconn-web", "33", _column("web", "FRONTEND", "slim"), "33"),
         Change("balance-app", "leastconn", _column("app", "BACKEND", "algo"), "leastconn"),
+        Change("bind-alpn-tls", "h2,http/1.1", http_version(f"https://localhost:{TLS_PORT}/hello.html"), "2"),
         Change("option-httpclose", "on", connections(_URL), "1"),
         Change("balance", "leastconn", _column("slow", "BACKEND", "algo"), "leastconn"),
+        Change("tune.h2.max-concurrent-streams", "9", written("tune.h2.max-concurrent-streams 9", CONFIG), "1"),
         # The default of HAProxy is the same without them.
         Change("option-http-keep-alive", "off", written("no option http-keep-alive", CONFIG), "1"),
         Change("option-http-server-close", "off", written("no option http-server-close", CONFIG), "1"),

@@ -5,6 +5,8 @@ from tests.lab.kinds import Change, KindCase
 from tests.lab.kinds.asking import (
     END_HELD,
     MAKE_FILES,
+    MAKE_PEM,
+    PEM,
     compressed,
     connections,
     copies,
@@ -13,13 +15,14 @@ from tests.lab.kinds.asking import (
     has_header,
     header,
     held_open,
+    http_version,
     open_files,
     while_open,
     written,
 )
 from tests.lab.services import nginx_config
 
-PORT = 8088
+PORT, TLS_PORT = 8088, 8448
 _SITE = f"""\
 proxy_cache_path /var/cache/kinds levels=1 keys_zone=kinds:1m;
 upstream app {{ server 127.0.0.1:80; }}
@@ -39,6 +42,12 @@ server {{
         add_header X-Cache $upstream_cache_status;
     }}
 }}
+server {{
+    listen {TLS_PORT} ssl;
+    ssl_certificate {PEM};
+    ssl_certificate_key {PEM};
+    root /var/www/html;
+}}
 """
 _SECOND = nginx_config(f"{PORT + 1}", "return 204;", pid="/run/nginx2.pid", log="/var/log/nginx2.log")
 _LOG, _OTHER_LOG = "/var/log/nginx/access.log", "/var/log/nginx/kinds.log"
@@ -57,6 +66,7 @@ CASE = KindCase(
         install -d /srv/nginx2 /var/log/nginx && install -d -o www-data /var/cache/kinds
         : >{_LOG}
         {MAKE_FILES}
+        {MAKE_PEM}
         printf %s '{_SITE}' >/etc/nginx/conf.d/kinds.conf
         printf %s '{_SECOND}' >/srv/nginx2/nginx.conf
         nginx && nginx -c /srv/nginx2/nginx.conf
@@ -82,6 +92,7 @@ CASE = KindCase(
             "1",
         ),
         Change("worker_rlimit_nofile", "1999", open_files(f"{_WORKERS} -n -f 'worker process$'"), "1999"),
+        Change(f"listen-http2-{TLS_PORT}", "on", http_version(f"https://localhost:{TLS_PORT}/hello.html"), "2"),
         Change("sendfile", "off", copies("syscr", 50, _WORKERS, _URL), "1"),
         Change(
             "access_log",
@@ -100,6 +111,12 @@ CASE = KindCase(
             ),
             Change("gzip_comp_level", "6", compressed(_URL), "12"),
             # A running server does not show it.
+            Change(
+                "http2_max_concurrent_streams",
+                "9",
+                written("http2_max_concurrent_streams 9;", "/etc/nginx/nginx.conf"),
+                "1",
+            ),
             Change("tcp_nodelay", "off", written("tcp_nodelay off;", "/etc/nginx/nginx.conf"), "1"),
             # The headers and the file in a packet each.
             Change("tcp_nopush", "off", while_open(PORT, 1, _PACKETS, get("/hello.html")), "data_segs_out:2"),

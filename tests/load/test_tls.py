@@ -1,0 +1,115 @@
+"""TLS handshakes: full and resumed ones as the server counts them, and the negotiated parameters."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from cockpit.load.http import tls as tls_module
+from cockpit.load.http.tls import TlsSocket, TlsWrapper
+from cockpit.model.counts import Counts
+from cockpit.model.load.plan import Tls
+from cockpit.model.tls import TlsParameters
+from tests.load.certificates import authority, certificate, server_context, trusting
+from tests.load.servers import SMALL, ClientConnection, Outcome, engine_load, plan, serving
+
+# The counts of the load, and those of the server by whether a session was resumed.
+Counted = tuple[Outcome, Counter[bool]]
+NONE = Tls(ca=str(authority().cert), resumption=False)
+
+
+def context(version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> ssl.SSLContext:
+    server = server_context(certificate())
+    server.minimum_version = server.maximum_version = version
+    server.set_alpn_protocols(["http/1.1"])
+    return server
+
+
+async def counted(server_side: ssl.SSLContext, tls: Tls, keepalive: bool = False) -> Counted:
+    """Send 25 requests on 4 connections at a time."""
+    resumed = Counter[bool]()
+
+    async def behave(client: ClientConnection) -> None:
+        resumed[client.writer.get_extra_info("ssl_object").session_reused] += 1
+        while True:
+            await client.request()
+            await client.send(SMALL)
+
+    async with serving(behave, server_side) as server:
+        load_plan = plan(server.url, requests=25, keepalive=keepalive, tls=tls)
+        outcome = await engine_load(load_plan)
+    assert outcome.statuses == {200: 25} and outcome.errors == {}
+    return outcome, resumed
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_new_connections_resume_session(version: ssl.TLSVersion) -> None:
+    outcome, resumed = await counted(context(version), trusting())
+    [(key, full)] = outcome.counts_of("full_handshakes").items()
+    assert outcome.counts_of("resumed_handshakes") == {key: 25 - full}
+    assert resumed == {False: full, True: 25 - full}
+    assert 1 <= full < 25
+    assert (outcome.merged("tls").count, outcome.merged("tls_resumed").count) == (full, 25 - full)
+    assert outcome.merged("tls").min > 0 < outcome.merged("tls_resumed").min
+    parameters = TlsParameters.of_key(key)
+    assert parameters.version == version.name.replace("_", ".") and parameters.alpn == "http/1.1"
+    assert parameters.cipher.startswith(("TLS_", "ECDHE-")) and parameters.key == key
+
+
+async def test_no_session_is_resumed_without_resumption() -> None:
+    outcome, resumed = await counted(context(), NONE)
+    assert sum(outcome.counts_of("full_handshakes").values()) == resumed[False] == 25
+    assert outcome.counts_of("resumed_handshakes") == {}
+
+
+async def test_handshakes_of_server_without_sessions_are_full() -> None:
+    server_side = context()
+    server_side.num_tickets = 0
+    outcome, resumed = await counted(server_side, trusting())
+    assert sum(outcome.counts_of("full_handshakes").values()) == resumed[False] == 25
+
+
+async def test_kept_connection_has_one_handshake() -> None:
+    outcome, resumed = await counted(context(), trusting(), keepalive=True)
+    assert sum(outcome.counts_of("full_handshakes").values()) == resumed[False] == 4
+
+
+def connected(wrapper: TlsWrapper, server_side: ssl.SSLContext) -> tuple[TlsSocket, ssl.SSLSocket]:
+    """Return both ends of a connection after the handshake and a greeting of the server."""
+    client, server = socket.socketpair()
+    with ThreadPoolExecutor(1) as pool:
+        wrapped = pool.submit(server_side.wrap_socket, server, server_side=True)
+        connection = wrapper.wrap(client)
+        connection.shake_hands()
+    wrapped.result().send(b"hello")
+    assert connection.recv(5) == b"hello"
+    return connection, wrapped.result()
+
+
+def test_session_of_open_connection_is_resumed_until_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(tls_module, "monotonic", lambda: now)
+    wrapper, server_side, restarted = TlsWrapper(trusting(), "127.0.0.1"), context(), context()
+    pairs = [connected(wrapper, server_side), connected(wrapper, server_side)]
+    now += 1
+    pairs += [connected(wrapper, server_side), connected(wrapper, server_side)]
+    now += 1
+    pairs += [connected(wrapper, restarted), connected(wrapper, restarted)]
+    now += 1
+    pairs.append(connected(wrapper, restarted))
+    assert [connection.resumed for connection, _ in pairs] == [False, False, True, True, False, False, True]
+    for pair in pairs:
+        for end in pair:
+            end.close()
+
+
+def test_handshakes_are_listed_by_parameters() -> None:
+    new, old = TlsParameters("TLSv1.3", "TLS_AES", "x25519", "h2"), TlsParameters("TLSv1.2", "ECDHE")
+    counts = Counts(full_handshakes={new.key: 1, old.key: 2}, resumed_handshakes={new.key: 5})
+    assert list(counts.handshakes.items()) == [(new, (1, 5)), (old, (2, 0))]
+    assert new.words == "TLSv1.3 TLS_AES x25519, ALPN h2" and old.words == "TLSv1.2 ECDHE"
+    assert TlsParameters.of_key("hostile key").words == "hostile key"
