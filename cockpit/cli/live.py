@@ -198,13 +198,11 @@ async def on_screen(
 
 def _app(session: Session, profile: Profile, start: bool, until: str, appearance: Appearance | None) -> CockpitApp:
     from cockpit.tui.app import CockpitApp
-    from cockpit.tui.hints import Hints
 
     return CockpitApp(
         session,
         autostart="capacity" if until else "toggle" if start else "",
         answer=until,
-        hints=Hints(),
         appearance=appearance,
         baseline_of=_baseline_of(profile),
         load_parser=plan_with,

@@ -179,12 +179,13 @@ def _with_summary(database: sqlite3.Connection, kept: RecordingInfo) -> Recordin
 
 
 class ChangeSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a session: label, e.g. `A MaxSpareServers 10 → 30`, outcome (None or "": in progress), and its
-    verdict in short, e.g. `▲ ×3.7` ("": none)."""
+    """A change of a session: label, e.g. `A MaxSpareServers 10 → 30`, outcome (None or "": in progress), its verdict,
+    e.g. `better` ("": none), and the change of the verdict's metric, e.g. `rate ×3.7` ("": no conclusion)."""
 
     letter: str
     label: str
     outcome: str | None
+    verdict: str = ""
     effect: str = ""
 
 
@@ -224,7 +225,7 @@ def _with_metrics(kept: RecordingInfo) -> Recent:
     try:
         with closing(opened(Path(kept.path), timeout=1)) as database:
             row = database.execute("SELECT rate, p99_ms, failed FROM runs ORDER BY number DESC LIMIT 1").fetchone()
-            names = ("letter", "label", "outcome", "effect")
+            names = ("letter", "label", "outcome", "verdict", "effect")
             columns = ", ".join(f"substr({name}, 1, {_LONGEST_TEXT})" for name in names)
             changes = database.execute(f"SELECT {columns} FROM changes ORDER BY begun LIMIT 100").fetchall()
             columns = ", ".join(f"substr({name}, 1, {_LONGEST_TEXT})" for name in ("result", "limits"))
@@ -232,8 +233,8 @@ def _with_metrics(kept: RecordingInfo) -> Recent:
     except (RecordingError, sqlite3.Error, MemoryError, UnicodeError):
         return Recent(info=kept)
     made = tuple(
-        ChangeSummary(letter=str(letter), label=str(label), outcome=str(outcome or ""), effect=str(effect or ""))
-        for letter, label, outcome, effect in changes
+        ChangeSummary(**{name: str(value or "") for name, value in zip(names, change, strict=True)})
+        for change in changes
     )
     known = " at ".join(map(str, capacity)) if capacity and capacity[0] else ""
     # A column of SQLite may have values of any type.

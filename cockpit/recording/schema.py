@@ -54,7 +54,8 @@ CREATE TABLE runs (                                                            -
     rate REAL, p50_ms REAL, p90_ms REAL, p99_ms REAL, max_ms REAL
 );
 CREATE TABLE changes (
-    letter TEXT PRIMARY KEY, host TEXT, label TEXT, begun REAL, active_since REAL, outcome TEXT, effect TEXT
+    letter TEXT PRIMARY KEY, host TEXT, label TEXT, begun REAL, active_since REAL, outcome TEXT,
+    verdict TEXT, effect TEXT
 );
 CREATE TABLE capacities (begun REAL PRIMARY KEY, run INTEGER, limits TEXT, result TEXT);
 CREATE TABLE markers (t REAL, kind TEXT, sign TEXT, text TEXT);
@@ -121,10 +122,10 @@ def write_tables(database: sqlite3.Connection, state: State, seconds: tuple[int,
     """Update the tables for sqlite3 queries. `seconds`: range of indexes of `state.seconds`. Raises sqlite3.Error."""
     database.executemany("INSERT OR REPLACE INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", _runs(state))
     database.executemany(
-        "INSERT OR REPLACE INTO changes VALUES (?,?,?,?,?,?,?)",
+        "INSERT OR REPLACE INTO changes VALUES (?,?,?,?,?,?,?,?)",
         [
-            (made.letter, made.host, change_label(made), made.begun, made.active_since, made.outcome, effect)
-            for made, effect in _changes(state)
+            (made.letter, made.host, change_label(made), made.begun, made.active_since, made.outcome, *verdict)
+            for made, verdict in _changes(state)
         ],
     )
     database.executemany("INSERT OR REPLACE INTO capacities VALUES (?,?,?,?)", _capacities(state))
@@ -142,17 +143,20 @@ def write_tables(database: sqlite3.Connection, state: State, seconds: tuple[int,
     )
 
 
-def _changes(state: State) -> list[tuple[Change, str]]:
-    """Return the changes, with the verdict in short once the session has ended."""
+def _changes(state: State) -> list[tuple[Change, tuple[str, str]]]:
+    """Return the changes, each with its verdict and effect once the session has ended."""
+    none = "", ""
     if not state.ended or not state.own_changes:
-        return [(change, "") for change in state.own_changes]
+        return [(change, none) for change in state.own_changes]
     # Imports numpy, which lists of recordings do not need.
     from cockpit.analysis.verdicts.segments import verdicts
-    from cockpit.analysis.words.verdicts import mark_words
+    from cockpit.analysis.words.verdicts import headline_words
 
     # A label begins with the change's letter, and may end with the load.
-    effects = {verdict.label.partition(" ")[0]: mark_words(verdict) for verdict in verdicts(state)}
-    return [(change, effects.get(change.letter, "")) for change in state.own_changes]
+    reached = {
+        verdict.label.partition(" ")[0]: (str(verdict.outcome), headline_words(verdict)) for verdict in verdicts(state)
+    }
+    return [(change, reached.get(change.letter, none)) for change in state.own_changes]
 
 
 def _capacities(state: State) -> Iterator[tuple[float, int, str, str]]:

@@ -165,9 +165,9 @@ class ServerKind(NamedTuple):
     Discovery: `processes` are shell patterns of process names, `pattern` is that of the processes to watch ("": the
     name of the master), `files` paths that are tested for readability, `texts` patterns of files that are read.
     `startup` finds the configuration of a running server, and `offer` describes it (None: another program of that
-    name). `has_unit`: settings of its systemd unit are offered. `version` is the program's option that prints its
-    compiled defaults, `variables` are environment variables that set several settings, `library` is a grep pattern of
-    the library on which the settings depend.
+    name). `has_unit`: settings of its systemd unit are offered. `speaks_http`: its ports accept HTTP. `version` is the
+    program's option that prints its compiled defaults, `variables` are environment variables that set several settings,
+    `library` is a grep pattern of the library on which the settings depend.
 
     Settings: `settings` are the known settings; without a grammar they are keys of keyvalue files. `keys` are keyvalue
     keys of a kind with a grammar. `at_start` are
@@ -197,6 +197,7 @@ class ServerKind(NamedTuple):
     offer: Callable[[Process, Startup, Inventory], ServerOffer | None]
     pattern: str = ""
     has_unit: bool = True
+    speaks_http: bool = True
     files: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     grammar: Grammar | None = None

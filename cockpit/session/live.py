@@ -161,7 +161,7 @@ class LiveControls(Controls):
             Action("more", "more load", immediate(lambda _: load.change(more=True))),
             Action("less", "less load", immediate(lambda _: load.change(more=False)), footer=False),
         )
-        self._mark = Action("mark", "mark", immediate(source.mark), prompt="Note for the timeline")
+        self._mark = Action("mark", "note", immediate(source.mark), prompt="Note for the timeline")
         self._answer_hosts = Action("answer", "answer hosts", immediate(self._answer))
         limits = suggested_limits(source.profile.thresholds)
         question = f"Capacity: the highest arrival rate within these limits, in at most {LONGEST / 60:.0f} minutes"

@@ -15,7 +15,7 @@ from cockpit.recording.reader import Recording
 from cockpit.session.controls import Action, Controls, Mode
 from cockpit.session.live import LiveControls
 from cockpit.session.loop import Session
-from cockpit.session.replay import JUMP, Playback, ReplaySource
+from cockpit.session.replay import Playback, ReplaySource
 
 # Actions of a replay with which looking back starts.
 _LOOK_BACK = (
@@ -24,7 +24,7 @@ _LOOK_BACK = (
     ("back_tenth", "look back 10%"),
     ("previous", "look back to a marker"),
     ("home", "look back to the start"),
-    ("jump", "look back to", JUMP),
+    ("jump", "jump"),
 )
 
 
@@ -68,11 +68,11 @@ class LiveReplay:
                 self._notes, self._present = past.notes, (State(), State())
                 await past.close()
 
-    def _make_action(self, name: str, label: str, prompt: str = "") -> Action:
+    def _make_action(self, name: str, label: str) -> Action:
         async def run(answer: str) -> None:
             await self._look_back(name, answer)
 
-        return Action(name, label, run, prompt, footer=False)
+        return Action(name, label, run, footer=False)
 
     async def _look_back(self, name: str, answer: str) -> None:
         if self._recorder is None or not self._recorder.path:

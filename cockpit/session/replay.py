@@ -166,9 +166,6 @@ class ReplaySource:
             self._cached = self._cached[::2]
 
 
-JUMP = "Jump to (5:20, 5m20s, -30s, +2m, or a time of day: 14:05)"
-
-
 class Playback(Controls):
     """The controls of a replay."""
 
@@ -232,7 +229,7 @@ class Playback(Controls):
             Action("next", "next marker", step(lambda: source.seek_landmark(1))),
             Action("faster", "faster", step(lambda: source.change_speed(1))),
             Action("slower", "slower", step(lambda: source.change_speed(-1)), footer=False),
-            Action("jump", "jump", immediate(jump), prompt=JUMP),
+            Action("jump", "jump", immediate(jump)),
             Action("mark", "note", immediate(source.annotate), prompt="Note for this instant", footer=False),
         )
 

@@ -36,15 +36,22 @@ def _stall_parts(stall: Stall) -> list[Line]:
 
 def _failure_parts(failing: Failures, state: State, segment: Segment, stalled: bool) -> list[Line]:
     start = next(each.start for each in state.segments if each.run == segment.run)
-    kinds = ", ".join(f"{kind} {count}" for kind, count in failing.kinds)
     now = failing.failing
     if now is None:
         last = elapsed(max(0.0, failing.last - start))
-        total = f"x {si(failing.failed)} of {si(failing.ended)} failed ({share_words(failing.share)}): {kinds}"
-        return [((total, "failed"),), ((f"last at {last}", "dim"),)]
+        return [((f"x {failed_words(failing)}", "failed"),), ((f"last at {last}", "dim"),)]
     since = elapsed(max(0.0, now.since - start))
-    parts: list[Line] = [((f"{si(now.rate)}/s failed ({share_words(now.share)}): {kinds}", "failed"),)]
+    parts: list[Line] = [((f"{si(now.rate)}/s failed ({share_words(now.share)}): {_kinds(failing)}", "failed"),)]
     if stalled:
         return parts
     words = f" TARGET DOWN since {since} " if now.down else f" x FAILING since {since} "
     return [((words, "alarm"),), *parts]
+
+
+def failed_words(failing: Failures) -> str:
+    """Return the failed requests of a segment with their kinds: `2k of 9k failed (22.2%): refused 2000`."""
+    return f"{si(failing.failed)} of {si(failing.ended)} failed ({share_words(failing.share)}): {_kinds(failing)}"
+
+
+def _kinds(failing: Failures) -> str:
+    return ", ".join(f"{kind} {count}" for kind, count in failing.kinds)

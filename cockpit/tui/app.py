@@ -11,7 +11,6 @@ from typing import Any
 from cockpit.session.controls import LoadPhase, LoadStatus
 from cockpit.session.loop import EndOfSession, Session
 from cockpit.tui.draw_context import BaselineOf
-from cockpit.tui.hints import Hints
 from cockpit.tui.key_table import SessionKey
 from cockpit.tui.load_fields import LoadParser
 from cockpit.tui.main_screen import MainScreen
@@ -39,7 +38,6 @@ class CockpitApp(CockpitBase[object]):
         *,
         autostart: str = "",
         answer: str = "",
-        hints: Hints | None = None,
         appearance: Appearance | None = None,
         baseline_of: BaselineOf = lambda plan: None,
         load_parser: LoadParser | None = None,
@@ -49,14 +47,13 @@ class CockpitApp(CockpitBase[object]):
         self.load_parser = load_parser
         self.session = session
         self.autostart, self.answer = autostart, answer
-        self.hints = hints
         self.interrupted = False
         self.failure: BaseException | None = None
         self._session_task: asyncio.Task[None] | None = None
         self._leaving: asyncio.Task[None] | None = None
 
     def get_default_screen(self) -> MainScreen:
-        return MainScreen(self.session, self.autostart, self.hints, self.answer, self.baseline_of, self.load_parser)
+        return MainScreen(self.session, self.autostart, self.answer, self.baseline_of, self.load_parser)
 
     def on_mount(self) -> None:
         self._session_task = asyncio.create_task(self.session.run())

@@ -114,7 +114,7 @@ class DrawContext:
     `gaps`: time ranges missing in the recording. `damaged`: damaged parts of a replayed recording.
     `verdicts`, `time_ranges`, `baselines`: caches that are reused from frame to frame.
     `lite`: charts without decoration, for slow terminals. `chart_width`: cells of the charts, whose time axis the hosts
-    share. `waiting`: the change that waits for its baseline, or "".
+    share. `waiting`: the confirmed change that is not over, or "".
     """
 
     state: State
@@ -250,7 +250,7 @@ class DrawContext:
     def _needed(self) -> float | None:
         """The start of what a change under load is compared with, at most a minute of it; None without a change."""
         segment = self.state.segment
-        if self.state.running is None or segment is None or not segment.changes:
+        if segment is None or not segment.changes:
             return None
         base = segment_before(self.state, segment)
         return None if base is None else max(base.start, segment.start - _BASELINE_SHOWN)

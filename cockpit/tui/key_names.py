@@ -13,12 +13,13 @@ from textual.style import Style
 from cockpit.model.text import sanitize
 from cockpit.session.controls import Action
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.key_table import DialogKey, FooterEntry, SessionKey, Shortcut, key_named, key_names
+from cockpit.tui.key_table import AppKey, DialogKey, FooterEntry, SessionKey, Shortcut, key_named, key_names
 from cockpit.tui.terminal.styled_line import Line, Piece, Spot, length
 
 # Printed names in a text such as `↑↓ PgUp PgDn`.
 _EACH = re.compile(r"PgUp|PgDn|Home|End|Esc|Enter|Delete|Shift\+Tab|space|Tab|F\d+|\^\S|\S")
-_SESSION = {key.action: key for key in SessionKey}
+# Jumps are typed.
+_SESSION: dict[str, Shortcut] = {key.action: key for key in SessionKey} | {"jump": AppKey.COMMAND_LINE}
 
 
 def bindings(keys: Iterable[Shortcut], priority: Collection[Shortcut] = ()) -> list[BindingType]:
@@ -90,7 +91,7 @@ def click_hint(key: Shortcut, label: str = "") -> str:
     return f"[@click=screen.{key.action}]{key} {label or key.label}[/]"
 
 
-def action_key(action: Action) -> SessionKey:
+def action_key(action: Action) -> Shortcut:
     return _SESSION[action.name]
 
 

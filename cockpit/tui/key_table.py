@@ -1,4 +1,4 @@
-"""All keys of the terminal interface. Bindings, footer, help, hints and texts are derived from this table.
+"""All keys of the terminal interface. Bindings, footer, help, guide and texts are derived from this table.
 
 One class per screen or dialog. Keys have Textual's names; texts show their printed names. Pure, without Textual.
 """
@@ -15,7 +15,7 @@ _PRINTED = "+ - , . : / ? [ ] ← → ↑ ↓ PgUp PgDn Home End Esc Enter = > <
 _KEYS = dict(zip(_NAMES.split(), _PRINTED.split(), strict=True))
 _NAMED = {printed: key for key, printed in _KEYS.items()}
 # Keys that work on several screens.
-_BASELINE, _HELP, _QUIT, _THEME = "b", "question_mark", "q", "T"
+_BASELINE, _FILTER, _HELP, _QUIT, _THEME = "b", "slash", "question_mark", "q", "T"
 
 
 def key_name(key: str) -> str:
@@ -69,7 +69,6 @@ class SessionKey(Shortcut):
     NEXT = "right_square_bracket", "next"
     FASTER = "greater_than_sign", "faster"
     SLOWER = "less_than_sign", "slower"
-    JUMP = "colon", "jump"
 
 
 class AppKey(Shortcut):
@@ -80,6 +79,7 @@ class AppKey(Shortcut):
     REDRAW = "ctrl+l", "redraw", "redraw"
     SUSPEND = "ctrl+z", "suspend_process", "suspend; fg continues"
     COMMANDS = "ctrl+p", "command_palette", "search all commands", "commands"
+    COMMAND_LINE = "colon", "command_line", "type a command or a time", "command"
     HELP = "f1", "help", "help"
     HELP_SIGN = _HELP, "help", "help"
     THEME = _THEME, "next_theme", "theme"
@@ -117,7 +117,7 @@ class ViewKey(Shortcut):
     AVERAGES = "w", "averages", "averages", "averages", 1
     METRICS = "a", "metrics", "all metrics", "metrics", 1
     FREEZE = "f", "freeze", "freeze", "freeze", 1
-    FILTER = "slash", "filter", "filter", "filter", 1
+    FILTER = _FILTER, "filter", "filter", "filter", 1
     SORT = "s", "order", "sort", "sort", 1
     REVERSE = "S", "turn", "reverse the order", "reverse", 1
     FOLD = "z", "fold", "show each process", "unfold", 1
@@ -167,6 +167,7 @@ class TuningKey(Shortcut):
     UNDO = "ctrl+u", "undo", "undo", "undo last"
     ROUNDS = "ctrl+f", "rounds", "rounds", "rounds"
     REREAD = "ctrl+r", "reread", "read again", "read"
+    FILTER = _FILTER, "filter", "filter", "filter"
 
 
 class CompareKey(Shortcut):
@@ -181,7 +182,7 @@ class CompareKey(Shortcut):
 class StartKey(Shortcut):
     """Keys of the start screen."""
 
-    FILTER = "slash", "filter", "filter by a text", "filter"
+    FILTER = _FILTER, "filter", "filter by a text", "filter"
     NEW = "n", "begin('new')", "write a profile", "new profile"
     URL = "u", "begin('url')", "load a URL", "load a URL"
     DEMO = "j", "begin('demo')", "try it on the demo", "demo"
@@ -202,6 +203,7 @@ class DialogKey(Shortcut):
     QUIT = _QUIT, "dismiss(None)", "close"
     YES = "y", "dismiss(True)", "yes"
     SELECT = "space", "pick", "select or deselect"
+    COMPLETE = "tab", "complete", "complete"
     ABOVE = "up", "app.focus_previous", "field above"
     BELOW = "down", "app.focus_next", "field below"
 
@@ -256,7 +258,8 @@ HELP: dict[Shortcut | str, str] = {
     MainKey.TUNE: f"""tuning panel: active values; type new ones ({DialogKey.SELECT}: choose from a list), Enter shows
     the diff and its cost, Enter again applies them as one change. {TuningKey.GUARD} guard: the change is rolled back
     after 60 s unless {TuningKey.KEEP} keeps it. {TuningKey.UNDO} undoes the last change, {TuningKey.ROUNDS} measures
-    the typed values in rounds, {TuningKey.SECTION}: earlier changes, actions""",
+    the typed values in rounds, {TuningKey.SECTION}: earlier changes, actions;
+    {TuningKey.FILTER}: only settings with a text""",
     MainKey.ROUNDS: f"""rounds: alternate the old and the new values of the last change under load, in random order and
     with a set-up before each, until there is a verdict. The maximum duration and the minimum detectable effect are
     shown first. {MainKey.ROUNDS} again stops the rounds and restores the initial values; otherwise the new values stay
@@ -298,6 +301,9 @@ HELP: dict[Shortcut | str, str] = {
     MainKey.GENERATORS: "load generators: rate, CPU, lag and clock offset of each",
     MainKey.THEME: "next theme: dark, light, high contrast; the last choice is remembered",
     AppKey.COMMANDS: "search all commands; hosts, views, markers and themes too",
+    AppKey.COMMAND_LINE: f"""type a command: set NAME VALUE, rate 500, connections 50, duration 60s, note TEXT,
+    help TOPIC, or any command of {AppKey.COMMANDS} by its name or the start of it; or a time: 5:20, -30s,
+    14:05. Tab completes""",
     AppKey.SUSPEND: "suspend: back to the shell, fg continues. Refused while load, a change or a study is running",
     f"{MainKey.HELP} {AppKey.HELP}": "this help: the focused pane first",
     f"{MainKey.QUIT} {AppKey.INTERRUPT}": "quit: the load stops, the recording is closed, the terminal is restored",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import ClassVar
@@ -12,21 +12,20 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.events import Key, Resize
 
-from cockpit.model.errors import CockpitError
+from cockpit.model.errors import CockpitError, UsageError
 from cockpit.model.load.plan import LoadPlan
 from cockpit.session.controls import Action, immediate
 from cockpit.session.loop import Session
 from cockpit.tui import navigation
 from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.throughput import Throughput
-from cockpit.tui.dialogs.help import HelpScreen
+from cockpit.tui.dialogs.help import HelpScreen, help_entries
 from cockpit.tui.dialogs.host_prompt import ask_user
 from cockpit.tui.dialogs.load_form import LoadForm
 from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.draw_context import LATENCY_VIEWS, BaselineOf
 from cockpit.tui.footer import Footer
 from cockpit.tui.generators import MOST, Generators, GeneratorScreen
-from cockpit.tui.hints import Hints
 from cockpit.tui.hosts.panes import HostLines, HostPanes
 from cockpit.tui.key_help import main_help
 from cockpit.tui.key_names import action_key, bindings
@@ -38,13 +37,14 @@ from cockpit.tui.runs.check import CheckScreen
 from cockpit.tui.runs.compare import CompareScreen
 from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.runs.table import Runs
-from cockpit.tui.status_lines import DamageLines, HintLine, Position, TopLine, loss_lines
+from cockpit.tui.status_lines import DamageLines, Position, TopLine, loss_lines
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.tiny_screen import TinyScreen
 from cockpit.tui.tuning.pending import ConfirmedChange
 from cockpit.tui.tuning.rounds import ask
 from cockpit.tui.tuning.screen import ChangeRequest, TuningScreen
 from cockpit.tui.tuning.undo import ask_to_undo
+from cockpit.tui.typed_commands import changeable_load, help_command, load_commands, setting_command
 from cockpit.tui.view_keys import ViewKeys
 
 # Seconds between two frames. A slower terminal misses frames, never events.
@@ -104,12 +104,11 @@ class MainScreen(ViewKeys):
         self,
         session: Session,
         autostart: str = "",
-        hints: Hints | None = None,
         answer: str = "",
         baseline_of: BaselineOf = lambda plan: None,
         load_parser: LoadParser | None = None,
     ) -> None:
-        super().__init__(session, hints, baseline_of)
+        super().__init__(session, baseline_of)
         self.autostart, self.answer, self.load_parser = autostart, answer, load_parser
         self._drawn: tuple[object, ...] = ()
         self._ticks = 0
@@ -130,7 +129,6 @@ class MainScreen(ViewKeys):
         yield TinyScreen()
         yield DamageLines()
         yield Position()
-        yield HintLine(self.hints)
         yield Footer()
 
     def on_mount(self) -> None:
@@ -149,6 +147,9 @@ class MainScreen(ViewKeys):
         self.frame()
         # The hosts share the time axis of the charts, whose width the layout sets.
         self.call_after_refresh(self.frame)
+
+    def on_throughput_resized(self, event: Throughput.Resized) -> None:
+        self.frame()
 
     def _tick(self) -> None:
         """Draw a frame, unless the terminal has not accepted the last one."""
@@ -211,7 +212,6 @@ class MainScreen(ViewKeys):
 
     def action_compare(self) -> None:
         """Compare the selected segment with its baseline: verdict and all metrics."""
-        self.end_hint("compare")
         if self.context().segment is None:
             start = f"{SessionKey.TOGGLE}: start a run; a change under load ({MainKey.TUNE}): next segment"
             self.show_reason(f"No segment to compare yet. {start}")
@@ -246,21 +246,19 @@ class MainScreen(ViewKeys):
 
         ask(self._cockpit, self.session, tuning, {}, report)
 
+    def _set_plan(self, plan: LoadPlan | None) -> None:
+        if plan is not None:
+            load, _ = changeable_load(self.session, self.load_parser)
+            self._work("load", immediate(lambda _: load.set_plan(plan))(""))
+
     def action_load(self) -> None:
         """Change the load: connections or rate (at once), duration, request."""
-        load, tuning, parse = self.session.controls.load, self.session.controls.tuning, self.load_parser
-        if load is None or parse is None:
-            self.show_reason("the load cannot be changed: this session is not live, or a study sets the load")
-            return
-        if tuning is not None and tuning.running_rounds:
-            self.show_reason(f"rounds are running under this load; {MainKey.ROUNDS}: stop them")
-            return
-
-        def answered(plan: LoadPlan | None) -> None:
-            if plan is not None:
-                self._work("load", immediate(lambda _: load.set_plan(plan))(""))
-
-        self.app.push_screen(LoadForm(load, parse), answered)
+        try:
+            form = LoadForm(*changeable_load(self.session, self.load_parser))
+        except UsageError as error:
+            self.show_reason(str(error))
+        else:
+            self.app.push_screen(form, self._set_plan)
 
     def action_undo(self) -> None:
         """Undo the last change, or a guarded change; its diff is shown first."""
@@ -294,29 +292,32 @@ class MainScreen(ViewKeys):
             self.pending.cancel()
             self.frame(force=True)
             return
-        before = self.view
         self.set_view(navigation.back(self.view))
-        if self.hints and before == self.view and self.query_one(HintLine).display:
-            self.hints.hide()
-            self.frame(force=True)
 
     def hosts_beside(self) -> bool:
         return layout_for(*self.size) == "wide"
 
     def action_help(self) -> None:
         """Show the keys of the focused pane, all other keys, and definitions of metrics."""
-        self.end_hint("help")
         self.app.push_screen(self.help_screen())
 
     def help_screen(self) -> HelpScreen:
         return main_help(self.context())
 
     def commands(self) -> Iterator[Command]:
-        return main_commands(self.context(), self.markers(), self._begin, self.set_view)
+        context = self.context()
+        yield setting_command(self.session, self._tune)
+        yield from load_commands(self.session, self.load_parser, self._set_plan)
+        yield help_command(help_entries(context.actions), lambda entries: self.app.push_screen(HelpScreen(entries)))
+        yield from main_commands(context, self.markers(), self._begin, self.set_view)
 
     def action_tune(self) -> None:
         """Open the tuning panel."""
-        self.end_hint("tune")
+        self._tune()
+
+    def _tune(self, values: Mapping[str, str] | None = None) -> None:
+        """Open the tuning panel; with `values`, show their diff."""
+        self._drafts.update(values or {})
 
         def confirmed(request: ChangeRequest | None) -> None:
             tuning = self.session.controls.tuning
@@ -325,7 +326,10 @@ class MainScreen(ViewKeys):
                 self.pending = change
                 self.frame(force=True)
 
-        panel = TuningScreen(self.session, self._drafts, lambda: self.pending is not None and not self.pending.is_over)
+        def is_pending() -> bool:
+            return self.pending is not None and not self.pending.is_over
+
+        panel = TuningScreen(self.session, self._drafts, is_pending, preview=bool(values))
         self.app.push_screen(panel, confirmed)
 
     def action_enter(self) -> None:
@@ -359,8 +363,6 @@ class MainScreen(ViewKeys):
         """Run an action, with a prompt if it has one and `answer` is empty."""
         if self._cockpit.leaving:
             return
-        if action.name == "toggle":
-            self.end_hint("load")
         if answer or not action.prompt:
             self._work(action.name, action.run(answer))
             return

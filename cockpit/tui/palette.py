@@ -46,11 +46,18 @@ Tooltip { background: $panel; color: $cockpit-text; padding: 0 1; max-width: 60;
 
 
 class Command(NamedTuple):
-    """`title` is searched; `words` is one line about the command, with its key."""
+    """`title` is searched; `words` is one line about the command, with its key.
+
+    In the command line `run` gets the argument, if there is one. `argument`: its name, "" if the command has none.
+    `complete` returns possible arguments for a text; `check` raises UsageError for an invalid argument.
+    """
 
     title: str
     words: str
-    run: Callable[[], Any]
+    run: Callable[..., Any]
+    argument: str = ""
+    complete: Callable[[str], Iterable[str]] = lambda _: ()
+    check: Callable[[str], object] = lambda _: None
 
 
 @runtime_checkable
@@ -114,7 +121,7 @@ def _summary(app: App[Any], screen: Screen[Any], action: str) -> str:
 def _global(app: App[Any]) -> Iterator[Command]:
     for name in theme.NAMES:
         words = f"{AppKey.THEME}   colours of the screen{', active' if name == app.theme else ''}; remembered"
-        yield Command(f"theme: {name}", words, partial(app.action_theme, name))  # type: ignore[attr-defined]
+        yield Command(f"theme {name}", words, partial(app.action_theme, name))  # type: ignore[attr-defined]
     sign = key_names(AppKey.HELP_SIGN, AppKey.HELP)
     yield Command("help", f"{sign}   keys of the focused pane, definitions of metrics", app.action_help)  # type: ignore[attr-defined]
     yield Command("quit", f"{AppKey.LEAVE}   the load stops, the recording is closed", app.action_leave)  # type: ignore[attr-defined]
@@ -126,7 +133,8 @@ def main_commands(
     """Yield the commands of the main screen; `begin(action)` may open a prompt, `begin(action, answer)` does not."""
     for action in context.actions:
         asks = f"   asks: {action.prompt}" if action.prompt else ""
-        yield Command(action.label, f"{action_key(action)}{asks}", partial(begin, action))
+        argument = "TIME" if action.name == "jump" else "TEXT" if action.prompt else ""
+        yield Command(action.label, f"{action_key(action)}{asks}", partial(begin, action), argument)
     for view in LATENCY_VIEWS:
         words = f"{MainKey.VIEW}: next view"
         yield Command(f"view latency as {view}", words, partial(show, replace(context.view, latency=view)))

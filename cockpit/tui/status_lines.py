@@ -1,4 +1,4 @@
-"""Lines around the panes: title and status, position in a recording, damaged parts, the hint above the footer."""
+"""Lines around the panes: title and status, position in a recording, damaged parts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,9 @@ from cockpit.model.text import clock, elapsed, milliseconds, sanitize
 from cockpit.session.controls import LoadPhase, LoadStatus, Mode, PlaybackPhase, PlaybackStatus, SessionStatus
 from cockpit.tui.alert import alert
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.hints import Hints
-from cockpit.tui.key_names import key_spots
-from cockpit.tui.key_table import MainKey, SessionKey
+from cockpit.tui.key_table import SessionKey
 from cockpit.tui.terminal.lines import Lines
-from cockpit.tui.terminal.styled_line import EMPTY, Line, clip, fit, left_and_right, length
+from cockpit.tui.terminal.styled_line import Line, clip, fit, left_and_right, length
 
 _MODES = {
     Mode.LIVE: "LIVE",
@@ -211,34 +209,3 @@ def loss_lines(lost: tuple[str, ...]) -> list[Line]:
     if len(shown) < len(lost):
         lines.append(((f"           and {len(lost) - len(shown)} more", "warn"),))
     return lines
-
-
-class HintLine(Lines):
-    """One line high; hidden after the last hint."""
-
-    DEFAULT_CSS = "HintLine { height: 1; padding: 0 1; display: none; }"
-
-    def __init__(self, hints: Hints | None) -> None:
-        super().__init__()
-        self._hints = hints
-        self._words = ""
-
-    def show(self, context: DrawContext) -> None:
-        words = self._hints.next(context) if self._hints else ""
-        shown = self._hints is not None and self._hints.active(context)
-        if self.display != shown:
-            self.display = shown
-        # The hinted keys work only on this screen.
-        self._words = words if self.app.screen is self.screen else ""
-        super().show(context)
-
-    def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
-        if not self._words:
-            return [EMPTY]
-        start = (("hint  ", "mark"), (self._words, "text"))
-        end: Line = ((str(MainKey.BACK), "dim"), (" hides hints", "dim"))
-        # The hint has priority over the key that hides hints.
-        if length(start) + length(end) >= width:
-            end = ()
-        self.spots = list(key_spots(end, width - length(end))) if end else ()
-        return [left_and_right(start, end, width)]

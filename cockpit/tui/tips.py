@@ -30,7 +30,7 @@ _PANES = {
     f"{ViewKey.NEXT_HOST}: next host.",
     "HostLines": f"The servers, one line each: /proc, read over SSH. {ViewKey.ROOM} shows one on the whole screen.",
     "TinyScreen": "The latest metrics of load and servers; a larger terminal shows charts.",
-    "Position": f"Position in the recording. {SessionKey.JUMP} goes to a time, "
+    "Position": f"Position in the recording. {AppKey.COMMAND_LINE} goes to a time, "
     f"{SessionKey.PREVIOUS} and {SessionKey.NEXT} go to the previous and next marker.",
     "Footer": f"Keys. {AppKey.COMMANDS} searches all commands.",
 }

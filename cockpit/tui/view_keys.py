@@ -22,7 +22,6 @@ from cockpit.tui.charts.markers import all_markers, marker_label
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.dialogs.prompt import ChoiceScreen, FilterScreen
 from cockpit.tui.draw_context import PROCESS_ORDERS, BaselineOf, DrawContext, ProcessOrder, StoredBaselines, View
-from cockpit.tui.hints import Hints
 from cockpit.tui.hosts.panes import HostPanes
 from cockpit.tui.key_names import bindings, key_hints
 from cockpit.tui.key_table import ChartKey, DialogKey, MainKey, ViewKey
@@ -45,12 +44,9 @@ class ViewKeys(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(ViewKey)
 
-    def __init__(
-        self, session: Session, hints: Hints | None = None, baseline_of: BaselineOf = lambda plan: None
-    ) -> None:
+    def __init__(self, session: Session, baseline_of: BaselineOf = lambda plan: None) -> None:
         super().__init__()
         self.session = session
-        self.hints = hints
         self.view = View()
         self.pending: ConfirmedChange | None = None
         self.verdicts, self.time_ranges = SegmentVerdicts(), TimeRanges(_AT_ONCE)
@@ -63,7 +59,7 @@ class ViewKeys(Screen[None]):
 
     def context(self) -> DrawContext:
         controls, recorder = self.session.controls, self.session.recorder
-        charts = self.query(Throughput)
+        charts = self.query(Throughput) if self.view.room == "column" else ()
         return DrawContext(
             state=self.session.shown,
             view=self.view,
@@ -80,8 +76,8 @@ class ViewKeys(Screen[None]):
             time_ranges=self.time_ranges,
             baselines=self.baselines,
             lite=self._cockpit.lite,
-            waiting=self.pending.plan if self.pending is not None and self.pending.waiting else "",
-            chart_width=(charts.first().size.width if charts else 0) or self.size.width,
+            waiting=self.pending.plan if self.pending is not None and not self.pending.is_over else "",
+            chart_width=sum(chart.size.width for chart in charts) or self.size.width,
         )
 
     def frame(self, force: bool = False) -> None:
@@ -102,12 +98,6 @@ class ViewKeys(Screen[None]):
     def show_reason(self, words: str) -> None:
         """Show why a key has no effect; the next key with an effect removes the notice."""
         self._cockpit.show_notice(words, matter="missing")
-
-    def end_hint(self, name: str) -> None:
-        """Stop showing a hint that was followed."""
-        if self.hints:
-            self.hints.done(name)
-            self.frame(force=True)
 
     def over_time(self, key: str) -> bool:
         """Handle a key of the chart cursor; False if the key is not one of them.
@@ -277,7 +267,6 @@ class ViewKeys(Screen[None]):
 
     def action_detail(self, step: int) -> None:
         """Show the next list below the selected host."""
-        self.end_hint("detail")
         if self._has_hosts():
             context = self.context()
             change = (

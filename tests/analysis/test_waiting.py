@@ -46,4 +46,4 @@ def test_latency_under_open_load_has_a_verdict_if_the_server_hardly_waited() -> 
     assert judged(1.2, 10.0)[0] is not Outcome.WORSE
     outcome, words = judged(1 / 8, 60.0)
     assert outcome is Outcome.BETTER and "explain at most ÷1.0" in words, "waits made the better side worse"
-    assert "∞" in judged(1.0, 60.0)[1]
+    assert "any " in judged(1.0, 60.0)[1]

@@ -1,5 +1,6 @@
 """`cockpit` without arguments: help without a terminal, otherwise the start screen before and after each session."""
 
+import getpass
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from tests.cli.terminals import TerminalProcess, cockpit_on_terminal
 from tests.commands import cockpit
+from tests.demo.support import running
 
 
 def test_without_terminal_help_is_printed_with_exit_code_2() -> None:
@@ -75,14 +77,29 @@ def test_keys_typed_ahead_reach_prompt(url: str, tmp_path: Path) -> None:
 
 def test_demo_recording_is_selected_afterwards(tmp_path: Path) -> None:
     with start_screen(tmp_path) as terminal:
-        terminal.until_screen("No recordings yet", "cockpit demo")
+        terminal.until_screen("No recordings yet", "try it on the demo")
         terminal.type(b"j")
         terminal.until_screen("No requests sent yet", "demo-http-")
         terminal.type(b"q")
-        terminal.until_screen("The demo has ended. Enter: replay it", "▸ demo")
+        terminal.until_screen("The demo has ended. Enter: replay it", "▸ 127.0.0.1:")
         terminal.type(b"\r")
         terminal.until_screen("REPLAY")
         terminal.type(b"q")
         terminal.until_screen("recent recordings")
+        terminal.type(b"q")
+        assert terminal.end() == 0
+
+
+def test_running_server_opens_with_its_host_and_settings(tmp_path: Path) -> None:
+    with running(tmp_path, MinSpareServers=2) as server, start_screen(tmp_path) as terminal:
+        terminal.until_screen("running on this machine", f"demo on :{server.port}")
+        terminal.type(f"/:{server.port}\r".encode())
+        terminal.until_screen("Esc: show all", f"demo runs on this machine as {getpass.getuser()}")
+        terminal.type(b"\r")
+        terminal.until_screen("No requests sent yet", f"127.0.0.1:{server.port}", "here")
+        terminal.type(b"t")
+        terminal.until_screen("MinSpareServers", f"here:{tmp_path}/httpd.conf")
+        terminal.type(b"\x11")
+        terminal.until_screen(": ended with no run")
         terminal.type(b"q")
         assert terminal.end() == 0

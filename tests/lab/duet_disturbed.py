@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from cockpit.analysis.verdicts.outcome import Verdict
 from cockpit.analysis.verdicts.verdict import judge_duet, judge_rounds
 from cockpit.analysis.windows import Window, segment_window
-from cockpit.analysis.words.verdicts import verdict_line
+from cockpit.analysis.words.verdicts import change_words, verdict_line
 from cockpit.model.load.plan import LoadPlan, TargetVariant
 from cockpit.profiles.profile import Profile
 from cockpit.session.live_session import LiveSession
@@ -113,7 +113,8 @@ async def repeat(urls: list[str], groups: list[Path], repetitions: int) -> None:
         with disturbed(groups, 2 * number + 1):
             apart = await rounds(urls, number)
         for name, verdict in (("duet", together), ("rounds", apart)):
-            print(f"{name}: {verdict_line(verdict)}", flush=True)
+            rate = verdict.effect("rate")
+            print(f"{name}: {verdict_line(verdict)}; rate {change_words(rate) if rate else 'unknown'}", flush=True)
         print(f"width of the interval, rounds / duet: {width(apart) / width(together):.1f}", flush=True)
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from cockpit.analysis.verdicts.segments import verdicts
 from cockpit.analysis.words.timeline import segment_label
-from cockpit.analysis.words.verdicts import mark_words
+from cockpit.analysis.words.verdicts import headline_words
 from cockpit.model import events as ev
 from cockpit.model.counts import Counts, Group
 from cockpit.model.events import AnyEvent
@@ -116,7 +116,9 @@ def test_sqlite_tables_can_be_queried(tmp_path: Path, monkeypatch: pytest.Monkey
     ]
     assert rows[0][3] == 1000 * final.segments[0].counts.latency.percentile(99)
     (verdict,) = verdicts(final)
-    assert ask("SELECT letter, outcome, effect FROM changes").fetchall() == [("A", "applied", mark_words(verdict))]
+    assert ask("SELECT letter, outcome, verdict, effect FROM changes").fetchall() == [
+        ("A", "applied", verdict.outcome, headline_words(verdict))
+    ]
     assert ask("SELECT count(*) FROM markers").fetchone() == (len(final.markers),)
     assert ask("SELECT kind FROM events WHERE kind IN ('tick', 'host_sample')").fetchall() == []
     database.close()

@@ -79,14 +79,15 @@ def profile_screen(app: App[Any]) -> Screen[Any]:
 
 
 MAIN = (
-    Row("CockpitBase", "f1 ctrl+p ctrl+z ctrl+q ctrl+c"),
+    Row("CockpitBase", "f1 ctrl+p colon ctrl+z ctrl+q ctrl+c"),
     Row("ViewKeys", "e i o l A"),
     Row("ChoiceScreen", "escape", before="l"),
     Row("MainScreen", "T t v c r x L ctrl+u equals_sign up question_mark q"),
     Row("MainScreen", "b down escape", before="up"),
     Row("ViewKeys", "tab shift+tab p d D enter w a f slash s S z"),
     Row("ViewKeys", "pagedown pageup G g", before="enter"),
-    Row("TuningScreen", "up down tab shift+tab ctrl+g ctrl+y ctrl+r ctrl+u escape", before="t"),
+    Row("TuningScreen", "up down tab shift+tab ctrl+g ctrl+y ctrl+r ctrl+u slash", before="t"),
+    Row("TuningScreen", "escape", before="t"),
     Row("TuningScreen", "ctrl+s ctrl+f", before="t 3 0"),
     Row("CheckScreen", "escape", before="x"),
     Row("EvaluationsScreen", "escape", prepare=pushed(lambda app: EvaluationsScreen(main(app).session))),
@@ -100,6 +101,7 @@ MAIN = (
     Row("CompareScreen", "left right b m escape", before="c"),
     Row("HelpScreen", "escape", before="question_mark"),
     Row("TextDialog", "escape", before="m"),
+    Row("CommandLine", "tab", before="colon"),
     Row("HostPromptScreen", "escape", prepare=pushed(host_prompt)),
     Row("TrustScreen", "y escape", prepare=pushed(lambda app: TrustScreen(PROFILE))),
 )

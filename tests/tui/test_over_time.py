@@ -147,7 +147,7 @@ async def test_empty_marker_list_explains_markers() -> None:
 
 async def test_enter_seeks_replay_to_cursor() -> None:
     async with replayed_app(RECORDINGS / "under-load.cockpit") as (pilot, session):
-        await press(pilot, "e", "left_square_bracket", "left", "left")
+        await press(pilot, "i", "e", "left_square_bracket", "left", "left")
         before = title(pilot)
         assert "00:00:58" in before and "req/s" in before
         await press(pilot, "enter")

@@ -9,6 +9,7 @@ from textual.app import App
 
 from cockpit.analysis.words.timeline import marker_sign
 from cockpit.recording.reader import Recording
+from cockpit.session.controls import Mode
 from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.hosts.panes import HostPanes
@@ -35,7 +36,11 @@ async def test_screen_is_the_same_live_and_replayed(name: str, tmp_path: Path, m
     with Recording(path) as recording:
         for share in (0.5, 0.8, 1.0):
             known = recording.following(0, -1.0, recording.end * share)
-            async with running_app([entry.event for entry in known]) as (pilot, _):
+            async with running_app([entry.event for entry in known]) as (pilot, source):
+                # Only a live session shows the steps to a verdict.
+                source.controls.mode = Mode.REPLAY
+                main(pilot.app).frame(force=True)
+                await wait_idle(pilot)
                 live[known[-1].instant] = panes(pilot.app)
     # A replay has one more line, the position bar.
     async with replayed_app(path, size=(120, 41)) as (pilot, session):

@@ -154,7 +154,21 @@ async def test_every_screen_opens_at_every_size(
         for size in sizes:
             await pilot.resize_terminal(*size)
             await reset_screen(pilot)
-            await press(pilot, "t", "escape", "question_mark", "escape", "m", "escape", *"pvsp", "up", "b")
+            await press(
+                pilot,
+                "t",
+                "escape",
+                "question_mark",
+                "escape",
+                "m",
+                "escape",
+                "colon",
+                "tab",
+                "escape",
+                *"pvsp",
+                "up",
+                "b",
+            )
 
 
 def test_layout_depends_on_terminal_size() -> None:

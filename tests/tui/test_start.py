@@ -24,6 +24,8 @@ from cockpit.tui.start.doctor import DoctorScreen
 from cockpit.tui.start.screen import StartScreen
 from cockpit.tui.start.trust import TrustScreen
 from cockpit.tui.terminal.appearance import Appearance
+from cockpit.tui.terminal.styled_line import Line
+from cockpit.tuning.discovery.local_servers import LocalServer
 from tests.tui.driving import press, text_of, until, wait_idle
 
 NOW = dt.datetime(2026, 11, 21, 15, 0)
@@ -49,7 +51,9 @@ def start_choices(*, recordings: bool = True, broken: bool = True) -> StartChoic
         target="http://web1/hello.html",
         ended=True,
     )
-    change = ChangeSummary(letter="A", label="A MaxSpareServers 10 → 40", outcome="applied", effect="▲ ×3.7")
+    change = ChangeSummary(
+        letter="A", label="A MaxSpareServers 10 → 40", outcome="applied", verdict="better", effect="rate ×3.7"
+    )
     newest = Recent(info=kept, rate=13_934.0, p99_ms=4.2, changes=(change,))
     refused = ChangeSummary(letter="A", label="A K 1 → 2", outcome="rolled back")
     before = RecordingInfo(name="before", path="/state/two.cockpit", size=1, began=WALL - 86_400, session="x")
@@ -109,10 +113,10 @@ async def test_start_screen_lists_and_filters_demo_profiles_and_recordings() -> 
             "mpm                   Does Apache's event MPM take less CPU than its",
             "web1 · 6 knobs · study",
             "invalid: target.url: found 'ftp://x/'",
-            "spare-servers          today 14:05  00:03:12   2 runs  13.9k req/s  p99  4.2 ms  A MaxSpareServers",
-            "MaxSpareServers 10 → 40 ▲",
-            "no run  not ended  A K 1 → 2 rolled back",
-            "before                Nov 20 14:05  00:00:00   no run  not ended",
+            "web1/hello.html       A MaxSpareServers 10 → 40",
+            "better       rate ×3.7   today 14:05",
+            "before                A K 1 → 2",
+            "not ended  Nov 20 14:05",
             "junk                  does not read: not a database",
         ):
             assert entry in listing
@@ -195,24 +199,59 @@ async def test_arrows_select_and_enter_opens_profile() -> None:
         assert await exit_choice(pilot, app) == Choice("profile", str(PROFILES / "spare-servers.toml"))
 
 
-def test_recording_row_has_the_effects_of_changes_whose_names_do_not_fit() -> None:
-    found = sections(start_choices())[0].choices[0]
-    line = "".join(text for text, _ in row(found, widths(sections(start_choices()), 100), 100, NOW))
-    assert line.rstrip().endswith("p99  4.2 ms  1 change ▲ ×3.7")
+def recording_row(recent: Recent, width: int) -> Line:
+    groups = sections(StartChoices(recordings=[recent]))
+    entry = next(entry for group in groups for entry in group.choices if entry.recent)
+    return row(entry, widths(groups, width), width, NOW)
 
 
-def test_recording_row_has_the_capacity_in_place_of_the_rate() -> None:
-    searched = replace(start_choices().recordings[0], capacity="1,840/s at p99 < 50ms")
-    choices = StartChoices(recordings=[searched])
-    found = sections(choices)[0].choices[0]
-    line = "".join(text for text, _ in row(found, widths(sections(choices), 100), 100, NOW))
+def test_recording_row_has_target_change_and_coloured_verdict_at_any_width() -> None:
+    newest = start_choices().recordings[0]
+    for verdict, effect, role in (
+        ("better", "rate ×3.7", "better_value"),
+        ("worse", "web1 CPU/request +49%", "worse_value"),
+        ("inconclusive", "", "dim"),
+    ):
+        changed = replace(newest, changes=(replace(newest.changes[0], verdict=verdict, effect=effect),))
+        for width in (117, 77):
+            line = recording_row(changed, width)
+            assert any(text.strip() == verdict and known == role for text, known in line)
+            text = "".join(text for text, _ in line)
+            assert text.startswith("web1/hello.html ") and f"  {effect}" in text and "A MaxSpareS" in text
+            assert ("today 14:05" in text) == (width > 100)
+    undone = replace(newest, changes=(*newest.changes, ChangeSummary(letter="B", label="B undo A", outcome="applied")))
+    assert "A MaxSpareServers 10 → 40  and 1 more" in "".join(text for text, _ in recording_row(undone, 117))
+
+
+def test_recording_without_changes_has_its_results() -> None:
+    plain = replace(start_choices().recordings[0], changes=())
+    assert "2 runs  13.9k req/s  p99 4.2 ms" in "".join(text for text, _ in recording_row(plain, 100))
+    searched = replace(plain, capacity="1,840/s at p99 < 50ms")
+    line = "".join(text for text, _ in recording_row(searched, 100))
     assert "2 runs  capacity 1,840/s at p99 < 50ms" in line and "req/s" not in line
+
+
+async def test_running_servers_are_first_and_one_without_a_known_port_asks_for_its_url() -> None:
+    servers = [
+        LocalServer("nginx", "nginx", "http://127.0.0.1:8080/", "root"),
+        LocalServer("apache", "apache2", "", "www\x1b[31m"),
+    ]
+    async with running_start_app(start_choices(), servers=lambda: servers) as (pilot, app):
+        listing = widget_text(pilot, "OptionList")
+        assert listing.index("running on this machine") < listing.index("nginx on :8080") < listing.index("recent rec")
+        assert "apache                its port is unknown: only www·[31m can read it" in listing
+        assert start_screen(pilot).selected.choice == Choice("server", "http://127.0.0.1:8080/", "nginx")
+        assert "cockpit run http://127.0.0.1:8080/" in widget_text(pilot, "#about")
+        await press(pilot, "down", "enter")
+        await until(pilot, lambda: isinstance(app.screen, PromptScreen))
+        await press(pilot, "escape", "up", "enter")
+        assert await exit_choice(pilot, app) == Choice("server", "http://127.0.0.1:8080/", "nginx")
 
 
 async def test_recording_summary_is_shown_and_enter_opens_recording() -> None:
     async with running_start_app(start_choices(), at=Choice("recording", "/state/one.cockpit")) as (pilot, app):
         about = widget_text(pilot, "#about")
-        assert "A MaxSpareServers 10 → 40  applied  ▲ ×3.7" in about
+        assert "A MaxSpareServers 10 → 40  applied  better  rate ×3.7" in about
         assert "cockpit report spare-servers-20261121-140500" in about
         await pilot.press("enter")
         assert await exit_choice(pilot, app) == Choice("recording", "/state/one.cockpit")
@@ -236,7 +275,7 @@ def many_choices() -> StartChoices:
 async def test_recent_recordings_and_own_profiles_are_visible_first(size: tuple[int, int], recordings: int) -> None:
     async with running_start_app(many_choices(), size) as (pilot, _):
         listing = widget_text(pilot, "OptionList")
-        assert listing.count("recording-") == recordings
+        assert listing.count("A MaxSpare") == recordings
         assert all(f"mine-{number}" in listing for number in range(3))
         assert "write a profile" in listing and "shipped profiles" in listing
         assert start_screen(pilot).selected.choice == Choice("recording", "/state/0.cockpit")

@@ -17,7 +17,7 @@ from cockpit.model.fold.fold import fold_all
 from cockpit.model.knobs import Knob, ServerAction, Setting
 from cockpit.recording.library import ChangeSummary, Recent, RecordingInfo
 from cockpit.tui.charts.markers import all_markers
-from cockpit.tui.dialogs.prompt import ChoiceScreen, ConfirmScreen, PromptScreen
+from cockpit.tui.dialogs.prompt import ChoiceScreen, ConfirmScreen, FilterScreen, PromptScreen
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.start.choices import Choice, StartChoice, about
@@ -95,6 +95,20 @@ async def test_opening_reads_values_and_shows_locations() -> None:
         assert pilot.app.screen.query(Input).first().placeholder == "no such file"
         await press(pilot, "down", "down")
         assert "allowed: 0 10 1000" in part(pilot, "details")
+
+
+async def test_slash_filters_settings_where_it_cannot_start_a_value() -> None:
+    async with tuning_panel() as (pilot, _, _):
+        await press(pilot, "slash", *"maxspare")
+        assert isinstance(pilot.app.screen, FilterScreen)
+        panel = next(screen for screen in pilot.app.screen_stack if isinstance(screen, TuningScreen))
+        assert [row.knob.name for row in panel.query(KnobRow) if row.display] == ["MaxSpareServers"]
+        await press(pilot, "enter", "3", "1")
+        assert panel.focused is panel.query(Input)[1] and input_values(pilot)[1] == "31"
+        await press(pilot, "slash", "down")
+        assert input_values(pilot)[1] == "31/", "a value is being typed"
+        await press(pilot, "backspace", "backspace", "backspace", "slash", "enter")
+        assert all(row.display for row in panel.query(KnobRow))
 
 
 async def test_values_are_typed_selected_and_reread() -> None:

@@ -62,5 +62,5 @@ def _explained_ends(load: OtherLoad, latency: str = "") -> tuple[str, str]:
     """Return the changes that other load explains at most: of the rate, a fall by the side after, a rise by the side
     before; of a latency, the opposite."""
     ends = load.delayed[latency][::-1] if latency else load.slowed or (1.0, 1.0)
-    before, after = ("∞" if factor is None else f"{factor:.2f}" for factor in ends)
-    return f"÷{after}", f"×{before}"
+    before, after = ends
+    return ("any fall" if after is None else f"÷{after:.2f}", "any rise" if before is None else f"×{before:.2f}")

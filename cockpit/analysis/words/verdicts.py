@@ -45,10 +45,11 @@ MARKS = {
 }
 
 
-def mark_words(verdict: Verdict) -> str:
-    """Return the mark of the outcome, with the headline's change if there is a conclusion: `▲ ×3.7`."""
-    amount = amount_words(verdict.effects[0]) if verdict.outcome in DIFFERENT and verdict.effects else ""
-    return f"{MARKS[verdict.outcome]} {amount or verdict.outcome}"
+def headline_words(verdict: Verdict) -> str:
+    """Return the headline's metric and change if there is a conclusion: `rate ×3.7`; else ""."""
+    if verdict.outcome not in DIFFERENT or not verdict.effects:
+        return ""
+    return f"{metric_words(verdict.effects[0].name)} {amount_words(verdict.effects[0])}"
 
 
 def verdict_line(verdict: Verdict) -> str:

@@ -7,6 +7,8 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.arguments import make_parser
 from cockpit.cli.commands.replay import show_recording
@@ -15,12 +17,15 @@ from cockpit.cli.profile_argument import thresholds_of
 from cockpit.cli.terminal import on_terminal
 from cockpit.cli.typed_load import profile_of
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_USAGE, CockpitError, UsageError
+from cockpit.model.host.samples import HostConfig
 from cockpit.model.text import count_text
 from cockpit.profiles.catalogue import listed, stamp
+from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import read_profile
 from cockpit.profiles.trust import is_trusted
 from cockpit.recording.library import recent
 from cockpit.tui.start.choices import Choice, StartChoices
+from cockpit.tuning.discovery.local_servers import local_servers
 
 # Recordings that are listed; `cockpit recordings list` has them all.
 _RECENT = 30
@@ -38,7 +43,14 @@ def start(options: Namespace) -> int:
     while True:
         ssh_config = options.ssh_config
         first = StartScreen(
-            _start_choices, check_url=profile_of, stamp=stamp, message=message, bad=bad, at=at, ssh_config=ssh_config
+            _start_choices,
+            check_url=profile_of,
+            stamp=stamp,
+            servers=local_servers,
+            message=message,
+            bad=bad,
+            at=at,
+            ssh_config=ssh_config,
         )
         app = StartApp(first, appearance_of(options))
         choice = app.run()
@@ -61,6 +73,22 @@ def _start_choices() -> StartChoices:
     return StartChoices(listed(), recent(_RECENT))
 
 
+def _profile_of(choice: Choice) -> Profile:
+    """Return the profile of a choice. Of a running server: its URL, its processes, and the settings found for it."""
+    if choice.kind == "profile":
+        return read_profile(Path(choice.what))
+    profile = profile_of(choice.what)
+    if choice.kind != "server":
+        return profile
+    from cockpit.setup.profile_draft import draft_of, survey
+
+    print(f"cockpit: reading the settings of the server at {profile.plan.url} …", file=sys.stderr)
+    surveyed = asyncio.run(survey(HostConfig(name="here"), profile.plan.url))
+    draft = draft_of(profile.plan.url, [surveyed])
+    hosts = tuple(host if host.processes else replace(host, processes=(choice.processes,)) for host in draft.hosts)
+    return replace(profile, hosts=hosts, knobs=draft.knobs)
+
+
 def _open(choice: Choice, options: Namespace) -> str:
     """Open the choice until it is closed; return a line about its end.
 
@@ -77,7 +105,7 @@ def _open(choice: Choice, options: Namespace) -> str:
         if asyncio.run(show_demo(RecordingTarget(in_library=True), appearance)).interrupted:
             raise KeyboardInterrupt
         return ""
-    profile = read_profile(Path(choice.what)) if choice.kind == "profile" else profile_of(choice.what)
+    profile = _profile_of(choice)
     if not is_trusted(profile):
         raise UsageError(f"{profile.name}: edited since you accepted it; open it again to review its commands")
     thresholds_of(profile, [])

@@ -86,6 +86,7 @@ KIND = ServerKind(
     processes=_NAMES,
     startup=_startup,
     offer=_offer,
+    speaks_http=False,
     files=(*_CONFIGS, *_LOGS, *_SOCKETS),
     grammar=MariadbGrammar(),
     status=(STATUS,),

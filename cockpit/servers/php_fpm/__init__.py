@@ -98,6 +98,7 @@ KIND = ServerKind(
     processes=(_NAMES,),
     startup=_startup,
     offer=_offer,
+    speaks_http=False,
     pattern=_NAMES,
     texts=_TEXTS,
     grammar=PhpFpmGrammar(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from cockpit.analysis.buckets import edges_between
+from cockpit.analysis.buckets import edges_filling
 from cockpit.analysis.time_ranges import TimeRange, between, of_seconds
 from cockpit.model.histogram import Histogram
 from cockpit.model.state import Segment, State
@@ -18,9 +18,6 @@ from cockpit.tui.charts.throughput import VARIANT_ROLES
 from cockpit.tui.charts.window import AXIS, ChartWindow
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.styled_line import Line, Piece, centred, length, right
-
-# Maximum number of round steps, whose first and last are the ends of the axis.
-_ROUND_STEPS = 16
 
 # Length of the recent range in seconds.
 RECENT = 10
@@ -114,10 +111,7 @@ def _edges(cells: Sequence[TimeRange | None], limits: list[float], rows: int) ->
     most = sorted(cell.latency.max for cell in cells if cell)
     high = max(most[math.ceil(_WITHIN * len(most)) - 1], *(cell.p99 for cell in cells if cell))
     near = [limit for limit in limits if limit <= _STRETCH * high]
-    # Round ends keep the scale stable; the steps between them are equal on a logarithmic scale.
-    ends = edges_between(round(min(lows + near) * 1e9), round(max(high, *near, 0.0) * 1e9), _ROUND_STEPS)
-    low, high = max(1, ends[0]), ends[-1]
-    return tuple(round(low * (high / low) ** (row / rows)) for row in range(rows + 1))
+    return edges_filling(round(min(lows + near) * 1e9), round(max(high, *near, 0.0) * 1e9), rows)
 
 
 def _column(column: TimeRange | None, edges: Sequence[int], limit: float) -> Iterator[tuple[int, Piece]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from textual.message import Message
+
 from cockpit.analysis.failures import in_flight
 from cockpit.analysis.time_ranges import TimeRange
 from cockpit.analysis.words.timeline import marker_sign, marker_text
@@ -63,6 +65,13 @@ def _reason(context: DrawContext) -> Piece:
 
 class Throughput(Chart):
     """The throughput chart: one second per column of dots, or more if zoomed out."""
+
+    class Resized(Message):
+        """The width of the charts changed, whose time axis other panes share."""
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        self.post_message(self.Resized())
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         state = context.state

@@ -15,7 +15,7 @@ from textual.widgets import Input, OptionList, Static
 from cockpit.model.errors import UsageError
 from cockpit.model.text import sanitize
 from cockpit.tui.key_names import close_binding, key_hints
-from cockpit.tui.key_table import DialogKey, ViewKey
+from cockpit.tui.key_table import DialogKey, Shortcut, ViewKey
 
 DialogAnswer = TypeVar("DialogAnswer")
 
@@ -138,6 +138,8 @@ class FilterScreen(TextDialog):
     FilterScreen Input { width: 1fr; }
     """
 
+    hints: ClassVar[tuple[tuple[Shortcut | str, str], ...]] = ((" Enter", ": apply"), (DialogKey.CLOSE, ": cancel"))
+
     def __init__(self, label: str, text: str, typed: Callable[[str], None]) -> None:
         super().__init__()
         self.label = label
@@ -148,7 +150,7 @@ class FilterScreen(TextDialog):
         with Horizontal():
             yield Static(Content(f"{self.label} "))
             yield one_line_input(self.text)
-            yield Static(key_hints((" Enter", ": apply"), (DialogKey.CLOSE, ": cancel")))
+            yield Static(key_hints(*self.hints))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self.typed(event.value)

@@ -7,6 +7,7 @@ from textwrap import wrap
 from rich.cells import cell_len
 
 from cockpit.analysis.capacity.scaling import usl_fit_with
+from cockpit.analysis.failures import failures
 from cockpit.analysis.warnings import alters_reading, segment_warnings
 from cockpit.analysis.words.timeline import segment_label
 from cockpit.analysis.words.usl import usl_line
@@ -14,6 +15,7 @@ from cockpit.analysis.words.verdicts import connection_words
 from cockpit.analysis.words.warnings import warning_words
 from cockpit.model.state import Segment, State
 from cockpit.model.text import sanitize
+from cockpit.tui.alert import failed_words
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_table import MainKey
 from cockpit.tui.terminal.styled_line import Line, clip, fit, rule
@@ -24,7 +26,9 @@ _INDENT = 3
 def segment_lines(context: DrawContext, segment: Segment, width: int, height: int) -> list[Line]:
     """Return a title with the label, and the lines about the segment that fit."""
     title = rule(((f"segment {segment.number} ", "strong"), (sanitize(segment_label(segment)), "text")), (), width)
-    texts = [(note, "text") for note in server_notes(segment, context.state)]
+    failing = failures(context.state, segment)
+    texts = [(failed_words(failing), "failed")] if failing else []
+    texts += [(note, "text") for note in server_notes(segment, context.state)]
     # A growing level would be fitted with each frame.
     scalability = usl_fit_with(context.state, segment) if context.state.running is None else None
     if scalability is not None:

@@ -23,6 +23,7 @@ from cockpit.analysis.words.verdicts import (
 )
 from cockpit.tui.charts.forest import axis, forest_row, scale_end
 from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.guide import guide_lines
 from cockpit.tui.runs.capacity_line import capacity_line, fitted
 from cockpit.tui.runs.details import segment_lines
 from cockpit.tui.runs.strip import StripContents, VerdictProgress, strip
@@ -110,7 +111,9 @@ def _word(contents: StripContents, short: bool = False) -> Line:
         word = f"{MARKS[verdict.outcome]}  {verdict.outcome}{', at least' if verdict.at_least else ''}"
     detail = "" if short else _detail(contents)
     if role in ("better", "worse"):
-        return ((word, role), (f"  {detail}" if detail else "", "strong"))
+        # Without other load, only a saturated generator makes an effect "at least".
+        why = " · generator saturated" if detail and verdict.at_least and not bound_words(verdict) else ""
+        return ((word, role), (f"  {detail}" if detail else "", "strong"), (why, "warn"))
     return ((word, role), (f": {detail}" if detail else "", "text"))
 
 
@@ -229,9 +232,9 @@ class VerdictStrip(Lines):
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         self.spots = []
-        if context.waiting:
-            return waiting_lines(context.waiting, context.state, width)
         change = change_under_way(context.state)
+        if context.waiting and change is None:
+            return waiting_lines(context.waiting, context.state, width)
         if change is not None and context.view.segment is None and context.state.running_rounds is None:
             return stage_lines(change, context.state, width)
         searched = capacity_line(context)
@@ -239,6 +242,8 @@ class VerdictStrip(Lines):
             return [rule((("capacity", "strong"),), (), width), fitted(searched, width)]
         contents, segment = strip(context), context.segment
         if contents is None:
-            return segment_lines(context, segment, width, height) if segment else []
+            steps = guide_lines(context, width, height)
+            room = height - len(steps)
+            return [*steps, *(segment_lines(context, segment, width, room) if segment and room > 1 else ())]
         self.spots = [Spot(y, 0, width, "compare") for y in range(height)]
         return strip_lines(contents, width, height)

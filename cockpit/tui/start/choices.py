@@ -1,4 +1,4 @@
-"""The choices on the start screen, as lines: first steps, profiles, recordings. Pure."""
+"""The choices on the start screen, as lines: running servers, recordings, profiles, first steps. Pure."""
 
 from __future__ import annotations
 
@@ -16,15 +16,20 @@ from cockpit.model.load.checks import Invalid
 from cockpit.model.text import clock, count_text, milliseconds, sanitize, si
 from cockpit.profiles.catalogue import ProfileEntry
 from cockpit.profiles.plan import checked_url
-from cockpit.recording.library import ChangeSummary, Recent, sanitized_name
+from cockpit.recording.library import ChangeSummary, Recent
 from cockpit.tui.key_table import MainKey, SessionKey, StartKey
+from cockpit.tui.runs.strip_lines import ROLES
+from cockpit.tui.status_lines import shortened
 from cockpit.tui.terminal.styled_line import Line, clip, fit, length, right, rule
+from cockpit.tuning.discovery.local_servers import LocalServer
 
-Kind = Literal["demo", "url", "new", "profile", "recording"]
+Kind = Literal["demo", "url", "new", "profile", "recording", "server"]
 # Minimum width for a row with less important facts.
 _WIDE = 100
-# Maximum cells of a name, and of the last column of profiles.
+# Maximum cells of a name, of a target, of an effect, and of the last column of profiles.
 _MAX_NAME = 24
+_MAX_TARGET = 34
+_MAX_EFFECT = 22
 _MAX_LAST = 36
 # Changes listed for the selected recording, the newest.
 _MAX_CHANGES = 3
@@ -32,10 +37,11 @@ _MAX_CHANGES = 3
 
 @dataclass(frozen=True)
 class Choice:
-    """The user's choice; `what` is a file or URL, or "" if none is needed."""
+    """The user's choice; `what` is a file or URL, or "" if none is needed. `processes`: pattern of a server's names."""
 
     kind: Kind
     what: str = ""
+    processes: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,7 @@ class StartChoice:
     key: str = ""
     listed: ProfileEntry | None = None
     recent: Recent | None = None
+    server: LocalServer | None = None
     words: str = ""
 
     @property
@@ -68,6 +75,7 @@ class ChoiceGroup:
 class StartChoices:
     profiles: Sequence[ProfileEntry] = ()
     recordings: Sequence[Recent] = ()
+    servers: Sequence[LocalServer] = ()
 
 
 BEGIN = (
@@ -104,11 +112,11 @@ _ORIGINS = {"here": "in this folder", "yours": "your own", "shipped": "shipped w
 def sections(choices: StartChoices | None, text: str = "", most: int | None = None) -> tuple[ChoiceGroup, ...]:
     """Group all choices, or only the choices with every word of `text`.
 
-    The user's recordings and profiles are first, then the first steps, then the shipped profiles. For a new user,
-    without recordings and profiles, the first steps are first. At most `most` recordings are listed (None: all).
-    `choices` is None while they are loading.
+    This machine's running servers are first, then the user's recordings and profiles, the first steps, and the shipped
+    profiles. For a new user, without recordings and profiles, the first steps are before these. At most `most`
+    servers and recordings are listed (None: all). `choices` is None while they are loading.
     """
-    profiles, recordings = (choices.profiles, choices.recordings) if choices else ((), ())
+    profiles, recordings, servers = (choices.profiles, choices.recordings, choices.servers) if choices else ((), (), ())
     own = [entry for entry in profiles if entry.origin != "shipped"]
     shipped = [entry for entry in profiles if entry.origin == "shipped"]
     user_groups = (
@@ -118,6 +126,7 @@ def sections(choices: StartChoices | None, text: str = "", most: int | None = No
     first_steps = ChoiceGroup("begin", _matching(text, BEGIN))
     is_new = choices is not None and not recordings and not own
     groups = (
+        _limited("running on this machine", _matching(text, map(_server_choice, servers)), "", most),
         *((first_steps, *user_groups) if is_new else (*user_groups, first_steps)),
         ChoiceGroup("shipped profiles", _profiles(shipped, text), note=str(len(shipped)) if not text else ""),
     )
@@ -135,8 +144,17 @@ def _recent_recordings(recordings: Sequence[Recent], text: str, most: int | None
             for recent in recordings
         ],
     )
+    return _limited("recent recordings", offers, "No recordings yet. Every session is recorded here.", most)
+
+
+def _limited(title: str, offers: tuple[StartChoice, ...], empty: str, most: int | None) -> ChoiceGroup:
     note = f"{most} shown   {StartKey.MORE}: more" if most is not None and len(offers) > most else ""
-    return ChoiceGroup("recent recordings", offers[:most], "No recordings yet. Every session is recorded here.", note)
+    return ChoiceGroup(title, offers[:most], empty, note)
+
+
+def _server_choice(server: LocalServer) -> StartChoice:
+    choice = Choice("server", server.url, server.processes)
+    return StartChoice(choice, server=server, words=f"{server.kind} {server.processes} {server.url}")
 
 
 def _profiles(profiles: Sequence[ProfileEntry], text: str) -> tuple[StartChoice, ...]:
@@ -157,23 +175,37 @@ def _words(entry: ProfileEntry) -> str:
 
 def _recording_words(recent: Recent) -> str:
     return " ".join(
-        (recent.info.name, recent.info.session, recent.info.target, *(change.label for change in recent.changes))
+        (
+            *(recent.info.name, recent.info.session, recent.info.target),
+            *(f"{change.label} {change.verdict}" for change in recent.changes),
+        )
     )
 
 
 class Widths(NamedTuple):
-    """Widths (cells) of the column of names, and of the last column of profiles."""
+    """Widths (cells) of the columns of names, of a recording's target, verdict and effect, and of the last column of
+    profiles."""
 
     name: int
+    target: int
+    verdict: int
+    effect: int
     last: int
 
 
 def widths(groups: Iterable[ChoiceGroup], width: int) -> Widths:
     offers = [offer for section in groups for offer in section.choices]
-    names = [_name(offer) for offer in offers if offer.choice.kind != "recording"]
+    names = [_name(offer) for offer in offers if not offer.recent]
+    recordings = [offer.recent for offer in offers if offer.recent]
+    decided = [change for recent in recordings if (change := _decided(recent.changes))]
     lasts = [cell_len(_summary(offer.listed)) for offer in offers if offer.listed]
     most = min(_MAX_NAME, width // 3)
-    return Widths(min(most, max(map(cell_len, names), default=0)), max(lasts, default=0))
+    name = min(most, max(map(cell_len, names), default=0))
+    target = max((cell_len(_target(recent)) for recent in recordings), default=0)
+    verdict = max((cell_len(_result(change)) for change in decided), default=0)
+    effect = max((cell_len(sanitize(change.effect)) for change in decided), default=0)
+    target = max(name, min(_MAX_TARGET, width // 3, target))
+    return Widths(name, target, verdict, min(_MAX_EFFECT, effect), max(lasts, default=0))
 
 
 def heading(section: ChoiceGroup, width: int) -> Line:
@@ -184,7 +216,11 @@ def row(offer: StartChoice, columns: Widths, width: int, now: dt.datetime) -> Li
     if offer.listed:
         return _profile_row(offer.listed, columns, width)
     if offer.recent:
-        return _recording_row(offer.recent, columns.name, width, now)
+        return _recording_row(offer.recent, columns, width, now)
+    if offer.server:
+        unknown = f"its port is unknown: only {sanitize(offer.server.user)} can read it"
+        words = f"{offer.server.url}   Enter measures it" if offer.server.url else unknown
+        return clip(((fit(_name(offer), columns.name), ""), (f"  {words}", "dim")), width)
     title, words, *_ = _FIRST_STEPS[offer.choice.kind]
     return clip(((f"{offer.key} ", "key"), (fit(title, columns.name - 2), ""), (f"  {words}", "dim")), width)
 
@@ -194,6 +230,8 @@ def command_words(offer: StartChoice) -> tuple[str, str]:
         return f"open {sanitize(offer.listed.name)}", sanitize(offer.listed.question or offer.listed.target)
     if offer.recent:
         return f"replay {sanitize(offer.recent.info.name)}", sanitize(offer.recent.info.target)
+    if offer.server:
+        return f"measure {_name(offer)}", offer.server.url or "asks for its URL"
     title, words, *_ = _FIRST_STEPS[offer.choice.kind]
     return title, f"{offer.key}   {words}"
 
@@ -201,6 +239,9 @@ def command_words(offer: StartChoice) -> tuple[str, str]:
 def _name(offer: StartChoice) -> str:
     if offer.listed:
         return sanitize(offer.listed.name)
+    if offer.server:
+        port = offer.server.url.rstrip("/").rpartition(":")[2]
+        return f"{offer.server.kind}{f' on :{port}' if port.isdecimal() else ''}"
     return "  " + _FIRST_STEPS[offer.choice.kind][0]
 
 
@@ -223,30 +264,53 @@ def _summary(entry: ProfileEntry) -> str:
     return fit(sanitize(" · ".join(part for part in parts if part)), _MAX_LAST).rstrip()
 
 
-def _recording_row(recent: Recent, names: int, width: int, now: dt.datetime) -> Line:
-    kept = recent.info
-    title = sanitize(kept.session if kept.session and kept.name.startswith(sanitized_name(kept.session)) else kept.name)
+def _target(recent: Recent) -> str:
+    """Return the target without http://, or the name of a recording without one."""
+    return sanitize(recent.info.target.removeprefix("http://") or recent.info.name)
+
+
+def _recording_row(recent: Recent, columns: Widths, width: int, now: dt.datetime) -> Line:
+    """Return target, change, verdict, effect and, if there is room, the time."""
+    kept, target = recent.info, columns.target
     if kept.problem:
-        return clip(((fit(title, names), ""), (f"  {sanitize(kept.problem)}", "warn")), width)
-    when = f"  {right(when_words(kept.began, now), 12)}"
-    duration = f"  {clock(kept.seconds)}" if width >= _WIDE else ""
-    cells: list[tuple[str, str]] = [(fit(title, names), ""), (when + duration, "dim")]
-    cells.append((f"  {right(count_text(kept.runs, 'run') if kept.runs else 'no run', 7)}", "dim"))
+        return clip(((fit(sanitize(kept.name), target), ""), (f"  {sanitize(kept.problem)}", "warn")), width)
+    when = f"  {right(when_words(kept.began, now), 12)}" if width >= _WIDE else ""
+    end: Line = ((when, "dim"),)
+    if not kept.ended:
+        end = (("  not ended", "warn"), *end)
+    elif (change := _decided(recent.changes)) is not None:
+        role = ROLES.get(change.verdict, "warn")  # type: ignore[call-overload]
+        result = (f"  {fit(_result(change), columns.verdict)}", role)
+        end = (result, (f"  {fit(sanitize(change.effect), columns.effect)}", ""), *end)
+    room = max(0, width - target - 2 - length(end))
+    words, role = (_change_words(recent.changes), "") if recent.changes else (_load_words(recent), "dim")
+    return clip(((fit(shortened(_target(recent), target), target), ""), ("  " + fit(words, room), role), *end), width)
+
+
+def _decided(changes: Sequence[ChangeSummary]) -> ChangeSummary | None:
+    """Return the newest change with a verdict, else the newest change."""
+    return next((change for change in reversed(changes) if change.verdict), changes[-1] if changes else None)
+
+
+def _change_words(changes: Sequence[ChangeSummary]) -> str:
+    change = _decided(changes)
+    others = f"  and {len(changes) - 1} more" if len(changes) > 1 else ""
+    return f"{sanitize(change.label)}{others}" if change else ""
+
+
+def _result(change: ChangeSummary) -> str:
+    """Return the verdict on a change, or the outcome of one that is not active; "" if neither is known."""
+    return sanitize(change.verdict) or (change.outcome or "" if change.outcome in ("rolled back", "failed") else "")
+
+
+def _load_words(recent: Recent) -> str:
+    """Return the results of a recording without changes."""
+    runs = count_text(recent.info.runs, "run") if recent.info.runs else "no run"
     if recent.capacity:
-        cells.append((f"  capacity {sanitize(recent.capacity)}", ""))
-    elif recent.rate is not None and recent.p99_ms is not None:
-        cells.append(
-            (f"  {right(si(recent.rate), 5)} req/s  p99 {right(milliseconds(recent.p99_ms / 1000), 4)} ms", "")
-        )
-    if not kept.ended and length((*cells, ("  not ended", "warn"))) <= width:
-        cells.append(("  not ended", "warn"))
-    labels = sanitize(", ".join(f"{change.label} {_result(change)}".rstrip() for change in recent.changes))
-    effects = sanitize(", ".join(filter(None, map(_result, recent.changes))))
-    for words in (labels, f"{count_text(len(recent.changes), 'change')} {effects}".rstrip()) if recent.changes else ():
-        if length((*cells, (f"  {words}", "dim"))) <= width:
-            cells.append((f"  {words}", "dim"))
-            break
-    return clip(tuple(cells), width)
+        return f"{runs}  capacity {sanitize(recent.capacity)}"
+    if recent.rate is None or recent.p99_ms is None:
+        return runs
+    return f"{runs}  {si(recent.rate)} req/s  p99 {milliseconds(recent.p99_ms / 1000)} ms"
 
 
 def when_words(wall: float, now: dt.datetime) -> str:
@@ -265,6 +329,8 @@ def about(offer: StartChoice | None, width: int) -> Iterator[tuple[str, str]]:
         yield from _about_profile(offer.listed, width)
     elif offer.recent:
         yield from _about_recording(offer.recent)
+    elif offer.server:
+        yield from _about_server(offer.server)
     else:
         *_, details, enter = _FIRST_STEPS[offer.choice.kind]
         yield details, ""
@@ -288,9 +354,17 @@ def _about_profile(entry: ProfileEntry, width: int) -> Iterator[tuple[str, str]]
     yield f"Enter: open it ({SessionKey.TOGGLE} starts the load)   ·   {StartKey.DOCTOR}: doctor{study}{more}", "dim"
 
 
-def _result(change: ChangeSummary) -> str:
-    """Return the effect of a change, or the outcome of one that is not active; "" if neither is known."""
-    return change.effect or (change.outcome if change.outcome in ("rolled back", "failed") else "")
+def _about_server(server: LocalServer) -> Iterator[tuple[str, str]]:
+    yield f"{server.kind} runs on this machine as {sanitize(server.user)}: {sanitize(server.processes)}", ""
+    if server.url:
+        yield (
+            f"Opens {server.url} with the server's processes and the settings that cockpit finds. Nothing is changed.",
+            "",
+        )
+        yield f"Enter: open it ({SessionKey.TOGGLE} starts the load)   ·   cockpit run {server.url}", "dim"
+    else:
+        yield "Another user's sockets cannot be read, so its port is unknown. As root, cockpit finds it.", ""
+        yield "Enter: type its URL", "dim"
 
 
 def _about_recording(recent: Recent) -> Iterator[tuple[str, str]]:
@@ -298,9 +372,11 @@ def _about_recording(recent: Recent) -> Iterator[tuple[str, str]]:
     if kept.problem:
         yield f"{sanitize(kept.path)}: {sanitize(kept.problem)}", "warn"
         return
-    yield f"{sanitize(kept.name)}   {sanitize(kept.target)}", ""
+    metrics = f"   {_load_words(recent)}" if recent.changes else ""
+    yield f"{sanitize(kept.name)}   {sanitize(kept.target)}   {clock(kept.seconds)}{metrics}", ""
     for change in recent.changes[-_MAX_CHANGES:]:
-        yield sanitize(f"{change.label}  {change.outcome or 'under way'}  {change.effect}".rstrip()), "dim"
+        words = (change.label, change.outcome or "under way", change.verdict, change.effect)
+        yield sanitize("  ".join(filter(None, words))), "dim"
     ended = "" if kept.ended else "in progress, or interrupted   ·   "
     yield f"{ended}Enter: replay it   ·   cockpit report {sanitize(kept.name)}", "dim"
 

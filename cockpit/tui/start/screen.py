@@ -1,10 +1,11 @@
-"""The start screen: recent recordings, the user's profiles, first steps, and shipped profiles with their question."""
+"""The start screen: running servers, recent recordings, the user's profiles, first steps, and shipped profiles."""
 
 from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -47,10 +48,13 @@ from cockpit.tui.start.choices import (
 from cockpit.tui.start.profile_files import delete, edit
 from cockpit.tui.start.trust import TrustScreen
 from cockpit.tui.terminal.styled_line import EMPTY, Line, content, join_fitting, left_and_right
+from cockpit.tuning.discovery.local_servers import LocalServer
 
 # Minimum height for empty lines between the sections, and for more recordings.
 _HIGH = 30
 _RECORDINGS, _RECORDINGS_LOW = 5, 3
+# Seconds for which the first list waits for the running servers.
+_SERVERS_WITHIN = 0.5
 # Seconds between two checks for new or edited profiles.
 _WATCH_INTERVAL = 1.0
 # Below this height the description has one line.
@@ -61,8 +65,9 @@ class StartScreen(Screen[None]):
     """Ends the app with a Choice, or None.
 
     `load` returns the choices and is called in a thread; `stamp` returns a value that differs after a profile was
-    added or edited. `check_url` raises UsageError for a text that is not a URL with flags. `message` is about the
-    previous session. `at` is selected first, if it exists. `ssh_config` is used for the hosts of new profiles.
+    added or edited. `servers` returns the running servers of this machine, in a thread too. `check_url` raises
+    UsageError for a text that is not a URL with flags. `message` is about the previous session. `at` is selected first,
+    if it exists. `ssh_config` is used for the hosts of new profiles.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(StartKey)
@@ -93,6 +98,7 @@ class StartScreen(Screen[None]):
         *,
         check_url: Callable[[str], object] = url_of,
         stamp: Callable[[], object] = lambda: None,
+        servers: Callable[[], Sequence[LocalServer]] = tuple,
         message: str = "",
         bad: bool = False,
         at: Choice | None = None,
@@ -103,6 +109,7 @@ class StartScreen(Screen[None]):
         self._load = load
         self._check_url = check_url
         self._stamp = stamp
+        self._find_servers = servers
         self._seen: object = None
         self._now = now
         self._ssh_config = ssh_config
@@ -126,6 +133,7 @@ class StartScreen(Screen[None]):
         self.show_message(*self._message)
         self.fill()
         self.query_one(OptionList).focus()
+        self._servers = asyncio.create_task(asyncio.to_thread(self._find_servers))
         self.run_worker(self._find())
         self.run_worker(self._watch())
 
@@ -135,15 +143,21 @@ class StartScreen(Screen[None]):
         self.call_after_refresh(self.fill)
 
     async def _watch(self) -> None:
-        """Reload the choices whenever a profile was added, removed or edited."""
+        """Reload the choices whenever a profile was added, removed or edited, and after a slow search for servers."""
         while True:
             await asyncio.sleep(_WATCH_INTERVAL)
-            if self._offers is not None and await asyncio.to_thread(self._stamp) != self._seen:
+            if self._offers is not None and await self._version() != self._seen:
                 await self._find()
 
+    async def _version(self) -> object:
+        return await asyncio.to_thread(self._stamp), self._servers.done()
+
     async def _find(self) -> None:
-        self._seen = await asyncio.to_thread(self._stamp)
+        await asyncio.wait([self._servers], timeout=_SERVERS_WITHIN)
+        self._seen = await self._version()
         choices = await asyncio.to_thread(self._load)
+        if self._servers.done():
+            choices = replace(choices, servers=self._servers.result())
         selected = self.selected
         if selected is not None and selected is not BEGIN[0]:
             # The user moved there while the list was loading.
@@ -279,10 +293,10 @@ class StartScreen(Screen[None]):
     def _open(self, offer: StartChoice) -> None:
         if offer.listed and offer.listed.profile:
             self._once_trusted(offer.listed.profile, lambda: self.app.exit(offer.choice))
-        elif offer.choice.kind in ("profile", "recording"):
+        elif offer.choice.kind in ("profile", "recording", "server") and offer.choice.what:
             self.app.exit(offer.choice)
         else:
-            self.action_begin(offer.choice.kind)
+            self.action_begin("url" if offer.server else offer.choice.kind)
 
     def action_filter(self) -> None:
         """Show only entries with a text, while typing."""

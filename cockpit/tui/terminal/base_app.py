@@ -19,10 +19,11 @@ from textual.notifications import Notification, SeverityLevel
 
 from cockpit.model.errors import UsageError
 from cockpit.model.text import sanitize
+from cockpit.tui.command_line import CommandLine, match
 from cockpit.tui.key_help import show_help
 from cockpit.tui.key_names import bindings
 from cockpit.tui.key_table import AppKey
-from cockpit.tui.palette import STYLE, CommandProvider
+from cockpit.tui.palette import STYLE, CommandProvider, commands_of
 from cockpit.tui.terminal import theme
 from cockpit.tui.terminal.appearance import Appearance, save_settings
 from cockpit.tui.terminal.driver import Terminal
@@ -35,7 +36,7 @@ Returned = TypeVar("Returned")
 _WITHOUT_COLOURS = """
 App:nocolor .option-list--option-highlighted { text-style: reverse; }
 """
-# Notices are below the top line, away from verdicts and hints, and as small as possible.
+# Notices are below the top line, away from verdicts, and as small as possible.
 _NOTICES = """
 ToastRack { dock: top; align-vertical: top; margin: 1 0 0 0; }
 Toast { width: auto; max-width: 60; margin: 0; padding: 0 1; }
@@ -99,6 +100,17 @@ class CockpitBase(App[Returned]):
     def action_help(self) -> None:
         """Show the keys of the screen on top."""
         show_help(self)
+
+    def action_command_line(self) -> None:
+        """Type a command by its name, or a time."""
+        commands = list(commands_of(self, self.screen))
+
+        def answered(text: str | None) -> None:
+            if text and text.strip():
+                command, argument = match(text, commands)
+                self.call_later(command.run, *filter(None, [argument]))
+
+        self.push_screen(CommandLine(commands), answered)
 
     def action_leave(self, interrupted: bool = False) -> None:
         raise NotImplementedError

@@ -110,13 +110,16 @@ def change_under_way(state: State) -> Change | None:
 
 
 def waiting_lines(plan: str, state: State, width: int) -> list[Line]:
-    """Return the lines of a change that waits for its baseline."""
+    """Return the lines of a confirmed change before its first stage: it waits for its baseline, or for the host."""
     left = baseline_wait(state)
+    title = rule((("change ", "strong"), (plan, "text")), (), width)
+    if not left:
+        return [title, (("… ", "chart"), ("applying", ""))]
     done = round(_BAR * max(0.0, 1 - left / BASELINE))
     bar: Line = (("━" * done, "chart"), ("·" * (_BAR - done), "rule"))
     keys = f"{ViewKey.FOCUS}: apply now, without a verdict   {MainKey.BACK}: cancel"
     return [
-        rule((("change ", "strong"), (plan, "text")), (), width),
+        title,
         clip((("baseline ", "strong"), *bar, (f" applied in {math.ceil(left)} s", "")), width),
         clip(((keys, "dim"),), width),
     ]
@@ -129,7 +132,7 @@ def stage_lines(change: Change, state: State, width: int) -> list[Line]:
     passed = f"{max(0.0, state.t - change.begun):.0f} s"
     if change.confirm_by is None:
         last: Line = (("… ", "chart"), (f"under way for {passed}", ""))
-        rest = "the segment of the change starts when it is active"
+        rest = "" if "active" in change.stages else "the segment of the change starts when it is active"
     else:
         last = ((f"rolled back in {max(0.0, change.confirm_by - state.t):.0f} s unless kept", "warn"),)
         rest = f"{MainKey.TUNE}, then {TuningKey.KEEP}: keep   {MainKey.UNDO}: undo"

@@ -21,7 +21,7 @@ from cockpit.model.state import Change
 from cockpit.model.text import sanitize
 from cockpit.session.loop import Session
 from cockpit.session.tuning import Preview
-from cockpit.tui.dialogs.prompt import ChoiceScreen, Dialog
+from cockpit.tui.dialogs.prompt import ChoiceScreen, Dialog, FilterScreen
 from cockpit.tui.key_names import bindings
 from cockpit.tui.key_table import TuningKey
 from cockpit.tui.terminal.styled_line import Line, content
@@ -58,17 +58,19 @@ class ChangeRequest(NamedTuple):
 class TuningScreen(Dialog[ChangeRequest | None]):
     """Shows the knobs, and returns the typed values as one change.
 
-    `drafts`: typed values by knob, kept while the panel is closed. `is_pending`: whether a confirmed change is under
-    way.
+    `drafts`: typed values by knob, kept while the panel is closed; `preview`: show their diff at first. `is_pending`:
+    whether a confirmed change is under way.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(TuningKey, {TuningKey.KEEP, TuningKey.UNDO, TuningKey.ROUNDS})
     DEFAULT_CSS = STYLE
 
-    def __init__(self, session: Session, drafts: dict[str, str], is_pending: Callable[[], bool]) -> None:
+    def __init__(
+        self, session: Session, drafts: dict[str, str], is_pending: Callable[[], bool], *, preview: bool = False
+    ) -> None:
         super().__init__()
         self.session = session
-        self._drafts, self._is_pending = drafts, is_pending
+        self._drafts, self._is_pending, self._previews_first = drafts, is_pending, preview
         self._status = ActionStatus(id="status")
         self._guarded = False
         self._previewed: tuple[Mapping[str, str], tuple[Preview, ...]] | None = None
@@ -120,6 +122,8 @@ class TuningScreen(Dialog[ChangeRequest | None]):
     def on_mount(self) -> None:
         self.set_interval(_REFRESH, self._poll)
         self.action_reread()
+        if self._previews_first:
+            self.call_after_refresh(self.action_apply)
 
     def on_resize(self) -> None:
         self.set_class(self.size.height < 34, "-short")
@@ -179,17 +183,31 @@ class TuningScreen(Dialog[ChangeRequest | None]):
 
     def action_move(self, step: int) -> None:
         """Select the next or previous knob."""
-        places = [row.place for row in self.query(KnobRow)]
+        places = [row.place for row in self.query(KnobRow) if row.display]
         if places:
             at = next((at for at, place in enumerate(places) if place is self.focused), -step)
             # focus() would be too late: the next typed key belongs to the next field.
             self.set_focus(places[(at + step) % len(places)])
 
+    def action_filter(self) -> None:
+        """Show only the settings with a text in their names; an empty text shows all."""
+
+        def typed(text: str) -> None:
+            for row in self.query(KnobRow):
+                row.display = text.strip().casefold() in row.knob.name.casefold()
+
+        def answered(text: str | None) -> None:
+            typed(text or "")
+            self.set_focus(None)
+            self.action_move(1)
+
+        self.app.push_screen(FilterScreen("filter settings", "", typed), answered)
+
     def action_section(self, step: int) -> None:
         """Focus the next part: knobs, diff (if it scrolls), history, actions."""
         diff = self.query_one("#diff", VerticalScroll)
         diff.can_focus = diff.max_scroll_y > 0
-        rows = list(self.query(KnobRow))
+        rows = [row for row in self.query(KnobRow) if row.display]
         parts: list[Widget] = [rows[0].place] if rows else []
         lists: list[Widget] = [self.query_one(name) for name in ("#diff", "#history", "#actions")]
         parts += [part for part in lists if part.can_focus and part.display]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _SHOWN = (
     *(TuningKey.GUARD, TuningKey.KEEP, TuningKey.UNDO, TuningKey.ROUNDS, TuningKey.REREAD, TuningKey.SECTION),
-    TuningKey.CLOSE,
+    *(TuningKey.FILTER, TuningKey.CLOSE),
 )
 KEYS = "  ".join(["[@click=screen.apply]Enter diff, then apply[/]", *map(click_hint, _SHOWN)])
 READ_ONLY = f"read-only   {click_hint(TuningKey.SECTION, 'history')}   {click_hint(TuningKey.CLOSE)}"
@@ -101,6 +101,11 @@ class ValueInput(Input):
             event.stop()
             event.prevent_default()
             self.post_message(self.Picking(self))
+        elif event.key == TuningKey.FILTER.key and not self.value and self.knob.format_error(str(TuningKey.FILTER)):
+            # No value of this setting starts so.
+            event.stop()
+            event.prevent_default()
+            self.screen.call_later(self.screen.run_action, TuningKey.FILTER.action)
 
 
 class KnobRow(Horizontal):
