@@ -79,6 +79,17 @@ async def test_python_workers_are_watched_with_their_parent(host_shell: str, spa
     assert {(row.pid == parent.pid, row.ppid == parent.pid) for row in processes} == {(True, False), (False, True)}
 
 
+@pytest.mark.lab
+async def test_worker_with_lower_pid_than_its_parent_is_watched(spawner: Spawner) -> None:
+    """The kernel starts again after its highest PID. Only root may set the last one."""
+    path = Path("/proc/sys/kernel")
+    spawn = "import subprocess, sys; subprocess.Popen([sys.argv[1], '-ISc', 'import sys; sys.stdin.read()'])"
+    (path / "ns_last_pid").write_text(str(int((path / "pid_max").read_text()) - 2))
+    parent = spawner.start(f"{TAG}-web", sys.executable, program=f"{spawn}; print(flush=True); sys.stdin.read()")
+    processes = (await read_once(f"{TAG}-web")).processes
+    assert parent.pid in {row.pid for row in processes} and [row.pid < row.ppid for row in processes].count(True) == 1
+
+
 async def test_names_with_line_breaks_are_watched_and_forge_nothing(host_shell: str, spawner: Spawner) -> None:
     named = spawner.start(f"{TAG}\nx) R 1")
     ending = spawner.start(f"{TAG}-y\n")

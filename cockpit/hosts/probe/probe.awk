@@ -400,7 +400,10 @@ function end_frame(   i) {
   list = list part; part = ""
   if (full_list) note_reused()
   if (list != indexed) index_list()
+  discovered = 0
   for (i = 1; i <= listed; i++) if (rest[i] != "" && is_idle(i)) add_existing(i); else read_process(i)
+  # A child may have a lower PID than its parent, after the highest one.
+  if (discovered) for (i = 1; i <= listed; i++) if (!(pids[i] in stat_head)) read_process(i)
   if (batch != "") send_cmdlines()
   send_listeners()
   send_group()
@@ -493,6 +496,7 @@ function is_child(pid,   path, line, word) {
 function check_name(pid, i) {
   if (!is_watched(pid)) return
   stat_head[pid] = ""
+  discovered = 1
   send_process(pid, i)
 }
 
