@@ -279,7 +279,9 @@ CASES: dict[str, HostileCase] = {
         framed(lambda peer, n: _endless(peer, head(n, block((":status", "200"))) + data(n, bytes(16_000), 0))),
         INVALID | TIMES_OUT,
     ),
-    "closes within a body": HostileCase(sends(lambda n: head(n) + data(n, b"he", 0), close=True), {"closed_early", "reset"}),
+    "closes within a body": HostileCase(
+        sends(lambda n: head(n) + data(n, b"he", 0), close=True), {"closed_early", "reset"}
+    ),
     "closes within a frame": HostileCase(sends(lambda n: response(n)[:-3], close=True), {"closed_early", "reset"}),
     "closes without a response": HostileCase(sends(close=True), {"closed_before_response", "reset"}),
 }
