@@ -84,8 +84,14 @@ class _Command:
                 os.killpg(self.process.pid, signal.SIGKILL)
 
     async def wait_closed(self) -> None:
-        await self._exited.wait()
-        self._transport.close()
+        """Wait for the end of the killed process, also if cancelled: it ends at once, and must not be left behind."""
+        try:
+            await self._exited.wait()
+        except asyncio.CancelledError:
+            await self._exited.wait()
+            raise
+        finally:
+            self._transport.close()
 
     async def end(self) -> None:
         """Kill the process and wait for its end."""

@@ -159,7 +159,12 @@ class WorkerProcess:
 
     async def kill_and_wait(self) -> None:
         self.kill()
-        await self.process.wait()
+        try:
+            await self.process.wait()
+        except asyncio.CancelledError:
+            # A killed process ends at once, and must not be left behind.
+            await self.process.wait()
+            raise
         await self._errors
         if self.process.stdin is not None:
             self.process.stdin.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import shutil
@@ -113,11 +114,16 @@ async def test_run_can_be_cancelled_while_starting() -> None:
         for _ in range(steps):
             await asyncio.sleep(0)
         running.cancel()
+        # The end of a session cancels it again, while it waits for the process.
+        await asyncio.sleep(0)
+        running.cancel()
         done, _ = await asyncio.wait([running], timeout=120)
         assert done
         with pytest.raises(asyncio.CancelledError):
             await running
     await shell.close()
+    # A process that was left behind is a warning.
+    gc.collect()
 
 
 def use_as_sh(script: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
