@@ -28,7 +28,7 @@ XDIST = ("--dist", "loadgroup", "--no-loadscope-reorder", "-n")
 FORKS = ("-p", "tests.shared_collection", "--forks") if sys.platform == "linux" else XDIST
 # Tests wait for servers and processes for a part of the time: more processes than CPUs keep two CPUs busy.
 SUITES = {
-    "test": (*PYTEST, *FORKS, "8", "-m", "not lab", "--ignore", "tests/lab"),
+    "test": (*PYTEST, *FORKS, "6", "-m", "not lab", "--ignore", "tests/lab"),
     "lab": (*PYTEST, *XDIST, "6", "-m", "lab"),
 }
 INTERRUPTED = 130
