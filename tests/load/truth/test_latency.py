@@ -46,8 +46,8 @@ def count_above(histogram: Histogram, seconds: float) -> int:
 def check_responses(truth: Truth, busy: float = 0.0) -> None:
     """Check response times against the schedule and the server's log.
 
-    `busy` is the time (s) by which the generator read responses late because it had to send requests after a stall. Then
-    a disturbance delays many of the slow responses at once.
+    `busy` is the time (s) by which the generator read responses late because it had to send requests after a stall.
+    Then a disturbance delays many of the slow responses at once.
     """
     response, expected_waits = truth.outcome.merged("response"), waits(truth)
     assert response.count == REQUESTS
