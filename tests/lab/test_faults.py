@@ -341,7 +341,9 @@ def test_apache_accepts_invalid_numbers(lab: Lab) -> None:
     """WHOLE_NUMBERS are the directives whose invalid values pass Apache's own test."""
     accepted = set()
     for mpm in ("prefork", "event"):
-        head = f"LoadModule mpm_{mpm}_module {MODULES}/mod_mpm_{mpm}.so\n{BARE}"
+        modules = {f"mpm_{mpm}": f"mod_mpm_{mpm}", "http2": "mod_http2"}
+        loads = "".join(f"LoadModule {name}_module {MODULES}/{file}.so\n" for name, file in modules.items())
+        head = f"{loads}{BARE}"
         script = f"""
             printf %s {shlex.quote(head)} >/tmp/{mpm}
             for name in {" ".join(sorted(WHOLE_NUMBERS))}; do

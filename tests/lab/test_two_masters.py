@@ -284,7 +284,7 @@ async def test_restart_is_confirmed_by_new_master(start: Callable[[], Master], s
     stop = f'kill -QUIT "$(cat {file})"; while [ -e {file} ]; do sleep 0.02; done'
     restart = nginx.knob(master, f"{stop}; cd {root} && nginx -p . -c server.conf", cost="restart")
     done = await master.tuner().apply(shell, "here", [(restart, "33")], Meanwhile(lambda: nginx.reload(other)))
-    assert [note for note in done.notes if not note.startswith("the running server ")] == []
+    assert [note for note in done.notes if not note.startswith("written and reloaded; ")] == []
     assert master.pid != pid and master.workers.isdisjoint(workers)
     await master.tuner().undo(shell, done)
     assert "keepalive_timeout 65;" in master.file.read_text()
