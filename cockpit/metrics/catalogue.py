@@ -35,7 +35,7 @@ from cockpit.model.load.seconds import LoadSecond
 PERCENTILES = ("p50", "p90", "p99", "p99.9", "max")
 STATISTICS = ("min", "mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max")
 LATENCIES = ("service", "response", "connect", "tls", "tls_resumed", "first_byte", "head_of_line")
-# Metrics of connections, and of those with TLS, in comparisons and exports.
+# Metrics of connections, and of TLS handshakes, in comparisons and exports.
 CONNECTION_METRICS = ("connect.p50", "connect.p99", "first_byte.p50", "first_byte.p99")
 TLS_METRICS = ("tls.full", "tls.resumed", "tls.p50", "tls.p99", "tls_resumed.p50", "tls_resumed.p99")
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:[._]\d{1,3})?|100)")

@@ -138,7 +138,7 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     by the client, because the server announced the close and did not close them. `redirect` is the first unexpected
     Location. `http` is the version of HTTP, `streams` the requests in flight per connection; `head_of_line` is the time
     between the first and the last byte of the HTTP/2 responses that arrived in parts between those of others.
-    `tls` and `tls_resumed` are durations of full TLS handshakes, and of those that resumed a session.
+    `tls` and `tls_resumed` are durations of full and of resumed TLS handshakes.
 
     `hosts` are means over the run, named as in thresholds; for null values `missing` has the reason, by host and group
     of metrics. `verdicts` compare segments under other settings with the baseline; a verdict on several runs is listed

@@ -248,7 +248,7 @@ class DrawContext:
 
     @property
     def _needed(self) -> float | None:
-        """The start of what a change under load is compared with, at most a minute of it; None without a change."""
+        """The start of the last minute of the baseline of a change under load; None without a change."""
         segment = self.state.segment
         if segment is None or not segment.changes:
             return None

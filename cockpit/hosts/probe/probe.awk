@@ -8,8 +8,9 @@
 #
 # Arrays by PID: first_tick, last_tick: ticks at which the process was new, and last listed. stat_head: start of the
 # stat line, `PID (NAME) `, of a watched process. stat, statm, cmdline, user, schedstat: last line sent.
-# idle_schedstat: the line of schedstat while stat is unchanged. memory_due, pss_due: the process ran since its memory or PSS was read. pss_read:
-# PSS was read. Arrays by place in the list of processes: pids, name, path, rest (see index_list).
+# idle_schedstat: the line of schedstat while stat is unchanged. memory_due, pss_due: the process ran since its memory
+# or PSS was read. pss_read: PSS was read.
+# Arrays by place in the list of processes: pids, name, path, rest (see index_list).
 BEGIN {
   n = split(ENVIRON["patterns"], words, "\n")
   for (i = 1; i <= n; i++) watched[words[i]] = i
