@@ -18,8 +18,8 @@ from cockpit.analysis.words.timeline import marker_sign
 from cockpit.model.markers import Marker
 from cockpit.model.text import clock, sanitize
 from cockpit.tui.charts.markers import marker_label
-from cockpit.tui.draw_context import LATENCY_VIEWS, Detail, DrawContext, View, details_of
-from cockpit.tui.key_help import bindings_of, name_of, names_of
+from cockpit.tui.draw_context import LATENCY_VIEWS, Detail, DrawContext, View, details_of, name_of
+from cockpit.tui.key_help import bindings_of, names_of
 from cockpit.tui.key_names import action_key
 from cockpit.tui.key_table import AppKey, CompareKey, MainKey, ViewKey, key_names
 from cockpit.tui.terminal import theme
@@ -31,7 +31,7 @@ _WIDTH, _TITLE = 84, 30
 _MOVES = {MainKey.UP, MainKey.DOWN, MainKey.BACK, ViewKey.TOP, ViewKey.BOTTOM, ViewKey.PAGE_UP, ViewKey.PAGE_DOWN}
 _MOVING = {key.key for key in (*_MOVES, CompareKey.LEFT, CompareKey.RIGHT)}
 
-# The palette and tooltips in the style of the dialogs.
+# The palette in the style of the dialogs.
 STYLE = """
 CommandPalette { background: transparent; }
 CommandPalette > Vertical { width: 84; max-width: 100%; margin-top: 2; }
@@ -41,7 +41,6 @@ CommandPalette #--results { max-height: 70%; }
 CommandPalette CommandList {
     border: solid $cockpit-chart; border-top: none; background: $surface; max-height: 100%; scrollbar-size: 1 1;
 }
-Tooltip { background: $panel; color: $cockpit-text; padding: 0 1; max-width: 60; }
 """
 
 
@@ -153,7 +152,7 @@ def _hosts(context: DrawContext, show: Callable[[View], None]) -> Iterator[Comma
         if len(context.hosts) > 1:
             yield Command(f"show {name}", f"{ViewKey.NEXT_HOST}: next host", partial(show, view))
         for detail in details_of(host):
-            chosen = replace(view, details={**view.details, host.config.name: detail}, averages=False)
+            chosen = replace(view, details={**view.details, host.config.name: detail})
             title = f"{name}: {_title(host.config.tail, detail)}"
             yield Command(title, f"{ViewKey.NEXT_DETAIL}: next list below the host", partial(show, chosen))
 

@@ -27,6 +27,7 @@ from cockpit.tui.key_names import bindings, key_hints
 from cockpit.tui.key_table import ChartKey, DialogKey, MainKey, ViewKey
 from cockpit.tui.status_lines import Position
 from cockpit.tui.terminal.base_app import CockpitBase
+from cockpit.tui.tuning.changes import ending_words
 from cockpit.tui.tuning.pending import ConfirmedChange
 
 # Seconds of load summed per frame: charts of long sessions are computed over several frames.
@@ -76,8 +77,9 @@ class ViewKeys(Screen[None]):
             time_ranges=self.time_ranges,
             baselines=self.baselines,
             lite=self._cockpit.lite,
+            ending=ending_words(self.session.state) if self._cockpit.leaving else "",
             waiting=self.pending.plan if self.pending is not None and not self.pending.is_over else "",
-            chart_width=sum(chart.size.width for chart in charts) or self.size.width,
+            chart_width=sum(chart.inner_width for chart in charts) or self.size.width,
         )
 
     def frame(self, force: bool = False) -> None:
@@ -253,6 +255,20 @@ class ViewKeys(Screen[None]):
         else:
             self.set_view(replace(self.view, segment=number))
 
+    def action_up_or_down(self, step: int) -> None:
+        """Scroll the focused list, or select the next or previous segment."""
+        if self.inside():
+            self.scroll_detail(step)
+        else:
+            self._select_segment(step)
+
+    def _select_segment(self, step: int) -> None:
+        segment = self.context().segment
+        if segment is not None:
+            number = max(1, segment.number + step)
+            last = len(self.session.shown.segments)
+            self.set_view(replace(self.view, segment=None if number > last else number))
+
     def action_press(self, key: str) -> None:
         """Press a key, as a click on its name does."""
         self.app.simulate_key(key)
@@ -278,17 +294,6 @@ class ViewKeys(Screen[None]):
         """Focus the list of the selected host, or leave it."""
         if self._has_hosts():
             self.set_view(navigation.toggle_list_focus(self.context(), alone=not self.hosts_beside()))
-
-    def action_averages(self) -> None:
-        """Show averages of every host over the selected segment instead of the list."""
-        if self._has_hosts():
-            context = self.context()
-            change = (
-                navigation.toggle_averages(context)
-                if self._shows_panes()
-                else navigation.on_whole_screen(context, averages=True)
-            )
-            self.set_view(change)
 
     def action_metrics(self) -> None:
         """Show all metrics of the selected host, as sar and free print them, on the whole screen."""

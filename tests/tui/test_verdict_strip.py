@@ -327,6 +327,6 @@ async def test_recorded_runs_are_compared() -> None:
     async with replayed_app(SPARE_SERVERS) as (pilot, _):
         text = await strip_text(pilot)
         assert "▲  better  rate ×" in text
-        assert text.startswith("─ verdict MinSpareServers 5 → "), "the settings that differ from segment 1, not 'again'"
+        assert text.startswith("├─ verdict MinSpareServers 5 → "), "settings that differ from segment 1, not 'again'"
         await press(pilot, "up", "up", "up")
-        assert (await strip_text(pilot)).startswith("─ verdict again ─"), "no setting differs"
+        assert (await strip_text(pilot)).startswith("├─ verdict again ─"), "no setting differs"
