@@ -248,8 +248,8 @@ def _with_texts(line: Line, text: str) -> Line:
 
 
 def _label(at: int, plot: int, top: float) -> Line:
-    """Return the label of a line of the plot, the rate at its upper edge; only exact parts of `top` have one."""
-    parts = next((parts for parts in (4, 3, 2) if plot % parts == 0), 1)
+    """Return the label of a line of the plot, the rate at its upper edge; only round parts of `top` have one."""
+    parts = next((parts for parts in (4, 3, 2) if plot % parts == 0 and float(f"{top / parts:.2g}") == top / parts), 1)
     text = si(top * (plot - at) / plot) if at * parts % plot == 0 else ""
     return ((right(text, AXIS), "dim"), ("┤" if text else "│", "rule"))
 

@@ -34,8 +34,8 @@ FIGURES = 8
 WHOLE = 12
 MIN_METRICS = 7
 _METRICS = 0.55
-# Lines of a pane per line of the CPU's chart.
-_PER_CPU_LINE = 9
+# Lines of a pane per line of the CPU's chart, with tails and without.
+_PER_CPU_LINE = (9, 5)
 
 _MIB = 1024 * 1024
 
@@ -61,7 +61,7 @@ def host_pane(host: HostState, context: DrawContext, width: int, height: int) ->
         return below._replace(lines=[*lines, *below.lines][:height], spots=(head,))
     if host.point:
         most = max(MIN_METRICS, round(_METRICS * height))
-        lines += metric_lines(host, context, role, width, most, height // _PER_CPU_LINE)
+        lines += metric_lines(host, context, role, width, most, height // _PER_CPU_LINE[not host.tails])
     lines += condition(host, context, width)
     if host.point is None and host.condition in (HostCondition.UP, HostCondition.CONNECTING):
         lines += _waiting(host, context, width)
@@ -81,7 +81,8 @@ def _more(host: HostState, context: DrawContext, role: str, width: int, room: in
     """Return the other lists that fit below the chosen one, each with a title."""
     lines: list[Line] = []
     for detail in details_of(host):
-        if detail == context.detail(host) or detail.kind in ("tail", "processes"):
+        without_data = detail.kind in ("disks", "nets") and not getattr(host, detail.kind)
+        if detail == context.detail(host) or detail.kind in ("tail", "processes") or without_data:
             continue
         drawn = draw_detail(host, context, detail, role, width, room).lines
         if len(drawn) > 1 and len(lines) + len(drawn) + 1 <= room:

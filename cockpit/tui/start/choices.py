@@ -247,9 +247,17 @@ def _profile_row(entry: ProfileEntry, columns: Widths, width: int) -> Line:
     if entry.profile is None:
         return clip((name, ("  invalid: ", "warn"), (sanitize(entry.problem), "dim")), width)
     question, mark, _ = (sanitize(entry.question) or sanitize(entry.target)).partition("?")
-    start: Line = (name, (f"  {question}{mark}", ""))
+    start: Line = (name, (f"  {_cut_at_clause(question + mark, width - columns.name - 2)}", ""))
     facts: Line = ((_summary(entry), "dim"),)
     return left_and_right(start, facts, width) if length(start) + length(facts) + 2 <= width else clip(start, width)
+
+
+def _cut_at_clause(text: str, room: int) -> str:
+    """Return the text; if it is too long, only its first clauses that fit, or as much as fits."""
+    if cell_len(text) <= room:
+        return text
+    ends = [at for at, char in enumerate(text) if char in ",:" and cell_len(text[:at]) <= room - 2]
+    return f"{text[: ends[-1]]} …" if ends else fit(text, room)
 
 
 def _summary(entry: ProfileEntry) -> str:

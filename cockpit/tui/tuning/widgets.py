@@ -57,6 +57,7 @@ TuningScreen OptionList {
 TuningScreen OptionList > .option-list--option-highlighted {
     background: $surface; color: $cockpit-text; text-style: none;
 }
+TuningScreen OptionList:focus { background-tint: transparent; }
 TuningScreen OptionList:focus > .option-list--option-highlighted { background: $cockpit-band; color: $cockpit-strong; }
 TuningScreen #actions { max-height: 4; }
 TuningScreen .-none { display: none; }
