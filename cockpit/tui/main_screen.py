@@ -89,7 +89,7 @@ class MainScreen(ViewKeys):
     MainScreen.-narrow #right { display: none; }
     MainScreen.-narrow HostLines { display: block; }
     MainScreen.-narrow Throughput { min-height: 6; }
-    MainScreen.-narrow Runs { min-height: 4; }
+    MainScreen.-narrow Runs { height: 8fr; min-height: 4; }
     MainScreen.-narrow.-crowded Latency { display: none; }
     MainScreen.-tiny #body { display: none; }
     MainScreen.-tiny TopLine { display: none; }

@@ -67,7 +67,7 @@ async def test_cursor_moves_by_keys_clicks_and_markers() -> None:
         above, below = (text_of(main(pilot.app).query_one(kind)).splitlines() for kind in (Throughput, Latency))
         assert "00:00:20  1.19k req/s" in above[0] and "00:00:20  p50 14 p99 79" in below[0]
         at = next(line for line in above if "▲" in line).index("▲")
-        assert above[1][at] == "│"
+        assert above[2][at] == "│"
         await reset_screen(pilot)
         for kind, offset, t in ((Throughput, 20, 40), (Latency, 7, 14)):
             await pilot.click(kind, offset=(AXIS + 2 + offset, 4))

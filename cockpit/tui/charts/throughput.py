@@ -51,6 +51,8 @@ _STALLED, _ZERO = "■", "0"
 
 # Minimum height (lines) for the state line.
 _ROOMY = 10
+# Maximum lines of the plot of which markers take none.
+_FEW = 5
 
 # Kinds of markers whose sign the legend explains.
 _KINDS = (("gap", "host lost"), ("restart", "restart"), ("worker", "load worker lost"))
@@ -86,6 +88,9 @@ class Throughput(Chart):
         title = _title(context, columns, window, width)
         # Below the plot are the axis, its labels and, in a tall pane, the state line.
         plot = height - 3 - (height >= _ROOMY)
+        # An odd line is for the markers, so that the labels of half the maximum are exact.
+        apart = plot > _FEW and plot % 2 == 1
+        plot -= apart
         if plot < 1:
             return [title]
         most = max((_most(column) for column in columns if column), default=0.0)
@@ -107,8 +112,10 @@ class Throughput(Chart):
         lines = [with_cells(with_guides(row, signs), cells) for row, cells in zip(rows, signed, strict=True)]
         if cursor is not None:
             lines = [with_cursor(line, window.cell(cursor)) for line in lines]
-        lines[0] = _with_texts(lines[0], with_marker_texts(letters_over_shades(shaded, signs), shown, window.cells))
+        texts = with_marker_texts(letters_over_shades(shaded, signs), shown, window.cells)
+        lines[0] = lines[0] if apart else _with_texts(lines[0], texts)
         lines = [(*_label(at, plot, top), *line) for at, line in enumerate(lines)]
+        lines = [((" " * (AXIS + 1), ""), (texts, "mark")), *lines] if apart else lines
         lines.append(((right("0", AXIS), "dim"), ("└", "rule"), *_axis(state.segments, columns, window)))
         lines.append(((" " * (AXIS + 1), ""), *axis_labels(window, cursor, window.scale, _scale(window))))
         return [title, *lines, *([((" ", ""), *state_line(context, width - 1))] if height >= _ROOMY else [])]
