@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from cockpit.analysis.intervals import Floats, student_quantile
-from cockpit.metrics.catalogue import LATENCIES, is_latency
+from cockpit.metrics.catalogue import LATENCIES, latency_parts
 from cockpit.metrics.results import RunResult, latency
 from cockpit.metrics.values import host_metrics, latency_value, metric_value
 from cockpit.model.histogram import EMPTY, Histogram
@@ -52,8 +52,8 @@ class BaselineRun(msgspec.Struct, frozen=True, kw_only=True):
             return self.metrics[name]
         if head in self.hosts and rest in self.hosts[head]:
             return self.hosts[head][rest]
-        kind, which = (head, rest) if head in LATENCIES else ("response", name)
-        return latency_value(self.histograms.get(kind, EMPTY), which) if is_latency(which) else None
+        parts = latency_parts(name)
+        return latency_value(self.histograms.get(parts[0], EMPTY), parts[1]) if parts else None
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
