@@ -16,23 +16,11 @@ import numpy as np
 from cockpit.analysis.intervals import Floats, student_quantile
 from cockpit.metrics.catalogue import LATENCIES, latency_parts
 from cockpit.metrics.results import RunResult, latency
-from cockpit.metrics.values import host_metrics, latency_value, metric_value
+from cockpit.metrics.values import RUN_METRICS, all_host_metrics, latency_value
 from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.load.plan import LoadPlan
 
 FORMAT = 2
-_SCALARS = (
-    "rate",
-    "completed",
-    "sent",
-    "failed",
-    "failed.share",
-    "errors",
-    "duration",
-    "bytes",
-    "generator.cpu",
-    "generator.lag_p99",
-)
 
 
 class BaselineRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,15 +71,12 @@ def mean_of(values: Sequence[float]) -> float:
 
 def baseline_run(source: str, wall: float, result: RunResult) -> BaselineRun:
     """Return a run in the form that a baseline stores, without secrets and addresses."""
-    metrics = {plain: value for plain in _SCALARS if (value := metric_value(result, plain)) is not None}
     return BaselineRun(
         source=source,
         wall=wall,
-        metrics=metrics,
+        metrics={name: value_of(result) for name, value_of in RUN_METRICS.items()},
         histograms={kind: latency(result.counts, kind) for kind in LATENCIES},
-        hosts={
-            host: host_metrics(window, result.seconds) for host, window in result.hosts.items() if window.seconds > 0
-        },
+        hosts=all_host_metrics(result),
     )
 
 

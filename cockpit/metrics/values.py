@@ -160,6 +160,12 @@ def host_metrics(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
     return dict(sorted(metrics.items(), key=_host_order))
 
 
+def all_host_metrics(result: RunResult) -> dict[str, dict[str, float]]:
+    """Return the metrics of each host that was sampled during the run, by host."""
+    windows = result.hosts.items()
+    return {name: host_metrics(window, result.seconds) for name, window in windows if window.seconds > 0}
+
+
 def _idle(when: str, idle: Mapping[str, float]) -> dict[str, float]:
     parts = ((name.partition("."), value) for name, value in idle.items())
     return {f"{group}.{when}.{rest}": value for (group, _, rest), value in parts}
