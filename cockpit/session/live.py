@@ -98,6 +98,7 @@ class LiveSource:
     async def batches(self) -> AsyncIterator[EventBatch]:
         self.emit(_session_started(self.profile, self._clock))
         self._spawn(watch_machine(self._clock, self.emit, lambda: self.load.pids))
+        self._spawn(self.tuning.watch_values())
         for feed in self.feeds.values():
             self._spawn(feed.run())
             for pane in pane_feeds(feed, self._clock, self.emit):
