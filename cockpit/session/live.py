@@ -161,10 +161,15 @@ class LiveControls(Controls):
         self._source = source
         self._tuning = source.tuning
         load = source.load
-        self._permanent = (
-            Action("toggle", "start/stop", self._toggle),
-            Action("more", "more load", immediate(lambda _: load.change(more=True))),
-            Action("less", "less load", immediate(lambda _: load.change(more=False)), footer=False),
+        self._toggle_load = Action("toggle", "start/stop", self._toggle)
+        # Users decide the load of their traffic.
+        self._amount = (
+            ()
+            if source.profile.plan.traffic
+            else (
+                Action("more", "more load", immediate(lambda _: load.change(more=True))),
+                Action("less", "less load", immediate(lambda _: load.change(more=False)), footer=False),
+            )
         )
         self._mark = Action("mark", "note", immediate(source.mark), prompt="Note for the timeline")
         self._answer_hosts = Action("answer", "answer hosts", immediate(self._answer))
@@ -184,13 +189,13 @@ class LiveControls(Controls):
             return (*answer, self._mark)
         confirm = (self._confirm,) if self._tuning.awaited else ()
         return (
-            self._permanent[0],
+            self._toggle_load,
             *answer,
             *confirm,
             *self._interrupted(),
-            *self._permanent[1:],
+            *self._amount,
             self._mark,
-            search,
+            *((search,) if self._amount else ()),
             *self.look_back,
         )
 
