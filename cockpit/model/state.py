@@ -16,17 +16,9 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.autopilot import AutopilotState
+from cockpit.model.capacity import CapacityBegun, CapacityEnded
 from cockpit.model.counts import Counts
-from cockpit.model.events import (
-    CapacityBegun,
-    CapacityEnded,
-    ChangeOutcome,
-    ExtensionReason,
-    RoundsBegun,
-    RoundsEnded,
-    RoundSide,
-    SessionStarted,
-)
+from cockpit.model.events import ChangeOutcome, ExtensionReason, RoundsBegun, RoundsEnded, RoundSide, SessionStarted
 from cockpit.model.generators import GeneratorMachine, GeneratorState, WorkerLost
 from cockpit.model.host.state import HostState, HostWindow
 from cockpit.model.knobs import Knob, Setting
@@ -124,13 +116,14 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
 
 class KnobState(msgspec.Struct, frozen=True, kw_only=True):
     """A knob and its last read value. `known`: it was read at least once; not `active`: a change wrote the value to a
-    file that the server has not read since."""
+    file that the server has not read since. `reading`: the value that was read since the last change; (): none."""
 
     knob: Knob
     value: str | None = None
     known: bool = False
     detail: str = ""
     active: bool = True
+    reading: tuple[str | None, ...] = ()
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ _WIDTH, _TITLE = 84, 30
 _MOVES = {MainKey.UP, MainKey.DOWN, MainKey.BACK, ViewKey.TOP, ViewKey.BOTTOM, ViewKey.PAGE_UP, ViewKey.PAGE_DOWN}
 _MOVING = {key.key for key in (*_MOVES, CompareKey.LEFT, CompareKey.RIGHT)}
 
-# The palette in the style of the dialogs.
+# The palette and tooltips in the style of the dialogs.
 STYLE = """
 CommandPalette { background: transparent; }
 CommandPalette > Vertical { width: 84; max-width: 100%; margin-top: 2; }
@@ -41,6 +41,7 @@ CommandPalette #--results { max-height: 70%; }
 CommandPalette CommandList {
     border: solid $cockpit-chart; border-top: none; background: $surface; max-height: 100%; scrollbar-size: 1 1;
 }
+Tooltip { background: $panel; color: $cockpit-text; padding: 0 1; max-width: 60; }
 """
 
 

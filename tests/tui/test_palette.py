@@ -1,4 +1,4 @@
-"""Command palette, help for the focused pane."""
+"""Command palette, help for the focused pane, tooltips."""
 
 from textual.command import CommandPalette
 from textual.pilot import Pilot
@@ -9,7 +9,9 @@ from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.draw_context import Detail
 from cockpit.tui.hosts.panes import HostPanes
 from cockpit.tui.palette import Command, commands_of
+from cockpit.tui.runs.table import Runs
 from cockpit.tui.start.choices import Choice
+from cockpit.tui.tips import tip, word_at
 from cockpit.tui.tuning.screen import TuningScreen
 from tests.tui.driving import (
     main,
@@ -18,10 +20,12 @@ from tests.tui.driving import (
     running_app,
     text_of,
     until,
+    wait_for_events,
     wait_idle,
 )
 from tests.tui.scenario import Scenario
 from tests.tui.screens import rendered_text
+from tests.tui.scripted import scripted_app
 from tests.tui.test_start import exit_choice, running_start_app, start_choices
 
 EVENTS = Scenario(2).events(99)
@@ -107,3 +111,29 @@ async def test_help_starts_with_focused_pane_and_palette_runs_commands() -> None
         assert title.split()[3] != "A", "the letter appears once"
         commands(pilot)[title].run()
         await until(pilot, lambda: source.controls.done == [("mark", f"{marker.t:.1f}s")])
+
+
+def test_tooltip_explains_word_at_cell() -> None:
+    assert word_at("─ 日本 spawns 12", 7) == "spawns"
+    assert word_at("─ 日本 born/s 12", 4) == "日本"
+    assert word_at("a  b", 1) == ""
+    lines = [(("#  change  ", "dim"), ("spawns", "dim"))]
+    assert (tip("Runs", lines, 12, 0) or "").startswith("spawns: Processes spawned per second")
+    assert (tip("Runs", lines, 3, 0) or "").startswith("One segment per run")
+    for word, start in (
+        ("connect", "Time to establish"),
+        ("io", "As sar -b"),
+        ("the", "One segment"),
+        ("err", "Failed"),
+    ):
+        assert (tip("Runs", [((word, ""),)], 0, 0) or "").removeprefix(f"{word}: ").startswith(start)
+
+
+async def test_hover_shows_metric_tooltip() -> None:
+    app, source = scripted_app(EVENTS)
+    async with app.run_test(size=(120, 40), tooltips=True) as pilot:
+        await wait_for_events(pilot, source, len(EVENTS))
+        runs = main(app).query_one(Runs)
+        head = text_of(runs).splitlines()[1]
+        await pilot.hover(Runs, offset=(head.index("p99") + 1, 1))
+        await until(pilot, lambda: "99% of the responses took at most" in rendered_text(pilot.app))

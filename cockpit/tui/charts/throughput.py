@@ -55,7 +55,12 @@ _ROOMY = 10
 _FEW = 5
 
 # Kinds of markers whose sign the legend explains.
-_KINDS = (("gap", "host lost"), ("restart", "restart"), ("worker", "load worker lost"))
+_KINDS = (
+    ("gap", "host lost"),
+    ("restart", "restart"),
+    ("setting", "setting changed elsewhere"),
+    ("worker", "load worker lost"),
+)
 
 
 def _reason(context: DrawContext) -> Piece:

@@ -12,9 +12,11 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import on
+from textual.content import Content
 from textual.events import Click
 from textual.geometry import Region
 from textual.strip import Strip
+from textual.visual import VisualType
 from textual.widget import Widget
 
 from cockpit.tui.draw_context import DrawContext
@@ -107,6 +109,18 @@ class Lines(Widget):
         if (spot := next(hit, None)) is not None:
             event.stop()
             await self.app.run_action(("", spot.action, spot.arguments), self.screen)
+
+    @property
+    def tooltip(self) -> VisualType | None:
+        from cockpit.tui.tips import tip
+
+        at = self.app.mouse_position - self.content_region.offset
+        text = tip(type(self).__name__, self._lines, at.x, at.y)
+        return None if text is None else Content(text)
+
+    @tooltip.setter
+    def tooltip(self, tooltip: VisualType | None) -> None:
+        """Computed from the shown lines."""
 
     def render_line(self, y: int) -> Strip:
         if y < len(self._strips):
