@@ -16,7 +16,6 @@ from cockpit.model.markers import Marker
 from cockpit.model.text import clock
 from cockpit.session.loop import Session
 from cockpit.tui import navigation
-from cockpit.tui.autopilot.evaluations import EvaluationsScreen
 from cockpit.tui.charts import cursor
 from cockpit.tui.charts.markers import all_markers, marker_label
 from cockpit.tui.charts.throughput import Throughput
@@ -154,6 +153,9 @@ class ViewKeys(Screen[None]):
         if self.session.shown.autopilot is None:
             self.show_reason("no search in this session; to start a search: cockpit autopilot PROFILE")
             return
+        # Imported on demand: the model of a search is needed by few sessions.
+        from cockpit.tui.autopilot.evaluations import EvaluationsScreen
+
         self.app.push_screen(EvaluationsScreen(self.session))
 
     def markers(self) -> list[Marker]:
