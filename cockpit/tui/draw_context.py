@@ -25,6 +25,8 @@ LatencyView = Literal["heat map", "histogram"]
 ProcessOrder = Literal["pid", "cpu", "rss", "unshared", "age", "start", "command"]
 # Seconds of the baseline that stay in the charts while a change is judged.
 _BASELINE_SHOWN = 60.0
+# Part of a second of a running load from which it is drawn; each drawn change is sent to the terminal.
+_DRAWN = 0.9
 # Reads the stored baseline of a load plan; None if none is stored. Raises UsageError.
 BaselineOf = Callable[[LoadPlan], Baseline | None]
 # Hosts in their column, the selected host on the whole screen, or all hosts on the whole screen.
@@ -271,7 +273,7 @@ class DrawContext:
         seconds = self.seconds
         if not seconds:
             return 0
-        begun = self.state.running is not None and seconds[-1].end - seconds[-1].start < 0.5
+        begun = self.state.running is not None and seconds[-1].end - seconds[-1].start < _DRAWN
         return seconds[-1].second + (not begun)
 
 

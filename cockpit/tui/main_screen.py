@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from cockpit.session.live_tuning import LiveTuning
 
 # Seconds between two frames. A slower terminal misses frames, never events.
-FRAME = 0.5
+FRAME = 0.9
 # In lite mode, frames per drawn frame; keys still draw at once.
-_LITE = 4
+_LITE = 2
 
 # Minimum width (cells) for two hosts side by side in their column.
 _BROAD = 180

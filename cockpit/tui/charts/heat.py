@@ -89,7 +89,17 @@ def edges_of(cells: Sequence[TimeRange | None], rows: int, limits: Sequence[floa
     highs = sorted(cell.p99 for cell in cells if cell)
     low, high = lows[int(len(lows) * _RARE)], highs[-1 - int(len(highs) * _RARE)]
     near = [limit for limit in limits if 0 < limit <= _STRETCH * high]
-    return edges_filling(round(min(low, *near, low) * 1e9), round(max(high, *near, high) * 1e9), rows)
+    # Round ends keep the axis, and so most cells, while the percentiles vary: each changed cell is sent.
+    ends = [_rounded(value, up) for value, up in ((min(low, *near, low), False), (max(high, *near, high), True))]
+    return edges_filling(ends[0], ends[1], rows)
+
+
+def _rounded(seconds: float, up: bool) -> int:
+    """Return the next 1, 3 or 10 times a power of ten in ns; above the value, or at or below it."""
+    ns = max(1, round(seconds * 1e9))
+    power = int(10 ** (len(str(ns)) - 1))
+    steps = [step * power for step in (1, 3, 10)]
+    return next(step for step in steps if step > ns) - 1 if up else max(step for step in steps if step <= ns)
 
 
 def shares(cell: TimeRange, edges: Sequence[int]) -> list[float]:
