@@ -145,7 +145,9 @@ async def _contacted(plan: LoadPlan) -> Preflight:
     try:
         chosen = _with_version(plan, writer)
         heads = request_metrics_of(chosen)[0].heads
-        sent = (await _order(chosen)).next_request().request if planned.method in _SAFE else None
+        # A body in HTTP/2 follows the server's windows.
+        sends = planned.method in _SAFE and not (chosen.http2 and planned.content)
+        sent = (await _order(chosen)).next_request().request if sends else None
         contact = await _first_response(chosen, planned, sent, heads, reader, writer, time_limit)
     finally:
         # Do not wait for the rest of the response, nor for the peer to close.
