@@ -44,7 +44,7 @@ from tests.lab.cpus import generator_cpu, server_cpu
 COCKPIT = "cockpit"
 KEPT, FOR_HEY, NEW = 400_000, 60_000, 120_000
 # TLS connections, and their number per second, which the server's CPU can accept.
-NEW_TLS, TLS_RATE = 15_000, 800
+NEW_TLS, TLS_RATE = 12_000, 500
 # Streams per connection of rows about HTTP/2 that have a single number of them.
 STREAMS = 10
 # Many short runs: rates use the wall clock, and other programs use the machine.
