@@ -20,9 +20,10 @@ _NAME = re.compile(rb"[^:A-Z\r\n\0][^A-Z\r\n\0]*")
 _FORBIDDEN = re.compile(rb"[\r\n\0]")
 # Size (bytes) of the dynamic table before the server knows our SETTINGS.
 _FIRST_TABLE = 4096
-# Fields whose values matter; maximum number of cached fields.
+# Fields whose values matter; maximum number of cached fields, and maximum length of a cached field (bytes).
 _NEEDED = frozenset({b":status", b"content-length", b"location"})
 _CACHED_FIELDS = 512
+_CACHED_FIELD_LIMIT = 1024
 # Maximum number of bytes of an integer after its first.
 _INTEGER_LIMIT = 4
 _SWITCHING_PROTOCOLS = 101
@@ -94,8 +95,9 @@ class FieldCache:
         decoded = self._decoder.decode(encoded)
         if len(self._known) >= _CACHED_FIELDS:
             self._known.clear()
-        needed = self._every_value or any(field.name in _NEEDED for field in decoded)
-        self._known[encoded if needed else name] = decoded
+        if len(encoded) <= _CACHED_FIELD_LIMIT:
+            needed = self._every_value or any(field.name in _NEEDED for field in decoded)
+            self._known[encoded if needed else name] = decoded
         return decoded
 
 
@@ -129,6 +131,8 @@ def _split(block: bytes) -> list[tuple[bytes, bytes]]:
                     middle += length
                 length, end = _integer(block, middle, 0x7F)
                 end += length
+                if end > size:
+                    raise IndexError
             fields.append((block[start:middle], block[start:end]))
             start = end
     except IndexError:
