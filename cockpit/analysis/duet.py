@@ -19,7 +19,9 @@ from cockpit.analysis.effects import MeasuredEffect, by_ratio, effects, more_is_
 from cockpit.analysis.intervals import Floats, Interval
 from cockpit.analysis.replicates import counting_error
 from cockpit.analysis.switch.switch import IN_A_ROW, LEAST, ratio_scale
-from cockpit.analysis.verdicts.outcome import Design, Effect, Outcome, Verdict
+from cockpit.analysis.verdicts.objections import invalid
+from cockpit.analysis.verdicts.other_load import is_local
+from cockpit.analysis.verdicts.outcome import Cause, Design, Effect, Objection, Outcome, Verdict
 from cockpit.analysis.windows import Window
 from cockpit.metrics.margins import ERRORS_UNIT, MARGIN
 from cockpit.model.host.state import HostPoint
@@ -29,6 +31,7 @@ from cockpit.model.load.seconds import LoadSecond
 # The name of the host of each variant's server, and its CPU seconds per response.
 SERVER = "server"
 COST = f"{SERVER}.cpu.per_request"
+_SHARED = Objection(cause=Cause.SHARED_CPU)
 # Idle CPU (per cent) from which targets on one machine do not take CPU from each other.
 _IDLE = 20.0
 
@@ -51,7 +54,7 @@ def loss(verdict: Verdict) -> Loss:
 
 
 def _loss(effect: Effect) -> Loss:
-    if effect.low is None or effect.high is None:
+    if effect.low is None or effect.high is None or effect.outcome is Outcome.INVALID:
         return Loss.OPEN
     low, high = (-effect.high, -effect.low) if more_is_better(effect.name) else (effect.low, effect.high)
     if high <= effect.margin:
@@ -96,13 +99,24 @@ def _part(seconds: tuple[LoadSecond, ...], at: int) -> tuple[LoadSecond, ...]:
     return tuple(second.part(at) for second in seconds if len(second.variants) > at)
 
 
-def share_cpu(window: Window) -> bool:
-    """Return whether both variants compete for the CPU of one machine: closed load, and no idle CPU is known."""
+class Sharing(StrEnum):
+    """Whether the variants compete for the CPU of one machine: it has no idle CPU, or that is not known."""
+
+    NO = "no"
+    UNKNOWN = "unknown"
+    YES = "yes"
+
+
+def cpu_sharing(window: Window) -> Sharing:
+    """Return whether both variants compete for CPU. Arrivals at a fixed rate do not."""
     if window.plan.open or not on_one_host(window.plan):
-        return False
+        return Sharing.NO
     idle = [point.cpu.idle for points in window.hosts.values() for point in points if point.cpu is not None]
-    idle = idle or [second.idle for second in window.seconds if second.idle is not None]
-    return not idle or sum(idle) / len(idle) < _IDLE
+    if not idle and all(map(is_local, (address for segment in window.segments for address in segment.addresses))):
+        idle = [second.idle for second in window.seconds if second.idle is not None]
+    if not idle:
+        return Sharing.UNKNOWN
+    return Sharing.YES if sum(idle) / len(idle) < _IDLE else Sharing.NO
 
 
 def on_one_host(plan: LoadPlan) -> bool:
@@ -110,13 +124,15 @@ def on_one_host(plan: LoadPlan) -> bool:
     return len({urlsplit(variant.url).hostname for variant in plan.variants}) == 1
 
 
-def duet_verdict(before: Window, after: Window) -> Verdict:
-    """Judge a duet by the differences of its blocks, without objections."""
+def duet_verdict(before: Window, after: Window, shared: bool = False) -> Verdict:
+    """Judge a duet by the differences of its blocks, without objections. If the CPU is `shared`, rate and latencies are
+    those of the CPU shares that the variants got: only CPU per request compares them."""
     samples = block_sample(before), block_sample(after)
     blocks = [sample.blocks for sample in samples]
     names = [
         name
-        for name in (*timed_metrics(before.plan), COST, "errors")
+        for name in ((COST, *timed_metrics(before.plan)) if shared else (*timed_metrics(before.plan), COST))
+        + ("errors",)
         if all(name in side and not np.isnan(side[name]).all() for side in blocks)
     ]
     number = min(sample.size for sample in samples)
@@ -133,6 +149,9 @@ def duet_verdict(before: Window, after: Window) -> Verdict:
         return effect
 
     measured = effects(names, measure, margin=plan.margin) if number >= LEAST and names else ()
+    if shared:
+        timed = timed_metrics(before.plan)
+        measured = tuple(invalid(each, _SHARED) if each.name in timed else each for each in measured)
     needed = LEAST + IN_A_ROW - 1 if not measured else _blocks_needed(names[0], blocks, measured[0])
     return Verdict(
         outcome=Outcome.INCONCLUSIVE,

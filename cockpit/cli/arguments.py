@@ -239,6 +239,11 @@ _DUET: FlagTable = (
     Flag("--control", True, "load the target twice (A/A): shows the noise"),
     Flag("--margin", share, "a smaller difference counts as none, e.g. 5%% (default: that of each metric)", "SHARE"),
 )
+_WATCH: FlagTable = (
+    Flag("--log", str, "access log on each host, e.g. /var/log/nginx/access.log", "FILE"),
+    Flag("--log-format", str, "LogFormat or log_format of the server, or a name (default: recognized)", "FORMAT"),
+    Flag("--host", str, "host to watch if the target is a URL; may be repeated", "HOST", many=True),
+)
 _SUBCOMMANDS = {"recordings": RECORDINGS, "baseline": BASELINE, "tune": TUNE}
 
 
@@ -289,6 +294,11 @@ def _add_duet(parser: CommandParser) -> None:
     add_flags(parser.add_argument_group("duet"), (*_DUET, *_RUN))
 
 
+def _add_watch(parser: CommandParser) -> None:
+    add_load(parser, "PROFILE|URL", _TARGET, _RECORD)
+    add_flags(parser.add_argument_group("traffic"), (*_WATCH, *_RUN))
+
+
 def _add_check(parser: CommandParser) -> None:
     target = "a profile (its name, or a path such as ./x.toml), a URL, or a recording (FILE#2: its second run)"
     add_load(parser, "PROFILE|URL|RECORDING", target, "record to a new FILE (default: not recorded)")
@@ -306,6 +316,7 @@ _SHARED: dict[str, tuple[Callable[[CommandParser], None], ...]] = {
     "start": (add_ssh_config, add_appearance),
     "run": (partial(add_load, target="PROFILE|URL", about=_TARGET, record=_RECORD), add_appearance),
     "duet": (_add_duet, add_appearance),
+    "watch": (_add_watch, add_appearance),
     "check": (_add_check,),
     "ab": (add_ab,),
     "tune": (_add_tune,),

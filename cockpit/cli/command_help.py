@@ -60,6 +60,10 @@ thresholds: METRIC < VALUE, with < <= > >= == !=
   cockpit duet http://old/ http://new/ -q 500           # latency at 500/s
   cockpit duet http://127.0.0.1:8080/ --control         # A/A: the noise
   cockpit duet two-builds --json                        # two [[variant]]s""",
+    "watch": """Show the requests of users, counted on each host from its access log; no load is sent.
+  cockpit watch https://example.org/ --host web1 --log /var/log/nginx/access.log
+  cockpit watch shop --log /var/log/apache2/access.log -z 10m --json
+  cockpit watch shop --log /var/log/access.log --log-format '%h "%r" %>s %D'""",
     "ab": """Measure with cockpit's load generator, ab's flags and ab's report, for scripts that parse ab's output.
   cockpit ab -n 10000 -c 20 http://127.0.0.1:8080/
   cockpit ab -n 10000 -c 20 -k -e percentiles.csv http://127.0.0.1:8080/""",
@@ -183,6 +187,7 @@ MEASURE = _by_name(
         "check expressions",
     ),
     HelpPage("duet", "URL URL|PROFILE", "load two targets at once, and compare them", (1, 3), "duet load streams"),
+    HelpPage("watch", "PROFILE|URL", "show the requests of users from access logs", (1, 3), "traffic metrics screen"),
     HelpPage("ab", "URL", "measure with ab's flags and report", (1, 3), "load metrics"),
 )
 TUNING = _by_name(

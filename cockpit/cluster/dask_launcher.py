@@ -16,11 +16,13 @@ from cockpit import __version__
 from cockpit.cluster.remote_generator import REASON, RemoteGenerator, RemoteWorker, WorkerLine
 from cockpit.load.http.protocol import Assignment
 from cockpit.load.limits import Capacity
+from cockpit.load.preflight import Preflight, preflight
 from cockpit.load.workers import Assigned, WorkerHandle
 from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError, HostError
 from cockpit.model.events import AnyEvent
 from cockpit.model.generators import GeneratorClock, GeneratorLost
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.text import sanitize
 
 if TYPE_CHECKING:
@@ -87,6 +89,9 @@ class DaskLauncher:
         files = [machine.files for machine in machines if machine.files is not None]
         ports = len(machines) * min(machine.ports for machine in machines)
         return Capacity(min(files, default=None), ports, len(machines))
+
+    async def check(self, plan: LoadPlan) -> Preflight:
+        return await preflight(plan, self.capacity)
 
     def _remaining(self) -> list[RemoteGenerator]:
         """Return the generators that are not lost. Raises CockpitError if there are none."""

@@ -14,9 +14,11 @@ from typing import Any, Protocol
 from cockpit.load.http import protocol
 from cockpit.load.http.protocol import Adjust, Assignment, Done, Extend, Ready, Reassign, Start, Stop
 from cockpit.load.limits import Capacity, capacity_here
+from cockpit.load.preflight import Preflight, preflight
 from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError
 from cockpit.model.events import AnyEvent
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.tick import Tick
 
 # Returns the assignments of a run for a number of machines; each machine has the plan's number of workers.
@@ -71,6 +73,9 @@ class WorkerLauncher(Protocol):
     @property
     def capacity(self) -> Capacity:
         """The capacity of the machines. Raises CockpitError if no machine is left."""
+
+    async def check(self, plan: LoadPlan) -> Preflight:
+        """Check the plan, and contact its target. Raises UsageError, TargetError, HostError."""
 
     def attach(self, clock: Clock, emit: Callable[[AnyEvent], None]) -> None:
         """Emit events about the machines from now on, with times of this clock."""
@@ -181,6 +186,9 @@ class LocalLauncher:
     @property
     def capacity(self) -> Capacity:
         return capacity_here()
+
+    async def check(self, plan: LoadPlan) -> Preflight:
+        return await preflight(plan, self.capacity)
 
     def attach(self, clock: Clock, emit: Callable[[AnyEvent], None]) -> None:
         """Do nothing: the session itself watches this machine."""

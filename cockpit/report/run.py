@@ -28,6 +28,7 @@ from cockpit.report.verdicts import completed_by, verdict_blocks
 from cockpit.report.words import alert_of, errors_words, plan_words, warning_texts
 
 _PERCENTS = (50.0, 66.0, 75.0, 80.0, 90.0, 95.0, 98.0, 99.0, 99.9, 100.0)
+_LOGGED = "latency: the durations that the servers logged, three digits"
 _SERVICE = "service time: from the connect, or the first byte sent, to the last byte read"
 _RESPONSE = "response time: from the scheduled send to the last byte read"
 # Maximum length of a segment's label in a terminal.
@@ -66,7 +67,7 @@ def run_blocks(result: RunResult) -> list[Block]:
     counts = result.counts
     return [
         Pairs(_totals(result)),
-        *_percentiles(counts),
+        *_percentiles(counts, _LOGGED if result.plan.traffic else _SERVICE),
         Table(("ms", "mean", "p50", "p90", "p99", "max"), _parts(counts)),
         Table(("request", "completed", "p50", "p99", "max", "errors", "unexpected"), _groups(counts.groups)),
         Items(warning_texts(result), "warn"),
@@ -75,13 +76,19 @@ def run_blocks(result: RunResult) -> list[Block]:
 
 def _totals(result: RunResult) -> list[tuple[str, str]]:
     counts = result.counts
+    rate = f"{result.rate:.1f} req/s over {result.seconds:.3f} s"
     speed = f", {size(counts.bytes_received / result.seconds)}B/s" if result.seconds else ""
     abandoned = f", {counts.abandoned} still in flight at the end" if counts.abandoned else ""
     mismatches = f"{counts.length_mismatches} responses differ in length from the first, not a failure"
     ended = f"{result.reason}{f': {result.detail}' if result.detail else ''}" if result.reason else "running"
+    if result.plan.traffic:
+        logs = ", ".join(f"{log.host}:{log.file}" for log in result.plan.traffic)
+        failed = f"{counts.completed} requests, {counts.failed} failed (status 500 or higher)"
+        totals = [("logs", sanitize(logs)), ("completed", failed)]
+        return [*totals, ("rate", rate), ("statuses", _statuses(counts.statuses)), ("ended", ended)]
     totals = [
         ("target", ", ".join(result.addresses) or "–"),
-        ("rate", f"{result.rate:.1f} req/s over {result.seconds:.3f} s"),
+        ("rate", rate),
         ("completed", f"{counts.completed} of {counts.sent} sent, {counts.failed} failed{abandoned}"),
         ("received", f"{size(counts.bytes_received)}B, {size(counts.body_bytes)}B of them bodies{speed}"),
         ("statuses", _statuses(counts.statuses)),
@@ -139,9 +146,10 @@ def _phrase(status: int) -> str:
         return ""
 
 
-def _percentiles(counts: Counts) -> list[Block]:
-    """Return the percentiles of response time under open load, and of service time, if they are known."""
-    latencies = (("response", _RESPONSE, counts.response), ("service", _SERVICE, counts.service))
+def _percentiles(counts: Counts, service: str) -> list[Block]:
+    """Return the percentiles of response time under open load, and of service time, if they are known. `service` is the
+    definition of the latter."""
+    latencies = (("response", _RESPONSE, counts.response), ("service", service, counts.service))
     known = [latency for latency in latencies if latency[2].count]
     if not known:
         return [Paragraph("latencies unknown" if counts.completed else "no complete response")]

@@ -37,6 +37,8 @@ def warning_texts(result: RunResult) -> list[str]:
 
 def plan_words(plan: LoadPlan) -> str:
     """Return the load in one line, as in `GET http://a/ · closed c=20 n=10000 · new connection each`."""
+    if plan.traffic:
+        return f"traffic of {sanitize(plan.url)}{f' for {plan.duration:g} s' if plan.duration else ''}"
     connections = "keep-alive" if plan.keepalive else "new connection each"
     if plan.http2:
         streams = "1 stream" if plan.streams == 1 else f"{plan.streams} streams"

@@ -163,6 +163,8 @@ class CapacitySearch:
 def searchable(plan: LoadPlan) -> LoadPlan:
     """Return the plan as open load for a search, without levels, count and warm-up. Raises UsageError, ChangeRefused if
     it cannot be open load of any length."""
+    if plan.traffic:
+        raise ChangeRefused("a capacity search needs a load that cockpit sends, not the traffic of users")
     if plan.variants:
         raise ChangeRefused("a duet has no capacity of its own; search that of one target")
     constant = replace(plan, stages=(), requests=None, warmup=0.0, think_time=None)

@@ -32,6 +32,7 @@ from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
 from cockpit.session.loop import EventBatch
 from cockpit.session.rounding import rounded
+from cockpit.traffic.launcher import TrafficLauncher
 from cockpit.tuning.discovery.probing import probe_of
 
 
@@ -74,9 +75,12 @@ class LiveSource:
             )
             for config in profile.hosts
         }
-        self.load = LiveLoad(profile.plan, clock, self.emit, launcher)
+        traffic = profile.plan.traffic
+        self.load = LiveLoad(
+            profile.plan, clock, self.emit, TrafficLauncher(self.feeds, traffic) if traffic else launcher
+        )
         self._live_events = events = LiveEvents(clock, self.emit)
-        probe = probe_of(profile.plan) if check_target else None
+        probe = probe_of(profile.plan) if check_target and not traffic else None
         self.capacity = CapacitySearch(self.load, events)
         self.tuning = LiveTuning(profile, self.feeds, events, self.load, self._spawn, probe, self.capacity)
         self.controls = LiveControls(self)

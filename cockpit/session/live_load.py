@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from cockpit.analysis.blocks import BLOCK
 from cockpit.analysis.verdicts.wait import awaited_segment, awaits_verdict
 from cockpit.load.pool import LoadRun, launch
-from cockpit.load.preflight import Preflight, preflight
+from cockpit.load.preflight import Preflight
 from cockpit.load.workers import LocalLauncher, WorkerLauncher
 from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError, UsageError
@@ -71,7 +71,7 @@ class LiveLoad:
         if self._run is not None or self._preflight is not None:
             return
         async with self._start_lock:
-            self._preflight = asyncio.get_running_loop().create_task(preflight(plan, self._launcher.capacity))
+            self._preflight = asyncio.get_running_loop().create_task(self._launcher.check(plan))
             try:
                 await asyncio.wait([self._preflight])
                 if self._preflight.cancelled():
@@ -139,6 +139,8 @@ class LiveLoad:
     def change(self, more: bool) -> None:
         """Change the load by 10%, at least one connection: of the active run, else of the next run."""
         self.check_lock()
+        if self.plan.traffic:
+            raise UsageError("users decide the load; it cannot be changed here")
         if self.plan.replay is not None:
             raise UsageError("a replayed log sets the load; start it again with another --speed")
         if self.plan.ramp_to is not None:

@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.analysis import paired
-from cockpit.analysis.duet import COST, Loss, is_settled, loss, sides
-from cockpit.analysis.verdicts.outcome import Design, Effect, Outcome, Verdict
+from cockpit.analysis.duet import COST, Loss, Sharing, cpu_sharing, is_settled, loss, sides
+from cockpit.analysis.verdicts.outcome import Cause, Design, Effect, Outcome, Verdict
 from cockpit.analysis.verdicts.segments import verdicts
 from cockpit.analysis.verdicts.verdict import judge_duet
 from cockpit.analysis.verdicts.wait import awaits_verdict
@@ -28,6 +28,7 @@ from cockpit.model.load.seconds import LoadSecond, VariantSecond
 from cockpit.model.state import State
 from cockpit.model.tick import Tick
 from cockpit.report.check import CheckResult, check_json, check_markdown, check_text, junit
+from tests.analysis import synthetic
 from tests.statistics.duets import duets
 from tests.statistics.noise import NOISES
 
@@ -228,19 +229,44 @@ def test_result_of_a_check_against_a_base() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "idle", "rate", "warned"),
+    ("url", "idle", "rate", "sharing"),
     [
-        ("http://a:81/", 2.0, None, True),
-        ("http://a:81/", None, None, True),
-        ("http://a:81/", 40.0, None, False),
-        ("http://a:81/", 2.0, 50.0, False),
-        ("http://b/", 2.0, None, False),
+        ("http://a:81/", 2.0, None, Sharing.YES),
+        ("http://a:81/", None, None, Sharing.UNKNOWN),
+        ("http://a:81/", 40.0, None, Sharing.NO),
+        ("http://a:81/", 2.0, 50.0, Sharing.NO),
+        ("http://b/", 2.0, None, Sharing.NO),
     ],
 )
-def test_targets_that_share_a_busy_machine_are_warned_about(
-    url: str, idle: float | None, rate: float | None, warned: bool
+def test_rates_of_targets_that_share_a_busy_machine_are_no_answer(
+    url: str, idle: float | None, rate: float | None, sharing: Sharing
 ) -> None:
     variants = (TargetVariant(name="A", url="http://a:80/"), TargetVariant(name="B", url=url))
     whole = window(1.2, plan=LoadPlan(url="http://a:80/", variants=variants, duration=30.0, rate=rate))
     whole = replace(whole, seconds=tuple(replace(second, idle=idle) for second in whole.seconds))
-    assert any(one.kind is WarningKind.SHARED_CPU for one in judge_duet(whole).warnings) == warned
+    assert cpu_sharing(whole) is sharing
+    verdict = judge_duet(whole)
+    assert any(one.kind is WarningKind.SHARED_CPU for one in verdict.warnings) == (sharing is Sharing.UNKNOWN)
+    invalid = verdict.objection is not None and verdict.objection.cause is Cause.SHARED_CPU
+    assert (verdict.outcome is Outcome.INVALID, invalid) == (sharing is Sharing.YES,) * 2
+    assert (loss(verdict) is Loss.OPEN) == (sharing is Sharing.YES)
+
+
+@pytest.mark.parametrize(("cost", "outcome"), [(1.0, Outcome.EQUIVALENT), (0.7, Outcome.BETTER)])
+def test_cpu_per_request_compares_targets_that_share_a_cpu(cost: float, outcome: Outcome) -> None:
+    """The second target got twice the CPU, and has twice the rate or more."""
+    names = {"old": 25.0, "new": 50.0}
+    variants = tuple(TargetVariant(name=name, url=f"http://a:{at}/", host=name) for at, name in enumerate(names, 80))
+    whole = window(2.0 / cost, plan=LoadPlan(url="http://a/", variants=variants, duration=30.0))
+    hosts = {}
+    for name, busy in names.items():
+        points = synthetic.window(1, busy=90.0).hosts["web1"]
+        rates = [second.variants[name == "new"].completed for second in whole.seconds]
+        usual = sum(rates) / len(rates)
+        hosts[name] = tuple(
+            replace(point, servers=busy * rate / usual) for point, rate in zip(points, rates, strict=True)
+        )
+    verdict = judge_duet(replace(whole, hosts=hosts, cpus=dict.fromkeys(names, 2)))
+    headline, *others = verdict.effects
+    assert (headline.name, headline.outcome, verdict.outcome) == (COST, outcome, outcome)
+    assert {each.outcome for each in others if each.name in ("rate", "p50", "p99")} == {Outcome.INVALID}

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -38,17 +38,18 @@ _SPIN = [sys.executable, "-c", "while True: pass"]
 
 
 @contextmanager
-def disturbed(groups: list[Path], seed: int) -> Iterator[None]:
-    """Disturb the cgroups alike until the end of the block."""
+def disturbed(groups: Mapping[Path, float], seed: int) -> Iterator[None]:
+    """Disturb the cgroups alike, each with its share of a CPU, until the end of the block."""
     spinners = [subprocess.Popen(quotas.entering(group, on_server_cpu(_SPIN))) for group in groups]
     ended = threading.Event()
 
     def disturb() -> None:
         chance = random.Random(seed)
         while True:
-            share, burst = SHARE * chance.uniform(0.8, 1.2), chance.random() < 0.4
-            for group, spinner in zip(groups, spinners, strict=True):
-                quotas.granting().limit(group, share)
+            speed, burst = chance.uniform(0.8, 1.2), chance.random() < 0.4
+            # In random order: setting a quota begins a period, and the group that begins first is served first.
+            for (group, share), spinner in chance.sample(list(zip(groups.items(), spinners, strict=True)), len(groups)):
+                quotas.granting().limit(group, share * speed)
                 spinner.send_signal(signal.SIGCONT if burst else signal.SIGSTOP)
             if ended.wait(chance.uniform(2, 10)):
                 return
@@ -106,7 +107,7 @@ def width(verdict: Verdict) -> float:
     return math.log1p(effect.high) - math.log1p(effect.low)
 
 
-async def repeat(urls: list[str], groups: list[Path], repetitions: int) -> None:
+async def repeat(urls: list[str], groups: Mapping[Path, float], repetitions: int) -> None:
     for number in range(repetitions):
         with disturbed(groups, 2 * number):
             together = await duet(urls)
@@ -124,4 +125,5 @@ if __name__ == "__main__":
         sys.exit(obstacle)
     with ExitStack() as stack:
         servers = [stack.enter_context(nginx(SHARE)) for _ in range(2)]
-        asyncio.run(repeat(*map(list, zip(*servers, strict=True)), int(sys.argv[1]) if len(sys.argv) > 1 else 1))
+        urls, groups = [url for url, _ in servers], {group: SHARE for _, group in servers}
+        asyncio.run(repeat(urls, groups, int(sys.argv[1]) if len(sys.argv) > 1 else 1))

@@ -177,12 +177,12 @@ def _generator_is_apart(windows: Windows) -> bool:
     """Return whether the generator is known to run on another machine than the server: hosts are watched, none of them
     on the generator's machine, and the target is no loopback address."""
     addresses = [address for window in windows for segment in window.segments for address in segment.addresses]
-    here = any(_is_local(address) for address in addresses)
+    here = any(is_local(address) for address in addresses)
     boots = [boot for window in windows for boot in window.boots.values()]
     return bool(boots) and all(boots) and not here and windows[0].generator_boot not in boots
 
 
-def _is_local(address: str) -> bool:
+def is_local(address: str) -> bool:
     """Return whether an address is a loopback address or the path of a Unix socket."""
     try:
         return ip_address(address.partition("%")[0]).is_loopback

@@ -33,6 +33,7 @@ class Cause(StrEnum):
     RUN_FAILED = "run failed"
     PARTIAL = "partial metrics"
     REQUESTS_FAILED = "requests failed"
+    SHARED_CPU = "shared CPU"
 
 
 class Period(StrEnum):

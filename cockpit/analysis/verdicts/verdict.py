@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from cockpit.analysis.baseline import assumed_spread
 from cockpit.analysis.blocks import BLOCK
-from cockpit.analysis.duet import duet_verdict, share_cpu, sides
+from cockpit.analysis.duet import Sharing, cpu_sharing, duet_verdict, sides
 from cockpit.analysis.effects import MeasuredAdjustment, MeasuredEffect, by_ratio, effects, metrics
 from cockpit.analysis.intervals import (
     FIRST_TEST,
@@ -90,8 +90,10 @@ def judge_duet(window: Window) -> Verdict:
     before, after = sides(window)
     first, second = window.plan.variants
     label = f"{second.name}{VERSUS}{first.name}"
-    verdict = _judged([[before]], [[after]], label, False, _by_window(duet_verdict), attrgetter("load"))
-    if share_cpu(window):
+    sharing = cpu_sharing(window)
+    judge = partial(duet_verdict, shared=sharing is Sharing.YES)
+    verdict = _judged([[before]], [[after]], label, False, _by_window(judge), attrgetter("load"))
+    if sharing is Sharing.UNKNOWN:
         verdict = replace(verdict, warnings=(*verdict.warnings, warning_of(WarningKind.SHARED_CPU)))
     return replace(verdict, objection=verdict.objection and replace(verdict.objection, side=None))
 

@@ -15,6 +15,8 @@ def objection_words(objection: Objection) -> str:
             return f"the generator was the bottleneck for {100 * objection.share:.0f}% of {period}"
         case Cause.OTHER_LOAD if objection.other is not None:
             return f"other load on {other_load_words(objection.other)}"
+        case Cause.SHARED_CPU:
+            return "both targets share a machine without idle CPU, so that rates are those of the CPU shares they get"
         case Cause.HOST_LOST:
             return f"{host} was lost for {objection.seconds} s{side}"
         case Cause.REQUESTS_FAILED:

@@ -37,8 +37,10 @@ def change_label(change: Change | ChangeName) -> str:
 
 def load_words(plan: LoadPlan) -> str:
     """Return the load as text: `c=20`, `2000/s` for open load, `500→5000/s` for a ramp, `access.log ×2` for a replayed
-    log; with HTTP/2 `c=20 h2`, or `c=20 h2×10` with 10 streams per connection."""
+    log, `traffic` for the requests of users; with HTTP/2 `c=20 h2`, or `c=20 h2×10` with 10 streams per connection."""
     version = f" h2{f'×{plan.streams}' if plan.streams > 1 else ''}" if plan.http2 else ""
+    if plan.traffic:
+        return "traffic"
     if plan.replay is not None:
         return f"{sanitize(plan.replay.file.rpartition('/')[2])} ×{plan.replay.speed:g}{version}"
     return f"{'c=' if plan.rate is None else ''}{amount_words(plan)}{version}"

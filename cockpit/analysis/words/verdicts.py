@@ -34,6 +34,7 @@ _BRIEF = {
     Cause.RUN_FAILED: "failed",
     Cause.PARTIAL: "partial",
     Cause.REQUESTS_FAILED: "errors",
+    Cause.SHARED_CPU: "cpu",
 }
 
 MARKS = {

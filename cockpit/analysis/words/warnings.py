@@ -46,8 +46,8 @@ _TEXTS = {
     WarningKind.INTERPOLATED: "latencies are interpolated from {count} percentiles",
     WarningKind.SPEED_DIFFERS: "after the change the CPU of {subject} ran at {share:.0%} of its speed before (clock "
     "rate, or other guests on its hardware), which shifts rate, latency and CPU time; rounds are adjusted for it",
-    WarningKind.SHARED_CPU: "both targets share a machine without idle CPU: the ratio of their rates is that of "
-    "the CPU shares which they get; compare latency at a fixed rate (-q), or CPU/request",
+    WarningKind.SHARED_CPU: "both targets are on one machine whose idle CPU is unknown: if it has none, the ratio of "
+    "their rates is that of the CPU shares which they get; compare latency at a fixed rate (-q), or CPU/request",
     WarningKind.ROUNDS_EXCLUDED: "{count} of {total} rounds excluded: {subject}",
 }
 # Maximum number of subjects that are named for one warning.

@@ -99,7 +99,8 @@ async def _check_target_and_hosts(profile: Profile, ssh_config: Path | None) -> 
 
     Unreachable hosts and hosts that ask a question are no errors: the screen shows them as lost, or shows the prompt.
     """
-    await preflight(profile.plan)
+    if not profile.plan.traffic:
+        await preflight(profile.plan)
     problems = await asyncio.gather(
         *(check_host(config, ssh_config) for config in profile.hosts), return_exceptions=True
     )

@@ -236,7 +236,10 @@ def _counts(tick: Tick, plan: LoadPlan | None) -> Counts:
 
 
 def _refused(tick: Tick, plan: LoadPlan | None) -> int:
-    """Return the number of responses with status 400 or higher to requests without an expectation."""
+    """Return the number of responses with status 400 or higher to requests without an expectation; of users' requests
+    only those that the server failed."""
+    if plan is not None and plan.traffic:
+        return sum(count for status, count in tick.statuses.items() if status >= 500)
     if plan is None or not plan.mix or plan.variants:
         return 0 if plan is not None and _expects(plan) else _from_400(tick.statuses)
     names = [request.name for request in plan.mix if request.expect is None]

@@ -9,7 +9,7 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import msgspec
 
-from cockpit.model.recorded import Url
+from cockpit.model.recorded import Name, Url
 
 ErrorKind = Literal[
     "refused",
@@ -147,6 +147,14 @@ class LogReplay(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
 
 
+class AccessLog(msgspec.Struct, frozen=True, kw_only=True):
+    """An access log on a watched host. `format`: a preset of its name, or the server's format; "": to be recognized."""
+
+    host: Name
+    file: str
+    format: str = ""
+
+
 class Tls(msgspec.Struct, frozen=True, kw_only=True):
     """TLS of an https target: verified with the system's CAs, or with the file `ca`; `cert` and `key`: files of the
     client certificate; `sni`: the server name to send, if it differs from the URL's. `resumption`: new connections
@@ -202,6 +210,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     `binary` replaces a `body` that is not text.
     `mix`, in rotation by weight, replaces `url`, `method`, `headers`, `body` and `expect`; `paths` replaces the URL's
     path. `replay`: requests and their times are those of a log.
+    `traffic`: no load is sent; the requests of users are counted from these logs, and arrive as they like.
     `http`: the protocol version; with HTTP/2 each connection has up to `streams` requests in flight, and `concurrency`
     counts connections. "auto" is the version that the server chooses by ALPN, until it is known.
     A connection closes after `requests_per_connection` requests; None: no limit. Under closed load each connection
@@ -220,6 +229,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     mix: tuple[Request, ...] = ()
     paths: PathList | None = None
     replay: LogReplay | None = None
+    traffic: tuple[AccessLog, ...] = ()
     variants: tuple[TargetVariant, ...] = ()
     margin: float | None = None
     concurrency: int = 1
@@ -259,7 +269,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def open(self) -> bool:
         """Return whether arrivals follow a schedule, independent of responses."""
-        scheduled = self.rate is not None or self.replay is not None
+        scheduled = self.rate is not None or self.replay is not None or bool(self.traffic)
         return scheduled or any(stage.rate is not None for stage in self.stages)
 
     @property

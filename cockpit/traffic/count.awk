@@ -1,0 +1,122 @@
+# Counts the lines of an access log between two marks of follow.sh, per route group.
+#
+# Settings, before this program: mark (starts a line of follow.sh), start, scale, most_bytes, most_groups, most_cached.
+# @FIELDS@ are statements that cut the fields off `rest`: a loop over them takes twice as long. After each mark it prints
+#   + UPTIME INVALID ROTATED
+#   g METHOD ROUTE
+#   s STATUS COUNT
+#   d MICROSECONDS COUNT     (three digits)
+#   .
+# Names have no space and no control character.
+
+{
+  at = index($0, mark)
+  if (!at) {
+    count(held == "" ? $0 : held $0)
+    held = ""
+    next
+  }
+  # The start of a line that is still being written; of a line that is too long, no more than makes it too long.
+  if (length(held) <= most_bytes) held = held substr($0, 1, at - 1)
+  word = substr($0, at + length(mark))
+  if (word != "rotated") report(word)
+  else {
+    if (held != "") invalid++
+    held = ""
+    rotated++
+  }
+}
+
+function count(line,    rest, place, status, request, method, target, us, group) {
+  if (length(line) > most_bytes || (start != "" && substr(line, 1, length(start)) != start)) { invalid++; return }
+  rest = substr(line, length(start) + 1)
+  status = request = method = target = us = ""
+  @FIELDS@
+  if (length(status) != 3 || status !~ /^[1-5][0-9][0-9]$/) { invalid++; return }
+  if (scale && (length(us) > 22 || us !~ /^[0-9]+(\.[0-9]+)?$/ || (scale < 1000000 && index(us, ".")))) {
+    invalid++
+    return
+  }
+  if (request != "") {
+    # Clients may send anything, also spaces in a target.
+    place = index(request, " ")
+    if (method == "") method = place ? substr(request, 1, place - 1) : request
+    if (target == "") {
+      target = place ? substr(request, place + 1) : ""
+      if (match(target, / [^ ]*$/)) target = substr(target, 1, RSTART - 1)
+    }
+  }
+  if (place = index(target, "?")) target = substr(target, 1, place - 1)
+  group = group_of(method, target)
+  statuses[group " " status]++
+  if (scale) durations[group " " rounded(us * scale)]++
+}
+
+# Return the place of the text that ends a quoted field, after escaped quotes; 0: there is none.
+function unescaped(rest, text, place,    more, back) {
+  while (place) {
+    for (back = place - 1; back > 0 && substr(rest, back, 1) == "\\"; back--) ;
+    if ((place - 1 - back) % 2 == 0) return place
+    more = index(substr(rest, place + 1), text)
+    place = more ? place + more : 0
+  }
+  return 0
+}
+
+function group_of(method, target,    name) {
+  name = method " " target
+  if (name in groups) return groups[name]
+  if (++cached > most_cached) { split("", groups); cached = 1 }
+  if (method !~ /^(GET|HEAD|POST|PUT|DELETE|PATCH|OPTIONS)$/) method = "other"
+  return groups[name] = number_of(method " " route(target))
+}
+
+function number_of(name) {
+  if (name in numbers) return numbers[name]
+  if (last >= most_groups) name = "other *"
+  if (name in numbers) return numbers[name]
+  names[++last] = name
+  return numbers[name] = last
+}
+
+# Replace numbers, UUIDs and hashes in a path by *.
+function route(target,    parts, i, n_parts, text) {
+  if (substr(target, 1, 1) != "/") return "*"
+  text = ""
+  n_parts = split(substr(target, 2, 200), parts, "/")
+  if (n_parts > 8) return "/" variable(parts[1]) "/..."
+  for (i = 1; i <= n_parts; i++) text = text "/" variable(parts[i])
+  return n_parts ? text : "/"
+}
+
+function variable(part) {
+  if (part ~ /^[0-9]+$/ || length(part) > 40 || part ~ /[^A-Za-z0-9_.~-]/) return "*"
+  if (length(part) >= 8 && part ~ /[0-9]/ && part ~ /^[0-9A-Fa-f-]+$/) return "*"
+  return part
+}
+
+# Return microseconds with three digits.
+function rounded(us,    unit) {
+  unit = 1
+  us = int(us + 0.5)
+  while (us >= 1000 * unit) unit *= 10
+  return int(us / unit) * unit
+}
+
+function report(uptime,    g, key, parts, lines) {
+  printf "+ %s %d %d\n", uptime, invalid, rotated
+  for (key in statuses) {
+    split(key, parts, " ")
+    lines[parts[1]] = lines[parts[1]] "s " parts[2] " " statuses[key] "\n"
+  }
+  for (key in durations) {
+    split(key, parts, " ")
+    lines[parts[1]] = lines[parts[1]] "d " parts[2] " " durations[key] "\n"
+  }
+  for (g in lines) printf "g %s\n%s", names[g], lines[g]
+  print "."
+  fflush()
+  invalid = rotated = 0
+  split("", statuses)
+  split("", durations)
+}

@@ -1,0 +1,106 @@
+"""Counts of an access log, as count.awk prints them, and the tick of load that they make. Hostile until parsed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import numpy as np
+
+from cockpit.model.counts import Group
+from cockpit.model.histogram import EMPTY, Histogram
+from cockpit.model.text import sanitize
+from cockpit.model.tick import Tick
+from cockpit.traffic.program import MOST_GROUPS
+
+# Limits of one interval: characters of a line, lines (durations have three digits: at most 900 per power of ten).
+_LONGEST, _MOST_LINES = 400, 200_000
+_MARK = re.compile(r"\+ (\d{1,9}(?:\.\d{1,2})?) (\d{1,12}) (\d{1,12})")
+_GROUP = re.compile(r"g ([A-Za-z]{1,8} \S{1,300})")
+_STATUS = re.compile(r"s ([1-5]\d\d) (\d{1,9})")
+_DURATION = re.compile(r"d (\d{1,13}) (\d{1,9})")
+
+
+class InvalidCounts(Exception):
+    """A line that is none of count.awk; the message is its text."""
+
+
+class TrafficCounts:
+    """The requests until `uptime` (s) of the host; `invalid` lines had another format, `rotated` is the
+    number of files that ended."""
+
+    def __init__(self) -> None:
+        self.uptime: float | None = None
+        self.invalid = 0
+        self.rotated = 0
+        self._lines = 0
+        self._group = ""
+        self._statuses: dict[str, Counter[int]] = {}
+        self._durations: dict[str, Counter[int]] = {}
+
+    def feed(self, line: str) -> bool:
+        """Add a line; return whether the interval is complete. Raises InvalidCounts."""
+        self._lines += 1
+        if len(line) > _LONGEST or self._lines > _MOST_LINES:
+            raise InvalidCounts("too much output")
+        if line == "." and self.uptime is not None:
+            return True
+        if self.uptime is None and (match := _MARK.fullmatch(line)):
+            self.uptime, self.invalid, self.rotated = float(match[1]), int(match[2]), int(match[3])
+        elif self.uptime is not None and (match := _GROUP.fullmatch(line)):
+            self._group = sanitize(match[1])
+            if len(self._statuses) > MOST_GROUPS:
+                raise InvalidCounts("too many groups")
+            self._statuses.setdefault(self._group, Counter())
+            self._durations.setdefault(self._group, Counter())
+        elif self._group and (match := _STATUS.fullmatch(line)):
+            self._statuses[self._group][int(match[1])] += int(match[2])
+        elif self._group and (match := _DURATION.fullmatch(line)):
+            self._durations[self._group][int(match[1])] += int(match[2])
+        else:
+            raise InvalidCounts(sanitize(line, 200))
+        return False
+
+    def tick(self, run: int, worker: int, start: float, t: float) -> Tick:
+        """Return the requests as load from `start` to `t` (s)."""
+        groups = {name: self._group_counts(name) for name in self._statuses}
+        statuses = sum(self._statuses.values(), Counter[int]())
+        completed = statuses.total()
+        return Tick(
+            t=t,
+            run=run,
+            worker=worker,
+            start=start,
+            sent=completed,
+            completed=completed,
+            statuses=dict(statuses),
+            service=Histogram.merged(group.service for group in groups.values()),
+            groups=groups,
+            silence=0.0 if completed else t - start,
+        )
+
+    def _group_counts(self, name: str) -> Group:
+        statuses = self._statuses[name]
+        return Group(
+            sent=statuses.total(),
+            completed=statuses.total(),
+            statuses=dict(statuses),
+            service=_histogram(self._durations[name]),
+        )
+
+
+def _histogram(durations: Counter[int]) -> Histogram:
+    """Return the histogram of rounded durations (µs): each in the middle of the range that was rounded to it."""
+    if not durations:
+        return EMPTY
+    counts = np.array(list(durations.values()), dtype=np.int64)
+    if counts.sum() > 10 * _MOST_LINES:
+        raise InvalidCounts("too many requests")
+    values = np.array([1000 * us + 500 * _unit(us) for us in durations], dtype=np.int64)
+    return Histogram.of(np.repeat(values, counts))
+
+
+def _unit(us: int) -> int:
+    """Return the width (µs) of the range of a duration that was rounded down to three digits."""
+    unit: int = 10 ** max(0, len(str(us)) - 3)
+    return unit

@@ -1,0 +1,208 @@
+"""Users' traffic as a load: one worker per access log, which counts requests in place of sending them."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
+
+from cockpit.hosts import watchdog
+from cockpit.hosts.feed import HostFeed
+from cockpit.hosts.shell import Channel
+from cockpit.load.http import protocol
+from cockpit.load.http.protocol import Assignment, Done, Extend, Start, Stop
+from cockpit.load.limits import Capacity, capacity_here
+from cockpit.load.preflight import Preflight
+from cockpit.load.workers import Assigned, Message
+from cockpit.model import events
+from cockpit.model.clock import Clock
+from cockpit.model.errors import CockpitError, HostError
+from cockpit.model.events import AnyEvent
+from cockpit.model.load.plan import AccessLog, LoadPlan
+from cockpit.model.text import sanitize
+from cockpit.model.tick import Tick
+from cockpit.traffic.counts import InvalidCounts, TrafficCounts
+from cockpit.traffic.log_format import FieldRole, likely_format, match_line, parse_format
+from cockpit.traffic.program import program
+
+# Lines of a log that are read to recognize its format, and their maximum bytes.
+_SAMPLE, _SAMPLE_BYTES = 50, 200_000
+# Share of lines of another format, of those read, that is warned about.
+_TOLERATED = 0.05
+
+
+class TrafficLauncher:
+    """Reads the access logs of the plan on the hosts of `feeds`."""
+
+    lead = 0.0
+    machines: tuple[str, ...] = ()
+
+    def __init__(self, feeds: Mapping[str, HostFeed], logs: Sequence[AccessLog]) -> None:
+        self._feeds = feeds
+        self._logs = logs
+        self._chosen: list[AccessLog] = []
+
+    @property
+    def capacity(self) -> Capacity:
+        return capacity_here()
+
+    def attach(self, clock: Clock, emit: Callable[[AnyEvent], None]) -> None:
+        """Do nothing: the hosts are watched by the session."""
+
+    async def check(self, plan: LoadPlan) -> Preflight:
+        """Recognize the format of each log. Raises HostError, UsageError."""
+        self._chosen, warnings = [], []
+        for log in self._logs:
+            chosen, notes = await self._recognized(log)
+            self._chosen.append(chosen)
+            warnings += notes
+        return Preflight(address=(), warnings=tuple(warnings))
+
+    async def _recognized(self, log: AccessLog) -> tuple[AccessLog, list[str]]:
+        shell = await self._feeds[log.host].up()
+        result = await shell.run(f"tail -n {_SAMPLE} -- {shlex.quote(log.file)} | head -c {_SAMPLE_BYTES}")
+        if result.stderr.strip():
+            reason = sanitize(result.stderr.decode(errors="replace").strip().splitlines()[-1], 200)
+            raise HostError(f"{reason}; name the access log with --log, and let the login read it", subject=log.host)
+        lines = [line for line in result.lines if line]
+        name = log.format or likely_format(lines)
+        if name is None:
+            example = sanitize(lines[-1], 80) if lines else "the log is empty"
+            raise HostError(f"{log.file}: unknown log format ({example}); set it with --log-format", subject=log.host)
+        fields = parse_format(name)
+        matching = sum(match_line(fields, line) is not None for line in lines)
+        notes = []
+        if matching < (1 - _TOLERATED) * len(lines):
+            notes.append(
+                f"{log.host}: {len(lines) - matching} of the last {len(lines)} lines of {log.file} do not match"
+            )
+        if fields.scale is None:
+            notes.append(
+                f"{log.host}: {log.file} has no durations: no latency (log %D in Apache, $request_time in nginx)"
+            )
+        if any(field.role is FieldRole.SECONDS for field in fields.fields):
+            notes.append(
+                f"{log.host}: durations in {log.file} may be whole milliseconds, so latencies below 10 ms are coarse"
+            )
+        return AccessLog(host=log.host, file=log.file, format=name), notes
+
+    async def workers(self, assigned: Assigned) -> Sequence[TrafficWorker]:
+        assignments = assigned(len(self._chosen))
+        workers: list[TrafficWorker] = []
+        try:
+            for assignment, log in zip(assignments, self._chosen, strict=True):
+                workers.append(await TrafficWorker.start(assignment, log, self._feeds[log.host]))
+        except BaseException:
+            for worker in workers:
+                worker.kill()
+            raise
+        return workers
+
+
+class TrafficWorker:
+    """Counts the requests in one access log until the end of the run."""
+
+    pid = None
+
+    def __init__(self, assignment: Assignment, log: AccessLog, channel: Channel) -> None:
+        self.assignment = assignment
+        self.done: Done | None = None
+        self._log = log
+        self._channel = channel
+        self._lines: asyncio.Queue[bytes] = asyncio.Queue()
+        self._reason = ""
+        self._ends = float("inf")
+        self._planned = float("inf")
+        self._stopped = asyncio.Event()
+        self._following: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def start(cls, assignment: Assignment, log: AccessLog, feed: HostFeed) -> TrafficWorker:
+        """Start to follow the log. Raises HostError."""
+        shell = await feed.shell()
+        channel = await shell.open(program(log.file, parse_format(log.format)))
+        return cls(assignment, log, channel)
+
+    def send(self, message: Message) -> None:
+        match message:
+            case Start():
+                seconds = self.assignment.plan.seconds
+                self._planned = self._ends = message.at + (float("inf") if seconds is None else seconds)
+                self._following = asyncio.create_task(self._follow(message.at))
+            case Extend():
+                self._ends = max(self._planned, message.until)
+            case Stop():
+                self._stopped.set()
+            case _:
+                # Users decide the load.
+                pass
+
+    async def line(self) -> bytes:
+        return await self._lines.get()
+
+    def here(self, instant: float) -> float:
+        return instant
+
+    def accepts(self, tick: Tick) -> bool:
+        return True
+
+    async def exit_reason(self) -> str:
+        return self._reason
+
+    def kill(self) -> None:
+        self._channel.close()
+        if self._following is not None:
+            self._following.cancel()
+
+    async def kill_and_wait(self) -> None:
+        self.kill()
+        if self._following is not None:
+            await asyncio.wait([self._following])
+
+    async def _follow(self, began: float) -> None:
+        beats = asyncio.create_task(self._beat())
+        counting = asyncio.create_task(self._count(began))
+        stopped = asyncio.create_task(self._stopped.wait())
+        try:
+            await asyncio.wait([counting, stopped], return_when=asyncio.FIRST_COMPLETED)
+            if counting.done():
+                counting.result()
+            self.done = Done("stopped" if stopped.done() else "completed")
+            self._lines.put_nowait(protocol.encode(self.done))
+        except (HostError, InvalidCounts) as error:
+            self._reason = f"{self._log.host}: {error}"
+        finally:
+            for task in (beats, counting, stopped):
+                task.cancel()
+            self._channel.close()
+            self._lines.put_nowait(b"")
+
+    async def _count(self, began: float) -> None:
+        """Pass on a tick per interval of the host's clock until the end of the run. Raises HostError, InvalidCounts."""
+        since = began
+        while monotonic() < self._ends:
+            counts = await self._interval()
+            now = monotonic()
+            if now <= since:
+                continue
+            tick = counts.tick(self.assignment.run, self.assignment.worker, since, now)
+            self._lines.put_nowait(events.encode(tick))
+            since = now
+
+    async def _interval(self) -> TrafficCounts:
+        counts = TrafficCounts()
+        while True:
+            line = await self._channel.readline()
+            if not line:
+                raise HostError(f"{self._log.file}: the program that reads it has ended")
+            if counts.feed(line.decode(errors="replace").rstrip("\n")):
+                return counts
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(watchdog.BEAT)
+            try:
+                await self._channel.write(b"\n")
+            except CockpitError:
+                return

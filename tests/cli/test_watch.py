@@ -1,0 +1,40 @@
+"""`cockpit watch`: flags, and the summary of the traffic of a log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.commands import cockpit
+
+
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        (["--host", "."], "no access log; name it with --log FILE"),
+        (["--log", "/x"], "no host to read the access log on; add --host"),
+        (["--log", "/x", "--host", ".", "-c", "5"], "-c: users decide the load; leave it out"),
+        (["--log", "/x", "--host", ".", "--log-format", "%h"], "it has no status; give the server's format, or apache"),
+    ],
+)
+def test_invalid_use(flags: list[str], problem: str) -> None:
+    run = cockpit("watch", "http://127.0.0.1:9/", *flags)
+    assert run.returncode == 2
+    assert problem in run.stderr
+
+
+def test_summary(tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    log.write_text('1.2.3.4 - - [x] "GET / HTTP/1.1" 200 17 "-" "agent" 1500\n')
+    flags = ["--host", ".", "--log", log, "-z", "0.5s", "--no-record"]
+    run = cockpit("watch", "http://127.0.0.1:9/", *flags, "--json")
+    assert run.returncode == 0, run.stderr
+    result = json.loads(run.stdout)
+    assert result["completed"] == 0
+    missing = cockpit(
+        "watch", "http://127.0.0.1:9/", "--host", ".", "--log", tmp_path / "none", "-z", "1s", "--no-record"
+    )
+    assert missing.returncode == 3
+    assert "No such file or directory; name the access log with --log" in missing.stderr

@@ -1,0 +1,34 @@
+"""Counts that a host sends are validated."""
+
+import pytest
+
+from cockpit.traffic.counts import InvalidCounts, TrafficCounts
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["s 200 1"],
+        ["."],
+        ["+ 1.00 0 0", "s 200 1"],
+        ["+ 1.00 0 0", "g GET /", "s 600 1"],
+        ["+ 1.00 0 0", "g GET /", "d -1 1"],
+        ["+ 1.00 0 0", "g GET /a b", "s 200 1"],
+        ["+ 1.00 0 0", "g GET /", "d 10 1" + "0" * 400],
+        ["+ 1.00 0 0", *(f"g GET /{number}" for number in range(200))],
+        ["sh: 1: cannot open /var/log/x: Permission denied"],
+    ],
+)
+def test_invalid_line(lines: list[str]) -> None:
+    counts = TrafficCounts()
+    with pytest.raises(InvalidCounts):
+        for line in lines:
+            counts.feed(line)
+
+
+def test_number_of_requests_is_bounded() -> None:
+    counts = TrafficCounts()
+    for line in ("+ 1.00 0 0", "g GET /", "s 200 1", "d 10 999999999"):
+        counts.feed(line)
+    with pytest.raises(InvalidCounts, match="too many requests"):
+        counts.tick(1, 0, 0.0, 1.0)

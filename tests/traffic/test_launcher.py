@@ -1,0 +1,132 @@
+"""Traffic of a real log as the load of a session: every line once, also across rotations."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.analysis.warnings import run_warnings
+from cockpit.metrics.results import run_result
+from cockpit.model.errors import HostError, UsageError
+from cockpit.model.host.samples import HostConfig
+from cockpit.model.load.plan import AccessLog, LoadPlan
+from cockpit.model.state import State
+from cockpit.profiles.profile import Profile
+from cockpit.session.live_session import LiveSession
+
+
+def lines(number: int, path: str = "/a", status: int = 200, us: int = 1500) -> str:
+    return f'1.2.3.4 - - [x] "GET {path} HTTP/1.1" {status} 17 "-" "agent" {us}\n' * number
+
+
+def profile_of(log: Path, format: str = "", **plan: float) -> Profile:
+    traffic = (AccessLog(host="here", file=str(log), format=format),)
+    return Profile(
+        name="x",
+        plan=replace(LoadPlan(url="http://127.0.0.1:9/", traffic=traffic), **plan),
+        hosts=(HostConfig(name="here", ssh=None),),
+    )
+
+
+@asynccontextmanager
+async def watching(profile: Profile) -> AsyncIterator[LiveSession]:
+    """Run a session whose traffic is being counted."""
+    async with LiveSession(profile) as live:
+        await live.hosts_read()
+        await live.load.start()
+        # The first interval is complete once the log has been opened.
+        await live.session.until(lambda state: state.segment is not None and state.segment.seconds > 0)
+        yield live
+
+
+async def counted(live: LiveSession, number: int) -> State:
+    """Wait until this number of requests has been counted."""
+    return await live.session.until(lambda state: bool(state.segment and state.segment.counts.completed >= number))
+
+
+def append(log: Path, text: str) -> None:
+    with log.open("a") as file:
+        file.write(text)
+
+
+async def test_lines_are_counted_once(tmp_path: Path) -> None:
+    log = tmp_path / "access log"
+    log.write_text(lines(500, "/before"))
+    async with watching(profile_of(log)) as live:
+        append(log, lines(20) + lines(5, "/b/17?x", 500, us=2_000_000) + lines(1, "/late")[:30])
+        await counted(live, 25)
+        append(log, lines(1, "/late")[30:])
+        await counted(live, 26)
+        await live.load.stop()
+        state = live.state
+    result = run_result(state, 1)
+    assert result is not None
+    assert result.reason == "stopped"
+    counts = result.counts
+    assert {name: group.completed for name, group in counts.groups.items()} == {
+        "GET /a": 20,
+        "GET /b/*": 5,
+        "GET /late": 1,
+    }
+    assert (counts.statuses, counts.failed) == ({200: 21, 500: 5}, 5)
+    assert counts.latency.percentile(50) == pytest.approx(0.0015, rel=0.01)
+    assert counts.latency.percentile(100) == pytest.approx(2.0, rel=0.01)
+
+
+async def test_renamed_and_truncated_logs_are_read_to_their_ends(tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    log.write_text(lines(1))
+    async with watching(profile_of(log)) as live:
+        append(log, lines(3))
+        await counted(live, 3)
+        old = log.rename(tmp_path / "access.log.1")
+        append(log, lines(4, "/new"))
+        append(old, lines(2, "/old"))
+        state = await counted(live, 9)
+        log.write_text("")
+        append(log, lines(1, "/short"))
+        state = await counted(live, 10)
+        assert state.segment is not None
+        groups = {name: group.completed for name, group in state.segment.counts.groups.items()}
+        assert groups == {"GET /a": 3, "GET /new": 4, "GET /old": 2, "GET /short": 1}
+
+
+async def test_run_ends_as_planned_and_notes_are_shown(tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    log.write_text(lines(2).replace(" 1500\n", "\n"))
+    async with LiveSession(profile_of(log, duration=0.5)) as live:
+        state = await live.run_once()
+    result = run_result(state, 1)
+    assert result is not None
+    assert result.reason == "completed"
+    assert any("no durations" in str(warning) for warning in run_warnings(result))
+
+
+@pytest.mark.parametrize(
+    ("content", "format", "problem"),
+    [
+        (None, "", "No such file"),
+        ("nothing known\n", "", "unknown log format .nothing known"),
+        ("", "", "the log is empty"),
+    ],
+)
+async def test_log_that_cannot_be_read(tmp_path: Path, content: str | None, format: str, problem: str) -> None:
+    log = tmp_path / "access.log"
+    if content is not None:
+        log.write_text(content)
+    async with LiveSession(profile_of(log, format)) as live:
+        await live.hosts_read()
+        with pytest.raises(HostError, match=problem):
+            await live.load.start()
+
+
+async def test_load_cannot_be_changed(tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    log.write_text(lines(1))
+    async with watching(profile_of(log)) as live:
+        with pytest.raises(UsageError, match="users decide"):
+            live.load.change(more=True)
