@@ -29,8 +29,8 @@ _INTEGER_LIMIT = 4
 _SWITCHING_PROTOCOLS = 101
 
 
-class Field(NamedTuple):
-    """A valid header field; `line`: as HTTP/1 has it."""
+class HeaderField(NamedTuple):
+    """A valid field of a head; `line`: as HTTP/1 has it."""
 
     name: bytes
     value: bytes
@@ -60,7 +60,7 @@ class BlockDecoder:
         self._decoder.max_allowed_table_size = table
         self._decoder.header_table_size = table
 
-    def decode(self, block: bytes) -> list[Field]:
+    def decode(self, block: bytes) -> list[HeaderField]:
         """Raises Http2Fault for an invalid block, Malformed for an invalid field."""
         from hpack import HPACKError, OversizedHeaderListError
 
@@ -81,17 +81,17 @@ class FieldCache:
         """`every_value`: the values of all fields are needed."""
         self._decoder = BlockDecoder(0)
         self._every_value = every_value
-        self._known: dict[bytes, list[Field]] = {}
+        self._known: dict[bytes, list[HeaderField]] = {}
 
-    def decode(self, block: bytes) -> list[Field]:
+    def decode(self, block: bytes) -> list[HeaderField]:
         """Raises Http2Fault for an invalid block, Malformed for an invalid field."""
-        fields: list[Field] = []
+        fields: list[HeaderField] = []
         known = self._known
         for name, encoded in _split(block):
             fields += known.get(name) or known.get(encoded) or self._decode_field(name, encoded)
         return fields
 
-    def _decode_field(self, name: bytes, encoded: bytes) -> list[Field]:
+    def _decode_field(self, name: bytes, encoded: bytes) -> list[HeaderField]:
         decoded = self._decoder.decode(encoded)
         if len(self._known) >= _CACHED_FIELDS:
             self._known.clear()
@@ -105,12 +105,12 @@ def _too_large() -> Http2Fault:
     return Http2Fault("the head of a response is too large", "head_too_large")
 
 
-def _checked(name: bytes, value: bytes) -> Field:
+def _checked(name: bytes, value: bytes) -> HeaderField:
     """Return a field. Raises Malformed."""
     valid = name == b":status" or (_NAME.fullmatch(name) and name.decode("latin-1") not in CONNECTION_FIELDS)
     if not valid or _FORBIDDEN.search(value):
         raise Malformed("invalid_head", f"invalid header {name!r} in the head of the response")
-    return Field(name, value, b"%b: %b\r\n" % (name, value))
+    return HeaderField(name, value, b"%b: %b\r\n" % (name, value))
 
 
 def _split(block: bytes) -> list[tuple[bytes, bytes]]:
@@ -183,7 +183,7 @@ class Http2Heads(ResponseHeads):
             head.tail = head.length.to_bytes(3, "big") + bytes((DATA, END_STREAM))
         return head
 
-    def head_of(self, fields: list[Field], size: int) -> Http2Head:
+    def head_of(self, fields: list[HeaderField], size: int) -> Http2Head:
         """Return the head with these fields, of a block of `size` bytes. Raises Malformed."""
         status, lengths, location = b"", set(), b""
         lines: list[bytes] = []

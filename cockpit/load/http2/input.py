@@ -23,7 +23,7 @@ from cockpit.load.http2.frames import (
     Http2Fault,
     unpack_header,
 )
-from cockpit.load.http2.heads import BlockDecoder, Field
+from cockpit.load.http2.heads import BlockDecoder, HeaderField
 from cockpit.load.http2.output import Http2Output
 from cockpit.model.load.plan import ErrorKind
 
@@ -206,7 +206,9 @@ class Http2Input(Http2Output):
             if stream is not None:
                 self._malformed(stream, fault)
 
-    def _on_head(self, stream: Http2Stream, block: bytes, fields: list[Field] | None, ends: bool, now: float) -> None:
+    def _on_head(
+        self, stream: Http2Stream, block: bytes, fields: list[HeaderField] | None, ends: bool, now: float
+    ) -> None:
         """Handle a head or trailers; `fields`: of a block that may depend on a dynamic table. Raises Malformed."""
         if stream.head is not None:
             if not ends:
