@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from cockpit.model import events as ev
+from cockpit.model.capacity import CapacityBegun, CapacityEnded, CapacityLevel, CapacityLevelEnded, CapacityOutcome
 from cockpit.model.histogram import Histogram
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.tick import Tick
@@ -16,15 +17,15 @@ SECONDS = len(_SHARES) * (_LEVEL + _BETWEEN) + 2
 
 
 def search_events(
-    t: float, run: int, plan: LoadPlan, capacity: float, outcome: ev.CapacityOutcome = "found"
+    t: float, run: int, plan: LoadPlan, capacity: float, outcome: CapacityOutcome = "found"
 ) -> Iterator[ev.AnyEvent]:
     """Yield a search of SECONDS in a run of its own; without the levels that fail if it finds no capacity."""
     yield ev.RunStarted(t=t, run=run, plan=plan)
-    yield ev.CapacityBegun(t=t, number=run, run=run, limits=LIMITS, longest=60.0)
+    yield CapacityBegun(t=t, number=run, run=run, limits=LIMITS, longest=60.0)
     start = t + 1
     for level, share in enumerate(_SHARES if outcome == "found" else _SHARES[:1], 1):
         rate = share * capacity
-        yield ev.CapacityLevel(t=start, number=run, level=level, rate=rate, until=start + _LEVEL)
+        yield CapacityLevel(t=start, number=run, level=level, rate=rate, until=start + _LEVEL)
         times = Histogram.of([80_000_000 if share > 1 else 5_000_000] * round(rate))
         for second in range(_LEVEL):
             yield Tick(
@@ -38,7 +39,7 @@ def search_events(
                 service=times,
                 response=times,
             )
-        yield ev.CapacityLevelEnded(t=start + _LEVEL, number=run)
+        yield CapacityLevelEnded(t=start + _LEVEL, number=run)
         start += _LEVEL + _BETWEEN
-    yield ev.CapacityEnded(t=start, number=run, outcome=outcome)
+    yield CapacityEnded(t=start, number=run, outcome=outcome)
     yield ev.RunEnded(t=start, run=run, reason="stopped")

@@ -23,7 +23,7 @@ IGNORED = (
     *("SC2086", "SC2046", "SC2254", "SC2016", "SC1007", "SC2164", "SC2015", "SC3067", "SC2012", "SC2174"),
 )
 # Warnings of gawk about valid programs.
-HARMLESS = ("shadows global variable", "NUL characters", "is empty")
+HARMLESS = ("shadows global variable", "NUL characters", "is empty", "`unescaped' defined but never called")
 SETTINGS = (
     *("patterns", "regex", "port", "nuls", "line_bytes", "round", "slow_round", "most_shares", "queue_round"),
     *("readable", "groups", "ports", "sockets"),

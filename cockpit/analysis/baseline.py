@@ -14,25 +14,13 @@ import msgspec
 import numpy as np
 
 from cockpit.analysis.intervals import Floats, student_quantile
-from cockpit.metrics.catalogue import LATENCIES, is_latency
+from cockpit.metrics.catalogue import LATENCIES, latency_parts
 from cockpit.metrics.results import RunResult, latency
-from cockpit.metrics.values import host_metrics, latency_value, metric_value
+from cockpit.metrics.values import RUN_METRICS, all_host_metrics, latency_value
 from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.load.plan import LoadPlan
 
 FORMAT = 2
-_SCALARS = (
-    "rate",
-    "completed",
-    "sent",
-    "failed",
-    "failed.share",
-    "errors",
-    "duration",
-    "bytes",
-    "generator.cpu",
-    "generator.lag_p99",
-)
 
 
 class BaselineRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,8 +40,8 @@ class BaselineRun(msgspec.Struct, frozen=True, kw_only=True):
             return self.metrics[name]
         if head in self.hosts and rest in self.hosts[head]:
             return self.hosts[head][rest]
-        kind, which = (head, rest) if head in LATENCIES else ("response", name)
-        return latency_value(self.histograms.get(kind, EMPTY), which) if is_latency(which) else None
+        parts = latency_parts(name)
+        return latency_value(self.histograms.get(parts[0], EMPTY), parts[1]) if parts else None
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,15 +71,12 @@ def mean_of(values: Sequence[float]) -> float:
 
 def baseline_run(source: str, wall: float, result: RunResult) -> BaselineRun:
     """Return a run in the form that a baseline stores, without secrets and addresses."""
-    metrics = {plain: value for plain in _SCALARS if (value := metric_value(result, plain)) is not None}
     return BaselineRun(
         source=source,
         wall=wall,
-        metrics=metrics,
+        metrics={name: value_of(result) for name, value_of in RUN_METRICS.items()},
         histograms={kind: latency(result.counts, kind) for kind in LATENCIES},
-        hosts={
-            host: host_metrics(window, result.seconds) for host, window in result.hosts.items() if window.seconds > 0
-        },
+        hosts=all_host_metrics(result),
     )
 
 

@@ -15,8 +15,9 @@ from cockpit.analysis.verdicts.verdict import judge_repeated_runs, judge_single_
 from cockpit.analysis.windows import Window
 from cockpit.analysis.words.timeline import segment_label
 from cockpit.metrics.catalogue import CONNECTION_METRICS, STATISTICS, TLS_METRICS
-from cockpit.metrics.values import host_metrics, metric_value
+from cockpit.metrics.values import all_host_metrics, metric_value
 from cockpit.model.access import ACCESS_METRICS
+from cockpit.model.counts import Counts
 from cockpit.model.histogram import Histogram
 from cockpit.model.status_metrics import PAGE_METRICS
 
@@ -103,11 +104,6 @@ def compare(before: Side, after: Side) -> Comparison:
         hosts={name: _host(name, before, after) for name in hosts},
         verdicts=_verdicts(before, after, load_may_differ=bool(load) or not same_version),
     )
-
-
-def all_host_metrics(side: Side) -> dict[str, dict[str, float]]:
-    windows = side.result.hosts.items()
-    return {name: host_metrics(window, side.result.seconds) for name, window in windows if window.seconds > 0}
 
 
 def distribution(before: Histogram, after: Histogram, most: int) -> Distribution:
@@ -198,18 +194,18 @@ def _addresses(side: Side) -> dict[str, None]:
 
 
 def _errors(before: Side, after: Side) -> tuple[MetricPair, ...]:
-    first, second = _failures(before), _failures(after)
+    first, second = (failures_by_kind(side.result.counts) for side in (before, after))
     return tuple(MetricPair(kind, first.get(kind, 0), second.get(kind, 0)) for kind in sorted({*first, *second}))
 
 
-def _failures(side: Side) -> dict[str, float]:
-    counts = side.result.counts
+def failures_by_kind(counts: Counts) -> dict[str, int]:
+    """Return the errors, unexpected responses, and statuses of 400 or above, by kind."""
     refused = {f"status {status}": count for status, count in counts.statuses.items() if status >= 400}
     return {**counts.errors, **{f"unexpected {kind}": n for kind, n in counts.unexpected.items()}, **refused}
 
 
 def _host(name: str, before: Side, after: Side) -> tuple[MetricPair, ...]:
-    first, second = (all_host_metrics(side).get(name, {}) for side in (before, after))
+    first, second = (all_host_metrics(side.result).get(name, {}) for side in (before, after))
     return tuple(
         MetricPair(key, first.get(key), second.get(key)) for key in MAIN_HOST_METRICS if key in first or key in second
     )

@@ -10,33 +10,24 @@ from cockpit.analysis.words.timeline import load_words
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.text import sanitize
 
-# Fields of a plan that affect the server's work. Duration, counting and workers do not.
-_COMPARED = {
+# Fields of a plan that do not affect the server's work, or are compared in another way; all others are compared.
+_UNCOMPARED = {"requests", "duration", "warmup", "extend", "seed", "tick", "workers", "cpus", "on_loss"}
+_UNCOMPARED |= {"ramp_to", "binary", "variants", "margin"}
+# Names of fields that are not those of the plan.
+_NAMES = {
     "url": "URL",
-    "method": "method",
-    "headers": "headers",
-    "body": "body",
     "expect": "expected response",
     "mix": "requests",
-    "paths": "paths",
     "replay": "log",
-    "concurrency": "concurrency",
-    "rate": "rate",
-    "arrivals": "arrivals",
-    "max_in_flight": "max in flight",
     "stages": "load levels",
     "http": "HTTP version",
     "streams": "streams per connection",
     "keepalive": "keep-alive",
-    "requests_per_connection": "requests per connection",
-    "think_time": "think time",
-    "cookies": "cookies",
-    "connections_per_user": "connections per user",
-    "timeout": "timeout",
     "tls": "TLS",
-    "connect_to": "connect to",
     "unix": "socket",
-    "local_addresses": "local addresses",
+}
+_COMPARED = {
+    name: _NAMES.get(name, name.replace("_", " ")) for name in LoadPlan.__struct_fields__ if name not in _UNCOMPARED
 }
 _REPLACED_BY_MIX = {"url", "method", "headers", "body", "expect"}
 _CLOSED = {"concurrency", "think_time"}

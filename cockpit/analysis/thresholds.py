@@ -15,10 +15,10 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.analysis.baseline import Baseline, Ratio, mean_of, ratio_of, runs_to_settle
-from cockpit.metrics.catalogue import LATENCIES, entry, is_latency, percent_of
+from cockpit.metrics.catalogue import LATENCIES, entry, percent_of
 from cockpit.metrics.results import RunResult, run_result
-from cockpit.metrics.units import PERCENT
-from cockpit.metrics.values import HOST_METRICS, is_host_metric, metric_value
+from cockpit.metrics.units import LATENCY, PERCENT, SPAN
+from cockpit.metrics.values import HOST_METRICS, RUN_METRICS, is_metric, metric_value
 from cockpit.model.errors import UsageError
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
@@ -36,11 +36,6 @@ _EXPRESSION = re.compile(r"\s*([A-Za-z0-9_.-]+?)\s*(<=|>=|==|!=|<|>)\s*(\S+(?:\s
 _OF_BASELINE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*%\s+of\s+baseline")
 _PLAIN_VALUE = re.compile(r"(-?(?:\d+(?:\.\d*)?|\.\d+))\s*([kKmMgG%]?|[KMG]iB)")
 _FACTORS = {"": 1.0, "%": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30}
-_COUNTS = (
-    *("rate", "completed", "sent", "failed", "failed.share", "errors", "bytes", "generator.cpu"),
-    *("tls.full", "tls.resumed"),
-)
-_TIMES = ("duration", "generator.lag_p99")
 
 
 # Thresholds if none is given; with a baseline for closed and open load.
@@ -109,7 +104,7 @@ def parse_threshold(text: str) -> Threshold:
             f"{text!r}: invalid threshold; write it as 'p99 < 50ms', 'errors == 0' or 'rate >= 95% of baseline'"
         )
     name, sign, value = match.groups()
-    if not _known(name):
+    if not is_metric(name):
         raise UsageError(f"{text!r}: unknown metric {name!r}; choose one of: {', '.join(known_metrics())}")
     share = _OF_BASELINE.fullmatch(value)
     if share and sign in ("==", "!="):
@@ -210,19 +205,14 @@ def _check_relative(threshold: Threshold, runs: Sequence[RunResult], baseline: B
 
 
 def is_time(name: str) -> bool:
-    head, _, rest = name.partition(".")
-    return name in _TIMES or is_latency(name) or (head in LATENCIES and is_latency(rest))
+    return entry(name).unit in (LATENCY, SPAN)
 
 
 def known_metrics() -> tuple[str, ...]:
     """Return the names, with HOST for any host and NN for any percentile."""
     latencies = ("pNN", "mean", "max", *(f"{name}.pNN" for name in LATENCIES))
     single = ("disk.DISK.util", "disk.DISK.await", "net.INTERFACE.rxkb")
-    return (*_COUNTS, *_TIMES, *latencies, *(f"HOST.{name}" for name in (*HOST_METRICS, *single)))
-
-
-def _known(name: str) -> bool:
-    return name in _COUNTS or is_time(name) or is_host_metric(name.partition(".")[2])
+    return (*RUN_METRICS, *latencies, *(f"HOST.{name}" for name in (*HOST_METRICS, *single)))
 
 
 def _seconds(text: str) -> float:

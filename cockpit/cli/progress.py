@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from functools import partial
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
-from cockpit.analysis.capacity.result import capacity_result, levels_of
+from cockpit.analysis.capacity.result import levels_of
 from cockpit.analysis.words.capacity import level_line
 from cockpit.cli.terminal import raw
 from cockpit.load.paths import count_of
 from cockpit.metrics.results import RunResult, run_result
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
-from cockpit.model.text import milliseconds, si
+from cockpit.model.text import milliseconds, sanitize, si
 from cockpit.profiles.profile import Profile
 from cockpit.report.words import plan_words
 from cockpit.session.capacity import searchable
-from cockpit.session.loop import Session
+from cockpit.session.loop import EndOfSession, Session
 
 REFRESH = 0.25
 
@@ -32,17 +33,26 @@ async def show_progress(session: Session, profile: Profile) -> None:
 async def show_search(session: Session, profile: Profile) -> None:
     """Print one line per level of a capacity search until cancelled."""
     print(plan_words(searchable(profile.plan).without_secrets()), file=sys.stderr)
-    printed = 0
-    while True:
-        state = await session.until(partial(_has_more_levels, printed))
-        levels = capacity_result(state, state.capacities[-1]).levels
-        for number, level in enumerate(levels[printed:], printed + 1):
-            print(level_line(number, level), file=sys.stderr)
-        printed = len(levels)
+    await print_lines(session, _level_lines)
 
 
-def _has_more_levels(known: int, state: State) -> bool:
-    return bool(state.capacities) and len(levels_of(state, state.capacities[-1])) > known
+def _level_lines(state: State) -> list[str]:
+    levels = levels_of(state, state.capacities[-1]) if state.capacities else ()
+    return [level_line(number, level) for number, level in enumerate(levels, 1)]
+
+
+async def print_lines(session: Session, lines_of: Callable[[State], Sequence[str]]) -> None:
+    """Print on stderr each line of the states, once, until the session ends."""
+    printed: set[str] = set()
+
+    def new_lines(state: State) -> list[str]:
+        return [line for line in lines_of(state) if line not in printed]
+
+    with suppress(EndOfSession):
+        while True:
+            for line in new_lines(await session.until(lambda state: bool(new_lines(state)))):
+                printed.add(line)
+                print(sanitize(line), file=sys.stderr, flush=True)
 
 
 async def _bar(session: Session) -> None:

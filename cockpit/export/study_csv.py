@@ -8,7 +8,7 @@ from cockpit.analysis.verdicts.outcome import Effect
 from cockpit.analysis.words.objections import objection_words
 from cockpit.export.series import Value, csv_text
 from cockpit.metrics.catalogue import CONNECTION_METRICS, STATISTICS, TLS_METRICS
-from cockpit.metrics.values import host_metrics, metric_value
+from cockpit.metrics.values import all_host_metrics, metric_value
 from cockpit.report.study_table import counter_increase
 from cockpit.study.results import StudyCell, StudyResult, StudyRunResult, StudyVerdict
 
@@ -58,9 +58,8 @@ def _metrics(result: StudyResult, run: StudyRunResult) -> Iterator[tuple[str, fl
         yield "capacity", run.capacity.rate
     for name in _METRICS:
         yield name, metric_value(run.result, name)
-    for host, window in run.result.hosts.items():
-        if window.seconds > 0:
-            yield from ((f"{host}.{name}", value) for name, value in host_metrics(window, run.result.seconds).items())
+    for host, metrics in all_host_metrics(run.result).items():
+        yield from ((f"{host}.{name}", value) for name, value in metrics.items())
     yield from (
         (f"observed.{each.name}", counter_increase(each, run)) for each in result.study.observations if each.counter
     )

@@ -21,6 +21,7 @@ from cockpit.imports.sysstat import (
     SysstatHost,
 )
 from cockpit.model.events import AnyEvent, HostChanged, HostCondition, HostSample, Note
+from cockpit.model.host import sar
 from cockpit.model.host.samples import (
     CpuCounters,
     DiskCounters,
@@ -49,39 +50,11 @@ _ACTIVITIES = {
     "memory": "memory (-r)",
     "queue": "load average (-q)",
 }
-# The kernel's names of sysstat's rates (tasks, swapping, paging, TCP) and of its numbers of sockets.
-COUNTERS = {
-    "cswch": "ctxt",
-    "pswpin": "pswpin",
-    "pswpout": "pswpout",
-    "pgpgin": "pgpgin",
-    "pgpgout": "pgpgout",
-    "fault": "pgfault",
-    "majflt": "pgmajfault",
-    "pgfree": "pgfree",
-    "pgscank": "pgscan_kswapd",
-    "pgscand": "pgscan_direct",
-    "pgsteal": "pgsteal_kswapd",
-    "active": "Tcp.ActiveOpens",
-    "passive": "Tcp.PassiveOpens",
-    "iseg": "Tcp.InSegs",
-    "oseg": "Tcp.OutSegs",
-    "atmptf": "Tcp.AttemptFails",
-    "estres": "Tcp.EstabResets",
-    "retrans": "Tcp.RetransSegs",
-    # Since sysstat 12.7.6.
-    "retrseg": "Tcp.RetransSegs",
-    "isegerr": "Tcp.InErrs",
-    "orsts": "Tcp.OutRsts",
-}
-_SOCKETS = {
-    "totsck": "sockets.used",
-    "tcpsck": "TCP.inuse",
-    "udpsck": "UDP.inuse",
-    "rawsck": "RAW.inuse",
-    "ip-frag": "FRAG.inuse",
-    "tcp-tw": "TCP.tw",
-}
+# The kernel's names of sysstat's rates, and of its numbers of sockets. `retrseg`: retrans, since sysstat 12.7.6.
+_RATES = (sar.TASKS, sar.SWAPPING, sar.PAGING, sar.TCP, sar.ETCP)
+COUNTERS = {column: name for group in _RATES for column, name in sar.counter_names(group).items()}
+COUNTERS["retrseg"] = COUNTERS["retrans"]
+_SOCKETS = sar.counter_names(sar.SOCKETS)
 
 
 def config_of(name: str, host: SysstatHost, file: str) -> HostConfig:

@@ -34,7 +34,17 @@ from cockpit.model.load.seconds import LoadSecond
 # Latency statistics in tables, and in comparisons and exports.
 PERCENTILES = ("p50", "p90", "p99", "p99.9", "max")
 STATISTICS = ("min", "mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max")
-LATENCIES = ("service", "response", "connect", "tls", "tls_resumed", "first_byte", "head_of_line")
+# Histograms, with definitions of their values.
+LATENCIES = {
+    "service": "time from the first byte sent (or the start of the connect) to the last byte read",
+    "response": "time from the intended send time to the last byte read: a user's wait, including queues",
+    "connect": "time to establish a connection, without the TLS handshake",
+    "tls": "time of a full TLS handshake",
+    "tls_resumed": "time of a TLS handshake that resumed a session",
+    "first_byte": "time from the first byte sent (or the start of the connect) to the first byte of the response",
+    "head_of_line": "time between the first and the last byte of an HTTP/2 response between whose parts the connection "
+    "carried parts of others; responses that arrive at once are not in it",
+}
 # Metrics of connections, and of TLS handshakes, in comparisons and exports.
 CONNECTION_METRICS = ("connect.p50", "connect.p99", "first_byte.p50", "first_byte.p99")
 TLS_METRICS = ("tls.full", "tls.resumed", "tls.p50", "tls.p99", "tls_resumed.p50", "tls_resumed.p99")
@@ -68,6 +78,14 @@ def is_latency(name: str) -> bool:
     return name in ("mean", "max", "min") or _PERCENTILE.fullmatch(name) is not None
 
 
+def latency_parts(name: str) -> tuple[str, str] | None:
+    """Return the histogram and the statistic of a latency: p99 is (response, p99), connect.p50 (connect, p50); None:
+    not a latency."""
+    head, _, rest = name.partition(".")
+    parts = (head, rest) if head in LATENCIES else ("response", name)
+    return parts if is_latency(parts[1]) else None
+
+
 def percent_of(name: str) -> float | None:
     """Return the percentile of a latency statistic: 99.9 for p99_9 and service.p99.9; None: not a percentile."""
     match = _PERCENTILE.fullmatch(name.removeprefix("response.").removeprefix("service."))
@@ -98,7 +116,7 @@ _LOAD = (
     Metric("generator.saturated", FLAG, "", "1: the load generator was the bottleneck", "generator_saturated"),
     Metric("capacity", RATE, "", "highest arrival rate that holds the limits of a search"),
     Metric("sent", COUNT, "", "requests sent"),
-    Metric("failed.share", PERCENT, "", "failed requests"),
+    Metric("failed.share", PERCENT, "", "failed requests: no complete response, or an unexpected one"),
     Metric("bytes", BYTES, "", "bytes received"),
     Metric("duration", SPAN, "", "length of the run without its warm-up"),
 )
@@ -303,9 +321,9 @@ def entry(name: str) -> Metric:
     """Return the entry of a metric, named as in thresholds: `rate`, `p99`, `connect.p50`, `web1.cpu.user`."""
     if name in _OF_LOAD:
         return _OF_LOAD[name]
-    head, _, rest = name.partition(".")
-    if is_latency(name) or (head in LATENCIES and is_latency(rest)):
-        percent = percent_of(name.rpartition(".")[2] if head in LATENCIES else name)
-        words = f"{percent:g}% of the responses took at most this long" if percent else ""
+    if parts := latency_parts(name):
+        percent = percent_of(parts[1]) if parts[0] == "response" else None
+        words = f"{percent:g}% of the responses took at most this long" if percent else LATENCIES[parts[0]]
         return Metric(name, LATENCY, name, words)
+    rest = name.partition(".")[2]
     return host_entry(rest) if rest else Metric(name, title=name)

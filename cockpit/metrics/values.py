@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from cockpit.metrics.catalogue import LATENCIES, PROCESS_METRICS, is_latency, percent_of
+from cockpit.metrics.catalogue import PROCESS_METRICS, latency_parts, percent_of
 from cockpit.metrics.results import RunResult, latency
 from cockpit.model.access import ACCESS_METRICS
 from cockpit.model.histogram import Histogram
@@ -25,12 +25,10 @@ def metric_value(result: RunResult, name: str) -> float | None:
     Latencies in seconds, rates per second, CPU per cent, memory bytes. Raises KeyError for an unknown name.
     """
     head, _, rest = name.partition(".")
-    if name in _PLAIN:
-        return _PLAIN[name](result)
-    if head in LATENCIES and is_latency(rest):
-        return latency_value(latency(result.counts, head), rest)
-    if is_latency(name):
-        return latency_value(latency(result.counts, "response"), name)
+    if name in RUN_METRICS:
+        return RUN_METRICS[name](result)
+    if parts := latency_parts(name):
+        return latency_value(latency(result.counts, parts[0]), parts[1])
     if is_host_metric(rest):
         window = result.hosts.get(head)
         return host_metrics(window, result.seconds).get(rest) if window and window.seconds > 0 else None
@@ -39,8 +37,7 @@ def metric_value(result: RunResult, name: str) -> float | None:
 
 def is_metric(name: str) -> bool:
     """Return whether `metric_value` knows the name, for any host."""
-    head, _, rest = name.partition(".")
-    return name in _PLAIN or is_latency(name) or (head in LATENCIES and is_latency(rest)) or is_host_metric(rest)
+    return name in RUN_METRICS or latency_parts(name) is not None or is_host_metric(name.partition(".")[2])
 
 
 def latency_value(histogram: Histogram, name: str) -> float | None:
@@ -55,7 +52,8 @@ def latency_value(histogram: Histogram, name: str) -> float | None:
     return histogram.percentile(percent)
 
 
-_PLAIN: dict[str, Callable[[RunResult], float]] = {
+# Metrics of runs, without latencies.
+RUN_METRICS: dict[str, Callable[[RunResult], float]] = {
     "rate": lambda result: result.rate,
     "completed": lambda result: result.counts.completed,
     "sent": lambda result: result.counts.sent,
@@ -160,6 +158,12 @@ def host_metrics(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
     if not window.last.reading.memory.total:
         metrics = {name: value for name, value in metrics.items() if not name.startswith("memory.")}
     return dict(sorted(metrics.items(), key=_host_order))
+
+
+def all_host_metrics(result: RunResult) -> dict[str, dict[str, float]]:
+    """Return the metrics of each host that was sampled during the run, by host."""
+    windows = result.hosts.items()
+    return {name: host_metrics(window, result.seconds) for name, window in windows if window.seconds > 0}
 
 
 def _idle(when: str, idle: Mapping[str, float]) -> dict[str, float]:

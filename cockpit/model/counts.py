@@ -83,6 +83,10 @@ class LoadCounts(Group, frozen=True, kw_only=True, omit_defaults=True):
     lag: Histogram = EMPTY
 
 
+# The fields with histograms: latencies, and the lag.
+HISTOGRAMS = tuple(field.name for field in msgspec.structs.fields(LoadCounts) if field.default is EMPTY)
+
+
 class Counts(LoadCounts, frozen=True, kw_only=True):
     """Sum of ticks over workers and time. `refused`: responses with status 400 or higher to requests without an
     expectation."""

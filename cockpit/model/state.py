@@ -16,17 +16,9 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.autopilot import AutopilotState
+from cockpit.model.capacity import CapacityBegun, CapacityEnded
 from cockpit.model.counts import Counts
-from cockpit.model.events import (
-    CapacityBegun,
-    CapacityEnded,
-    ChangeOutcome,
-    ExtensionReason,
-    RoundsBegun,
-    RoundsEnded,
-    RoundSide,
-    SessionStarted,
-)
+from cockpit.model.events import ChangeOutcome, ExtensionReason, RoundsBegun, RoundsEnded, RoundSide, SessionStarted
 from cockpit.model.generators import GeneratorMachine, GeneratorState, WorkerLost
 from cockpit.model.host.state import HostState, HostWindow
 from cockpit.model.knobs import Knob, Setting

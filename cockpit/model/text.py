@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from itertools import count
 
 # Direction overrides and isolates: they can reorder the visible text.
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -118,6 +119,12 @@ def size(nbytes: float) -> str:
             return f"{value:.0f}{suffix}" if value >= 10 or not suffix else f"{value:.1f}{suffix}"
         value /= 1024
     raise AssertionError("unreachable")
+
+
+def numbered(name: str) -> Iterator[str]:
+    """Yield `web1`, `web1-2`, `web1-3`, …, of which the first unused one is a new name."""
+    yield name
+    yield from (f"{name}-{number}" for number in count(2))
 
 
 def count_text(number: int, noun: str) -> str:

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from cockpit.model.counts import Counts, Group, add, sums
+from cockpit.model.counts import HISTOGRAMS, Counts, Group, add, sums
 from cockpit.model.events import AnyEvent
 from cockpit.model.fold.load import bottlenecks, segment_of, silent
 from cockpit.model.histogram import EMPTY, Histogram
@@ -49,10 +49,9 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return "response" if self.response.filled else "service"
 
 
-_HISTOGRAMS = tuple(name for name in Totals.__struct_fields__ if name != "groups")
 # Fields whose value is that of the last tick.
 _LATEST = ("t", "run", "worker", "stage", "warmup", "connections", "in_flight", "oldest", "silence")
-_NO_HISTOGRAMS: dict[str, Any] = dict.fromkeys(_HISTOGRAMS, EMPTY)
+_NO_HISTOGRAMS: dict[str, Any] = dict.fromkeys(HISTOGRAMS, EMPTY)
 
 
 class SegmentTicks(msgspec.Struct, frozen=True, array_like=True):
@@ -112,7 +111,7 @@ def _add(first: Tick, then: Tick) -> Tick:
 def _totals(ticks: Sequence[Tick]) -> Totals:
     groups = reduce(add, (Totals(groups=tick.groups) for tick in ticks)).groups
     return Totals(
-        groups=groups, **{name: Histogram.merged(getattr(tick, name) for tick in ticks) for name in _HISTOGRAMS}
+        groups=groups, **{name: Histogram.merged(getattr(tick, name) for tick in ticks) for name in HISTOGRAMS}
     )
 
 
@@ -122,7 +121,7 @@ def expanded(kept: SegmentTicks, totals: Totals) -> list[NumberedTick]:
     spread = _spread(getattr(totals, latency), [getattr(tick, latency) for tick in kept.ticks])
     *ticks, last = [replace(tick, **{latency: histograms}) for tick, histograms in zip(kept.ticks, spread, strict=True)]
     # All other histograms are only needed over the page: the last tick has them.
-    rest: dict[str, Any] = {name: getattr(totals, name) for name in _HISTOGRAMS if name not in (latency, "lag")}
+    rest: dict[str, Any] = {name: getattr(totals, name) for name in HISTOGRAMS if name not in (latency, "lag")}
     groups = {
         name: replace(last.groups.get(name, Group()), service=group.service, response=group.response)
         for name, group in totals.groups.items()

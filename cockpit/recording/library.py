@@ -6,7 +6,6 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import platformdirs
 from cockpit.files import make_private
 from cockpit.model.errors import RecordingError
 from cockpit.model.events import SessionStarted
+from cockpit.model.text import numbered
 from cockpit.recording.database import error_line, in_use, opened
 from cockpit.recording.packing import Damaged
 from cockpit.recording.schema import EVENTS, from_row, last_instant
@@ -63,9 +63,9 @@ def new_recording(session: str, wall: float) -> RecordingWriter:
     except OSError as error:
         raise RecordingError(f"{library}: cannot create a recording: {error.strerror}") from None
     name = f"{sanitized_name(session)}-{time.strftime('%Y%m%d-%H%M%S', time.localtime(wall))}"
-    for path in _candidates(library, name):
+    for unused in numbered(name):
         with suppress(RecordingExists):
-            return RecordingWriter(path)
+            return RecordingWriter(library / f"{unused}{SUFFIX}")
     raise AssertionError("names never run out")
 
 
@@ -135,14 +135,6 @@ def _not_in_use(path: Path) -> None:
 
 def _library_paths(name: str) -> tuple[Path, Path]:
     return folder() / name, folder() / f"{name}{SUFFIX}"
-
-
-def _candidates(library: Path, name: str) -> Iterator[Path]:
-    yield library / f"{name}{SUFFIX}"
-    number = 2
-    while True:
-        yield library / f"{name}-{number}{SUFFIX}"
-        number += 1
 
 
 def recording_info(path: Path) -> RecordingInfo:

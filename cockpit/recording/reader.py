@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from msgspec.structs import replace
 
@@ -18,6 +18,7 @@ from cockpit.model.errors import RecordingError
 from cockpit.model.events import AnyEvent, Note, SessionStarted
 from cockpit.model.fold.fold import fold, fold_all
 from cockpit.model.state import State, StudyState
+from cockpit.model.study import StudyEvent
 from cockpit.recording.checkpoints import Restorer
 from cockpit.recording.compaction import Numbered
 from cockpit.recording.database import check, error_line, has_journal, opened
@@ -30,16 +31,7 @@ from cockpit.recording.validity import is_valid
 
 # Number of cached ranges of events.
 _CACHED = 16
-# Kinds of the events of a study.
-_STUDY_KINDS = (
-    "study_begun",
-    "study_round",
-    "study_run",
-    "study_observation",
-    "study_step_ended",
-    "study_step_lost",
-    "study_ended",
-)
+_STUDY_KINDS = tuple(str(kind.__struct_config__.tag) for kind in get_args(StudyEvent))
 
 
 class TimedEvent(NamedTuple):

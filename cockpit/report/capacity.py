@@ -9,8 +9,9 @@ import msgspec
 from cockpit.analysis.capacity.result import CapacityResult, capacity_result
 from cockpit.analysis.words.capacity import LEVEL_TITLES, capacity_words, interval_words, level_cells, limits_words
 from cockpit.document.model import Block, Paragraph, Table
-from cockpit.model.events import CapacityOutcome
+from cockpit.model.capacity import CapacityOutcome
 from cockpit.model.state import State
+from cockpit.report.encoding import struct_from
 
 
 class CapacityLevelJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,17 +80,10 @@ def compared_words(before: CapacityResult, after: CapacityResult) -> str:
 
 def capacity_json(result: CapacityResult) -> CapacityJson:
     estimate = result.estimate if result.outcome != "generator" else None
-    return CapacityJson(
-        limits=result.limits,
-        outcome=result.outcome,
-        rate=estimate.rate if estimate else None,
-        low=estimate.low if estimate else None,
-        high=estimate.high if estimate else None,
-        at_least=result.at_least,
-        levels=[
-            CapacityLevelJson(**{name: getattr(level, name) for name in CapacityLevelJson.__struct_fields__})
-            for level in result.levels
-        ],
-        detail=result.detail,
+    return struct_from(
+        CapacityJson,
+        result,
+        **{name: getattr(estimate, name) if estimate else None for name in ("rate", "low", "high")},
+        levels=[struct_from(CapacityLevelJson, level) for level in result.levels],
         text=capacity_words(result),
     )

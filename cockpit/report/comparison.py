@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from cockpit.analysis.comparison import Comparison, Difference, MetricPair, all_host_metrics, distribution
+from cockpit.analysis.comparison import Comparison, Difference, MetricPair, distribution
 from cockpit.analysis.verdicts.sides import Side
 from cockpit.analysis.words.comparison import differences, overlaid, tables
 from cockpit.analysis.words.timeline import segment_label
 from cockpit.document.model import Document, Items, Pairs, Paragraph, Part, Table
 from cockpit.document.text import Paint, plain, to_text
+from cockpit.metrics.values import all_host_metrics
 from cockpit.model.text import clock
 from cockpit.report.capacity import compared_words, results_of
 from cockpit.report.encoding import struct_from, to_json
@@ -77,7 +78,7 @@ def comparison_json(comparison: Comparison) -> str:
 
 def compare_json(comparison: Comparison) -> CompareJson:
     """Return the comparison in the shape of the schema, with every metric of every host."""
-    first, second = all_host_metrics(comparison.before), all_host_metrics(comparison.after)
+    first, second = all_host_metrics(comparison.before.result), all_host_metrics(comparison.after.result)
     before, after = comparison.before.result.counts.latency, comparison.after.result.counts.latency
     spread = distribution(before, after, _BUCKETS)
     return CompareJson(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from cockpit.analysis.comparison import failures_by_kind
 from cockpit.analysis.effects import more_is_better
 from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.verdicts.outcome import Outcome, Verdict
@@ -236,8 +237,7 @@ def error_lines(result: StudyResult) -> list[str]:
         if cell.total is None:
             continue
         counts = cell.total.counts
-        refused = {f"status {status}": many for status, many in counts.statuses.items() if status >= 400}
-        kinds = {**counts.errors, **{f"unexpected {kind}": many for kind, many in counts.unexpected.items()}, **refused}
+        kinds = failures_by_kind(counts)
         parts = [errors_words(kinds)] if kinds else []
         parts += (
             [f"{counts.length_mismatches} of {counts.completed} responses differ in length, not a failure"]

@@ -110,13 +110,14 @@ def absolute(path: str, directory: str) -> str:
     return safe_path(posixpath.join(directory, path))
 
 
-def uncertainty(process: Process, file: str, default: bool) -> str:
-    """Return why a configuration file is only assumed; `default`: no option of the command line names it."""
+def uncertainty(process: Process, file: str, default: bool, *, built: bool = True) -> str:
+    """Return why a configuration file is only assumed; `default`: no option of the command line names it; `built`: the
+    compiled defaults of the program are known."""
     if process.origin == "container":
         return "it runs in a container with separate files"
     if not file:
         return "its configuration file cannot be found by its command line"
-    if default and not process.is_certain:
+    if default and not (built and process.is_certain):
         return "this user cannot read its program: log in as root, or set sudo = true"
     return ""
 
@@ -130,6 +131,11 @@ def signal_command(name: str, process: Process) -> str:
     """Return the command that signals a master by its command line. Its workers can have the same command line;
     the master is the oldest process (-o)."""
     return f"pkill -{name} -o -x -f -- {shlex.quote(command_line(process))}"
+
+
+def program_of(process: Process, name: str) -> str:
+    """Return the program of a process, by its name if it is the system's, which is always in the PATH."""
+    return process.program if process.program not in ("", f"/usr/sbin/{name}") else name
 
 
 def command(*words: str) -> str:

@@ -12,14 +12,8 @@ from cockpit.analysis.capacity.result import levels_of
 from cockpit.analysis.capacity.search import LONGEST, START, Aim, Step, next_step
 from cockpit.analysis.thresholds import Threshold
 from cockpit.metrics.results import segments_result
+from cockpit.model.capacity import CapacityBegun, CapacityEnded, CapacityLevel, CapacityLevelEnded, CapacityOutcome
 from cockpit.model.errors import ChangeRefused, CockpitError
-from cockpit.model.events import (
-    CapacityBegun,
-    CapacityEnded,
-    CapacityLevel,
-    CapacityLevelEnded,
-    CapacityOutcome,
-)
 from cockpit.model.load.checks import check_plan
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State

@@ -16,6 +16,7 @@ from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import CockpitError
 from cockpit.model.host.samples import HostConfig, StatusPage
 from cockpit.model.knobs import Knob
+from cockpit.model.text import numbered
 from cockpit.model.via import name_of, split_chain
 from cockpit.profiles import catalogue
 from cockpit.profiles.writing import Draft
@@ -126,10 +127,7 @@ def hosts_named(texts: Iterable[str]) -> list[HostConfig]:
         destination = text.strip().removeprefix("ssh://").removesuffix("/")
         if not destination:
             continue
-        name = host_name(destination)
-        number = 2
-        while name in hosts:
-            name, number = f"{host_name(destination)}-{number}", number + 1
+        name = next(name for name in numbered(host_name(destination)) if name not in hosts)
         ssh, via = split_chain(destination)
         hosts[name] = HostConfig(name=name, ssh=None if ssh == HERE else ssh, via=via)
     return list(hosts.values())
@@ -232,7 +230,5 @@ def place_for(url: str, surveyed: Sequence[HostSurvey]) -> Path:
     is_shipped = shipped is not None and here.resolve() == shipped.resolve()
     folder = here if here.is_dir() and not is_shipped else catalogue.own_folder()
     base = surveyed[0].config.name if surveyed else host_name(urlsplit(url).hostname or "url")
-    name, number = base, 2
-    while (folder / f"{name}{catalogue.SUFFIX}").exists():
-        name, number = f"{base}-{number}", number + 1
-    return folder / f"{name}{catalogue.SUFFIX}"
+    paths = (folder / f"{name}{catalogue.SUFFIX}" for name in numbered(base))
+    return next(path for path in paths if not path.exists())

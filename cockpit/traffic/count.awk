@@ -1,7 +1,8 @@
 # Counts the lines of an access log between two marks of follow.sh, per route group.
 #
 # Settings, before this program: mark (starts a line of follow.sh), start, scale, most_bytes, most_groups, most_cached.
-# @FIELDS@ are statements that cut the fields off `rest`: a loop over them takes twice as long. After each mark it prints
+# FIELDS below stands for the statements that cut the fields off `rest`: a loop over fields takes twice as long.
+# After each mark it prints
 #   + UPTIME INVALID ROTATED
 #   g METHOD ROUTE
 #   s STATUS COUNT
@@ -31,7 +32,7 @@ function count(line,    rest, place, status, request, method, target, us, group)
   if (length(line) > most_bytes || (start != "" && substr(line, 1, length(start)) != start)) { invalid++; return }
   rest = substr(line, length(start) + 1)
   status = request = method = target = us = ""
-  @FIELDS@
+  # FIELDS
   if (length(status) != 3 || status !~ /^[1-5][0-9][0-9]$/) { invalid++; return }
   if (scale && (length(us) > 22 || us !~ /^[0-9]+(\.[0-9]+)?$/ || (scale < 1000000 && index(us, ".")))) {
     invalid++

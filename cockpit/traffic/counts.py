@@ -61,9 +61,9 @@ class TrafficCounts:
             raise InvalidCounts(sanitize(line, 200))
         return False
 
-    def tick(self, run: int, worker: int, start: float, t: float) -> Tick:
-        """Return the requests as load from `start` to `t` (s)."""
-        groups = {name: self._group_counts(name) for name in self._statuses}
+    def tick(self, run: int, worker: int, start: float, t: float, grain: int = 1) -> Tick:
+        """Return the requests as load from `start` to `t` (s). `grain`: the resolution of the durations (µs)."""
+        groups = {name: self._group_counts(name, grain) for name in self._statuses}
         statuses = sum(self._statuses.values(), Counter[int]())
         completed = statuses.total()
         return Tick(
@@ -79,24 +79,24 @@ class TrafficCounts:
             silence=0.0 if completed else t - start,
         )
 
-    def _group_counts(self, name: str) -> Group:
+    def _group_counts(self, name: str, grain: int) -> Group:
         statuses = self._statuses[name]
         return Group(
             sent=statuses.total(),
             completed=statuses.total(),
             statuses=dict(statuses),
-            service=_histogram(self._durations[name]),
+            service=_histogram(self._durations[name], grain),
         )
 
 
-def _histogram(durations: Counter[int]) -> Histogram:
+def _histogram(durations: Counter[int], grain: int) -> Histogram:
     """Return the histogram of rounded durations (µs): each in the middle of the range that was rounded to it."""
     if not durations:
         return EMPTY
     counts = np.array(list(durations.values()), dtype=np.int64)
     if counts.sum() > 10 * _MOST_LINES:
         raise InvalidCounts("too many requests")
-    values = np.array([1000 * us + 500 * _unit(us) for us in durations], dtype=np.int64)
+    values = np.array([1000 * us + 500 * max(grain, _unit(us)) for us in durations], dtype=np.int64)
     return Histogram.of(np.repeat(values, counts))
 
 

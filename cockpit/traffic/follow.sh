@@ -36,4 +36,7 @@ follow() {
     sleep 1
   done
 }
-follow | LC_ALL=C awk "$reader"
+# mawk would wait for a full block of input.
+interactive=
+case $(awk -W version 2>&1 </dev/null) in mawk*) interactive='-W interactive' ;; esac
+follow | LC_ALL=C awk $interactive "$reader"

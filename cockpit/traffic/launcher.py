@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import monotonic
+from typing import NamedTuple
 
 from cockpit.hosts import watchdog
 from cockpit.hosts.feed import HostFeed
@@ -23,13 +24,53 @@ from cockpit.model.load.plan import AccessLog, LoadPlan
 from cockpit.model.text import sanitize
 from cockpit.model.tick import Tick
 from cockpit.traffic.counts import InvalidCounts, TrafficCounts
-from cockpit.traffic.log_format import FieldRole, likely_format, match_line, parse_format
+from cockpit.traffic.log_format import (
+    SCALES,
+    FieldRole,
+    LogFormat,
+    LoggedLine,
+    likely_format,
+    match_line,
+    parse_format,
+)
 from cockpit.traffic.program import program
 
 # Lines of a log that are read to recognize its format, and their maximum bytes.
 _SAMPLE, _SAMPLE_BYTES = 50, 200_000
+_MILLISECOND = 1000
 # Share of lines of another format, of those read, that is warned about.
 _TOLERATED = 0.05
+
+
+class Recognized(NamedTuple):
+    """An access log with its format, and the requests among the last lines."""
+
+    log: AccessLog
+    fields: LogFormat
+    requests: Sequence[LoggedLine]
+    lines: int
+
+    @property
+    def grain(self) -> int:
+        """The resolution of the durations (µs)."""
+        whole = all((request.us or 0) % _MILLISECOND == 0 for request in self.requests)
+        return _MILLISECOND if whole and self.fields.scale != SCALES[FieldRole.MICROSECONDS] else 1
+
+    @property
+    def warnings(self) -> Iterator[str]:
+        place = f"{self.log.host}: {self.log.file}"
+        others = self.lines - len(self.requests)
+        if others > _TOLERATED * self.lines:
+            yield f"{place}: {others} of the last {self.lines} lines have another format"
+        if self.fields.scale is None:
+            yield f"{place} has no durations, so there is no latency: log %D in Apache, $request_time in nginx"
+        elif self.requests and not any(request.us for request in self.requests):
+            yield (
+                f"{place}: the durations are all 0, so latencies say nothing: nginx counts the time of upstreams and "
+                "clients, not its own"
+            )
+        elif self.grain > 1:
+            yield f"{place} has durations in milliseconds, so latencies below 10 ms are coarse"
 
 
 class TrafficLauncher:
@@ -41,7 +82,7 @@ class TrafficLauncher:
     def __init__(self, feeds: Mapping[str, HostFeed], logs: Sequence[AccessLog]) -> None:
         self._feeds = feeds
         self._logs = logs
-        self._chosen: list[AccessLog] = []
+        self._chosen: list[Recognized] = []
 
     @property
     def capacity(self) -> Capacity:
@@ -52,47 +93,33 @@ class TrafficLauncher:
 
     async def check(self, plan: LoadPlan) -> Preflight:
         """Recognize the format of each log. Raises HostError, UsageError."""
-        self._chosen, warnings = [], []
-        for log in self._logs:
-            chosen, notes = await self._recognized(log)
-            self._chosen.append(chosen)
-            warnings += notes
-        return Preflight(address=(), warnings=tuple(warnings))
+        self._chosen = [await self._recognized(log) for log in self._logs]
+        return Preflight(address=(), warnings=tuple(line for chosen in self._chosen for line in chosen.warnings))
 
-    async def _recognized(self, log: AccessLog) -> tuple[AccessLog, list[str]]:
-        shell = await self._feeds[log.host].up()
-        result = await shell.run(f"tail -n {_SAMPLE} -- {shlex.quote(log.file)} | head -c {_SAMPLE_BYTES}")
-        if result.stderr.strip():
-            reason = sanitize(result.stderr.decode(errors="replace").strip().splitlines()[-1], 200)
-            raise HostError(f"{reason}; name the access log with --log, and let the login read it", subject=log.host)
-        lines = [line for line in result.lines if line]
+    async def _recognized(self, log: AccessLog) -> Recognized:
+        lines = await self._last_lines(log)
         name = log.format or likely_format(lines)
         if name is None:
             example = sanitize(lines[-1], 80) if lines else "the log is empty"
             raise HostError(f"{log.file}: unknown log format ({example}); set it with --log-format", subject=log.host)
         fields = parse_format(name)
-        matching = sum(match_line(fields, line) is not None for line in lines)
-        notes = []
-        if matching < (1 - _TOLERATED) * len(lines):
-            notes.append(
-                f"{log.host}: {len(lines) - matching} of the last {len(lines)} lines of {log.file} do not match"
-            )
-        if fields.scale is None:
-            notes.append(
-                f"{log.host}: {log.file} has no durations: no latency (log %D in Apache, $request_time in nginx)"
-            )
-        if any(field.role is FieldRole.SECONDS for field in fields.fields):
-            notes.append(
-                f"{log.host}: durations in {log.file} may be whole milliseconds, so latencies below 10 ms are coarse"
-            )
-        return AccessLog(host=log.host, file=log.file, format=name), notes
+        requests = [request for line in lines if (request := match_line(fields, line))]
+        return Recognized(log, fields, requests, len(lines))
+
+    async def _last_lines(self, log: AccessLog) -> list[str]:
+        shell = await self._feeds[log.host].up()
+        result = await shell.run(f"tail -n {_SAMPLE} -- {shlex.quote(log.file)} | head -c {_SAMPLE_BYTES}")
+        if result.stderr.strip():
+            reason = sanitize(result.stderr.decode(errors="replace").strip().splitlines()[-1], 200)
+            raise HostError(f"{reason}; name the access log with --log, and let the login read it", subject=log.host)
+        return [line for line in result.lines if line]
 
     async def workers(self, assigned: Assigned) -> Sequence[TrafficWorker]:
         assignments = assigned(len(self._chosen))
         workers: list[TrafficWorker] = []
         try:
-            for assignment, log in zip(assignments, self._chosen, strict=True):
-                workers.append(await TrafficWorker.start(assignment, log, self._feeds[log.host]))
+            for assignment, chosen in zip(assignments, self._chosen, strict=True):
+                workers.append(await TrafficWorker.start(assignment, chosen, self._feeds[chosen.log.host]))
         except BaseException:
             for worker in workers:
                 worker.kill()
@@ -105,10 +132,11 @@ class TrafficWorker:
 
     pid = None
 
-    def __init__(self, assignment: Assignment, log: AccessLog, channel: Channel) -> None:
+    def __init__(self, assignment: Assignment, chosen: Recognized, channel: Channel) -> None:
         self.assignment = assignment
         self.done: Done | None = None
-        self._log = log
+        self._log = chosen.log
+        self._grain = chosen.grain
         self._channel = channel
         self._lines: asyncio.Queue[bytes] = asyncio.Queue()
         self._reason = ""
@@ -118,11 +146,11 @@ class TrafficWorker:
         self._following: asyncio.Task[None] | None = None
 
     @classmethod
-    async def start(cls, assignment: Assignment, log: AccessLog, feed: HostFeed) -> TrafficWorker:
+    async def start(cls, assignment: Assignment, chosen: Recognized, feed: HostFeed) -> TrafficWorker:
         """Start to follow the log. Raises HostError."""
         shell = await feed.shell()
-        channel = await shell.open(program(log.file, parse_format(log.format)))
-        return cls(assignment, log, channel)
+        channel = await shell.open(program(chosen.log.file, chosen.fields))
+        return cls(assignment, chosen, channel)
 
     def send(self, message: Message) -> None:
         match message:
@@ -186,7 +214,7 @@ class TrafficWorker:
             now = monotonic()
             if now <= since:
                 continue
-            tick = counts.tick(self.assignment.run, self.assignment.worker, since, now)
+            tick = counts.tick(self.assignment.run, self.assignment.worker, since, now, self._grain)
             self._lines.put_nowait(events.encode(tick))
             since = now
 

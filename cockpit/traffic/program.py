@@ -35,7 +35,7 @@ def counter(mark: str, fields: LogFormat) -> str:
         *(f"most_bytes = {MOST_BYTES}", f"most_groups = {MOST_GROUPS}", f"most_cached = {_CACHED}"),
     )
     cuts = "\n  ".join(line for field in fields.fields for line in _cut(field))
-    return f"BEGIN {{ {'; '.join(settings)} }}\n{_text('count.awk').replace('  @FIELDS@', f'  {cuts}')}"
+    return f"BEGIN {{ {'; '.join(settings)} }}\n{_text('count.awk').replace('  # FIELDS', f'  {cuts}')}"
 
 
 def _cut(field: Field) -> Iterator[str]:

@@ -34,37 +34,29 @@ _PANES = {
     f"{SessionKey.PREVIOUS} and {SessionKey.NEXT} go to the previous and next marker.",
     "Footer": f"Keys. {AppKey.COMMANDS} searches all commands.",
 }
-_MORE = {
-    "err": "Share of failed requests: no complete response (refused, reset, timed out), or an unexpected one.",
-    "connect": "Time to establish a connection (with TLS: including the handshake).",
-    "response": "Time from the intended send time to the last byte: a user's wait, including queues.",
-    "load": "Tasks that run or wait for a disk, averaged over 1, 5 and 15 minutes.",
-    "procs": "Processes whose name matches `processes` of the host. + and - are spawned/s and exited/s, Z is defunct.",
-    "STAT": "As ps prints it: R running, S sleeping, D waiting for a disk, Z defunct; N low priority.",
-    "VSZ": "Address space of the process; most of it need not be in memory.",
-    "RSS": "Memory of the process in RAM, shared pages included.",
-}
 # Words of the screen for metrics of the catalogue.
 _WORDS = {
     "lag": entry("generator.lag_p99"),
     "gen": entry("generator.cpu"),
     "Z": host_entry("processes.defunct"),
+    "err": entry("failed.share"),
+    "connect": entry("connect.p50"),
+    "response": entry("response.mean"),
 }
+# Words in the names of READING that have another meaning on the screen.
+_FILLERS = frozenset(["a", "all", "before", "every", "in", "name", "of", "on", "s", "that", "the"])
 _WORD = re.compile(r"\S+")
 
 
 def _glossary() -> dict[str, str]:
     titles = {metric.title: metric for metric in (*map(entry, ("rate", *PERCENTILES)), *SAMPLE_METRICS)}
     read: dict[str, str] = {}
-    for name, text in READING.items():
+    # The name of an entry as a whole is preferred to a word of a longer name.
+    for name, text in sorted(READING.items(), key=lambda item: " " in item[0]):
         for word in re.split(r"[\s,]+", name):
-            if re.search(r"\w\w|%|/s|^[a-z]", word):
+            if re.search(r"\w\w|%|/s|^[a-z]", word) and word not in _FILLERS:
                 read.setdefault(word, " ".join(text.split()))
-    return (
-        {word: f"{metric.help[0].upper()}{metric.help[1:]}." for word, metric in (titles | _WORDS).items()}
-        | read
-        | _MORE
-    )
+    return {word: f"{metric.help[0].upper()}{metric.help[1:]}." for word, metric in (titles | _WORDS).items()} | read
 
 
 _GLOSSARY = _glossary()

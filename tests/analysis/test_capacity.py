@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from cockpit.analysis.capacity.levels import Level, is_hopeless, level_of, parse_limits, shares, suggested_limits
 from cockpit.analysis.capacity.search import Aim, Step, at_least, capacity, next_step
+from cockpit.model.capacity import CapacityOutcome
 from cockpit.model.counts import Counts
 from cockpit.model.errors import UsageError
-from cockpit.model.events import CapacityOutcome
 from cockpit.model.histogram import Histogram
 from tests.statistics.capacity import CASES, result_of, search
 

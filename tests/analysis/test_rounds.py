@@ -24,6 +24,7 @@ from cockpit.analysis.verdicts.outcome import Design, Outcome
 from cockpit.analysis.verdicts.segments import SegmentVerdicts, verdicts
 from cockpit.analysis.words.rounds import announcement_words, ended_words, offer_words, progress_words, window_words
 from cockpit.model import events as ev
+from cockpit.model.capacity import CapacityOutcome
 from cockpit.model.fold.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.knobs import Setting
@@ -212,7 +213,7 @@ def test_rounds_of_searches_compare_capacities() -> None:
         for at, side in enumerate(sequence(first)):
             t, capacity = 50.0 * at + 1, (250.0 if side == "after" else 200.0) * (1 + 0.005 * (at * 7 % 5))
             yield ev.RoundWindow(t=t, number=1, round=at // 2 + 1, side=side, until=t + 40)
-            outcome: ev.CapacityOutcome = "generator" if at < 2 * unknown else "found"
+            outcome: CapacityOutcome = "generator" if at < 2 * unknown else "found"
             yield from search_events(t, at + 1, PLAN, capacity, outcome)
             yield ev.RoundWindowEnded(t=t + 45, number=1)
         yield ev.RoundsEnded(t=999.0, number=1, outcome="budget", active="before")

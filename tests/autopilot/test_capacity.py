@@ -17,7 +17,7 @@ from cockpit.autopilot.search import error_of
 from cockpit.autopilot.slices import search_fit
 from cockpit.autopilot.words import plan_lines, result_line, trial_line
 from cockpit.model import events as ev
-from cockpit.model.events import CapacityOutcome
+from cockpit.model.capacity import CapacityBegun, CapacityEnded, CapacityLevel, CapacityLevelEnded, CapacityOutcome
 from cockpit.session.capacity import CapacitySearch
 from tests.autopilot.searches import BEFORE, live, plan, run_search
 from tests.capacities import LIMITS
@@ -45,10 +45,10 @@ def search_at_once(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         rate = 500.0 / int((folder / "conf").read_text().split()[0].partition("=")[2]) * (1 + 0.002 * (number % 3))
         for event in (
             ev.RunStarted(t=t, run=run, plan=self._load.plan),
-            ev.CapacityBegun(t=t, number=number, run=run, limits=(text,), longest=longest),
-            ev.CapacityLevel(t=t, number=number, level=1, rate=rate, until=t),
-            ev.CapacityLevelEnded(t=t + 1e-3, number=number),
-            ev.CapacityEnded(t=t + 1e-3, number=number, outcome="found"),
+            CapacityBegun(t=t, number=number, run=run, limits=(text,), longest=longest),
+            CapacityLevel(t=t, number=number, level=1, rate=rate, until=t),
+            CapacityLevelEnded(t=t + 1e-3, number=number),
+            CapacityEnded(t=t + 1e-3, number=number, outcome="found"),
             ev.RunEnded(t=t + 1e-3, run=run, reason="stopped"),
         ):
             self._events.emit(event)

@@ -11,14 +11,8 @@ from cockpit.analysis.capacity.result import CapacityResult
 from cockpit.analysis.capacity.search import CapacityEstimate
 from cockpit.analysis.words.capacity import capacity_words, rate_words
 from cockpit.cli.commands.run import _search_code
-from cockpit.model.events import (
-    CapacityBegun,
-    CapacityEnded,
-    CapacityLevel,
-    CapacityLevelEnded,
-    CapacityOutcome,
-    RunStarted,
-)
+from cockpit.model.capacity import CapacityBegun, CapacityEnded, CapacityLevel, CapacityLevelEnded, CapacityOutcome
+from cockpit.model.events import RunStarted
 from cockpit.model.fold.fold import fold_all
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.tick import Tick

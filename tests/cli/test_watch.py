@@ -13,7 +13,7 @@ from tests.commands import cockpit
 @pytest.mark.parametrize(
     ("flags", "problem"),
     [
-        (["--host", "."], "no access log; name it with --log FILE"),
+        (["--host", "."], "no access log; name it with --log FILE, or access_log of a [[host]]"),
         (["--log", "/x"], "no host to read the access log on; add --host"),
         (["--log", "/x", "--host", ".", "-c", "5"], "-c: users decide the load; leave it out"),
         (["--log", "/x", "--host", ".", "--log-format", "%h"], "it has no status; give the server's format, or apache"),
@@ -33,6 +33,17 @@ def test_summary(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
     result = json.loads(run.stdout)
     assert result["completed"] == 0
+    profile = tmp_path / "x.toml"
+    profile.write_text(f"""
+        target.url = "http://127.0.0.1:9/"
+        [[host]]
+        name = "here"
+        access_log = "{log}"
+        log_format = "%>s"
+    """)
+    run = cockpit("watch", profile, "-z", "0.5s", "--no-record", "--trust", "--no-tui")
+    assert f"logs       here:{log}" in run.stdout
+    assert "1 of the last 1 lines have another format" in run.stdout
     missing = cockpit(
         "watch", "http://127.0.0.1:9/", "--host", ".", "--log", tmp_path / "none", "-z", "1s", "--no-record"
     )

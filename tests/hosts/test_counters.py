@@ -200,8 +200,8 @@ class Host:
         assert done.returncode == 0, done.stderr
         table, found = CounterTable(), []
         for frame in done.stdout.split("#cockpit begin ")[1:]:
-            lines = "\n".join(line.partition(":")[2] for line in frame.splitlines() if line.startswith("/proc/cgroup:"))
-            table.feed(Frame(1, files={"/proc/cgroup": lines.encode()}, pids=()))
+            lines = "\n".join(line.partition(":")[2] for line in frame.splitlines() if line.startswith("/proc/named:"))
+            table.feed(Frame(1, files={"/proc/named": lines.encode()}, pids=()))
             found.append({name.removeprefix("cgroup."): value for name, value in table.counters.items()})
         return found
 

@@ -14,12 +14,12 @@ import psutil
 import pytest
 
 from cockpit.hosts.local import LocalShell
-from cockpit.hosts.probe.counters import KNOWN
 from cockpit.hosts.probe.probe import Probe
 from cockpit.hosts.probe.script import QUEUE_ROUND
 from cockpit.load.generator import boot_id
 from cockpit.model.errors import HostError
 from cockpit.model.host.samples import HostConfig, HostFacts, HostReading
+from cockpit.model.host.sar import COUNTERS
 from tests.hosts.conftest import prepend_to_path, running
 from tests.processes import newer_descendants
 from tests.waiting import until
@@ -114,7 +114,7 @@ def kernel_counters() -> dict[str, int]:
     for file in Path("/proc/pressure").glob("*"):
         for line in file.read_text().splitlines():
             found[f"{file.name}.{line.split()[0]}"] = int(line.rpartition("=")[2])
-    return {name: value for name, value in found.items() if name in KNOWN}
+    return {name: value for name, value in found.items() if name in COUNTERS}
 
 
 def slab_kib() -> int:

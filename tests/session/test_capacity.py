@@ -14,6 +14,7 @@ from cockpit.analysis.capacity.search import Step
 from cockpit.analysis.words.capacity import capacity_words, progress_words
 from cockpit.analysis.words.timeline import segment_label
 from cockpit.model import events as ev
+from cockpit.model.capacity import CapacityOutcome
 from cockpit.model.errors import ChangeRefused, UsageError
 from cockpit.model.fold.fold import fold_all
 from cockpit.model.load.plan import PathList
@@ -30,12 +31,10 @@ async def live(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asy
         yield live
 
 
-def steps(
-    monkeypatch: pytest.MonkeyPatch, *rates: float, end: ev.CapacityOutcome = "found", seconds: float = 0.3
-) -> None:
+def steps(monkeypatch: pytest.MonkeyPatch, *rates: float, end: CapacityOutcome = "found", seconds: float = 0.3) -> None:
     """Let the search run levels of the given rates, then end."""
 
-    def step(levels: tuple[object, ...], aim: object, spent: float) -> Step | ev.CapacityOutcome:
+    def step(levels: tuple[object, ...], aim: object, spent: float) -> Step | CapacityOutcome:
         return Step(rates[len(levels)], 0.1, seconds) if len(levels) < len(rates) else end
 
     monkeypatch.setattr(session_capacity, "next_step", step)

@@ -19,8 +19,8 @@ from cockpit.analysis.capacity.levels import Level, level_of, parse_limits, shar
 from cockpit.analysis.capacity.search import LONGEST, Aim, CapacityEstimate, Step, capacity, next_step
 from cockpit.analysis.thresholds import Threshold
 from cockpit.metrics.results import RunResult
+from cockpit.model.capacity import CapacityOutcome
 from cockpit.model.counts import Counts
-from cockpit.model.events import CapacityOutcome
 from cockpit.model.histogram import Histogram
 from cockpit.model.load.plan import LoadPlan
 

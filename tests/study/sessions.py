@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from cockpit.model.events import AnyEvent, CapacityOutcome, RunEnded, RunStarted, SessionEnded, SessionStarted
+from cockpit.model.capacity import CapacityOutcome
+from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, SessionStarted
 from cockpit.model.fold.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.load.plan import LoadPlan

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +19,7 @@ from cockpit.model.load.plan import AccessLog, LoadPlan
 from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.session.live_session import LiveSession
+from tests.waiting import programs
 
 
 def lines(number: int, path: str = "/a", status: int = 200, us: int = 1500) -> str:
@@ -53,7 +56,13 @@ def append(log: Path, text: str) -> None:
         file.write(text)
 
 
-async def test_lines_are_counted_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("awk", programs("awk", "mawk", "gawk", "busybox"))
+async def test_lines_are_counted_once(awk: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = shutil.which(awk)
+    assert program is not None
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "awk").symlink_to(program)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     log = tmp_path / "access log"
     log.write_text(lines(500, "/before"))
     async with watching(profile_of(log)) as live:

@@ -3,6 +3,7 @@
 from textual.widgets import Input
 
 from cockpit.model import events as ev
+from cockpit.model.capacity import CapacityBegun, CapacityEnded, CapacityLevel, CapacityLevelEnded
 from cockpit.model.load.plan import LoadPlan
 from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.runs.capacity_line import capacity_line, fitted
@@ -16,14 +17,14 @@ def events() -> list[ev.AnyEvent]:
     found: list[ev.AnyEvent] = [
         session_started(),
         ev.RunStarted(t=0.5, run=1, plan=LoadPlan(url="http://a/", rate=100.0)),
-        ev.CapacityBegun(t=0.6, number=1, run=1, limits=("errors < 1%",), longest=180.0),
+        CapacityBegun(t=0.6, number=1, run=1, limits=("errors < 1%",), longest=180.0),
     ]
     for number, (t, status) in enumerate(((1.0, 200), (8.0, 503)), 1):
-        found.append(ev.CapacityLevel(t=t, number=1, level=number, rate=100.0 * number, until=t + 5))
+        found.append(CapacityLevel(t=t, number=1, level=number, rate=100.0 * number, until=t + 5))
         found.append(
             ev.Tick(t=t + 5, start=t + 0.1, run=1, worker=0, sent=1000, completed=1000, statuses={status: 1000})
         )
-        found.append(ev.CapacityLevelEnded(t=t + 5, number=1))
+        found.append(CapacityLevelEnded(t=t + 5, number=1))
     return found
 
 
@@ -42,7 +43,7 @@ def test_line_shows_progress_then_conclusion() -> None:
     ):
         [line] = plain([capacity_line(context_of(events()[:number])) or ()])
         assert line == words
-    ended = capacity_line(context_of([*events(), ev.CapacityEnded(t=14.0, number=1, outcome="found")])) or ()
+    ended = capacity_line(context_of([*events(), CapacityEnded(t=14.0, number=1, outcome="found")])) or ()
     [line] = plain([ended])
     assert line.startswith("capacity 1") and line.endswith("); errors < 1%")
     assert plain([fitted(ended, 20)]) == [f"{line[:19]}…"]

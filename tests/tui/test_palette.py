@@ -120,6 +120,13 @@ def test_tooltip_explains_word_at_cell() -> None:
     lines = [(("#  change  ", "dim"), ("spawns", "dim"))]
     assert (tip("Runs", lines, 12, 0) or "").startswith("spawns: Processes spawned per second")
     assert (tip("Runs", lines, 3, 0) or "").startswith("One segment per run")
+    for word, start in (
+        ("connect", "Time to establish"),
+        ("io", "As sar -b"),
+        ("the", "One segment"),
+        ("err", "Failed"),
+    ):
+        assert (tip("Runs", [((word, ""),)], 0, 0) or "").removeprefix(f"{word}: ").startswith(start)
 
 
 async def test_hover_shows_metric_tooltip() -> None:

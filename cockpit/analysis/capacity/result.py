@@ -14,8 +14,8 @@ from cockpit.analysis.capacity.search import CapacityEstimate, at_least, capacit
 from cockpit.analysis.thresholds import Threshold, parse_threshold
 from cockpit.analysis.windows import DiscardReason, Window, unread, window_between
 from cockpit.metrics.results import segments_result
+from cockpit.model.capacity import CapacityOutcome
 from cockpit.model.errors import UsageError
-from cockpit.model.events import CapacityOutcome
 from cockpit.model.state import CapacityState, Segment, State
 
 # A search has some tens of levels; a recording may claim more.

@@ -17,7 +17,7 @@ import numpy as np
 
 from cockpit.analysis.capacity.levels import Level
 from cockpit.analysis.intervals import Floats
-from cockpit.model.events import CapacityOutcome
+from cockpit.model.capacity import CapacityOutcome
 
 # Seconds of a search; of a coarse level and of a level near the capacity, at least and at most.
 LONGEST, COARSE, FINE = 180.0, (2.0, 5.0), (10.0, 20.0)

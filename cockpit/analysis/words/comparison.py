@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from cockpit.analysis.comparison import Comparison, MetricPair, distribution
-from cockpit.analysis.thresholds import is_time
-from cockpit.metrics.catalogue import entry, host_entry
+from cockpit.metrics.catalogue import entry, host_entry, latency_parts
 from cockpit.metrics.units import BYTES, KIBIBYTES, NUMBER, PERCENT, SPAN, Unit, number_text, value_text
 from cockpit.model.histogram import Histogram
 from cockpit.model.text import milliseconds, sanitize, si
@@ -111,7 +110,7 @@ def _share(share: float) -> str:
 
 
 def _is_latency(pair: MetricPair) -> bool:
-    return is_time(pair.name) and pair.name not in ("duration", "generator.lag_p99")
+    return latency_parts(pair.name) is not None
 
 
 def columns(rows: Sequence[ComparisonRow]) -> tuple[int, int, int, int]:

@@ -23,6 +23,7 @@ from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.launcher import launcher_of
 from cockpit.cli.live import RecordingTarget, close_recording, no_progress, run_headless
 from cockpit.cli.profile_argument import at_address, named_profile
+from cockpit.cli.progress import print_lines
 from cockpit.cli.terminal import can_ask, confirmed, emit, on_terminal
 from cockpit.cli.trust_prompt import require_trust
 from cockpit.hosts.ssh.prompts import PromptQueue
@@ -30,6 +31,7 @@ from cockpit.metrics.results import run_result
 from cockpit.model.autopilot import SearchedKnob, SearchPlan
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, ChangeRefused, ProfileError, TargetError, UsageError
 from cockpit.model.knobs import COSTS, Knob
+from cockpit.model.state import State
 from cockpit.model.text import sanitize
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
@@ -38,7 +40,6 @@ from cockpit.report.verdicts import verdict_json
 from cockpit.session.capacity import searchable
 from cockpit.session.controls import Mode
 from cockpit.session.live_session import LiveSession
-from cockpit.session.loop import EndOfSession, Session
 
 # Metrics that rounds can prove, and whether larger is better.
 METRICS = {"rate": True, "capacity": True, "p50": False, "p99": False}
@@ -205,7 +206,7 @@ async def _search(options: Namespace, profile: Profile, requested: Mapping[str, 
                 result = await _on_screen(live, search, options)
             else:
                 person = _AtTerminal(options.apply)
-                result = await run_headless(live, lambda: search(person), _show(live.session))
+                result = await run_headless(live, lambda: search(person), print_lines(live.session, _search_lines))
         finally:
             close_recording(recorder, live.state)
     if result is None:
@@ -288,19 +289,7 @@ def _print(options: Namespace, live: LiveSession, result: SearchResult) -> None:
     )
 
 
-async def _show(session: Session) -> None:
-    """Print the plan, then each finished evaluation, on stderr."""
-    printed = -1
-    while True:
-        try:
-            state = await session.until(
-                lambda state, printed=printed: state.autopilot is not None and len(state.autopilot.trials) > printed  # type: ignore[misc]
-            )
-        except EndOfSession:
-            return
-        assert state.autopilot is not None
-        if printed < 0:
-            print(*plan_lines(state.autopilot.begun), sep="\n", file=sys.stderr)
-        for trial in state.autopilot.trials[max(0, printed) :]:
-            print(trial_line(trial, state.autopilot), file=sys.stderr)
-        printed = len(state.autopilot.trials)
+def _search_lines(state: State) -> list[str]:
+    """Return the plan, and a line per finished evaluation."""
+    search = state.autopilot
+    return [*plan_lines(search.begun), *(trial_line(trial, search) for trial in search.trials)] if search else []

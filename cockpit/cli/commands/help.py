@@ -14,6 +14,7 @@ from cockpit.cli.arguments import make_parser
 from cockpit.cli.export_formats import EXPORT_FORMATS
 from cockpit.cli.pager import page
 from cockpit.cli.terminal import emit
+from cockpit.metrics.catalogue import LATENCIES
 from cockpit.metrics.margins import MARGIN, MARGINS
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.host.samples import INTERVAL
@@ -119,6 +120,7 @@ def _placeholders() -> Iterator[tuple[str, str]]:
         "{live knobs}",
         "\n".join(f"| `{kind.name}` | {kind.setting} | {kind.keys} |" for kind in LIVE_KNOBS.values()),
     )
+    yield "{latencies}", "\n".join(f"  - `{name}.pNN`: {words}" for name, words in LATENCIES.items())
     yield "{interval}", f"{INTERVAL:g}"
     yield "{margin}", f"{100 * MARGIN:g}%"
     for name, margin in MARGINS.items():

@@ -19,6 +19,7 @@ from cockpit.cli.launcher import launcher_of
 from cockpit.cli.live import RecordingTarget, close_recording, run_headless
 from cockpit.cli.load_plan import errors_name_flags
 from cockpit.cli.profile_argument import at_address, named_profile
+from cockpit.cli.progress import print_lines
 from cockpit.cli.terminal import emit
 from cockpit.cli.trust_prompt import require_trust
 from cockpit.cli.tune_output import (
@@ -44,7 +45,7 @@ from cockpit.recording.secrets import Secrets
 from cockpit.report.encoding import to_json
 from cockpit.report.verdicts import verdict_blocks, verdict_json
 from cockpit.session.live_session import LiveSession
-from cockpit.session.loop import EndOfSession, Listener, Session
+from cockpit.session.loop import Listener
 from cockpit.session.tuning import FinalSide, RoundsResult, check_rounds
 from cockpit.tuning import history
 from cockpit.tuning.applied import AppliedChange, HistoryEntry, HistoryState
@@ -254,7 +255,7 @@ async def _rounds(options: Namespace, live: LiveSession, values: Mapping[str, st
         return await live.tuning.compare_in_rounds(values, plan, afterwards)
 
     with Secrets(live.profile).redact_errors():
-        proven = await run_headless(live, compare, _show_rounds(live.session))
+        proven = await run_headless(live, compare, print_lines(live.session, _round_lines))
     if proven is None:
         print("cockpit: interrupted; the old values are active again", file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -271,30 +272,16 @@ async def _rounds(options: Namespace, live: LiveSession, values: Mapping[str, st
     return EXIT_GOOD
 
 
-async def _show_rounds(session: Session) -> None:
-    """Print the plan, each window when it starts, and interim verdicts on stderr."""
-    printed: list[str] = []
-
-    def new_lines(state: State) -> list[str]:
-        if not state.rounds:
-            return []
-        rounds = state.rounds[-1]
-        lines = [announcement_words(rounds.begun)]
-        lines += [window_words(rounds, window) for window in rounds.windows]
-        interim = rounds.ended is None and len(rounds.complete) >= FIRST_TEST
-        verdict = rounds_verdict(state, rounds) if interim else None
-        if verdict is not None:
-            lines.append(f"after {len(rounds.complete)} rounds: {verdict_line(verdict)}")
-        return [line for line in lines if line not in printed]
-
-    while True:
-        try:
-            state = await session.until(lambda state: bool(new_lines(state)))
-        except EndOfSession:
-            return
-        for line in new_lines(state):
-            printed.append(line)
-            print(sanitize(line), file=sys.stderr, flush=True)
+def _round_lines(state: State) -> list[str]:
+    """Return the plan of rounds, a line per window, and the interim verdict."""
+    if not state.rounds:
+        return []
+    rounds = state.rounds[-1]
+    lines = [announcement_words(rounds.begun), *(window_words(rounds, window) for window in rounds.windows)]
+    interim = rounds.ended is None and len(rounds.complete) >= FIRST_TEST
+    if verdict := rounds_verdict(state, rounds) if interim else None:
+        lines.append(f"after {len(rounds.complete)} rounds: {verdict_line(verdict)}")
+    return lines
 
 
 async def _typed_yes() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -10,6 +11,7 @@ from cockpit.cli.commands.run import run_profile
 from cockpit.cli.load_arguments import given_flags
 from cockpit.cli.profile_argument import chosen_profile
 from cockpit.model.errors import UsageError
+from cockpit.model.host.samples import HostConfig
 from cockpit.model.load.plan import AccessLog
 from cockpit.setup.profile_draft import HERE, hosts_named
 from cockpit.traffic.log_format import parse_format
@@ -20,15 +22,23 @@ def watch(options: Namespace) -> int:
     flags = [flag for name, flag in given_flags(options).items() if name != "duration"]
     if flags:
         raise UsageError(f"{flags[0]}: users decide the load; leave it out")
-    if not options.log:
-        raise UsageError("no access log; name it with --log FILE")
-    if options.log_format:
-        parse_format(options.log_format)
     profile = chosen_profile(options)
     hosts = profile.hosts or tuple(hosts_named(HERE if name == "." else name for name in options.host))
     if not hosts:
         raise UsageError("no host to read the access log on; add --host, or name a profile with hosts")
-    logs = tuple(AccessLog(host=host.name, file=options.log, format=options.log_format or "") for host in hosts)
+    logs = tuple(_logs(hosts, options))
     plan = replace(profile.plan, traffic=logs, workers=1, duration=options.duration, requests=None, stages=(), mix=())
     options.start = True
     return run_profile(replace(profile, hosts=hosts, plan=plan), options)
+
+
+def _logs(hosts: Sequence[HostConfig], options: Namespace) -> Iterator[AccessLog]:
+    """Yield the log of the flags on each host, else those of the profile. Raises UsageError."""
+    known = [host for host in hosts if options.log or host.access_log]
+    if not known:
+        raise UsageError("no access log; name it with --log FILE, or access_log of a [[host]]")
+    for host in known:
+        style = options.log_format or host.log_format
+        if style:
+            parse_format(style)
+        yield AccessLog(host=host.name, file=options.log or host.access_log, format=style)

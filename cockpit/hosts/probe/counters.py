@@ -8,23 +8,12 @@ from itertools import pairwise
 
 from cockpit.hosts.probe.frames import Frame
 from cockpit.hosts.probe.numbers import count, shown
-from cockpit.model.host import sar
+from cockpit.model.host.sar import COUNTERS
 
 # Maximum number of ports with an accept queue; exclusive limits of a port number and of a queue's length.
 _PORTS, _PORT_LIMIT, _QUEUE_LIMIT = 256, 1 << 16, 1 << 32
 _LISTEN = "/proc/net/tcp"
 _BACKLOG = "/proc/net/backlog"
-_MEMORY = ("SwapCached", "Active", "Inactive", "Dirty", "Slab", "Committed_AS")
-KNOWN = frozenset(
-    (
-        *sar.COUNTED,
-        *_MEMORY,
-        *("sockets.used", "TCP.inuse", "TCP.tw", "UDP.inuse", "RAW.inuse", "FRAG.inuse"),
-        *("runnable", "tasks"),
-        *("loops", "loop_us"),
-        *(f"cgroup.{name}" for name in ("version", "cpu", "periods", "throttled", "quota", "memory", "limit")),
-    )
-)
 
 _Pairs = Iterator[tuple[str, bytes]]
 
@@ -42,7 +31,7 @@ class CounterTable:
         values = dict(self.counters) if frame.pids is not None else {}
         for path, parse in _FILES.items():
             for name, number in _parsed(frame.files, path, parse):
-                if name in KNOWN:
+                if name in COUNTERS:
                     values[name] = _number(path, name, number)
         if not values.get("cgroup.version"):
             values = {name: number for name, number in values.items() if not name.startswith("cgroup.")}
@@ -143,8 +132,8 @@ _FILES: Mapping[str, Callable[[bytes], _Pairs]] = {
     "/proc/meminfo": _words,
     "/proc/stat": _words,
     "/proc/loadavg": _tasks,
-    "/proc/cgroup": _words,
-    "/proc/speed": _words,
+    # Not a file: counters that the probe names itself.
+    "/proc/named": _words,
     "/proc/net/sockstat": _sockets,
     "/proc/net/snmp": _tables,
     "/proc/net/netstat": _tables,

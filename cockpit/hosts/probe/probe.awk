@@ -71,7 +71,8 @@ function send_loadavg(   line, word) {
   close("loadavg")
 }
 
-# Send a line of counters if it changed since the last line of the file with the same first word.
+# Send a line of counters if it changed since the last line of the file with the same first word. The file `named`
+# consists of counters that the probe names itself: `NAME NUMBER`.
 function send_changed(path, line,   key) {
   key = path " " substr(line, 1, index(line, " "))
   if (sent[key] == line) return
@@ -260,13 +261,13 @@ function find_group(   pid, first, line, at, names, where, two, nested, root) {
   group_changed = 0
   if (cpu_group != known_group) {
     # The counters of another group start anywhere, so all are sent again.
-    for (line in sent) if (index(line, "cgroup ") == 1) delete sent[line]
+    for (line in sent) if (index(line, "named cgroup.") == 1) delete sent[line]
     group_changed = known_group != "" && cpu_group != ""
     known_group = cpu_group
     if (group_changed) group_version = 0
   }
   if (group_version) send_group_limits()
-  send_changed("cgroup", "cgroup.version " group_version)
+  send_changed("named", "cgroup.version " group_version)
 }
 
 # Return the directory of a group, if it has this file, which the machine's root group does not have. A container sees
@@ -285,7 +286,7 @@ function first_line(path,   line) {
 # Send a number without its last digits: nanoseconds become microseconds.
 function send_group_count(name, number, digits) {
   number = length(number) > digits ? substr(number, 1, length(number) - digits) : 0
-  send_changed("cgroup", "cgroup." name " " number)
+  send_changed("named", "cgroup." name " " number)
 }
 
 function send_group_cpu(path, usage,   line, word) {
@@ -320,9 +321,9 @@ function send_group_limits(   line, word, most) {
     most = memory_group == "" ? "" : first_line(memory_group "/memory.limit_in_bytes")
   }
   line = word[2] > 0 && word[1] > 0 ? int(1000 * word[1] / word[2]) : 0
-  send_changed("cgroup", "cgroup.quota " line)
+  send_changed("named", "cgroup.quota " line)
   line = most ~ /^[0-9]+$/ && length(most) < 18 ? int(most / 1024) : 0
-  send_changed("cgroup", "cgroup.limit " line)
+  send_changed("named", "cgroup.limit " line)
 }
 
 function send_group_waits(resource,   path, line, word) {
@@ -387,8 +388,8 @@ function begin_frame(number, extent, own, loop) {
 function send_speed(loop) {
   if (loop > 0) { loops++; loop_us += loop }
   if (!loops) return
-  send_changed("speed", "loops " loops)
-  send_changed("speed", "loop_us " loop_us)
+  send_changed("named", "loops " loops)
+  send_changed("named", "loop_us " loop_us)
 }
 
 # Append a process to the list, in parts, because appending to a long string is expensive.

@@ -199,7 +199,7 @@ frame() {
     done
   fi
   counters
-  [ "$loops" = 0 ] || printf '/proc/speed:loops %s\n/proc/speed:loop_us %s\n' "$loops" "$spent"
+  [ "$loops" = 0 ] || printf '/proc/named:loops %s\n/proc/named:loop_us %s\n' "$loops" "$spent"
   printf '#cockpit end %s\n' "$1"
 }
 

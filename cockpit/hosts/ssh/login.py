@@ -204,9 +204,7 @@ def _options(
         "x509_trusted_certs": None,
         "client_keys": keys.pairs(),
         "passphrase": keys.require,
-        "agent_path": None
-        if settings.options.is_on("identitiesonly") and not settings.identities
-        else settings.agent or None,
+        "agent_path": None if identities_only and not settings.identities else settings.agent or None,
         "agent_forwarding": False,
         "keepalive_interval": SILENCE / (KEEPALIVE_COUNT + 1),
         "keepalive_count_max": KEEPALIVE_COUNT,

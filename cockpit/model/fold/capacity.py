@@ -7,17 +7,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from cockpit.model import events as ev
+from cockpit.model.capacity import CapacityBegun, CapacityEnded, CapacityLevel, CapacityLevelEnded
 from cockpit.model.fold.load import cut_for
 from cockpit.model.state import CapacityLevelState, CapacityState, SegmentBasis, State
 
 
-def _begun(state: State, event: ev.CapacityBegun) -> State:
+def _begun(state: State, event: CapacityBegun) -> State:
     state = cut_for(state, event.run, event.t, SegmentBasis(kind="search"))
     return replace(state, capacities=(*state.capacities, CapacityState(begun=event)))
 
 
-def _level(state: State, event: ev.CapacityLevel) -> State:
+def _level(state: State, event: CapacityLevel) -> State:
     known = _running(state, event.number)
     if known is None:
         return state
@@ -27,7 +27,7 @@ def _level(state: State, event: ev.CapacityLevel) -> State:
     return _with(state, replace(known, levels=(*known.levels, level)))
 
 
-def _level_ended(state: State, event: ev.CapacityLevelEnded) -> State:
+def _level_ended(state: State, event: CapacityLevelEnded) -> State:
     known = _running(state, event.number)
     if known is None or not known.levels:
         return state
@@ -36,7 +36,7 @@ def _level_ended(state: State, event: ev.CapacityLevelEnded) -> State:
     return _with(state, replace(known, levels=(*earlier, replace(last, end=event.t))))
 
 
-def _ended(state: State, event: ev.CapacityEnded) -> State:
+def _ended(state: State, event: CapacityEnded) -> State:
     known = _running(state, event.number)
     return state if known is None else _with(state, replace(known, ended=event))
 
@@ -51,8 +51,8 @@ def _with(state: State, known: CapacityState) -> State:
 
 
 CAPACITY_FOLDS: Mapping[type, Callable[[State, Any], State]] = {
-    ev.CapacityBegun: _begun,
-    ev.CapacityLevel: _level,
-    ev.CapacityLevelEnded: _level_ended,
-    ev.CapacityEnded: _ended,
+    CapacityBegun: _begun,
+    CapacityLevel: _level,
+    CapacityLevelEnded: _level_ended,
+    CapacityEnded: _ended,
 }

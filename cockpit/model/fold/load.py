@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model import generators as ge
-from cockpit.model.counts import Counts, Group, LoadCounts, add, total
+from cockpit.model.counts import HISTOGRAMS, Counts, Group, LoadCounts, add, total
 from cockpit.model.fold.generators import generator_tick
 from cockpit.model.histogram import EMPTY
 from cockpit.model.host.state import HostPoint, HostState, HostWindow
@@ -357,9 +357,7 @@ def _worker_second(before: WorkerSecond, tick: Tick, span: float) -> WorkerSecon
 
 def _second_counts(counts: Counts, plan: LoadPlan | None) -> Counts:
     """Return only the counts that the metrics of a second need, with coarse latencies, and those of variants."""
-    unused: dict[str, Any] = dict.fromkeys(
-        ("connect", "tls", "tls_resumed", "first_byte", "head_of_line", "service", "response"), EMPTY
-    )
+    unused: dict[str, Any] = {name: EMPTY for name in HISTOGRAMS if name != "lag"}
     unused[counts.latency_name] = counts.latency.coarse()
     variants = counts.groups if plan is not None and plan.variants else {}
     groups = {name: _variant_counts(group, plan) for name, group in variants.items()}

@@ -47,7 +47,8 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
     host from there, e.g. `docker exec -i web1`, or a short name, e.g. `docker:web1`.
 
     `processes`: names of the watched processes, exact comm or shell patterns (`php-fpm*`). `interval` in seconds.
-    `tail`: commands whose output is followed. `sudo`: changes are made with `sudo -n`. `changes_outside`: changes are
+    `tail`: commands whose output is followed. `access_log`: the file with the requests of users; `log_format`: its
+    format, "" if it is to be recognized. `sudo`: changes are made with `sudo -n`. `changes_outside`: changes are
     made on the machine from which `via` reaches the host; files and commands of the host's knobs are there.
     `upstreams`: addresses on the host to which the target's server passes requests: `127.0.0.1:9000` or a socket path.
     """
@@ -60,6 +61,8 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
     interval: float = INTERVAL
     tail: tuple[str, ...] = ()
     status: tuple[StatusPage, ...] = ()
+    access_log: str = ""
+    log_format: str = ""
     sudo: bool = False
     changes_outside: bool = False
 

@@ -6,6 +6,7 @@ A metric is absent (unknown, not 0) if a counter that it needs is absent. Names 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
 from typing import NamedTuple
 
 from cockpit.model.host.samples import HostReading
@@ -94,9 +95,6 @@ _PRESSURES: Mapping[str, str] = {
     "cgroup.smem": "cgroup.waits_memory",
 }
 
-# The named counters of these metrics, without `processes`, which is the field `forks` of a reading.
-COUNTED = frozenset((*(name for names in _RATES.values() for name in names), *_PRESSURES.values())) - {"processes"}
-
 
 def _limit(of: Counters, name: str) -> int:
     """Return a limit. Raises KeyError if there is none."""
@@ -113,41 +111,66 @@ def _swpused(of: Counters) -> int:
     return of["SwapTotal"] - of["SwapFree"]
 
 
-# Gauges.
+# Gauges that are counters.
+_COUNTS: Mapping[str, str] = {
+    "queue.plist_sz": "tasks",
+    "sockets.totsck": "sockets.used",
+    "sockets.tcpsck": "TCP.inuse",
+    "sockets.udpsck": "UDP.inuse",
+    "sockets.rawsck": "RAW.inuse",
+    "sockets.ip_frag": "FRAG.inuse",
+    "sockets.tcp_tw": "TCP.tw",
+    "ram.kbmemfree": "MemFree",
+    "ram.kbavail": "MemAvailable",
+    "ram.kbbuffers": "Buffers",
+    "ram.kbcached": "Cached",
+    "ram.kbcommit": "Committed_AS",
+    "ram.kbactive": "Active",
+    "ram.kbinact": "Inactive",
+    "ram.kbdirty": "Dirty",
+    "cgroup.kbmemory": "cgroup.memory",
+    "swap.kbswpfree": "SwapFree",
+    "swap.kbswpcad": "SwapCached",
+}
+# All gauges.
 _LEVELS: Mapping[str, Callable[[Counters], float]] = {
+    **{metric: itemgetter(counter) for metric, counter in _COUNTS.items()},
     "queue.runq_sz": lambda of: max(0, of["runnable"] - 1),
-    "queue.plist_sz": lambda of: of["tasks"],
-    "sockets.totsck": lambda of: of["sockets.used"],
-    "sockets.tcpsck": lambda of: of["TCP.inuse"],
-    "sockets.udpsck": lambda of: of["UDP.inuse"],
-    "sockets.rawsck": lambda of: of["RAW.inuse"],
-    "sockets.ip_frag": lambda of: of["FRAG.inuse"],
-    "sockets.tcp_tw": lambda of: of["TCP.tw"],
-    "ram.kbmemfree": lambda of: of["MemFree"],
-    "ram.kbavail": lambda of: of["MemAvailable"],
     "ram.kbmemused": _memused,
     "ram.memused": lambda of: 100 * _memused(of) / of["MemTotal"],
-    "ram.kbbuffers": lambda of: of["Buffers"],
-    "ram.kbcached": lambda of: of["Cached"],
-    "ram.kbcommit": lambda of: of["Committed_AS"],
     "ram.commit": lambda of: 100 * of["Committed_AS"] / (of["MemTotal"] + of["SwapTotal"]),
-    "ram.kbactive": lambda of: of["Active"],
-    "ram.kbinact": lambda of: of["Inactive"],
-    "ram.kbdirty": lambda of: of["Dirty"],
     "cgroup.quota": lambda of: _limit(of, "cgroup.quota") / 10,
-    "cgroup.kbmemory": lambda of: of["cgroup.memory"],
     "cgroup.kblimit": lambda of: _limit(of, "cgroup.limit"),
     "cgroup.memory": lambda of: 100 * of["cgroup.memory"] / _limit(of, "cgroup.limit"),
-    "swap.kbswpfree": lambda of: of["SwapFree"],
     "swap.kbswpused": _swpused,
     "swap.swpused": lambda of: 100 * _swpused(of) / of["SwapTotal"] if of["SwapTotal"] else 0.0,
-    "swap.kbswpcad": lambda of: of["SwapCached"],
     "swap.swpcad": lambda of: 100 * of["SwapCached"] / _swpused(of) if _swpused(of) else 0.0,
 }
+# Counters with a field in the reading; all named counters besides these.
+_FIELDS = {"processes", "MemTotal", "MemFree", "MemAvailable", "Buffers", "Cached", "SwapTotal", "SwapFree"}
+COUNTERS = (
+    frozenset(
+        (
+            *(name for names in _RATES.values() for name in names),
+            *_PRESSURES.values(),
+            *_COUNTS.values(),
+            *("runnable", "Slab", "loops", "loop_us"),
+            *(f"cgroup.{name}" for name in ("version", "cpu", "periods", "throttled", "quota", "limit")),
+        )
+    )
+    - _FIELDS
+)
 
 _GROUP_LEVELS = {name: level for name, level in _LEVELS.items() if name.startswith(f"{CGROUP.name}.")}
 
 METRICS = tuple(f"{group.name}.{name}" for group in GROUPS for name in group.metrics)
+
+
+def counter_names(group: SarGroup) -> dict[str, str]:
+    """Return column of sar, without its unit -> the named counter that it is, or whose rate it is."""
+    names = {**_COUNTS, **{metric: counters[0] for metric, counters in _RATES.items()}}
+    known = {column: names.get(f"{group.name}.{metric}") for metric, column in group.metrics.items()}
+    return {column.removesuffix("/s"): counter for column, counter in known.items() if counter in COUNTERS}
 
 
 def rates(old: HostReading, new: HostReading, seconds: float) -> dict[str, float]:

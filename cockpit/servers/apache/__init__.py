@@ -63,8 +63,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
         test, reload = (
             command(process.program or process.name, *flags, *words) for words in (("-t",), ("-k", "graceful"))
         )
-    certain = process if build is not None else process._replace(is_certain=False)
-    reason = uncertainty(certain, file, not last(given, "f").startswith("/"))
+    reason = uncertainty(process, file, not last(given, "f").startswith("/"), built=build is not None)
     conditions = known_conditions(_mpm(process, inventory), _libraries(process), given.get("D", ()))
     return Startup("apache", (file,) if file else (), root, test, reload, reason, conditions=conditions)
 

@@ -13,7 +13,7 @@ from cockpit.servers.haproxy.settings import SETTINGS
 from cockpit.servers.haproxy.status import STATUS
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import CandidateKnob, ServerKind, ServerOffer, StatusAddress
-from cockpit.servers.startup import Startup, absolute, command, signal_command, uncertainty
+from cockpit.servers.startup import Startup, absolute, command, program_of, signal_command, uncertainty
 
 _CONFIG = "/etc/haproxy/haproxy.cfg"
 # The file to which Debian's rsyslog writes HAProxy's messages.
@@ -50,9 +50,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
             pid_file = absolute(value, directory)
     known = tuple(file for file in files if file)
     chosen = known or (_CONFIG,)
-    program = process.program or "haproxy"
-    program = "haproxy" if program == "/usr/sbin/haproxy" else program
-    test = command(program, "-c", *(part for file in chosen for part in ("-f", file)))
+    test = command(program_of(process, "haproxy"), "-c", *(part for file in chosen for part in ("-f", file)))
     why = uncertainty(process, "" if "" in files else chosen[0], not files)
     return Startup("haproxy", chosen, directory, test, _reload(process, chosen, pid_file), why)
 

@@ -11,7 +11,7 @@ from cockpit.servers.kind import CandidateKnob, ServerKind, ServerOffer, StatusA
 from cockpit.servers.lighttpd.editor import LighttpdGrammar
 from cockpit.servers.lighttpd.settings import SETTINGS
 from cockpit.servers.lighttpd.status import STATUS
-from cockpit.servers.startup import Startup, absolute, command, last, options, signal_command, uncertainty
+from cockpit.servers.startup import Startup, absolute, command, last, options, program_of, signal_command, uncertainty
 
 _CONFIG = "/etc/lighttpd/lighttpd.conf"
 _LOG = "/var/log/lighttpd/error.log"
@@ -34,8 +34,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     reload = "service lighttpd reload" if file == _CONFIG else reload
     if process.unit and process.unit != "lighttpd.service":
         reload = command("systemctl", "reload", process.unit)
-    program = process.program if process.program not in ("", "/usr/sbin/lighttpd") else "lighttpd"
-    test = command(program, "-tt", "-f", file)
+    test = command(program_of(process, "lighttpd"), "-tt", "-f", file)
     reason = uncertainty(process, file, "f" not in given)
     return Startup(
         "lighttpd", (file,) if file else (), posixpath.dirname(file), test, reload, reason, process.directory

@@ -12,7 +12,7 @@ from cockpit.servers.nginx.editor import NginxGrammar
 from cockpit.servers.nginx.logs import parse as parse_access
 from cockpit.servers.nginx.settings import SETTINGS
 from cockpit.servers.nginx.status import STATUS
-from cockpit.servers.startup import Startup, absolute, command, uncertainty
+from cockpit.servers.startup import Startup, absolute, command, program_of, uncertainty
 
 _ZONE = re.compile(r"\bproxy_cache_path\s[^;]{1,400}?\bkeys_zone=([\w.-]{1,100})")
 _LOG = "/var/log/nginx/error.log"
@@ -51,17 +51,15 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
             why = "another user started it, with directives on its command line: log in as that user"
             return Startup("nginx", (), "", uncertainty=why)
         flags += ["-g", directives]
-    # Debian's program is always in the PATH.
-    program = process.program if process.program not in ("", "/usr/sbin/nginx") else "nginx"
+    program = program_of(process, "nginx")
     needs_build = not given.get("c", "").startswith("/")
-    certain = process if build is not None else process._replace(is_certain=False)
     return Startup(
         kind="nginx",
         files=(file,) if file else (),
         root=posixpath.dirname(file),
         test=command(program, "-t", *flags),
         reload=command(program, "-s", "reload", *flags),
-        uncertainty=uncertainty(certain, file, needs_build),
+        uncertainty=uncertainty(process, file, needs_build, built=build is not None),
         prefix=prefix,
     )
 

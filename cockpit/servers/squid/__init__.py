@@ -11,7 +11,7 @@ from cockpit.servers.squid.logs import parse as parse_access
 from cockpit.servers.squid.logs import parse_request
 from cockpit.servers.squid.settings import SETTINGS
 from cockpit.servers.squid.status import COUNTERS, INFO
-from cockpit.servers.startup import Startup, absolute, command, last, options, uncertainty
+from cockpit.servers.startup import Startup, absolute, command, last, options, program_of, uncertainty
 
 _LOG = "/var/log/squid/cache.log"
 _CONFIG = "/etc/squid/squid.conf"
@@ -29,15 +29,14 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     directory = next(reversed(_BUILD_OPTION.findall(build or "")), "/etc/squid")
     file = absolute(last(given, "f") or f"{directory}/squid.conf", process.directory)
     flags = [*(["-n", last(given, "n")] if "n" in given else []), *(["-f", file] if "f" in given else [])]
-    program = process.program if process.program not in ("", "/usr/sbin/squid") else "squid"
-    certain = process if build is not None else process._replace(is_certain=False)
+    program = program_of(process, "squid")
     return Startup(
         kind="squid",
         files=(file,) if file else (),
         root=process.directory,
         test=command(program, *flags, "-k", "parse"),
         reload=command(program, *flags, "-k", "reconfigure"),
-        uncertainty=uncertainty(certain, file, not last(given, "f").startswith("/")),
+        uncertainty=uncertainty(process, file, not last(given, "f").startswith("/"), built=build is not None),
     )
 
 

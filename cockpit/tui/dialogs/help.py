@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 
+from cockpit.metrics.catalogue import LATENCIES
 from cockpit.session.controls import Action
 from cockpit.tui.dialogs.long_text import LongText
 from cockpit.tui.dialogs.prompt import Dialog
@@ -51,8 +52,8 @@ READING = {
     "heat map": """Latency upwards, ms at the lower edge of each line; time as in the chart above. ░ ▒ ▓ █: share of the
     responses at that time with that latency. ─ is p50, ═ is p99, ≡ both. > and <: the cell at the edge includes
     everything beyond. The line “fail” marks failed requests (x) and seconds without any response (■).""",
-    "service": """Time from the first byte sent (or the start of the connect) to the last byte read. Closed load waits
-    for each response before it sends the next request, so users of a busier site would wait longer.""",
+    "service": f"""{LATENCIES["service"].capitalize()}. Closed load waits for each response before it sends the next
+    request, so users of a busier site would wait longer.""",
     "╌ ━": """Above the chart: a change in progress. ╌ from its request, ━ from its reload until it is active (its
     letter) or rolled back.""",
     "verdict": f"""The segment vs the segment before the change, in the same run; a new run vs the baseline. ▲ better, ▼
@@ -72,7 +73,9 @@ READING = {
     "io": "As sar -b: transfers/s, read and write transfers/s; 512-byte blocks read and written per second.",
     "mem": "As free -m. avail: memory that programs can still allocate without swapping.",
     "net": "As sar -n DEV, sum of all interfaces except the loopback. err/s and drop/s are shown if not 0.",
+    "load": "Tasks that run or wait for a disk, averaged over 1, 5 and 15 minutes.",
     "run, blocked": "Running tasks, and tasks that wait for a disk, at the time of the sample.",
+    "procs": "Processes whose name matches `processes` of the host. + and - are spawned/s and exited/s, Z is defunct.",
     "rss, rss−shr": """Memory of all processes shown. rss counts shared pages (libraries, shared memory) in every
     process: the sum can be many times the memory in use. rss−shr leaves out file-backed and shared-memory pages, but
     pages shared since fork still count in every process. pss divides each shared page by its users, and its sum is
@@ -85,8 +88,11 @@ READING = {
     counted.""",
     "×32": """32 identical processes (parent, user, command) in one line: %CPU as minimum–maximum, memory as their mean,
     %MEM, THR and TIME summed, START and AGE of the oldest. R×3: three of them are running.""",
+    "STAT": "As ps prints it: R running, S sleeping, D waiting for a disk, Z defunct; N low priority.",
     "USER, PSS": """The effective user; resident memory with each shared page divided by its users, read rarely. –:
     unknown.""",
+    "VSZ": "Address space of the process; most of it need not be in memory.",
+    "RSS": "Memory of the process in RAM, shared pages included.",
     "%CPU": "Per cent of one core over the last interval (ps shows the average over a process's life).",
     "+ before a PID": "The process is new in this sample. Orange: defunct, not yet reaped by its parent.",
     "probe, rtt": "CPU time of the probe on the host per sample; round-trip time of request and answer.",
