@@ -45,7 +45,7 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True):
 
     `http` is the version of the load; for "auto" the one that the server chose by ALPN.
     `status` is the status of the response, None if only a connection was opened because the request may have side
-    effects (POST). `warnings` are one line each.
+    effects (POST), or has a body in HTTP/2. `warnings` are one line each.
     """
 
     address: tuple[Any, ...]

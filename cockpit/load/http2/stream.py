@@ -30,14 +30,13 @@ class StreamGroup:
     def submit(self, stream: Http2Stream) -> None:
         """Send a request on the open connection, or on a new one."""
         connection = self.connection
+        is_new = connection is None
         if connection is None:
             connection = self.connection = Http2Connection(self._load, self)
-            stream.attach(connection)
-            connection.submit(stream)
+        stream.connection, stream.reused = connection, connection.established
+        connection.submit(stream)
+        if is_new:
             connection.open()
-        else:
-            stream.attach(connection)
-            connection.submit(stream)
 
     def forget(self, connection: Http2Connection) -> None:
         """Send further requests on another connection."""
@@ -51,14 +50,14 @@ class Http2Stream:
     `started`: start of the request; `sent`: when it was sent, which is later if the server allows no more streams;
     both infinite without a request, and in s of time.monotonic(). `unsent`: rest of the body that waits for a window of
     `window` bytes; None: all is sent. `first`: arrival of the first byte of the response. `unprocessed`: the server
-    cannot have processed the request.
+    cannot have processed the request. `connection`: of the current or last request; `reused`: it was open before.
     """
 
     def __init__(self, load: ConnectionOwner, counts: RequestMetrics, request: bytes, group: StreamGroup) -> None:
         self._load = load
         self._group = group
-        self._connection: Http2Connection | None = None
-        self._reused = False
+        self.connection: Http2Connection | None = None
+        self.reused = False
         self.started = self.sent = self.close_deadline = inf
         self.number = self.window = 0
         self._request = b""
@@ -94,14 +93,10 @@ class Http2Stream:
         self.unprocessed = False
         self._body = self.heads.expectation.body()
 
-    def attach(self, connection: Http2Connection) -> None:
-        """Use this connection from now on."""
-        self._connection, self._reused = connection, connection.established
-
     @property
     def _attached(self) -> Http2Connection | None:
         """The connection of the current or last request, if it is still open."""
-        connection = self._connection
+        connection = self.connection
         return connection if connection is not None and connection.is_open else None
 
     # --- called by the engine ---
@@ -163,7 +158,7 @@ class Http2Stream:
         self._pieces += 1
         if self.first == inf:
             self.first = now
-            self._served_before = self._connection.served if self._connection is not None else 0
+            self._served_before = self.connection.served if self.connection is not None else 0
 
     def add(self, piece: bytes) -> None:
         """Add the next piece of the body."""
@@ -175,10 +170,10 @@ class Http2Stream:
     def finish(self, now: float) -> None:
         """Count the complete response."""
         counts, head = self.counts, self.head
-        assert head is not None and self._connection is not None
+        assert head is not None and self.connection is not None
         counts.firsts.append(self.first - self.sent)
         self._end(now - self.sent)
-        if now > self.first and self._connection.served - self._served_before >= self._pieces:
+        if now > self.first and self.connection.served - self._served_before >= self._pieces:
             counts.interleaved.append(now - self.first)
         counts.count_response(head.status, self.size, self._verdict(head))
         counts.body += self.size
@@ -209,10 +204,10 @@ class Http2Stream:
         if no byte of the response has arrived."""
         if self.first != inf:
             self.fail(kind or "closed_early")
-        elif self.unprocessed or (self._reused and self.counts.idempotent):
+        elif self.unprocessed or (self.reused and self.counts.idempotent):
             self._retry(kind or "closed_before_response")
         else:
-            self.fail("closed_before_response" if self._reused or kind is None else kind)
+            self.fail("closed_before_response" if self.reused or kind is None else kind)
 
     def refused(self) -> None:
         """Send an idempotent request again: the server states that it did not process it (RFC 9113 section 8.7)."""

@@ -195,5 +195,7 @@ async def test_preflight_names_the_problem() -> None:
     async with h2_server() as h2:
         checked = await preflight(plan(h2.server.url, http="2"))
         assert (checked.http, checked.status, checked.warnings) == ("2", 200, ())
+        checked = await preflight(plan(h2.server.url, http="2", method="GET", body="x"))
+        assert (checked.status, len(h2.received)) == (None, 1)
         with pytest.raises(UsageError, match="header Upgrade: HTTP/2 has none"):
             await preflight(plan(h2.server.url, http="2", headers=(("Upgrade", "x"),)))
