@@ -179,12 +179,14 @@ class StatusRead(Event, frozen=True, tag="status_read"):
 
 
 class KnobRead(Event, frozen=True, tag="knob_read"):
-    """The value of a knob on its host; None: not set there. `detail`: why it could not be read."""
+    """The value of a knob on its host; None: not set there. `detail`: why it could not be read. `since`: time of the
+    previous reading."""
 
     knob: Name
     host: Name
     value: str | None
     detail: str = ""
+    since: float | None = None
 
 
 class ChangeBegun(Event, frozen=True, tag="change_begun"):

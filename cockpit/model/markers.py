@@ -83,6 +83,14 @@ class RestartMarker(MarkerBase, frozen=True, kw_only=True, tag="restart"):
     new: int
 
 
+class SettingMarker(MarkerBase, frozen=True, kw_only=True, tag="setting"):
+    """Another program or person has changed a setting of a host, between `since` and `t`."""
+
+    host: str
+    setting: Setting
+    since: float
+
+
 class WorkerMarker(MarkerBase, frozen=True, kw_only=True, tag="worker"):
     """A load generator was lost."""
 
@@ -90,4 +98,14 @@ class WorkerMarker(MarkerBase, frozen=True, kw_only=True, tag="worker"):
     detail: str
 
 
-Marker = ChangeMarker | ActionMarker | LoadMarker | RoundMarker | NoteMarker | GapMarker | RestartMarker | WorkerMarker
+Marker = (
+    ChangeMarker
+    | ActionMarker
+    | LoadMarker
+    | RoundMarker
+    | NoteMarker
+    | GapMarker
+    | RestartMarker
+    | SettingMarker
+    | WorkerMarker
+)

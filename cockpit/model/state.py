@@ -116,13 +116,14 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
 
 class KnobState(msgspec.Struct, frozen=True, kw_only=True):
     """A knob and its last read value. `known`: it was read at least once; not `active`: a change wrote the value to a
-    file that the server has not read since."""
+    file that the server has not read since. `reading`: the value that was read since the last change; (): none."""
 
     knob: Knob
     value: str | None = None
     known: bool = False
     detail: str = ""
     active: bool = True
+    reading: tuple[str | None, ...] = ()
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):

@@ -99,7 +99,9 @@ def _by_second(seconds: Sequence[LoadSecond], value: Callable[[LoadSecond], floa
 
 
 def _kind(kind: str) -> SignKind:
-    return "trouble" if kind in ("gap", "restart", "worker") else "note" if kind in ("note", "action") else "change"
+    if kind in ("gap", "restart", "setting", "worker"):
+        return "trouble"
+    return "note" if kind in ("note", "action") else "change"
 
 
 def _heat_map(seconds: Sequence[LoadSecond], x: Axis, title: str) -> list[Plot]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from cockpit.hosts.internal_error import internal_error
@@ -27,6 +28,8 @@ class KnobReader:
     _events: LiveEvents
     _values: dict[str, str | None] = field(init=False, default_factory=dict)
     _changes: int = field(init=False, default=0)
+    # Time of the last reading of each knob.
+    _read_at: dict[str, float] = field(init=False, default_factory=dict)
     # Why values are not active, by file and number of changes.
     _inactive: dict[tuple[str, str, bytes, int], dict[str, str]] = field(init=False, default_factory=dict)
 
@@ -39,11 +42,31 @@ class KnobReader:
             # The value, and known files, may be older than the change.
             known.clear()
             return await self.read(knob, known)
-        self._values[knob.name] = value
-        self._events.emit(KnobRead(t=self._events.now(), knob=knob.name, host=knob.host, value=value))
+        self._report(knob, value)
         if why := await self._why_inactive(knob, known):
             raise ChangeRefused(why)
         return value
+
+    async def read_changed(self, host: str) -> None:
+        """Read the known knobs of the host again, and report those whose value differs. A knob that cannot be read now
+        keeps its value."""
+        known: dict[tuple[str, bool], HostFile] = {}
+        for knob in self._knobs:
+            if knob.host != host or knob.name not in self._values:
+                continue
+            changes = self._changes
+            with suppress(CockpitError):
+                value = await self._tuner.read(self._remotes[host], knob, known)
+                if changes != self._changes:
+                    return
+                if value != self._values[knob.name]:
+                    self._report(knob, value)
+                self._read_at[knob.name] = self._events.now()
+
+    def _report(self, knob: Knob, value: str | None) -> None:
+        t, since = self._events.now(), self._read_at.get(knob.name)
+        self._values[knob.name], self._read_at[knob.name] = value, t
+        self._events.emit(KnobRead(t=t, knob=knob.name, host=knob.host, value=value, since=since))
 
     async def read_host(self, host: str) -> bool:
         """Read all knobs of the host, each file once and before commands; return whether it has any."""

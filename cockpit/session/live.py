@@ -98,6 +98,7 @@ class LiveSource:
     async def batches(self) -> AsyncIterator[EventBatch]:
         self.emit(_session_started(self.profile, self._clock))
         self._spawn(watch_machine(self._clock, self.emit, lambda: self.load.pids))
+        self._spawn(self.tuning.watch_values())
         for feed in self.feeds.values():
             self._spawn(feed.run())
             for pane in pane_feeds(feed, self._clock, self.emit):
@@ -160,10 +161,15 @@ class LiveControls(Controls):
         self._source = source
         self._tuning = source.tuning
         load = source.load
-        self._permanent = (
-            Action("toggle", "start/stop", self._toggle),
-            Action("more", "more load", immediate(lambda _: load.change(more=True))),
-            Action("less", "less load", immediate(lambda _: load.change(more=False)), footer=False),
+        self._toggle_load = Action("toggle", "start/stop", self._toggle)
+        # Users decide the load of their traffic.
+        self._amount = (
+            ()
+            if source.profile.plan.traffic
+            else (
+                Action("more", "more load", immediate(lambda _: load.change(more=True))),
+                Action("less", "less load", immediate(lambda _: load.change(more=False)), footer=False),
+            )
         )
         self._mark = Action("mark", "note", immediate(source.mark), prompt="Note for the timeline")
         self._answer_hosts = Action("answer", "answer hosts", immediate(self._answer))
@@ -183,13 +189,13 @@ class LiveControls(Controls):
             return (*answer, self._mark)
         confirm = (self._confirm,) if self._tuning.awaited else ()
         return (
-            self._permanent[0],
+            self._toggle_load,
             *answer,
             *confirm,
             *self._interrupted(),
-            *self._permanent[1:],
+            *self._amount,
             self._mark,
-            search,
+            *((search,) if self._amount else ()),
             *self.look_back,
         )
 

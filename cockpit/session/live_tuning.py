@@ -29,6 +29,9 @@ from cockpit.tuning.plan import NewValues, Plan
 from cockpit.tuning.remote import ReconnectingRemote, Remote, privileged
 from cockpit.tuning.tuner import Tuner
 
+# Seconds between two readings of all values.
+READ_EVERY = 30.0
+
 
 class LiveTuning:
     """Tuning of a live session: one change at a time, each with a letter, and rounds under `load`. Outcomes are emitted
@@ -91,6 +94,15 @@ class LiveTuning:
         """Read the value of every knob again."""
         for host in {knob.host for knob in self._knobs.values()}:
             await self.read_host(host)
+
+    async def watch_values(self) -> None:
+        """Read all values again and again until cancelled, except during changes and rounds: other programs and people
+        may change them."""
+        while True:
+            await asyncio.sleep(READ_EVERY)
+            for host in dict.fromkeys(knob.host for knob in self._knobs.values()):
+                if not self._changing.locked():
+                    await self._reader.read_changed(host)
 
     async def read_host(self, host: str) -> None:
         """Read all knobs of the host and find its interrupted changes; if a knob cannot be read, its event has the

@@ -225,3 +225,19 @@ def test_round_is_complete_with_both_windows() -> None:
     state = fold_all((ev.RoundsEnded(t=60.0, number=1, outcome="stopped", active="before"),), state)
     assert state.running_rounds is None and state.rounds[0].ended is not None
     assert fold_all((first,), state).rounds == state.rounds
+
+
+def knob_read(t: float, value: str, since: float | None = None) -> ev.KnobRead:
+    return ev.KnobRead(t=t, knob="K", host="web1", value=value, since=since)
+
+
+def test_value_that_others_change_is_marked() -> None:
+    read = [knob_read(1.5, "10"), knob_read(2.5, "10", 1.5)]
+    state = fold_all([*unconfirmed_change(9.0)[:3], *read, knob_read(32.5, "11", 2.5)])
+    (marker,) = state.markers
+    assert (marker.t, marker_sign(marker), marker_text(marker)) == (32.5, "!", "web1: K 10 → 11, changed elsewhere")
+    assert state.knobs["K"].value == "11"
+    # The values of this session's changes, also while one is made, and as a server may write them differently.
+    own = [*unconfirmed_change(3.0)[:3], *read, *unconfirmed_change(3.0)[3:5], knob_read(5.0, "30")]
+    own += [unconfirmed_change(3.0)[5], knob_read(7.0, "0x1e"), ev.ChangeEnded(t=9.0, change="A", outcome="applied")]
+    assert [marker.kind for marker in fold_all([*own, knob_read(39.0, "0x1e", 9.0)]).markers] == ["change"]

@@ -9,11 +9,16 @@ from pathlib import Path
 import pytest
 
 from cockpit.analysis.rounds import RoundsPlan
+from cockpit.analysis.verdicts.objections import objection
+from cockpit.analysis.verdicts.outcome import Cause
+from cockpit.analysis.windows import segment_window
+from cockpit.analysis.words.objections import objection_words
 from cockpit.hosts.shell import Completed
 from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.events import AnyEvent, KnobRead
 from cockpit.model.knobs import Knob, Setting
+from cockpit.session import live_tuning
 from cockpit.session.knob_reader import KnobReader
 from cockpit.session.live_events import LiveEvents
 from cockpit.tuning.remote import Remote
@@ -179,3 +184,27 @@ async def test_value_in_a_section_that_does_not_count_is_refused_after_its_first
     values.update([])
     assert await values.read(knobs[1]) == "5"
     assert len(asked) == 2
+
+
+async def test_value_that_others_change_makes_verdicts_invalid(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(live_tuning, "READ_EVERY", 0.05)
+    async with live_session(url, tmp_path, files=True) as (session, source):
+        await source.load.start()
+        await source.tuning.apply({"Level": "7"})
+        conf = tmp_path / "conf"
+        conf.write_text(conf.read_text().replace("Other=", "Other=9"))
+        state = await until(session, lambda state: any(marker.kind == "setting" for marker in state.markers))
+        assert state.knobs["Other"].value == "91"
+        await source.load.stop()
+        await source.load.start()
+        state = await until(session, lambda state: state.runs == 2 and state.segments[-1].counts.completed > 0)
+        await source.load.stop()
+        state = await until(session, lambda state: state.running is None)
+        before, after = (segment_window(state, segment) for segment in (state.segments[0], state.segments[-1]))
+        objected = objection([before], [after])
+        assert objected is not None and objected.cause is Cause.SETTING_ALTERED
+        assert objection_words(objected).startswith("a setting was changed elsewhere on web1: Other 1 → 91 at ")
+        assert objection([after], [after]) is None

@@ -10,7 +10,8 @@ from cockpit.analysis.effects import overall
 from cockpit.analysis.verdicts.outcome import Cause, Effect, Objection, Outcome, Period, Verdict
 from cockpit.analysis.warnings import BOUND
 from cockpit.analysis.windows import Windows
-from cockpit.analysis.words.timeline import lost_words
+from cockpit.analysis.words.timeline import lost_words, settings_words
+from cockpit.model.text import clock
 
 # Share of failed requests above which rate and latency describe different responses than on the other side.
 FAILING = 0.01
@@ -27,6 +28,16 @@ def objection(before: Windows, after: Windows) -> Objection | None:
                 return Objection(cause=Cause.RUN_FAILED, side=side, detail=segment.detail)
             if segment.losses:
                 return Objection(cause=Cause.PARTIAL, side=side, detail=lost_words(segment.losses))
+    return _altered_setting((*before, *after))
+
+
+def _altered_setting(windows: Windows) -> Objection | None:
+    """Return an objection if others changed a setting between the first and the last second of the windows."""
+    start, end = min(window.start for window in windows), max(window.end for window in windows)
+    for marker in (marker for window in windows for marker in window.altered):
+        if marker.since < end and marker.t > start:
+            words = f"{settings_words([marker.setting])} at {clock(marker.t)}"
+            return Objection(cause=Cause.SETTING_ALTERED, host=marker.host, detail=words)
     return None
 
 

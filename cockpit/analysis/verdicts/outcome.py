@@ -34,6 +34,7 @@ class Cause(StrEnum):
     PARTIAL = "partial metrics"
     REQUESTS_FAILED = "requests failed"
     SHARED_CPU = "shared CPU"
+    SETTING_ALTERED = "setting changed elsewhere"
 
 
 class Period(StrEnum):

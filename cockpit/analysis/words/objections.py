@@ -17,6 +17,8 @@ def objection_words(objection: Objection) -> str:
             return f"other load on {other_load_words(objection.other)}"
         case Cause.SHARED_CPU:
             return "both targets share a machine without idle CPU, so that rates are those of the CPU shares they get"
+        case Cause.SETTING_ALTERED:
+            return f"a setting was changed elsewhere on {host}: {sanitize(objection.detail)}"
         case Cause.HOST_LOST:
             return f"{host} was lost for {objection.seconds} s{side}"
         case Cause.REQUESTS_FAILED:

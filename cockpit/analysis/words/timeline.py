@@ -17,11 +17,12 @@ from cockpit.model.markers import (
     NoteMarker,
     RestartMarker,
     RoundMarker,
+    SettingMarker,
 )
 from cockpit.model.state import Change, Segment, SegmentBasis
 from cockpit.model.text import clock, sanitize
 
-_SIGNS = {"action": "◆", "load": "±", "note": "▸", "gap": "!", "restart": "R", "worker": "!"}
+_SIGNS = {"action": "◆", "load": "±", "note": "▸", "gap": "!", "restart": "R", "setting": "!", "worker": "!"}
 
 
 def settings_words(settings: Iterable[Setting]) -> str:
@@ -104,6 +105,8 @@ def marker_text(marker: Marker) -> str:
         case RestartMarker():
             event = " restarted: pid" if marker.shown_by == "pid" else ": reloaded, generation"
             return f"{marker.host} {marker.server}{event} {marker.old} → {marker.new}"
+        case SettingMarker():
+            return f"{marker.host}: {settings_words([marker.setting])}, changed elsewhere"
     return f"generator {marker.machine} lost: {marker.detail}"
 
 

@@ -35,6 +35,7 @@ _BRIEF = {
     Cause.PARTIAL: "partial",
     Cause.REQUESTS_FAILED: "errors",
     Cause.SHARED_CPU: "cpu",
+    Cause.SETTING_ALTERED: "setting",
 }
 
 MARKS = {

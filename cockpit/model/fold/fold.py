@@ -26,7 +26,7 @@ from cockpit.model.fold.progress import AUTOPILOT_FOLDS, STUDY_FOLDS
 from cockpit.model.fold.rounds import round_window, round_window_ended, rounds_begun, rounds_ended, run_extended
 from cockpit.model.host.state import HostState
 from cockpit.model.knobs import Setting
-from cockpit.model.markers import ActionMarker, ChangeMarker, NoteMarker
+from cockpit.model.markers import ActionMarker, ChangeMarker, NoteMarker, SettingMarker
 from cockpit.model.state import ActionRun, Change, KnobState, State, mark
 from cockpit.model.tick import Tick
 
@@ -61,8 +61,16 @@ def _session_ended(state: State, event: ev.SessionEnded) -> State:
 def _knob_read(state: State, event: ev.KnobRead) -> State:
     if event.knob not in state.knobs:
         return state
-    known = replace(state.knobs[event.knob], value=event.value, known=not event.detail, detail=event.detail)
-    return replace(state, knobs={**state.knobs, event.knob: known})
+    before = state.knobs[event.knob]
+    changing = any(change.ended is None and change.host == event.host for change in state.changes)
+    reading = before.reading if event.detail else () if changing else (event.value,)
+    known = replace(before, value=event.value, known=not event.detail, detail=event.detail, reading=reading)
+    state = replace(state, knobs={**state.knobs, event.knob: known})
+    if not (before.reading and reading) or before.reading == reading:
+        return state
+    setting = Setting(knob=event.knob, old=before.reading[0], new=event.value)
+    since = event.t if event.since is None else event.since
+    return mark(state, SettingMarker(t=event.t, host=event.host, setting=setting, since=since))
 
 
 def _change_begun(state: State, event: ev.ChangeBegun) -> State:
@@ -122,11 +130,18 @@ def _change_ended(state: State, event: ev.ChangeEnded) -> State:
 def _written(state: State, change: Change) -> State:
     """Set the values that a change wrote without making them active."""
     values = {
-        setting.knob: replace(state.knobs[setting.knob], value=setting.new, known=True, detail="", active=False)
+        setting.knob: replace(
+            state.knobs[setting.knob], value=setting.new, known=True, detail="", active=False, reading=()
+        )
         for setting in change.settings
         if setting.knob in change.inactive and setting.knob in state.knobs
     }
     return replace(state, knobs={**state.knobs, **values})
+
+
+def _changed(state: State, setting: Setting, active: bool) -> KnobState:
+    """Return a knob with the value of a change."""
+    return replace(state.knobs[setting.knob], value=setting.new, known=True, detail="", active=active, reading=())
 
 
 def _index_of(state: State, letter: str) -> int | None:
@@ -141,7 +156,9 @@ def _with_change(state: State, at: int, change: Change) -> State:
 def _became_active(state: State, change: Change, settings: tuple[Setting, ...], t: float) -> State:
     """Set the values that are active from `t` on; the active run continues in a new segment."""
     values = {
-        setting.knob: replace(state.knobs[setting.knob], value=setting.new, known=True, detail="", active=True)
+        setting.knob: replace(
+            state.knobs[setting.knob], value=setting.new, known=True, detail="", active=True, reading=()
+        )
         for setting in settings
         if setting.knob in state.knobs
     }

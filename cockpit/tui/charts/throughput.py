@@ -53,7 +53,12 @@ VARIANT_ROLES = ("before", "after")
 _ROOMY = 10
 
 # Kinds of markers whose sign the legend explains.
-_KINDS = (("gap", "host lost"), ("restart", "restart"), ("worker", "load worker lost"))
+_KINDS = (
+    ("gap", "host lost"),
+    ("restart", "restart"),
+    ("setting", "setting changed elsewhere"),
+    ("worker", "load worker lost"),
+)
 
 
 def _reason(context: DrawContext) -> Piece:

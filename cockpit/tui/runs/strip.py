@@ -39,6 +39,7 @@ _NEXT = {
     Cause.RUN_FAILED: f"see the run's error ({MainKey.COMPARE}), then run it again",
     Cause.PARTIAL: "run it again",
     Cause.SHARED_CPU: "a fixed rate (-q)",
+    Cause.SETTING_ALTERED: "find out who changes it, then run it again",
     Cause.REQUESTS_FAILED: f"undo the change ({MainKey.UNDO})",
 }
 _AGAIN = "run it again"
