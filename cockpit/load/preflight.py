@@ -45,7 +45,7 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True):
 
     `http` is the version of the load; for "auto" the one that the server chose by ALPN.
     `status` is the status of the response, None if only a connection was opened because the request may have side
-    effects (POST). `warnings` are one line each.
+    effects (POST), or has a body in HTTP/2. `warnings` are one line each.
     """
 
     address: tuple[Any, ...]
@@ -145,7 +145,9 @@ async def _contacted(plan: LoadPlan) -> Preflight:
     try:
         chosen = _with_version(plan, writer)
         heads = request_metrics_of(chosen)[0].heads
-        sent = (await _order(chosen)).next_request().request if planned.method in _SAFE else None
+        # A body in HTTP/2 follows the server's windows.
+        sends = planned.method in _SAFE and not (chosen.http2 and planned.content)
+        sent = (await _order(chosen)).next_request().request if sends else None
         contact = await _first_response(chosen, planned, sent, heads, reader, writer, time_limit)
     finally:
         # Do not wait for the rest of the response, nor for the peer to close.

@@ -41,6 +41,8 @@ FIELDS = (
     FormField("requests", ("-n",), "no limit"),
     FormField("load steps", ("--levels",), "1,2,4:30s or 500/s,1k/s:30s instead of load and duration"),
     FormField("think time", ("--think-time",), "none; 0.5s, 0.2s to 2s or 1s exponential"),
+    FormField("HTTP", ("--http",), "1.1; 2, or auto: chosen by the server over TLS"),
+    FormField("streams", ("-p",), "1; with HTTP/2, requests in flight per connection"),
     FormField("keep-alive", ("--disable-keepalive",)),
 )
 _LONG = {
@@ -51,6 +53,8 @@ _LONG = {
     "requests": "--requests",
     "load steps": "--levels",
     "think time": "--think-time",
+    "HTTP": "--http",
+    "streams": "--streams",
 }
 
 
@@ -67,6 +71,8 @@ def texts_of(plan: LoadPlan) -> dict[str, str]:
         "requests": str(plan.requests) if plan.requests is not None else "",
         "load steps": _steps(plan),
         "think time": plan.think_time.words if plan.think_time else "",
+        "HTTP": plan.http,
+        "streams": str(plan.streams),
         "keep-alive": KEEPALIVE if plan.keepalive else NO_KEEPALIVE,
     }
 
@@ -99,6 +105,10 @@ def _without(plan: LoadPlan, changed: set[str], texts: Mapping[str, str]) -> dic
         changes |= {"body": None, "binary": None}
     if "keep-alive" in changed:
         changes["keepalive"] = True
+    if "HTTP" in changed:
+        changes["http"] = "1.1"
+    if "streams" in changed:
+        changes["streams"] = 1
     if "think time" in changed:
         changes["think_time"] = None
     if "load" in changed:

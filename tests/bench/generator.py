@@ -13,10 +13,12 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
+from msgspec.structs import replace
+
 from cockpit.load.pool import LoadRun
-from cockpit.model.load.plan import Expect, LoadPlan
+from cockpit.model.load.plan import Expect, LoadPlan, Tls
 from tests.bench.measurement import CockpitRun, Measurement, plan_on, run_cockpit
-from tests.bench.peers import AB, AB_KEPT, H2LOAD, HEY, HTTPERF, WRK, Peer, h2load, httperf
+from tests.bench.peers import AB, AB_KEPT, H2LOAD, HEY, HTTPERF, WRK, Peer, h2load, h2load_new, httperf
 from tests.bench.servers import LARGE, MEDIUM, SMALL, Site, apache, nginx
 from tests.bench.table import (
     Bar,
@@ -41,6 +43,10 @@ from tests.lab.cpus import generator_cpu, server_cpu
 
 COCKPIT = "cockpit"
 KEPT, FOR_HEY, NEW = 400_000, 60_000, 120_000
+# TLS connections, and their number per second, which the server's CPU can accept.
+NEW_TLS, TLS_RATE = 12_000, 500
+# Streams per connection of rows about HTTP/2 that have a single number of them.
+STREAMS = 10
 # Many short runs: rates use the wall clock, and other programs use the machine.
 AT_APACHE, AT_APACHE_ROUNDS = 30_000, 5
 BODIES = 1000
@@ -114,6 +120,22 @@ def http2(streams: int) -> bool:
     return show(title, summary_lines(measured), _counted(measured, KEPT) + _costs_at_most(measured, h2load=1.2))
 
 
+def http2_new_tls() -> bool:
+    """CPU/request over HTTP/2 with a new TLS connection per request, all handshakes full, no certificate verified."""
+    title = f"HTTP/2 over TLS, {TLS_RATE} new connections/s, full handshakes, {SMALL}-byte response"
+    with _serving(title, partial(nginx, http2=True, secure=True)) as site:
+        plan = LoadPlan(
+            url=site.small,
+            rate=float(TLS_RATE),
+            requests=NEW_TLS,
+            keepalive=False,
+            http="2",
+            tls=Tls(verify=False, resumption=False),
+        )
+        measured = _compared(plan, [(h2load_new(TLS_RATE), NEW_TLS)], [])
+    return show(title, summary_lines(measured), _counted(measured, NEW_TLS) + _costs_at_most(measured, h2load=1.15))
+
+
 def new() -> bool:
     """CPU/request with a new connection per request."""
     title = f"a new connection each, c=20, {SMALL}-byte response"
@@ -150,14 +172,16 @@ def bottleneck() -> bool:
     return show(title, summary_lines(measured), bars)
 
 
-def open_load(per_second: int, kept: bool) -> bool:
+def open_load(per_second: int, kept: bool, http2: bool = False) -> bool:
     """Open load: all requests are sent, on time."""
-    title = f"open load, {per_second}/s for {SECONDS} s, {'kept connections' if kept else 'a new connection each'}"
+    connections = "kept connections" if kept else "a new connection each"
+    title = f"open load, {per_second}/s for {SECONDS} s, {connections}{', HTTP/2' * http2}"
     runs: list[CockpitRun] = []
-    with _serving(title) as site:
+    with _serving(title, partial(nginx, http2=http2)) as site:
         plan = LoadPlan(url=site.small, rate=per_second, duration=float(SECONDS), keepalive=kept)
+        plan = _over_http2(plan) if http2 else plan
         generators: Generators = {COCKPIT: lambda: _recorded(plan, runs)}
-        if available([HTTPERF]):
+        if not http2 and available([HTTPERF]):
             calls = CALLS if kept else 1
             generators["httperf"] = lambda: httperf(
                 site.small, per_second / calls, per_second * SECONDS // calls, calls
@@ -194,9 +218,13 @@ def large() -> bool:
     return show(title, summary_lines(measured), bars)
 
 
-def memory() -> bool:
+def _over_http2(plan: LoadPlan) -> LoadPlan:
+    return replace(plan, http="2", streams=STREAMS)
+
+
+def memory(http2: bool = False) -> bool:
     """Memory of the worker after one million and after five million requests."""
-    title = "memory from 1 M to 5 M requests, keep-alive, c=20"
+    title = f"memory from 1 M to 5 M requests, keep-alive, c=20{', HTTP/2' * http2}"
     sizes: dict[int, int] = {}
     done = 0
 
@@ -208,9 +236,10 @@ def memory() -> bool:
             rows = dict(line.split(":") for line in Path(f"/proc/{run.pids[0]}/status").read_text().splitlines())
             sizes[at] = int(rows["VmRSS"].split()[0]) * 1024
 
-    with _serving(title) as site:
+    with _serving(title, partial(nginx, http2=http2)) as site:
         # More requests than are sampled: the last tick arrives when the worker ends.
-        run_cockpit(LoadPlan(url=site.small, concurrency=20, requests=LAST + MILLION // 2), watch)
+        plan = LoadPlan(url=site.small, concurrency=20, requests=LAST + MILLION // 2)
+        run_cockpit(_over_http2(plan) if http2 else plan, watch)
     lines = [f"{at} M requests: {size / 1e6:.2f} MB resident" for at, size in sorted(sizes.items())]
     return show(title, lines, [at_most("growth", (sizes[5] - sizes[1]) / 1e6, 2.0, " MB")])
 

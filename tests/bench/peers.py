@@ -70,6 +70,16 @@ def _h2load_streams(streams: int, url: str, concurrency: int, requests: int) -> 
     return _parsed(output, r"(\d+) succeeded", r"finished in [\d.]+m?s, ([\d.]+) req/s", r"(\d+) failed")
 
 
+def _h2load_new(rate: int, url: str, concurrency: int, requests: int) -> Measurement:
+    output = run_peer(["h2load", "-t1", "-c", str(requests), "-r", str(rate), "-n", str(requests), url])
+    return _parsed(output, r"(\d+) succeeded", r"finished in [\d.]+m?s, ([\d.]+) req/s", r"(\d+) failed")
+
+
+def h2load_new(rate: int) -> Peer:
+    """Return h2load with HTTP/2, this number of new connections/s, and one request on each."""
+    return Peer(f"h2load -r{rate}", "h2load", "nghttp2-client", partial(_h2load_new, rate))
+
+
 def h2load(streams: int) -> Peer:
     """Return h2load with HTTP/2 and this number of streams per connection."""
     return Peer(f"h2load -m{streams}", "h2load", "nghttp2-client", partial(_h2load_streams, streams))

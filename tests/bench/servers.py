@@ -15,6 +15,7 @@ from tests.bench.table import Skipped
 from tests.data import data_of
 from tests.lab.cpus import on_server_cpu
 from tests.lab.requirements import SYSTEM_PATH
+from tests.load.certificates import certificate
 from tests.waiting import free_port, wait_until
 
 DATA = data_of(__file__)
@@ -50,16 +51,17 @@ class Site(NamedTuple):
 
 
 @contextmanager
-def nginx(*, http2: bool = False) -> Iterator[Site]:
-    """Run nginx with one worker process, without logs; with HTTP/2 without TLS if `http2`."""
+def nginx(*, http2: bool = False, secure: bool = False) -> Iterator[Site]:
+    """Run nginx with one worker process, without logs."""
     with _site() as (directory, port):
         config = directory / "nginx.conf"
         # With sendfile, nginx sends HEADERS and DATA as two segments: the second waits 40 ms for a delayed ACK.
         version, sendfile = ("http2", "off") if http2 else ("", "on")
-        config.write_text(_NGINX.format(directory=directory, port=port, version=version, sendfile=sendfile))
+        values = {"version": f"ssl {version}" if secure else version, "sendfile": sendfile, **certificate()._asdict()}
+        config.write_text(_NGINX.format(directory=directory, port=port, **values))
         command = ["nginx", "-c", str(config), "-g", "daemon off;", "-e", f"{directory}/errors"]
         with _running(command, port) as site:
-            yield site
+            yield site._replace(base=f"https://127.0.0.1:{port}") if secure else site
 
 
 @contextmanager

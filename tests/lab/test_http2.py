@@ -1,13 +1,18 @@
-"""HTTP/2 against real servers: each request once, as the server's own log has it. nginx and Apache close a connection
-with GOAWAY after 1,000 requests; all three allow 50 streams per connection."""
+"""HTTP/2 against real servers, with TLS and without: each request once, as the server's own log has it.
+
+nginx and Apache close a connection with GOAWAY after 1,000 requests; all but Caddy allow 50 streams per connection.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,22 +20,56 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from cockpit.model.load.plan import LoadPlan
 from tests.data import data_of
 from tests.lab.requirements import SYSTEM_PATH
+from tests.load.certificates import certificate, trusting
 from tests.load.servers import engine_load, plan
 from tests.waiting import free_port, wait_until
 
 pytestmark = pytest.mark.lab
 
 SMALL, LARGE = 92, 1_000_000
-REQUESTS = 2500
+REQUESTS = 1200
 _CONFIGURATIONS: dict[str, str] = data_of(__file__)
-_COMMANDS = {
-    "nginx": ["nginx", "-c", "{directory}/nginx", "-e", "{directory}/errors"],
-    "apache2": ["apache2", "-f", "{directory}/apache2", "-D", "FOREGROUND"],
-    "node": ["node", "{directory}/node"],
-    # It writes no log without the frames of each connection.
-    "nghttpd": ["nghttpd", "--no-tls", "--address", "127.0.0.1", "-m", "50", "-d", "{directory}/www", "{port}"],
+
+
+class Program(NamedTuple):
+    """A server; `status` and `size`: patterns of the status and of the bytes of each response in its log. `arguments`:
+    those with TLS and without, in place of `{end}`."""
+
+    command: str
+    status: str = r"(?m)^(\d+) \d+ HTTP/2.0$"
+    size: str = r"(?m)^\d+ (\d+) HTTP/2.0$"
+    arguments: tuple[str, str] = ("", "")
+
+
+PROGRAMS = {
+    "nginx": Program("nginx -c {directory}/nginx -e {directory}/errors"),
+    "apache2": Program("apache2 -f {directory}/apache2 -D FOREGROUND"),
+    "node": Program("node {directory}/node"),
+    "caddy": Program(
+        "caddy run --adapter caddyfile --config {directory}/caddy",
+        r'"HTTP/2.0".*"status":(\d+)',
+        r'"HTTP/2.0".*"size":(\d+)',
+    ),
+    "haproxy": Program("haproxy -db -f {directory}/haproxy"),
+    # Its log is the frames of each connection.
+    "nghttpd": Program(
+        "nghttpd -v --address 127.0.0.1 -m 50 -d {directory}/www {end}",
+        r":status: (\d+)",
+        r"send DATA frame <length=(\d+)",
+        ("{port} {key} {cert}", "--no-tls {port}"),
+    ),
+}
+# Words of the configurations with TLS and without.
+_WORDS = {
+    "scheme": ("https", "http"),
+    "ssl": ("ssl", ""),
+    "engine": ("on", "off"),
+    "tls": ("tls {cert} {key}", ""),
+    "bind": ("ssl crt {directory}/pair alpn h2", "proto h2"),
+    "create": ("createSecureServer", "createServer"),
 }
 LOGGED = ("nginx", "apache2", "node")
 
@@ -39,36 +78,57 @@ class Site(NamedTuple):
     """A running server with /small and /large, and its log."""
 
     base: str
+    program: Program
     log: Path
 
-    def lines(self) -> list[str]:
-        return self.log.read_text().splitlines()
+    def served(self) -> tuple[Counter[int], int]:
+        """Return the statuses and the bytes of bodies in the log."""
+        text = self.log.read_text()
+        statuses = Counter(map(int, re.findall(self.program.status, text)))
+        return statuses, sum(map(int, re.findall(self.program.size, text)))
+
+    def plan(self, path: str, **values: Any) -> LoadPlan:
+        tls = {"tls": trusting()} if self.base.startswith("https") else {}
+        return plan(f"{self.base}{path}", http="2", **tls, **values)
 
 
 @contextmanager
-def running(name: str) -> Iterator[Site]:
+def running(name: str, *, secure: bool = False) -> Iterator[Site]:
     """Run a server of this name."""
     # The directories of pytest are not open to www-data.
-    with tempfile.TemporaryDirectory(prefix="cockpit-http2-") as directory, _started(name, Path(directory)) as site:
+    with (
+        tempfile.TemporaryDirectory(prefix="cockpit-http2-") as directory,
+        _started(PROGRAMS[name], name, Path(directory), secure) as site,
+    ):
         yield site
 
 
 @contextmanager
-def _started(name: str, directory: Path) -> Iterator[Site]:
+def _started(program: Program, name: str, directory: Path, secure: bool) -> Iterator[Site]:
     port = free_port()
     directory.chmod(0o755)
     (directory / "www").mkdir()
     (directory / "www" / "small").write_bytes(b"x" * SMALL)
     (directory / "www" / "large").write_bytes(b"x" * LARGE)
-    values = {"directory": str(directory), "port": str(port), "modules": "/usr/lib/apache2/modules"}
+    pair = certificate()
+    (directory / "pair").write_bytes(pair.cert.read_bytes() + pair.key.read_bytes())
+    files = {"directory": str(directory), "port": str(port), "cert": str(pair.cert), "key": str(pair.key)}
+    words = {word: texts[not secure].format(**files) for word, texts in _WORDS.items()}
+    values = {**files, **words, "end": program.arguments[not secure].format(**files)}
     if name in _CONFIGURATIONS:
-        (directory / name).write_text(_CONFIGURATIONS[name].format(**values))
-    command = [part.format(**values) for part in _COMMANDS[name]]
+        (directory / name).write_text(_CONFIGURATIONS[name].format(modules="/usr/lib/apache2/modules", **values))
+    command = program.command.format(**values).split()
     command[0] = shutil.which(command[0], path=SYSTEM_PATH) or command[0]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    log = directory / "log"
+    # Caddy writes into these directories.
+    homes = {"XDG_CONFIG_HOME": str(directory), "XDG_DATA_HOME": str(directory)}
+    with log.open("a") as out:
+        server = subprocess.Popen(
+            command, stdout=out, stderr=subprocess.DEVNULL, start_new_session=True, env={**os.environ, **homes}
+        )
     try:
         wait_until(lambda: _accepts(port))
-        yield Site(f"http://127.0.0.1:{port}", directory / "log")
+        yield Site(f"{words['scheme']}://127.0.0.1:{port}", program, log)
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait()
@@ -79,19 +139,17 @@ def _accepts(port: int) -> bool:
         return client.connect_ex(("127.0.0.1", port)) == 0
 
 
-@pytest.mark.parametrize("streams", [1, 10, 100])
-@pytest.mark.parametrize("name", _COMMANDS)
-async def test_counts_equal_the_log_of_the_server(name: str, streams: int) -> None:
-    with running(name) as site:
-        outcome = await engine_load(
-            plan(f"{site.base}/small", http="2", requests=REQUESTS, concurrency=2, streams=streams)
-        )
-        assert outcome.errors == {}
-        assert outcome.statuses == {200: REQUESTS}
-        assert outcome.total("body_bytes") == REQUESTS * SMALL
-        if name in LOGGED:
-            wait_until(lambda: len(site.lines()) >= REQUESTS)
-            assert site.lines() == [f"200 {SMALL} HTTP/2.0"] * REQUESTS
+@pytest.mark.parametrize("secure", [False, True], ids=["h2c", "TLS"])
+@pytest.mark.parametrize("name", PROGRAMS)
+async def test_counts_equal_the_log_of_the_server(name: str, secure: bool) -> None:
+    with running(name, secure=secure) as site:
+        for number, streams in enumerate((1, 10, 100), 1):
+            outcome = await engine_load(site.plan("/small", requests=REQUESTS, concurrency=1, streams=streams))
+            assert outcome.errors == {}
+            assert outcome.statuses == {200: REQUESTS}
+            assert outcome.total("body_bytes") == REQUESTS * SMALL
+            logged = (Counter({200: number * REQUESTS}), number * REQUESTS * SMALL)
+            wait_until(lambda logged=logged: site.served() == logged)
 
 
 @pytest.mark.parametrize(
@@ -108,21 +166,18 @@ async def test_other_loads(name: str, values: dict[str, Any]) -> None:
     given = dict(values)
     path, size, requests = given.pop("path"), given.pop("size"), given["requests"]
     with running(name) as site:
-        outcome = await engine_load(plan(f"{site.base}{path}", http="2", **given))
+        outcome = await engine_load(site.plan(path, **given))
         assert outcome.errors == {}
         assert outcome.statuses == {200: requests}
         assert outcome.total("body_bytes") == requests * size
-        wait_until(lambda: len(site.lines()) >= requests)
-        assert site.lines() == [f"200 {size} HTTP/2.0"] * requests
+        wait_until(lambda: site.served() == (Counter({200: requests}), requests * size))
 
 
 @pytest.mark.parametrize("name", ["apache2", "node"])
 async def test_request_bodies(name: str) -> None:
     """The server may respond before it has read the whole body."""
     with running(name) as site:
-        load_plan = plan(f"{site.base}/small", http="2", requests=40, streams=5, method="POST", body="b" * 200_000)
-        outcome = await engine_load(load_plan)
+        outcome = await engine_load(site.plan("/small", requests=40, streams=5, method="POST", body="b" * 200_000))
         assert outcome.errors == {}
         assert sum(outcome.statuses.values()) == 40
-        wait_until(lambda: len(site.lines()) >= 40)
-        assert len(site.lines()) == 40
+        wait_until(lambda: site.served()[0].total() == 40)

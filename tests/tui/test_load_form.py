@@ -41,6 +41,8 @@ def test_changed_field_changes_only_its_setting() -> None:
         ({"body": "a=1"}, {"body": "a=1", "method": "POST"}),
         ({"body": "a=1", "method": "PUT"}, {"body": "a=1", "method": "PUT"}),
         ({"keep-alive": "no"}, {"keepalive": False}),
+        ({"HTTP": "2"}, {"http": "2"}),
+        ({"HTTP": "auto", "streams": "10"}, {"http": "auto", "streams": 10}),
         ({"think_time": "0.2s to 2s"}, {"think_time": ThinkTime(distribution="uniform", seconds=0.2, most=2.0)}),
         ({"headers": "Accept: a; q=0.9; X-Id: 7"}, {"headers": (("Accept", "a; q=0.9"), ("X-Id", "7"))}),
     ):
@@ -51,6 +53,7 @@ def test_cleared_fields_and_replayed_log_keep_rest_of_plan() -> None:
     plan = replace(PLAN, headers=(("Accept", "a"),), body="x", keepalive=False, timeout=5.0, workers=2)
     emptied = changed(plan, headers="", body="", **{"keep-alive": "yes"})
     assert emptied == replace(PLAN, timeout=5.0, workers=2)
+    assert changed(replace(PLAN, http="2", streams=10), HTTP="", streams="") == PLAN
     thinking = replace(PLAN, think_time=ThinkTime(seconds=0.5))
     assert changed(thinking, duration="30 s") == thinking and changed(thinking, think_time="") == PLAN
     steps = replace(PLAN, duration=None, stages=(Stage(duration=3.0, rate=5.0), Stage(duration=3.0, rate=50.0)))

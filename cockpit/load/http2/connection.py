@@ -29,48 +29,32 @@ _FIRST_STREAMS = 1
 
 
 class Http2Connection(Http2Input):
-    """A connection with its streams; `generation`: its number in its group. Connections are opened again after they
-    closed: the garbage collector is off in a worker, and would not free them."""
+    """A connection with its streams."""
 
     def __init__(self, load: ConnectionOwner, group: StreamGroup) -> None:
         super().__init__(load)
         self._group = group
-        self.generation = 0
-        # Created once: every access to a bound method creates a new object.
-        self._on_frames = self.on_frames
-        self._reset()
-
-    def _reset(self) -> None:
-        super()._reset()
         self._last_arrival = -inf
-
-    def renew(self, generation: int) -> None:
-        """Prepare a closed connection for `open`."""
-        self._reset()
-        self.generation = generation
 
     def open(self) -> None:
         self._connect(monotonic())
+        # The garbage collector is off in a worker: only without this cycle is a closed connection freed.
+        del self._on_connected
+
+    @property
+    def is_open(self) -> bool:
+        return self._fd >= 0
 
     @property
     def connected(self) -> bool:
         return self._connected
 
-    @property
-    def established(self) -> bool:
-        return self._established
-
-    @property
-    def has_waiting(self) -> bool:
-        """Whether requests wait until the server allows more streams."""
-        return bool(self._waiting)
-
     def _ready(self, mask: int, now: float) -> None:
         if self._drain and self._socket.parameters.alpn != "h2":
             self._fail("not_http")
             return
-        self._handlers[self._fd] = self._on_frames
-        self._established = True
+        self._handlers[self._fd] = self.on_frames
+        self.established = True
         self._limit = _FIRST_STREAMS
         self._out.append(frames.OPENING)
         self._send_waiting()
@@ -89,43 +73,34 @@ class Http2Connection(Http2Input):
             stream.fail(kind)
 
     def _leave(self) -> list[Http2Stream]:
-        """Return the streams in flight of the closed connection."""
-        streams, idle = [*self._streams.values(), *self._waiting], list(self.idle)
-        self._streams, self._waiting, self.idle = {}, {}, {}
-        self._group.release(self)
-        for stream in idle:
-            self._load.lost(stream)
+        """Return the streams of the closed connection."""
+        streams = [*self._streams.values(), *self._waiting]
+        self._streams, self._waiting = {}, {}
+        self._group.forget(self)
         return streams
 
     def drain(self) -> None:
-        if self.draining:
-            return
+        """Take no further requests; close the connection after the last response."""
         self.draining = True
-        self._limit = 0
         self._group.forget(self)
+        if not self._streams and not self._waiting and not self._corked:
+            self.close()
+
+    def _hand_over(self) -> None:
         waiting, self._waiting = self._waiting, {}
-        idle, self.idle = self.idle, {}
+        self.drain()
         for stream in waiting:
             self._group.submit(stream)
-        for stream in idle:
-            self._load.lost(stream)
-        self._close_if_done()
-
-    def _close_if_done(self) -> None:
-        if self.draining and not self._streams and not self._corked and self._fd >= 0:
-            self.close()
-            self._leave()
 
     def abort(self) -> None:
         """Close the connection at the end of the run."""
-        self.draining = True
-        self._streams, self._waiting, self.idle = {}, {}, {}
+        self._leave()
         self.close()
 
     def cancel(self, stream: Http2Stream) -> None:
         """Forget a stream whose request timed out."""
         self._waiting.pop(stream, None)
-        if not self._established:
+        if not self.established:
             # The connect is stuck: the other requests try a new one.
             self.close()
             for other in self._leave():
@@ -136,23 +111,22 @@ class Http2Connection(Http2Input):
             self.flush()
         if self._last_arrival < stream.started:
             # The server is silent: further requests need another connection.
+            self._hand_over()
+        elif self.draining:
             self.drain()
-        self._close_if_done()
 
-    def _lost(self, error: OSError | None) -> bool:
-        """Handle the end of the connection, which the server closed or reset; return True."""
+    def _lost(self, code: int | None) -> bool:
+        """Handle the end of the connection, which the server closed, or reset with this errno; return True."""
         kind = self._end_kind
-        if error is not None and error.errno != TLS_CUT:
-            kind = kind or transfer_failure(error.errno)
+        if code is not None and code != TLS_CUT:
+            kind = kind or transfer_failure(code)
         if not self.draining and self.served:
             self._tally.reconnects += 1
-        waiting = self._waiting
-        self._waiting = {}
         self.close()
-        for stream in self._leave():
+        in_flight, self._streams = self._streams, {}
+        self._hand_over()
+        for stream in in_flight.values():
             stream.lost(kind)
-        for stream in waiting:
-            self._group.submit(stream)
         return True
 
     def _violated(self, fault: Http2Fault) -> None:
@@ -179,7 +153,7 @@ class Http2Connection(Http2Input):
         if self._broken is not None and self._fd >= 0:
             self.on_frames(0, monotonic())
         elif self.draining:
-            self._close_if_done()
+            self.drain()
 
     def _read(self, mask: int, now: float) -> bool:
         """Handle the frames that have arrived; return whether the connection has ended."""
@@ -189,7 +163,7 @@ class Http2Connection(Http2Input):
             except BlockingIOError:
                 return self._broken is not None and self._lost(self._broken)
             except OSError as error:
-                return self._lost(error)
+                return self._lost(error.errno)
             if not data:
                 return self._lost(None)
             self._last_arrival = now

@@ -28,13 +28,12 @@ class FirstContact(NamedTuple):
 async def contact(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes | None, heads: Http2Heads
 ) -> FirstContact:
-    """Send a request, or None, and wait for SETTINGS and the head of the response. Raises Malformed, EOFError,
-    OSError."""
+    """Send a request without a body, or None, and wait for SETTINGS and the head of the response. Raises Malformed,
+    EOFError, OSError."""
     writer.write(frames.OPENING)
     if request is not None:
-        start, rest, body = split_frames(request)
-        # The preflight sends only requests without side effects, whose bodies are rare: the server may wait for it.
-        writer.write(start + frames.number_bytes(_NUMBER) + rest + _data(body))
+        start, rest, _ = split_frames(request)
+        writer.write(start + frames.number_bytes(_NUMBER) + rest)
     decoder, block, settings, status = BlockDecoder(), b"", None, None
     for _ in range(_FRAMES_LIMIT):
         kind, flags, number, payload = await _frame(reader, begun=settings is not None)
@@ -67,17 +66,6 @@ async def _frame(reader: asyncio.StreamReader, *, begun: bool) -> tuple[int, int
     if length > FRAME_LIMIT:
         raise Http2Fault("the server sends a frame that is too large")
     return kind, flags, number & frames.LAST_STREAM, await reader.readexactly(length)
-
-
-def _data(body: bytes) -> bytes:
-    """Return the frames of a body, as far as the first window allows."""
-    body = body[: frames.FIRST_WINDOW]
-    pieces = [body[at : at + FRAME_LIMIT] for at in range(0, len(body), FRAME_LIMIT)]
-    last = len(pieces) - 1
-    return b"".join(
-        frames.frame(frames.DATA, frames.END_STREAM if at == last else 0, _NUMBER, piece)
-        for at, piece in enumerate(pieces)
-    )
 
 
 def _code(payload: bytes) -> str:

@@ -87,14 +87,14 @@ def settings_of(payload: bytes) -> dict[int, int]:
 
 
 def payload_of(payload: bytes, flags: int) -> bytes:
-    """Return the payload of a HEADERS frame without padding and priority. Raises Http2Fault."""
+    """Return the payload of a frame without padding, and without the priority of HEADERS. Raises Http2Fault."""
     start, end = 0, len(payload)
     if flags & PADDED:
         start, end = 1, end - (payload[0] if payload else 0)
     if flags & PRIORITIZED:
         start += 5
     if start > end:
-        raise Http2Fault("a HEADERS frame is shorter than its padding")
+        raise Http2Fault("a frame is shorter than its padding")
     return payload[start:end]
 
 

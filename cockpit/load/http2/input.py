@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.load.failures import Malformed
 from cockpit.load.http.heads import UNTIL_CLOSE
+from cockpit.load.http.load_socket import ConnectionOwner
 from cockpit.load.http.responses import HEAD_LIMIT
 from cockpit.load.http2 import frames
 from cockpit.load.http2.frames import (
@@ -22,7 +23,7 @@ from cockpit.load.http2.frames import (
     Http2Fault,
     unpack_header,
 )
-from cockpit.load.http2.heads import BlockDecoder, Http2Head
+from cockpit.load.http2.heads import BlockDecoder, HeaderField
 from cockpit.load.http2.output import Http2Output
 from cockpit.model.load.plan import ErrorKind
 
@@ -40,26 +41,22 @@ _STREAM_BITS = 0x7FFFFFFF
 class Http2Input(Http2Output):
     """The receiving side of a connection; `served`: responses and pieces of responses so far."""
 
-    def _reset(self) -> None:
-        super()._reset()
+    def __init__(self, load: ConnectionOwner) -> None:
+        super().__init__(load)
         self.served = 0
         self._greeted = self._acknowledged = False
         # Bytes of bodies received since the window was opened.
         self._received = 0
-        # A partial frame; the rest of a DATA frame; the block that CONTINUATION frames continue: its stream and flags.
+        # A partial frame; the block that CONTINUATION frames continue: its stream, flags and fragments.
         self._partial = b""
-        self._data: Http2Stream | None = None
-        self._data_left = self._pad_left = self._data_flags = 0
-        self._block: tuple[int, int] | None = None
-        self._fragments: list[bytes] = []
+        self._block: tuple[int, int, list[bytes]] | None = None
         self._decoder: BlockDecoder | None = None
         # The kind of the errors if the server ends the connection.
         self._end_kind: ErrorKind | None = None
 
     def _parse(self, data: bytes, now: float) -> None:
-        """Handle all complete frames in `data`, and the start of a DATA frame."""
-        size = len(data)
-        at = self._feed_data(data, 0, now) if self._data_left or self._pad_left else 0
+        """Handle all complete frames in `data`."""
+        at, size = 0, len(data)
         while size - at >= HEADER_SIZE:
             if self._acknowledged and self._block is None:
                 at = self._count_whole(data, at, now)
@@ -70,23 +67,18 @@ class Http2Input(Http2Output):
             end = start + (word >> 8)
             if end - start > FRAME_LIMIT or not self._greeted:
                 self._check_first(kind, flags, end - start)
-            if kind == DATA:
-                if flags & PADDED and start == size < end:
-                    break
-                at = self._feed_data(data, self._begin_data(data, start, end, flags, number & _STREAM_BITS), now)
-                continue
             if end > size:
                 break
-            self._handle(kind, flags, number & _STREAM_BITS, data[start:end], now)
             at = end
-        self._partial = data[at:] if at < size else b""
+            self._handle(kind, flags, number & _STREAM_BITS, data[start:end], now)
+        self._partial = data[at:]
         if self._received >= _TOP_UP:
             self._out.append(frames.window_update(0, self._received))
             self._received = 0
 
     def _count_whole(self, data: bytes, at: int, now: float) -> int:
-        """Count the complete responses from `at` on that need no check: HEADERS with a known head, and the body in one
-        frame. Return the position of the first other frame."""
+        """Count the complete responses from `at` on that need no check: HEADERS, and the body in one frame. Return the
+        position of the first other frame."""
         streams, proceed, size = self._streams, self._load.next, len(data)
         served = received = 0
         while size - at >= HEADER_SIZE:
@@ -95,8 +87,11 @@ class Http2Input(Http2Output):
             if word & 0xFF != HEADERS or stream is None:
                 break
             end = at + HEADER_SIZE + (word >> 8)
-            head = stream.known(data[at + HEADER_SIZE : end])
-            if head is None or end > size or not stream.first == inf != stream.sent or stream.unsent is not None:
+            if end > size or not stream.first == inf != stream.sent or stream.unsent is not None:
+                break
+            block = data[at + HEADER_SIZE : end]
+            head = stream.known(block) or stream.heads.learn(block)
+            if head is None:
                 break
             if flags == END_HEADERS:
                 following = end + HEADER_SIZE
@@ -132,59 +127,27 @@ class Http2Input(Http2Output):
     def _end_stream(self, stream: Http2Stream) -> None:
         del self._streams[stream.number]
         stream.unsent = None
-        if self._data is stream:
-            self._data = None
 
     # --- bodies ---
 
-    def _begin_data(self, data: bytes, start: int, end: int, flags: int, number: int) -> int:
-        """Begin a DATA frame; return the position of its first byte after the padding's length."""
+    def _on_data(self, flags: int, number: int, payload: bytes, now: float) -> None:
         self._check_opened(number)
-        if self._block is not None:
-            raise Http2Fault("a frame interrupts a header block")
-        length = end - start
-        self._received += length
-        self._pad_left = 0
-        if flags & PADDED:
-            if not length or length <= data[start]:
-                raise Http2Fault("a DATA frame is shorter than its padding")
-            self._pad_left = data[start]
-            start += 1
-        self._data = stream = self._streams.get(number)
-        self._data_left = end - start - self._pad_left
-        self._data_flags = flags
-        if stream is not None:
-            stream.counts.received += HEADER_SIZE + length
-            stream.unreturned += length
-            if stream.unreturned >= _TOP_UP:
-                self._out.append(frames.window_update(number, stream.unreturned))
-                stream.unreturned = 0
-            if stream.head is None:
-                self._malformed(stream, Malformed("invalid_head", "the body of a response precedes its head"))
-        return start
-
-    def _feed_data(self, data: bytes, at: int, now: float) -> int:
-        """Handle the next piece of a DATA frame; return its end."""
-        stream = self._data
-        piece = min(self._data_left, len(data) - at)
-        if piece:
-            self._data_left -= piece
-            if stream is not None:
-                self.served += 1
-                stream.add(data[at : at + piece])
-                assert stream.head is not None
-                if stream.size > stream.head.length >= 0:
-                    self._malformed(stream, Malformed("ambiguous_length", "the body is longer than content-length"))
-            at += piece
-        if self._data_left:
-            return at
-        padding = min(self._pad_left, len(data) - at)
-        self._pad_left -= padding
-        if not self._pad_left:
-            stream, self._data = self._data, None
-            if stream is not None and self._data_flags & END_STREAM:
-                self._complete(stream, now)
-        return at + padding
+        self._received += len(payload)
+        body = frames.payload_of(payload, flags & PADDED)
+        stream = self._streams.get(number)
+        if stream is None:
+            return
+        self.served += 1
+        stream.counts.received += HEADER_SIZE + len(payload)
+        if stream.size % _TOP_UP + len(body) >= _TOP_UP:
+            self._out.append(frames.window_update(number, _TOP_UP))
+        stream.add(body)
+        if stream.head is None:
+            self._malformed(stream, Malformed("invalid_head", "the body of a response precedes its head"))
+        elif stream.size > stream.head.length >= 0:
+            self._malformed(stream, Malformed("ambiguous_length", "the body is longer than content-length"))
+        elif flags & END_STREAM:
+            self._complete(stream, now)
 
     def _complete(self, stream: Http2Stream, now: float) -> None:
         assert stream.head is not None
@@ -207,53 +170,53 @@ class Http2Input(Http2Output):
 
     def _begin_block(self, flags: int, number: int, payload: bytes, now: float) -> None:
         self._check_opened(number)
-        self._fragments = [frames.payload_of(payload, flags)]
-        self._block = (number, flags)
+        block = frames.payload_of(payload, flags)
         if flags & END_HEADERS:
-            self._end_block(now)
+            self._on_block(flags, number, block, now)
+        else:
+            self._block = (number, flags, [block])
 
     def _continue_block(self, flags: int, number: int, payload: bytes, now: float) -> None:
         if self._block is None or self._block[0] != number:
             raise Http2Fault("a CONTINUATION frame without a header block")
-        self._fragments.append(payload)
-        if sum(map(len, self._fragments)) > HEAD_LIMIT:
+        _, first_flags, fragments = self._block
+        fragments.append(payload)
+        if sum(map(len, fragments)) > HEAD_LIMIT:
             raise Http2Fault("the head of a response is too large", "head_too_large")
-        if len(self._fragments) > _FRAGMENTS_LIMIT:
+        if len(fragments) > _FRAGMENTS_LIMIT:
             raise Http2Fault("a header block has too many frames", "http2_flood")
         if flags & END_HEADERS:
-            self._end_block(now)
+            self._block = None
+            self._on_block(first_flags, number, b"".join(fragments), now)
 
-    def _end_block(self, now: float) -> None:
-        """Handle a complete header block."""
-        assert self._block is not None
-        (number, flags), block = self._block, b"".join(self._fragments)
-        self._block = None
-        self._fragments = []
+    def _on_block(self, flags: int, number: int, block: bytes, now: float) -> None:
+        """Handle a complete header block: a head or trailers."""
         stream = self._streams.get(number)
-        if stream is None:
-            # Late, after a timeout: only the state of the decoder matters.
-            if not self._acknowledged:
-                self._first_decoder().decode(block)
-            return
-        self.served += 1
-        stream.arrived(HEADER_SIZE + len(block), now)
+        if stream is not None:
+            self.served += 1
+            stream.arrived(HEADER_SIZE + len(block), now)
         try:
-            self._on_head(stream, block, bool(flags & END_STREAM), now)
+            fields = None if self._acknowledged else self._first_decoder().decode(block)
+            # Without a stream, the block is late, after a timeout.
+            if stream is not None:
+                self._on_head(stream, block, fields, bool(flags & END_STREAM), now)
         except Http2Fault:
             raise
         except Malformed as fault:
-            self._malformed(stream, fault)
+            if stream is not None:
+                self._malformed(stream, fault)
 
-    def _on_head(self, stream: Http2Stream, block: bytes, ends: bool, now: float) -> None:
-        """Handle a head or trailers. Raises Malformed."""
+    def _on_head(
+        self, stream: Http2Stream, block: bytes, fields: list[HeaderField] | None, ends: bool, now: float
+    ) -> None:
+        """Handle a head or trailers; `fields`: of a block that may depend on a dynamic table. Raises Malformed."""
         if stream.head is not None:
-            if not self._acknowledged:
-                self._first_decoder().decode(block)
             if not ends:
                 raise Malformed("invalid_head", "a second head in the response")
             self._complete(stream, now)
             return
-        head = self._head_of(stream, block)
+        heads = stream.heads
+        head = heads.known(block) or heads.parse(block) if fields is None else heads.head_of(fields, len(block))
         if head.status >= 200:
             stream.head = head
             if ends:
@@ -261,24 +224,20 @@ class Http2Input(Http2Output):
         elif ends:
             raise Malformed("invalid_head", "the response ends after an interim head")
 
-    def _head_of(self, stream: Http2Stream, block: bytes) -> Http2Head:
-        if self._acknowledged:
-            known: Http2Head | None = stream.heads.known(block)
-            return known or stream.heads.parse(block)
-        # The server may still use a dynamic table.
-        return stream.heads.head_of(self._first_decoder().decode(block), len(block))
-
     def _first_decoder(self) -> BlockDecoder:
+        """Return the decoder of blocks that may use a dynamic table: before the server acknowledged SETTINGS."""
         self._decoder = self._decoder or BlockDecoder()
         return self._decoder
 
     # --- control frames ---
 
     def _handle(self, kind: int, flags: int, number: int, payload: bytes, now: float) -> None:
-        """Handle a frame other than DATA. Raises Http2Fault."""
+        """Handle a frame. Raises Http2Fault."""
         if self._block is not None and kind != frames.CONTINUATION:
             raise Http2Fault("a frame interrupts a header block")
-        if kind == HEADERS:
+        if kind == DATA:
+            self._on_data(flags, number, payload, now)
+        elif kind == HEADERS:
             self._begin_block(flags, number, payload, now)
         elif kind == frames.CONTINUATION:
             self._continue_block(flags, number, payload, now)
@@ -299,7 +258,8 @@ class Http2Input(Http2Output):
         elif kind == frames.GOAWAY:
             self._on_goaway(payload)
         elif kind == frames.WINDOW_UPDATE:
-            self._check_opened(number, or_connection=True)
+            if number:
+                self._check_opened(number)
             increment = int.from_bytes(payload, "big") & _STREAM_BITS
             if not increment:
                 raise Http2Fault("a WINDOW_UPDATE frame without an increment")
@@ -316,7 +276,7 @@ class Http2Input(Http2Output):
             return
         values = frames.settings_of(payload)
         if not self._greeted or frames.MAX_CONCURRENT_STREAMS in values:
-            self._limit = 0 if self.draining else values.get(frames.MAX_CONCURRENT_STREAMS, _UNLIMITED)
+            self._limit = values.get(frames.MAX_CONCURRENT_STREAMS, _UNLIMITED)
         self._greeted = True
         if frames.INITIAL_WINDOW_SIZE in values:
             self._change_stream_window(values[frames.INITIAL_WINDOW_SIZE])
@@ -341,15 +301,15 @@ class Http2Input(Http2Output):
             self._end_kind = "goaway"
         if not self.draining:
             self._tally.reconnects += 1
-        self.drain()
+        self._hand_over()
         for number in [number for number in self._streams if number > last]:
             stream = self._streams[number]
             self._end_stream(stream)
             stream.refused()
 
-    def _check_opened(self, number: int, *, or_connection: bool = False) -> None:
+    def _check_opened(self, number: int) -> None:
         """Raise Http2Fault for a stream that was never opened."""
-        if not (number & 1 and number < self._next) and not (or_connection and number == 0):
+        if not (number & 1 and number < self._next):
             raise Http2Fault("a frame of a stream that was never opened")
         if number in self._streams and self._streams[number].sent == inf:
             raise Http2Fault("a response precedes its request")

@@ -5,12 +5,13 @@ All requests that start in one wake-up leave in one send.
 
 from __future__ import annotations
 
+import errno
 from collections import deque
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from cockpit.load.http.load_socket import LoadSocket
+from cockpit.load.http.load_socket import ConnectionOwner, LoadSocket
 from cockpit.load.http2 import frames
 from cockpit.load.http2.frames import (
     CONTINUATION,
@@ -35,25 +36,23 @@ _ANSWERS_LIMIT = 1 << 18
 
 
 class Http2Output(LoadSocket):
-    """The sending side of a connection, and its streams in flight.
+    """The sending side of a connection, and its streams in flight. `established`: requests can be sent; `draining`: no
+    further requests are, and it closes after the last response."""
 
-    `draining`: it takes no further requests, and closes after the last response. `idle`: streams between two requests.
-    """
-
-    def _reset(self) -> None:
-        self.draining = False
+    def __init__(self, load: ConnectionOwner) -> None:
+        super().__init__(load)
+        self.established = self.draining = self._corked = False
         self._streams: dict[int, Http2Stream] = {}
         self._waiting: dict[Http2Stream, None] = {}
-        self.idle: dict[Http2Stream, None] = {}
         self._next = 1
         # Maximum number of streams in flight; 0 until the connection is established.
         self._limit = 0
-        self._last = min(2 * self._load.requests_per_connection - 1, frames.LAST_STREAM)
-        self._established = self._corked = False
+        self._last = min(2 * load.requests_per_connection - 1, frames.LAST_STREAM)
         self._out: list[bytes] = []
         self._begun: list[Http2Stream] = []
         self._unsent: memoryview | None = None
-        self._broken: OSError | None = None
+        # The errno of a failed send.
+        self._broken: int | None = None
         self._answers = 0
         # Bytes that may be sent on the connection, and first on a stream; streams that wait for a window.
         self._window = self._stream_window = FIRST_WINDOW
@@ -62,7 +61,7 @@ class Http2Output(LoadSocket):
     def submit(self, stream: Http2Stream) -> None:
         """Send the request of a stream as soon as the server allows it."""
         if self._waiting or len(self._streams) >= self._limit:
-            if not self._established:
+            if not self.established:
                 # As in HTTP/1, the time of a request includes that of its connect.
                 stream.sent = stream.started
             self._waiting[stream] = None
@@ -71,8 +70,8 @@ class Http2Output(LoadSocket):
         if not self._corked:
             self.flush()
 
-    def drain(self) -> None:
-        """Send no further requests; close the connection after the last response."""
+    def _hand_over(self) -> None:
+        """Drain the connection, and send the requests that wait on another."""
         raise NotImplementedError
 
     def on_frames(self, mask: int, now: float) -> None:
@@ -95,7 +94,7 @@ class Http2Output(LoadSocket):
             stream.unsent = memoryview(stream.body)
             self._send_body(stream)
         if number >= self._last:
-            self.drain()
+            self._hand_over()
 
     def _send_waiting(self) -> None:
         while self._waiting and len(self._streams) < self._limit:
@@ -162,7 +161,7 @@ class Http2Output(LoadSocket):
         except BlockingIOError:
             sent = 0
         except OSError as error:
-            self._break(error)
+            self._break(error.errno)
             return
         now = monotonic()
         for stream in self._begun:
@@ -176,9 +175,9 @@ class Http2Output(LoadSocket):
         self._handlers[self._fd] = self.on_both
         self._load.poller.watch_both(self._fd)
 
-    def _break(self, error: OSError) -> None:
+    def _break(self, code: int | None) -> None:
         """Note that nothing can be sent. What the server sent before is read first: it is more specific."""
-        self._broken = error
+        self._broken = code or errno.EPIPE
         for stream in self._begun:
             stream.unprocessed = True
         self._begun.clear()
@@ -194,7 +193,7 @@ class Http2Output(LoadSocket):
                 break
             except OSError as error:
                 self._unsent = None
-                self._break(error)
+                self._break(error.errno)
                 return
         if not self._unsent:
             self._unsent = None

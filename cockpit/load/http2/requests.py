@@ -49,9 +49,7 @@ def with_path(path: bytes, before: bytes, after: bytes) -> bytes:
     size = int.from_bytes(after[:4], "big")
     block = before + _pseudo(_PATH, path) + after[4 : 4 + size]
     body = after[4 + size :]
-    length = len(block)
-    flags = END_HEADERS if body else END_HEADERS | END_STREAM
-    return length.to_bytes(3, "big") + frame(HEADERS, flags, 0)[3:] + block + body
+    return frame(HEADERS, END_HEADERS if body else END_HEADERS | END_STREAM, 0, block) + body
 
 
 def split_request(before: bytes, after: bytes, secure: bool) -> tuple[bytes, bytes]:
@@ -77,12 +75,7 @@ def convert_request(request: bytes, secure: bool) -> bytes:
     return with_path(path, *split_request(method, b" " + after, secure))
 
 
-def block_size(request: bytes) -> int:
-    """Return the length of a request's header block."""
-    return int.from_bytes(request[:3], "big")
-
-
 def split_frames(request: bytes) -> tuple[bytes, bytes, bytes]:
     """Return the bytes before and after the stream's number in the HEADERS frame of a request, and its body."""
-    end = HEADER_SIZE + block_size(request)
+    end = HEADER_SIZE + int.from_bytes(request[:3], "big")
     return request[:5], request[HEADER_SIZE:end], request[end:]

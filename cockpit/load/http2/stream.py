@@ -21,42 +21,27 @@ _RETRIES = 3
 
 
 class StreamGroup:
-    """The streams that share a connection, `connection`; connections that end are replaced. `generation`: the number
-    of connections so far; 0 while there is none."""
+    """The streams that share a connection, `connection`; None until the next request opens one."""
 
     def __init__(self, load: ConnectionOwner) -> None:
         self._load = load
         self.connection: Http2Connection | None = None
-        self.generation = self._opened = 0
-        self._closed: list[Http2Connection] = []
 
     def submit(self, stream: Http2Stream) -> None:
         """Send a request on the open connection, or on a new one."""
         connection = self.connection
+        is_new = connection is None
         if connection is None:
-            connection = self.connection = self._closed.pop() if self._closed else Http2Connection(self._load, self)
-            self._opened += 1
-            self.generation = self._opened
-            connection.renew(self._opened)
-            stream.attach(connection, reused=False)
-            connection.submit(stream)
-            connection.open()
-            return
-        if connection.idle:
-            connection.idle.pop(stream, None)
-        stream.attach(connection, reused=connection.established)
+            connection = self.connection = Http2Connection(self._load, self)
+        stream.connection, stream.reused = connection, connection.established
         connection.submit(stream)
+        if is_new:
+            connection.open()
 
     def forget(self, connection: Http2Connection) -> None:
         """Send further requests on another connection."""
         if self.connection is connection:
             self.connection = None
-            self.generation = 0
-
-    def release(self, connection: Http2Connection) -> None:
-        """Note that a connection is closed."""
-        self.forget(connection)
-        self._closed.append(connection)
 
 
 class Http2Stream:
@@ -65,48 +50,14 @@ class Http2Stream:
     `started`: start of the request; `sent`: when it was sent, which is later if the server allows no more streams;
     both infinite without a request, and in s of time.monotonic(). `unsent`: rest of the body that waits for a window of
     `window` bytes; None: all is sent. `first`: arrival of the first byte of the response. `unprocessed`: the server
-    cannot have processed the request. `unreturned`: bytes received since the window was opened.
+    cannot have processed the request. `connection`: of the current or last request; `reused`: it was open before.
     """
-
-    __slots__ = (
-        "_body",
-        "_connection",
-        "_end",
-        "_generation",
-        "_group",
-        "_idempotent",
-        "_load",
-        "_pieces",
-        "_request",
-        "_reused",
-        "_served_before",
-        "_tries",
-        "body",
-        "close_deadline",
-        "counts",
-        "first",
-        "head",
-        "head_rest",
-        "head_start",
-        "heads",
-        "known",
-        "number",
-        "sent",
-        "size",
-        "started",
-        "unprocessed",
-        "unreturned",
-        "unsent",
-        "whole",
-        "window",
-    )
 
     def __init__(self, load: ConnectionOwner, counts: RequestMetrics, request: bytes, group: StreamGroup) -> None:
         self._load = load
         self._group = group
-        self._connection: Http2Connection | None = None
-        self._generation = -1
-        self._reused = False
+        self.connection: Http2Connection | None = None
+        self.reused = False
         self.started = self.sent = self.close_deadline = inf
         self.number = self.window = 0
         self._request = b""
@@ -137,20 +88,16 @@ class Http2Stream:
         """Reset to the state before the first byte of a response."""
         self.first = inf
         self.head: Http2Head | None = None
-        self.size = self.unreturned = self._pieces = 0
+        self.size = self._pieces = 0
         self.unsent: memoryview | None = None
         self.unprocessed = False
         self._body = self.heads.expectation.body()
 
-    def attach(self, connection: Http2Connection, *, reused: bool) -> None:
-        """Use this connection from now on; `reused`: it has been open before."""
-        self._connection, self._generation, self._reused = connection, connection.generation, reused
-
     @property
     def _attached(self) -> Http2Connection | None:
         """The connection of the current or last request, if it is still open."""
-        connection = self._connection
-        return connection if connection is not None and connection.generation == self._generation else None
+        connection = self.connection
+        return connection if connection is not None and connection.is_open else None
 
     # --- called by the engine ---
 
@@ -159,14 +106,7 @@ class Http2Stream:
         self.started = now
         self.sent = inf
         self._tries = 0
-        connection = self._connection
-        if connection is None or self._generation != self._group.generation:
-            self._group.submit(self)
-            return
-        self._reused = True
-        if connection.idle:
-            connection.idle.pop(self, None)
-        connection.submit(self)
+        self._group.submit(self)
 
     def expire(self, now: float) -> None:
         """Fail the request after its timeout."""
@@ -199,24 +139,16 @@ class Http2Stream:
     def close(self) -> None:
         """Close the connection as soon as it has no request in flight; the next request opens a new one."""
         connection = self._attached
-        # At the end of the run, requests that still wait are sent on this connection.
-        if connection is not None and not (self._load.exhausted and connection.has_waiting):
+        if connection is not None:
             connection.drain()
 
     def enter_idle(self) -> bool:
         """Wait for the next request; return whether the connection is open."""
         self.started = inf
-        connection = self._attached
-        if connection is None or connection.draining or not connection.established:
-            return False
-        connection.idle[self] = None
-        return True
+        return self._attached is not None
 
     def leave_idle(self) -> None:
         """End the wait."""
-        connection = self._attached
-        if connection is not None:
-            connection.idle.pop(self, None)
 
     # --- called by the connection ---
 
@@ -226,7 +158,7 @@ class Http2Stream:
         self._pieces += 1
         if self.first == inf:
             self.first = now
-            self._served_before = self._connection.served if self._connection is not None else 0
+            self._served_before = self.connection.served if self.connection is not None else 0
 
     def add(self, piece: bytes) -> None:
         """Add the next piece of the body."""
@@ -238,10 +170,10 @@ class Http2Stream:
     def finish(self, now: float) -> None:
         """Count the complete response."""
         counts, head = self.counts, self.head
-        assert head is not None and self._connection is not None
+        assert head is not None and self.connection is not None
         counts.firsts.append(self.first - self.sent)
         self._end(now - self.sent)
-        if now > self.first and self._connection.served - self._served_before >= self._pieces:
+        if now > self.first and self.connection.served - self._served_before >= self._pieces:
             counts.interleaved.append(now - self.first)
         counts.count_response(head.status, self.size, self._verdict(head))
         counts.body += self.size
@@ -272,14 +204,17 @@ class Http2Stream:
         if no byte of the response has arrived."""
         if self.first != inf:
             self.fail(kind or "closed_early")
-        elif self.unprocessed or (self._reused and self.counts.idempotent):
+        elif self.unprocessed or (self.reused and self.counts.idempotent):
             self._retry(kind or "closed_before_response")
         else:
-            self.fail("closed_before_response" if self._reused or kind is None else kind)
+            self.fail("closed_before_response" if self.reused or kind is None else kind)
 
     def refused(self) -> None:
-        """Send the request again: the server states that it did not process it (RFC 9113 section 8.7)."""
-        self._retry("refused_stream")
+        """Send an idempotent request again: the server states that it did not process it (RFC 9113 section 8.7)."""
+        if self.counts.idempotent:
+            self._retry("refused_stream")
+        else:
+            self.fail("refused_stream")
 
     def _retry(self, kind: ErrorKind) -> None:
         if self._tries >= _RETRIES:
@@ -294,7 +229,6 @@ class Http2Stream:
 class TimedStream(Http2Stream):
     """A stream for scheduled requests; `intended` is the due time of its request (s of time.monotonic())."""
 
-    __slots__ = ("intended",)
     intended: float
 
     def _bind(self, counts: RequestMetrics) -> None:
@@ -314,8 +248,6 @@ class TimedStream(Http2Stream):
 class UserStream(Http2Stream):
     """A stream of a virtual user, whose requests are those of HTTP/1 with the user's cookies."""
 
-    __slots__ = ("_secure", "_target", "user")
-
     def __init__(
         self,
         load: ConnectionOwner,
@@ -331,11 +263,6 @@ class UserStream(Http2Stream):
 
     def _frame(self, request: bytes) -> None:
         """Requests are framed when they begin, with the cookies of that time."""
-
-    def _bind(self, counts: RequestMetrics) -> None:
-        super()._bind(counts)
-        # Each response is handled in pieces: its head and the start of its body are needed.
-        self.known = lambda block: None
 
     def begin(self, now: float) -> None:
         request, self._target = self.user.with_cookies(self._request, time())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
 import pytest
 
 from cockpit.load.http.request import target_of
+from cockpit.load.http2.connection import Http2Connection
 from cockpit.model.load.plan import Expect, Extraction, PathList, Request, Stage, ThinkTime
 from tests.load.certificates import certificate, server_context, trusting
 from tests.load.http2.servers import H2Client, ServedRequest, h2_run, h2_server
@@ -71,7 +73,9 @@ def interim_and_trailers(client: H2Client, request: ServedRequest) -> None:
 
 
 def changing(client: H2Client, request: ServedRequest) -> None:
-    client.respond(request.number, b"x" * (request.number % 11), headers=[("x-number", str(request.number))])
+    body = b"x" * (request.number % 11)
+    fields = [("x-number", str(request.number)), ("date", str(request.number)), ("content-length", str(len(body)))]
+    client.respond(request.number, body, headers=fields if request.number % 3 else fields[:1])
 
 
 def with_large_head(client: H2Client, request: ServedRequest) -> None:
@@ -173,6 +177,20 @@ async def test_requests_per_connection(keepalive: bool, limit: int | None, conne
     assert outcome.statuses == {200: 12}
     assert outcome.errors == {}
     assert outcome.merged("connect").count == len(server.clients) == connections
+
+
+async def test_closed_connections_are_freed_without_the_garbage_collector() -> None:
+    """It is off in a worker."""
+    gc.collect()
+    gc.disable()
+    try:
+        outcome, _ = await h2_run(requests=60, concurrency=1, keepalive=False)
+        alive = sum(isinstance(each, Http2Connection) for each in gc.get_objects())
+    finally:
+        gc.enable()
+    assert outcome.statuses == {200: 60}
+    # A file descriptor keeps its last handler.
+    assert alive < 10
 
 
 async def test_expectations_and_paths() -> None:

@@ -21,21 +21,28 @@ def goaway(last: int, code: int = 0) -> bytes:
     return frame(frames.GOAWAY, 0, 0, number_bytes(last) + number_bytes(code))
 
 
-@pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_a_refused_stream_is_sent_again(method: str) -> None:
-    async def every_third(peer: FrameClient, number: int) -> None:
-        refuses = len(peer.requests) % 3 == 0
-        await peer.send(reset(number, REFUSED_STREAM) if refuses else response(number))
+async def every_third(peer: FrameClient, number: int) -> None:
+    """Refuse every third request."""
+    refuses = len(peer.requests) % 3 == 0
+    await peer.send(reset(number, REFUSED_STREAM) if refuses else response(number))
 
-    outcome, server = await engine_run(
-        framed(every_third), http="2", requests=40, concurrency=1, streams=2, method=method
-    )
+
+async def test_a_refused_stream_is_sent_again() -> None:
+    outcome, server = await engine_run(framed(every_third), http="2", requests=40, concurrency=1, streams=2)
     assert outcome.statuses == {200: 40}
     assert outcome.errors == {}
     retries = outcome.total("retries")
     assert retries >= 13
     assert server.requests == 40 + retries
     assert outcome.total("sent") == 40
+
+
+async def test_a_refused_stream_of_a_method_that_is_not_idempotent_is_an_error() -> None:
+    outcome, server = await engine_run(
+        framed(every_third), http="2", requests=40, concurrency=1, streams=2, method="POST"
+    )
+    assert (outcome.statuses, outcome.errors) == ({200: 27}, {"refused_stream": 13})
+    assert (outcome.total("retries"), server.requests) == (0, 40)
 
 
 async def test_a_stream_that_is_always_refused_is_an_error() -> None:
@@ -188,5 +195,7 @@ async def test_preflight_names_the_problem() -> None:
     async with h2_server() as h2:
         checked = await preflight(plan(h2.server.url, http="2"))
         assert (checked.http, checked.status, checked.warnings) == ("2", 200, ())
+        checked = await preflight(plan(h2.server.url, http="2", method="GET", body="x"))
+        assert (checked.status, len(h2.received)) == (None, 1)
         with pytest.raises(UsageError, match="header Upgrade: HTTP/2 has none"):
             await preflight(plan(h2.server.url, http="2", headers=(("Upgrade", "x"),)))

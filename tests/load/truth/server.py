@@ -19,16 +19,20 @@ from multiprocessing.connection import Connection
 
 import msgspec
 
+from cockpit.load.http2 import frames
+
 _SO_TIMESTAMPNS = 35
 _STAMP = struct.Struct("qq")
 _REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 _SECOND = 1_000_000_000
+# Length of the first bytes of a client over HTTP/2.
+_PREFACE = 24
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Each response is delayed by `delay` s; the first of every `slow_every` responses by `slow` s (0: none).
 
-    From `stall_at` s after the first request the server sends nothing for `stall` s.
+    From `stall_at` s after the first request the server sends nothing for `stall` s. `http2`: without TLS.
     """
 
     delay: float
@@ -36,14 +40,17 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     slow: float = 0.0
     stall_at: float = 0.0
     stall: float = 0.0
+    http2: bool = False
 
 
 class Reply(msgspec.Struct, frozen=True, array_like=True):
-    """The arrival of a request, and the times before and after its response was sent (ns, monotonic)."""
+    """The arrival of a request, and the times before and after its response was sent (ns, monotonic). `earliest`: its
+    arrival if other requests of the same connection arrived after it before all were read, else `arrived`."""
 
     arrived: int
     leaving: int
     left: int
+    earliest: int
 
 
 class Log(msgspec.Struct, frozen=True):
@@ -60,7 +67,9 @@ class TruthServer:
         self._rule = rule
         self._replies: list[Reply] = []
         self._stall = (0, 0)
-        self._waiting: list[tuple[int, int, int, socket.socket]] = []
+        # No unread data arrived before this time.
+        self._since = 0
+        self._waiting: list[tuple[int, int, int, int, socket.socket, bytes]] = []
         self._sockets: dict[int, socket.socket] = {}
         self._count = itertools.count()
         self._epoll = select.epoll()
@@ -76,13 +85,19 @@ class TruthServer:
             self._epoll.register(descriptor, select.EPOLLIN)
         while True:
             pause = max(0, self._waiting[0][0] - time.time_ns()) / _SECOND if self._waiting else -1
-            for descriptor, _ in self._epoll.poll(pause):
+            # Data that is here already arrived since the last poll.
+            if not (events := self._epoll.poll(0)):
+                events = self._epoll.poll(pause)
+                self._since = time.time_ns()
+            polled = time.time_ns()
+            for descriptor, _ in events:
                 if descriptor == control:
                     return
                 if descriptor == self._listener.fileno():
                     self._accept()
                 else:
                     self._read(descriptor)
+            self._since = polled
             self._reply_all_due()
 
     def _accept(self) -> None:
@@ -108,8 +123,15 @@ class TruthServer:
         for _, _, stamp in ancillary:
             seconds, nanoseconds = _STAMP.unpack(stamp)
             arrived = seconds * _SECOND + nanoseconds
+        self._handle(client, data, arrived)
+
+    def _handle(self, client: socket.socket, data: bytes, arrived: int) -> None:
+        """Handle a request, which is one segment."""
+        self._schedule(client, arrived, arrived, _REPLY)
+
+    def _schedule(self, client: socket.socket, arrived: int, earliest: int, reply: bytes) -> None:
         number = next(self._count)
-        heapq.heappush(self._waiting, (self._due(number, arrived), number, arrived, client))
+        heapq.heappush(self._waiting, (self._due(number, arrived), number, arrived, earliest, client, reply))
 
     def _due(self, number: int, arrived: int) -> int:
         rule = self._rule
@@ -122,15 +144,47 @@ class TruthServer:
 
     def _reply_all_due(self) -> None:
         while self._waiting and self._waiting[0][0] <= (now := time.time_ns()):
-            _, _, arrived, client = heapq.heappop(self._waiting)
+            _, _, arrived, earliest, client, reply = heapq.heappop(self._waiting)
             with suppress(OSError):
-                client.send(_REPLY)
-            self._replies.append(Reply(arrived, now, time.time_ns()))
+                client.send(reply)
+            self._replies.append(Reply(arrived, now, time.time_ns(), earliest))
 
     def log(self) -> Log:
         ahead = time.time_ns() - time.monotonic_ns()
-        replies = [Reply(reply.arrived - ahead, reply.leaving - ahead, reply.left - ahead) for reply in self._replies]
+        replies = [Reply(*(instant - ahead for instant in msgspec.structs.astuple(reply))) for reply in self._replies]
         return Log(replies, (self._stall[0] - ahead, self._stall[1] - ahead))
+
+
+class Http2TruthServer(TruthServer):
+    """The same over HTTP/2."""
+
+    def __init__(self, rule: Rule) -> None:
+        super().__init__(rule)
+        # Unread bytes per connection.
+        self._unread: dict[socket.socket, bytes] = {}
+
+    def _handle(self, client: socket.socket, data: bytes, arrived: int) -> None:
+        unread = self._unread.get(client)
+        if unread is None:
+            # Each connection starts with the preface, in one segment.
+            client.send(frames.frame(frames.SETTINGS, 0, 0) + frames.frame(frames.SETTINGS, frames.ACK, 0))
+            unread, data = b"", data[_PREFACE:]
+        unread += data
+        while len(unread) >= frames.HEADER_SIZE:
+            word, _, number = frames.unpack_header(unread)
+            end = frames.HEADER_SIZE + (word >> 8)
+            if len(unread) < end:
+                break
+            if word & 0xFF == frames.HEADERS:
+                self._schedule(client, arrived, min(arrived, self._since), _http2_reply(number))
+            unread = unread[end:]
+        self._unread[client] = unread
+
+
+def _http2_reply(number: int) -> bytes:
+    """Return a response of 200 with five bytes; its fields are those of the static table (RFC 7541 appendix A)."""
+    body = frames.frame(frames.DATA, frames.END_STREAM, number, b"hello")
+    return frames.frame(frames.HEADERS, frames.END_HEADERS, number, b"\x88\x0f\x0d\x015") + body
 
 
 def prioritize(pid: int, cpu: int) -> None:
@@ -143,7 +197,7 @@ def prioritize(pid: int, cpu: int) -> None:
 def run(rule: Rule, cpu: int, pipe: Connection) -> None:
     """Serve on a CPU: send the port, serve until a message arrives, and send a Log."""
     prioritize(0, cpu)
-    server = TruthServer(rule)
+    server = (Http2TruthServer if rule.http2 else TruthServer)(rule)
     pipe.send(server.port)
     server.serve(pipe.fileno())
     pipe.send(server.log())

@@ -195,3 +195,23 @@ async def test_percentiles_match_log_of_server() -> None:
     assert sum(delay >= 0.200 for delay in delays) >= 11
     assert service.between([0, 10_000_000]) == [0]
     assert sum(service.between([199_000_000, 1 << 40])) >= 11
+
+
+@pytest.mark.parametrize(("connections", "streams", "requests"), [(20, 1, 1001), (4, 10, 1001), (1, 100, 2001)])
+async def test_percentiles_over_http2_match_log_of_server(connections: int, streams: int, requests: int) -> None:
+    """p50 is among the fast responses, p99 among the slow ones: at most 1% or 50 µs more, plus the disturbance."""
+    truth = await run_against(
+        Rule(delay=0.020, slow_every=50, slow=0.050, http2=True),
+        lambda url: LoadPlan(
+            url=url, http="2", concurrency=connections, streams=streams, requests=requests, timeout=10.0
+        ),
+    )
+    assert truth.outcome.errors == {}
+    assert truth.outcome.total("completed") == len(truth.log.replies) == requests
+    service = truth.outcome.merged("service")
+    delays = [(reply.leaving - reply.arrived) / 1e9 for reply in truth.log.replies]
+    completed = [(reply.left - reply.earliest) / 1e9 for reply in truth.log.replies]
+    for percent, least in ((50, 0.020), (99, 0.050)):
+        about = percentile(completed, percent)
+        most = about + max(0.01 * about, 50e-6) + truth.slack(percent)
+        assert least <= percentile(delays, percent) <= service.percentile(percent) <= most, f"p{percent}"
