@@ -68,7 +68,7 @@ PICTURES = (
     Picture("likely-120x40", 120, 40, 80.0, recording="under-load"),
     Picture("likely-80x24", 80, 24, 80.0, recording="under-load"),
     Picture("under-load-80x24", 80, 24, -0.1, recording="under-load"),
-    Picture("heat-map", 120, 40, -0.1, ("v", "v", "v", "e", "left_square_bracket"), recording="under-load"),
+    Picture("heat-map", 120, 40, -0.1, ("e", "left_square_bracket"), recording="under-load"),
     Picture("stall", 120, 40, 15.5, recording="failures"),
     Picture("failing-80x24", 80, 24, 32.5, recording="failures"),
     Picture("target-down", 120, 40, 38.5, recording="failures"),
@@ -77,7 +77,8 @@ PICTURES = (
     Picture("two-hosts-120x40", 120, 40, 15.0, recording="two-hosts"),
     Picture("two-hosts-200x50", 200, 50, 15.0, recording="two-hosts"),
     Picture("two-hosts-80x24", 80, 24, 15.0, recording="two-hosts"),
-    Picture("two-hosts-averages", 120, 40, -1.0, ("p", "p", "w"), recording="two-hosts"),
+    Picture("baseline", 120, 40, 40.0, recording="under-load"),
+    Picture("change", 120, 40, 61.9, recording="under-load"),
 )
 # Frames of the animation: instant, keys, caption, seconds.
 SESSION = (

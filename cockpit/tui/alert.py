@@ -1,16 +1,23 @@
-"""The alert in the header: a stalled server; failed requests by kind, with the time of the first."""
+"""The alert in the header: a stalled server; failed requests by kind, with the time of the first; other programs that
+take CPU before the load starts."""
 
 from __future__ import annotations
 
+from statistics import fmean
+
 from cockpit.analysis.failures import Failures, Stall, failures, stall
+from cockpit.analysis.verdicts.other_load import TAKES
 from cockpit.model.state import Segment, State
-from cockpit.model.text import elapsed, share_words, si
+from cockpit.model.text import elapsed, sanitize, share_words, si
+from cockpit.session.controls import Mode
 from cockpit.tui.charts.threshold_lines import other_thresholds
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.styled_line import Line, clip, join_fitting, length
 
 # Seconds without a response from which the header shows it.
 _NOTABLE = 1.0
+# Newest readings of other load; single readings are off by some percentage points.
+_READINGS = 5
 
 
 def alert(context: DrawContext, width: int) -> Line:
@@ -24,7 +31,20 @@ def alert(context: DrawContext, width: int) -> Line:
     if segment is not None and failing is not None:
         parts += _failure_parts(failing, state, segment, bool(parts))
     parts += other_thresholds(context, failed=True)
+    if context.mode is Mode.LIVE and state.running is None:
+        parts += _other_load(state)
     return clip(parts[0], width) if parts and length(parts[0]) > width else join_fitting(parts, width)
+
+
+def _other_load(state: State) -> list[Line]:
+    """Return the CPU that other programs take on hosts without load, if it would limit verdicts."""
+    shares = {
+        host.config.name: fmean(known)
+        for host in state.hosts.values()
+        if (known := [point.other for point in host.points[-_READINGS:] if point.other is not None])
+    }
+    taken = [f"{share:.0f}% of {sanitize(name)}" for name, share in shares.items() if share >= 100 * TAKES]
+    return [((f"other programs take {', '.join(taken)}: stop them before a test", "warn"),)] if taken else []
 
 
 def _stall_parts(stall: Stall) -> list[Line]:

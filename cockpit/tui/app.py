@@ -16,7 +16,6 @@ from cockpit.tui.load_fields import LoadParser
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.terminal.appearance import Appearance
 from cockpit.tui.terminal.base_app import CockpitBase
-from cockpit.tui.tuning.changes import ending_words
 
 # Signals that end the screen like ctrl+c.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -80,12 +79,7 @@ class CockpitApp(CockpitBase[object]):
         if self._leaving is not None:
             self.exit()
             return
-        self._show_ending()
         self._leaving = asyncio.create_task(self._leave())
-        self.set_interval(CHECK_INTERVAL, self._show_ending)
-
-    def _show_ending(self) -> None:
-        self.show_notice(ending_words(self.session.state), matter="ending")
 
     @property
     def leaving(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,10 +21,12 @@ from cockpit.model.state import Segment, State
 from cockpit.session.controls import Action, Mode, SessionStatus
 from cockpit.tui.charts.window import AXIS, ChartWindow, window_for
 
-LatencyView = Literal["lines", "histogram", "overlay", "heat map", "percentiles"]
+LatencyView = Literal["heat map", "histogram"]
 ProcessOrder = Literal["pid", "cpu", "rss", "unshared", "age", "start", "command"]
 # Seconds of the baseline that stay in the charts while a change is judged.
 _BASELINE_SHOWN = 60.0
+# Part of a second of a running load from which it is drawn; each drawn change is sent to the terminal.
+_DRAWN = 0.9
 # Reads the stored baseline of a load plan; None if none is stored. Raises UsageError.
 BaselineOf = Callable[[LoadPlan], Baseline | None]
 # Hosts in their column, the selected host on the whole screen, or all hosts on the whole screen.
@@ -52,12 +55,12 @@ class StoredBaselines:
 class Detail(NamedTuple):
     """A list below a host's metrics; `place` is the index of a tail or status page."""
 
-    kind: Literal["processes", "cores", "disks", "nets", "page", "tail", "averages", "sar"]
+    kind: Literal["processes", "cores", "disks", "nets", "page", "tail", "sar"]
     place: int = 0
 
 
 PROCESSES = Detail("processes")
-AVERAGES = Detail("averages")
+_DETAIL_NAMES = {"nets": "interfaces", "page": "status page", "sar": "all metrics"}
 SAR = Detail("sar")
 
 
@@ -66,7 +69,7 @@ class View:
     """The user's view: selections, scroll positions and display modes.
 
     `segment`, `baseline`: segment numbers; None: the last segment, the default baseline.
-    `details`: the chosen list by host name. `averages`: averages of the selected segment replace the lists.
+    `details`: the chosen list by host name.
     `metrics`: all metrics of the selected host, on the whole screen.
     `list_entered`: the arrows scroll the list of the selected host instead of selecting segments.
     `scroll`: hidden lines above the list; of a tail, hidden lines below it.
@@ -81,10 +84,9 @@ class View:
     host: int = 0
     segment: int | None = None
     baseline: int | None = None
-    latency: LatencyView = "lines"
+    latency: LatencyView = "heat map"
     room: HostRoom = "column"
     details: Mapping[str, Detail] = field(default_factory=dict)
-    averages: bool = False
     metrics: bool = False
     list_entered: bool = False
     scroll: int = 0
@@ -114,7 +116,8 @@ class DrawContext:
     `gaps`: time ranges missing in the recording. `damaged`: damaged parts of a replayed recording.
     `verdicts`, `time_ranges`, `baselines`: caches that are reused from frame to frame.
     `lite`: charts without decoration, for slow terminals. `chart_width`: cells of the charts, whose time axis the hosts
-    share. `waiting`: the confirmed change that is not over, or "".
+    share. `waiting`: the confirmed change that is not over, or "". `ending`: the work that delays the end of the
+    session once the user has quit, or "".
     """
 
     state: State
@@ -134,6 +137,7 @@ class DrawContext:
     lite: bool = False
     chart_width: int = 68
     waiting: str = ""
+    ending: str = ""
 
     @property
     def now(self) -> float:
@@ -188,8 +192,6 @@ class DrawContext:
         """Return the list below a host: the chosen one, otherwise the first available."""
         if self.view.metrics and host is self.host:
             return SAR
-        if self.view.averages:
-            return AVERAGES
         offered = details_of(host)
         chosen = self.view.details.get(host.config.name)
         return chosen if chosen in offered else offered[0]
@@ -262,7 +264,8 @@ class DrawContext:
 
     def time_range(self, start: float, length: float) -> TimeRange | None:
         """Return the load of `length` s from `start`, in whole seconds; a second that has just started is left out."""
-        return self.time_ranges.of(self.seconds, int(start), max(1, int(length)), self._until)
+        seconds = math.ceil(start + length) - int(start) if length > 1 else 1
+        return self.time_ranges.of(self.seconds, int(start), seconds, self._until)
 
     @cached_property
     def _until(self) -> int:
@@ -270,7 +273,7 @@ class DrawContext:
         seconds = self.seconds
         if not seconds:
             return 0
-        begun = self.state.running is not None and seconds[-1].end - seconds[-1].start < 0.5
+        begun = self.state.running is not None and seconds[-1].end - seconds[-1].start < _DRAWN
         return seconds[-1].second + (not begun)
 
 
@@ -281,6 +284,10 @@ def details_of(host: HostState) -> tuple[Detail, ...]:
     details += [Detail("page", place) for place in range(len(host.pages))]
     details += [Detail("tail", place) for place in range(len(host.tails))]
     return tuple(details)
+
+
+def name_of(detail: Detail) -> str:
+    return _DETAIL_NAMES.get(detail.kind, detail.kind)
 
 
 def by_number(segments: tuple[Segment, ...], number: int | None) -> Segment | None:

@@ -8,7 +8,7 @@ from cockpit.session.controls import LoadStatus, Mode
 from cockpit.tui import key_table
 from cockpit.tui.draw_context import PROCESSES, DrawContext
 from cockpit.tui.key_names import action_key, footer_entries, key_entry, spots_of
-from cockpit.tui.key_table import ChartKey, FooterEntry
+from cockpit.tui.key_table import ChartKey, FooterEntry, MainKey
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import GAP, Line, join_fitting, left_and_right, length
 
@@ -17,7 +17,11 @@ class Footer(Lines):
     DEFAULT_CSS = "Footer { height: 1; background: $panel; padding: 0 1; }"
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
-        always = join_fitting(footer_entries(key_table.FOOTER_ALWAYS), width)
+        if context.ending:
+            self.spots = ()
+            return [((context.ending, "strong"),)]
+        leave = MainKey.QUIT.label if context.view.room == "column" else "close"
+        always = join_fitting([key_entry(MainKey.HELP, MainKey.HELP.label), key_entry(MainKey.QUIT, leave)], width)
         taken = set() if context.view.cursor is None else {key.key for key in ChartKey}
         actions = [action for action in context.actions if action.footer and action_key(action).key not in taken]
         offered = [key_entry(action_key(action), action.label) for action in actions]

@@ -45,7 +45,7 @@ def guide_lines(context: DrawContext, width: int, height: int) -> list[Line]:
     if not steps:
         return []
     following = next((at for at, step in enumerate(steps) if not step.done), len(steps))
-    lines: list[Line] = [rule((("first steps", "strong"),), (), width)]
+    lines: list[Line] = [rule((("first steps", "title"),), (), width)]
     for at, step in enumerate(steps):
         sign, role = ("✓", "better_value") if step.done else ("▸", "key") if at == following else (" ", "dim")
         is_next = at == following

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from textual.app import App
@@ -11,32 +11,15 @@ from textual.screen import Screen
 
 from cockpit.model.text import sanitize
 from cockpit.tui.dialogs.help import HelpScreen, help_entries
-from cockpit.tui.draw_context import Detail, DrawContext
-from cockpit.tui.key_table import (
-    DETAILS,
-    FAR,
-    MARKERS,
-    MOVE,
-    SCROLL,
-    SELECT,
-    SORT,
-    ZOOM,
-    ChartKey,
-    MainKey,
-    Shortcut,
-    ViewKey,
-    key_name,
-    key_names,
-)
-
-Keys = Mapping[Shortcut | str, str]
+from cockpit.tui.draw_context import PROCESSES, DrawContext, name_of
+from cockpit.tui.key_table import DETAILS, SELECT, SORT, ZOOM, MainKey, Shortcut, ViewKey, key_name
 
 
 class Focus(NamedTuple):
-    """The focused pane and the descriptions of its keys."""
+    """The focused pane and its keys in HELP."""
 
     title: str
-    keys: Keys
+    keys: tuple[Shortcut | str, ...]
 
 
 @runtime_checkable
@@ -46,50 +29,13 @@ class HasHelp(Protocol):
     def help_screen(self) -> Screen[None]: ...
 
 
-_CHARTS: Keys = {
-    MOVE: "move the cursor; the titles of both charts show the values there",
-    MARKERS: "to the previous, next marker or start of a segment",
-    ChartKey.JUMP: "the whole screen at that instant",
-    ZOOM: "zoom in, out",
-    ViewKey.MARKERS: "list all markers",
-    ChartKey.LEAVE: "leave the charts: the arrows select segments of the runs table again",
-}
-_RUNS_TABLE: Keys = {
-    SELECT: f"select a segment: the latency above is of that segment; {MainKey.BACK} follows the newest again",
-    MainKey.COMPARE: "compare the segment with its baseline: verdict, every metric with its interval",
-    MainKey.BASELINE: "make the segment the baseline",
-    ViewKey.AVERAGES: "averages of every host over the segment",
-    ViewKey.FOCUS: "focus the processes (or another list below the host)",
-}
-_NEXT_KEYS: Keys = {
-    DETAILS: "next, previous list: processes, cores, disks, interfaces, status pages, tails",
-    ViewKey.NEXT_HOST: "next host",
-}
-_PROCESSES: Keys = {
-    SCROLL: f"select a process; {MainKey.BACK} deselects",
-    FAR: "to the first line, to the last",
-    SORT: "sort by the next column; reverse the order",
-    ViewKey.FOLD: "show each of identical processes, or fold them into one line",
-    ViewKey.FILTER: "show only processes with a text in PID or command",
-    ViewKey.FREEZE: "freeze: sort and read the values of this instant while the load continues",
-    **_NEXT_KEYS,
-    ViewKey.ROOM: "one host on the whole screen, then all hosts, then back",
-    MainKey.BACK: "leave: the arrows select segments of the runs table again",
-}
-_TAIL: Keys = {
-    key_names(MainKey.UP, ViewKey.PAGE_UP, ViewKey.TOP): "scroll back; the tail pauses and counts new lines",
-    key_names(MainKey.DOWN, ViewKey.PAGE_DOWN, ViewKey.BOTTOM): "towards the newest line",
-    **_NEXT_KEYS,
-    MainKey.BACK: "to the newest line, then leave",
-}
-_OTHER_LISTS: Keys = {
-    SCROLL: "scroll",
-    FAR: "to the first line, to the last",
-    ViewKey.FREEZE: "freeze: read the values of this instant while the load continues",
-    **_NEXT_KEYS,
-    MainKey.BACK: "leave: the arrows select segments of the runs table again",
-}
-_NAMES = {"nets": "interfaces", "page": "status page", "sar": "all metrics"}
+# Keys by focused pane, as HELP describes them.
+_CHARTS: tuple[Shortcut | str, ...] = (ViewKey.CURSOR, ZOOM, ViewKey.MARKERS)
+_RUNS_TABLE: tuple[Shortcut | str, ...] = (
+    *(SELECT, MainKey.COMPARE, MainKey.BASELINE, ViewKey.METRICS, ViewKey.FOCUS),
+)
+_LIST: tuple[Shortcut | str, ...] = (ViewKey.FOCUS, DETAILS, ViewKey.NEXT_HOST, ViewKey.ROOM, ViewKey.FREEZE)
+_PROCESSES: tuple[Shortcut | str, ...] = (*_LIST, SORT, ViewKey.FOLD, ViewKey.FILTER)
 
 
 def focus_of(context: DrawContext) -> Focus:
@@ -99,12 +45,8 @@ def focus_of(context: DrawContext) -> Focus:
     if host is None or not context.view.list_focused:
         return Focus("the runs table", _RUNS_TABLE)
     detail = context.detail(host)
-    keys = {"processes": _PROCESSES, "tail": _TAIL}.get(detail.kind, _OTHER_LISTS)
+    keys = _PROCESSES if detail == PROCESSES else _LIST
     return Focus(f"{name_of(detail)} of {sanitize(host.config.name)}", keys)
-
-
-def name_of(detail: Detail) -> str:
-    return _NAMES.get(detail.kind, detail.kind)
 
 
 def bindings_of(screen: Screen[Any]) -> Iterator[Binding]:
@@ -136,4 +78,4 @@ def show_help(app: App[Any]) -> None:
 
 def main_help(context: DrawContext) -> HelpScreen:
     focus = focus_of(context)
-    return HelpScreen(help_entries(context.actions, focus.keys.items(), focus.title), f"in focus: {focus.title}")
+    return HelpScreen(help_entries(context.actions, focus.keys, focus.title), f"in focus: {focus.title}")

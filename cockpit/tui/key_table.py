@@ -102,7 +102,7 @@ class MainKey(Shortcut):
     BACK = "escape", "back", "back", "back"
     THEME = _THEME, "app.next_theme", "theme"
     HELP = _HELP, "help", "help", "help"
-    QUIT = _QUIT, "app.leave", "quit", "quit"
+    QUIT = _QUIT, "close", "quit", "quit"
 
 
 class ViewKey(Shortcut):
@@ -114,7 +114,6 @@ class ViewKey(Shortcut):
     NEXT_DETAIL = "d", "detail(1)", "next list of the host", "list", 1
     PREVIOUS_DETAIL = "D", "detail(-1)", "previous list of the host"
     FOCUS = "enter", "enter", "focus the list", "focus", 1
-    AVERAGES = "w", "averages", "averages", "averages", 1
     METRICS = "a", "metrics", "all metrics", "metrics", 1
     FREEZE = "f", "freeze", "freeze", "freeze", 1
     FILTER = _FILTER, "filter", "filter", "filter", 1
@@ -213,11 +212,10 @@ FooterEntry = Shortcut | tuple[Shortcut, ...]
 _ZOOM = (ViewKey.ZOOM_IN, ViewKey.ZOOM_OUT)
 _ARROWS = (MainKey.UP, MainKey.DOWN)
 _LIST = (*_ARROWS, ViewKey.PAGE_UP, ViewKey.PAGE_DOWN)
-FOOTER_ALWAYS: tuple[FooterEntry, ...] = (MainKey.HELP, MainKey.QUIT)
 FOOTER_LOAD: tuple[FooterEntry, ...] = (MainKey.LOAD,)
 FOOTER_SCREEN: tuple[FooterEntry, ...] = (
     *(MainKey.TUNE, MainKey.COMPARE, MainKey.ROUNDS, MainKey.CHECK, MainKey.VIEW, ViewKey.CURSOR, ViewKey.NEXT_HOST),
-    *(ViewKey.NEXT_DETAIL, ViewKey.FOCUS, ViewKey.ROOM, ViewKey.METRICS, ViewKey.AVERAGES, MainKey.BASELINE),
+    *(ViewKey.NEXT_DETAIL, ViewKey.FOCUS, ViewKey.ROOM, ViewKey.METRICS, MainKey.BASELINE),
     *(_ZOOM, ViewKey.MARKERS),
 )
 FOOTER_CHARTS: tuple[FooterEntry, ...] = (
@@ -227,7 +225,7 @@ FOOTER_CHARTS: tuple[FooterEntry, ...] = (
 FOOTER_SCROLL: tuple[FooterEntry, ...] = (_LIST, MainKey.BACK)
 FOOTER_PROCESSES: tuple[FooterEntry, ...] = (ViewKey.FILTER, ViewKey.SORT, ViewKey.REVERSE, ViewKey.FOLD)
 FOOTER_LIST: tuple[FooterEntry, ...] = (
-    *(ViewKey.NEXT_DETAIL, ViewKey.FREEZE, ViewKey.ROOM, ViewKey.NEXT_HOST, ViewKey.METRICS, ViewKey.AVERAGES),
+    *(ViewKey.NEXT_DETAIL, ViewKey.FREEZE, ViewKey.ROOM, ViewKey.NEXT_HOST, ViewKey.METRICS),
 )
 # Keys with priority after the first entry: before the first change, and from then on.
 FOOTER_FIRST = (MainKey.COMPARE, MainKey.TUNE, MainKey.LOAD, ViewKey.NEXT_DETAIL)
@@ -269,8 +267,7 @@ HELP: dict[Shortcut | str, str] = {
     MainKey.LOAD: """load form: connections or rate, also a ramp (changes a running load at once), duration, requests,
     load steps, URL, method, headers, body, think time and keep-alive of the next run""",
     MainKey.UNDO: "undo the last change; its diff is shown first",
-    MainKey.VIEW: """latency as lines over time; as histogram; the segment over its baseline; as heat map over time; as
-    percentiles""",
+    MainKey.VIEW: """latency over time as heat map, or of the segment as histogram""",
     ViewKey.CURSOR: f"""chart cursor: {MOVE} move it, {MARKERS} move it to a marker or a segment; the titles of the
     charts show the values there. {ChartKey.JUMP} shows the whole screen at that instant. {ChartKey.LEAVE} leaves. A
     click on a chart does the same""",
@@ -287,7 +284,6 @@ HELP: dict[Shortcut | str, str] = {
     of this load""",
     ViewKey.NEXT_HOST: "next host",
     DETAILS: "next, previous list below the host: processes, cores, disks, interfaces, each status page, each tail",
-    ViewKey.AVERAGES: "averages of every host over the selected segment, instead of the list",
     ViewKey.METRICS: """all metrics of the host in the groups of sar and free: now, and mean and maximum of the selected
     segment""",
     ViewKey.ROOM: "one host on the whole screen, then all hosts side by side, then back",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -47,10 +47,13 @@ from cockpit.tui.tuning.undo import ask_to_undo
 from cockpit.tui.typed_commands import changeable_load, help_command, load_commands, setting_command
 from cockpit.tui.view_keys import ViewKeys
 
+if TYPE_CHECKING:
+    from cockpit.session.live_tuning import LiveTuning
+
 # Seconds between two frames. A slower terminal misses frames, never events.
-FRAME = 0.5
+FRAME = 0.9
 # In lite mode, frames per drawn frame; keys still draw at once.
-_LITE = 4
+_LITE = 2
 
 # Minimum width (cells) for two hosts side by side in their column.
 _BROAD = 180
@@ -69,11 +72,11 @@ class MainScreen(ViewKeys):
     DEFAULT_CSS = """
     MainScreen { layout: vertical; background: $background; }
     MainScreen #body { height: 1fr; }
-    MainScreen #left { width: 57fr; padding: 0 1; }
-    MainScreen #right { width: 43fr; padding: 0 1; border-left: solid $cockpit-rule; }
-    MainScreen Throughput { height: 5fr; }
-    MainScreen Latency { height: 4fr; }
-    MainScreen Runs { height: 3fr; }
+    MainScreen #left { width: 56fr; }
+    MainScreen #right { width: 44fr; }
+    MainScreen Throughput { height: 13fr; }
+    MainScreen Latency { height: 10fr; }
+    MainScreen Runs { height: 6fr; }
     MainScreen HostPanes { height: 1fr; }
     MainScreen HostLines { height: auto; max-height: 8; padding: 0 1; display: none; }
     MainScreen TinyScreen { height: 1fr; display: none; }
@@ -85,9 +88,8 @@ class MainScreen(ViewKeys):
     MainScreen.-no-hosts #right { display: none; }
     MainScreen.-narrow #right { display: none; }
     MainScreen.-narrow HostLines { display: block; }
-    MainScreen.-narrow Throughput { height: 5fr; min-height: 6; }
-    MainScreen.-narrow Latency { height: 4fr; }
-    MainScreen.-narrow Runs { height: 3fr; min-height: 4; }
+    MainScreen.-narrow Throughput { min-height: 6; }
+    MainScreen.-narrow Runs { height: 8fr; min-height: 4; }
     MainScreen.-narrow.-crowded Latency { display: none; }
     MainScreen.-tiny #body { display: none; }
     MainScreen.-tiny TopLine { display: none; }
@@ -95,7 +97,7 @@ class MainScreen(ViewKeys):
 
     MainScreen.-host-alone #body { display: block; }
     MainScreen.-host-alone #left { display: none; }
-    MainScreen.-host-alone #right { display: block; width: 1fr; border-left: none; }
+    MainScreen.-host-alone #right { display: block; width: 1fr; }
     MainScreen.-host-alone HostLines { display: none; }
     MainScreen.-host-alone TinyScreen { display: none; }
     """
@@ -137,11 +139,8 @@ class MainScreen(ViewKeys):
         if self.autostart:
             self.call_after_refresh(self._start)
 
-    def on_screen_suspend(self) -> None:
-        self.frame(force=True)
-
     def on_screen_resume(self) -> None:
-        self.frame(force=True)
+        self.frame()
 
     def on_resize(self, event: Resize) -> None:
         self.frame()
@@ -164,8 +163,9 @@ class MainScreen(ViewKeys):
         ask_user(self.app, self, lambda: self.session.controls.question)
         context = self.context()
         recorded = (context.recording_error, context.gaps, context.damaged)
-        session = (context.mode, context.status, context.position, context.extent, recorded, context.lite)
-        drawn = (self.session.shown_revision, self.view, session, self.size, context.chart_width)
+        session = (context.mode, context.status, context.position, context.extent, context.ending)
+        shape = (self.size, context.chart_width, context.lite)
+        drawn = (self.session.shown_revision, self.view, session, recorded, shape)
         if drawn == self._drawn and not force:
             return
         self._drawn = drawn
@@ -234,11 +234,14 @@ class MainScreen(ViewKeys):
         press = None if toggle is None else partial(self._begin, toggle)
         self.app.push_screen(CheckScreen(self.session, press, self.baseline_of))
 
+    def _live_tuning(self, purpose: str) -> LiveTuning | None:
+        if self.session.controls.tuning is None:
+            self.show_reason(f"{purpose}: only in a live session; this session is read-only")
+        return self.session.controls.tuning
+
     def action_rounds(self) -> None:
         """Measure the last change in rounds; while rounds run, stop them."""
-        tuning = self.session.controls.tuning
-        if tuning is None:
-            self.show_reason("rounds need a live session; this session is read-only")
+        if (tuning := self._live_tuning("rounds")) is None:
             return
 
         def report(words: str, bad: bool) -> None:
@@ -262,29 +265,13 @@ class MainScreen(ViewKeys):
 
     def action_undo(self) -> None:
         """Undo the last change, or a guarded change; its diff is shown first."""
-        tuning = self.session.controls.tuning
-        if tuning is None:
-            self.show_reason("undo needs a live session; this session is read-only")
+        if (tuning := self._live_tuning("undo")) is None:
             return
 
         def undo(letter: str) -> None:
             self._work("undo", tuning.undo(letter))
 
         self._work("undo", ask_to_undo(self.app, tuning, "", undo))
-
-    def action_up_or_down(self, step: int) -> None:
-        """Scroll the focused list, or select the next or previous segment."""
-        if self.inside():
-            self.scroll_detail(step)
-        else:
-            self._select_segment(step)
-
-    def _select_segment(self, step: int) -> None:
-        segment = self.context().segment
-        if segment is not None:
-            number = max(1, segment.number + step)
-            last = len(self.session.shown.segments)
-            self.set_view(replace(self.view, segment=None if number > last else number))
 
     def action_back(self) -> None:
         """Go one step back, finally to the newest segment and the initial view."""
@@ -293,6 +280,13 @@ class MainScreen(ViewKeys):
             self.frame(force=True)
             return
         self.set_view(navigation.back(self.view))
+
+    async def action_close(self) -> None:
+        """Leave a host on the whole screen, otherwise cockpit."""
+        if self.view.room == "column":
+            await self.app.run_action("app.leave")
+        else:
+            self.set_view(navigation.leave_list(self.view))
 
     def hosts_beside(self) -> bool:
         return layout_for(*self.size) == "wide"

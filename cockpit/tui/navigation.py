@@ -19,19 +19,15 @@ def host_at(context: DrawContext, number: int) -> View:
 
 
 def next_detail(context: DrawContext, step: int) -> View:
-    """Show the next list of the selected host; after averages or all metrics, the previously shown list."""
+    """Show the next list of the selected host; after all metrics, the previously shown list."""
     host, view = context.host, context.view
     if host is None:
         return view
-    if view.averages or view.metrics:
-        return replace(_unscrolled(view), averages=False, metrics=False)
+    if view.metrics:
+        return replace(_unscrolled(view), metrics=False)
     offered = details_of(host)
     following = offered[(offered.index(context.detail(host)) + step) % len(offered)]
     return replace(_unscrolled(view), details={**view.details, host.config.name: following})
-
-
-def toggle_averages(context: DrawContext) -> View:
-    return replace(_unscrolled(context.view), averages=not context.view.averages, metrics=False)
 
 
 def all_metrics(context: DrawContext) -> View:
@@ -40,9 +36,9 @@ def all_metrics(context: DrawContext) -> View:
     return leave_list(view) if view.metrics else replace(_unscrolled(view), cursor=None, room="alone", metrics=True)
 
 
-def on_whole_screen(context: DrawContext, averages: bool = False) -> View:
-    """Show the selected host on the whole screen with its list or its averages."""
-    return replace(_unscrolled(context.view), cursor=None, room="alone", averages=averages, metrics=False)
+def on_whole_screen(context: DrawContext) -> View:
+    """Show the selected host on the whole screen with its list."""
+    return replace(_unscrolled(context.view), cursor=None, room="alone", metrics=False)
 
 
 def toggle_list_focus(context: DrawContext, alone: bool) -> View:
@@ -71,7 +67,7 @@ def back(view: View) -> View:
         return _unscrolled(view)
     if view.list_focused:
         return leave_list(view)
-    return replace(_unscrolled(view), segment=None, frozen=None, averages=False, filter="", span=None)
+    return replace(_unscrolled(view), segment=None, frozen=None, filter="", span=None)
 
 
 def scrolled(context: DrawContext, lines: int, most: int) -> View:

@@ -18,8 +18,8 @@ from cockpit.analysis.words.timeline import marker_sign
 from cockpit.model.markers import Marker
 from cockpit.model.text import clock, sanitize
 from cockpit.tui.charts.markers import marker_label
-from cockpit.tui.draw_context import LATENCY_VIEWS, Detail, DrawContext, View, details_of
-from cockpit.tui.key_help import bindings_of, name_of, names_of
+from cockpit.tui.draw_context import LATENCY_VIEWS, Detail, DrawContext, View, details_of, name_of
+from cockpit.tui.key_help import bindings_of, names_of
 from cockpit.tui.key_names import action_key
 from cockpit.tui.key_table import AppKey, CompareKey, MainKey, ViewKey, key_names
 from cockpit.tui.terminal import theme
@@ -153,7 +153,7 @@ def _hosts(context: DrawContext, show: Callable[[View], None]) -> Iterator[Comma
         if len(context.hosts) > 1:
             yield Command(f"show {name}", f"{ViewKey.NEXT_HOST}: next host", partial(show, view))
         for detail in details_of(host):
-            chosen = replace(view, details={**view.details, host.config.name: detail}, averages=False)
+            chosen = replace(view, details={**view.details, host.config.name: detail})
             title = f"{name}: {_title(host.config.tail, detail)}"
             yield Command(title, f"{ViewKey.NEXT_DETAIL}: next list below the host", partial(show, chosen))
 

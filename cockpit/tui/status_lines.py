@@ -8,6 +8,7 @@ from rich.cells import cell_len
 from textual.events import Click
 from textual.message import Message
 
+from cockpit.analysis.warnings import WarningKind, segment_warnings
 from cockpit.analysis.words.timeline import load_words, marker_sign
 from cockpit.model.load.plan import VERSUS
 from cockpit.model.load.seconds import LoadSecond
@@ -63,7 +64,7 @@ class TopLine(Lines):
     DEFAULT_CSS = "TopLine { height: 1; background: $panel; padding: 0 1; }"
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
-        session: Line = (*mode(context), *recording(context))
+        session: Line = (*_saturated(context), *mode(context), *recording(context))
         if length(session) > width - _NAME:
             return [clip((*recording(context), *mode(context)), width)]
         least = _ALERT if (failing := alert(context, width)) else _TARGET
@@ -142,6 +143,15 @@ def generator(second: LoadSecond | None, brief: bool = False) -> Line:
     if second.saturated:
         return ((text + "  ", ""), (" GENERATOR SATURATED ", "alarm"))
     return ((text, ""),)
+
+
+def _saturated(context: DrawContext) -> Line:
+    """Return a badge for a segment whose metrics the generator limited, also when it is not saturated now."""
+    segment, second = context.segment, context.second
+    if segment is None or (second is not None and second.saturated):
+        return ()
+    limited = any(warning.kind is WarningKind.GENERATOR_SATURATED for warning in segment_warnings(segment))
+    return (("generator was saturated  ", "warn"),) if limited else ()
 
 
 class Position(Lines):

@@ -8,7 +8,7 @@ from cockpit.analysis.warnings import segment_warnings
 from cockpit.analysis.words.timeline import segment_label
 from cockpit.analysis.words.warnings import warning_words
 from cockpit.model.text import milliseconds, sanitize, si
-from cockpit.tui.charts.latency_lines import failed_mark
+from cockpit.tui.charts.heat import failed_mark
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.hosts.panes import host_line
 from cockpit.tui.key_names import start_hint

@@ -19,8 +19,8 @@ _PANES = {
     "Failures replace the target: no response, failed requests by kind or status, and since when.",
     "Throughput": "Complete responses/s, counted by the load processes. "
     f"{MainKey.HELP} explains the signs on the chart.",
-    "Latency": "p50, p99 and maximum over time, ms. "
-    f"{MainKey.VIEW}: histogram, overlay, heat map, percentiles of the segment.",
+    "Latency": "Share of the responses by latency over time, ms, with p50 and p99. "
+    f"{MainKey.VIEW}: histogram of the segment.",
     "Runs": "One segment per run, and a new segment at each change under load. "
     f"{key_names(MainKey.UP, MainKey.DOWN)} select a segment, {MainKey.COMPARE} shows its verdict in full.",
     "VerdictStrip": "Did the change help? ▲ better, ▼ worse, ≈ equivalent, ? inconclusive, ! invalid; ▲? ▼? likely, "

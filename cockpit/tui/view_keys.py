@@ -16,7 +16,6 @@ from cockpit.model.markers import Marker
 from cockpit.model.text import clock
 from cockpit.session.loop import Session
 from cockpit.tui import navigation
-from cockpit.tui.autopilot.evaluations import EvaluationsScreen
 from cockpit.tui.charts import cursor
 from cockpit.tui.charts.markers import all_markers, marker_label
 from cockpit.tui.charts.throughput import Throughput
@@ -27,6 +26,7 @@ from cockpit.tui.key_names import bindings, key_hints
 from cockpit.tui.key_table import ChartKey, DialogKey, MainKey, ViewKey
 from cockpit.tui.status_lines import Position
 from cockpit.tui.terminal.base_app import CockpitBase
+from cockpit.tui.tuning.changes import ending_words
 from cockpit.tui.tuning.pending import ConfirmedChange
 
 # Seconds of load summed per frame: charts of long sessions are computed over several frames.
@@ -76,8 +76,9 @@ class ViewKeys(Screen[None]):
             time_ranges=self.time_ranges,
             baselines=self.baselines,
             lite=self._cockpit.lite,
+            ending=ending_words(self.session.state) if self._cockpit.leaving else "",
             waiting=self.pending.plan if self.pending is not None and not self.pending.is_over else "",
-            chart_width=sum(chart.size.width for chart in charts) or self.size.width,
+            chart_width=sum(chart.inner_width for chart in charts) or self.size.width,
         )
 
     def frame(self, force: bool = False) -> None:
@@ -152,6 +153,9 @@ class ViewKeys(Screen[None]):
         if self.session.shown.autopilot is None:
             self.show_reason("no search in this session; to start a search: cockpit autopilot PROFILE")
             return
+        # Imported on demand: the model of a search is needed by few sessions.
+        from cockpit.tui.autopilot.evaluations import EvaluationsScreen
+
         self.app.push_screen(EvaluationsScreen(self.session))
 
     def markers(self) -> list[Marker]:
@@ -253,6 +257,20 @@ class ViewKeys(Screen[None]):
         else:
             self.set_view(replace(self.view, segment=number))
 
+    def action_up_or_down(self, step: int) -> None:
+        """Scroll the focused list, or select the next or previous segment."""
+        if self.inside():
+            self.scroll_detail(step)
+        else:
+            self._select_segment(step)
+
+    def _select_segment(self, step: int) -> None:
+        segment = self.context().segment
+        if segment is not None:
+            number = max(1, segment.number + step)
+            last = len(self.session.shown.segments)
+            self.set_view(replace(self.view, segment=None if number > last else number))
+
     def action_press(self, key: str) -> None:
         """Press a key, as a click on its name does."""
         self.app.simulate_key(key)
@@ -278,17 +296,6 @@ class ViewKeys(Screen[None]):
         """Focus the list of the selected host, or leave it."""
         if self._has_hosts():
             self.set_view(navigation.toggle_list_focus(self.context(), alone=not self.hosts_beside()))
-
-    def action_averages(self) -> None:
-        """Show averages of every host over the selected segment instead of the list."""
-        if self._has_hosts():
-            context = self.context()
-            change = (
-                navigation.toggle_averages(context)
-                if self._shows_panes()
-                else navigation.on_whole_screen(context, averages=True)
-            )
-            self.set_view(change)
 
     def action_metrics(self) -> None:
         """Show all metrics of the selected host, as sar and free print them, on the whole screen."""

@@ -72,7 +72,7 @@ def key_answered() -> bool:
             took = [_key_latency(opened) for _ in range(KEYS)]
             opened.type(b"\x03")
             opened.end()
-    bars = [at_most("latency of a key, median", 1000 * median(took), 100, " ms")]
+    bars = [at_most("latency of a key, median", 1000 * median(took), 60, " ms")]
     return show(title, [f"? opens help, {KEYS} times: {_summary(took)}"], bars)
 
 

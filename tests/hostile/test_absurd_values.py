@@ -82,7 +82,7 @@ def test_absurd_summaries_hide_no_other_recording(kept: Path, capsys: pytest.Cap
     assert len(lines) == 2 + len(STATEMENTS) and any(line.startswith("good ") for line in lines)
     for entry in library.recent(50):
         offer = StartChoice(choice=None, recent=entry)  # type: ignore[arg-type]
-        assert row(offer, Widths(20, 20, 12, 16, 0), 120, dt.datetime(2026, 1, 1))
+        assert row(offer, Widths(20, 20, 12, 16), 120, dt.datetime(2026, 1, 1))
 
 
 @pytest.mark.parametrize("form", ["csv", "openmetrics", "parquet"])

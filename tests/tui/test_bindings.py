@@ -84,7 +84,7 @@ MAIN = (
     Row("ChoiceScreen", "escape", before="l"),
     Row("MainScreen", "T t v c r x L ctrl+u equals_sign up question_mark q"),
     Row("MainScreen", "b down escape", before="up"),
-    Row("ViewKeys", "tab shift+tab p d D enter w a f slash s S z"),
+    Row("ViewKeys", "tab shift+tab p d D enter a f slash s S z"),
     Row("ViewKeys", "pagedown pageup G g", before="enter"),
     Row("TuningScreen", "up down tab shift+tab ctrl+g ctrl+y ctrl+r ctrl+u slash", before="t"),
     Row("TuningScreen", "escape", before="t"),

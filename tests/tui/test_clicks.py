@@ -95,7 +95,7 @@ async def test_verdict_process_table_and_each_footer_key_can_be_clicked() -> Non
         assert screen.view.order == "command"
         await press(pilot, "z")
         row = next(line for line in text_of(panes).splitlines() if "apache2" in line and ":" in line)
-        pid = int(row.replace("+", " ").split()[0])
+        pid = int(row.strip("│").replace("+", " ").split()[0])
         await click(pilot, panes, f" {pid} ")
         assert screen.view.process[0] == pid
         assert screen.view.list_focused

@@ -86,7 +86,7 @@ async def test_note_names_and_starts_of_names_are_commands() -> None:
         await press(pilot, "escape")
         for text, problem in (
             ("help nothing of it", "not in the help"),
-            ("view latency", "ambiguous: view latency as lines"),
+            ("view latency", "ambiguous: view latency as heat map"),
             ("compare it", "unknown command"),
             ("set", "settings: MinSpareServers, MaxSpareServers"),
             ("12:30", "cannot show another time"),

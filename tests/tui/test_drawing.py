@@ -86,7 +86,7 @@ def test_window_moves_in_steps_and_zooms_out_to_whole_session() -> None:
     windows = [window_for(now, 50) for now in range(300)]
     assert all(window.first <= now < window.first + window.seconds for now, window in enumerate(windows))
     assert all(0 <= window.cell(now + 0.9) < 50 for now, window in enumerate(windows))
-    assert [windows[now].span for now in (0, 24, 25, 49, 50, 299)] == [0.5, 0.5, 1, 1, 2, 2]
+    assert [windows[now].span for now in (0, 12, 24, 25, 49, 50, 99, 299)] == [0.25, 0.375, 0.5, 0.75, 1, 1.25, 2, 2]
     assert len({window.first for window in windows}) == 21
     now, span = 3600.0, None
     spans = []
@@ -94,10 +94,10 @@ def test_window_moves_in_steps_and_zooms_out_to_whole_session() -> None:
         window = window_for(now, 60, span)
         spans.append(window.span)
         span = coarser_scale(window, now)
-    assert spans[:7] == [2, 4, 10, 20, 60, 120, 120]
+    assert spans[:9] == [2, 3, 4, 5, 10, 20, 60, 120, 120]
     assert window.first == 0
-    assert finer_scale(ChartWindow(0, 4.0, 60)) == 2
-    assert finer_scale(ChartWindow(0, 0.5, 60)) == 0.5
+    assert finer_scale(ChartWindow(0, 4.0, 60)) == 3
+    assert finer_scale(ChartWindow(0, 0.25, 60)) == 0.25
 
 
 @given(st.floats(0, 40_000), st.floats(0, 1), st.integers(10, 200), st.sampled_from([None, *SCALES]))

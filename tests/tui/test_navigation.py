@@ -10,7 +10,6 @@ from cockpit.session.controls import LoadPhase, LoadStatus
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.dialogs.help import help_entries
 from cockpit.tui.dialogs.prompt import FilterScreen
-from cockpit.tui.draw_context import AVERAGES
 from cockpit.tui.footer import Footer
 from cockpit.tui.hosts.panes import HostPanes
 from cockpit.tui.key_table import MainKey, ViewKey
@@ -179,7 +178,7 @@ async def test_host_keys_without_hosts_report_no_host() -> None:
     async with running_app(Scenario(0).events(20)) as (pilot, _):
         assert main(pilot.app).query_one(Throughput).size.width > 100, "without hosts the charts have the full width"
         await press(pilot, "up", "pagedown", "g", "s", "S", "tab")
-        for key in ("d", "D", "w", "a", "f", "slash", "enter", "p"):
+        for key in ("d", "D", "a", "f", "slash", "enter", "p"):
             await reset_screen(pilot)
             await press(pilot, key)
             await until_notice(pilot, "no host is watched")
@@ -228,23 +227,6 @@ async def test_keys_for_details_maximize_host_and_footer_keeps_compare_key() -> 
         await reset_screen(pilot)
         await press(pilot, "d", "d")
         assert screen.view.details, "keys in quick succession"
-        for _ in range(2):
-            await press(pilot, "escape", "w")
-            assert "averages of segment 4" in screen_text(pilot)
-        await press(pilot, "escape", "d")
-        context = screen.context()
-        assert context.detail(context.host) != AVERAGES
-        await reset_screen(pilot)
-        await pilot.resize_terminal(120, 40)
-        await wait_idle(pilot)
-        await press(pilot, "d", "w")
-        assert screen.view.room == "column", "the hosts are beside the charts"
-        panes = screen.query_one(HostPanes)
-        assert text_of(panes).count("averages of segment 4") == 2
-        await press(pilot, "up")
-        assert text_of(panes).count("averages of segment 3") == 2
-        await press(pilot, "w")
-        assert "PID STAT" in text_of(panes)
 
 
 def visible_rows(**view: object) -> list[str]:

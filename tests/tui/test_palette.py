@@ -93,7 +93,7 @@ async def test_help_starts_with_focused_pane_and_palette_runs_commands() -> None
         assert found["mark"].words == "m   asks: What happened?"
         assert found["freeze"].words == "f   Freeze the hosts, or continue"
         assert found["larger"].words.startswith("p   ")
-        assert {"view latency as percentiles", "show web2", "web1: processes", "help", "quit"} <= set(found)
+        assert {"view latency as histogram", "show web2", "web1: processes", "help", "quit"} <= set(found)
         assert "up" not in found, "cursor keys are not commands"
         for letters, kind in (("tune", TuningScreen), ("mark", PromptScreen)):
             await run_command(pilot, letters)

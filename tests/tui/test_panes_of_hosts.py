@@ -261,7 +261,7 @@ async def test_a_toggles_full_screen_sar_table() -> None:
             assert "sar -u" in text_of(panes)
             await press(pilot, "shift+tab", "a")
             assert screen.view == before
-        for key in ("w", "p", "escape"):
+        for key in ("p", "escape", "q"):
             await press(pilot, "a")
             context = screen.context()
             assert context.detail(context.host) == SAR

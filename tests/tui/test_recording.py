@@ -23,7 +23,7 @@ from tests.tui.driving import main, running_app, text_of, until, wait_idle
 from tests.tui.screens import RECORDINGS, replayed_app
 
 # The line of next steps differs between the end of a recording and the end of a run.
-_STATE_LINE = re.compile(r"\n +(end of the recording|segments? [\d–]+ (completed|stopped)).*(\n|$)")
+_STATE_LINE = re.compile(r"\n│ +(end of the recording|segments? [\d–]+ (completed|stopped)).*(\n|$)")
 
 
 @pytest.mark.parametrize("name", ["spare-servers", "two-hosts"])

@@ -37,8 +37,7 @@ PICTURES: dict[str, Picture] = {
     "numbers_only": (Scenario(hostile=True).events(76.0), (40, 12), ()),
     "side_by_side": (topology(30.7), (200, 50), ("enter",)),
     "processes_frozen": (topology(30.7), (120, 40), ("p", "s", "f", "down")),
-    "averages": (topology(30.7), (120, 40), ("p", "p", "w")),
-    "heat_map": (Scenario().events(99.0), (120, 40), ("v", "e", *["left_square_bracket"] * 4)),
+    "heat_map": (Scenario().events(99.0), (120, 40), ("e", *["left_square_bracket"] * 4)),
     "verdict": (changed_under_load(), (120, 40), ("c",)),
     "tuning_panel": (Scenario().events(84.0), (120, 40), ("t", *"30", "down", *"60", "enter")),
 }

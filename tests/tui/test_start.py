@@ -111,7 +111,7 @@ async def test_start_screen_lists_and_filters_demo_profiles_and_recordings() -> 
         for entry in (
             "j try it on the demo",
             "mpm                   Does Apache's event MPM take less CPU than its",
-            "web1 · 6 knobs · study",
+            "worker MPM for the same work?",
             "invalid: target.url: found 'ftp://x/'",
             "web1/hello.html       A MaxSpareServers 10 → 40",
             "better       rate ×3.7   today 14:05",

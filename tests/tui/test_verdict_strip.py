@@ -174,12 +174,12 @@ def test_invalid_comparison_shows_reason_and_next_step(cause: Cause) -> None:
     found = strip_of(make_verdict(INVALID, effect("rate", INVALID, 0.2, objection=objection), objection=objection))
     lines = lines_of(found)
     assert lines[1].startswith("!  invalid: ")
-    assert "; next: " in " ".join(lines[1:3]) and not lines[2].endswith("…")
+    assert "; next: " in " ".join(" ".join(lines[1:3]).split()) and not lines[2].endswith("…")
     assert lines[3].startswith("!  rate +20%  ") and "○" in lines[3], "the change without an interval"
     short = lines_of(found, NARROW)
     assert len(short) <= 4
     assert short[0].startswith("─ !  invalid  A MaxSpareServers 10 → 30")
-    assert "; next: " in " ".join(short[1:]) and not short[2].endswith("…")
+    assert "; next: " in " ".join(" ".join(short[1:]).split()) and not short[2].endswith("…")
 
 
 def test_next_step_depends_on_verdict() -> None:
@@ -327,6 +327,6 @@ async def test_recorded_runs_are_compared() -> None:
     async with replayed_app(SPARE_SERVERS) as (pilot, _):
         text = await strip_text(pilot)
         assert "▲  better  rate ×" in text
-        assert text.startswith("─ verdict MinSpareServers 5 → "), "the settings that differ from segment 1, not 'again'"
+        assert text.startswith("├─ verdict MinSpareServers 5 → "), "settings that differ from segment 1, not 'again'"
         await press(pilot, "up", "up", "up")
-        assert (await strip_text(pilot)).startswith("─ verdict again ─"), "no setting differs"
+        assert (await strip_text(pilot)).startswith("├─ verdict again ─"), "no setting differs"

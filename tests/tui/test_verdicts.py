@@ -30,14 +30,14 @@ def changed_under_load() -> tuple[ev.AnyEvent, ...]:
 
 
 def test_change_is_band_until_activation_and_of_its_rollback() -> None:
-    texts = plain(Throughput().draw(context_of(changed_under_load()), 90, 14))
-    # 2 s per cell from column 7 on: requested at 59.6 s, reloaded from 60.5 s on, active at 63 s.
-    assert texts[1][7 + 59 // 2 : 7 + 63 // 2 + 1] == "╌━A"
+    texts = plain(Throughput().draw(context_of(changed_under_load(), span=2.0), 90, 14))
+    # 2 s per cell from column 6 on: requested at 59.6 s, reloaded from 60.5 s on, active at 63 s.
+    assert texts[1][6 + 59 // 2 : 6 + 63 // 2 + 1] == "╌━A"
     assert "╌ change ━ reload" in texts[0]
-    assert "╌" not in texts[2], "only the line above the chart shows it"
+    assert "╌" not in texts[2], "only the first line of the chart shows it"
     events = [event for event in changed_under_load() if event.t <= 61.0]
     signs = plain(Throughput().draw(context_of(events, span=1.0), 90, 14))[1]
-    assert signs[7 + 59 : 7 + 62] == "╌━A", "pending, 1 s per cell"
+    assert signs[6 + 59 : 6 + 62] == "╌━A", "pending, 1 s per cell"
     events: list[ev.AnyEvent] = []
     for event in toggled((1000.0, 1060.0, 1000.0)):
         if isinstance(event, ev.ChangeEnded | ev.ChangeBegun) and event.change != "A":
@@ -49,8 +49,8 @@ def test_change_is_band_until_activation_and_of_its_rollback() -> None:
     events = sorted((event for event in events if event.t <= 90), key=lambda event: event.t)
     signs = plain(Throughput().draw(context_of(events, span=1.0), 120, 14))[1]
     # 1 s per cell: active at 40 s, rolled back from 77 s to 80 s.
-    assert signs[7 + 39 : 7 + 41] == "╌A"
-    assert signs[7 + 77 : 7 + 81] == "━━━A"
+    assert signs[6 + 39 : 6 + 41] == "╌A"
+    assert signs[6 + 77 : 6 + 81] == "━━━A"
 
 
 def test_runs_table_shows_verdict_and_notes_of_change_under_load() -> None:

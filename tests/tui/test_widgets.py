@@ -18,6 +18,7 @@ from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.hosts.host_pane import host_pane
 from cockpit.tui.hosts.panes import HostPanes, pane_heights
 from cockpit.tui.hosts.processes import shown_command, start_as_ps
+from cockpit.tui.runs.details import percentile_lines
 from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.runs.table import Runs, spawned_per_second
 from cockpit.tui.status_lines import TopLine
@@ -33,16 +34,16 @@ def pane_text(widget: Lines, context: DrawContext, width: int, height: int) -> s
 
 
 def test_chart_marks_changes_gaps_saturation_and_errors() -> None:
-    lines = plain(Throughput().draw(context_of(Scenario().events(76)), 60, 14))
+    lines = plain(Throughput().draw(context_of(Scenario().events(76), span=2.0), 60, 14))
     place = next(at for at, line in enumerate(lines) if "└" in line)
     signs, axis = lines[1], lines[place]
-    assert signs.index("A") == 7 + 40 // 2
-    assert signs.index("B") == 7 + 70 // 2
-    assert axis.index("▒") == 7 + 60 // 2
-    assert axis[7 + 60 // 2 + 2] == "─"
+    assert signs.index("A") == 6 + 40 // 2
+    assert signs.index("B") == 6 + 70 // 2
+    assert axis.index("▒") == 6 + 60 // 2
+    assert axis[6 + 60 // 2 + 2] == "─"
     body = lines[2:place]
-    assert {line[7 + 18] for line in body if len(line) > 7 + 18} <= {" ", "┊"}, "36 s: between two runs"
-    assert any(line[7 + 10] == "⣿" for line in body)
+    assert {line[6 + 18] for line in body if len(line) > 6 + 18} <= {" ", "┊"}, "36 s: between two runs"
+    assert any(line[6 + 10] == "⣿" for line in body)
     assert "saturated" in lines[0]
     lines = plain(Throughput().draw(context_of(Scenario().events(99)), 90, 14))
     assert "x failed" in lines[0]
@@ -78,7 +79,7 @@ def test_runs_table_shows_warnings_baseline_and_spawn_rate() -> None:
     )
     failed = DrawContext(state=replace(context.state, segments=(segment,)))
     assert "2 notes" in pane_text(Runs(), failed, 100, 10)
-    text = pane_text(VerdictStrip(), failed, 100, 10)
+    text = pane_text(Runs(), failed, 100, 10)
     assert "incomplete: worker 1 lost: killed" in text
     assert "run failed: refused" in text
 
@@ -89,17 +90,15 @@ def test_histogram_and_percentiles_of_latency() -> None:
     assert "latency service, segment 1" in lines[0]
     counts = [int(line.split("%")[0].split()[-2]) for line in lines[1:] if "%" in line]
     assert sum(counts) == context.state.segments[0].counts.service.count
-    context = context_of(Scenario().events(40), latency="percentiles")
-    assert [line.split()[0] for line in plain(Latency().draw(context, 80, 12))[2:]] == [
+    (segment,) = context.state.segments
+    assert [line.split()[0] for line in plain(percentile_lines(segment, 80, 12))[2:]] == [
         *("50", "66", "75", "80", "90", "95", "98", "99", "99.9", "100")
     ]
-    assert [line.split()[0] for line in plain(Latency().draw(context, 80, 6))[2:]] == ["50", "90", "99", "100"]
-    assert "connect" in pane_text(Latency(), context, 80, 12)
-    (segment,) = context.state.segments
+    assert [line.split()[0] for line in plain(percentile_lines(segment, 80, 6))[2:]] == ["50", "90", "99", "100"]
+    assert "connect" in pane_text(VerdictStrip(), context, 80, 12)
     counts = replace(segment.counts, tls=Histogram.of([3_000_000]), tls_resumed=Histogram.of([1_000_000] * 2))
-    secure = replace(context.state, segments=(replace(segment, counts=counts),))
-    context = dataclasses.replace(context, state=secure)
-    wide, narrow = (plain(Latency().draw(context, width, 4))[1].split(" ms") for width in (100, 60))
+    secure = replace(segment, counts=counts)
+    wide, narrow = (plain(percentile_lines(secure, width, 4))[1].split(" ms") for width in (100, 60))
     assert [name.strip() for name in wide[2:]] == ["connect", "TLS resumed", "TLS full", ""]
     assert [name.strip() for name in narrow[2:]] == ["connect", ""]
 
@@ -114,7 +113,7 @@ def test_lines_per_host_fit_pane() -> None:
 def test_processes_sorted_by_cpu_start_with_busiest() -> None:
     lines = plain(HostPanes().draw(context_of(Scenario().events(30.6), order="cpu", folded=False), 60, 24))
     head = next(at for at, line in enumerate(lines) if "▾%CPU" in line)
-    shares = [float(line[1:].split()[2]) for line in lines[head + 1 : head + 8]]
+    shares = [float(line.lstrip("│+ ").split()[2]) for line in lines[head + 1 : head + 8]]
     assert shares == sorted(shares, reverse=True)
 
 
@@ -160,7 +159,7 @@ def test_state_line_suggests_next_step() -> None:
         assert text.startswith("the generator")
         assert "load (-)" in text
         assert len(text) <= width
-    assert state_text(55.0, 120) == "", "nothing is wrong"
+    assert state_text(55.0, 120).startswith("responses 13.7k  200 100%"), "nothing is wrong"
     next_keys = "   space again   t tune   c compare"
     assert state_text(99, 120) == f"segment 4 completed: 3.69k responses, 68 failed{next_keys}"
     # Both segments of the run, before and after its change.

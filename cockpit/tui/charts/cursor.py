@@ -15,11 +15,11 @@ from cockpit.model.text import clock, milliseconds, sanitize, si
 from cockpit.tui.charts.markers import all_markers
 from cockpit.tui.charts.window import AXIS, ChartWindow, coarser_scale, finer_scale
 from cockpit.tui.draw_context import DrawContext, View
-from cockpit.tui.terminal.lines import Lines
+from cockpit.tui.terminal.lines import Pane
 from cockpit.tui.terminal.styled_line import Line, Piece
 
 
-class Chart(Lines):
+class Chart(Pane):
     """Base of the charts over time; `window` is the drawn part of the session, None if nothing is drawn."""
 
     class TimeSelected(Message):
@@ -31,8 +31,12 @@ class Chart(Lines):
 
     window: ChartWindow | None = None
 
+    def has_keys(self, context: DrawContext) -> bool:
+        return context.view.cursor is not None
+
     def on_click(self, event: Click) -> None:
-        cell = event.x - AXIS - 1
+        # Left of the plot are the frame, the labels and the axis.
+        cell = event.x - AXIS - 2
         if self.window is not None and 0 <= cell < self.window.cells:
             self.post_message(self.TimeSelected(self.window.instant(cell)))
 
@@ -103,7 +107,7 @@ def values_under_cursor(context: DrawContext, window: ChartWindow) -> list[Line]
         parts.append(((f"■ no response for {column.stalled} s" if column.seconds > 1 else "■ no response", "failed"),))
     if column.saturated:
         parts.append(((f"▒ {column.saturated} s saturated" if column.seconds > 1 else "▒ saturated", "warn"),))
-    if context.view.latency not in ("lines", "heat map") and column.latency.count:
+    if context.view.latency != "heat map" and column.latency.count:
         parts.append(latency_words(column))
     parts += busy
     number = sum(segment.start < cursor + window.span for segment in context.state.segments)

@@ -1,61 +1,77 @@
-"""The heat map of latency: the time axis of the throughput chart, latency upwards, shades for shares of responses."""
+"""Latency over time: a heat map with p50 and p99 of each cell, failures and thresholds; of a duet the percentiles of
+both variants."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from cockpit.analysis.buckets import edges_filling
-from cockpit.analysis.time_ranges import TimeRange
-from cockpit.model.state import State
-from cockpit.model.text import clock
+from cockpit.analysis.time_ranges import TimeRange, between, of_seconds
+from cockpit.model.state import Segment, State
+from cockpit.model.text import clock, milliseconds, sanitize
 from cockpit.tui.charts.cursor import latency_words, with_cursor
 from cockpit.tui.charts.markers import all_markers, letters, markers_by_cell
+from cockpit.tui.charts.threshold_lines import is_latency_line, threshold_cells
 from cockpit.tui.charts.window import AXIS, ChartWindow
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.role_styles import HEAT
-from cockpit.tui.terminal.styled_line import Line, centred, clip, length, right, rule
+from cockpit.tui.terminal.styled_line import Line, Piece, centred, right, rule
 
 # Minimum share of a cell's responses, its glyph and role.
 _SHADES = ((0.3, "█", "heat4"), (0.1, "▓", "heat3"), (0.02, "▒", "heat2"), (0.0, "░", "heat1"))
 # Roles in lite mode, without colours: they are most of the bytes that a frame sends.
 _PLAIN = {role: "strong" if role.startswith("on_") else "chart" for role in HEAT}
+# Roles of the two variants of a duet.
+VARIANT_ROLES = ("before", "after")
 # Glyphs of percentiles over the shades.
 _P50, _P99, _BOTH = "─", "═", "≡"
-_SIGNS: Line = tuple(
-    piece
-    for glyph, words in ((_P50, "p50  "), (_P99, "p99  "), (_BOTH, "both"))
-    for piece in ((f"{glyph} ", "strong"), (words, "dim"))
-)
 # Share of cells whose p1 (or p99) may be beyond the axis; the first and last bucket are open.
 _RARE = 0.05
+# The most by which a limit may extend the axis, and the share of its limit from which p99 is coloured.
+_STRETCH, _NEAR = 4, 0.8
 # Below and above any latency, ns.
 _ENDS = (0, 1 << 53)
+# Length (s) of the recent range.
+RECENT = 10
+# Minimum width (cells) for a legend of the shades.
+_ROOMY = 72
 
 
 def heat_map(context: DrawContext, window: ChartWindow, width: int, height: int) -> list[Line]:
-    """Return title, one line per bucket, a line with signs of failures if there are any, and a legend of the shades."""
+    """Return title, one line per bucket, and a line with signs of failures if there are any."""
     ranges = [context.time_range(window.instant(at), window.span) for at in range(window.cells)]
     cells = [cell if cell and cell.latency.count else None for cell in ranges]
     failing = _failing(ranges)
-    title = latency_title(context, window, cells, width, _SIGNS)
-    rows = height - 2 - len(failing)
+    title = _title(context, window, cells, width)
+    rows = height - 1 - len(failing)
     if rows < 1 or not any(cells):
         return [title, *centred([("no responses in this time range", "dim")], width, height - 1)][:height]
-    edges = edges_of(cells, rows)
+    thresholds = [(result, result.limit or 0.0) for result in context.thresholds if is_latency_line(result)]
+    edges = edges_of(cells, rows, [limit for _, limit in thresholds])
+    limit = min((limit for result, limit in thresholds if "p99" in result.threshold.name), default=math.inf)
     signs = letters(markers_by_cell(all_markers(context.state), window), window).ljust(window.cells)
-    cursor = context.cursor(window)
-    columns = [_column(cell, edges) for cell in cells]
+    columns = [_column(cell, edges, limit) for cell in cells]
     if context.lite:
         columns = [[(glyph, _PLAIN.get(role, role)) for glyph, role in column] for column in columns]
+    drawn: list[list[Piece]] = [
+        [
+            column[row] if column and column[row][0] != " " else ("┊", "mark") if sign != " " else (" ", "")
+            for column, sign in zip(columns, signs, strict=True)
+        ]
+        for row in range(len(edges) - 1)
+    ]
+    for result, value in thresholds:
+        line = drawn[row_of(value, edges)]
+        for at, piece in threshold_cells(result, "".join(char for char, _ in line)).items():
+            line[at] = piece
+    cursor = context.cursor(window)
     lines: list[Line] = []
-    for row in reversed(range(len(edges) - 1)):
-        line = tuple(
-            column[row] if column and column[row][0] != " " else _empty(signs[at]) for at, column in enumerate(columns)
-        )
-        if cursor is not None:
-            line = with_cursor(line, window.cell(cursor))
-        lines.append((*_label(row, edges, cells), *line))
-    return [title, *lines, *failing, _legend(width)]
+    for row in reversed(range(len(drawn))):
+        plot = tuple(drawn[row])
+        plot = plot if cursor is None else with_cursor(plot, window.cell(cursor))
+        lines.append((*_label(row, edges, cells), *plot))
+    return [title, *lines, *failing]
 
 
 def _failing(ranges: Sequence[TimeRange | None]) -> list[Line]:
@@ -63,15 +79,27 @@ def _failing(ranges: Sequence[TimeRange | None]) -> list[Line]:
     signs = ["■" if each and each.stalled else "x" if each and each.failed else " " for each in ranges]
     if set(signs) <= {" "}:
         return []
-    return [((right("fail", AXIS - 1) + " ", "dim"), ("┤", "rule"), ("".join(signs), "failed"))]
+    return [((right("fail", AXIS), "dim"), ("┤", "rule"), ("".join(signs), "failed"))]
 
 
-def edges_of(cells: Sequence[TimeRange | None], rows: int) -> tuple[int, ...]:
-    """Return the edges (ns) of `rows` buckets. All cells have the same weight, regardless of their responses."""
+def edges_of(cells: Sequence[TimeRange | None], rows: int, limits: Sequence[float] = ()) -> tuple[int, ...]:
+    """Return the edges (ns) of `rows` buckets. All cells have the same weight, regardless of their responses. `limits`
+    (s) of thresholds extend the axis if they are near."""
     lows = sorted(cell.p1 for cell in cells if cell)
     highs = sorted(cell.p99 for cell in cells if cell)
     low, high = lows[int(len(lows) * _RARE)], highs[-1 - int(len(highs) * _RARE)]
-    return edges_filling(round(low * 1e9), round(high * 1e9), rows)
+    near = [limit for limit in limits if 0 < limit <= _STRETCH * high]
+    # Round ends keep the axis, and so most cells, while the percentiles vary: each changed cell is sent.
+    ends = [_rounded(value, up) for value, up in ((min(low, *near, low), False), (max(high, *near, high), True))]
+    return edges_filling(ends[0], ends[1], rows)
+
+
+def _rounded(seconds: float, up: bool) -> int:
+    """Return the next 1, 3 or 10 times a power of ten in ns; above the value, or at or below it."""
+    ns = max(1, round(seconds * 1e9))
+    power = int(10 ** (len(str(ns)) - 1))
+    steps = [step * power for step in (1, 3, 10)]
+    return next(step for step in steps if step > ns) - 1 if up else max(step for step in steps if step <= ns)
 
 
 def shares(cell: TimeRange, edges: Sequence[int]) -> list[float]:
@@ -80,16 +108,26 @@ def shares(cell: TimeRange, edges: Sequence[int]) -> list[float]:
     return [count / cell.latency.count for count in counts]
 
 
-def _column(cell: TimeRange | None, edges: Sequence[int]) -> list[tuple[str, str]]:
-    """Return the shades of a cell's buckets, the fastest first, with signs for p50 and p99."""
+def _column(cell: TimeRange | None, edges: Sequence[int], limit: float) -> list[Piece]:
+    """Return the shades of a cell's buckets, the fastest first, with signs for p50 and p99; `limit` (s) is that of
+    p99. The variants of a duet have signs only, in their colours."""
     if cell is None:
         return []
+    if cell.variants:
+        column: list[Piece] = [(" ", "")] * (len(edges) - 1)
+        for percent, glyph in ((99, _P99), (50, _P50)):
+            rows = [row_of(part.latency.percentile(percent), edges) for part in cell.variants if part.latency.count]
+            for row, role in zip(rows, VARIANT_ROLES, strict=False):
+                column[row] = (glyph, "strong" if len(set(rows)) < len(rows) else role)
+        return column
     column = [_shade(share) for share in shares(cell, edges)]
     p50, p99 = (row_of(value, edges) for value in (cell.p50, cell.p99))
-    lines = {p50: _P50, p99: _P99} if p50 != p99 else {p50: _BOTH}
-    for row, glyph in lines.items():
+    signs = {p50: _P50, p99: _P99} if p50 != p99 else {p50: _BOTH}
+    for row, glyph in signs.items():
         role = column[row][1]
         column[row] = (glyph, f"on_{role}" if role else "strong")
+    if cell.p99 > _NEAR * limit:
+        column[p99] = (column[p99][0], "failed" if cell.p99 > limit else "warn")
     return column
 
 
@@ -103,10 +141,6 @@ def row_of(seconds: float, edges: Sequence[int]) -> int:
     return max(0, min(sum(ns >= edge for edge in edges[1:-1]), len(edges) - 2))
 
 
-def _empty(sign: str) -> tuple[str, str]:
-    return ("┊", "mark") if sign != " " else (" ", "")
-
-
 def _label(row: int, edges: Sequence[int], cells: Sequence[TimeRange | None]) -> Line:
     """Return the lower edge of a bucket in ms, from 10 s on in s; non-empty open ends have < or >."""
     last = row == len(edges) - 2
@@ -115,32 +149,61 @@ def _label(row: int, edges: Sequence[int], cells: Sequence[TimeRange | None]) ->
         text = f">{text}"
     elif row == 0 and any(cell and cell.latency.min_ns < edges[0] for cell in cells):
         text = f"<{_edge(edges[1])}"
-    return ((right(text, AXIS - 1) + " ", "dim"), ("┤", "rule"))
+    return ((right(text, AXIS), "dim"), ("┤", "rule"))
 
 
 def _edge(ns: int) -> str:
     return f"{ns / 1e6:g}" if ns < 1e10 else f"{ns / 1e9:g}s"
 
 
-def _legend(width: int) -> Line:
-    line: list[tuple[str, str]] = [(" " * AXIS, ""), ("└", "rule")]
-    for (_, glyph, role), words in zip(reversed(_SHADES), ("some", "2%", "10%", "30%"), strict=True):
-        line += [(glyph, role), (f" {words}  ", "dim")]
-    line.append(("of a cell's responses ", "dim"))
-    return clip((*line, ("─" * (width - length(tuple(line))), "rule")), width)
-
-
-def latency_title(
-    context: DrawContext, window: ChartWindow, cells: Sequence[TimeRange | None], width: int, legend: Line
-) -> Line:
-    """Return the values under the cursor, else the legend."""
-    title: Line = (("latency", "strong"), (f" {kind_of(context.state, window)} over time", "dim"))
+def _title(context: DrawContext, window: ChartWindow, cells: Sequence[TimeRange | None], width: int) -> Line:
+    """Return the kind of latency, and the values under the cursor, else those of the last seconds."""
+    title: Line = (("latency", "title"), (f" {kind_of(context.state, window)}, ms", "dim"))
     cursor = context.cursor(window)
-    if cursor is None:
-        return rule((*title, (", ms", "dim")), legend, width)
-    column = cells[window.cell(cursor)]
-    texts = latency_words(column) if column else (("no responses", "dim"),)
-    return rule(title, ((f"{clock(cursor)}  ", "strong"), *texts), width)
+    if cursor is not None:
+        column = cells[window.cell(cursor)]
+        texts = latency_words(column) if column else (("no responses", "dim"),)
+        return rule(title, ((f"{clock(cursor)}  ", "strong"), *texts), width)
+    segment = context.segment
+    if segment is not None and segment.plan.variants:
+        return rule(title, _variant_values(segment), width)
+    recent = recent_range(context.state, segment) if segment else None
+    if recent is None or not recent.latency.count:
+        return rule(title, (), width)
+    shades: Line = tuple((glyph, role) for _, glyph, role in reversed(_SHADES))
+    return rule(
+        title,
+        (
+            *((*shades, (" share  ", "dim")) if width >= _ROOMY else ()),
+            (f"{'' if context.view.segment is None else f'#{context.view.segment} '}last {RECENT} s  ", "dim"),
+            *failed_mark(recent.failed),
+            *((f"{_P50} ", "strong"), ("p50 ", "dim"), (f"{milliseconds(recent.p50)}  ", "")),
+            *((f"{_P99} ", "strong"), ("p99 ", "dim"), (f"{milliseconds(recent.p99)}  ", "strong")),
+            *(("max ", "dim"), (milliseconds(recent.latency.max), "")),
+        ),
+        width,
+    )
+
+
+def _variant_values(segment: Segment) -> Line:
+    """Return p50 and p99 of both variants of a duet, in the colours of their signs."""
+    pieces: list[Piece] = []
+    for (name, group), role in zip(segment.counts.groups.items(), VARIANT_ROLES, strict=False):
+        latency = group.response if group.response.count else group.service
+        p50, p99 = (milliseconds(latency.percentile(percent)) for percent in (50, 99))
+        pieces.append((f"{sanitize(name)} p50 {p50} p99 {p99}  ", role))
+    return tuple(pieces)
+
+
+def recent_range(state: State, segment: Segment) -> TimeRange | None:
+    """Return the last RECENT seconds of a segment; None without load."""
+    end = math.ceil(segment.last)
+    return of_seconds(between(state.seconds, max(int(segment.start), end - RECENT), end))
+
+
+def failed_mark(failed: int) -> Line:
+    """Return the mark beside latencies of a segment with failed requests, which are missing there or were fast."""
+    return (("x ", "failed"),) if failed else ()
 
 
 def kind_of(state: State, window: ChartWindow) -> str:

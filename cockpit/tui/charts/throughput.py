@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from rich.cells import cell_len
 from textual.message import Message
 
 from cockpit.analysis.failures import in_flight
@@ -11,7 +12,7 @@ from cockpit.analysis.time_ranges import TimeRange
 from cockpit.analysis.words.timeline import marker_sign, marker_text
 from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.state import Segment
-from cockpit.model.text import age, sanitize, share_words, si
+from cockpit.model.text import age, sanitize, share_words, si, size
 from cockpit.session.controls import LoadStatus, PlaybackPhase, PlaybackStatus
 from cockpit.tui.charts import braille
 from cockpit.tui.charts.cursor import (
@@ -22,6 +23,7 @@ from cockpit.tui.charts.cursor import (
     with_cells,
     with_cursor,
 )
+from cockpit.tui.charts.heat import VARIANT_ROLES
 from cockpit.tui.charts.markers import (
     ASKED,
     RELOADING,
@@ -47,10 +49,10 @@ _FAILED = "x"
 # Signs on the time axis and in the chart: requests in flight and no response.
 _STALLED, _ZERO = "■", "0"
 
-# Roles of the two variants of a duet.
-VARIANT_ROLES = ("before", "after")
 # Minimum height (lines) for the state line.
 _ROOMY = 10
+# Maximum lines of the plot of which markers take none.
+_FEW = 5
 
 # Kinds of markers whose sign the legend explains.
 _KINDS = (
@@ -71,6 +73,8 @@ def _reason(context: DrawContext) -> Piece:
 class Throughput(Chart):
     """The throughput chart: one second per column of dots, or more if zoomed out."""
 
+    opens = True
+
     class Resized(Message):
         """The width of the charts changed, whose time axis other panes share."""
 
@@ -84,11 +88,14 @@ class Throughput(Chart):
         cursor = context.cursor(window)
         if not state.seconds:
             empty = centred([_reason(context), *start_hint(context)], width, height - 1)
-            return [rule((("throughput", "strong"),), (), width), *empty]
+            return [rule((("throughput", "title"),), (), width), *empty]
         columns = columns_of(context, window)
         title = _title(context, columns, window, width)
-        # An even number of lines, so that the label of half the maximum is exact; only one if there is no more room.
-        plot = (height - 4 - (height >= _ROOMY)) // 2 * 2 or height - 4
+        # Below the plot are the axis, its labels and, in a tall pane, the state line.
+        plot = height - 3 - (height >= _ROOMY)
+        # An odd line is for the markers, so that the labels of half the maximum are exact.
+        apart = plot > _FEW and plot % 2 == 1
+        plot -= apart
         if plot < 1:
             return [title]
         most = max((_most(column) for column in columns if column), default=0.0)
@@ -99,7 +106,6 @@ class Throughput(Chart):
         signs, shaded = letters(markers, window), shades(bands_of(state), window)
         start, end = marker_text_range(context, window)
         shown = {at: marker for at, marker in markers.items() if start <= marker.t <= end and marker_text(marker)}
-        lines: list[Line] = [((with_marker_texts(letters_over_shades(shaded, signs), shown, window.cells), "mark"),)]
         duet = any(column and column.variants for column in columns)
         heights = [None] * len(columns) if duet else [_height(column) for column in columns]
         rows = braille.area(heights, top, plot, () if duet else _marks(columns))
@@ -108,22 +114,23 @@ class Throughput(Chart):
             row = plot - 1 - (braille.dots(limit, top, plot * 4) - 1) // 4
             drawn = "".join(signed[row].get(at, (" ", ""))[0] for at in range(window.cells))
             signed[row] = {**signed[row], **threshold_cells(result, drawn)}
-        lines += [with_cells(with_guides(row, signs), cells) for row, cells in zip(rows, signed, strict=True)]
+        lines = [with_cells(with_guides(row, signs), cells) for row, cells in zip(rows, signed, strict=True)]
         if cursor is not None:
-            at = window.cell(cursor)
-            lines[1:] = [with_cursor(line, at) for line in lines[1:]]
-        axes = [((" " * (AXIS + 1), ""),), *(_label(at, plot, top) for at in range(plot))]
-        lines = [(*axis, *line) for axis, line in zip(axes, lines, strict=True)]
-        lines.append(((right("0", AXIS - 1) + " ", "dim"), ("└", "rule"), *_axis(state.segments, columns, window)))
+            lines = [with_cursor(line, window.cell(cursor)) for line in lines]
+        texts = with_marker_texts(letters_over_shades(shaded, signs), shown, window.cells)
+        lines[0] = lines[0] if apart else _with_texts(lines[0], texts)
+        lines = [(*_label(at, plot, top), *line) for at, line in enumerate(lines)]
+        lines = [((" " * (AXIS + 1), ""), (texts, "mark")), *lines] if apart else lines
+        lines.append(((right("0", AXIS), "dim"), ("└", "rule"), *_axis(state.segments, columns, window)))
         lines.append(((" " * (AXIS + 1), ""), *axis_labels(window, cursor, window.scale, _scale(window))))
-        if len(lines) + 1 < height:
-            below: Line = ((" " * (AXIS + 1), ""), *state_line(context, width - AXIS - 1))
-            lines += [*[EMPTY] * (height - len(lines) - 2), below]
-        return [title, *lines]
+        return [title, *lines, *([((" ", ""), *state_line(context, width - 1))] if height >= _ROOMY else [])]
 
 
 def columns_of(context: DrawContext, window: ChartWindow) -> list[TimeRange | None]:
-    """Return the load of each column of dots, two per cell; columns shorter than a second show their whole second."""
+    """Return the load of each column of dots, two per cell; columns shorter than a second show their whole second, and
+    those of an odd number of seconds the whole cell."""
+    if window.span > 2 and window.span % 2:
+        return [context.time_range(window.instant(at // 2), window.span) for at in range(window.cells * 2)]
     span = window.span / 2
     return [context.time_range(window.first + at * span, span) for at in range(window.cells * 2)]
 
@@ -187,7 +194,7 @@ def nice_ceiling(value: float) -> float:
 
 def _title(context: DrawContext, columns: Sequence[TimeRange | None], window: ChartWindow, width: int) -> Line:
     """Return the title with the values under the cursor; without a cursor, a legend and the current rate."""
-    name: Line = (("throughput", "strong"),)
+    name: Line = (("throughput", "title"),)
     under = values_under_cursor(context, window)
     end = join_fitting(under, width - length(name) - 6) if under else _legend(context, columns, window)
     return rule(name, end, width)
@@ -244,9 +251,19 @@ def _scale(window: ChartWindow) -> str:
     return f"min · mean · max   {window.scale}" if window.span > 2 else window.scale
 
 
+def _with_texts(line: Line, text: str) -> Line:
+    """Return the first line of the plot with the letters and texts of the markers over it."""
+    if cell_len(text) > len(text):
+        return ((text, "mark"),)
+    between = [char == " " != text[at - 1] and text[at + 1] != " " for at, char in enumerate(text[:-1])]
+    return with_cells(line, {at: (char, "mark") for at, char in enumerate(text) if char != " " or (at and between[at])})
+
+
 def _label(at: int, plot: int, top: float) -> Line:
-    text = si(top) if at == 0 else si(top / 2) if plot >= 6 and at == plot // 2 else ""
-    return ((right(text, AXIS - 1) + " ", "dim"), ("┤" if text else "│", "rule"))
+    """Return the label of a line of the plot, the rate at its upper edge; only round parts of `top` have one."""
+    parts = next((parts for parts in (4, 3, 2) if plot % parts == 0 and float(f"{top / parts:.2g}") == top / parts), 1)
+    text = si(top * (plot - at) / plot) if at * parts % plot == 0 else ""
+    return ((right(text, AXIS), "dim"), ("┤" if text else "│", "rule"))
 
 
 def _axis(segments: Sequence[Segment], columns: Sequence[TimeRange | None], window: ChartWindow) -> Line:
@@ -284,7 +301,7 @@ def _room_for(number: str, axis: Sequence[str], at: int) -> int | None:
 
 def state_line(context: DrawContext, width: int) -> Line:
     """Return a saturated generator, the end of the recording, or the last run's summary; otherwise the thresholds
-    without a line on a chart."""
+    without a line on a chart, and facts about the responses of the segment."""
     second = context.second
     if second is not None and second.saturated:
         return _first(_SATURATED_WORDS, width, "warn")
@@ -294,8 +311,21 @@ def state_line(context: DrawContext, width: int) -> Line:
         return _with_keys(("end of the recording", "strong"), _AT_END, width)
     segment = context.segment
     if context.state.running is not None or segment is None or segment.end is None or context.view.segment is not None:
-        return join_fitting(other_thresholds(context), width)
+        return join_fitting([*other_thresholds(context), *(_facts(segment) if segment else ())], width)
     return _run_summary(segment, context, width)
+
+
+def _facts(segment: Segment) -> list[Line]:
+    """Return responses, their statuses, new connections/s and bytes/s of a segment."""
+    counts = segment.counts
+    if not counts.completed or segment.seconds <= 0:
+        return []
+    statuses = sorted(counts.statuses.items(), key=lambda each: -each[1])
+    facts = [(si(counts.completed), "responses")]
+    facts += [(share_words(number / counts.completed), f"{status}") for status, number in statuses]
+    facts += [(f"{size(counts.bytes_received / segment.seconds)}/s", "received")]
+    facts += [(f"{counts.connect.count / segment.seconds:.0f}/s", "connects")]
+    return [((f"{words} ", "dim"), (value, "")) for value, words in facts]
 
 
 _SATURATED_WORDS = (

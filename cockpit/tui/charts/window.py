@@ -5,21 +5,36 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-# Seconds per cell. A cell is two columns of dots, so up to 2 s/cell a column is at most one second.
-SCALES = (0.5, 1.0, 2.0, 4.0, 10.0, 20.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
-# Automatic scales: the first one at which the session fits; at the last one the window moves.
-_USUAL = SCALES[:3]
+# Seconds per cell. A cell is two columns of dots, so up to 2 s/cell a column is at most one second. Both columns of 3
+# and 5 s cover the whole cell.
+SCALES = (0.25, 0.375, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 10.0, 20.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
+# Automatic scales: the first one at which the session fits; at the last one the window moves. In small steps, because
+# a load with a planned end should fill most of the charts.
+_USUAL = SCALES[:8]
 # The widest scale that keeps a change and its baseline in view.
 _WIDEST = 10.0
 
 # Columns of dots, and minimum seconds, per move of the window; between moves only the newest column changes.
 _STEP = 10
 
-# Cells of the y axis with its labels.
-AXIS = 6
+# Cells of the labels of the y axis.
+AXIS = 5
 
 # Cells between two labels of the time axis by seconds per cell, chosen for round instants.
-_LABELS = {0.5: 20, 10.0: 12, 300.0: 12, 600.0: 12, 1800.0: 12}
+_LABELS = {
+    0.25: 20,
+    0.375: 16,
+    0.5: 20,
+    0.75: 20,
+    1.25: 16,
+    1.5: 20,
+    3.0: 20,
+    5.0: 12,
+    10.0: 12,
+    300.0: 12,
+    600.0: 12,
+    1800.0: 12,
+}
 _USUAL_LABELS = 15
 
 
@@ -75,7 +90,7 @@ def window_for(
             span = next((scale for scale in SCALES if span <= scale and now - needed < cells * scale), _WIDEST)
             span = min(span, _WIDEST)
     # Move by whole cells and whole seconds.
-    unit = max(1, int(span))
+    unit = next(int(count * span) for count in range(1, 9) if (count * span).is_integer())
 
     def steps(most: float) -> int:
         return max(unit, min(int(most), int(cells * span)) // unit * unit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from textwrap import wrap
 from typing import ClassVar
@@ -47,15 +47,14 @@ READING = {
     "good/s": "While requests fail: expected responses/s of the newest second, beside the share of failed requests.",
     "cell": """The time per cell of the charts is at the right end of the axis. From 4 s/cell on, a column covers
     several seconds: solid up to their minimum of responses/s, a dot for the mean, a dot for the maximum.""",
-    "latency lines": """Latency upwards, ms at the lower edge of each line; per cell ─ p50, ═ p99, ≡ both, · the
-    maximum, ▴ a maximum above the chart. Above: numbers of the last 10 s and of the whole segment.""",
     "heat map": """Latency upwards, ms at the lower edge of each line; time as in the chart above. ░ ▒ ▓ █: share of the
     responses at that time with that latency. ─ is p50, ═ is p99, ≡ both. > and <: the cell at the edge includes
-    everything beyond. The line “fail” marks failed requests (x) and seconds without any response (■).""",
+    everything beyond. p99 is amber near the limit of its threshold, red beyond it. The line “fail” marks failed
+    requests (x) and seconds without any response (■).""",
     "service": f"""{LATENCIES["service"].capitalize()}. Closed load waits for each response before it sends the next
     request, so users of a busier site would wait longer.""",
-    "╌ ━": """Above the chart: a change in progress. ╌ from its request, ━ from its reload until it is active (its
-    letter) or rolled back.""",
+    "╌ ━": """In the first line of the chart: a change in progress. ╌ from its request, ━ from its reload until it is
+    active (its letter) or rolled back.""",
     "verdict": f"""The segment vs the segment before the change, in the same run; a new run vs the baseline. ▲ better, ▼
     worse: the rate, or the named metric. ≈ equivalent. ? inconclusive; wait: keep the load running. ≥ ≤: at least and
     at most, because the generator was saturated or other programs took CPU. ≠ load, lost, errors: invalid;
@@ -64,9 +63,8 @@ READING = {
     better. ┊ ┊: margins of equivalence; an interval between them is equivalent. ○: first estimate, no interval yet. ◂
     ▸: beyond the scale, whose ends are labelled below. ▲? ▼?: likely; the bar shows the time still needed.""",
     "spawns": "Processes spawned per second during the segment, sum of all hosts.",
-    "%busy tps …": f"""Averages of the servers over the segment; several hosts as web1/app1. {ViewKey.AVERAGES} shows
-    all averages.""",
-    "start, end": "In the averages: the first and the last 5 s of the segment. mem is the value at its end.",
+    "%busy tps …": f"""Averages of the servers over the segment; several hosts as web1/app1. {ViewKey.METRICS} shows
+    the averages of all metrics.""",
     "2 notes": f"""Reasons to read the segment's metrics with care, e.g. a saturated generator: amber if one of them
     alters how a metric is read. {MainKey.COMPARE} shows them.""",
     "us sy io st id": "CPU of all cores as sar -u: user (with nice), system, waiting for disks, stolen, idle.",
@@ -127,15 +125,13 @@ class HelpScreen(Dialog[None]):
         yield room
 
 
-def help_entries(
-    actions: Sequence[Action], focus: Iterable[tuple[Shortcut | str, str]] = (), title: str = ""
-) -> list[HelpEntry]:
-    """Return the keys of the focused pane (named `title`), all keys of session and screen, then the metrics."""
-    shown = [(str(key), words) for key, words in focus]
+def help_entries(actions: Sequence[Action], focus: Sequence[Shortcut | str] = (), title: str = "") -> list[HelpEntry]:
+    """Return the keys `focus` of the focused pane (named `title`), all other keys, then the metrics."""
+    shown = [(str(key), HELP[key]) for key in focus]
     first = [(f"— {title}", ""), *shown, ("", ""), ("— everywhere", "")] if shown else []
-    keys = [(str(key), words) for key, words in HELP.items()]
     entries = first + [(str(action_key(action)), action.label) for action in actions]
-    return [*entries, *keys, ("", ""), ("— metrics", ""), *READING.items()]
+    entries += [(str(key), words) for key, words in HELP.items() if key not in focus]
+    return [*entries, ("", ""), ("— metrics", ""), *READING.items()]
 
 
 def lines_of(entries: Sequence[HelpEntry], width: int) -> list[Line]:

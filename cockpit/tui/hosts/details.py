@@ -1,4 +1,4 @@
-"""The list below a host's metrics: processes, cores, disks, interfaces, a status page, a tail or averages."""
+"""The list below a host's metrics: processes, cores, disks, interfaces, a status page or a tail."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from cockpit.model.host.state import HostState
 from cockpit.tui.draw_context import PROCESSES, SAR, Detail, DrawContext
-from cockpit.tui.hosts.averages import averages_rows
 from cockpit.tui.hosts.processes import process_table
 from cockpit.tui.hosts.sar_table import sar_rows
 from cockpit.tui.hosts.status_page import page_rows
@@ -51,10 +50,8 @@ def _rows(host: HostState, context: DrawContext, detail: Detail, role: str, widt
             return disk_rows(host, role, width)
         case "nets":
             return net_rows(host, role, width)
-        case "page":
-            return page_rows(host.pages[detail.place], context.hosts_now, role, width)
         case _:
-            return averages_rows(host, context.segment, width)
+            return page_rows(host.pages[detail.place], context.hosts_now, role, width)
 
 
 def _scrolled(head: Line, rows: Sequence[Line], scroll: int, width: int, height: int) -> DrawnList:

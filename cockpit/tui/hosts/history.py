@@ -24,6 +24,9 @@ _HALF = 0.5
 _TITLE, _VALUE = 9, 8
 # Minimum cells of the blocks.
 _BLOCKS = 8
+# Samples without a change after which a value is dim.
+STEADY = 10
+_NETWORK = ("rxkB/s", "txkB/s")
 # Intervals without a sample that a value covers.
 _COVERS = 2.0
 
@@ -69,20 +72,53 @@ _HISTORIES = (
 )
 
 
-def history_lines(host: HostState, context: DrawContext, role: str, width: int) -> list[tuple[int, Line]]:
-    """Return (rank, line) of each metric that the host reports."""
+def history_lines(
+    host: HostState, context: DrawContext, role: str, width: int, tall: int = 1
+) -> list[tuple[int, Line]]:
+    """Return (rank, line) of each metric that the host reports; `tall`: lines of the CPU's chart."""
     blocks = width - _TITLE - _VALUE - 2
     columns = _Columns(host, context, blocks) if blocks >= _BLOCKS and not context.lite else None
-    lines: list[tuple[int, Line]] = []
-    for history in _HISTORIES:
-        recent = [value for point in host.points[-history.mean :] if (value := history.value(point)) is not None]
+    lines = _tall_lines(host, columns, role, tall) if columns else []
+    for history in _HISTORIES[bool(lines) :]:
+        recent = _newest_values(history, host.points, history.mean)
         if not recent or (history.title == "spawned/s" and not host.config.processes):
+            continue
+        if history.title in _NETWORK and not any(map(history.value, host.points)):
+            # All traffic of the host is over its loopback.
             continue
         newest = fmean(recent)
         taken = history.title == " others" and newest >= 100 * TAKES
-        printed: Piece = (right(history.text(newest), _VALUE), "warn" if taken else role)
+        texts = {history.text(value) for value in _newest_values(history, host.points, STEADY)}
+        weight = "warn" if taken else "dim" if len(texts) == 1 < len(host.points) else role
         drawn = columns.line(history) if columns else ((" " * max(1, blocks), ""),)
-        lines.append((history.rank, ((fit(history.title, _TITLE) + " ", "dim"), *drawn, (" ", ""), printed)))
+        lines.append((history.rank, _labelled(history.title, drawn, history.text(newest), weight)))
+    return lines
+
+
+def _newest_values(history: MetricHistory, points: Sequence[HostPoint], count: int) -> list[float]:
+    return [value for point in points[-count:] if (value := history.value(point)) is not None]
+
+
+def _labelled(title: str, drawn: Line, text: str, role: str) -> Line:
+    return ((fit(title, _TITLE) + " ", "dim"), *drawn, (" ", ""), (right(text, _VALUE), role))
+
+
+def _tall_lines(host: HostState, columns: _Columns, role: str, tall: int) -> list[tuple[int, Line]]:
+    """Return the chart of the CPU in several lines, beside them the newest value, mean, maximum and minimum."""
+    cpu = _HISTORIES[0]
+    values = [value for value in columns.values(cpu) if value is not None]
+    newest = _newest_values(cpu, host.points, 1)
+    if tall < 2 or not values or not newest:
+        return []
+    facts: list[tuple[str, float | None, str]] = [
+        *((cpu.title, newest[0], role or "strong"), (" mean", fmean(values), role)),
+        *((" max", max(values), role), (" min", min(values), role)),
+        *[("", None, "")] * (tall - 4),
+    ]
+    lines: list[tuple[int, Line]] = []
+    for at, (title, value, weight) in enumerate(facts[:tall]):
+        drawn = columns.line(cpu, tall - 1 - at, tall)
+        lines.append((cpu.rank, _labelled(title, drawn, "" if value is None else cpu.text(value), weight)))
     return lines
 
 
@@ -105,19 +141,22 @@ class _Columns:
         cursor = context.view.cursor
         self._cursor = None if cursor is None else int((cursor - window.first) / self._length)
 
-    def line(self, history: MetricHistory) -> Line:
-        values = [
-            fmean(known) if (known := [value for at in samples if (value := history.value(at)) is not None]) else None
-            for samples in self._samples
-        ]
-        top = history.top or max((value for value in values if value is not None), default=0.0)
-        return tuple(self._cell(at, value, top, history.shaded) for at, value in enumerate(values))
+    def values(self, history: MetricHistory) -> list[float | None]:
+        """Return the mean of the samples in each cell."""
+        return [fmean(known) if (known := _newest_values(history, each, len(each))) else None for each in self._samples]
 
-    def _cell(self, at: int, value: float | None, top: float, shaded: bool) -> Piece:
-        char = " " if value is None else trend([value], top)
+    def line(self, history: MetricHistory, row: int = 0, rows: int = 1) -> Line:
+        """Return line `row`, counted from below, of a chart with `rows` lines."""
+        values = self.values(history)
+        top = history.top or max((value for value in values if value is not None), default=0.0)
+        return tuple(self._cell(at, value, top, history.shaded, row, rows) for at, value in enumerate(values))
+
+    def _cell(self, at: int, value: float | None, top: float, shaded: bool, row: int, rows: int) -> Piece:
+        part = None if value is None or (row and value * rows <= top * row) else value * rows - top * row
+        char = " " if part is None else trend([part], top)
         if at == self._cursor:
-            return ("│" if value is None else char, "focus")
+            return ("│" if part is None else char, "focus")
         if at in self._marked:
-            return ("┊" if value is None else char, "mark")
+            return ("┊" if part is None else char, "mark")
         share = value / top if value is not None and top > 0 else 0.0
         return char, "chart" if not shaded or share >= _HALF else "faint"

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from textwrap import wrap
 
 from cockpit.model.events import HostCondition
-from cockpit.model.host.state import HostPoint, HostState
+from cockpit.model.host.state import HostPoint, HostState, TailPane
 from cockpit.model.text import clock, count_text, sanitize, si, size
-from cockpit.tui.draw_context import PROCESSES, SAR, Detail, DrawContext, details_of
+from cockpit.tui.draw_context import PROCESSES, SAR, Detail, DrawContext, details_of, name_of
 from cockpit.tui.hosts.details import draw_detail
-from cockpit.tui.hosts.history import history_lines
+from cockpit.tui.hosts.history import STEADY, history_lines
 from cockpit.tui.hosts.processes import IN_FULL, entries, percent
 from cockpit.tui.hosts.tails import brief_tail, draw_tail
 from cockpit.tui.terminal.styled_line import (
     EMPTY,
     DrawnList,
     Line,
+    Piece,
     Spot,
     clip,
+    fit,
     join_fitting,
     length,
     pairs,
@@ -30,7 +33,9 @@ FIGURES = 8
 # Minimum lines of a host with a list; of its metrics, and their share of a taller pane.
 WHOLE = 12
 MIN_METRICS = 7
-_METRICS = 0.45
+_METRICS = 0.55
+# Lines of a pane per line of the CPU's chart, with tails and without.
+_PER_CPU_LINE = (9, 5)
 
 _MIB = 1024 * 1024
 
@@ -41,7 +46,7 @@ _ROOMY = 72
 _LONG = 10.0
 
 # Minimum lines of a tail below the list; step in which the lines for processes change.
-_STRIP = 3
+_STRIP = 2
 _STEP = 4
 
 
@@ -55,30 +60,33 @@ def host_pane(host: HostState, context: DrawContext, width: int, height: int) ->
         below = draw_detail(host, context, context.detail(host), role, width, height - len(lines))
         return below._replace(lines=[*lines, *below.lines][:height], spots=(head,))
     if host.point:
-        lines += metric_lines(host, context, role, width, max(MIN_METRICS, round(_METRICS * height)))
+        most = max(MIN_METRICS, round(_METRICS * height))
+        lines += metric_lines(host, context, role, width, most, height // _PER_CPU_LINE[not host.tails])
     lines += condition(host, context, width)
     if host.point is None and host.condition in (HostCondition.UP, HostCondition.CONNECTING):
         lines += _waiting(host, context, width)
     room = height - len(lines)
-    strips = _strips(host, context, width, room)
-    below = draw_detail(host, context, context.detail(host), role, width, room - len(strips))
-    more = _more(host, context, role, width, room - len(strips) - len(below.lines))
+    tails = _tails_below(host, context)
+    reserved = room // 3 if tails else 0
+    needed = min(room - reserved, _list_height(host, context) or room)
+    more = _more(host, context, role, width, room - reserved - needed)
+    strips = _strips(tails, width, room - needed - len(more))
+    below = draw_detail(host, context, context.detail(host), role, width, room - len(strips) - len(more))
     gap = [EMPTY] * (room - len(strips) - len(below.lines) - len(more)) if strips else []
     spots = (head, *(spot.moved(0, len(lines)) for spot in below.spots))
     return below._replace(lines=[*lines, *below.lines, *more, *gap, *strips][:height], spots=spots)
 
 
 def _more(host: HostState, context: DrawContext, role: str, width: int, room: int) -> list[Line]:
-    """Return the other lists that fit below the chosen one, a blank line before each."""
-    if context.view.averages:
-        return []
+    """Return the other lists that fit below the chosen one, each with a title."""
     lines: list[Line] = []
     for detail in details_of(host):
-        if detail == context.detail(host) or detail.kind in ("tail", "processes"):
+        without_data = detail.kind in ("disks", "nets") and not getattr(host, detail.kind)
+        if detail == context.detail(host) or detail.kind in ("tail", "processes") or without_data:
             continue
         drawn = draw_detail(host, context, detail, role, width, room).lines
         if len(drawn) > 1 and len(lines) + len(drawn) + 1 <= room:
-            lines += [EMPTY, *drawn]
+            lines += [rule(((name_of(detail), "title"),), (), width), *drawn]
     return lines
 
 
@@ -98,22 +106,27 @@ def _waiting(host: HostState, context: DrawContext, width: int) -> list[Line]:
     return [EMPTY, *(((part, role),) for part in wrap(text, max(12, width)))]
 
 
-def _strips(host: HostState, context: DrawContext, width: int, room: int) -> list[Line]:
-    """Return the newest lines of the tails that fit, except a selected tail.
-
-    Tails get a third of the room, and the lines that the process table does not need; the table's share changes in
-    steps, so that a process that exits does not move the lines.
-    """
+def _tails_below(host: HostState, context: DrawContext) -> list[TailPane]:
+    """Return the tails except a selected one."""
     selected = context.detail(host)
-    others = [tail for place, tail in enumerate(host.tails) if Detail("tail", place) != selected]
-    needed = room
-    if selected == PROCESSES:
-        needed = -(-(len(entries(host, context.view)) + 1 + IN_FULL) // _STEP) * _STEP
-    available = max(room // 3, room - needed)
-    shown = others[: available // _STRIP]
+    return [tail for place, tail in enumerate(host.tails) if Detail("tail", place) != selected]
+
+
+def _list_height(host: HostState, context: DrawContext) -> int:
+    """Return the lines that the process table needs, in steps, so that a process that exits moves nothing below; 0 for
+    other lists, which take what is left."""
+    if context.detail(host) != PROCESSES:
+        return 0
+    details = IN_FULL if host is context.host and context.view.list_focused else 0
+    return -(-(len(entries(host, context.view)) + 1 + details) // _STEP) * _STEP
+
+
+def _strips(tails: Sequence[TailPane], width: int, room: int) -> list[Line]:
+    """Return the newest lines of the tails that fit in `room` lines."""
+    shown = tails[: room // _STRIP]
     if not shown:
         return []
-    each, over = divmod(available, len(shown))
+    each, over = divmod(room, len(shown))
     lines: list[Line] = []
     for place, tail in enumerate(shown):
         lines += draw_tail(brief_tail(tail, width), 0, None, width, each + (place < over)).lines
@@ -123,7 +136,7 @@ def _strips(host: HostState, context: DrawContext, width: int, room: int) -> lis
 def title(host: HostState, context: DrawContext, width: int) -> Line:
     """Return name and address; on the right age of the sample, CPU time of the probe, and round-trip time."""
     selected = host is context.host and len(context.hosts) > 1
-    name: Line = ((f"{'▸ ' if selected else ''}{sanitize(host.config.name)}", "strong"),)
+    name: Line = ((f"{'▸ ' if selected else ''}{sanitize(host.config.name)}", "title"),)
     place = f"  {sanitize(host.config.place)}"
     if context.view.frozen is not None:
         return rule((*name, (place, "dim")), ((f" FROZEN at {clock(context.hosts_now)} ", "alarm"),), width)
@@ -187,20 +200,33 @@ def seconds_or_minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-def metric_lines(host: HostState, context: DrawContext, role: str, width: int, height: int) -> list[Line]:
-    """Return the metrics in reading order; the least important lines are left out if they do not fit."""
+def metric_lines(
+    host: HostState, context: DrawContext, role: str, width: int, height: int, tall: int = 1
+) -> list[Line]:
+    """Return the metrics in reading order; the least important lines are left out if they do not fit. `tall`: lines of
+    the CPU's chart."""
     point = host.points[-1]
     ranked = [
-        *history_lines(host, context, role, width),
-        (1, pairs(_cpu(point, width), role, "cpu")),
-        (6, pairs(_memory(point, width), role, "mem")),
+        *history_lines(host, context, role, width, tall),
+        (1, _weighed(host, lambda point: _cpu(point, width), role, "cpu")),
+        (6, _weighed(host, lambda point: _memory(point, width), role, "mem")),
         *_group(host, role, width),
         *_net_faults(point),
-        (5, _load(point, role, width)),
+        (5, _weighed(host, _load, role, "load")),
         *((1, line) for line in processes_line(host, point, role, width)),
     ]
     kept = sorted(range(len(ranked)), key=lambda at: ranked[at][0])[: max(0, height)]
     return [clip(ranked[at][1], width) for at in sorted(kept)]
+
+
+def _weighed(host: HostState, values: Callable[[HostPoint], list[tuple[str, str]]], role: str, head: str) -> Line:
+    """Return names and values of the newest sample; values that have not changed for some samples are dim."""
+    line: list[Piece] = [(fit(head, 5), "dim")]
+    before = values(host.points[-STEADY]) if len(host.points) >= STEADY else []
+    for at, (name, value) in enumerate(values(host.points[-1])):
+        steady = at < len(before) and before[at] == (name, value)
+        line += [(name, "dim"), (value, "dim" if steady else role)]
+    return tuple(line)
 
 
 def _cpu(point: HostPoint, width: int) -> list[tuple[str, str]]:
@@ -263,10 +289,9 @@ _MEMORY = (
 )
 
 
-def _load(point: HostPoint, role: str, width: int) -> Line:
+def _load(point: HostPoint) -> list[tuple[str, str]]:
     averages = " ".join(f"{load:.2f}" for load in point.load)
-    values = [("", averages), ("  run ", str(point.running)), ("  blocked ", str(point.blocked))]
-    return clip(pairs(values, role, "load"), width)
+    return [("", averages), ("  run ", str(point.running)), ("  blocked ", str(point.blocked))]
 
 
 def processes_line(host: HostState, point: HostPoint, role: str, width: int) -> list[Line]:
@@ -276,13 +301,14 @@ def processes_line(host: HostState, point: HostPoint, role: str, width: int) -> 
     """
     if not host.config.processes:
         return []
-    name = f"{sanitize(host.config.watched)} "
+    name: Line = ((sanitize(host.config.watched), "title"),)
+    room = width - length(name) - 6
     reading = host.sample.reading if host.sample else None
     if reading is not None and reading.hidden:
         seen = f"{count_text(point.count, 'proc')}, others " if point.count else ""
-        return [join_fitting([((name, role or "strong"), (f"{seen}hidden by hidepid on /proc", "warn"))], width)]
+        return [rule(name, ((f"{seen}hidden by hidepid on /proc", "warn"),), width)]
     parts: list[Line] = [
-        ((name, role or "strong"), (count_text(point.count, "proc"), role)),
+        ((count_text(point.count, "proc"), role),),
         (("all servers of that name", "warn"),) if reading is not None and reading.excluded is None else (),
         ((churn(point), role),),
         ((f"Z {point.defunct}", "warn" if point.defunct else "dim"),),
@@ -296,8 +322,8 @@ def processes_line(host: HostState, point: HostPoint, role: str, width: int) -> 
     if point.unseen:
         parts.append(((f"≤ {point.unseen} unseen", "dim"),))
     parts = [part for part in parts if length(part)]
-    roomy = sum(length(part) + 2 for part in parts) - 2 <= width
-    return [join_fitting(parts, width, "  " if roomy else " ")]
+    roomy = sum(length(part) + 2 for part in parts) - 2 <= room
+    return [rule(name, join_fitting(parts, room, "  " if roomy else " "), width)]
 
 
 def churn(point: HostPoint) -> str:

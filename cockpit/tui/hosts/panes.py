@@ -20,19 +20,18 @@ from cockpit.tui.terminal.styled_line import (
     clip,
     first_visible,
     fit,
+    framed,
     join_fitting,
     length,
     pairs,
     right,
-    side_by_side,
 )
 
 # Minimum lines of a pane: title, cpu, processes, memory; with less room a host is a single line.
 _SHORT = 4
 
-# Minimum cells per host for hosts side by side, and cells between them.
-_LEAST = 50
-_GAP = 3
+# Minimum cells per host for hosts side by side.
+_LEAST = 52
 
 # Maximum cells of a name and of a process pattern in a line.
 _NAME, _PATTERN = 16, 10
@@ -52,17 +51,18 @@ class HostPanes(Lines):
         at = context.view.host % len(hosts)
         if context.view.room == "alone" or len(hosts) == 1:
             return self._stack([hosts[at]], context, width, height)
-        columns = max(1, min(len(hosts), (width + _GAP) // (_LEAST + _GAP)))
-        if columns == 1:
-            return self._stack(hosts, context, width, height)
-        each = (width - _GAP * (columns - 1)) // columns
-        stacks = [self._stack(hosts[at::columns], context, each, height, at * (each + _GAP)) for at in range(columns)]
-        return side_by_side(stacks, each, height)
+        columns = max(1, min(len(hosts), width // _LEAST))
+        each = width // columns
+        stacks = [self._stack(hosts[at::columns], context, each, height, at * each) for at in range(columns)]
+        return [tuple(piece for line in lines for piece in line) for lines in zip(*stacks, strict=True)]
 
     def _stack(
         self, hosts: Sequence[HostState], context: DrawContext, width: int, height: int, x: int = 0
     ) -> list[Line]:
-        """Return the panes one below the other; their clickable spots are moved `x` cells to the right."""
+        """Return the panes one below the other in a frame; their clickable spots are moved `x` cells to the right."""
+        # On the whole screen a line more is worth more than the lower edge.
+        bottom = context.view.room == "column"
+        whole, (width, height, x) = (width, height), (width - 2, height - bottom, x + 1)
         selected = next((place for place, host in enumerate(hosts) if host is context.host), 0)
         first, last = visible_range(len(hosts), selected, height)
         hidden = len(hosts) - (last - first)
@@ -80,7 +80,9 @@ class HostPanes(Lines):
             if host is context.host:
                 self.drawn = pane
             lines += [*pane.lines, *[EMPTY] * (room - len(pane.lines))]
-        return [*lines, ((f"… and {hidden} more hosts: {ViewKey.NEXT_HOST}", "dim"),)] if hidden else lines
+        lines += [((f"… and {hidden} more hosts: {ViewKey.NEXT_HOST}", "dim"),)] if hidden else []
+        role = "chart" if context.view.list_entered and context.host in hosts else "frame"
+        return framed(lines, *whole, role, top=True, bottom=bottom)
 
 
 class HostLines(Lines):

@@ -56,7 +56,7 @@ def draw_tail(tail: TailPane, back: int, held: TailPane | None, width: int, heig
     if not shown.lines:
         lines = centred([(_nothing(tail), "dim")], width, room)
     state = _state(tail, shown if shown is held else None)
-    head = rule(((short_command(sanitize(tail.command), width - length(state) - 6), "strong"),), state, width)
+    head = rule(((short_command(sanitize(tail.command), width - length(state) - 6), "title"),), state, width)
     return DrawnList([head, *rates, *lines, *[EMPTY] * (room - len(lines))], room, most)
 
 

@@ -3,7 +3,7 @@ latency distributions overlaid."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -19,14 +19,13 @@ from cockpit.analysis.words.timeline import segment_label
 from cockpit.model.errors import UsageError
 from cockpit.model.state import Segment
 from cockpit.model.text import sanitize
-from cockpit.tui.charts.latency import coloured
 from cockpit.tui.dialogs.prompt import Dialog
 from cockpit.tui.draw_context import DrawContext, View, by_number
 from cockpit.tui.key_names import bindings, close_binding, key_hints
 from cockpit.tui.key_table import CompareKey, DialogKey, MainKey, key_names
 from cockpit.tui.runs.scaling import scaling_lines
 from cockpit.tui.runs.verdict_lines import method_lines, verdict_details, verdict_lines
-from cockpit.tui.terminal.styled_line import EMPTY, Line, content, length, side_by_side
+from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, content, length, side_by_side
 
 # Seconds between updates of a growing segment.
 _REFRESH = 2.0
@@ -161,5 +160,13 @@ def _distribution(comparison: Comparison, width: int) -> list[Line]:
     name = comparison.after.result.counts.latency_name
     lines: list[Line] = [((f"{name} time, ms  ", "strong"), ("▀ before  ", "before"), ("▄ after", "after"))]
     for span, bars, shares in drawn:
-        lines.append(((f"{span} ", "dim"), *coloured(bars), (f" {shares}", "")))
+        lines.append(((f"{span} ", "dim"), *_coloured(bars), (f" {shares}", "")))
     return lines
+
+
+def _coloured(bars: str) -> Iterator[Piece]:
+    """Yield the pieces of two overlaid bars: their common cells, then the rest of the longer bar."""
+    both = bars.count("█")
+    if both:
+        yield "▀" * both, "both"
+    yield bars[both:], "before" if "▀" in bars else "after"

@@ -1,4 +1,5 @@
-"""The pane below the runs table while there is no verdict: label, connections and notes of the selected segment."""
+"""Facts about the selected segment: notes, below the segments of the runs table, and percentiles of the parts of its
+latency, in the place of a verdict."""
 
 from __future__ import annotations
 
@@ -13,19 +14,27 @@ from cockpit.analysis.words.timeline import segment_label
 from cockpit.analysis.words.usl import usl_line
 from cockpit.analysis.words.verdicts import connection_words
 from cockpit.analysis.words.warnings import warning_words
+from cockpit.model.histogram import Histogram
 from cockpit.model.state import Segment, State
-from cockpit.model.text import sanitize
+from cockpit.model.text import milliseconds, sanitize
 from cockpit.tui.alert import failed_words
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_table import MainKey
-from cockpit.tui.terminal.styled_line import Line, clip, fit, rule
+from cockpit.tui.terminal.styled_line import Line, clip, fit, right, rule
 
 _INDENT = 3
+# The most important first; fewer in a small pane.
+_PERCENTS = (50, 99, 100, 90, 95, 99.9, 75, 98, 80, 66)
 
 
-def segment_lines(context: DrawContext, segment: Segment, width: int, height: int) -> list[Line]:
-    """Return a title with the label, and the lines about the segment that fit."""
-    title = rule(((f"segment {segment.number} ", "strong"), (sanitize(segment_label(segment)), "text")), (), width)
+def percentile_lines(segment: Segment, width: int, height: int) -> list[Line]:
+    """Return a title with the label, and the percentiles that fit."""
+    title = rule(((f"segment {segment.number} ", "title"), (sanitize(segment_label(segment)), "text")), (), width)
+    return [title, *_percentiles(segment, width, height - 1)] if segment.counts.latency.count else [title]
+
+
+def detail_lines(context: DrawContext, segment: Segment, width: int, room: int) -> list[Line]:
+    """Return failures, notes of servers, scalability, warnings and connections of the segment, in `room` lines."""
     failing = failures(context.state, segment)
     texts = [(failed_words(failing), "failed")] if failing else []
     texts += [(note, "text") for note in server_notes(segment, context.state)]
@@ -38,11 +47,10 @@ def segment_lines(context: DrawContext, segment: Segment, width: int, height: in
     lines: list[Line] = [
         ((" " * _INDENT + part, role),) for text, role in texts for part in wrap(text, width - _INDENT)
     ]
-    room = height - 1
     if len(lines) > room > 0:
         (last, role), *_ = lines[room - 1]
         lines[room - 1] = ((ends_with(last, f"… {MainKey.COMPARE}: all", width), role),)
-    return [title, *(clip(line, width) for line in lines[:room])]
+    return [clip(line, width) for line in lines[: max(0, room)]]
 
 
 def ends_with(text: str, end: str, width: int) -> str:
@@ -61,4 +69,36 @@ def server_notes(segment: Segment, state: State) -> tuple[str, ...]:
         f"{change.letter}: {sanitize(change.detail)}"
         for change in state.changes
         if change.letter in segment.changes and change.outcome == "applied" and change.detail
+    )
+
+
+def _percentiles(segment: Segment, width: int, height: int) -> list[Line]:
+    """Return a table of response time (open load only), service time, and its parts: first byte, connect, the head of
+    line waiting of HTTP/2, and TLS handshakes."""
+    counts = segment.counts
+    parts = [("service", counts.service), ("first byte", counts.first_byte), ("connect", counts.connect)]
+    if counts.head_of_line.count:
+        parts.append(("head of line", counts.head_of_line))
+    if counts.response.count:
+        parts.insert(0, ("response", counts.response))
+    tls = [part for part in (("TLS full", counts.tls), ("TLS resumed", counts.tls_resumed)) if part[1].count]
+    parts += sorted(tls, key=lambda part: -part[1].count)
+    parts = [part for part in parts if part[1].count]
+    column = 16 if 10 + 16 * len(parts) <= width else 15
+    parts = parts[: max(1, (width - 10) // column)]
+    header: Line = ((right("per cent", 10), "dim"), *((right(f"{name} ms", column), "dim") for name, _ in parts))
+    lines: list[Line] = [header]
+    for percent in sorted(_PERCENTS[: max(1, height - 1)]):
+        texts = ((right(_within(part, counts.service, percent, name), column), "") for name, part in parts)
+        lines.append(((right(f"{percent:g}", 10), "dim"), *texts))
+    return lines
+
+
+def _within(part: Histogram, service: Histogram, percent: float, name: str) -> str:
+    """Return a percentile of a part, at most the service time's: histograms can differ in their bucket widths."""
+    if not part.count:
+        return "–"
+    value = part.max if percent == 100 else part.percentile(percent)
+    return milliseconds(
+        value if name == "response" else min(value, service.max if percent == 100 else service.percentile(percent))
     )

@@ -38,7 +38,7 @@ _NEXT = {
     Cause.LOAD_DIFFERS: f"choose a segment of the same load and press {MainKey.BASELINE}",
     Cause.RUN_FAILED: f"see the run's error ({MainKey.COMPARE}), then run it again",
     Cause.PARTIAL: "run it again",
-    Cause.SHARED_CPU: "a fixed rate (-q)",
+    Cause.SHARED_CPU: "a rate (-q)",
     Cause.SETTING_ALTERED: "find out who changes it, then run it again",
     Cause.REQUESTS_FAILED: f"undo the change ({MainKey.UNDO})",
 }

@@ -25,9 +25,9 @@ from cockpit.tui.charts.forest import axis, forest_row, scale_end
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.guide import guide_lines
 from cockpit.tui.runs.capacity_line import capacity_line, fitted
-from cockpit.tui.runs.details import segment_lines
+from cockpit.tui.runs.details import percentile_lines
 from cockpit.tui.runs.strip import StripContents, VerdictProgress, strip
-from cockpit.tui.terminal.lines import Lines
+from cockpit.tui.terminal.lines import Pane
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Spot, clip, fit, left_and_right, length, rule
 from cockpit.tui.tuning.pending import change_under_way, stage_lines, waiting_lines
 
@@ -53,7 +53,7 @@ def strip_lines(contents: StripContents, width: int, height: int) -> list[Line]:
     """Return title, outcome, notes, next step, the effects that fit, and their scale; in a few lines without them."""
     if height < _FULL:
         return _compact_lines(contents, width, height)
-    title = rule((("verdict ", "strong"), (contents.change, "text")), ((contents.compared, "dim"),), width)
+    title = rule((("verdict ", "title"), (contents.change, "text")), ((contents.compared, "dim"),), width)
     word = _word(contents)
     if contents.verdict.outcome is Outcome.INVALID:
         lines = [title, *_invalid_lines(contents, width, str(contents.verdict.outcome))]
@@ -225,25 +225,33 @@ def _basis(contents: StripContents) -> str:
     return f"runs: {before} before, {after} after"
 
 
-class VerdictStrip(Lines):
+def _parts(context: DrawContext, above: Sequence[Line], width: int, height: int) -> list[Line]:
+    """Return the latency of the segment by parts, in the lines below `above`."""
+    segment, room = context.segment, height - len(above)
+    return percentile_lines(segment, width, room) if segment is not None and room > 1 else []
+
+
+class VerdictStrip(Pane):
     """The verdict on the selected segment; instead a change under way, a search, or a segment without a verdict."""
 
     DEFAULT_CSS = "VerdictStrip { height: 0; }"
+    closes = True
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         self.spots = []
         change = change_under_way(context.state)
         if context.waiting and change is None:
-            return waiting_lines(context.waiting, context.state, width)
+            return [
+                *(lines := waiting_lines(context.waiting, context.state, width)),
+                *_parts(context, lines, width, height),
+            ]
         if change is not None and context.view.segment is None and context.state.running_rounds is None:
-            return stage_lines(change, context.state, width)
+            return [*(lines := stage_lines(change, context.state, width)), *_parts(context, lines, width, height)]
         searched = capacity_line(context)
         if searched is not None:
-            return [rule((("capacity", "strong"),), (), width), fitted(searched, width)]
-        contents, segment = strip(context), context.segment
+            return [rule((("capacity", "title"),), (), width), fitted(searched, width)]
+        contents = strip(context)
         if contents is None:
-            steps = guide_lines(context, width, height)
-            room = height - len(steps)
-            return [*steps, *(segment_lines(context, segment, width, room) if segment and room > 1 else ())]
+            return [*(lines := guide_lines(context, width, height)), *_parts(context, lines, width, height)]
         self.spots = [Spot(y, 0, width, "compare") for y in range(height)]
         return strip_lines(contents, width, height)

@@ -21,8 +21,9 @@ from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_names import no_load_words
 from cockpit.tui.key_table import MainKey
 from cockpit.tui.runs.capacity_line import level_cell, pauses
+from cockpit.tui.runs.details import detail_lines
 from cockpit.tui.runs.strip_lines import ROLES
-from cockpit.tui.terminal.lines import Lines
+from cockpit.tui.terminal.lines import Pane
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, Spot, centred, fit, length, right, rule
 
 # Cells for mark and number on the left, and for the notes on the right.
@@ -44,22 +45,24 @@ _MAX_HOSTS = 3
 
 
 class RunColumn(NamedTuple):
-    """A column right of the label; columns with the lowest `rank` are kept longest if the room is short."""
+    """A column right of the label; columns with the lowest `rank` are kept longest if the room is short. `key`: the
+    values that are read first."""
 
     title: str
     width: int
     rank: int
     cell: Callable[[Segment, DrawContext], Piece]
+    key: bool = False
 
 
-class Runs(Lines):
+class Runs(Pane):
     """The newest segments, or the segments around the selected one."""
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         segments = _shown_segments(context)
         columns = columns_for(context, width)
         legend = _legend(context, columns)
-        title = rule((("runs", "strong"), *trends(segments, width - length(legend))), legend, width)
+        title = rule((("runs", "title"), *trends(segments, width - length(legend))), legend, width)
         self.spots = ()
         if not segments:
             return [title, *centred([(no_load_words(context), "dim")], width, height - 1)]
@@ -69,7 +72,9 @@ class Runs(Lines):
         head.append((f" ({MainKey.COMPARE})", "dim"))
         rows = _visible(segments, context, max(1, height - 2))
         self.spots = [Spot(y, 0, width, "segment", (segment.number,)) for y, segment in enumerate(rows, 2)]
-        return [title, tuple(head), *(_line(segment, context, columns, label) for segment in rows)]
+        lines = [title, tuple(head), *(_line(segment, context, columns, label) for segment in rows)]
+        selected = context.segment
+        return [*lines, *(detail_lines(context, selected, width, height - len(lines)) if selected else ())]
 
 
 def trends(segments: Sequence[Segment], room: int) -> Line:
@@ -118,7 +123,8 @@ def _line(segment: Segment, context: DrawContext, columns: Sequence[RunColumn], 
     line: list[Piece] = [(f"{mark}{segment.number:>2}  {fit(sanitize(segment_label(segment)), label)}", role)]
     for column in columns:
         text, its_role = column.cell(segment, context)
-        line.append((right(text, column.width), its_role or role))
+        weight = ("strong" if chosen else "") if column.key else ("" if chosen else "dim")
+        line.append((right(text, column.width), its_role or weight))
     line.append(_notes(segment))
     return tuple(line)
 
@@ -194,9 +200,9 @@ def columns_for(context: DrawContext, width: int) -> list[RunColumn]:
 def _columns(context: DrawContext) -> list[RunColumn]:
     hosts = table_hosts(context)
     columns = [
-        RunColumn("req/s", 6, 0, lambda segment, _: (si(segment.rate) if segment.seconds > 0 else "–", "")),
+        RunColumn("req/s", 6, 0, lambda segment, _: (si(segment.rate) if segment.seconds > 0 else "–", ""), True),
         RunColumn("p50", 5, 1, _percentile(50)),
-        RunColumn("p99", 5, 0, _percentile(99)),
+        RunColumn("p99", 5, 0, _percentile(99), True),
         RunColumn("p99.9", 6, 3, _percentile(99.9)),
         RunColumn("max", 5, 2, _percentile(100)),
         RunColumn("err", 7, 0, _errors),

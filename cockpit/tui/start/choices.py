@@ -20,17 +20,16 @@ from cockpit.recording.library import ChangeSummary, Recent
 from cockpit.tui.key_table import MainKey, SessionKey, StartKey
 from cockpit.tui.runs.strip_lines import ROLES
 from cockpit.tui.status_lines import shortened
-from cockpit.tui.terminal.styled_line import Line, clip, fit, length, right, rule
+from cockpit.tui.terminal.styled_line import Line, clip, fit, left_and_right, length, right, rule
 from cockpit.tuning.discovery.local_servers import LocalServer
 
 Kind = Literal["demo", "url", "new", "profile", "recording", "server"]
 # Minimum width for a row with less important facts.
 _WIDE = 100
-# Maximum cells of a name, of a target, of an effect, and of the last column of profiles.
+# Maximum cells of a name, of a target and of an effect.
 _MAX_NAME = 24
 _MAX_TARGET = 34
 _MAX_EFFECT = 22
-_MAX_LAST = 36
 # Changes listed for the selected recording, the newest.
 _MAX_CHANGES = 3
 
@@ -183,14 +182,12 @@ def _recording_words(recent: Recent) -> str:
 
 
 class Widths(NamedTuple):
-    """Widths (cells) of the columns of names, of a recording's target, verdict and effect, and of the last column of
-    profiles."""
+    """Widths (cells) of the columns of names, and of a recording's target, verdict and effect."""
 
     name: int
     target: int
     verdict: int
     effect: int
-    last: int
 
 
 def widths(groups: Iterable[ChoiceGroup], width: int) -> Widths:
@@ -198,18 +195,17 @@ def widths(groups: Iterable[ChoiceGroup], width: int) -> Widths:
     names = [_name(offer) for offer in offers if not offer.recent]
     recordings = [offer.recent for offer in offers if offer.recent]
     decided = [change for recent in recordings if (change := _decided(recent.changes))]
-    lasts = [cell_len(_summary(offer.listed)) for offer in offers if offer.listed]
     most = min(_MAX_NAME, width // 3)
     name = min(most, max(map(cell_len, names), default=0))
     target = max((cell_len(_target(recent)) for recent in recordings), default=0)
     verdict = max((cell_len(_result(change)) for change in decided), default=0)
     effect = max((cell_len(sanitize(change.effect)) for change in decided), default=0)
     target = max(name, min(_MAX_TARGET, width // 3, target))
-    return Widths(name, target, verdict, min(_MAX_EFFECT, effect), max(lasts, default=0))
+    return Widths(name, target, verdict, min(_MAX_EFFECT, effect))
 
 
 def heading(section: ChoiceGroup, width: int) -> Line:
-    return rule(((section.heading, "strong"),), ((section.note, "dim"),) if section.note else (), width)
+    return rule(((section.heading, "title"),), ((section.note, "dim"),) if section.note else (), width)
 
 
 def row(offer: StartChoice, columns: Widths, width: int, now: dt.datetime) -> Line:
@@ -246,13 +242,22 @@ def _name(offer: StartChoice) -> str:
 
 
 def _profile_row(entry: ProfileEntry, columns: Widths, width: int) -> Line:
+    """Return the name, the first question, and what is watched and tuned if there is room."""
     name = (fit(sanitize(entry.name), columns.name), "")
     if entry.profile is None:
         return clip((name, ("  invalid: ", "warn"), (sanitize(entry.problem), "dim")), width)
-    last = f"  {fit(_summary(entry), columns.last)}" if width >= _WIDE else ""
-    question = sanitize(entry.question) or sanitize(entry.target)
-    room = max(0, width - columns.name - 2 - cell_len(last))
-    return clip((name, ("  " + fit(question, room), "dim"), (last, "")), width)
+    question, mark, _ = (sanitize(entry.question) or sanitize(entry.target)).partition("?")
+    start: Line = (name, (f"  {_cut_at_clause(question + mark, width - columns.name - 2)}", ""))
+    facts: Line = ((_summary(entry), "dim"),)
+    return left_and_right(start, facts, width) if length(start) + length(facts) + 2 <= width else clip(start, width)
+
+
+def _cut_at_clause(text: str, room: int) -> str:
+    """Return the text; if it is too long, only its first clauses that fit, or as much as fits."""
+    if cell_len(text) <= room:
+        return text
+    ends = [at for at, char in enumerate(text) if char in ",:" and cell_len(text[:at]) <= room - 2]
+    return f"{text[: ends[-1]]} …" if ends else fit(text, room)
 
 
 def _summary(entry: ProfileEntry) -> str:
@@ -261,7 +266,7 @@ def _summary(entry: ProfileEntry) -> str:
     hosts = ", ".join(host.name for host in entry.profile.hosts)
     knobs = count_text(len(entry.profile.knobs), "knob") if entry.profile.knobs else ""
     parts = (hosts, knobs, "study" if entry.profile.study else "")
-    return fit(sanitize(" · ".join(part for part in parts if part)), _MAX_LAST).rstrip()
+    return sanitize(" · ".join(part for part in parts if part))
 
 
 def _target(recent: Recent) -> str:

@@ -37,6 +37,8 @@ class Inert(LineFilter):
     """Draw no character that a terminal would execute, whichever widget has it. Such characters have no width."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        if all(text.isprintable() for text, _, _ in segments):
+            return segments
         return [Segment(inert(text, ""), style, control) for text, style, control in segments]
 
 

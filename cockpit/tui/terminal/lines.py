@@ -6,6 +6,7 @@ Repainting the whole widget for one number would send ten times as many bytes, a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -20,7 +21,7 @@ from textual.widget import Widget
 
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.role_styles import COLOURS, HEAT, role_styles
-from cockpit.tui.terminal.styled_line import EMPTY, Line, Spot, clip
+from cockpit.tui.terminal.styled_line import EMPTY, Line, Spot, clip, framed
 
 # Roles with a background, which is visible on a blank.
 _FILLED = ("alarm", "better", "worse", "focus", *HEAT)
@@ -46,6 +47,10 @@ class Lines(Widget):
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         """Return at most `height` lines of at most `width` cells; the rest is cut."""
         raise NotImplementedError
+
+    def draw_whole(self, context: DrawContext, width: int, height: int) -> list[Line]:
+        """Return the lines of the whole widget."""
+        return self.draw(context, width, height)
 
     def show(self, context: DrawContext) -> None:
         """Repaint the lines that changed."""
@@ -78,7 +83,7 @@ class Lines(Widget):
         if not self._styles:
             self._restyle()
             return
-        lines = [clip(line, width) for line in self.draw(self._shown, width, height)[:height]]
+        lines = [clip(line, width) for line in self.draw_whole(self._shown, width, height)[:height]]
         lines += [EMPTY] * (height - len(lines))
         whole = len(self._lines) != height
         if whole:
@@ -131,6 +136,31 @@ class Lines(Widget):
         if filled < width:
             segments.append(Segment(" " * (width - filled), self._styles[""]))
         return Strip(segments, width)
+
+
+class Pane(Lines):
+    """Lines between the sides of a frame, which is continued by the panes above and below.
+
+    `opens`: the first line has the upper corners. `closes`: in a wide terminal the last line is the lower edge.
+    """
+
+    opens: ClassVar[bool] = False
+    closes: ClassVar[bool] = False
+
+    @property
+    def inner_width(self) -> int:
+        return max(0, self.size.width - 2)
+
+    def has_keys(self, context: DrawContext) -> bool:
+        """Return whether the arrows act on this pane; its frame is then brighter."""
+        return False
+
+    def draw_whole(self, context: DrawContext, width: int, height: int) -> list[Line]:
+        bottom = self.closes and self.screen.has_class("-wide")
+        lines = self.draw(context, width - 2, height - bottom)
+        self.spots = [spot.moved(1, 0) for spot in self.spots]
+        role = "chart" if self.has_keys(context) else "frame"
+        return framed(lines, width, height, role, top=self.opens, bottom=bottom)
 
 
 def _changed_cells(old: Line, new: Line, width: int) -> tuple[int, int]:

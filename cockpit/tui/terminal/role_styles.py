@@ -32,6 +32,8 @@ _STYLES = {
     "strong": _RoleStyle("cockpit-strong", weight="bold"),
     "dim": _RoleStyle("cockpit-dim"),
     "rule": _RoleStyle("cockpit-rule"),
+    "frame": _RoleStyle("cockpit-rule", 0.7),
+    "title": _RoleStyle("cockpit-chart", weight="bold"),
     "chart": _RoleStyle("cockpit-chart"),
     "faint": _RoleStyle("cockpit-chart", 0.65),
     "mark": _RoleStyle("cockpit-mark", weight="bold"),
@@ -45,8 +47,8 @@ _STYLES = {
     "key": _RoleStyle("cockpit-strong", weight="bold"),
     "focus": _RoleStyle("cockpit-strong", ground="cockpit-band"),
     "before": _RoleStyle("cockpit-chart"),
-    "after": _RoleStyle("cockpit-warn"),
-    "both": _RoleStyle("cockpit-chart", ground="cockpit-warn"),
+    "after": _RoleStyle("cockpit-strong"),
+    "both": _RoleStyle("cockpit-chart", ground="cockpit-strong"),
     "heat1": _RoleStyle("cockpit-chart", 0.55, "cockpit-chart", 0.15),
     "heat2": _RoleStyle("cockpit-chart", 0.70, "cockpit-chart", 0.35),
     "heat3": _RoleStyle("cockpit-chart", 0.90, "cockpit-chart", 0.60),
@@ -66,10 +68,10 @@ COLOURS = tuple(dict.fromkeys(name for style in _STYLES.values() for name in (st
 def text_style(role: str) -> str:
     """Return the role's style in Textual's markup; "" for an unknown role and for shades of a heat map."""
     style = _STYLES.get(role)
-    if style is None or style.share < 1 or style.ground_share < 1:
+    if style is None or role in HEAT:
         return ""
     ground = f" on ${style.ground}" if style.ground else ""
-    return f"{style.weight} ${style.colour}{ground}".lstrip()
+    return f"{style.weight} ${style.colour} {style.share:.0%}{ground}".lstrip()
 
 
 @lru_cache(maxsize=64)

@@ -18,6 +18,8 @@ Line = tuple[Piece, ...]
 EMPTY: Line = ()
 # Between two entries of a line.
 GAP = "  "
+# The start of a rule.
+_RULE: Piece = ("─ ", "frame")
 
 
 class Spot(NamedTuple):
@@ -94,15 +96,33 @@ def left_and_right(start: Line, end: Line, width: int) -> Line:
 
 def rule(title: Line, end: Line, width: int) -> Line:
     """Return a pane's title line: a rule with the title on the left, and `end` on the right, cut from its start."""
-    first: Line = (("─ ", "rule"), *title, (" ", ""))
+    first: Line = (_RULE, *title, (" ", ""))
     while end and length(end) > width - min(length(first), 24) - 4:
         end = end[1:]
-    last: Line = ((" ", ""), *end, (" ─", "rule")) if end else ()
+    last: Line = ((" ", ""), *end, (" ─", "frame")) if end else ()
     room = width - length(last)
     if room < 8:
         first, last, room = clip(first, width), (), width
     first = clip(first, room)
-    return (*first, ("─" * (room - length(first)), "rule"), *last)
+    return (*first, ("─" * (room - length(first)), "frame"), *last)
+
+
+def framed(lines: Sequence[Line], width: int, height: int, role: str, *, top: bool, bottom: bool) -> list[Line]:
+    """Return `height` lines with the sides of a frame, `width` cells wide; a rule joins both sides.
+
+    `top`: a rule in the first line has the upper corners; `bottom`: the last line is the lower edge.
+    """
+    inner = width - 2
+    drawn: list[Line] = []
+    for y in range(height):
+        line = lines[y] if y < len(lines) else EMPTY
+        left, right_ = "│", "│"
+        if bottom and y == height - 1:
+            left, right_, line = "╰", "╯", (("─" * inner, "frame"),)
+        elif line[:1] == (_RULE,):
+            left, right_ = ("╭", "╮") if top and not y else ("├", "┤")
+        drawn.append(((left, role), *padded(line, inner), (right_, role)))
+    return drawn
 
 
 def join_fitting(parts: Iterable[Line], width: int, gap: str = GAP) -> Line:

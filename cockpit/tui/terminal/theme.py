@@ -1,8 +1,8 @@
 """Colour themes.
 
-Blue is for data, white for changes and amber for warnings, which colour-blind people can distinguish; green for
-better; red for worse, errors and lost hosts. No meaning depends on colour alone. Each theme has palettes for terminals
-of 2^24, 256 and 16 colours, because the nearest of 16 colours to a fine shade may be unreadable.
+Blue is for data and titles, white for changes and amber for warnings, which colour-blind people can distinguish; green
+for better; red for worse, errors and lost hosts. No meaning depends on colour alone. Each theme has palettes for
+terminals of 2^24, 256 and 16 colours, because the nearest of 16 colours to a fine shade may be unreadable.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from cockpit.session.tuning import Preview
 from cockpit.tui.key_table import DialogKey, SessionKey, TuningKey
 from cockpit.tui.terminal.styled_line import Line
 
-# Roles of a diff's lines by their first character.
-_DIFF_ROLES = {"+": "chart", "-": "warn", "@": "dim"}
+# Signs of a diff's changed lines.
+_CHANGED = ("+", "-")
 
 
 def panel_title(past: float | None) -> str:
@@ -84,7 +84,14 @@ def preview_lines(previews: Sequence[Preview]) -> list[Line]:
 
 
 def diff_lines(diff: str) -> list[Line]:
-    return [((sanitize(line), _DIFF_ROLES.get(line[:1], "")),) for line in diff.splitlines()]
+    """Return the lines of a diff, of which only the new ones are bright."""
+    lines = map(sanitize, diff.splitlines())
+    return [((line, "strong" if line.startswith("+") and is_changed(line) else "dim"),) for line in lines]
+
+
+def is_changed(line: str) -> bool:
+    """Return whether a line of a diff is removed or added."""
+    return line[:1] in _CHANGED and line[:3] not in ("---", "+++")
 
 
 def action_line(action: ServerAction) -> str:

@@ -112,7 +112,7 @@ def change_under_way(state: State) -> Change | None:
 def waiting_lines(plan: str, state: State, width: int) -> list[Line]:
     """Return the lines of a confirmed change before its first stage: it waits for its baseline, or for the host."""
     left = baseline_wait(state)
-    title = rule((("change ", "strong"), (plan, "text")), (), width)
+    title = rule((("change ", "title"), (plan, "text")), (), width)
     if not left:
         return [title, (("… ", "chart"), ("applying", ""))]
     done = round(_BAR * max(0.0, 1 - left / BASELINE))
@@ -137,7 +137,7 @@ def stage_lines(change: Change, state: State, width: int) -> list[Line]:
         last = ((f"rolled back in {max(0.0, change.confirm_by - state.t):.0f} s unless kept", "warn"),)
         rest = f"{MainKey.TUNE}, then {TuningKey.KEEP}: keep   {MainKey.UNDO}: undo"
     return [
-        rule((("change ", "strong"), (sanitize(f"{change.letter} {settings}"), "text")), (), width),
+        rule((("change ", "title"), (sanitize(f"{change.letter} {settings}"), "text")), (), width),
         join_fitting([*stages, last], width) or clip(last, width),
         clip(((rest, "dim"),), width) if rest else EMPTY,
     ]

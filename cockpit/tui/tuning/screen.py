@@ -31,6 +31,7 @@ from cockpit.tui.tuning.changes import (
     change_lines,
     change_status_words,
     details,
+    is_changed,
     panel_title,
     plan_words,
     preview_lines,
@@ -345,6 +346,14 @@ class TuningScreen(Dialog[ChangeRequest | None]):
         if lines != self._plan_lines:
             self._plan_lines = lines
             self.query_one("#plan", Static).update(content(lines))
+            self.call_after_refresh(self._show_changed_lines)
+
+    def _show_changed_lines(self) -> None:
+        """Scroll the diff to its changed lines if it has more lines than room."""
+        changed = [at for at, line in enumerate(self._plan_lines) if is_changed("".join(text for text, _ in line))]
+        for diff in self.query("#diff").results(VerticalScroll):
+            hidden = changed and changed[-1] >= diff.size.height
+            diff.scroll_to(y=max(0, changed[0] - 1) if hidden else 0, animate=False)
 
     def _plan(self) -> list[Line]:
         """Return lines about the selected change of the history, else the typed values, else a change under way."""

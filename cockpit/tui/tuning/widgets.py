@@ -52,7 +52,13 @@ TuningScreen #status.-bad { color: $cockpit-alarm; }
 TuningScreen .heading { height: 1; color: $cockpit-dim; }
 TuningScreen OptionList {
     height: auto; max-height: 5; background: $surface; scrollbar-gutter: stable; scrollbar-size: 1 1;
+    text-wrap: nowrap; text-overflow: ellipsis;
 }
+TuningScreen OptionList > .option-list--option-highlighted {
+    background: $surface; color: $cockpit-text; text-style: none;
+}
+TuningScreen OptionList:focus { background-tint: transparent; }
+TuningScreen OptionList:focus > .option-list--option-highlighted { background: $cockpit-band; color: $cockpit-strong; }
 TuningScreen #actions { max-height: 4; }
 TuningScreen .-none { display: none; }
 TuningScreen #keys { height: auto; color: $cockpit-dim; link-color: $cockpit-text; link-style: none; }
