@@ -23,6 +23,7 @@ from cockpit.model.host.state import HostPoint
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.markers import SettingMarker
+from cockpit.model.stacks import StackSlice
 from cockpit.model.state import Segment, State
 
 # Seconds discarded after the start of a run or a change: the same for both sides, whatever the data.
@@ -59,8 +60,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
     By host: `hosts` are readings, `unread` counts seconds without a reading, `cpus` is the number of CPUs, `boots`
     names the machine (`generator_boot` that of the generator). `unloaded` is the CPU that other programs took while no
-    load ran (per cent of all CPUs), just before or after and under the same settings. `altered` are the settings that
-    others changed at any time. `capacity` (arrivals/s) is the
+    load ran (per cent of all CPUs), just before or after and under the same settings. `slices` are the CPU profiles
+    that overlap the window. `altered` are the settings that others changed at any time. `capacity` (arrivals/s) is the
     result of the capacity search in this time; None: no search, or it found none.
     """
 
@@ -79,6 +80,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     boots: Mapping[str, str] = MappingProxyType({})
     generator_boot: str = ""
     unloaded: Mapping[str, float] = MappingProxyType({})
+    slices: Mapping[str, tuple[StackSlice, ...]] = MappingProxyType({})
     altered: tuple[SettingMarker, ...] = ()
     capacity: float | None = None
 
@@ -188,6 +190,11 @@ def window_between(state: State, start: float, end: float, plan: LoadPlan, as_of
         boots={name: host.facts.boot for name, host in state.hosts.items() if host.facts},
         generator_boot=state.started.boot if state.started else "",
         unloaded=_unloaded(state, start, end, as_of),
+        slices={
+            name: parts
+            for name, host in state.hosts.items()
+            if (parts := tuple(part for part in host.slices if part.t > start and part.start < end))
+        },
         altered=tuple(each for each in state.markers if isinstance(each, SettingMarker) and each.t <= as_of),
     )
 

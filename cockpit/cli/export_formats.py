@@ -48,6 +48,8 @@ _TABLE = (
     ExportFormat(
         "hlog", "HdrHistogram; s.cockpit#2: run 2", "cockpit.cli.commands.export:run_histograms", options=("run",)
     ),
+    ExportFormat("folded", "stacks of CPU profiles", "cockpit.export.stacks:folded_stacks", options=("run",)),
+    ExportFormat("speedscope", "JSON of CPU profiles", "cockpit.export.stacks:speedscope", options=("run",)),
     ExportFormat(
         "cast",
         "the screen, for asciinema",

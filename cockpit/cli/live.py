@@ -26,6 +26,7 @@ from cockpit.hosts.ssh.prompts import PromptQueue
 from cockpit.model.errors import CockpitError, RecordingError, UsageError
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
+from cockpit.model.text import sanitize
 from cockpit.profiles.profile import Profile
 from cockpit.recording import library
 from cockpit.recording.secrets import Secrets
@@ -125,10 +126,18 @@ def headless(
                 raise
             report_gaps(recorder)
             report_streams(streams)
+            _report_unprofiled(live.state)
             return SessionEnd(live.state, interrupted=done is None)
 
     with Secrets(profile).redact_errors():
         return asyncio.run(session())
+
+
+def _report_unprofiled(state: State) -> None:
+    """Print why hosts could not be profiled."""
+    for name, host in state.hosts.items():
+        if host.profiler is not None and host.profiler.condition == "failed":
+            print(f"cockpit: {name}: not profiled: {sanitize(host.profiler.detail)}", file=sys.stderr)
 
 
 async def run_headless(

@@ -9,8 +9,9 @@ from typing import Any
 
 from cockpit.cli import values
 from cockpit.cli.flags import FlagGroup
-from cockpit.cli.values import count, factor, names, positive, seconds, statuses, workers
+from cockpit.cli.values import Sampling, count, factor, names, positive, sampling, seconds, statuses, workers
 from cockpit.model.load.options import LOAD_OPTIONS
+from cockpit.model.stacks import DEFAULT_HZ
 
 
 def add_load(parser: argparse.ArgumentParser, target: str, about: str, record: str) -> None:
@@ -26,6 +27,14 @@ def add_load(parser: argparse.ArgumentParser, target: str, about: str, record: s
     add("--record", type=Path, metavar="FILE", help=record)
     add("--hlog", type=Path, metavar="FILE", help="write an HdrHistogram log, one interval per second")
     add("--json", action="store_true", help="print the result as JSON, show no screen")
+    add(
+        "--profile",
+        nargs="?",
+        type=sampling,
+        const=Sampling(DEFAULT_HZ),
+        metavar="HZ",
+        help=f"profile the server's CPU on all hosts, with perf, e.g. 99 (default {DEFAULT_HZ}) or dwarf",
+    )
 
 
 def add_load_flags(parser: argparse.ArgumentParser) -> None:

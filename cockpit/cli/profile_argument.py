@@ -44,7 +44,7 @@ def chosen_profile(options: Namespace) -> Profile:
         check_plan(plan)
     if plan.replay is not None:
         _print_replay(plan)
-    return _from_machines(at_address(replace(profile, plan=plan), options.ssh_config), options)
+    return _profiled(_from_machines(at_address(replace(profile, plan=plan), options.ssh_config), options), options)
 
 
 def named_profile(target: str) -> Profile:
@@ -105,6 +105,17 @@ def _from_machines(profile: Profile, options: Namespace) -> Profile:
     if options.generators:
         return replace(profile, generators=tuple(GeneratorConfig(name=name, ssh=name) for name in options.generators))
     return profile
+
+
+def _profiled(profile: Profile, options: Namespace) -> Profile:
+    """Return the profile with CPU profiles of all hosts if --profile is given. Raises UsageError without hosts."""
+    if options.profile is None:
+        return profile
+    if not profile.hosts:
+        raise UsageError("no host is watched; name it in the [[host]] of a profile: cockpit help profile", "--profile")
+    hz, call_graph = options.profile
+    hosts = (replace(host, profile=hz, call_graph=call_graph or host.call_graph) for host in profile.hosts)
+    return replace(profile, hosts=tuple(hosts))
 
 
 def _print_replay(plan: LoadPlan) -> None:

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from cockpit.model.load.plan import FASTEST
+from cockpit.model.stacks import DEFAULT_HZ, MAX_HZ
 from cockpit.model.units import parse_count, parse_duration, parse_ramp, parse_rate, parse_share
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -48,6 +49,20 @@ def port(text: str) -> int:
 
 def rate(text: str) -> tuple[float, float | None]:
     return parse_ramp(text, partial(_positive_value, parse_rate))
+
+
+class Sampling(NamedTuple):
+    """Samples/s of a CPU profile, and how perf finds callers; None: as the profile says."""
+
+    hz: int
+    call_graph: Literal["fp", "dwarf"] | None = None
+
+
+def sampling(text: str) -> Sampling:
+    hz, _, graph = (f"{DEFAULT_HZ},{text}" if text == "dwarf" else text).partition(",")
+    if hz.isdecimal() and 1 <= int(hz) <= MAX_HZ and graph in ("", "dwarf"):
+        return Sampling(int(hz), "dwarf" if graph else None)
+    raise argparse.ArgumentTypeError(f"{text!r}: write samples/s from 1 to {MAX_HZ}, dwarf, or both: 49,dwarf")
 
 
 def factor(text: str) -> float:

@@ -11,8 +11,21 @@ from functools import cache
 from importlib.resources import files
 from itertools import groupby
 
-from cockpit.document.model import Block, Cell, Document, Items, Pairs, Paragraph, Part, Plot, Role, Table, non_empty
-from cockpit.document.svg import axis_labels, escaped, figure, row_svg
+from cockpit.document.model import (
+    Block,
+    Cell,
+    Document,
+    Flame,
+    Items,
+    Pairs,
+    Paragraph,
+    Part,
+    Plot,
+    Role,
+    Table,
+    non_empty,
+)
+from cockpit.document.svg import axis_labels, escaped, figure, flame_figure, row_svg
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 # Cells up to this length (characters) are not wrapped.
@@ -79,6 +92,8 @@ def _block(block: Block | Part) -> str:
             return f'<div class="scroll">{_table(block)}</div>\n'
         case Plot():
             return figure(block)
+        case Flame():
+            return flame_figure(block)
 
 
 def _items(lines: Iterable[str], role: Role) -> str:

@@ -130,6 +130,26 @@ class Plot(msgspec.Struct, frozen=True, kw_only=True):
     wide: bool = False
 
 
+class FlameBox(NamedTuple):
+    """A box in a row from `start` to `end` (shares of the width) with its text, its tooltip `words`, its colour (see
+    PlotSeries) and the opacity of the colour (0 to 1)."""
+
+    row: int
+    start: float
+    end: float
+    text: str
+    words: str
+    colour: int
+    opacity: float
+
+
+class Flame(msgspec.Struct, frozen=True):
+    """A flame graph: callers above their callees."""
+
+    title: str
+    boxes: Sequence[FlameBox]
+
+
 class Part(msgspec.Struct, frozen=True):
     """A part of a report; `folded` at first in HTML. A section without a title is a block with the colour of `role`."""
 
@@ -139,7 +159,7 @@ class Part(msgspec.Struct, frozen=True):
     role: Role = ""
 
 
-Block = Paragraph | Items | Pairs | Table | Plot
+Block = Paragraph | Items | Pairs | Table | Plot | Flame
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -168,5 +188,7 @@ def _has_content(block: Block | Part) -> bool:
             return bool(block.values)
         case Table():
             return bool(block.rows)
+        case Flame(_, boxes):
+            return bool(boxes)
         case Plot():
             return block.heat is not None or any(y is not None for each in block.series for _, y in each.points)

@@ -13,13 +13,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import pairwise
 
-from cockpit.document.model import Heat, Marks, Plot, PlotSeries, Point
+from cockpit.document.model import Flame, FlameBox, Heat, Marks, Plot, PlotSeries, Point
 from cockpit.document.scale import Axis, apart
 from cockpit.model.text import sanitize
 
 _WIDTH, _HEIGHT = 1000.0, 100.0
 # Height of the drawing of a table's row, and the part of it over which its dots are spread, the first one on top.
 _ROW, _TOP, _BOTTOM = 20.0, 4.0, 16.0
+# Height of a row of a flame graph, and of the baseline of its text, in CSS pixels.
+_BOX, _TEXT = 18, 13
 # Maximum number of points of a series: more are not visible. Of each group the largest is kept.
 _POINTS = 600
 # Minimum distances between labels of bands and of rows, as shares of the width.
@@ -46,6 +48,23 @@ def figure(plot: Plot) -> str:
         f'<div class="plot{tall}{" signed" if plot.signs or plot.bands else ""}">'
         f'<svg viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" preserveAspectRatio="none" role="img" '
         f'aria-label="{escaped(plot.title)}">{svg}</svg>{"".join(_labels(plot))}</div></figure>\n'
+    )
+
+
+def flame_figure(flame: Flame) -> str:
+    """Return a flame graph. Every box has its whole text, cut by the box, so that the browser's search matches it."""
+    boxes = "".join(map(_box, flame.boxes))
+    title, height = escaped(flame.title), _BOX * (1 + max(box.row for box in flame.boxes))
+    svg = f'<svg width="100%" height="{height}" aria-label="{title}">{boxes}</svg>'
+    return f'<figure class="flame"><figcaption>{title}</figcaption>{svg}</figure>\n'
+
+
+def _box(box: FlameBox) -> str:
+    left, width = (f"{100 * share:.2f}%" for share in (box.start, box.end - box.start))
+    return (
+        f'<svg x="{left}" y="{_BOX * box.row}" width="{width}" height="{_BOX - 1}"><title>{escaped(box.words)}</title>'
+        f'<rect class="f c{box.colour}" width="100%" height="100%" style="fill-opacity:{box.opacity:.2f}"/>'
+        f'<text x="3" y="{_TEXT}">{escaped(box.text)}</text></svg>'
     )
 
 

@@ -83,6 +83,9 @@ class HostFeed:
         self._host_clock = HostClock()
         self._pauses = PauseDetector(CHECK_INTERVAL)
         self._uptime = 0.0
+        # The last reading of the current connection.
+        self._reading: HostReading | None = None
+        self._has_read = asyncio.Event()
 
     async def run(self) -> None:
         """Watch until cancelled, then close the probe and the connection.
@@ -137,11 +140,21 @@ class HostFeed:
         ssh_config."""
         return port_here(self._plan, self.config, self.ssh_config) if self._plan else None
 
+    def session_time(self, uptime: float) -> float | None:
+        """Return the session time (s) of an uptime of the host; None before its first reading."""
+        return self._host_clock.session_time(uptime)
+
     async def up(self) -> Shell:
         """Wait until the host is up; return the probe's connection."""
         while self._shell is None:
             await self._connected.wait()
         return self._shell
+
+    async def reading(self) -> tuple[Shell, HostReading]:
+        """Wait for a reading of the host; return the probe's connection and the last reading."""
+        while self._shell is None or self._reading is None:
+            await self._has_read.wait()
+        return self._shell, self._reading
 
     async def _watch(self) -> NoReturn:
         shell = await open_shell(self.config, self.ssh_config, self._asking, self._keyring)
@@ -159,6 +172,8 @@ class HostFeed:
             finally:
                 self._shell = None
                 self._connected.clear()
+                self._reading = None
+                self._has_read.clear()
                 probe.close()
         finally:
             await shell.close()
@@ -194,6 +209,8 @@ class HostFeed:
             await _cancel(answer)
         received = self._clock.now()
         self._check_reboot(reading)
+        self._reading = reading
+        self._has_read.set()
         self._report(HostCondition.UP)
         if paused:
             return

@@ -19,6 +19,7 @@ from cockpit.model.host.samples import HostConfig, HostFacts, HostReading
 from cockpit.model.knobs import Knob, ServerAction, Setting
 from cockpit.model.load.plan import LoadPlan, RunTotals
 from cockpit.model.recorded import Name, Url
+from cockpit.model.stacks import StackEvent
 from cockpit.model.study import StudyEvent
 from cockpit.model.tick import Tick
 
@@ -345,6 +346,7 @@ AnyEvent = (
     | RoundsEnded
     | CapacityEvent
     | Note
+    | StackEvent
     | StudyEvent
     | AutopilotEvent
 )

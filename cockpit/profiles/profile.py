@@ -94,7 +94,7 @@ def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profi
         name=name,
         question=file.question.strip(),
         plan=_plan(file, files),
-        hosts=(*(msgspec.convert(host, HostConfig, from_attributes=True) for host in file.host), *machines),
+        hosts=(*(host.config for host in file.host), *machines),
         knobs=knobs,
         actions=tuple(msgspec.convert(action, ServerAction, from_attributes=True) for action in file.action),
         thresholds=file.check.thresholds,

@@ -11,6 +11,7 @@ from cockpit.model.host.samples import INTERVAL, GeneratorConfig, HostConfig, St
 from cockpit.model.knobs import Knob, Option, ServerAction
 from cockpit.model.load.options import LOAD_OPTIONS, METHOD
 from cockpit.model.load.plan import FASTEST, HttpVersion, Tls
+from cockpit.model.stacks import DEFAULT_HZ, MAX_HZ
 from cockpit.model.study import MOST_ROUNDS
 
 # Default of a knob's workers: the processes of its host that a reload replaces.
@@ -133,7 +134,13 @@ class Host(HostConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     processes: tuple[Annotated[str, Meta(min_length=1)], ...] = ()
     upstreams: tuple[Annotated[str, Meta(pattern=ADDRESS)], ...] = ()
     interval: Annotated[float, Meta(ge=0.1, le=60)] = INTERVAL
+    profile: Annotated[int, Meta(ge=1, le=MAX_HZ)] | bool = False
     status: tuple[StatusSection, ...] = ()
+
+    @property
+    def config(self) -> HostConfig:
+        hz = DEFAULT_HZ if self.profile is True else int(self.profile)
+        return msgspec.convert(msgspec.structs.replace(self, profile=hz), HostConfig, from_attributes=True)
 
 
 class GeneratorSection(GeneratorConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):

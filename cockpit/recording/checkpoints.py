@@ -21,6 +21,7 @@ from cockpit.model.host.state import HostState, TailPane
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.load.seconds import OpenSecond
 from cockpit.model.markers import Marker
+from cockpit.model.stacks import StackSlice
 from cockpit.model.state import (
     ActionRun,
     CapacityState,
@@ -41,12 +42,13 @@ Fetch = Callable[[int], bytes]
 
 class HostCheckpoint(msgspec.Struct, frozen=True):
     """A host without its series and the rows of its last sample: those are computed from the last sample and the one
-    `before` it. `recent`: there is no gap between the two samples. `tails` are numbers of parts."""
+    `before` it. `recent`: there is no gap between the two samples. `tails` and `slices` are numbers of parts."""
 
     state: HostState
     before: HostSample | None
     recent: bool
     tails: tuple[int, ...]
+    slices: tuple[int, ...]
 
 
 class StateCheckpoint(msgspec.Struct, frozen=True):
@@ -138,10 +140,11 @@ def with_totals(counts: Counts, totals: Totals) -> Counts:
 
 
 def _kept_host(host: HostState, before: HostSample | None, part: Callable[[object], int]) -> HostCheckpoint:
-    bare = replace(host, points=(), processes=(), cores=(), disks=(), nets=(), sar={}, tails=())
+    bare = replace(host, points=(), processes=(), cores=(), disks=(), nets=(), sar={}, tails=(), slices=())
     # spawned/s is None exactly if there was a gap before the sample.
     recent = host.point is not None and host.point.spawned is not None
-    return HostCheckpoint(bare, before, recent, tuple(part(tail) for tail in host.tails))
+    tails, slices = (tuple(part(item) for item in items) for items in (host.tails, host.slices))
+    return HostCheckpoint(bare, before, recent, tails, slices)
 
 
 class Restorer:
@@ -171,8 +174,9 @@ class Restorer:
 
     def _host(self, kept: HostCheckpoint) -> HostState:
         tails = tuple(self._part(number, TailPane) for number in kept.tails)
+        slices = tuple(self._part(number, StackSlice) for number in kept.slices)
         # Decoded sequences are lists.
-        host = replace(kept.state, tails=tails, points=(), processes=())
+        host = replace(kept.state, tails=tails, slices=slices, points=(), processes=())
         return recompute_rows(host, kept.before, recent=kept.recent)
 
     def _part(self, number: int, kind: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ import numpy as np
 from cockpit.model.events import AnyEvent, HostSample
 from cockpit.model.histogram import EMPTY, HIGHEST_INDEX, Histogram
 from cockpit.model.host.samples import HostReading
+from cockpit.model.stacks import StackSlice, check_slice
 
 # Maximum duration of a session (s).
 LONGEST = 1e8
@@ -19,7 +20,16 @@ _INT64_LIMIT = 1 << 63
 # Maximum numbers of events of one kind in a recording. Landmarks start a segment, a marker or a part of the report;
 # their cost grows with the number of earlier ones. Numerous kinds come from hosts and from the stages of changes.
 MAX_LANDMARKS, MAX_NUMEROUS = 3_000, 200_000
-NUMEROUS_KINDS = ("change_stage", "host_changed", "tail_changed", "knob_read", "generator_clock", "study_observation")
+NUMEROUS_KINDS = (
+    "change_stage",
+    "host_changed",
+    "tail_changed",
+    "knob_read",
+    "generator_clock",
+    "study_observation",
+    "stack_slice",
+    "profiler_changed",
+)
 _process_numbers = attrgetter("pid", "ppid", "start", "utime", "stime", "threads", "vsz", "rss", "shared")
 # Limit of the counts of a histogram.
 _COUNT_LIMIT = 1 << 60
@@ -118,10 +128,8 @@ def _check(value: Any, name: str) -> None:
     if isinstance(value, _NUMBERS):
         _check_number(value)
         check_field(name, value)
-    elif isinstance(value, HostReading):
-        # Skip its kernel counters: a page has thousands, and integers in msgpack have at most 64 bits.
-        for number in (value.uptime, value.wall, value.probe_cpu, *value.load):
-            _check_number(number)
+    elif special := _SPECIAL_CHECKS.get(type(value)):
+        special(value)
     elif isinstance(value, msgspec.Struct):
         for field in value.__struct_fields__:
             _check(getattr(value, field), field)
@@ -129,8 +137,24 @@ def _check(value: Any, name: str) -> None:
         for key, item in value.items():
             _check(key, "")
             _check(item, "")
-    elif isinstance(value, Histogram):
-        check_histogram(value)
     elif isinstance(value, tuple | list):
         for item in value:
             _check(item, name)
+
+
+def _check_reading(reading: HostReading) -> None:
+    # Skip its kernel counters: a page has thousands, and integers in msgpack have at most 64 bits.
+    for number in (reading.uptime, reading.wall, reading.probe_cpu, *reading.load):
+        _check_number(number)
+
+
+def _check_slice(part: StackSlice) -> None:
+    check_slice(part)
+    _check((part.t, part.start, part.cost), "t")
+
+
+_SPECIAL_CHECKS: Mapping[type, Callable[[Any], None]] = {
+    HostReading: _check_reading,
+    Histogram: check_histogram,
+    StackSlice: _check_slice,
+}

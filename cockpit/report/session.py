@@ -26,6 +26,7 @@ from cockpit.report.plots import latency_plots, timeline
 from cockpit.report.run import run_blocks, run_named, segment_blocks
 from cockpit.report.scaling import fit_blocks, fit_plot
 from cockpit.report.search import search_blocks
+from cockpit.report.stacks import stack_blocks
 from cockpit.report.verdicts import verdict_section
 from cockpit.report.words import plan_words, when
 
@@ -62,6 +63,7 @@ def session_document(state: State) -> Document:
         Part("Thresholds", [Table(("threshold", "run", "status", "found"), list(_thresholds(state, results)))]),
         Part("Latency", _latency(segments)),
         Part("Servers", hosts),
+        Part("CPU profiles", stack_blocks(state, segments)),
         Part("Changes", _changes(state)),
         Part("Environment", [Pairs(_environment(state))]),
         Part("Details of runs", details),

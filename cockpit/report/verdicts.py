@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from cockpit.analysis.verdicts.outcome import Effect, Objection, Verdict
 from cockpit.analysis.warnings import Affected, RunWarning
 from cockpit.analysis.words.objections import objection_words
+from cockpit.analysis.words.stacks import profile_lines
 from cockpit.analysis.words.verdicts import effect_words, method_lines, metric_words, verdict_line
 from cockpit.analysis.words.warnings import warning_words
 from cockpit.document.model import Block, Items, Paragraph, Part
@@ -74,13 +75,17 @@ def completed_by(result: RunResult, verdicts: Iterable[Verdict]) -> tuple[Verdic
 
 
 def verdict_blocks(verdict: Verdict) -> list[Block]:
-    """Return the verdict in one line, and its method."""
-    return [Paragraph(verdict_line(verdict), role_of(verdict.outcome)), Items(method_lines(verdict), title="method")]
+    """Return the verdict in one line, the differences of CPU profiles, and its method."""
+    return [
+        Paragraph(verdict_line(verdict), role_of(verdict.outcome)),
+        Items(profile_lines(verdict.profiles)),
+        Items(method_lines(verdict), title="method"),
+    ]
 
 
 def verdict_section(verdict: Verdict, rows: Sequence[ForestRow] | None = None) -> Part:
     """Return the verdict with its effects (None: by metric) as a forest plot, and its method."""
     if rows is None:
         rows = [ForestRow(metric_words(effect.name), effect) for effect in verdict.rows]
-    line, method = verdict_blocks(verdict)
-    return Part("", [line, forest("metric", rows), method], role=role_of(verdict.outcome))
+    line, *others = verdict_blocks(verdict)
+    return Part("", [line, forest("metric", rows), *others], role=role_of(verdict.outcome))

@@ -15,6 +15,7 @@ from cockpit.analysis.capacity.levels import suggested_limits
 from cockpit.analysis.capacity.search import LONGEST
 from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.ssh.prompts import Keyring, PromptQueue, Question
+from cockpit.hosts.stacks.profiler import Profiler
 from cockpit.hosts.tails import pane_feeds
 from cockpit.load.generator import boot_id, watch_machine
 from cockpit.load.workers import WorkerLauncher
@@ -75,6 +76,7 @@ class LiveSource:
             )
             for config in profile.hosts
         }
+        self.profilers = {name: Profiler(feed, clock, self.emit) for name, feed in self.feeds.items()}
         traffic = profile.plan.traffic
         self.load = LiveLoad(
             profile.plan, clock, self.emit, TrafficLauncher(self.feeds, traffic) if traffic else launcher
@@ -99,8 +101,9 @@ class LiveSource:
         self.emit(_session_started(self.profile, self._clock))
         self._spawn(watch_machine(self._clock, self.emit, lambda: self.load.pids))
         self._spawn(self.tuning.watch_values())
-        for feed in self.feeds.values():
+        for name, feed in self.feeds.items():
             self._spawn(feed.run())
+            self._spawn(self.profilers[name].run())
             for pane in pane_feeds(feed, self._clock, self.emit):
                 self._spawn(pane)
         while not (self._closed and not self._events):
@@ -112,6 +115,12 @@ class LiveSource:
             self._events.clear()
             if events:
                 yield EventBatch(events, reached=self._live_events.update)
+
+    def toggle_profilers(self, _: str = "") -> None:
+        """Switch the CPU profiles of all hosts on, or off if one is on."""
+        active = any(profiler.active for profiler in self.profilers.values())
+        for profiler in self.profilers.values():
+            profiler.switch(not active)
 
     def now(self) -> float:
         return self._clock.now()
@@ -127,6 +136,7 @@ class LiveSource:
         await self.capacity.close()
         await self.load.stop()
         await self.tuning.close()
+        await asyncio.gather(*(profiler.close() for profiler in self.profilers.values()))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -176,6 +186,7 @@ class LiveControls(Controls):
         limits = suggested_limits(source.profile.thresholds)
         question = f"Capacity: the highest arrival rate within these limits, in at most {LONGEST / 60:.0f} minutes"
         self._search = Action("capacity", "capacity", source.capacity.run, question, footer=False, prefill=limits)
+        self._profile = Action("profile", "profile", immediate(source.toggle_profilers), footer=False)
         self._stop_search = Action("capacity", "stop search", immediate(lambda _: source.capacity.stop()))
         self._confirm = Action("keep", "keep change", immediate(lambda _: self._tuning.confirm()))
 
@@ -196,6 +207,7 @@ class LiveControls(Controls):
             *self._amount,
             self._mark,
             *((search,) if self._amount else ()),
+            *((self._profile,) if self._source.profilers else ()),
             *self.look_back,
         )
 

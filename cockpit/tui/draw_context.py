@@ -12,7 +12,7 @@ from cockpit.analysis.baseline import Baseline
 from cockpit.analysis.thresholds import ThresholdResult, check_thresholds_so_far
 from cockpit.analysis.time_ranges import TimeRange, TimeRanges
 from cockpit.analysis.verdicts.outcome import Verdict
-from cockpit.analysis.verdicts.segments import SegmentVerdicts, segment_before
+from cockpit.analysis.verdicts.segments import SegmentVerdicts, baseline_of, segment_before
 from cockpit.model.errors import UsageError
 from cockpit.model.host.state import HostState, TailPane
 from cockpit.model.load.plan import LoadPlan
@@ -157,15 +157,8 @@ class DrawContext:
         return by_number(segments, self.view.baseline) or first
 
     def before(self, segment: Segment) -> Segment | None:
-        """Return the baseline of a segment: the chosen one, the segment before a change under load, or the default.
-
-        None for warm-ups, rounds, duets, and the baseline itself.
-        """
-        if segment.plan.variants:
-            return None
-        chosen = by_number(self.state.segments, self.view.baseline)
-        base = chosen or segment_before(self.state, segment) or self.baseline
-        return None if base is None or segment.warmup or segment.round or base.number == segment.number else base
+        """Return the baseline of a segment, see `baseline_of`."""
+        return baseline_of(self.state, segment, by_number(self.state.segments, self.view.baseline))
 
     def verdict(self, segment: Segment) -> Verdict | None:
         """Return the verdict on a segment, of a duet that on its variants; None without a baseline."""

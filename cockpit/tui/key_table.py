@@ -57,6 +57,7 @@ class SessionKey(Shortcut):
     LESS = "minus", "less"
     MARK = "m", "mark"
     CAPACITY = "C", "capacity"
+    PROFILE = "O", "profile"
     BACK = "left", "back"
     FORWARD = "right", "forward"
     BACK_10 = "comma", "back_10"
@@ -129,6 +130,7 @@ class ViewKey(Shortcut):
     ZOOM_OUT = "o", "zoom(1)", "zoom out"
     MARKERS = "l", "markers", "list of markers", "markers"
     BOARD = "A", "board", "evaluations of a search", "all evaluations"
+    STACKS = "H", "stacks", "CPU profile", "CPU profile"
 
 
 class ChartKey(Shortcut):
@@ -178,6 +180,25 @@ class CompareKey(Shortcut):
     METHOD = "m", "method", "method"
 
 
+class StacksKey(Shortcut):
+    """Keys of the CPU profile of a segment."""
+
+    LEFT = "left", "move(-1, 0)", "function to the left", "move"
+    RIGHT = "right", "move(1, 0)", "function to the right"
+    UP = "up", "move(0, -1)", "caller"
+    DOWN = "down", "move(0, 1)", "callee"
+    ZOOM_IN = "enter", "zoom_in", "zoom in", "zoom"
+    ZOOM_OUT = "o", "zoom_out", "zoom out", "out"
+    SEARCH = _FILTER, "search", "highlight functions with a text", "search"
+    DIFFERENCE = _BASELINE, "difference", "difference to the baseline, on or off", "baseline"
+    PREVIOUS = "left_square_bracket", "segment(-1)", "previous segment", "segment"
+    NEXT = "right_square_bracket", "segment(1)", "next segment"
+    HOST = "tab", "host", "next host", "host", 2
+    PAGE_UP = "pageup", "page(-1)", "page up in the list of functions", "list"
+    PAGE_DOWN = "pagedown", "page(1)", "page down in the list of functions"
+    BACK = "escape", "back", "back", "back"
+
+
 class StartKey(Shortcut):
     """Keys of the start screen."""
 
@@ -216,7 +237,7 @@ FOOTER_LOAD: tuple[FooterEntry, ...] = (MainKey.LOAD,)
 FOOTER_SCREEN: tuple[FooterEntry, ...] = (
     *(MainKey.TUNE, MainKey.COMPARE, MainKey.ROUNDS, MainKey.CHECK, MainKey.VIEW, ViewKey.CURSOR, ViewKey.NEXT_HOST),
     *(ViewKey.NEXT_DETAIL, ViewKey.FOCUS, ViewKey.ROOM, ViewKey.METRICS, MainKey.BASELINE),
-    *(_ZOOM, ViewKey.MARKERS),
+    *(_ZOOM, ViewKey.MARKERS, ViewKey.STACKS),
 )
 FOOTER_CHARTS: tuple[FooterEntry, ...] = (
     *((ChartKey.LEFT, ChartKey.RIGHT), ChartKey.LEAVE, (ChartKey.PREVIOUS, ChartKey.NEXT), ChartKey.JUMP),
@@ -230,6 +251,11 @@ FOOTER_LIST: tuple[FooterEntry, ...] = (
 # Keys with priority after the first entry: before the first change, and from then on.
 FOOTER_FIRST = (MainKey.COMPARE, MainKey.TUNE, MainKey.LOAD, ViewKey.NEXT_DETAIL)
 FOOTER_FIRST_CHANGED = (MainKey.COMPARE, MainKey.TUNE, MainKey.ROUNDS, MainKey.LOAD, ViewKey.NEXT_DETAIL)
+FOOTER_STACKS: tuple[FooterEntry, ...] = (
+    *((StacksKey.LEFT, StacksKey.RIGHT, StacksKey.UP, StacksKey.DOWN), StacksKey.ZOOM_IN, StacksKey.ZOOM_OUT),
+    *(StacksKey.BACK, StacksKey.SEARCH, StacksKey.DIFFERENCE, (StacksKey.PREVIOUS, StacksKey.NEXT)),
+    *((StacksKey.PAGE_UP, StacksKey.PAGE_DOWN), StacksKey.HOST),
+)
 FOOTER_START: tuple[FooterEntry, ...] = (
     *(StartKey.FILTER, StartKey.SECTION, StartKey.NEW, StartKey.URL, StartKey.DEMO, StartKey.DOCTOR, StartKey.EDIT),
     AppKey.COMMANDS,
@@ -264,6 +290,8 @@ HELP: dict[Shortcut | str, str] = {
     unless they are worse""",
     SessionKey.CAPACITY: """capacity: the highest arrival rate that holds limits such as p99 < 50ms, errors < 0.1%, with
     an interval, by a run of open load; again: stop the search""",
+    SessionKey.PROFILE: """profile the CPU of the hosts' servers with perf, on or off; see `cockpit help
+    profiling`""",
     MainKey.LOAD: """load form: connections or rate, also a ramp (changes a running load at once), duration, requests,
     load steps, URL, method, headers, body, think time and keep-alive of the next run""",
     MainKey.UNDO: "undo the last change; its diff is shown first",
@@ -294,6 +322,8 @@ HELP: dict[Shortcut | str, str] = {
     ViewKey.FOLD: "show each of identical processes (×32), or fold them into one line again",
     ViewKey.FILTER: "show only processes with a text in PID or command; an empty text shows all",
     ViewKey.BOARD: "evaluations of a search: all of them, the best so far, the metric along each knob",
+    ViewKey.STACKS: f"""CPU profile of the selected segment: call tree and hottest functions, with the difference to its
+    baseline; {StacksKey.SEARCH} searches, {StacksKey.ZOOM_IN} zooms in""",
     MainKey.GENERATORS: "load generators: rate, CPU, lag and clock offset of each",
     MainKey.THEME: "next theme: dark, light, high contrast; the last choice is remembered",
     AppKey.COMMANDS: "search all commands; hosts, views, markers and themes too",

@@ -23,7 +23,8 @@ from cockpit.tui.dialogs.prompt import ChoiceScreen, FilterScreen
 from cockpit.tui.draw_context import PROCESS_ORDERS, BaselineOf, DrawContext, ProcessOrder, StoredBaselines, View
 from cockpit.tui.hosts.panes import HostPanes
 from cockpit.tui.key_names import bindings, key_hints
-from cockpit.tui.key_table import ChartKey, DialogKey, MainKey, ViewKey
+from cockpit.tui.key_table import ChartKey, DialogKey, MainKey, SessionKey, ViewKey
+from cockpit.tui.runs.stacks_screen import StacksScreen
 from cockpit.tui.status_lines import Position
 from cockpit.tui.terminal.base_app import CockpitBase
 from cockpit.tui.tuning.changes import ending_words
@@ -157,6 +158,13 @@ class ViewKeys(Screen[None]):
         from cockpit.tui.autopilot.evaluations import EvaluationsScreen
 
         self.app.push_screen(EvaluationsScreen(self.session))
+
+    def action_stacks(self) -> None:
+        """Show the CPU profile of the selected segment."""
+        if self.context().segment is None:
+            self.show_reason(f"No segment to profile yet. {SessionKey.TOGGLE}: start a run")
+            return
+        self.app.push_screen(StacksScreen(self.context))
 
     def markers(self) -> list[Marker]:
         """Return all markers of the session or recording, oldest first."""

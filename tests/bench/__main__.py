@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-from tests.bench import agreement, generator, generators, hosts, installation, recording, screen, searching
+from tests.bench import agreement, generator, generators, hosts, installation, profiles, recording, screen, searching
 from tests.bench.table import Skipped
 
 ROWS: dict[str, Callable[[], bool]] = {
@@ -35,6 +35,7 @@ ROWS: dict[str, Callable[[], bool]] = {
     "agreement": agreement.agreement,
     "probe-cost": hosts.probe_cost,
     "hosts-scale": hosts.hosts_scale,
+    "profile-cost": profiles.profile_cost,
     "generators-four": generators.four_generators,
     "generators-scale": generators.generators_scale,
     "recording-size": recording.recording_size,

@@ -30,9 +30,11 @@ from cockpit.tui.dialogs.host_prompt import HostPromptScreen
 from cockpit.tui.dialogs.prompt import ConfirmScreen
 from cockpit.tui.generators import GeneratorScreen
 from cockpit.tui.key_table import Shortcut, key_named
+from cockpit.tui.runs.stacks_screen import StacksScreen
 from cockpit.tui.start.new_profile import FoundServersScreen, NewProfileScreen, ProfileForm
 from cockpit.tui.start.trust import TrustScreen
-from tests.tui.driving import main, press, reset_screen, running_app, until, wait_idle
+from tests.analysis.profiled import profiled_on_two_hosts
+from tests.tui.driving import context_of, main, press, reset_screen, running_app, until, wait_idle
 from tests.tui.scenario import Scenario
 from tests.tui.screens import rendered_text
 from tests.tui.test_start import running_start_app, start_choices
@@ -74,13 +76,17 @@ def knobs_screen(app: App[Any]) -> Screen[Any]:
     return KnobsScreen([found], ["MaxRequestWorkers", "KeepAlive"])
 
 
+def stacks_screen(app: App[Any]) -> Screen[Any]:
+    return StacksScreen(lambda: context_of(profiled_on_two_hosts()))
+
+
 def profile_screen(app: App[Any]) -> Screen[Any]:
     return NewProfileScreen(None, "web1")
 
 
 MAIN = (
     Row("CockpitBase", "f1 ctrl+p colon ctrl+z ctrl+q ctrl+c"),
-    Row("ViewKeys", "e i o l A"),
+    Row("ViewKeys", "e i o l A H"),
     Row("ChoiceScreen", "escape", before="l"),
     Row("MainScreen", "T t v c r x L ctrl+u equals_sign up question_mark q"),
     Row("MainScreen", "b down escape", before="up"),
@@ -99,6 +105,9 @@ MAIN = (
     Row("LoadForm", "up down enter escape", before="equals_sign"),
     Row("CheckBox", "space", before="equals_sign down down down down"),
     Row("CompareScreen", "left right b m escape", before="c"),
+    Row("StacksScreen", "down right left enter o b up", prepare=pushed(stacks_screen)),
+    Row("StacksScreen", "left_square_bracket right_square_bracket tab pagedown pageup", prepare=pushed(stacks_screen)),
+    Row("StacksScreen", "slash escape", prepare=pushed(stacks_screen)),
     Row("HelpScreen", "escape", before="question_mark"),
     Row("TextDialog", "escape", before="m"),
     Row("CommandLine", "tab", before="colon"),
@@ -285,7 +294,8 @@ SAME_MEANING = {
     "m": {"mark", "method"},
     "y": {"keep", "yes"},
     "q": {"quit", "close"},
-    "/": {"filter", "filter by a text"},
-    "[": {"previous", "to_marker"},
-    "]": {"next", "to_marker"},
+    "/": {"filter", "filter by a text", "highlight functions with a text"},
+    "b": {"baseline", "difference to the baseline, on or off"},
+    "[": {"previous", "to_marker", "previous segment"},
+    "]": {"next", "to_marker", "next segment"},
 }

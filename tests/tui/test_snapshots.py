@@ -18,6 +18,7 @@ from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.layouts import layout_for
 from cockpit.tui.tuning.widgets import History
+from tests.analysis.profiled import profiled
 from tests.data import data_of
 from tests.tui.driving import main, press, reset_screen, running_app, text_of, until, wait_for_events, wait_idle
 from tests.tui.scenario import Scenario
@@ -39,6 +40,12 @@ PICTURES: dict[str, Picture] = {
     "processes_frozen": (topology(30.7), (120, 40), ("p", "s", "f", "down")),
     "heat_map": (Scenario().events(99.0), (120, 40), ("e", *["left_square_bracket"] * 4)),
     "verdict": (changed_under_load(), (120, 40), ("c",)),
+    "cpu_profile": (profiled(), (120, 40), ("H",)),
+    "cpu_profile_of_a_segment": (
+        profiled(),
+        (80, 24),
+        ("H", "b", *["down"] * 9, "right", "enter", "slash", *"sys", "enter"),
+    ),
     "tuning_panel": (Scenario().events(84.0), (120, 40), ("t", *"30", "down", *"60", "enter")),
 }
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from cockpit.analysis.effects import overall
+from cockpit.analysis.stacks.difference import profiled_share
 from cockpit.analysis.verdicts.outcome import Cause, Effect, Objection, Outcome, Period, Verdict
 from cockpit.analysis.warnings import BOUND
 from cockpit.analysis.windows import Windows
@@ -15,6 +16,8 @@ from cockpit.model.text import clock
 
 # Share of failed requests above which rate and latency describe different responses than on the other side.
 FAILING = 0.01
+# Share of the time in which one side was profiled, from which it is not compared with a side that was not.
+PROFILED = 0.5
 
 
 def objection(before: Windows, after: Windows) -> Objection | None:
@@ -28,6 +31,9 @@ def objection(before: Windows, after: Windows) -> Objection | None:
                 return Objection(cause=Cause.RUN_FAILED, side=side, detail=segment.detail)
             if segment.losses:
                 return Objection(cause=Cause.PARTIAL, side=side, detail=lost_words(segment.losses))
+    first, second = profiled_share(before), profiled_share(after)
+    if min(first, second) == 0 and max(first, second) > PROFILED:
+        return Objection(cause=Cause.PROFILED, side=Period.BEFORE if first else Period.AFTER)
     return _altered_setting((*before, *after))
 
 

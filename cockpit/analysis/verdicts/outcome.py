@@ -32,6 +32,7 @@ class Cause(StrEnum):
     LOAD_DIFFERS = "load differs"
     RUN_FAILED = "run failed"
     PARTIAL = "partial metrics"
+    PROFILED = "profiled on one side only"
     REQUESTS_FAILED = "requests failed"
     SHARED_CPU = "shared CPU"
     SETTING_ALTERED = "setting changed elsewhere"
@@ -124,6 +125,33 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "metric"
     likely: Outcome | None = None
 
 
+class FunctionDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """How much a function changed, in percentage points of the CPU/request before: by itself (`own`), and with the
+    functions that it called (`total`). A change that is not significant is None."""
+
+    function: str
+    own: float | None
+    total: float | None
+
+
+class ProfileDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """The difference of a host's profile. `change`: of all CPU/request (share); None: too few slices for a test.
+
+    `slices` and `samples` are those of each side; `hz`: samples per CPU second; `cost`: CPU of the profiler, as a share
+    of a core, on the side with more. `functions` and `causes` (system calls, and functions outside of them: points) are
+    the significant changes, the largest first.
+    """
+
+    host: str
+    hz: int
+    slices: tuple[int, int]
+    samples: tuple[int, int]
+    cost: float
+    change: float | None = None
+    functions: tuple[FunctionDifference, ...] = ()
+    causes: dict[str, float] = {}
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict on a comparison. `effects` begin with the headline. `before` and `after` are the numbers of the
     segments compared.
@@ -133,7 +161,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     many are needed for a conclusion (infinite: the baseline is too short; None: unknown or none). `at_least`: the
     effect may be larger than measured, because the generator was saturated on the faster side, or because of other
     load. `other_loads` has each machine on which other load was measured. `reached` is the instant (session s) at which
-    a verdict on a change under load became final; None: it is not.
+    a verdict on a change under load became final; None: it is not. `profiles` has the hosts that were profiled on both
+    sides.
     """
 
     outcome: Outcome
@@ -152,6 +181,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     at_least: bool = False
     other_loads: tuple[OtherLoad, ...] = ()
     reached: float | None = None
+    profiles: tuple[ProfileDifference, ...] = ()
 
     @property
     def headline(self) -> Effect | None:

@@ -113,6 +113,16 @@ def segment_before(state: State, segment: Segment) -> Segment | None:
     return before
 
 
+def baseline_of(state: State, segment: Segment, chosen: Segment | None = None) -> Segment | None:
+    """Return the baseline of a segment: `chosen`, the segment before a change under load, or the first that is no
+    warm-up. None for warm-ups, rounds, duets, and the baseline itself."""
+    if segment.plan.variants or segment.warmup or segment.round:
+        return None
+    first = next((each for each in state.segments if not each.warmup), None)
+    base = chosen or segment_before(state, segment) or first
+    return None if base is None or base.number == segment.number else base
+
+
 class SegmentVerdicts:
     """Cache of segment verdicts: a finished segment is judged once, a growing one after each block.
 

@@ -49,6 +49,7 @@ from cockpit.analysis.replicates import (
     sides_of,
     visit_values,
 )
+from cockpit.analysis.stacks.difference import profile_differences
 from cockpit.analysis.switch.verdict import switch_verdict
 from cockpit.analysis.verdicts.objections import invalid, lost_hosts, objection, saturated_side, with_objections
 from cockpit.analysis.verdicts.other_load import MeasuredOtherLoad, other_loads, weighed_load, weighed_load_of_rounds
@@ -181,6 +182,7 @@ def _judged(
             *(() if verdict.adjusted else speed_warnings(before, after)),
         ),
         growing=any(window.growing for window in (*before, *after)),
+        profiles=profile_differences(before, after),
     )
     verdict = weighed(with_objections(verdict, against, lost_hosts(before, after)), loads, before[0].plan.open)
     side = saturated_side(before, after)

@@ -29,6 +29,8 @@ def objection_words(objection: Objection) -> str:
             return f"the run{side} failed: {sanitize(objection.detail)}"
         case Cause.PARTIAL:
             return f"metrics{side} are partial: {sanitize(objection.detail)}"
+        case Cause.PROFILED:
+            return f"the server's CPU was profiled only{side}; profile both sides, or none"
         case _:
             return f"{objection.cause}{side}"
 

@@ -14,6 +14,7 @@ from cockpit.analysis.stability import Stability, StabilityKind
 from cockpit.analysis.verdicts.outcome import DIFFERENT, Cause, Design, Effect, Outcome, Verdict
 from cockpit.analysis.windows import DiscardReason
 from cockpit.analysis.words.objections import bound_words, objection_words, other_load_words
+from cockpit.analysis.words.stacks import profiled_words
 from cockpit.analysis.words.warnings import warning_words
 from cockpit.metrics.catalogue import entry, host_entry
 from cockpit.metrics.units import RATE, value_text
@@ -34,6 +35,7 @@ _BRIEF = {
     Cause.RUN_FAILED: "failed",
     Cause.PARTIAL: "partial",
     Cause.REQUESTS_FAILED: "errors",
+    Cause.PROFILED: "profile",
     Cause.SHARED_CPU: "cpu",
     Cause.SETTING_ALTERED: "setting",
 }
@@ -212,6 +214,7 @@ def basis_lines(verdict: Verdict) -> list[str]:
         reason = verdict.objection.other if verdict.objection else None
         lines += [f"other load on {other_load_words(load)}" for load in verdict.other_loads if load != reason]
     lines += [words] if (words := speed_words(verdict)) else []
+    lines += map(profiled_words, verdict.profiles)
     if verdict.effects and verdict.design is not Design.TOTALS:
         lines.append(
             f"simultaneous 95% intervals ({100 * verdict.effects[0].level:.1f}% for {verdict.effects[0].name}); "

@@ -35,5 +35,9 @@ class HostClock:
             lower, upper = offset
         return min(max(uptime + STEP / 2 + (lower + upper) / 2, sent), received)
 
+    def session_time(self, uptime: float) -> float | None:
+        """Return the session time (s) of an uptime; None before the first reading."""
+        return uptime + STEP / 2 + sum(self._bounds()) / 2 if self._offsets else None
+
     def _bounds(self) -> _Offset:
         return _Offset(max(offset.lower for offset in self._offsets), min(offset.upper for offset in self._offsets))

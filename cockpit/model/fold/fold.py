@@ -24,6 +24,7 @@ from cockpit.model.fold.other_load import generator_sample
 from cockpit.model.fold.panes import access_counts, panes_of, status_read, tail_changed, tail_text
 from cockpit.model.fold.progress import AUTOPILOT_FOLDS, STUDY_FOLDS
 from cockpit.model.fold.rounds import round_window, round_window_ended, rounds_begun, rounds_ended, run_extended
+from cockpit.model.fold.stacks import STACK_FOLDS
 from cockpit.model.host.state import HostState
 from cockpit.model.knobs import Setting
 from cockpit.model.markers import ActionMarker, ChangeMarker, NoteMarker, SettingMarker
@@ -232,6 +233,7 @@ _FOLDS: dict[type, Callable[[State, Any], State]] = {
     ev.RoundsEnded: rounds_ended,
     ev.Note: _note,
     **CAPACITY_FOLDS,
+    **STACK_FOLDS,
     **STUDY_FOLDS,
     **AUTOPILOT_FOLDS,
 }

@@ -51,6 +51,8 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
     format, "" if it is to be recognized. `sudo`: changes are made with `sudo -n`. `changes_outside`: changes are
     made on the machine from which `via` reaches the host; files and commands of the host's knobs are there.
     `upstreams`: addresses on the host to which the target's server passes requests: `127.0.0.1:9000` or a socket path.
+    `profile`: samples/s per CPU of its CPU profile, 0: not profiled until the user switches it on. `call_graph`: how
+    perf finds the callers, by frame pointers or by copies of the stack (more CPU).
     """
 
     name: Name
@@ -58,6 +60,8 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
     via: str = ""
     processes: tuple[str, ...] = ()
     upstreams: tuple[str, ...] = ()
+    profile: int = 0
+    call_graph: Literal["fp", "dwarf"] = "fp"
     interval: float = INTERVAL
     tail: tuple[str, ...] = ()
     status: tuple[StatusPage, ...] = ()

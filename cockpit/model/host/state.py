@@ -13,6 +13,7 @@ import msgspec
 
 from cockpit.model.events import AccessCounts, HostCondition, HostSample
 from cockpit.model.host.samples import HostConfig, HostFacts, IoCounters, ProcessCounters, StatusPage
+from cockpit.model.stacks import ProfilerChanged, StackSlice
 from cockpit.model.sums import Sums
 
 
@@ -249,6 +250,7 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     `cores`, `disks`, `nets` and `sar` (by the names in `model.sar`) are from the newest interval, `processes` from the
     newest sample. `gap`: the host was lost after that sample. `claim`: CPU time of its watched processes and its probe;
     `claims`: CPU time (s), at the newest sample, of each host on the same machine by name, of the generator under "".
+    `profiler`: its last change; None: it was never started. `slices`: the last KEPT_SLICES of its profiles.
     """
 
     config: HostConfig
@@ -266,6 +268,8 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     sar: Mapping[str, float] = MappingProxyType({})
     tails: tuple[TailPane, ...] = ()
     pages: tuple[StatusPane, ...] = ()
+    profiler: ProfilerChanged | None = None
+    slices: tuple[StackSlice, ...] = ()
     spawned: int = 0
     exited: int = 0
     gap: bool = False

@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from cockpit.model.events import HostCondition
 from cockpit.model.host.state import HostPoint, HostState, TailPane
-from cockpit.model.text import clock, count_text, sanitize, si, size
+from cockpit.model.text import clock, count_text, sanitize, share_words, si, size
 from cockpit.tui.draw_context import PROCESSES, SAR, Detail, DrawContext, details_of, name_of
 from cockpit.tui.hosts.details import draw_detail
 from cockpit.tui.hosts.history import STEADY, history_lines
@@ -62,7 +62,7 @@ def host_pane(host: HostState, context: DrawContext, width: int, height: int) ->
     if host.point:
         most = max(MIN_METRICS, round(_METRICS * height))
         lines += metric_lines(host, context, role, width, most, height // _PER_CPU_LINE[not host.tails])
-    lines += condition(host, context, width)
+    lines += [*condition(host, context, width), *_unprofiled(host, width)]
     if host.point is None and host.condition in (HostCondition.UP, HostCondition.CONNECTING):
         lines += _waiting(host, context, width)
     room = height - len(lines)
@@ -88,6 +88,14 @@ def _more(host: HostState, context: DrawContext, role: str, width: int, room: in
         if len(drawn) > 1 and len(lines) + len(drawn) + 1 <= room:
             lines += [rule(((name_of(detail), "title"),), (), width), *drawn]
     return lines
+
+
+def _unprofiled(host: HostState, width: int) -> list[Line]:
+    """Return why the host cannot be profiled."""
+    if host.profiler is None or host.profiler.condition != "failed":
+        return []
+    text = f"not profiled: {sanitize(host.profiler.detail)}"
+    return [((part, "warn"),) for part in wrap(text, max(12, width), max_lines=3, placeholder=" …")]
 
 
 def _waiting(host: HostState, context: DrawContext, width: int) -> list[Line]:
@@ -149,6 +157,9 @@ def title(host: HostState, context: DrawContext, width: int) -> Line:
         ((f"probe {1000 * point.probe_cpu:.0f} ms", "dim"),),
         ((f"rtt {1000 * point.round_trip:.0f} ms", "dim"),),
     ]
+    if host.profiler is not None and host.profiler.condition == "running":
+        cost = host.slices[-1].cost / (host.slices[-1].t - host.slices[-1].start) if host.slices else 0.0
+        parts.append(((f"profiled{f' {share_words(cost)}' if cost else ''}", "dim"),))
     every = slow_interval(host)
     if every is not None:
         parts.insert(0, ((f"every {every:.1f} s", "warn"),))

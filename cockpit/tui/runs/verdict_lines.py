@@ -13,6 +13,7 @@ from cockpit.analysis.warnings import alters_reading, segment_warnings
 from cockpit.analysis.windows import GUARD
 from cockpit.analysis.words.objections import objection_words
 from cockpit.analysis.words.rounds import title_words
+from cockpit.analysis.words.stacks import profile_lines
 from cockpit.analysis.words.timeline import segment_label
 from cockpit.analysis.words.verdicts import (
     MARKS,
@@ -91,6 +92,7 @@ def verdict_details(verdict: Verdict, width: int) -> list[Line]:
         for effect, row in zip(verdict.effects, rows, strict=True):
             lines += _effect(row, widths, ROLES[effect.outcome], width)
     lines.append(EMPTY)
+    lines += [line for words in profile_lines(verdict.profiles) for line in _wrapped(words, width, "strong")]
     for warning in verdict.warnings:
         lines += _wrapped(f"! {warning_words(warning)}", width, "warn")
     return lines

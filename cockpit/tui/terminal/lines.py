@@ -24,7 +24,7 @@ from cockpit.tui.terminal.role_styles import COLOURS, HEAT, role_styles
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Spot, clip, framed
 
 # Roles with a background, which is visible on a blank.
-_FILLED = ("alarm", "better", "worse", "focus", *HEAT)
+_FILLED = ("alarm", "better", "worse", "focus", "match", "less", "more", *HEAT)
 
 
 class Lines(Widget):

@@ -1,0 +1,1 @@
+"""CPU profiles: merged stacks of segments, and differences between them."""

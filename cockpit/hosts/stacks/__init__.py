@@ -1,0 +1,1 @@
+"""CPU profiles of hosts by perf, folded on the host."""

@@ -1,0 +1,132 @@
+"""Differences of CPU profiles: what is significant, on simulated slices; causes of stacks; the line of a verdict."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cockpit.analysis.stacks.difference import (
+    SliceSamples,
+    discoveries,
+    profile_differences,
+    profiled_share,
+    significant_changes,
+)
+from cockpit.analysis.stacks.merging import by_cause, cause
+from cockpit.analysis.verdicts.outcome import Cause, Outcome
+from cockpit.analysis.verdicts.verdict import judge_single_runs
+from cockpit.analysis.windows import Window
+from cockpit.analysis.words.objections import objection_words
+from cockpit.analysis.words.stacks import profile_lines
+from cockpit.model.load.plan import LoadPlan
+from cockpit.model.load.seconds import LoadSecond
+from cockpit.model.stacks import StackSlice
+
+PLAN = LoadPlan(url="http://web1/", concurrency=1, duration=60.0)
+NAMES = [f"f{at}" for at in range(60)]
+# Samples per slice of 60 functions, from 0.02 to 80.
+MEANS = 80 * 0.87 ** np.arange(60)
+
+
+def side(
+    random: np.random.Generator, slices: int, drift: float = 0.0, factors: dict[int, float] | None = None
+) -> SliceSamples:
+    """Slices with Poisson counts. `drift`: spread of a factor of all functions that persists over slices, AR(1)."""
+    noise = np.zeros(slices)
+    for at in range(slices):
+        noise[at] = 0.6 * (noise[at - 1] if at else 0.0) + 0.8 * random.normal(0, drift)
+    means = MEANS * [(factors or {}).get(at, 1.0) for at in range(60)]
+    counts = random.poisson(np.exp(noise)[:, None] * means).astype(float)
+    return SliceSamples(NAMES, counts, np.full(slices, 1000.0), float(counts.sum()))
+
+
+@pytest.mark.parametrize(("slices", "drift"), [(5, 0.0), (12, 0.0), (12, 0.02), (30, 0.02)])
+def test_an_aa_pair_shows_nothing_significant(slices: int, drift: float) -> None:
+    random = np.random.default_rng(7)
+    wrong = sum(bool(significant_changes(side(random, slices, drift), side(random, slices, drift))) for _ in range(100))
+    assert wrong <= 10
+
+
+def test_a_changed_function_is_discovered_and_the_others_are_not() -> None:
+    random = np.random.default_rng(7)
+    named = [significant_changes(side(random, 10), side(random, 10, factors={3: 0.5, 5: 1.6})) for _ in range(50)]
+    assert sum({"f3", "f5"} <= set(changes) for changes in named) >= 45
+    assert sum(len(set(changes) - {"f3", "f5"}) for changes in named) <= 10
+    assert np.mean([changes["f3"] for changes in named if "f3" in changes]) == pytest.approx(
+        -50 * MEANS[3] / MEANS.sum(), rel=0.15
+    )
+
+
+def test_false_discovery_rate_is_that_of_benjamini_and_hochberg() -> None:
+    chances = dict(enumerate([0.001, 0.008, 0.039, 0.041, 0.042, 0.06, 0.074, 0.205, 0.212, 0.216]))
+    assert discoveries(chances) == {0, 1}
+    assert discoveries({0: 0.2, 1: 0.9}) == set()
+    assert discoveries({}) == set()
+
+
+@pytest.mark.parametrize(
+    ("stack", "name"),
+    [
+        ("web;main;fork;entry_SYSCALL_64_[k];do_syscall_64_[k];__do_sys_clone_[k];copy_page_[k]", "clone"),
+        ("web;main;mmap;entry_SYSCALL_64_after_hwframe_[k];do_syscall_64_[k];__x64_sys_mmap_[k]", "mmap"),
+        ("web;main;entry_SYSCALL_64_[k];do_syscall_64_[k];ksys_write_[k];vfs_write_[k]", "write"),
+        ("web;main;entry_SYSCALL_64_[k];do_syscall_64_[k]", "do_syscall_64"),
+        ("web;main;memset;asm_exc_page_fault_[k];exc_page_fault_[k];clear_page_[k]", "page fault"),
+        ("web;main;asm_sysvec_apic_timer_interrupt_[k];tick_[k]", "interrupt"),
+        ("web;main;__memset", "__memset"),
+        ("web", "web"),
+    ],
+)
+def test_the_cause_of_a_stack_is_its_system_call_or_innermost_function(stack: str, name: str) -> None:
+    assert cause(stack) == name
+    assert by_cause({stack: 3, "[other]": 1}) == {name: 3, "[other]": 1}
+
+
+def window(start: int, forks: int, requests: int = 100, profiled: bool = True) -> Window:
+    """60 s with 12 slices, each with samples of three functions."""
+    fork = "web;main;fork;do_syscall_64_[k];__x64_sys_clone_[k]"
+    parts = [
+        StackSlice(
+            t=start + 5.0 * at + 5,
+            start=start + 5.0 * at,
+            host="web1",
+            source="cpu-clock",
+            hz=49,
+            samples=160 + forks + at % 3,
+            stacks={"web;main;serve": 100 + at % 3, "web;main;deflate": 60} | ({fork: forks} if forks else {}),
+            cost=0.02,
+        )
+        for at in range(12)
+    ]
+    seconds = [
+        LoadSecond(second=start + at, start=float(start + at), end=start + at + 1.0, completed=requests)
+        for at in range(60)
+    ]
+    slices = {"web1": tuple(parts)} if profiled else {}
+    return Window(start=float(start), end=start + 60.0, plan=PLAN, seconds=tuple(seconds), slices=slices)
+
+
+def test_the_line_of_a_verdict_names_the_largest_changes() -> None:
+    (known,) = profile_differences([window(0, 40)], [window(100, 0)])
+    assert known.slices == (12, 12)
+    assert known.cost == pytest.approx(0.004)
+    assert profile_lines([known]) == ["web1 CPU profile: −20% CPU/request: clone −20 points"]
+    totals = {row.function: row.total for row in known.functions}
+    assert totals["fork"] == totals["__x64_sys_clone_[k]"] == pytest.approx(-100 * 40 / 201)
+    (same,) = profile_differences([window(0, 40)], [window(100, 40)])
+    assert profile_lines([same]) == ["web1 CPU profile: +0% CPU/request: no significant change of a function"]
+    (more,) = profile_differences([window(0, 40)], [window(100, 40, requests=50)])
+    assert profile_lines([more])[0].startswith("web1 CPU profile: ×2 CPU/request: serve +50 points, deflate +30")
+
+
+def test_a_profiled_side_is_not_compared_with_one_that_was_not() -> None:
+    verdict = judge_single_runs(window(0, 40), window(100, 40, profiled=False))
+    assert verdict.outcome is Outcome.INVALID
+    assert verdict.objection is not None
+    assert verdict.objection.cause is Cause.PROFILED
+    assert (
+        objection_words(verdict.objection) == "the server's CPU was profiled only before; profile both sides, or none"
+    )
+    assert judge_single_runs(window(0, 40), window(100, 40)).objection is None
+    assert profiled_share([window(0, 40)]) == 1.0
+    assert profile_differences([window(0, 40)], [window(100, 40, profiled=False)]) == ()

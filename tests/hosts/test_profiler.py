@@ -1,0 +1,295 @@
+"""CPU profiles: samples folded on the host by a real awk, a stand-in for perf over a real SSH server, failures."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from cockpit.hosts.stacks import profiler
+from cockpit.hosts.stacks.parse import HostSlice, SliceReader
+from cockpit.hosts.stacks.profiler import Profiler
+from cockpit.hosts.stacks.script import script
+from cockpit.model.host.samples import HostConfig
+from cockpit.model.stacks import MAX_DEPTH, MAX_STACK, MAX_STACKS, MAX_TEXT, ProfilerChanged, StackSlice
+from tests.hosts.sshd import Sshd
+from tests.hosts.test_tails import processes_with
+from tests.hosts.watching import Watch
+from tests.waiting import programs, until
+
+FOLDER = (files("cockpit.hosts.stacks") / "fold.awk").read_text()
+# A perf that prints the samples of the file PERF_SAMPLES as `perf script`, and otherwise behaves like perf.
+PERF = """#!/bin/sh
+case $1 in
+  stat) echo '<not supported>,,cycles,' >&2 ;;
+  record)
+    [ -z "$PERF_ENDS" ] || kill -KILL $$
+    [ -z "$PERF_ERROR" ] || { echo "$PERF_ERROR" >&2; exit 255; }
+    while [ "$1" != -- ]; do shift; done
+    shift
+    "$@" >/dev/null ;;
+  script) cat "$PERF_SAMPLES"; [ "$PERF_ENDS" ] || cat >/dev/null ;;
+esac
+"""
+
+
+def sample(t: float, *frames: str, name: str = "web", pid: int = 4_194_300) -> str:
+    """A sample as `perf script` prints it; frames are `ADDRESS FUNCTION (MODULE)`, the innermost first."""
+    lines = [f"{name:>16} {pid} {t:.6f}: ", *(f"\t{frame}" for frame in frames), ""]
+    return "\n".join(lines) + "\n"
+
+
+def folded(samples: str, awk: str = "awk", **settings: str) -> list[HostSlice]:
+    """The slices of samples, folded by this awk."""
+    values = {
+        "source": "cpu-clock",
+        "clock_ticks": "100",
+        "parent": str(os.getpid()),
+        "everywhere": "",
+        "seconds": "5",
+        "most_stacks": str(MAX_STACKS),
+        "most_text": str(MAX_TEXT),
+        "most_length": "4000",
+        "most_frames": "120",
+        "patterns": "web",
+        "regex": "",
+        "roots": "",
+    }
+    environment = {**os.environ, "LC_ALL": "C", **values, **settings}
+    done = subprocess.run(
+        [*awk.split(), FOLDER], input=samples.encode(), env=environment, capture_output=True, check=True
+    )
+    assert done.stderr == b""
+    reader = SliceReader()
+    parts = [part for line in done.stdout.splitlines(keepends=True) if (part := reader.feed(line))]
+    for part in parts:
+        part.event("web1", 49, 1000.0)
+    return parts
+
+
+@pytest.mark.parametrize("awk", programs("awk", "mawk", "gawk", "busybox awk"))
+def test_samples_are_folded_from_outermost_to_innermost(awk: str) -> None:
+    kernel = "ffffffff821f39e5 copy_page ([kernel.kallsyms])"
+    samples = [
+        sample(100.0, kernel, "  1812 fork (/usr/lib/x86_64-linux-gnu/libc.so.6)", "55d0 main (/usr/sbin/web)"),
+        sample(100.1, kernel, "  1812 fork (/usr/lib/x86_64-linux-gnu/libc.so.6)", "55d0 main (/usr/sbin/web)"),
+        sample(
+            101.0, "18a8 [unknown] (/usr/lib/libz.so.1 (deleted))", "1 [unknown] ([unknown])", "2 [unknown] ([unknown])"
+        ),
+        sample(102.0, "18a8 std::foo(int, char const*) (/a b/x.so)", "1 (anonymous namespace)::f (/x)", name="a b"),
+        sample(103.0),
+        sample(104.0, "18a8 a;b\x1b[2Jc\x07é (/x)"),
+        sample(106.0, "18a8 next (/x)"),
+        sample(107.5, "18a8 next (/x)"),
+    ]
+    first, second = folded("".join(samples), awk)
+    assert first.stacks == {
+        "web;main;fork;copy_page_[k]": 2,
+        "web;[unknown];[libz.so.1]": 1,
+        "a b;(anonymous namespace)::f;std::foo(int, char const*)": 1,
+        "web": 1,
+        "web;a:b?[2Jc???": 1,
+    }
+    assert (first.start, first.end, first.samples, first.other) == (100.0, 105.0, 6, 0)
+    assert (second.start, second.end, second.stacks) == (105.0, 107.5, {"web;next": 2})
+
+
+@pytest.mark.parametrize("awk", programs("awk", "mawk", "busybox awk"))
+def test_a_slice_is_bounded_and_its_counts_add_up(awk: str) -> None:
+    many = [sample(100 + at / 4000, f"1 f{at} (/x)") for at in range(3_000)]
+    often = [sample(101.0, "1 often (/x)")] * 50
+    deep = [sample(102.0, *(f"{at:x} frame{at} (/x)" for at in range(500)))]
+    long = [sample(103.0, f"1 {'x' * 50_000} (/x)", *(f"1 {'y' * 300}{at} (/x)" for at in range(60)))]
+    part, _ = folded("".join([*many, *often, *deep, *long, sample(106.0), sample(108.0)]), awk)
+    assert len(part.stacks) == MAX_STACKS
+    assert part.stacks["web;often"] == 50
+    assert part.samples == 3_052 == sum(part.stacks.values()) + part.other
+    assert max(map(len, part.stacks)) <= MAX_STACK
+    assert max(stack.count(";") for stack in part.stacks) < MAX_DEPTH
+    (small,) = folded("".join([*many, sample(103.0)]), awk, most_text="2000")
+    assert sum(map(len, small.stacks)) <= 2000
+    assert small.samples == 3_001 == sum(small.stacks.values()) + small.other
+
+
+def test_samples_of_other_processes_are_left_out() -> None:
+    own = Path("/proc/self/stat").read_text().split("(")[1].split(")")[0]
+    samples = "".join(
+        [
+            sample(100.0, "1 a (/x)"),
+            # A thread with another name counts by the name of its process.
+            sample(100.1, "1 b (/x)", name="thread", pid=os.getpid()),
+            sample(100.2, "1 c (/x)", name="web-2", pid=4_194_298),
+            sample(100.3, "1 d (/x)", name="database", pid=4_194_299),
+            sample(101.5, "1 e (/x)", name="swapper", pid=0),
+        ]
+    )
+    (part,) = folded(samples, everywhere="y", patterns=f"web\n{own}", regex="^web-.$")
+    assert part.stacks == {"web;a": 1, "thread;b": 1, "web-2;c": 1}
+    (part,) = folded(samples, everywhere="y", patterns=own, roots=str(os.getppid()))
+    assert part.stacks == {"thread;b": 1}
+    (part,) = folded(samples, everywhere="y", patterns=own, roots="4194301")
+    assert part.stacks == {}
+
+
+def test_a_pause_is_no_row_of_empty_slices() -> None:
+    parts = folded("".join(sample(t, "1 a (/x)") for t in (100.0, 112.0, 9000.0, 9006.0)))
+    assert [part.samples for part in parts] == [1, 0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b"#cockpit slice 1 2 3\n",
+        b"#cockpit slice 1 2 3 magic 1 0 0\n",
+        b"#cockpit slice a 2 3 cycles 1 0 0\n",
+        b"#cockpit slice 1 2 3 cycles 1 0 0\nfew a;b\n",
+        b"#cockpit slice 1 2 3 cycles 2 0 0\n1 a;b\n#cockpit end\n",
+        b"#cockpit slice 1 2 3 cycles 1 0 nan\n1 a;b\n#cockpit end\n",
+        b"#cockpit slice 1 inf 3 cycles 1 0 0\n1 a;b\n#cockpit end\n",
+        b"#cockpit slice 2 1 3 cycles 1 0 0\n1 a;b\n#cockpit end\n",
+        b"#cockpit slice 1 2 3 cycles 0 0 0\n-1 a;b\n1 c\n#cockpit end\n",
+        b"#cockpit slice 1 2 3 cycles 9 0 0\n" + b"1 a\n" * (MAX_STACKS + 1),
+    ],
+)
+def test_invalid_slices_of_a_host_are_refused(lines: bytes) -> None:
+    reader = SliceReader()
+    with pytest.raises(ValueError, match=r"."):
+        for line in lines.splitlines(keepends=True):
+            if part := reader.feed(line):
+                part.event("web1", 49, 100.0)
+
+
+def test_escape_sequences_of_a_host_are_neutralised() -> None:
+    reader = SliceReader()
+    for line in (
+        b"noise\n",
+        b"#cockpit end\n",
+        b"#cockpit slice 1 2 3 cycles 3 0 0.5\n",
+        b"2 a;\x1b[2J\n",
+        b"1 a;\x07[2J\n",
+    ):
+        assert reader.feed(line) is None
+    part = reader.feed(b"#cockpit end\n")
+    assert part is not None
+    assert part.event("web1", 49, 100.0).stacks == {"a;·[2J": 3}
+
+
+class Profiled(Watch):
+    """A host with a running profiler."""
+
+    def __init__(self, config: HostConfig, ssh_config: Path | None) -> None:
+        super().__init__(config, ssh_config, None)
+        self.profiler = Profiler(self.feed, self.clock, self.events.append)
+
+    @property
+    def reports(self) -> list[tuple[str, str]]:
+        return [(event.condition, event.detail) for event in self.of(ProfilerChanged)]
+
+    @property
+    def slices(self) -> list[StackSlice]:
+        return self.of(StackSlice)
+
+
+@pytest.fixture
+def environment(tmp_path: Path, sshd: Sshd) -> Mapping[str, str]:
+    """The environment of the host, with the stand-in for perf."""
+    programs_of_host = tmp_path / "bin"
+    programs_of_host.mkdir()
+    perf = programs_of_host / "perf"
+    perf.write_text(PERF)
+    perf.chmod(0o755)
+    uptime = float(Path("/proc/uptime").read_text().split()[0]) if sys.platform == "linux" else 0.0
+    times = (uptime - 12 + at for at in range(12))
+    (tmp_path / "samples").write_text("".join(sample(t, "1 work (/x)", name="sleep") for t in times))
+    sshd.environment |= {"PATH": f"{programs_of_host}:{os.environ['PATH']}", "PERF_SAMPLES": str(tmp_path / "samples")}
+    return sshd.environment
+
+
+@asynccontextmanager
+async def profiling(sshd: Sshd, hz: int = 49) -> AsyncIterator[Profiled]:
+    process = subprocess.Popen(["sleep", "1000"])  # noqa: ASYNC220
+    config = HostConfig(name="web1", ssh="web", interval=0.05, processes=("sleep",), profile=hz)
+    watch = Profiled(config, sshd.ssh_config)
+    # Slices of a time before the session are left out.
+    watch.clock.origin -= 100
+    tasks = [asyncio.ensure_future(watch.feed.run()), asyncio.ensure_future(watch.profiler.run())]
+    try:
+        yield watch
+        assert not any(task.done() for task in tasks)
+    finally:
+        await watch.profiler.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        process.kill()
+        process.wait()
+
+
+async def test_slices_arrive_until_profiling_is_switched_off(sshd: Sshd, environment: Mapping[str, str]) -> None:
+    async with profiling(sshd) as watch:
+        await until(lambda: len(watch.slices) == 2)
+        watch.profiler.switch(active=False)
+        await until(lambda: watch.reports == [("running", ""), ("stopped", "")])
+        last = watch.slices[-1]
+        assert not processes_with(environment["PERF_SAMPLES"])
+    assert [part.samples for part in watch.slices] == [5, 5, 2]
+    assert all(part.stacks == {"sleep;work": part.samples} and part.hz == 49 for part in watch.slices)
+    assert last.t <= watch.clock.now()
+    assert abs(last.t - watch.clock.now()) < 60
+    assert watch.host().slices == tuple(watch.slices)
+
+
+async def test_profiling_can_be_switched_on_later(sshd: Sshd, environment: Mapping[str, str]) -> None:
+    async with profiling(sshd, hz=0) as watch:
+        await watch.sampled(3)
+        assert watch.reports == []
+        watch.profiler.switch(active=True)
+        await until(lambda: watch.slices)
+
+
+@pytest.mark.parametrize(
+    ("settings", "detail"),
+    [
+        ({"PERF_ERROR": "Error:\nNo permission: check /proc/sys/kernel/perf_event_paranoid\n"}, "sysctl kernel.perf_"),
+        ({"PERF_ERROR": "event syntax \x1b[2J error"}, "perf ended: event syntax ·[2J error"),
+        ({"PERF_ENDS": "y"}, "perf ended"),
+    ],
+)
+async def test_failures_name_the_cause(
+    sshd: Sshd, environment: dict[str, str], settings: dict[str, str], detail: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profiler, "PAUSES", 1)
+    environment |= settings
+    async with profiling(sshd) as watch:
+        await until(lambda: len(watch.reports) >= 4)
+    assert [condition for condition, _ in watch.reports[:4]] == ["running", "failed"] * 2
+    assert detail in watch.reports[1][1]
+
+
+async def test_missing_perf_names_the_package(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        profiler,
+        "script",
+        lambda *known: script(*known).replace("PATH=$PATH:/usr/sbin:/sbin:/usr/bin:/bin", "PATH=/missing"),
+    )
+    async with profiling(sshd) as watch:
+        await until(lambda: watch.reports)
+    assert watch.reports[0][0] == "failed"
+    assert "apt install linux-perf" in watch.reports[0][1]
+
+
+async def test_a_lost_connection_leaves_no_process(sshd: Sshd, environment: Mapping[str, str]) -> None:
+    async with profiling(sshd) as watch:
+        await until(lambda: watch.slices)
+        first = processes_with(str(Path(environment["PERF_SAMPLES"]).parent / "bin"))
+        assert first
+        sshd.cut()
+        await until(lambda: not set(first) & set(processes_with("perf")))
+        await until(lambda: len(watch.slices) >= 4)
