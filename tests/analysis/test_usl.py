@@ -19,7 +19,7 @@ from cockpit.report.run import run_text
 from cockpit.report.run_json import run_json
 from cockpit.report.session import session_markdown, session_page
 from cockpit.tui.draw_context import DrawContext, View
-from cockpit.tui.runs.details import segment_lines
+from cockpit.tui.runs.details import detail_lines
 from cockpit.tui.runs.scaling import scaling_lines
 from tests.statistics.scaling import LAWS, LEVELS, Law, coverage, fits, levels_of
 
@@ -138,5 +138,5 @@ def test_reports_and_screen_show_the_fit() -> None:
     assert words in lines and all(len(line) <= 100 for line in lines)
     assert sum("█" in line for line in lines) == len(LEVELS)
     assert scaling_lines(fold_all(()), state.segments[0], 100) == []
-    details = segment_lines(DrawContext(state=state, view=View()), state.segments[-1], 100, 9)
+    details = detail_lines(DrawContext(state=state, view=View()), state.segments[-1], 100, 9)
     assert words in "".join(text for line in details for text, _ in line)
