@@ -70,7 +70,7 @@ class LoggedLine(NamedTuple):
 
 
 # https://httpd.apache.org/docs/2.4/mod/mod_log_config.html#formats, and varnishncsa(1).
-_APACHE = re.compile(r"%(?:[!\d,]*[<>]?)?(?:\{([^}]*)\})?([A-Za-z%]|\^[a-z]{2})")
+_APACHE = re.compile(r"%(?:[!\d,]*[<>]?)?(?:\{([^{}%]{0,100})\})?([A-Za-z%]|\^[a-z]{2})")
 _APACHE_ROLES = {
     ("", "s"): FieldRole.STATUS,
     ("", "r"): FieldRole.REQUEST,
@@ -93,7 +93,7 @@ _NGINX_ROLES = {
     "request_time": FieldRole.SECONDS,
 }
 # https://docs.gunicorn.org/en/stable/settings.html#access-log-format
-_GUNICORN = re.compile(r"%\(([^)]*)\)s")
+_GUNICORN = re.compile(r"%\(([^()%]{1,60})\)s")
 _GUNICORN_ROLES = {
     "s": FieldRole.STATUS,
     "r": FieldRole.REQUEST,
@@ -103,6 +103,8 @@ _GUNICORN_ROLES = {
     "M": FieldRole.MILLISECONDS,
     "D": FieldRole.MICROSECONDS,
 }
+# Only seconds have decimals.
+_WHOLE, _SECONDS = re.compile(r"\d{1,12}"), re.compile(r"\d{1,12}(?:\.\d{1,9})?")
 _COMBINED = '%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"'
 
 
@@ -217,8 +219,7 @@ def _request(log: LogFormat, values: Mapping[FieldRole, str]) -> LoggedLine | No
     us, scale = None, log.scale
     if scale is not None:
         duration = next(value for role, value in values.items() if role in SCALES)
-        # Only seconds have decimals.
-        if not re.fullmatch(r"\d{1,12}(\.\d{1,9})?" if scale == SCALES[FieldRole.SECONDS] else r"\d{1,12}", duration):
+        if not (_SECONDS if scale == SCALES[FieldRole.SECONDS] else _WHOLE).fullmatch(duration):
             return None
         us = int(float(duration) * scale + 0.5)
     method, _, rest = values.get(FieldRole.REQUEST, "").partition(" ")
