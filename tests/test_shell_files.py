@@ -26,7 +26,8 @@ IGNORED = (
 HARMLESS = ("shadows global variable", "NUL characters", "is empty", "`unescaped' defined but never called")
 SETTINGS = (
     *("patterns", "regex", "port", "nuls", "line_bytes", "round", "slow_round", "most_shares", "queue_round"),
-    *("readable", "groups", "ports", "sockets"),
+    *("readable", "groups", "ports", "sockets", "roots", "everywhere", "seconds", "source", "parent", "clock_ticks"),
+    *("most_stacks", "most_text", "most_length", "most_frames"),
 )
 SHELLS = programs("sh", "bash --posix", "dash", "busybox sh", "mksh")
 AWKS = programs("awk", "gawk --lint", "mawk", "busybox awk")

@@ -173,7 +173,7 @@ async def test_compilation_is_gone_with_opcache(directory: Path, monkeypatch: py
     port = free_port()
     (directory / "nginx.conf").write_text(NGINX.format(directory=directory, port=port, level=1))
     (directory / "fpm.conf").write_text(FPM.format(directory=directory))
-    program = next(path for path in os.scandir("/usr/sbin") if path.name.startswith("php-fpm")).path
+    program = str(next(Path("/usr/sbin").glob("php-fpm*")))  # noqa: ASYNC240
     common = (program, "-R", "-F", "-y", str(directory / "fpm.conf"))
     servers = [subprocess.Popen([*common, "-d", "opcache.enable=0"], stderr=subprocess.DEVNULL)]  # noqa: ASYNC220
 

@@ -4,13 +4,13 @@
 
 BEGIN {
   n = split(ENVIRON["patterns"], words, "\n")
-  for (i = 1; i <= n; i++) watched[words[i]]
+  for (i = 1; i <= n; i++) watched[words[i]] = 1
   filtered = split(ENVIRON["roots"], words, " ")
-  for (i = 1; i <= filtered; i++) roots[words[i]]
+  for (i = 1; i <= filtered; i++) roots[words[i]] = 1
   regex = ENVIRON["regex"]; everywhere = ENVIRON["everywhere"]
   seconds = ENVIRON["seconds"] + 0; most_stacks = ENVIRON["most_stacks"] + 0; most_text = ENVIRON["most_text"] + 0
   most_length = ENVIRON["most_length"] + 0; most_frames = ENVIRON["most_frames"] + 0
-  start = -1
+  start = -1; open = 0
 }
 
 # A sample starts with `NAME PID TIME: `. Names may contain blanks.
