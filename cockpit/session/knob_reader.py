@@ -55,7 +55,8 @@ class KnobReader:
             if knob.host != host or knob.name not in self._values:
                 continue
             changes = self._changes
-            with suppress(CockpitError):
+            # Also of an internal error: `read_host` reports it, and one host must not end the session.
+            with suppress(Exception):
                 value = await self._tuner.read(self._remotes[host], knob, known)
                 if changes != self._changes:
                     return
