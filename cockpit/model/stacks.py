@@ -26,7 +26,7 @@ ProfilerCondition = Literal["running", "stopped", "failed"]
 
 
 class StackSlice(Event, frozen=True, tag="stack_slice"):
-    """Samples of what the server's processes executed on a host between `start` and `t`, `hz` per CPU second.
+    """Samples of the code that the server's processes executed on a host between `start` and `t`, `hz` per CPU second.
 
     `stacks`: samples by folded stack: process name and functions from the outermost to the innermost, separated by `;`.
     Kernel functions end in `_[k]`; a function without a symbol is the name of its module, e.g. `[libc.so.6]`. `other`:

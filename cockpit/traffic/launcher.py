@@ -38,7 +38,7 @@ from cockpit.traffic.program import program
 # Lines of a log that are read to recognize its format, and their maximum bytes.
 _SAMPLE, _SAMPLE_BYTES = 50, 200_000
 _MILLISECOND = 1000
-# Share of lines of another format, of those read, that is warned about.
+# Largest share of lines in another format that causes no warning.
 _TOLERATED = 0.05
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from cockpit.model.stacks import OTHER, SEPARATOR
 
 ROOT = "all"
-# A change of fewer points, or within so many standard errors of counted samples, is not clear.
+# A change is clear from this many points and standard errors of the counted samples on.
 _LEAST, _ERRORS = 0.5, 3.0
 # Maximum number of frames of a tree; the samples of further stacks are those of OTHER.
 _MOST_NODES = 50_000

@@ -131,9 +131,7 @@ def _change_ended(state: State, event: ev.ChangeEnded) -> State:
 def _written(state: State, change: Change) -> State:
     """Set the values that a change wrote without making them active."""
     values = {
-        setting.knob: replace(
-            state.knobs[setting.knob], value=setting.new, known=True, detail="", active=False, reading=()
-        )
+        setting.knob: _changed(state, setting, active=False)
         for setting in change.settings
         if setting.knob in change.inactive and setting.knob in state.knobs
     }
@@ -157,11 +155,7 @@ def _with_change(state: State, at: int, change: Change) -> State:
 def _became_active(state: State, change: Change, settings: tuple[Setting, ...], t: float) -> State:
     """Set the values that are active from `t` on; the active run continues in a new segment."""
     values = {
-        setting.knob: replace(
-            state.knobs[setting.knob], value=setting.new, known=True, detail="", active=True, reading=()
-        )
-        for setting in settings
-        if setting.knob in state.knobs
+        setting.knob: _changed(state, setting, active=True) for setting in settings if setting.knob in state.knobs
     }
     state = replace(state, knobs={**state.knobs, **values})
     # A trial change starts no segment: the measurement made with it does.

@@ -242,7 +242,7 @@ def _name(offer: StartChoice) -> str:
 
 
 def _profile_row(entry: ProfileEntry, columns: Widths, width: int) -> Line:
-    """Return the name, the first question, and what is watched and tuned if there is room."""
+    """Return the name, the first question and, if there is room, the hosts and settings."""
     name = (fit(sanitize(entry.name), columns.name), "")
     if entry.profile is None:
         return clip((name, ("  invalid: ", "warn"), (sanitize(entry.problem), "dim")), width)
