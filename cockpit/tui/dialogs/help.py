@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
-from textwrap import wrap
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -43,7 +42,8 @@ READING = {
     yet. Thresholds without a line are below the chart, and failed ones in the header.""",
     "▒ on the axis": "In that second the load generator was the bottleneck, not the server: ignore its values.",
     "x": """Failed requests: in the chart above the others, on the axis below their second. Zoomed out, a single such
-    second marks its cell. Beside latencies: the segment has failed requests, which are missing there or were fast.""",
+    second marks its cell. Latencies in red: the segment has failed requests, which are
+    missing there or were fast.""",
     "good/s": "While requests fail: expected responses/s of the newest second, beside the share of failed requests.",
     "cell": """The time per cell of the charts is at the right end of the axis. From 4 s/cell on, a column covers
     several seconds: solid up to their minimum of responses/s, a dot for the mean, a dot for the maximum.""",
@@ -110,7 +110,7 @@ class HelpScreen(Dialog[None]):
     """A scrollable help page; the keys of the focused pane are first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [close_binding(MainKey.HELP, "enter")]
-    DEFAULT_CSS = "HelpScreen > LongText { width: 84; }"
+    DEFAULT_CSS = "HelpScreen { background: $background; } HelpScreen > LongText { width: 84; }"
 
     def __init__(self, entries: Sequence[HelpEntry], title: str = "keys") -> None:
         super().__init__()
@@ -139,9 +139,19 @@ def lines_of(entries: Sequence[HelpEntry], width: int) -> list[Line]:
     lines: list[Line] = []
     for name, words in entries:
         if name.startswith("— "):
-            lines.append(((" " * (_NAME + 2), ""), (name.removeprefix("— "), "heading")))
+            lines.append(((" " * (_NAME + 2), ""), (name.removeprefix("— "), "title")))
             continue
-        names, texts = wrap(name, _NAME), wrap(" ".join(words.split()), max(10, width - _NAME - 2))
-        for left, right in zip_longest(names or [""], texts or [""], fillvalue=""):
+        for left, right in zip_longest(_wrapped(name, _NAME), _wrapped(words, width - _NAME - 2), fillvalue=""):
             lines.append(((fit(left, _NAME) + "  ", "strong"), (right, "")))
+    return lines
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Break between words; several times as fast as `textwrap`, which is most of the time that help takes to open."""
+    lines = [""]
+    for word in text.split():
+        if lines[-1] and len(lines[-1]) + len(word) >= width:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}".lstrip()
     return lines

@@ -14,7 +14,7 @@ from textual.binding import BindingType
 from textual.command import Provider
 from textual.dom import DOMNode
 from textual.events import Event, Key, Paste
-from textual.filter import LineFilter, Monochrome, NoColor
+from textual.filter import ANSIToTruecolor, LineFilter, Monochrome, NoColor
 from textual.notifications import Notification, SeverityLevel
 
 from cockpit.model.errors import UsageError
@@ -92,7 +92,9 @@ class CockpitBase(App[Returned]):
             await super().on_event(event)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        return [*(each for each in super().get_line_filters() if not isinstance(each, Monochrome)), *self._line_filters]
+        # Themes have no ANSI colours to convert in each line of each frame.
+        replaced = Monochrome, ANSIToTruecolor
+        return [*(each for each in super().get_line_filters() if not isinstance(each, replaced)), *self._line_filters]
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return theme.VARIABLES

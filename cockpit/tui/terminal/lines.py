@@ -20,7 +20,7 @@ from textual.visual import VisualType
 from textual.widget import Widget
 
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.terminal.role_styles import COLOURS, HEAT, role_styles
+from cockpit.tui.terminal.role_styles import HEAT, styles_on
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Spot, clip, framed
 
 # Roles with a background, which is visible on a blank.
@@ -69,8 +69,7 @@ class Lines(Widget):
 
     def _restyle(self) -> None:
         """Redraw if the theme or the background changed."""
-        colours = tuple(self.app.theme_variables[name] for name in COLOURS)
-        styles = role_styles(colours, self.background_colors[1], self.app.no_color)
+        styles = styles_on(self)
         if styles is not self._styles:
             self._styles = styles
             self._lines = []

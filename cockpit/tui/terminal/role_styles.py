@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from rich.style import Style
 from textual.color import Color
+from textual.widget import Widget
 
 
 class _RoleStyle(NamedTuple):
@@ -37,6 +38,7 @@ _STYLES = {
     "chart": _RoleStyle("cockpit-chart"),
     "faint": _RoleStyle("cockpit-chart", 0.65),
     "mark": _RoleStyle("cockpit-mark", weight="bold"),
+    "marked": _RoleStyle("cockpit-mark", 0.5),
     "warn": _RoleStyle("cockpit-warn"),
     "better": _RoleStyle("cockpit-better", weight="bold reverse"),
     "worse": _RoleStyle("cockpit-worse", weight="bold reverse"),
@@ -62,7 +64,7 @@ _STYLES = {
     "on_heat4": _RoleStyle("background", 1.0, "cockpit-chart"),
 }
 # Without colours, weights replace backgrounds.
-_COLOURLESS = {"focus": "bold reverse"}
+_COLOURLESS = {"focus": "bold reverse", "marked": "bold"}
 
 ROLES = tuple(_STYLES)
 COLOURS = tuple(dict.fromkeys(name for style in _STYLES.values() for name in (style.colour, style.ground) if name))
@@ -77,8 +79,14 @@ def text_style(role: str) -> str:
     return f"{style.weight} ${style.colour} {style.share:.0%}{ground}".lstrip()
 
 
+def styles_on(widget: Widget) -> Mapping[str, Style]:
+    """Return the style of each role on the widget's background, in the current theme."""
+    colours = tuple(widget.app.theme_variables[name] for name in COLOURS)
+    return _role_styles(colours, widget.background_colors[1], widget.app.no_color)
+
+
 @lru_cache(maxsize=64)
-def role_styles(colours: tuple[str, ...], ground: Color, colourless: bool) -> Mapping[str, Style]:
+def _role_styles(colours: tuple[str, ...], ground: Color, colourless: bool) -> Mapping[str, Style]:
     """Return the style of each role ("": plain text). `colours` are the values of COLOURS, `ground` the background."""
     parsed = dict(zip(COLOURS, map(Color.parse, colours), strict=True))
     styles = {role: _style(style, parsed, ground) for role, style in _STYLES.items()}

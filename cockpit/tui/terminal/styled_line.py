@@ -169,8 +169,10 @@ def pairs(values: Iterable[tuple[str, str]], role: str = "", head: str = "") -> 
 
 
 def centred(texts: Sequence[Piece], width: int, height: int) -> list[Line]:
-    """Return the wrapped texts in the middle of an area."""
+    """Return the wrapped texts in the middle of an area; `…` ends the last line if there are more."""
     lines = [(line, role) for text, role in texts for line in wrap(text, max(8, width - 4)) or [""]]
+    if len(lines) > height > 0:
+        lines = [*lines[: height - 1], (f"{lines[height - 1][0]} …", lines[height - 1][1])]
     above = max(0, (height - len(lines)) // 2)
     return [EMPTY] * above + [((middle(text, width), role),) for text, role in lines]
 
