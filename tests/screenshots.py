@@ -1,6 +1,7 @@
 """`make screenshots`: pictures of the screen, of a study's result and of the HTML report, from recordings.
 
-All as SVG, and as PNG if Debian's Chromium is installed.
+All as SVG, and as PNG if Debian's Chromium is installed. `python -m tests.screenshots NAME ...` draws only these;
+`python -m tests.screenshots sizes FOLDER` draws each situation of the screen at three sizes into the folder.
 """
 
 from __future__ import annotations
@@ -80,6 +81,19 @@ PICTURES = (
     Picture("baseline", 120, 40, 40.0, recording="under-load"),
     Picture("change", 120, 40, 61.9, recording="under-load"),
 )
+# Situations of the screen, each drawn at all sizes: instant (s; negative from the end) and recording.
+SIZES = ((80, 24), (120, 40), (200, 50))
+SITUATIONS = {
+    "idle": (0.5, "under-load"),
+    "baseline": (40.0, "under-load"),
+    "change": (61.9, "under-load"),
+    "likely": (80.0, "under-load"),
+    "verdict": (-0.1, "under-load"),
+    "stall": (15.5, "failures"),
+    "target-down": (38.5, "failures"),
+    "two-hosts": (15.0, "two-hosts"),
+    "replay": (30.5, "spare-servers"),
+}
 # Frames of the animation: instant, keys, caption, seconds.
 SESSION = (
     (14.0, (), "Load runs: requests/s and latency live, the server beside them", 3.0),
@@ -129,7 +143,7 @@ async def animation() -> str:
     )
 
 
-async def start_screen() -> str:
+async def start_screen(size: tuple[int, int] = (120, 40)) -> str:
     """Return the start screen with a library of the test recordings."""
     with TemporaryDirectory() as state:
         os.environ["XDG_STATE_HOME"] = state
@@ -142,7 +156,7 @@ async def start_screen() -> str:
         profiles = [each for each in catalogue.listed() if each.path.resolve().parent == ROOT / "profiles"]
         choices = StartChoices(profiles, recordings)
         app = StartApp(StartScreen(lambda: choices, now=lambda: newest + dt.timedelta(minutes=9)))
-        async with app.run_test(size=(120, 40)) as pilot:
+        async with app.run_test(size=size) as pilot:
             screen = next(screen for screen in app.screen_stack if isinstance(screen, StartScreen))
             while screen._offers is None:
                 await pilot.pause()
@@ -178,6 +192,17 @@ def pictures() -> dict[str, Callable[[], Awaitable[str]]]:
     return drawn | {"replay": replayed, "start": start_screen, "study": study, "session": animation}
 
 
+def at_all_sizes() -> dict[str, Callable[[], Awaitable[str]]]:
+    """Return the function that draws each situation and the start screen at each size, by name."""
+    drawn: dict[str, Callable[[], Awaitable[str]]] = {}
+    for size in SIZES:
+        columns, rows = size
+        for name, (at, recording) in SITUATIONS.items():
+            drawn[f"{name}-{columns}x{rows}"] = partial(shot, recording, at, size, ())
+        drawn[f"start-{columns}x{rows}"] = partial(start_screen, size)
+    return drawn
+
+
 def as_png(driven: Browser, path: Path) -> Path:
     """Write the picture as PNG, drawn by a browser, beside the SVG; return its path."""
     size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', path.read_text())
@@ -207,14 +232,16 @@ def take_reports(driven: Browser, folder: Path) -> Iterator[Path]:
 
 
 async def main(names: Sequence[str]) -> None:
-    """Draw the named pictures (default all)."""
+    """Draw the named pictures (default all), or the situations at all sizes."""
     # The pictures show times of day in UTC.
     os.environ["TZ"] = "UTC"
     time.tzset()
-    folder = ROOT / "screenshots"
+    by_size = names[:1] == ["sizes"]
+    folder = Path(names[1]) if by_size else ROOT / "screenshots"
+    folder.mkdir(parents=True, exist_ok=True)
     drawn = []
-    for name, draw in pictures().items():
-        if not names or name in names:
+    for name, draw in (at_all_sizes() if by_size else pictures()).items():
+        if by_size or not names or name in names:
             drawn.append(folder / f"{name}.svg")
             drawn[-1].write_text(await draw())
             print(drawn[-1])

@@ -8,7 +8,6 @@ from cockpit.analysis.warnings import segment_warnings
 from cockpit.analysis.words.timeline import segment_label
 from cockpit.analysis.words.warnings import warning_words
 from cockpit.model.text import milliseconds, sanitize, si
-from cockpit.tui.charts.heat import failed_mark
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.hosts.panes import host_line
 from cockpit.tui.key_names import start_hint
@@ -48,6 +47,8 @@ def _segment_lines(context: DrawContext, width: int, height: int) -> list[Line]:
     latency = segment.counts.latency
     second = context.second
     now = si(second.rate) if second else "no load"
+    # Failed requests are missing in the latencies, or were fast.
+    weight = "failed" if segment.counts.failed else "strong"
     lines: list[Line] = [
         (
             ("rate     ", "dim"),
@@ -58,16 +59,15 @@ def _segment_lines(context: DrawContext, width: int, height: int) -> list[Line]:
         ),
         (
             (f"{segment.counts.latency_name:<9}", "dim"),
-            *failed_mark(segment.counts.failed),
             ("p50 ", "dim"),
-            (milliseconds(latency.percentile(50)), "strong"),
+            (milliseconds(latency.percentile(50)), weight),
             (" p99 ", "dim"),
-            (milliseconds(latency.percentile(99)), "strong"),
+            (milliseconds(latency.percentile(99)), weight),
             (" max ", "dim"),
-            (milliseconds(latency.max), "strong"),
+            (milliseconds(latency.max), weight),
             (" ms", "dim"),
         ),
-        (("errors   ", "dim"), (si(segment.counts.failed), "failed" if segment.counts.failed else "strong")),
+        (("errors   ", "dim"), (si(segment.counts.failed), weight)),
         (("segment  ", "dim"), (f"{segment.number} {sanitize(segment_label(segment))}", "")),
     ]
     verdict = strip(context)

@@ -116,9 +116,20 @@ def test_brief_tail_starts_with_time_of_day_and_wraps() -> None:
         ("Nov 22 03:13:30 web1 sshd[1]: x", ["03:13:30 web1 sshd[1]: x"]),
         ("21-Nov-2026 21:31:56.815 INFO x", ["21:31:56 INFO x"]),
         ("no time", ["no time"]),
-        ("21-Nov-2026 21:31:56.815 INFO " + "x" * 60, ["21:31:56 INFO " + "x" * 26, " " * 9 + "x" * 30 + "…"]),
+        (
+            "21-Nov-2026 21:31:56.815 INFO " + "x" * 60,
+            ["21:31:56 INFO " + "x" * 26, " " * 9 + "x" * 31, " " * 9 + "xxx"],
+        ),
+        (
+            "a long message, no time, " + "y" * 24 + " z" * 40,
+            [
+                "a long message, no time,",
+                " " * 9 + "y" * 24 + " z z z",
+                " " * 9 + "z " * 15 + "…",
+            ],
+        ),
     ):
-        assert [line.text for line in brief_tail(tail_of(raw), 40).lines] == shown
+        assert [line.text for line in brief_tail(tail_of(raw), 40, 3).lines] == shown
 
 
 def tail_of(*texts: str, **values: object) -> TailPane:

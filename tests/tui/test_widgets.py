@@ -23,6 +23,7 @@ from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.runs.table import Runs, spawned_per_second
 from cockpit.tui.status_lines import TopLine
 from cockpit.tui.terminal.lines import Lines
+from cockpit.tui.terminal.styled_line import centred
 from cockpit.tui.tiny_screen import TinyScreen
 from tests.tui.driving import context_of, plain
 from tests.tui.scenario import WALL, Scenario, plan, session_started
@@ -96,11 +97,26 @@ def test_histogram_and_percentiles_of_latency() -> None:
     ]
     assert [line.split()[0] for line in plain(percentile_lines(segment, 80, 6))[2:]] == ["50", "90", "99", "100"]
     assert "connect" in pane_text(VerdictStrip(), context, 80, 12)
+    replayed = dataclasses.replace(context_of(Scenario().events(20)), extent=(0.0, 90.0))
+    assert "connect" not in pane_text(VerdictStrip(), replayed, 80, 12), "a recording has the parts late"
     counts = replace(segment.counts, tls=Histogram.of([3_000_000]), tls_resumed=Histogram.of([1_000_000] * 2))
     secure = replace(segment, counts=counts)
     wide, narrow = (plain(percentile_lines(secure, width, 4))[1].split(" ms") for width in (100, 60))
     assert [name.strip() for name in wide[2:]] == ["connect", "TLS resumed", "TLS full", ""]
     assert [name.strip() for name in narrow[2:]] == ["connect", ""]
+
+
+def test_gauges_of_percentiles_grow_to_the_maximum() -> None:
+    (segment,) = context_of(Scenario().events(40)).state.segments
+    lines = plain(percentile_lines(segment, 80, 8, parts=False))[2:]
+    shares = [line.count("━") for line in lines]
+    assert shares == sorted(shares) and shares[0] < shares[-1] and lines[-1].count("─") == 0
+    assert len({len(line) for line in lines}) == 1
+
+
+def test_cut_text_in_the_middle_ends_with_an_ellipsis() -> None:
+    lines = plain(centred([("first", ""), ("a question of several lines of text", "")], 20, 2))
+    assert [line.strip() for line in lines] == ["first", "a question of …"]
 
 
 def test_lines_per_host_fit_pane() -> None:

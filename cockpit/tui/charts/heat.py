@@ -170,16 +170,17 @@ def _title(context: DrawContext, window: ChartWindow, cells: Sequence[TimeRange 
     recent = recent_range(context.state, segment) if segment else None
     if recent is None or not recent.latency.count:
         return rule(title, (), width)
+    # Failed requests are missing in the latencies, or were fast.
+    failed = "failed" if recent.failed else ""
     shades: Line = tuple((glyph, role) for _, glyph, role in reversed(_SHADES))
     return rule(
         title,
         (
             *((*shades, (" share  ", "dim")) if width >= _ROOMY else ()),
             (f"{'' if context.view.segment is None else f'#{context.view.segment} '}last {RECENT} s  ", "dim"),
-            *failed_mark(recent.failed),
-            *((f"{_P50} ", "strong"), ("p50 ", "dim"), (f"{milliseconds(recent.p50)}  ", "")),
-            *((f"{_P99} ", "strong"), ("p99 ", "dim"), (f"{milliseconds(recent.p99)}  ", "strong")),
-            *(("max ", "dim"), (milliseconds(recent.latency.max), "")),
+            *((f"{_P50} ", "strong"), ("p50 ", "dim"), (f"{milliseconds(recent.p50)}  ", failed)),
+            *((f"{_P99} ", "strong"), ("p99 ", "dim"), (f"{milliseconds(recent.p99)}  ", failed or "strong")),
+            *(("max ", "dim"), (milliseconds(recent.latency.max), failed)),
         ),
         width,
     )
@@ -199,11 +200,6 @@ def recent_range(state: State, segment: Segment) -> TimeRange | None:
     """Return the last RECENT seconds of a segment; None without load."""
     end = math.ceil(segment.last)
     return of_seconds(between(state.seconds, max(int(segment.start), end - RECENT), end))
-
-
-def failed_mark(failed: int) -> Line:
-    """Return the mark beside latencies of a segment with failed requests, which are missing there or were fast."""
-    return (("x ", "failed"),) if failed else ()
 
 
 def kind_of(state: State, window: ChartWindow) -> str:

@@ -8,7 +8,7 @@ from cockpit.model.state import Segment
 from cockpit.model.text import milliseconds, si
 from cockpit.tui.charts.braille import bar
 from cockpit.tui.charts.cursor import Chart, percentile_words
-from cockpit.tui.charts.heat import failed_mark, heat_map
+from cockpit.tui.charts.heat import heat_map
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.styled_line import Line, centred, fit, right, rule
 
@@ -26,7 +26,7 @@ class Latency(Chart):
             empty = centred([(waiting, "dim")], width, height - 1)
             return [rule((("latency", "title"),), (), width), *empty]
         name = f" {segment.counts.latency_name}, segment {segment.number} "
-        title: Line = (("latency", "title"), (name, "dim"), *failed_mark(segment.counts.failed))
+        title: Line = (("latency", "title"), (name, "dim"))
         return [
             rule(title, percentile_line(segment.counts.latency), width),
             *_histogram(segment, width, height - 1),

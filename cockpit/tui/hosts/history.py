@@ -21,7 +21,7 @@ from cockpit.tui.terminal.styled_line import Line, Piece, fit, right
 # Share of the top from which a shaded block has the full colour.
 _HALF = 0.5
 # Cells of the title and of the newest value.
-_TITLE, _VALUE = 9, 8
+_TITLE, _VALUE = 9, 6
 # Minimum cells of the blocks.
 _BLOCKS = 8
 # Samples without a change after which a value is dim.
@@ -157,6 +157,6 @@ class _Columns:
         if at == self._cursor:
             return ("│" if part is None else char, "focus")
         if at in self._marked:
-            return ("┊" if part is None else char, "mark")
+            return ("┊", "mark") if part is None else (char, "marked")
         share = value / top if value is not None and top > 0 else 0.0
         return char, "chart" if not shaded or share >= _HALF else "faint"

@@ -47,6 +47,8 @@ _LONG = 10.0
 
 # Minimum lines of a tail below the list; step in which the lines for processes change.
 _STRIP = 2
+# Maximum lines of a message in a tail below the list.
+_WRAPPED = 3
 _STEP = 4
 
 
@@ -137,7 +139,8 @@ def _strips(tails: Sequence[TailPane], width: int, room: int) -> list[Line]:
     each, over = divmod(room, len(shown))
     lines: list[Line] = []
     for place, tail in enumerate(shown):
-        lines += draw_tail(brief_tail(tail, width), 0, None, width, each + (place < over)).lines
+        height = each + (place < over)
+        lines += draw_tail(brief_tail(tail, width, min(_WRAPPED, height - 1)), 0, None, width, height).lines
     return lines
 
 

@@ -33,8 +33,8 @@ _SHORT = 4
 # Minimum cells per host for hosts side by side.
 _LEAST = 52
 
-# Maximum cells of a name and of a process pattern in a line.
-_NAME, _PATTERN = 16, 10
+# Maximum cells of a name and of a process pattern in a line; cells of spawned and exited processes/s.
+_NAME, _PATTERN, _CHURN = 16, 10, 10
 
 
 class HostPanes(Lines):
@@ -163,9 +163,9 @@ def _process_parts(host: HostState, context: DrawContext) -> list[Line]:
         return []
     pattern_width = min(_PATTERN, max(cell_len(pattern) for pattern in patterns))
     if not host.config.processes:
-        return [((" " * (pattern_width + 4 + 9), ""),), ((" " * 4, ""),)]
+        return [((" " * (pattern_width + 4 + _CHURN), ""),), ((" " * 4, ""),)]
     if host.sample is not None and host.sample.reading.hidden:
-        return [((fit("hidden (hidepid)", pattern_width + 4 + 9), "warn"),), ((" " * 4, ""),)]
+        return [((fit("hidden (hidepid)", pattern_width + 4 + _CHURN), "warn"),), ((" " * 4, ""),)]
     count = ((f"{fit(sanitize(host.config.watched), pattern_width)}", "dim"), (right(str(point.count), 4), ""))
     defunct = ((f"Z{right(str(point.defunct), 3)}", "warn" if point.defunct else "dim"),)
-    return [(*count, (" " + fit(churn(point), 8), "")), defunct]
+    return [(*count, (" " + fit(churn(point), _CHURN - 1), "")), defunct]

@@ -31,6 +31,8 @@ _STAMP = re.compile(
     r"\[?(?:(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} [ \d]\d |\d{1,2}[-/][A-Z][a-z]{2}[-/]\d{4}[ :]|\d{4}[-/]\d\d[-/]\d\d[ T])"
     r"(\d\d(?::\d\d){2})(?:[.,]\d+)?(?: ?(?:Z|[-+]\d\d:?\d\d)| \d{4}(?=\]))?\]?"
 )
+# Process and thread of a line in Apache's error log.
+_APACHE_PROCESS = re.compile(r" \[pid \d+(?::tid \d+)?\]")
 # Cells of a time of day and a blank.
 _TIME = 9
 # Characters in which a line's time is expected.
@@ -60,19 +62,25 @@ def draw_tail(tail: TailPane, back: int, held: TailPane | None, width: int, heig
     return DrawnList([head, *rates, *lines, *[EMPTY] * (room - len(lines))], room, most)
 
 
-def brief_tail(tail: TailPane, width: int) -> TailPane:
-    """Return the tail with only the time of day of each line, first, and long lines wrapped, so that a narrow pane
-    shows the messages."""
-    lines = [replace(line, text=part) for line in tail.lines for part in _wrapped(_brief(as_printed(line.text)), width)]
+def brief_tail(tail: TailPane, width: int, most: int) -> TailPane:
+    """Return the tail with only the time of day of each line, first, without Apache's process IDs, and long lines
+    wrapped into at most `most` lines, so that a narrow pane shows the messages."""
+    lines = [
+        replace(line, text=part) for line in tail.lines for part in _wrapped(_brief(as_printed(line.text)), width, most)
+    ]
     return replace(tail, lines=tuple(lines))
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    """Return the text in at most two lines, the second indented below the message."""
-    if cell_len(text) <= width or width <= 2 * _TIME:
-        return [text]
-    first = chop_cells(text, width)[0]
-    return [first, fit(" " * _TIME + text[len(first) :].lstrip(), width).rstrip()]
+def _wrapped(text: str, width: int, most: int) -> list[str]:
+    """Return the text in at most `most` lines, the others indented below the message; long words, as of a URL, are
+    cut."""
+    parts: list[str] = []
+    while len(parts) < most - 1 and cell_len(text) > width > 2 * _TIME:
+        part = chop_cells(text, width)[0]
+        part = part[:at] if (at := part.rfind(" ")) > len(part) / 2 else part
+        parts.append(part)
+        text = " " * _TIME + text[len(part) :].lstrip()
+    return [*parts, fit(text, width).rstrip()]
 
 
 def _brief(text: str) -> str:
@@ -80,7 +88,8 @@ def _brief(text: str) -> str:
     if stamp is None:
         return text
     before = text[: stamp.start()].replace(" - -", "").strip()
-    return " ".join(part for part in (stamp[1], before, text[stamp.end() :].strip()) if part)
+    message = _APACHE_PROCESS.sub("", text[stamp.end() :], 1).strip()
+    return " ".join(part for part in (stamp[1], before, message) if part)
 
 
 def _rates(tail: TailPane, width: int) -> list[Line]:

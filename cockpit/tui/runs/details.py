@@ -3,6 +3,7 @@ latency, in the place of a verdict."""
 
 from __future__ import annotations
 
+import math
 from textwrap import wrap
 
 from rich.cells import cell_len
@@ -23,14 +24,16 @@ from cockpit.tui.key_table import MainKey
 from cockpit.tui.terminal.styled_line import Line, clip, fit, right, rule
 
 _INDENT = 3
+# Minimum cells of a gauge beside a percentile.
+_GAUGE = 12
 # The most important first; fewer in a small pane.
 _PERCENTS = (50, 99, 100, 90, 95, 99.9, 75, 98, 80, 66)
 
 
-def percentile_lines(segment: Segment, width: int, height: int) -> list[Line]:
-    """Return a title with the label, and the percentiles that fit."""
+def percentile_lines(segment: Segment, width: int, height: int, *, parts: bool = True) -> list[Line]:
+    """Return a title with the label, and the percentiles that fit; without `parts` of the latency as a whole only."""
     title = rule(((f"segment {segment.number} ", "title"), (sanitize(segment_label(segment)), "text")), (), width)
-    return [title, *_percentiles(segment, width, height - 1)] if segment.counts.latency.count else [title]
+    return [title, *_percentiles(segment, width, height - 1, parts)] if segment.counts.latency.count else [title]
 
 
 def detail_lines(context: DrawContext, segment: Segment, width: int, room: int) -> list[Line]:
@@ -72,26 +75,35 @@ def server_notes(segment: Segment, state: State) -> tuple[str, ...]:
     )
 
 
-def _percentiles(segment: Segment, width: int, height: int) -> list[Line]:
+def _percentiles(segment: Segment, width: int, height: int, in_parts: bool) -> list[Line]:
     """Return a table of response time (open load only), service time, and its parts: first byte, connect, the head of
     line waiting of HTTP/2, and TLS handshakes."""
     counts = segment.counts
-    parts = [("service", counts.service), ("first byte", counts.first_byte), ("connect", counts.connect)]
-    if counts.head_of_line.count:
-        parts.append(("head of line", counts.head_of_line))
-    if counts.response.count:
-        parts.insert(0, ("response", counts.response))
-    tls = [part for part in (("TLS full", counts.tls), ("TLS resumed", counts.tls_resumed)) if part[1].count]
-    parts += sorted(tls, key=lambda part: -part[1].count)
+    parts = [(counts.latency_name, counts.latency)]
+    if in_parts:
+        parts += [("service", counts.service)] if counts.response.count else []
+        parts += [("first byte", counts.first_byte), ("connect", counts.connect), ("head of line", counts.head_of_line)]
+        tls = ("TLS full", counts.tls), ("TLS resumed", counts.tls_resumed)
+        parts += sorted(tls, key=lambda part: -part[1].count)
     parts = [part for part in parts if part[1].count]
     column = 16 if 10 + 16 * len(parts) <= width else 15
     parts = parts[: max(1, (width - 10) // column)]
-    header: Line = ((right("per cent", 10), "dim"), *((right(f"{name} ms", column), "dim") for name, _ in parts))
+    header: Line = ((right("percentile", 10), "dim"), *((right(f"{name} ms", column), "dim") for name, _ in parts))
     lines: list[Line] = [header]
+    room = width - 10 - column * len(parts) - 4
     for percent in sorted(_PERCENTS[: max(1, height - 1)]):
         texts = ((right(_within(part, counts.service, percent, name), column), "") for name, part in parts)
-        lines.append(((right(f"{percent:g}", 10), "dim"), *texts))
+        gauge = _gauge(counts.latency, percent, room) if room >= _GAUGE else ()
+        lines.append(((right(f"{percent:g}", 10), "dim"), *texts, *gauge))
     return lines
+
+
+def _gauge(latency: Histogram, percent: float, room: int) -> Line:
+    """Return a bar on a logarithmic scale from the first percentile, or a tenth of the maximum, to the maximum."""
+    low, high = min(latency.percentile(1), latency.max / 10), latency.max
+    value = high if percent == 100 else latency.percentile(percent)
+    part = round(room * math.log(value / low) / math.log(high / low)) if value > low > 0 else 0
+    return (("   ", ""), ("━" * part, "chart"), ("─" * (room - part), "rule"))
 
 
 def _within(part: Histogram, service: Histogram, percent: float, name: str) -> str:

@@ -228,7 +228,11 @@ def _basis(contents: StripContents) -> str:
 def _parts(context: DrawContext, above: Sequence[Line], width: int, height: int) -> list[Line]:
     """Return the latency of the segment by parts, in the lines below `above`."""
     segment, room = context.segment, height - len(above)
-    return percentile_lines(segment, width, room) if segment is not None and room > 1 else []
+    if segment is None or room <= 1:
+        return []
+    # A recording has the parts of a growing segment up to half a minute late.
+    parts = context.extent is None or segment.end is not None
+    return percentile_lines(segment, width, room, parts=parts)
 
 
 class VerdictStrip(Pane):

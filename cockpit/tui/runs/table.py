@@ -34,9 +34,6 @@ _NOTES = 9
 _LABEL = 8
 _EXTRA, _ROOMY_LABEL = 6, 20
 
-# Latencies of this many characters or more have no room for the mark of failed requests.
-_MARKED = 4
-
 # Maximum number of bars in the title, and cells of their names and gaps.
 _TREND, _TREND_NAMES = 16, 24
 
@@ -149,9 +146,8 @@ def _percentile(percent: float) -> Callable[[Segment, DrawContext], Piece]:
         latency = segment.counts.latency
         if not latency.count:
             return "–", ""
-        text = _short(latency.percentile(percent))
         # Failed requests are missing in the latencies, or were fast.
-        return (f"x{text}" if len(text) < _MARKED else text, "failed") if segment.counts.failed else (text, "")
+        return _short(latency.percentile(percent)), "failed" if segment.counts.failed else ""
 
     return cell
 
