@@ -130,6 +130,10 @@ _FLAGS: dict[str, FlagTable] = {
     ),
     "demo": (_START, Flag("--record", Path, _RECORD), _NO_RECORD),
     "schema": (Flag("of", ("run", "ndjson", "check", "compare", "study", "profile")),),
+    "mcp": (
+        Flag("--allow-changes", True, "offer tools that change settings; a person confirms each change in the client"),
+        Flag("--yes", True, "with --allow-changes: do not ask"),
+    ),
     "completion": (Flag("shell", ("bash", "zsh", "fish")),),
     "help": (Flag("topic", str, "a topic or a command (default: list the topics)", nargs="?"),),
     "compare": (
@@ -324,6 +328,7 @@ _SHARED: dict[str, tuple[Callable[[CommandParser], None], ...]] = {
     "study": (add_trust, add_appearance),
     "replay": (partial(add_appearance, hangup=False),),
     "new": (add_ssh_config,),
+    "mcp": (add_ssh_config,),
     "doctor": (add_trust,),
     "demo": (add_appearance,),
 }

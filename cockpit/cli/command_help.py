@@ -131,6 +131,10 @@ formats, detected by the content: ab -g, hey -o csv, oha --output-format csv,
     "demo": """Open the screen on an embedded web server and SSH host; nothing is installed and nothing remains.
   cockpit demo
   cockpit demo --theme light --no-record""",
+    "mcp": """Let an agent measure, preview and compare settings, by the Model Context Protocol on stdin and stdout.
+  cockpit mcp                               # read, preview, check
+  cockpit mcp --allow-changes               # a person confirms each change
+  cockpit mcp --allow-changes --yes         # on a server of your own""",
     "schema": """Print the JSON Schema of a command's --json output, or of profiles for editors.
   cockpit schema run
   cockpit schema profile >profile.schema.json""",
@@ -211,6 +215,7 @@ SET_UP = _by_name(
     HelpPage(
         "schema", "run|ndjson|check|compare|study|profile", "print a JSON Schema of --json or profiles", (), "profile"
     ),
+    HelpPage("mcp", "", "serve an agent by the Model Context Protocol", (), "agents"),
     HelpPage("completion", "bash|zsh|fish", "print a shell completion script"),
     HelpPage("help", "[TOPIC|COMMAND]", "show a help topic"),
 )
