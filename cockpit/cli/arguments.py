@@ -142,6 +142,12 @@ _FLAGS: dict[str, FlagTable] = {
         Flag("--force", True, "compare even if the loads differ"),
         Flag("--json", True, "print the comparison as JSON"),
     ),
+    "history": (
+        Flag("target", str, "a profile, or a URL, as it was checked", "PROFILE|URL"),
+        Flag("-o --output", Path, "write to FILE: .html, .md or .txt (default: stdout)"),
+        Flag("--json", True, "print JSON"),
+        Flag("--seed", count, "seed of the permutation tests", default="1"),
+    ),
     **dict.fromkeys(
         ("baseline set", "baseline add"),
         (
@@ -236,6 +242,7 @@ _CHECK: FlagTable = (
     Flag("--junit", Path, "write the result as JUnit XML"),
     Flag("--against", str, "load this URL at the same time, and fail if the target is worse: see cockpit duet", "URL"),
     Flag("--margin", share, f"with --against: the largest tolerated loss (default {TOLERATED_LOSS:.0%}%)", "SHARE"),
+    Flag("--release", str, "name of what is checked, for cockpit history", "NAME", default=""),
     Flag("--markdown", Path, "with --against: write the result as Markdown, for a comment"),
 )
 _RUN = _FLAGS["run"]

@@ -92,6 +92,10 @@ Run a profile's study: its variants in rounds, in random order, with an A/A cont
   cockpit compare before.cockpit after.cockpit       # all runs of each
   cockpit compare 's.cockpit#1' 's.cockpit#3'        # run 1 with run 3
   cockpit compare 's.cockpit@10s..40s' 's.cockpit@14:05..14:10'    # time ranges""",
+    "history": """List the checks of a profile on this machine, and the checks since which a metric differs.
+  cockpit check shop --release v1.8.2       # each check is kept
+  cockpit history shop
+  cockpit history shop -o shop.html         # with plots""",
     "report": """\
 Write a report of a recording, or of a study's directory, as text, Markdown, JSON, CSV or one HTML page.
   cockpit report before.cockpit                    # a summary as text
@@ -202,6 +206,7 @@ TUNING = _by_name(
 ANALYZE = _by_name(
     HelpPage("replay", "FILE|NAME", "show a recording on the same screen", (), "recordings screen"),
     HelpPage("compare", "BEFORE AFTER", "compare two recordings, runs or time ranges", (), "compare metrics"),
+    HelpPage("history", "PROFILE|URL", "list past checks, and when metrics changed", (), "check"),
     HelpPage("report", "FILE|NAME|DIR", "write a report of a recording or study", (), "report"),
     HelpPage("export", "FILE", "export a recording's raw data or its screen", (), "report"),
     HelpPage("import", "FILE", "record the results of other tools", (), "import report"),
