@@ -196,6 +196,14 @@ def test_runs_table_has_latency_and_errors_at_every_width(width: int) -> None:
     assert bars and len(bars[1]) == len(bars[2]) == 4, "one bar per segment"
 
 
+def test_averages_of_hosts_without_a_column_are_below_the_segments() -> None:
+    context = context_of(Scenario(2).events(30))
+    lines = plain(Runs().draw(context, 64, 12))
+    assert [line.split()[:2] for line in lines if line.startswith("   web")] == [["web1", "%busy"], ["web2", "%busy"]]
+    assert "%busy" in plain(Runs().draw(context, 110, 12))[1]
+    assert not any("web1" in line and "%busy" in line for line in plain(Runs().draw(context, 110, 12))[2:])
+
+
 def test_runs_table_shows_exact_maximum_and_marks_failures() -> None:
     """Use a histogram with coarse buckets, as in a compacted recording."""
     slow = Histogram.of([30_000_000] * 999 + [7_037_000_000]).coarse()

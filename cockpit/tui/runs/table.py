@@ -24,11 +24,14 @@ from cockpit.tui.runs.capacity_line import level_cell, pauses
 from cockpit.tui.runs.details import detail_lines
 from cockpit.tui.runs.strip_lines import ROLES
 from cockpit.tui.terminal.lines import Pane
-from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, Spot, centred, fit, length, right, rule
+from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, Spot, centred, fit, join_fitting, length, right, rule
 
 # Cells for mark and number on the left, and for the notes on the right.
 _NUMBER = 5
 _NOTES = 9
+
+# Cells of a host's name beside its averages.
+_HOST = 8
 
 # Minimum cells of the label; columns from rank _EXTRA on are shown only beside a wider label.
 _LABEL = 8
@@ -71,7 +74,10 @@ class Runs(Pane):
         self.spots = [Spot(y, 0, width, "segment", (segment.number,)) for y, segment in enumerate(rows, 2)]
         lines = [title, tuple(head), *(_line(segment, context, columns, label) for segment in rows)]
         selected = context.segment
-        return [*lines, *(detail_lines(context, selected, width, height - len(lines)) if selected else ())]
+        if selected is None:
+            return lines
+        lines += detail_lines(context, selected, width, height - len(lines))
+        return [*lines, *_host_means(selected, context, columns, width)][:height]
 
 
 def trends(segments: Sequence[Segment], room: int) -> Line:
@@ -133,6 +139,21 @@ def _notes(segment: Segment) -> Piece:
         return (" now" if segment.end is None else "", "dim")
     words = count_text(len(warnings), "note")
     return f" {words}", "warn" if any(map(alters_reading, warnings)) else "dim"
+
+
+def _host_means(segment: Segment, context: DrawContext, columns: Sequence[RunColumn], width: int) -> list[Line]:
+    """Return a line per host with its averages over the segment that have no column."""
+    without = [name for name, *_ in _HOST_COLUMNS if _title(name) not in {column.title for column in columns}]
+    lines: list[Line] = []
+    for host in table_hosts(context):
+        window = segment.hosts.get(host.config.name)
+        metrics = host_metrics(window, segment.seconds) if window and window.seconds > 0 else {}
+        parts: list[Line] = [
+            ((f"{_title(name)} ", "dim"), (_shown(name)(metrics), "text")) for name in without if name in metrics
+        ]
+        if len(parts) > 1:
+            lines.append(join_fitting([((f"   {fit(sanitize(host.config.name), _HOST)}", "dim"),), *parts], width))
+    return lines
 
 
 def spawned_per_second(segment: Segment) -> float | None:
