@@ -128,6 +128,12 @@ def test_history_shares_the_charts_time_axis_and_markers() -> None:
         assert {char for char, _ in blocks[int(context.now / window.seconds * len(blocks)) + 1 :]} <= {" "}
 
 
+def test_hosts_are_drawn_in_a_single_column() -> None:
+    """A terminal is narrowed before the panes of hosts are hidden."""
+    for width in (1, 2, 3):
+        assert len(HostPanes().draw(context_of(Scenario(2).events(60.0)), width, 20)) == 20
+
+
 def test_host_pane_shows_lost_packets() -> None:
     dropping = with_points(context_of(topology(30.7)), {"net": replace(NET, drops=2.0)})
     assert "err/s 0  drop/s 2" in "\n".join(pane(dropping))

@@ -62,7 +62,7 @@ class HostPanes(Lines):
         """Return the panes one below the other in a frame; their clickable spots are moved `x` cells to the right."""
         # On the whole screen a line more is worth more than the lower edge.
         bottom = context.view.room == "column"
-        whole, (width, height, x) = (width, height), (width - 2, height - bottom, x + 1)
+        whole, (width, height, x) = (width, height), (max(0, width - 2), height - bottom, x + 1)
         selected = next((place for place, host in enumerate(hosts) if host is context.host), 0)
         first, last = visible_range(len(hosts), selected, height)
         hidden = len(hosts) - (last - first)

@@ -156,7 +156,7 @@ class Pane(Lines):
 
     def draw_whole(self, context: DrawContext, width: int, height: int) -> list[Line]:
         bottom = self.closes and self.screen.has_class("-wide")
-        lines = self.draw(context, width - 2, height - bottom)
+        lines = self.draw(context, max(0, width - 2), height - bottom)
         self.spots = [spot.moved(1, 0) for spot in self.spots]
         role = "chart" if self.has_keys(context) else "frame"
         return framed(lines, width, height, role, top=self.opens, bottom=bottom)
