@@ -52,7 +52,7 @@ def run_document(result: RunResult, verdicts: tuple[Verdict, ...], state: State 
         [
             *(Part("", [block]) for block in blocks),
             Part("", segments),
-            *(host_section(name, window, result.seconds) for name, window in result.hosts.items()),
+            *(host_section(name, window, result.seconds, result.rate) for name, window in result.hosts.items()),
             *(Part("", fit_blocks(fit)) for fit in (fits_of(result, usl_fits(state)) if state else ())),
             Part("", [block for verdict in completed_by(result, verdicts) for block in verdict_blocks(verdict)]),
             *(Part("", blocks) for blocks in (capacity_blocks(state, result.run) if state else ())),

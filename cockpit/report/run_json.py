@@ -228,7 +228,7 @@ def run_json(
             workers=len(result.generator) or result.plan.workers,
             cpu_wait=result.cpu_wait,
         ),
-        hosts=hosts_json(result.hosts, result.seconds),
+        hosts=hosts_json(result.hosts, result.seconds, result.rate),
         missing=missing_json(result.hosts),
         verdicts=[verdict_json(verdict) for verdict in completed_by(result, verdicts)],
         scalability=[usl_json(fit) for fit in fits_of(result, usl_fits(state))] if state else [],
@@ -263,15 +263,15 @@ def _segment(segment: Segment) -> SegmentJson:
         duration=segment.seconds,
         service=latency_json(counts.service),
         response=latency_json(counts.latency),
-        hosts=hosts_json(segment.hosts, segment.seconds),
+        hosts=hosts_json(segment.hosts, segment.seconds, segment.rate),
         missing=missing_json(segment.hosts),
     )
 
 
-def hosts_json(windows: Mapping[str, HostWindow], seconds: float) -> HostsJson:
+def hosts_json(windows: Mapping[str, HostWindow], seconds: float, rate: float) -> HostsJson:
     """Return metrics by host; null for unreadable ones."""
     return {
-        name: (dict.fromkeys(PROCESS_METRICS) if processes_hidden(window) else {}) | host_metrics(window, seconds)
+        name: (dict.fromkeys(PROCESS_METRICS) if processes_hidden(window) else {}) | host_metrics(window, seconds, rate)
         for name, window in _sampled(windows)
     }
 

@@ -13,7 +13,7 @@ from cockpit.model.stacks import ProfilerChanged, StackSlice
 from cockpit.tui.runs.icicle import StacksView, icicle, moved, zoomed_out
 from cockpit.tui.runs.stacks_screen import StacksPane, StacksScreen
 from cockpit.tui.terminal.styled_line import Line, length
-from tests.analysis.profiled import FORKING, HOSTILE, SERVING, profiled
+from tests.analysis.profiled import FORKING, HOSTILE, SERVING, counted, profiled
 from tests.report.test_compare import recorded
 from tests.tui.driving import context_of, main, plain, press, running_app, text_of, until
 from tests.tui.screens import replayed_app
@@ -113,6 +113,23 @@ def test_reasons_for_a_missing_profile() -> None:
         "[[host]]" in line
         for line in lines_of([ev.SessionStarted(t=0, wall=1e9, version="0", name="a"), *nobody], (80, 24))
     )
+
+
+async def test_counters_of_the_kernel_are_beside_the_baseline() -> None:
+    async with running_app(counted()) as (pilot, _):
+        await press(pilot, "H")
+        pane = pane_of(pilot)
+        assert "No CPU profile" in text_of(pane)
+        row = next(line for line in text_of(pane).splitlines() if "request.cswch" in line)
+        assert row.split()[3] == "-49.7%" and "context switches of the watched processes" in row
+        await press(pilot, "b")
+        row = next(line for line in text_of(pane).splitlines() if "request.cswch" in line)
+        assert row.split()[1] == "–"
+    async with running_app(profiled()) as (pilot, _):
+        await press(pilot, "H", "w")
+        assert "copy_page_range" not in text_of(pane_of(pilot))
+        await press(pilot, "w")
+        assert "copy_page_range" in text_of(pane_of(pilot))
 
 
 def running(condition: str, detail: str = "") -> ProfilerChanged:
