@@ -59,11 +59,12 @@ def test_verdict_is_followed_by_kernel_counters_of_both_sides() -> None:
     page = session_markdown(state)
     assert page.index("## Verdicts") < page.index("Kernel counters of web1") < page.index("## Timeline")
     assert "Kernel counters of web1" in outline(session_page(state)).texts
-    (first, second) = ({pair.name: pair for pair in kernel_counters("web1", None, each)} for each in state.segments)
-    assert first["processes.running"].after == pytest.approx(50) == second["processes.running"].after
-    assert first["processes.waiting"].after == pytest.approx(25, abs=0.5) and second["processes.waiting"].after == 0
-    assert first["request.wait"].after == pytest.approx(0.25e-3, rel=0.02)
-    assert first["processes.involuntary"].after == pytest.approx(25, abs=0.5)
+    values = {pair.name: (pair.before, pair.after) for pair in kernel_counters("web1", *state.segments)}
+    assert values["processes.running"] == pytest.approx((50, 50))
+    # A window ends with the first sample after its end.
+    assert values["processes.waiting"] == pytest.approx((25, 0), abs=0.5)
+    assert values["request.wait"] == pytest.approx((0.25e-3, 0), rel=0.02, abs=0.01e-3)
+    assert values["processes.involuntary"] == pytest.approx((25, 4), abs=0.5)
 
 
 @pytest.mark.parametrize("tree", [55, 60])
