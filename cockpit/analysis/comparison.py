@@ -15,7 +15,7 @@ from cockpit.analysis.verdicts.verdict import judge_repeated_runs, judge_single_
 from cockpit.analysis.windows import Window
 from cockpit.analysis.words.timeline import segment_label
 from cockpit.metrics.catalogue import CONNECTION_METRICS, STATISTICS, TLS_METRICS
-from cockpit.metrics.values import all_host_metrics, metric_value, segment_metrics
+from cockpit.metrics.values import TIMES_OF_PROCESSES, all_host_metrics, metric_value, segment_metrics
 from cockpit.model.access import ACCESS_METRICS
 from cockpit.model.counts import Counts
 from cockpit.model.histogram import Histogram
@@ -25,7 +25,7 @@ from cockpit.model.status_metrics import PAGE_METRICS
 _LOAD = ("rate", "completed", "failed", "errors", "bytes", "duration", "generator.cpu", "generator.lag_p99")
 # The time of the server's processes, and counters of the kernel: why a segment differs, without a profile.
 KERNEL_METRICS = (
-    *(f"processes.{name}" for name in ("running", "waiting", "sleeping", "blocked", "cswch", "involuntary")),
+    *TIMES_OF_PROCESSES,
     *(f"request.{name}" for name in ("run", "wait", "cswch", "fault", "proc")),
     *("tasks.cswch", "interrupts.soft", "tcp_sockets.estab", "tcp_sockets.orphaned", "sockets.tcp_tw"),
 )

@@ -102,7 +102,9 @@ _MEANS = (
     *(f"processes.{name}" for name in ("mean", "rss", "unshared", "pss", "user", "system")),
 )
 # Metrics of processes that are in two samples; unknown if these used less than this share of the CPU of all of them.
-_OF_SEEN = tuple(f"processes.{name}" for name in ("running", "waiting", "sleeping", "blocked", "cswch", "involuntary"))
+TIMES_OF_PROCESSES = tuple(
+    f"processes.{name}" for name in ("running", "waiting", "sleeping", "blocked", "cswch", "involuntary")
+)
 _SEEN = 0.9
 # Metrics per response, and the rates from which they are.
 _PER_REQUEST = {"request.cswch": "processes.cswch", "request.fault": "paging.fault", "request.proc": "tasks.proc"}
@@ -163,7 +165,7 @@ def host_metrics(window: HostWindow, seconds: float = 0.0, rate: float = 0.0) ->
     metrics |= _idle("before", window.before) | _idle("after", window.after)
     metrics |= _processes(window) | _per_process(metrics)
     if metrics.get("processes.cpu", 0.0) < _SEEN * metrics.get("processes.cpu_tree", 0.0):
-        metrics = {name: value for name, value in metrics.items() if name not in _OF_SEEN}
+        metrics = {name: value for name, value in metrics.items() if name not in TIMES_OF_PROCESSES}
     metrics |= _per_request(metrics, rate) if rate > 0 else {}
     metrics["coverage"] = _coverage(window, seconds)
     if processes_hidden(window):
