@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from cockpit.model.counts import Counts, add
+from cockpit.model.counts import Counts, LogCounts, add
 from cockpit.model.generators import WorkerLost
 from cockpit.model.histogram import Histogram
 from cockpit.model.host.state import HostWindow
@@ -35,6 +35,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     saturated: float
     stalled: float
     losses: tuple[WorkerLost, ...]
+    logs: Mapping[str, LogCounts]
     reason: str
     detail: str
 
@@ -128,6 +129,7 @@ def segments_result(segments: Sequence[Segment], plan: LoadPlan, seconds: float,
         saturated=sum(segment.saturated for segment in segments),
         stalled=sum(segment.stalled for segment in segments),
         losses=tuple(dict.fromkeys(loss for segment in segments for loss in segment.losses)),
+        logs=_merged_logs(segments),
         reason=segments[-1].reason,
         detail=segments[-1].detail,
     )
@@ -143,6 +145,14 @@ def _summed(tables: Iterable[Mapping[int, float]]) -> dict[int, float]:
         for key, value in table.items():
             total[key] = total.get(key, 0.0) + value
     return dict(sorted(total.items()))
+
+
+def _merged_logs(segments: Sequence[Segment]) -> dict[str, LogCounts]:
+    merged: dict[str, LogCounts] = {}
+    for segment in segments:
+        for host, log in segment.logs.items():
+            merged[host] = add(merged.get(host, LogCounts()), log)
+    return merged
 
 
 def _merged_windows(segments: Sequence[Segment]) -> dict[str, HostWindow]:

@@ -3,7 +3,7 @@
 # Settings, before this program: mark (starts a line of follow.sh), start, scale, most_bytes, most_groups, most_cached.
 # FIELDS below stands for the statements that cut the fields off `rest`: a loop over fields takes twice as long.
 # After each mark it prints
-#   + UPTIME INVALID ROTATED
+#   + UPTIME INVALID ROTATED UNREADABLE
 #   g METHOD ROUTE
 #   s STATUS COUNT
 #   d MICROSECONDS COUNT     (three digits)
@@ -20,7 +20,8 @@
   # The start of a line that is still being written; of a line that is too long, no more than makes it too long.
   if (length(held) <= most_bytes) held = held substr($0, 1, at - 1)
   word = substr($0, at + length(mark))
-  if (word != "rotated") report(word)
+  if (word == "unreadable") unreadable = 1
+  else if (word != "rotated") report(word)
   else {
     if (held != "") invalid++
     held = ""
@@ -105,7 +106,7 @@ function rounded(us,    unit) {
 }
 
 function report(uptime,    g, key, parts, lines) {
-  printf "+ %s %d %d\n", uptime, invalid, rotated
+  printf "+ %s %d %d %d\n", uptime, invalid, rotated, unreadable
   for (key in statuses) {
     split(key, parts, " ")
     lines[parts[1]] = lines[parts[1]] "s " parts[2] " " statuses[key] "\n"
@@ -117,7 +118,7 @@ function report(uptime,    g, key, parts, lines) {
   for (g in lines) printf "g %s\n%s", names[g], lines[g]
   print "."
   fflush()
-  invalid = rotated = 0
+  invalid = rotated = unreadable = 0
   split("", statuses)
   split("", durations)
 }

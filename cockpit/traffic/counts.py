@@ -15,7 +15,7 @@ from cockpit.traffic.program import MOST_GROUPS
 
 # Limits of one interval: characters of a line, lines (durations have three digits: at most 900 per power of ten).
 _LONGEST, _MOST_LINES = 400, 200_000
-_MARK = re.compile(r"\+ (\d{1,9}(?:\.\d{1,2})?) (\d{1,12}) (\d{1,12})")
+_MARK = re.compile(r"\+ (\d{1,9}(?:\.\d{1,2})?) (\d{1,12}) (\d{1,12}) ([01])")
 _GROUP = re.compile(r"g ([A-Za-z]{1,8} \S{1,300})")
 _STATUS = re.compile(r"s ([1-5]\d\d) (\d{1,9})")
 _DURATION = re.compile(r"d (\d{1,13}) (\d{1,9})")
@@ -27,12 +27,13 @@ class InvalidCounts(Exception):
 
 class TrafficCounts:
     """The requests until `uptime` (s) of the host; `invalid` lines had another format, `rotated` is the
-    number of files that ended."""
+    number of files that ended; `unreadable`: the log is another file now, which the login cannot read."""
 
     def __init__(self) -> None:
         self.uptime: float | None = None
         self.invalid = 0
         self.rotated = 0
+        self.unreadable = False
         self._lines = 0
         self._group = ""
         self._statuses: dict[str, Counter[int]] = {}
@@ -47,6 +48,7 @@ class TrafficCounts:
             return True
         if self.uptime is None and (match := _MARK.fullmatch(line)):
             self.uptime, self.invalid, self.rotated = float(match[1]), int(match[2]), int(match[3])
+            self.unreadable = match[4] == "1"
         elif self.uptime is not None and (match := _GROUP.fullmatch(line)):
             self._group = sanitize(match[1])
             if len(self._statuses) > MOST_GROUPS:
@@ -61,8 +63,9 @@ class TrafficCounts:
             raise InvalidCounts(sanitize(line, 200))
         return False
 
-    def tick(self, run: int, worker: int, start: float, t: float, grain: int = 1) -> Tick:
-        """Return the requests as load from `start` to `t` (s). `grain`: the resolution of the durations (µs)."""
+    def tick(self, run: int, worker: int, start: float, t: float, grain: int = 1, unread: bool = False) -> Tick:
+        """Return the requests as load from `start` to `t` (s). `grain`: the resolution of the durations (µs). `unread`:
+        requests of this time may be missing."""
         groups = {name: self._group_counts(name, grain) for name in self._statuses}
         statuses = sum(self._statuses.values(), Counter[int]())
         completed = statuses.total()
@@ -77,6 +80,9 @@ class TrafficCounts:
             service=Histogram.merged(group.service for group in groups.values()),
             groups=groups,
             silence=0.0 if completed else t - start,
+            invalid_lines=self.invalid,
+            rotations=self.rotated,
+            unread=t - start if unread or self.unreadable else 0.0,
         )
 
     def _group_counts(self, name: str, grain: int) -> Group:

@@ -27,9 +27,13 @@ follow() {
     if [ "$pos" = "$before" ] && [ "$(size_of /proc/self/fd/3)" -lt "$pos" ]; then
       echo "${mark}rotated"
       exec 3<"$log"
-    elif [ "$old" = 0 ] && [ -r "$log" ] && ! [ "$log" -ef /proc/self/fd/3 ]; then
-      exec 5<&3 3<"$log"
-      old=@DRAIN@
+    elif [ "$old" = 0 ] && [ -e "$log" ] && ! [ "$log" -ef /proc/self/fd/3 ]; then
+      if [ -r "$log" ]; then
+        exec 5<&3 3<"$log"
+        old=@DRAIN@
+      else
+        echo "${mark}unreadable"
+      fi
     fi
     read -r up rest </proc/uptime
     echo "$mark$up"
