@@ -240,7 +240,7 @@ _DUET: FlagTable = (
     Flag("--margin", share, "a smaller difference counts as none, e.g. 5%% (default: that of each metric)", "SHARE"),
 )
 _WATCH: FlagTable = (
-    Flag("--log", str, "access log on each host (default: access_log of the profile)", "FILE"),
+    Flag("--log", str, "access log on each host (default: by profile or configuration)", "FILE"),
     Flag("--log-format", str, "LogFormat or log_format of the server, or a name (default: recognized)", "FORMAT"),
     Flag("--host", str, "host to watch if the target is a URL; may be repeated", "HOST", many=True),
 )

@@ -33,6 +33,7 @@ from cockpit.traffic.log_format import (
     likely_format,
     match_line,
     parse_format,
+    timed_directives,
 )
 from cockpit.traffic.program import program
 
@@ -62,11 +63,12 @@ class Recognized(NamedTuple):
     @property
     def warnings(self) -> Iterator[str]:
         place = f"{self.log.host}: {self.log.file}"
+        yield f"requests are counted from {place}"
         others = self.lines - len(self.requests)
         if others > _TOLERATED * self.lines:
             yield f"{place}: {others} of the last {self.lines} lines have another format"
         if self.fields.scale is None:
-            yield f"{place} has no durations, so there is no latency: log %D in Apache, $request_time in nginx"
+            yield f"{place} has no durations, so there is no latency; log them: {timed_directives(self.log)}"
         elif self.requests and not any(request.us for request in self.requests):
             yield (
                 f"{place}: the durations are all 0, so latencies say nothing: nginx counts the time of upstreams and "

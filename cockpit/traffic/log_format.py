@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from cockpit.model.errors import UsageError
+from cockpit.model.load.plan import AccessLog
 from cockpit.model.text import sanitize
 
 # Maximum bytes of a line; longer lines are not counted.
@@ -180,6 +181,19 @@ PRESETS: Mapping[str, LogFormat] = {
     "caddy": _CADDY,
     "haproxy": _HAPROXY,
 }
+
+
+def timed_directives(log: AccessLog) -> str:
+    """Return the lines for the server's configuration that add the duration to a log without one."""
+    if "$" in log.format:
+        line = log.format.replace("\\", "\\\\").replace("'", "\\'")
+        return f"log_format timed '{line} $request_time'; access_log {log.file} timed;"
+    if "%(" in log.format:
+        return f"access_log_format = '{log.format} %(D)s'"
+    if "%" not in log.format:
+        return "%D at the end of Apache's LogFormat, $request_time at the end of nginx's log_format"
+    line = log.format.replace("\\", "\\\\").replace('"', '\\"')
+    return f'LogFormat "{line} %D" timed, and CustomLog {log.file} timed in place of the present line'
 
 
 def match_line(log: LogFormat, line: str) -> LoggedLine | None:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from cockpit.cli.commands.run import run_profile
 from cockpit.cli.load_arguments import given_flags
 from cockpit.cli.profile_argument import chosen_profile
+from cockpit.hosts.target_host import is_on_host
+from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import UsageError
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.load.plan import AccessLog
+from cockpit.model.text import sanitize
+from cockpit.servers.site_logs import SiteLog
 from cockpit.setup.profile_draft import HERE, hosts_named
 from cockpit.traffic.log_format import parse_format
+from cockpit.tuning.discovery.access_logs import find_access_log
+from cockpit.tuning.remote import privileged
 
 
 def watch(options: Namespace) -> int:
@@ -26,19 +35,34 @@ def watch(options: Namespace) -> int:
     hosts = profile.hosts or tuple(hosts_named(HERE if name == "." else name for name in options.host))
     if not hosts:
         raise UsageError("no host to read the access log on; add --host, or name a profile with hosts")
-    logs = tuple(_logs(hosts, options))
+    logs = tuple(_logs(hosts, profile.plan.url, options))
     plan = replace(profile.plan, traffic=logs, workers=1, duration=options.duration, requests=None, stages=(), mix=())
     options.start = True
     return run_profile(replace(profile, hosts=hosts, plan=plan), options)
 
 
-def _logs(hosts: Sequence[HostConfig], options: Namespace) -> Iterator[AccessLog]:
-    """Yield the log of the flags on each host, else those of the profile. Raises UsageError."""
-    known = [host for host in hosts if options.log or host.access_log]
-    if not known:
-        raise UsageError("no access log; name it with --log FILE, or access_log of a [[host]]")
+def _logs(hosts: Sequence[HostConfig], url: str, options: Namespace) -> Iterator[AccessLog]:
+    """Yield the log of the flags on each host, else those of the profile; without any, those in the configurations of
+    the servers. Raises UsageError, HostError."""
+    known = [host for host in hosts if options.log or host.access_log] or hosts
     for host in known:
-        style = options.log_format or host.log_format
+        file, style = options.log or host.access_log, options.log_format or host.log_format
         if style:
             parse_format(style)
-        yield AccessLog(host=host.name, file=options.log or host.access_log, format=style)
+        if not file:
+            file, configured = asyncio.run(_configured(host, url, options.ssh_config))
+            style = style or configured
+        yield AccessLog(host=host.name, file=file, format=style)
+
+
+async def _configured(host: HostConfig, url: str, ssh_config: Path | None) -> SiteLog:
+    """Return the log in the configuration of the host's server, and print it. Raises HostError, UsageError."""
+    shell = await open_shell(host, ssh_config)
+    try:
+        here = is_on_host(url, host, ssh_config)
+        server = await find_access_log(privileged(host, shell), host.name, url, here)
+    finally:
+        await shell.close()
+    words = f"{host.name}: {server.title} logs to {server.log.file}: {server.log.format}"
+    print(f"cockpit: {sanitize(words)}", file=sys.stderr)
+    return server.log
