@@ -19,6 +19,7 @@ from cockpit.model.errors import UsageError
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.load.plan import AccessLog
 from cockpit.model.text import sanitize
+from cockpit.profiles.profile import Profile
 from cockpit.servers.site_logs import SiteLog
 from cockpit.setup.profile_draft import HERE, hosts_named
 from cockpit.traffic.log_format import parse_format
@@ -32,16 +33,22 @@ def watch(options: Namespace) -> int:
     if flags:
         raise UsageError(f"{flags[0]}: users decide the load; leave it out")
     profile = chosen_profile(options)
-    hosts = profile.hosts or tuple(hosts_named(HERE if name == "." else name for name in options.host))
-    if not hosts:
-        raise UsageError("no host to read the access log on; add --host, or name a profile with hosts")
-    logs = tuple(_logs(hosts, profile.plan.url, options))
+    hosts = hosts_of(profile, options)
+    logs = tuple(traffic_logs(hosts, profile.plan.url, options))
     plan = replace(profile.plan, traffic=logs, workers=1, duration=options.duration, requests=None, stages=(), mix=())
     options.start = True
     return run_profile(replace(profile, hosts=hosts, plan=plan), options)
 
 
-def _logs(hosts: Sequence[HostConfig], url: str, options: Namespace) -> Iterator[AccessLog]:
+def hosts_of(profile: Profile, options: Namespace) -> tuple[HostConfig, ...]:
+    """Return the hosts of the profile, else those of the flags. Raises UsageError."""
+    hosts = profile.hosts or tuple(hosts_named(HERE if name == "." else name for name in options.host))
+    if not hosts:
+        raise UsageError("no host to read the access log on; add --host, or name a profile with hosts")
+    return hosts
+
+
+def traffic_logs(hosts: Sequence[HostConfig], url: str, options: Namespace) -> Iterator[AccessLog]:
     """Yield the log of the flags on each host, else those of the profile; without any, those in the configurations of
     the servers. Raises UsageError, HostError."""
     known = [host for host in hosts if options.log or host.access_log] or hosts
