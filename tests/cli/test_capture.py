@@ -24,7 +24,7 @@ def moment(second: float) -> datetime:
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("logs") / "access log"
     lines = [
-        f'192.0.2.1 - alice [{moment(number / RATE):%d/%b/%Y:%H:%M:%S} +0000] '
+        f"192.0.2.1 - alice [{moment(number / RATE):%d/%b/%Y:%H:%M:%S} +0000] "
         f'"GET /?n={number}&api_token=s3cret HTTP/1.1" 200 1 "-" "agent{"x" * 40}" 9\n'
         for number in range(RATE * SECONDS)
     ]
