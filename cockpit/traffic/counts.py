@@ -11,14 +11,14 @@ from cockpit.model.counts import Group
 from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.text import sanitize
 from cockpit.model.tick import Tick
+from cockpit.traffic.log_format import MOST_DIGITS
 from cockpit.traffic.program import MOST_GROUPS
 
 # Limits of one interval: characters of a line, lines (durations have three digits: at most 900 per power of ten).
 _LONGEST, _MOST_LINES = 400, 200_000
 _MARK = re.compile(r"\+ (\d{1,9}(?:\.\d{1,2})?) (\d{1,12}) (\d{1,12}) ([01])")
-_GROUP = re.compile(r"g ([A-Za-z]{1,8} \S{1,300})")
-_STATUS = re.compile(r"s ([1-5]\d\d) (\d{1,9})")
-_DURATION = re.compile(r"d (\d{1,13}) (\d{1,9})")
+_GROUP = re.compile(r"g (\d{1,3}) ([A-Za-z]{1,8} \S{1,300})")
+_COUNT = re.compile(rf"c (\d{{1,3}}) ([1-5]\d\d) (\d{{1,{MOST_DIGITS}}}|-) (\d{{1,9}})")
 
 
 class InvalidCounts(Exception):
@@ -35,7 +35,7 @@ class TrafficCounts:
         self.rotated = 0
         self.unreadable = False
         self._lines = 0
-        self._group = ""
+        self._groups: dict[str, str] = {}
         self._statuses: dict[str, Counter[int]] = {}
         self._durations: dict[str, Counter[int]] = {}
 
@@ -50,15 +50,14 @@ class TrafficCounts:
             self.uptime, self.invalid, self.rotated = float(match[1]), int(match[2]), int(match[3])
             self.unreadable = match[4] == "1"
         elif self.uptime is not None and (match := _GROUP.fullmatch(line)):
-            self._group = sanitize(match[1])
-            if len(self._statuses) > MOST_GROUPS:
+            self._groups[match[1]] = sanitize(match[2])
+            if len(self._groups) > MOST_GROUPS + 1:
                 raise InvalidCounts("too many groups")
-            self._statuses.setdefault(self._group, Counter())
-            self._durations.setdefault(self._group, Counter())
-        elif self._group and (match := _STATUS.fullmatch(line)):
-            self._statuses[self._group][int(match[1])] += int(match[2])
-        elif self._group and (match := _DURATION.fullmatch(line)):
-            self._durations[self._group][int(match[1])] += int(match[2])
+        elif (match := _COUNT.fullmatch(line)) and (name := self._groups.get(match[1])):
+            self._statuses.setdefault(name, Counter())[int(match[2])] += int(match[4])
+            durations = self._durations.setdefault(name, Counter())
+            if match[3] != "-":
+                durations[int(match[3])] += int(match[4])
         else:
             raise InvalidCounts(sanitize(line, 200))
         return False

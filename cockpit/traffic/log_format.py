@@ -17,6 +17,8 @@ from cockpit.model.text import sanitize
 
 # Maximum bytes of a line; longer lines are not counted.
 MOST_BYTES = 16384
+# Maximum digits of a duration (µs); lines with a longer one are not counted.
+MOST_DIGITS = 13
 # Maximum characters of a format, and of fields in it.
 _LONGEST, _MOST_FIELDS = 4096, 100
 
@@ -236,6 +238,8 @@ def _request(log: LogFormat, values: Mapping[FieldRole, str]) -> LoggedLine | No
         if not (_SECONDS if scale == SCALES[FieldRole.SECONDS] else _WHOLE).fullmatch(duration):
             return None
         us = int(float(duration) * scale + 0.5)
+        if us >= 10**MOST_DIGITS:
+            return None
     method, _, rest = values.get(FieldRole.REQUEST, "").partition(" ")
     target = rest.rpartition(" ")[0] or rest
     return LoggedLine(int(status), values.get(FieldRole.METHOD, method), values.get(FieldRole.TARGET, target), us)
