@@ -180,7 +180,11 @@ def run_warnings(result: RunResult) -> list[RunWarning]:
         warnings.append(warning_of(WarningKind.FEW_SAMPLES, count=counts.completed))
     if counts.abandoned > UNFINISHED * counts.sent:
         warnings.append(warning_of(WarningKind.IN_FLIGHT, count=counts.abandoned))
-    return [*warnings, *(warning_of(WarningKind.PREFLIGHT, text) for text in result.warnings)]
+    return [*warnings, *_preflight_warnings(result)]
+
+
+def _preflight_warnings(of: RunResult | Segment) -> list[RunWarning]:
+    return [warning_of(WarningKind.PREFLIGHT, text) for text in of.warnings]
 
 
 def _errors_kind(result: RunResult) -> WarningKind:
@@ -199,7 +203,8 @@ def segment_warnings(segment: Segment) -> list[RunWarning]:
     warnings = _common_warnings(segment)
     if segment.end is not None and segment.seconds < SHORT and not segment.warmup:
         warnings.append(warning_of(WarningKind.SHORT, seconds=segment.seconds, limit=SHORT))
-    return warnings
+    # Notes on the logs; those on a load are in reports only.
+    return [*warnings, *(_preflight_warnings(segment) if segment.plan.traffic else ())]
 
 
 def _common_warnings(of: RunResult | Segment) -> list[RunWarning]:

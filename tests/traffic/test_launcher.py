@@ -121,7 +121,8 @@ async def test_run_ends_as_planned_and_notes_are_shown(tmp_path: Path) -> None:
     result = run_result(state, 1)
     assert result is not None
     assert result.reason == "completed"
-    assert any("no durations" in str(warning) for warning in run_warnings(result))
+    for warnings in (run_warnings(result), segment_warnings(state.segments[0])):
+        assert any("no durations" in str(warning) for warning in warnings)
 
 
 @pytest.mark.parametrize(
