@@ -63,7 +63,6 @@ class Recognized(NamedTuple):
     @property
     def warnings(self) -> Iterator[str]:
         place = f"{self.log.host}: {self.log.file}"
-        yield f"requests are counted from {place}"
         others = self.lines - len(self.requests)
         if others > _TOLERATED * self.lines:
             yield f"{place}: {others} of the last {self.lines} lines have another format"
@@ -72,10 +71,11 @@ class Recognized(NamedTuple):
         elif self.requests and not any(request.us for request in self.requests):
             yield (
                 f"{place}: the durations are all 0, so latencies say nothing: nginx counts the time of upstreams and "
-                "clients, not its own"
+                "clients, not its own; %T of Apache has whole seconds"
             )
         elif self.grain > 1:
             yield f"{place} has durations in milliseconds, so latencies below 10 ms are coarse"
+        yield f"requests are counted from {place}"
 
 
 class TrafficLauncher:

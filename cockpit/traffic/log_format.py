@@ -143,7 +143,9 @@ def parse_format(text: str) -> LogFormat:
 
 
 def _parsed(text: str) -> LogFormat:
-    if len(text) > _LONGEST or not text.isprintable():
+    # Both servers write \t as a tab.
+    text = text.replace("\\t", "\t")
+    if len(text) > _LONGEST or not text.replace("\t", " ").isprintable():
         raise UsageError("log format: too long, or with control characters")
     if _GUNICORN.search(text):
         parsed = _split(text, _GUNICORN, lambda match: _GUNICORN_ROLES.get(match[1]))
@@ -165,9 +167,11 @@ def _split(text: str, pattern: re.Pattern[str], role_of: Callable[[re.Match[str]
     if len(matches) > _MOST_FIELDS:
         raise UsageError(f"log format: more than {_MOST_FIELDS} fields")
     starts = [match.start() for match in matches] + [len(text)]
+    roles = [role_of(match) or FieldRole.SKIP for match in matches]
+    finest = min((role for role in roles if role in SCALES), key=lambda role: SCALES[role], default=None)
     fields = [
-        Field(role_of(match) or FieldRole.SKIP, text[match.end() : end])
-        for match, end in zip(matches, starts[1:], strict=True)
+        Field(FieldRole.SKIP if role in SCALES and role is not finest else role, text[match.end() : end])
+        for role, match, end in zip(roles, matches, starts[1:], strict=True)
     ]
     last = max((at for at, field in enumerate(fields) if field.role is not FieldRole.SKIP), default=-1)
     if any(not field.end for field in fields[: min(last + 1, len(fields) - 1)]):

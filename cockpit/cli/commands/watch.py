@@ -54,11 +54,13 @@ def traffic_logs(hosts: Sequence[HostConfig], url: str, options: Namespace) -> I
     known = [host for host in hosts if options.log or host.access_log] or hosts
     for host in known:
         file, style = options.log or host.access_log, options.log_format or host.log_format
-        if style:
-            parse_format(style)
         if not file:
             file, configured = asyncio.run(_configured(host, url, options.ssh_config))
             style = style or configured
+        try:
+            parse_format(style or "combined")
+        except UsageError as error:
+            raise UsageError(f"{host.name}: {file}: {error}; set it with --log-format") from None
         yield AccessLog(host=host.name, file=file, format=style)
 
 
