@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from cockpit.model.counts import Counts, LogCounts, add
+from cockpit.model.counts import Counts, LogCounts, add, log_rate
 from cockpit.model.generators import WorkerLost
 from cockpit.model.histogram import Histogram
 from cockpit.model.host.state import HostWindow
@@ -32,10 +32,10 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     addresses: tuple[str, ...] = ()
     worker_cpu: Mapping[int, float] = {}
     worker_wait: Mapping[int, float] = {}
+    logs: Mapping[str, LogCounts] = {}
     saturated: float
     stalled: float
     losses: tuple[WorkerLost, ...]
-    logs: Mapping[str, LogCounts]
     reason: str
     detail: str
 
@@ -46,8 +46,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rate(self) -> float:
-        """Responses/s; 0 if nothing was measured."""
-        return self.per_s(self.counts.completed)
+        """Responses/s; 0 if nothing was measured. Of users' traffic: while logs were read."""
+        return log_rate(self.logs, self.seconds) if self.logs else self.per_s(self.counts.completed)
 
     def per_s(self, count: int) -> float:
         """Return a count of the run per second; 0 if nothing was measured."""

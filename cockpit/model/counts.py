@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -109,6 +110,11 @@ class LogCounts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def rate(self, seconds: float) -> float:
         """Return the requests/s over the part of `seconds` in which the log was read."""
         return self.completed / (seconds - self.unread) if seconds > self.unread else 0.0
+
+
+def log_rate(logs: Mapping[str, LogCounts], seconds: float) -> float:
+    """Return the requests/s of all logs, each over the part of `seconds` in which it was read."""
+    return sum(log.rate(seconds) for log in logs.values())
 
 
 class Counts(LoadCounts, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from cockpit.model.autopilot import AutopilotState
 from cockpit.model.capacity import CapacityBegun, CapacityEnded
-from cockpit.model.counts import Counts, LogCounts
+from cockpit.model.counts import Counts, LogCounts, log_rate
 from cockpit.model.events import ChangeOutcome, ExtensionReason, RoundsBegun, RoundsEnded, RoundSide, SessionStarted
 from cockpit.model.generators import GeneratorMachine, GeneratorState, WorkerLost
 from cockpit.model.host.state import HostState, HostWindow
@@ -112,7 +112,9 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rate(self) -> float:
-        """Responses/s, failed statuses included; 0 before the first tick."""
+        """Responses/s, failed statuses included; 0 before the first tick. Of users' traffic: while logs were read."""
+        if self.logs:
+            return log_rate(self.logs, self.seconds)
         return self.counts.completed / self.seconds if self.seconds > 0 else 0.0
 
 

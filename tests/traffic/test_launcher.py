@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from cockpit.analysis.time_ranges import between, of_seconds
 from cockpit.analysis.warnings import WarningKind, run_warnings, segment_warnings
+from cockpit.analysis.windows import GUARD, DiscardReason, segment_window
 from cockpit.metrics.results import run_result
 from cockpit.model.errors import HostError, UsageError
 from cockpit.model.host.samples import HostConfig
@@ -168,7 +170,9 @@ async def test_lost_connection_is_a_gap(tmp_path: Path) -> None:
             append(log, lines(20))
             await counted(live, 20)
             await sshd.stop()
-            await live.session.until(lambda state: bool(state.segment and state.segment.logs["here"].unread >= 1))
+            await live.session.until(
+                lambda state: bool(state.segment and state.segment.logs["here"].unread > GUARD + 1)
+            )
             append(log, lines(7, "/unseen"))
             counted_seconds = read_seconds(live.state)
             await sshd.start()
@@ -185,6 +189,13 @@ async def test_lost_connection_is_a_gap(tmp_path: Path) -> None:
     assert (warning.subject, warning.values) == ("here", {"seconds": result.logs["here"].unread})
     assert 1 <= result.logs["here"].unread < result.seconds
     assert not result.losses
+    assert result.rate == pytest.approx(25 / (result.seconds - result.logs["here"].unread))
+    unread = [second.second for second in state.seconds if second.unread >= 1]
+    assert unread and of_seconds(between(state.seconds, unread[0], unread[-1] + 1)) is None
+    [segment] = state.segments
+    window = segment_window(state, segment)
+    assert window.flawed[DiscardReason.UNREAD] >= 1
+    assert not {second.second for second in window.seconds} & set(unread)
 
 
 async def test_logs_of_several_hosts_are_summed_and_shown_beside_each_other(tmp_path: Path) -> None:

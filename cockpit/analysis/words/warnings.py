@@ -51,7 +51,7 @@ _TEXTS = {
     WarningKind.INVALID_LINES: "{count} of {total} lines in the access log of {subject} have another format and "
     "are not counted",
     WarningKind.LOG_UNREAD: "the access log of {subject} was not read for {seconds:.1f} s (connection lost, or no "
-    "permission): requests of that time are not counted",
+    "permission): its requests of that time are not counted, and rates are those of the rest",
     WarningKind.LOG_ROTATED: "rotations of the access log of {subject}: {count}; both files were read to their ends",
     WarningKind.ROUNDS_EXCLUDED: "{count} of {total} rounds excluded: {subject}",
 }
