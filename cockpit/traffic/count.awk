@@ -38,6 +38,8 @@ function count(line,    rest, escaped, place, status, request, method, target, u
   # DURATION
   # The text up to a query, with its ?: else a request could have the name of another one.
   if (place = index(request, "?")) request = substr(request, 1, place)
+  # Remembered requests are limited in number and length.
+  if (length(request) > 300) request = substr(request, 1, 300)
   counts[(request in groups ? groups[request] : group_of(request)) " " status " " us]++
 }
 

@@ -41,6 +41,7 @@ def test_captured_requests_are_sent_again(url: str, log: Path, tmp_path: Path) -
     assert captured.returncode == 0, captured.stderr
     assert captured.stdout == f"{output}\n"
     written = output.with_suffix(".log").read_text()
+    assert output.with_suffix(".log").stat().st_mode & 0o777 == 0o600
     numbers = [int(line.split("n=")[1].split("&")[0]) for line in written.splitlines()]
     assert numbers == list(range(1000 * RATE, 1002 * RATE))
     assert not any(secret in written for secret in ("s3cret", "alice", "192.0.2.1", "agent"))

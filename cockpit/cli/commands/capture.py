@@ -42,7 +42,7 @@ def capture(options: Namespace) -> int:
     with tempfile.TemporaryFile() as raw:
         within = asyncio.run(_fetch(logs, {host.name: host for host in hosts}, options, raw))
         raw.seek(0)
-        with atomic_write(log) as file:
+        with atomic_write(log, 0o600) as file:
             file.writelines(captured_lines(raw, within, cut_queries=options.cut_queries))
             if not file.tell():
                 raise UsageError(f"{', '.join(each.file for each in logs)}: no request in this time")
