@@ -34,9 +34,11 @@ apachectl graceful
 async def configured(lab: Lab) -> SiteLog:
     shell = await open_shell(CONFIG, lab.ssh_config)
     try:
-        return (await find_access_log(shell, "web1", lab.web1.url, here=True)).log
+        server = await find_access_log(shell, "web1", lab.web1.url, here=True)
     finally:
         await shell.close()
+    assert server is not None
+    return server.log
 
 
 def send(url: str) -> None:

@@ -34,7 +34,7 @@ def capture(options: Namespace) -> int:
     profile = named_profile(options.target)
     require_trust(profile, options.target, accepted=options.trust)
     hosts = hosts_of(profile, options)
-    logs = list(traffic_logs(hosts, profile.plan.url, options))
+    logs = traffic_logs(hosts, profile.plan.url, options)
     path: Path = options.output
     log = path.with_suffix(".log")
     if not options.force and (existing := next((each for each in (path, log) if each.exists()), None)):

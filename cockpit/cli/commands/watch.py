@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -20,10 +20,9 @@ from cockpit.model.host.samples import HostConfig
 from cockpit.model.load.plan import AccessLog
 from cockpit.model.text import sanitize
 from cockpit.profiles.profile import Profile
-from cockpit.servers.site_logs import SiteLog
 from cockpit.setup.profile_draft import HERE, hosts_named
 from cockpit.traffic.log_format import parse_format
-from cockpit.tuning.discovery.access_logs import find_access_log
+from cockpit.tuning.discovery.access_logs import NAME_IT, find_access_log
 from cockpit.tuning.remote import privileged
 
 
@@ -48,30 +47,42 @@ def hosts_of(profile: Profile, options: Namespace) -> tuple[HostConfig, ...]:
     return hosts
 
 
-def traffic_logs(hosts: Sequence[HostConfig], url: str, options: Namespace) -> Iterator[AccessLog]:
-    """Yield the log of the flags on each host, else those of the profile; without any, those in the configurations of
+def traffic_logs(hosts: Sequence[HostConfig], url: str, options: Namespace) -> list[AccessLog]:
+    """Return the log of the flags on each host, else those of the profile; without any, those in the configurations of
     the servers. Raises UsageError, HostError."""
-    known = [host for host in hosts if options.log or host.access_log] or hosts
-    for host in known:
-        file, style = options.log or host.access_log, options.log_format or host.log_format
-        if not file:
-            file, configured = asyncio.run(_configured(host, url, options.ssh_config))
-            style = style or configured
-        try:
-            parse_format(style or "combined")
-        except UsageError as error:
-            raise UsageError(f"{host.name}: {file}: {error}; set it with --log-format") from None
-        yield AccessLog(host=host.name, file=file, format=style)
+    named = [
+        AccessLog(host=host.name, file=file, format=host.log_format)
+        for host in hosts
+        if (file := options.log or host.access_log)
+    ]
+    logs = named or asyncio.run(_configured_logs(hosts, url, options.ssh_config))
+    return [_checked(replace(log, format=options.log_format or log.format)) for log in logs]
 
 
-async def _configured(host: HostConfig, url: str, ssh_config: Path | None) -> SiteLog:
-    """Return the log in the configuration of the host's server, and print it. Raises HostError, UsageError."""
-    shell = await open_shell(host, ssh_config)
+def _checked(log: AccessLog) -> AccessLog:
+    """Return the log. Raises UsageError for an invalid format."""
     try:
-        here = is_on_host(url, host, ssh_config)
-        server = await find_access_log(privileged(host, shell), host.name, url, here)
-    finally:
-        await shell.close()
-    words = f"{host.name}: {server.title} logs to {server.log.file}: {server.log.format}"
-    print(f"cockpit: {sanitize(words)}", file=sys.stderr)
-    return server.log
+        parse_format(log.format or "combined")
+    except UsageError as error:
+        raise UsageError(f"{log.host}: {log.file}: {error}; set it with --log-format") from None
+    return log
+
+
+async def _configured_logs(hosts: Sequence[HostConfig], url: str, ssh_config: Path | None) -> list[AccessLog]:
+    """Return the logs in the configurations of the hosts' servers, and print them. Raises HostError, UsageError."""
+    logs = []
+    for host in hosts:
+        shell = await open_shell(host, ssh_config)
+        try:
+            here = is_on_host(url, host, ssh_config)
+            server = await find_access_log(privileged(host, shell), host.name, url, here)
+        finally:
+            await shell.close()
+        if server is not None:
+            words = f"{host.name}: {server.title} logs to {server.log.file}: {server.log.format}"
+            print(f"cockpit: {sanitize(words)}", file=sys.stderr)
+            logs.append(AccessLog(host=host.name, file=server.log.file, format=server.log.format))
+    if not logs:
+        names = ", ".join(host.name for host in hosts)
+        raise UsageError(f"no server with a known access log runs on {names}; {NAME_IT}")
+    return logs

@@ -16,7 +16,7 @@ from cockpit.tuning.discovery.host_inventory import configuration, read_inventor
 from cockpit.tuning.discovery.servers import servers_on_port
 from cockpit.tuning.remote import Remote
 
-_NAME_IT = "name one with --log FILE, or access_log of its [[host]]"
+NAME_IT = "name one with --log FILE, or access_log of its [[host]]"
 
 
 class LoggingServer(NamedTuple):
@@ -26,19 +26,21 @@ class LoggingServer(NamedTuple):
     log: SiteLog
 
 
-async def find_access_log(remote: Remote, host: str, url: str, here: bool) -> LoggingServer:
-    """Return the access log of the requests for `url` on a host. `here`: the URL's port is one of this host. Raises
-    HostError, ChangeRefused, and UsageError if there is none, or several."""
+async def find_access_log(remote: Remote, host: str, url: str, here: bool) -> LoggingServer | None:
+    """Return the access log of the requests for `url` on a host; None: no server of a known kind. `here`: the URL's
+    port is one of this host. Raises HostError, ChangeRefused, and UsageError if the servers have no log, or several."""
     inventory = await read_inventory(remote, host)
     running = [each for each in running_servers(inventory) if each.startup and each.startup.kind in SITES]
     servers = servers_on_port(inventory, running, port_of(url)) if here else running
+    if not servers:
+        return None
     logs = [log for server in servers for log in await _logs_of(remote, server, url, here)]
     if not logs:
-        names = ", ".join(server.title for server in servers) or "no known web server"
-        raise UsageError(f"{host}: no access log in a file ({names}); {_NAME_IT}")
+        names = ", ".join(dict.fromkeys(server.title for server in servers))
+        raise UsageError(f"{host}: no access log in a file ({names}); {NAME_IT}")
     if len(logs) > 1:
         listed = ", ".join(dict.fromkeys(sanitize(each.log.file) for each in logs))
-        raise UsageError(f"{host}: several access logs for {sanitize(url)}: {listed}; {_NAME_IT}")
+        raise UsageError(f"{host}: several access logs for {sanitize(url)}: {listed}; {NAME_IT}")
     return logs[0]
 
 
