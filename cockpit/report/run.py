@@ -84,8 +84,8 @@ def _logs(result: RunResult) -> list[tuple[str, ...]]:
             si(log.rate(result.seconds), 4),
             *(_times(log.service, 50, 99, 100) if log.service.count else ("–",) * 3),
         )
-        for host, log in result.logs.items()
-        if len(result.logs) > 1
+        for host in (each.host for each in result.plan.traffic)
+        if len(result.logs) > 1 and (log := result.logs.get(host))
     ]
 
 

@@ -21,11 +21,12 @@
   if (length(held) <= most_bytes) held = held substr($0, 1, at - 1)
   word = substr($0, at + length(mark))
   if (word == "unreadable") unreadable = 1
-  else if (word != "rotated") report(word)
-  else {
-    if (held != "") invalid++
+  else if (word == "rotated") rotated++
+  else if (word != "end") report(word)
+  else if (held != "") {
+    # A file ended without the rest of its line.
+    invalid++
     held = ""
-    rotated++
   }
 }
 

@@ -109,7 +109,7 @@ async def test_renamed_and_truncated_logs_are_read_to_their_ends(tmp_path: Path)
         state = await live.session.until(lambda state: bool(state.segments[0].logs["here"].invalid_lines))
         assert state.segment is not None
         kinds = {warning.kind: warning.values for warning in segment_warnings(state.segment)}
-        assert kinds[WarningKind.LOG_ROTATED] == {"count": 1}
+        assert kinds[WarningKind.LOG_ROTATED] == {"count": 2}
         assert kinds[WarningKind.INVALID_LINES] == {"count": 1, "total": 11}
         groups = {name: group.completed for name, group in state.segment.counts.groups.items()}
         assert groups == {"GET /a": 3, "GET /new": 4, "GET /old": 2, "GET /short": 1}
@@ -209,6 +209,7 @@ async def test_logs_of_several_hosts_are_summed_and_shown_beside_each_other(tmp_
         hosts=tuple(HostConfig(name=name, ssh=None) for name in logs),
     )
     async with watching(profile) as live:
+        await live.session.until(lambda state: len(state.segments[0].logs) == len(logs))
         append(logs["a"], lines(30, us=2_000))
         append(logs["b"], lines(10, us=50_000))
         await counted(live, 40)
