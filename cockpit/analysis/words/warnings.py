@@ -52,7 +52,8 @@ _TEXTS = {
     "are not counted",
     WarningKind.LOG_UNREAD: "the access log of {subject} was not read for {seconds:.1f} s (connection lost, or no "
     "permission): its requests of that time are not counted, and rates are those of the rest",
-    WarningKind.LOG_ROTATED: "rotations of the access log of {subject}: {count}; both files were read to their ends",
+    WarningKind.LOG_ROTATED: "rotations of the access log of {subject}: {count}; lines just before a truncation "
+    "(copytruncate) can be missing",
     WarningKind.ROUNDS_EXCLUDED: "{count} of {total} rounds excluded: {subject}",
 }
 # Maximum number of subjects that are named for one warning.
