@@ -70,7 +70,22 @@ def run_blocks(result: RunResult) -> list[Block]:
         *_percentiles(counts, _LOGGED if result.plan.traffic else _SERVICE),
         Table(("ms", "mean", "p50", "p90", "p99", "max"), _parts(counts)),
         Table(("request", "completed", "p50", "p99", "max", "errors", "unexpected"), _groups(counts.groups)),
+        Table(("log of", "completed", "req/s", "p50", "p99", "max"), _logs(result)),
         Items(warning_texts(result), "warn"),
+    ]
+
+
+def _logs(result: RunResult) -> list[tuple[str, ...]]:
+    """Return a row per host whose log was counted, if there are several."""
+    return [
+        (
+            sanitize(host),
+            str(log.completed),
+            si(log.rate(result.seconds), 4),
+            *(_times(log.service, 50, 99, 100) if log.service.count else ("–",) * 3),
+        )
+        for host in (each.host for each in result.plan.traffic)
+        if len(result.logs) > 1 and (log := result.logs.get(host))
     ]
 
 
