@@ -146,8 +146,7 @@ def _host_means(segment: Segment, context: DrawContext, columns: Sequence[RunCol
     without = [name for name, *_ in _HOST_COLUMNS if _title(name) not in {column.title for column in columns}]
     lines: list[Line] = []
     for host in table_hosts(context):
-        window = segment.hosts.get(host.config.name)
-        metrics = host_metrics(window, segment.seconds) if window and window.seconds > 0 else {}
+        metrics = segment_metrics(segment, host.config.name)
         parts: list[Line] = [
             ((f"{_title(name)} ", "dim"), (_shown(name)(metrics), "text")) for name in without if name in metrics
         ]
