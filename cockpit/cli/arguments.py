@@ -20,7 +20,7 @@ from cockpit.cli.values import age, count, day, named_file, port, positive, reco
 from cockpit.metrics.margins import TOLERATED_LOSS
 
 PROFILE = "a profile: its name, or a path such as ./x.toml"
-_RECORD = "record to a new FILE (default: to ~/.local/state/cockpit/recordings)"
+_RECORD = "record to a new FILE (default: to ~/.local/state/webcockpit/recordings)"
 _TARGET = "a profile (its name, or a path such as ./x.toml), or a URL (http:// may be left out of host:port)"
 _SIDE = "FILE, FILE#2 (its second run), FILE@10s..60s or FILE@14:05..14:10 (a time range)"
 # Functions and modules that are not named like their command.
@@ -119,7 +119,7 @@ _FLAGS: dict[str, FlagTable] = {
         Flag(
             "-o --output",
             Path,
-            "profile to write (default: in ./profiles if it exists, else ~/.config/cockpit/profiles)",
+            "profile to write (default: in ./profiles if it exists, else ~/.config/webcockpit/profiles)",
         ),
         Flag("--force", True, "replace FILE if it exists"),
     ),

@@ -112,7 +112,7 @@ formats, detected by the content: ab -g, hey -o csv, oha --output-format csv,
   JMeter JTL (CSV, XML), k6 --out csv|json, vegeta encode --to csv|json,
   h2load --log-file, HdrHistogram logs, sadf -j FILE -- -A, text of sar;
   summaries of wrk, wrk2 and oha --output-format json (totals only).""",
-    "recordings": """Manage the recordings in ~/.local/state/cockpit/recordings.
+    "recordings": """Manage the recordings in ~/.local/state/webcockpit/recordings.
   cockpit recordings list
   cockpit recordings rename spare-servers-20261121-140502 before
   cockpit recordings prune --keep 20 --older 30d --dry-run""",

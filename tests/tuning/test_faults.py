@@ -81,7 +81,7 @@ async def test_lease_has_configured_length(server: Server, shell: FaultyShell) -
 
     shell.before[TEST] = shell.before[RELOAD] = record_deadline
     timeouts = Timeouts(command=500, lease=300)
-    knob = server.keep_alive(test=f"cp '{server.state}'/cockpit/changes/*/*/deadline '{server.state}/during'")
+    knob = server.keep_alive(test=f"cp '{server.state}'/webcockpit/changes/*/*/deadline '{server.state}/during'")
     await Tuner(timeouts=timeouts).apply(shell, "web1", [(knob, "Off")])
     assert all(100 < seconds <= 300 for seconds in deadlines) and 300 < seconds_left(server.state / "during") <= 800
 
