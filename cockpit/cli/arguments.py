@@ -16,6 +16,7 @@ from cockpit.cli.export_formats import EXPORT_FORMATS, formats_with
 from cockpit.cli.flags import Flag, FlagTable, add_flags
 from cockpit.cli.load_arguments import add_ab, add_load, add_ssh_config, add_trust
 from cockpit.cli.parser import CommandParser
+from cockpit.cli.terminal import emit, write_utf8
 from cockpit.cli.values import age, count, day, named_file, port, positive, recording, seconds, share, utc_offset
 from cockpit.metrics.margins import TOLERATED_LOSS
 
@@ -23,6 +24,12 @@ PROFILE = "a profile: its name, or a path such as ./x.toml"
 _RECORD = "record to a new FILE (default: to ~/.local/state/webcockpit/recordings)"
 _TARGET = "a profile (its name, or a path such as ./x.toml), or a URL (http:// may be left out of host:port)"
 _SIDE = "FILE, FILE#2 (its second run), FILE@10s..60s or FILE@14:05..14:10 (a time range)"
+# Outputs of --json by command (of subcommands with a dash), and other documents that have a schema.
+SCHEMAS = (
+    *("run", "duet", "watch", "check", "autopilot", "study", "compare", "report", "doctor"),
+    *("tune-show", "tune-set", "tune-undo", "tune-history", "tune-rounds", "tune-action"),
+    *("recordings-list", "baseline-list", "baseline-show", "ndjson", "profile", "spec"),
+)
 # Functions and modules that are not named like their command.
 _FUNCTIONS = {"help": "help_topic", "import": "import_results"}
 _MODULES = {"import": "import_results"}
@@ -129,7 +136,7 @@ _FLAGS: dict[str, FlagTable] = {
         Flag("--no-exec", True, "list the profile's commands, run none of them"),
     ),
     "demo": (_START, Flag("--record", Path, _RECORD), _NO_RECORD),
-    "schema": (Flag("of", ("run", "ndjson", "check", "compare", "study", "profile")),),
+    "schema": (Flag("of", SCHEMAS, metavar="NAME"),),
     "completion": (Flag("shell", ("bash", "zsh", "fish")),),
     "help": (Flag("topic", str, "a topic or a command (default: list the topics)", nargs="?"),),
     "compare": (
@@ -247,6 +254,20 @@ _WATCH: FlagTable = (
 _SUBCOMMANDS = {"recordings": RECORDINGS, "baseline": BASELINE, "tune": TUNE}
 
 
+class _Printed(argparse.Action):
+    """A flag that prints the command line in another form, and ends the program."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(nargs=0, **settings)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from cockpit.cli.spec import man_page, spec_json
+
+        write_utf8()
+        emit(man_page() if self.dest == "man" else spec_json())
+        parser.exit()
+
+
 class MainParser(CommandParser):
     def format_help(self) -> str:
         return overview()
@@ -259,6 +280,8 @@ def make_parser(command: str | None = None) -> MainParser:
     """
     parser = MainParser(prog="cockpit")
     parser.add_argument("--version", action="version", version=f"cockpit {__version__}")
+    parser.add_argument("--spec", action=_Printed)
+    parser.add_argument("--man", action=_Printed)
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="subcommand", parser_class=CommandParser)
     for pages in ({"start": START}, *GROUPS.values()):
         for name, page in pages.items():
