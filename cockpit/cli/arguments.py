@@ -26,7 +26,7 @@ _TARGET = "a profile (its name, or a path such as ./x.toml), or a URL (http:// m
 _SIDE = "FILE, FILE#2 (its second run), FILE@10s..60s or FILE@14:05..14:10 (a time range)"
 # Outputs of --json by command (of subcommands with a dash), and other documents that have a schema.
 SCHEMAS = (
-    *("run", "duet", "watch", "check", "autopilot", "study", "compare", "report", "doctor"),
+    *("run", "duet", "watch", "check", "autopilot", "study", "compare", "history", "report", "doctor"),
     *("tune-show", "tune-set", "tune-undo", "tune-history", "tune-rounds", "tune-action"),
     *("recordings-list", "baseline-list", "baseline-show", "ndjson", "profile", "spec"),
 )
@@ -137,6 +137,10 @@ _FLAGS: dict[str, FlagTable] = {
     ),
     "demo": (_START, Flag("--record", Path, _RECORD), _NO_RECORD),
     "schema": (Flag("of", SCHEMAS, metavar="NAME"),),
+    "mcp": (
+        Flag("--allow-changes", True, "offer tools that change settings; a person confirms each change in the client"),
+        Flag("--yes", True, "with --allow-changes: do not ask"),
+    ),
     "completion": (Flag("shell", ("bash", "zsh", "fish")),),
     "help": (Flag("topic", str, "a topic or a command (default: list the topics)", nargs="?"),),
     "compare": (
@@ -144,6 +148,12 @@ _FLAGS: dict[str, FlagTable] = {
         Flag("after", str, "likewise; FILE alone: all its runs, if they are repeats of one load"),
         Flag("--force", True, "compare even if the loads differ"),
         Flag("--json", True, "print the comparison as JSON"),
+    ),
+    "history": (
+        Flag("target", str, "a profile, or a URL, as it was checked", "PROFILE|URL"),
+        Flag("-o --output", Path, "write to FILE: .html, .md or .txt (default: stdout)"),
+        Flag("--json", True, "print JSON"),
+        Flag("--seed", count, "seed of the permutation tests", default="1"),
     ),
     **dict.fromkeys(
         ("baseline set", "baseline add"),
@@ -239,6 +249,7 @@ _CHECK: FlagTable = (
     Flag("--junit", Path, "write the result as JUnit XML"),
     Flag("--against", str, "load this URL at the same time, and fail if the target is worse: see cockpit duet", "URL"),
     Flag("--margin", share, f"with --against: the largest tolerated loss (default {TOLERATED_LOSS:.0%}%)", "SHARE"),
+    Flag("--release", str, "name of what is checked, for cockpit history", "NAME", default=""),
     Flag("--markdown", Path, "with --against: write the result as Markdown, for a comment"),
 )
 _RUN = _FLAGS["run"]
@@ -347,6 +358,7 @@ _SHARED: dict[str, tuple[Callable[[CommandParser], None], ...]] = {
     "study": (add_trust, add_appearance),
     "replay": (partial(add_appearance, hangup=False),),
     "new": (add_ssh_config,),
+    "mcp": (add_ssh_config,),
     "doctor": (add_trust,),
     "demo": (add_appearance,),
 }

@@ -60,7 +60,7 @@ def knob_table(rows: Sequence[KnobJson]) -> list[str]:
     return [line for pair in zip(aligned(table, widest=40), helps, strict=True) for line in pair if line]
 
 
-class HistoryJson(msgspec.Struct, kw_only=True):
+class PastChangeJson(msgspec.Struct, kw_only=True):
     """A change in the history of a host. `when` is in epoch seconds."""
 
     name: str
@@ -75,9 +75,9 @@ class HistoryJson(msgspec.Struct, kw_only=True):
     directory: str
 
 
-def history_json(host: str, past: HistoryEntry) -> HistoryJson:
+def past_change_json(host: str, past: HistoryEntry) -> PastChangeJson:
     return struct_from(
-        HistoryJson,
+        PastChangeJson,
         past.facts,
         name=past.name,
         host=host,

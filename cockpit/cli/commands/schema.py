@@ -13,7 +13,7 @@ from cockpit.cli.commands.doctor import DoctorJson
 from cockpit.cli.commands.help import profile_keys
 from cockpit.cli.spec import SpecJson
 from cockpit.cli.terminal import emit, write_utf8
-from cockpit.cli.tune_output import ActionJson, ChangeJson, HistoryJson, KnobJson
+from cockpit.cli.tune_output import ActionJson, ChangeJson, KnobJson, PastChangeJson
 from cockpit.export.ndjson import AnyLine
 from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS, Metric
 from cockpit.model.errors import EXIT_GOOD
@@ -22,6 +22,7 @@ from cockpit.recording.library import RecordingInfo
 from cockpit.report.check import BaselineJson, CheckJson
 from cockpit.report.comparison import CompareJson
 from cockpit.report.encoding import to_json
+from cockpit.report.history import HistoryJson
 from cockpit.report.run_json import RunJson
 from cockpit.report.search_json import SearchJson
 from cockpit.report.study_json import StudyJson
@@ -73,6 +74,7 @@ _OUTPUTS: dict[str, Any] = {
     "check": CheckJson,
     "compare": CompareJson,
     "study": StudyJson,
+    "history": HistoryJson,
     "report": list[RunJson] | StudyJson,
     "autopilot": SearchJson | list[Bottleneck],
     "doctor": DoctorJson,
@@ -81,7 +83,7 @@ _OUTPUTS: dict[str, Any] = {
     "baseline-show": BaselineJson,
     "tune-show": list[KnobJson],
     **dict.fromkeys(("tune-set", "tune-undo"), list[ChangeJson]),
-    "tune-history": list[HistoryJson],
+    "tune-history": list[PastChangeJson],
     "tune-rounds": VerdictJson | None,
     "tune-action": list[ActionJson],
     "spec": SpecJson,

@@ -26,9 +26,9 @@ from cockpit.cli.tune_output import (
     ActionJson,
     ChangeProgress,
     await_change,
-    history_json,
     knob_json,
     knob_table,
+    past_change_json,
     past_line,
     resolve_interrupted,
     typed_line,
@@ -202,7 +202,7 @@ async def _history(options: Namespace, profile: Profile) -> None:
     async with _live(profile, options, profile.knobs) as live:
         past = _newest_first(await _histories(live, profile))
     if options.json:
-        emit(to_json([history_json(host, change) for host, change in past]))
+        emit(to_json([past_change_json(host, change) for host, change in past]))
     elif not past:
         emit("no changes yet")
     else:
