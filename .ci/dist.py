@@ -13,7 +13,6 @@ import tempfile
 import threading
 import venv
 import zipfile
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from http.server import HTTPServer, SimpleHTTPRequestHandler
 from pathlib import Path
@@ -54,8 +53,13 @@ def download(wheel: Path, python: str, machine: str, folder: Path) -> list[Path]
     return sorted(into.glob("*.whl"))
 
 
+def by_name(targets: dict[str, list[Path]]) -> dict[str, Path]:
+    """Return the wheels of all interpreters, each once."""
+    return {wheel.name: wheel for each in targets.values() for wheel in each}
+
+
 def write_single_file(path: Path, targets: dict[str, list[Path]]) -> None:
-    wheels = {wheel.name: wheel for each in targets.values() for wheel in each}
+    wheels = by_name(targets)
     digest = hashlib.sha256("".join(f"{name} {sha256(wheels[name])}\n" for name in sorted(wheels)).encode())
     names = {target: [wheel.name for wheel in each] for target, each in targets.items()}
     listed = json.dumps({"digest": digest.hexdigest()[:16], "targets": names}, sort_keys=True).encode()
@@ -69,9 +73,10 @@ def write_single_file(path: Path, targets: dict[str, list[Path]]) -> None:
     path.chmod(0o755)
 
 
-def write_sbom(path: Path, wheel: Path, wheels: Iterable[Path]) -> None:
+def write_sbom(path: Path, wheel: Path, wheels: dict[str, Path]) -> None:
     """Write a CycloneDX document with one component per wheel of the single file."""
-    root, *others = [component(each) for each in (wheel, *sorted(set(wheels), key=lambda each: each.name))]
+    root = component(wheel)
+    others = [component(wheels[name]) for name in sorted(wheels.keys() - {wheel.name})]
     document = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
@@ -89,7 +94,8 @@ def component(wheel: Path) -> dict[str, object]:
         name = next(each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
         facts = email.message_from_bytes(archive.read(name))
     purl = f"pkg:pypi/{facts['Name'].lower().replace('_', '-')}@{facts['Version']}?file_name={wheel.name}"
-    words = facts["License-Expression"] or (facts["License"] or "").partition("\n")[0]
+    classified = (each.rpartition(" :: ")[2] for each in facts.get_all("Classifier", ()) if each.startswith("License"))
+    words = facts["License-Expression"] or (facts["License"] or "").partition("\n")[0] or ", ".join(classified)
     known = {"licenses": [{"license": {"name": words}}]} if words else {}
     hashes = [{"alg": "SHA-256", "content": sha256(wheel)}]
     named = {"type": "library", "bom-ref": purl, "name": facts["Name"], "version": facts["Version"], "purl": purl}
@@ -132,7 +138,7 @@ def main() -> None:
                 for machine in MACHINES
             }
             write_single_file(folder / SINGLE_FILE, targets)
-            write_sbom(folder / "webcockpit.cdx.json", wheel, (each for some in targets.values() for each in some))
+            write_sbom(folder / "webcockpit.cdx.json", wheel, by_name(targets))
         names = sorted(path.name for path in dist.iterdir())
         assert [sha256(dist / name) for name in names] == [sha256(again / name) for name in names], "not reproducible"
         check(dist, downloads / f"{sys.version_info[0]}.{sys.version_info[1]}-{os.uname().machine}", Path(scratch))

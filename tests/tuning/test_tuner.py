@@ -60,7 +60,7 @@ async def test_change_modifies_only_value_bytes_and_has_private_backup(server: S
 
 
 async def test_unwritable_home_falls_back_to_var_tmp(server: Server, shell: FaultyShell) -> None:
-    (server.state / "cockpit").symlink_to(server.root)
+    (server.state / "webcockpit").symlink_to(server.root)
     applied = await Tuner().apply(shell, "web1", [(server.knob(), "30")])
     backup = backup_of(applied)
     try:
