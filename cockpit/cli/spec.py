@@ -84,7 +84,8 @@ def _commands(parser: CommandParser) -> Iterator[CommandSpec]:
         if page := child.page:
             description, examples = page_text(page)
             arguments = [_argument(child, action) for action in child._actions if _is_shown(action)]
-            has_json = any("--json" in argument.names for argument in arguments)
+            # `tune --json` is for its subcommands.
+            has_json = not child.commands and any("--json" in argument.names for argument in arguments)
             yield CommandSpec(
                 name=page.name,
                 usage=child.usage or "",
