@@ -243,6 +243,8 @@ _WATCH: FlagTable = (
     Flag("--log", str, "access log on each host (default: access_log of the profile)", "FILE"),
     Flag("--log-format", str, "LogFormat or log_format of the server, or a name (default: recognized)", "FORMAT"),
     Flag("--host", str, "host to watch if the target is a URL; may be repeated", "HOST", many=True),
+    Flag("--guard", str, "limits that roll a change back, e.g. 'errors < 2%%, p99 < 500ms'", "LIMITS", many=True),
+    Flag("--ask", True, "ask before each switch of rounds"),
 )
 _SUBCOMMANDS = {"recordings": RECORDINGS, "baseline": BASELINE, "tune": TUNE}
 

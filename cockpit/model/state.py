@@ -131,7 +131,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     `stages`: time of each stage that it reached (see ChangeStage). `confirm_by`: time until which the user must confirm
     it, else it is rolled back; None: no confirmation needed. `diff`, `cost`, `who`, `inactive`, `trial`: see
-    ChangeBegun; a value that an action activates is removed from `inactive`.
+    ChangeBegun; a value that an action activates is removed from `inactive`. `exceeded`: see ChangeEnded.
     """
 
     letter: str
@@ -147,6 +147,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     who: str = ""
     inactive: tuple[str, ...] = ()
     trial: bool = False
+    exceeded: str = ""
     stages: Mapping[str, float] = MappingProxyType({})
     confirm_by: float | None = None
 

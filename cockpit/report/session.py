@@ -135,7 +135,8 @@ def _changes(state: State) -> list[Block]:
         for change in state.own_changes
         if change.diff
     ]
-    return [Table(_CHANGE_TITLES, list(map(_change, state.own_changes))), *diffs]
+    shown = (change for change in state.changes if not change.trial or change.exceeded)
+    return [Table(_CHANGE_TITLES, list(map(_change, shown))), *diffs]
 
 
 def _change(change: Change) -> tuple[str, ...]:

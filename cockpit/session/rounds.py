@@ -65,7 +65,9 @@ class Rounds:
         extension: RunExtension,
         events: LiveEvents,
         capacity: CapacitySearch,
+        ask: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """`ask` waits until the user permits a switch, or stops the rounds; None: not asked."""
         self.number = 0
         self.running = False
         self._begun = False
@@ -73,6 +75,7 @@ class Rounds:
         self._extension = extension
         self._events = events
         self._capacity = capacity
+        self._ask = ask
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -172,6 +175,11 @@ class Rounds:
                 if not self._load.running:
                     return "load ended"
                 self._extension.extend_by("rounds", window + 2 * _SET_UP)
+            # The base is active again after a window of the other side, without a new switch.
+            if self._ask is not None and (side != subject.active or before == subject.active):
+                await self._ask()
+                if self._stopping.is_set():
+                    return "stopped"
             if side != subject.active:
                 complete = await self._window_in_change(change, number // 2 + 1, side, plan)
             else:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.cli.commands.run import run_profile
 from cockpit.cli.load_arguments import given_flags
-from cockpit.cli.profile_argument import chosen_profile
+from cockpit.cli.profile_argument import check_guard, chosen_profile
 from cockpit.model.errors import UsageError
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.load.plan import AccessLog
@@ -29,7 +29,9 @@ def watch(options: Namespace) -> int:
     logs = tuple(_logs(hosts, options))
     plan = replace(profile.plan, traffic=logs, workers=1, duration=options.duration, requests=None, stages=(), mix=())
     options.start = True
-    return run_profile(replace(profile, hosts=hosts, plan=plan), options)
+    profile = replace(profile, hosts=hosts, plan=plan, guard=(*profile.guard, *options.guard), ask=options.ask)
+    check_guard(profile)
+    return run_profile(profile, options)
 
 
 def _logs(hosts: Sequence[HostConfig], options: Namespace) -> Iterator[AccessLog]:
