@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from cockpit.model.autopilot import AutopilotState
 from cockpit.model.capacity import CapacityBegun, CapacityEnded
-from cockpit.model.counts import Counts
+from cockpit.model.counts import Counts, Group
 from cockpit.model.events import ChangeOutcome, ExtensionReason, RoundsBegun, RoundsEnded, RoundSide, SessionStarted
 from cockpit.model.generators import GeneratorMachine, GeneratorState, WorkerLost
 from cockpit.model.host.state import HostState, HostWindow
@@ -204,13 +204,14 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoundWindowState(msgspec.Struct, frozen=True, kw_only=True):
-    """A window of a round. `end`: None while it runs, or if it was interrupted."""
+    """A window of a round. `end`: None while it runs, or if it was interrupted. `groups`: counts of users' requests."""
 
     round: int
     side: RoundSide
     start: float
     until: float
     end: float | None = None
+    groups: Mapping[str, Group] = MappingProxyType({})
 
 
 class RoundsState(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping,
 from functools import partial
 from itertools import count
 
-from cockpit.analysis.rounds import RoundsPlan, other_side
+from cockpit.analysis.rounds import WASHOUT, RoundsPlan, other_side
 from cockpit.hosts.feed import HostFeed
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError
 from cockpit.model.events import Note
@@ -215,6 +215,7 @@ class LiveTuning:
                 names = ", ".join(knob.name for knob in planned.inactive)
                 raise ChangeRefused(f"{names}: only written, never active; rounds need a reload command in the knob")
             opposite = self._values_by_host(subject.values(other_side(subject.active)))
+            plan = plan._replace(washout=WASHOUT if self._traffic else 0.0)
             conclusion = await self._rounds.run(subject, plan, partial(self._while_active, list(opposite.items())))
             try:
                 return await self._activate_chosen(subject, conclusion, afterwards)

@@ -168,7 +168,7 @@ class Rounds:
         )
 
     async def _measure(self, subject: ComparedSettings, plan: RoundsPlan, change: ApplyTemporarily) -> RoundsOutcome:
-        window = plan.seconds + UNCOUNTED
+        window = plan.washout + plan.seconds + UNCOUNTED
         before = subject.active
         for number, side in enumerate(sequence(plan.first_sides)):
             if not plan.until:
@@ -201,11 +201,13 @@ class Rounds:
             nonlocal complete
             complete = await self._window(number, side, plan)
 
-        await change(plan.seconds + UNCOUNTED + _ROLLBACK_DELAY, hold)
+        await change(plan.washout + plan.seconds + UNCOUNTED + _ROLLBACK_DELAY, hold)
         return complete
 
     async def _window(self, number: int, side: RoundSide, plan: RoundsPlan) -> bool:
         """Measure a window; return whether it is complete, without a stop or the end of the load."""
+        if plan.washout and not await self._load.wait_undisturbed(plan.washout, self._stopping):
+            return False
         t, seconds = self._events.now(), plan.seconds + UNCOUNTED
         self._events.emit(RoundWindow(t=t, number=self.number, round=number, side=side, until=t + seconds))
         complete = await (self._searched(plan) if plan.until else self._load.wait_undisturbed(seconds, self._stopping))
