@@ -35,6 +35,9 @@ FEWEST, MOST, SHORTEST = FIRST_TEST, 50, 15.0
 UNCOUNTED = GUARD + 1.0
 # Seconds after each set-up on users' traffic, before GUARD: connections and caches of the other side are left behind.
 WASHOUT = 2.0
+# Factor by which the level of rounds on traffic is divided: each test has its own mix and its own slope on the rate. From
+# simulations (tests.statistics.switchbacks).
+_TRAFFIC_COMPARISONS = 2
 # Assumed seconds of a set-up if the session has no change yet.
 _SET_UP = 5.0
 # Assumed standard deviations (log scale): of a round's difference without any measurement, and between set-ups if only
@@ -137,7 +140,7 @@ def judge_switchback(windows: WindowPairs, label: str, budget: int) -> Verdict |
     hosts = sorted({host for window in judged.pairs[0] for host in window.hosts})
     metrics = (*QUANTILES, *(f"{host}.{name}" for host in hosts for name in ("cpu.per_request", "memory.used")))
     pairs = [([before], [after]) for before, after in judged.pairs]
-    verdict = judge_rounds(pairs, label, budget, PlannedComparisons(metrics=metrics))
+    verdict = judge_rounds(pairs, label, budget, PlannedComparisons(_TRAFFIC_COMPARISONS, metrics))
     if judged.left_out:
         counts = {"count": judged.left_out, "total": len(windows)}
         excluded = warning_of(WarningKind.ROUNDS_EXCLUDED, "another rate or mix of requests", **counts)
