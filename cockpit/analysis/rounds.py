@@ -35,7 +35,7 @@ FEWEST, MOST, SHORTEST = FIRST_TEST, 50, 15.0
 UNCOUNTED = GUARD + 1.0
 # Seconds after each set-up on users' traffic, before GUARD: connections and caches of the other side are left behind.
 WASHOUT = 2.0
-# Factor by which the level of rounds on traffic is divided: each test has its own mix and its own slope on the rate. From
+# Factor by which the level of rounds on traffic is divided: each test has its own mix and slope on the rate. From
 # simulations (tests.statistics.switchbacks).
 _TRAFFIC_COMPARISONS = 2
 # Assumed seconds of a set-up if the session has no change yet.
