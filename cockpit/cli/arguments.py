@@ -130,6 +130,10 @@ _FLAGS: dict[str, FlagTable] = {
     ),
     "demo": (_START, Flag("--record", Path, _RECORD), _NO_RECORD),
     "schema": (Flag("of", ("run", "ndjson", "check", "compare", "study", "profile")),),
+    "mcp": (
+        Flag("--allow-changes", True, "offer tools that change settings; a person confirms each change in the client"),
+        Flag("--yes", True, "with --allow-changes: do not ask"),
+    ),
     "completion": (Flag("shell", ("bash", "zsh", "fish")),),
     "help": (Flag("topic", str, "a topic or a command (default: list the topics)", nargs="?"),),
     "compare": (
@@ -137,6 +141,12 @@ _FLAGS: dict[str, FlagTable] = {
         Flag("after", str, "likewise; FILE alone: all its runs, if they are repeats of one load"),
         Flag("--force", True, "compare even if the loads differ"),
         Flag("--json", True, "print the comparison as JSON"),
+    ),
+    "history": (
+        Flag("target", str, "a profile, or a URL, as it was checked", "PROFILE|URL"),
+        Flag("-o --output", Path, "write to FILE: .html, .md or .txt (default: stdout)"),
+        Flag("--json", True, "print JSON"),
+        Flag("--seed", count, "seed of the permutation tests", default="1"),
     ),
     **dict.fromkeys(
         ("baseline set", "baseline add"),
@@ -232,6 +242,7 @@ _CHECK: FlagTable = (
     Flag("--junit", Path, "write the result as JUnit XML"),
     Flag("--against", str, "load this URL at the same time, and fail if the target is worse: see cockpit duet", "URL"),
     Flag("--margin", share, f"with --against: the largest tolerated loss (default {TOLERATED_LOSS:.0%}%)", "SHARE"),
+    Flag("--release", str, "name of what is checked, for cockpit history", "NAME", default=""),
     Flag("--markdown", Path, "with --against: write the result as Markdown, for a comment"),
 )
 _RUN = _FLAGS["run"]
@@ -326,6 +337,7 @@ _SHARED: dict[str, tuple[Callable[[CommandParser], None], ...]] = {
     "study": (add_trust, add_appearance),
     "replay": (partial(add_appearance, hangup=False),),
     "new": (add_ssh_config,),
+    "mcp": (add_ssh_config,),
     "doctor": (add_trust,),
     "demo": (add_appearance,),
 }

@@ -92,6 +92,10 @@ Run a profile's study: its variants in rounds, in random order, with an A/A cont
   cockpit compare before.cockpit after.cockpit       # all runs of each
   cockpit compare 's.cockpit#1' 's.cockpit#3'        # run 1 with run 3
   cockpit compare 's.cockpit@10s..40s' 's.cockpit@14:05..14:10'    # time ranges""",
+    "history": """List the checks of a profile on this machine, and the checks since which a metric differs.
+  cockpit check shop --release v1.8.2       # each check is kept
+  cockpit history shop
+  cockpit history shop -o shop.html         # with plots""",
     "report": """\
 Write a report of a recording, or of a study's directory, as text, Markdown, JSON, CSV or one HTML page.
   cockpit report before.cockpit                    # a summary as text
@@ -131,6 +135,10 @@ formats, detected by the content: ab -g, hey -o csv, oha --output-format csv,
     "demo": """Open the screen on an embedded web server and SSH host; nothing is installed and nothing remains.
   cockpit demo
   cockpit demo --theme light --no-record""",
+    "mcp": """Let an agent measure, preview and compare settings, by the Model Context Protocol on stdin and stdout.
+  cockpit mcp                               # read, preview, check
+  cockpit mcp --allow-changes               # a person confirms each change
+  cockpit mcp --allow-changes --yes         # on a server of your own""",
     "schema": """Print the JSON Schema of a command's --json output, or of profiles for editors.
   cockpit schema run
   cockpit schema profile >profile.schema.json""",
@@ -198,6 +206,7 @@ TUNING = _by_name(
 ANALYZE = _by_name(
     HelpPage("replay", "FILE|NAME", "show a recording on the same screen", (), "recordings screen"),
     HelpPage("compare", "BEFORE AFTER", "compare two recordings, runs or time ranges", (), "compare metrics"),
+    HelpPage("history", "PROFILE|URL", "list past checks, and when metrics changed", (), "check"),
     HelpPage("report", "FILE|NAME|DIR", "write a report of a recording or study", (), "report"),
     HelpPage("export", "FILE", "export a recording's raw data or its screen", (), "report"),
     HelpPage("import", "FILE", "record the results of other tools", (), "import report"),
@@ -211,6 +220,7 @@ SET_UP = _by_name(
     HelpPage(
         "schema", "run|ndjson|check|compare|study|profile", "print a JSON Schema of --json or profiles", (), "profile"
     ),
+    HelpPage("mcp", "", "serve an agent by the Model Context Protocol", (), "agents"),
     HelpPage("completion", "bash|zsh|fish", "print a shell completion script"),
     HelpPage("help", "[TOPIC|COMMAND]", "show a help topic"),
 )

@@ -152,7 +152,7 @@ def test_screen_notes_other_load_since_the_verdict_and_the_altered_load() -> Non
     hogged = with_others(state, (0, 2.0), (BEFORE, 30.0))
     lines = plain(strip_lines(strip_of(hogged), 80, 9))
     assert lines[1].startswith("▲  better, at least  rate ≥ +9")
-    assert lines[2] == "   others 3% → 30% of CPU explain at most ×1.03"
+    assert lines[2] == "   others 3% → 30% of CPU explain nothing of it"
     begun = [event for event in events if event.t <= BEFORE + 15]
     early = strip_of(with_others(fold_all([*begun, ev.RunEnded(t=BEFORE + 15.5, run=1, reason="stopped")]), (0, 30.0)))
     assert not early.verdict.effects

@@ -50,9 +50,9 @@ def test_topics_and_usage_are_printed(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_unknown_topic_is_one_line_with_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
     for topic, message in (
-        ("profil", "'profil': unknown topic; did you mean profile? topics: autopilot, "),
+        ("profil", "'profil': unknown topic; did you mean profile? topics: agents, "),
         ("exit-code", "did you mean exit-codes? "),
-        ("zzzz", "'zzzz': unknown topic; topics: autopilot, "),
+        ("zzzz", "'zzzz': unknown topic; topics: agents, "),
     ):
         assert main(["help", topic]) == 2
         output = capsys.readouterr()

@@ -21,7 +21,7 @@ from tests.statistics.noise import NOISES, Floats
 # Seconds before the change, and at most after it.
 BEFORE, CAP = 40, 180
 EFFECTS = (1.0, 1.05, 1.2, 4.0, 1 / 1.2, 1 / 4.0)
-SIDES = ("before", "after", "both")
+SIDES = ("before", "after", "both", "always")
 HARMS = (0.5, 1.0, 1.15)
 # Standard error (share) of a reading of other load.
 _ERROR = 0.03
@@ -47,18 +47,25 @@ def wrong(found: Concluded, effect: float) -> bool:
 
 
 def disturbed(side: str, effect: float, harm: float, repetitions: int, seed: int) -> list[Concluded]:
-    """Simulate a change that multiplies the rate by `effect`, with bursts of other load on a side of it."""
+    """Simulate a change that multiplies the rate by `effect`, with bursts of other load on a side of it, or with equal
+    other load all the time."""
     random = np.random.default_rng(seed)
     noises = list(NOISES.values())
     found = []
     for at in range(repetitions):
         noise = noises[at % len(noises)](random, (1, BEFORE + CAP))[0]
-        begin, end = {"before": (0, BEFORE), "after": (BEFORE, BEFORE + CAP), "both": (0, BEFORE + CAP)}[side]
-        others = bursts(BEFORE + CAP, random, begin, end)
+        others = _others(side, random)
         rate = np.exp(noise) * (1 - others) ** harm
         rate[BEFORE:] *= effect
         found.append(_concluded(rate, others + np.diff(random.normal(0, _ERROR, len(others) + 1))))
     return found
+
+
+def _others(side: str, random: np.random.Generator) -> Floats:
+    if side == "always":
+        return np.full(BEFORE + CAP, random.uniform(0.05, 0.6))
+    begin, end = {"before": (0, BEFORE), "after": (BEFORE, BEFORE + CAP), "both": (0, BEFORE + CAP)}[side]
+    return bursts(BEFORE + CAP, random, begin, end)
 
 
 def bursts(seconds: int, random: np.random.Generator, begin: int = 0, end: int | None = None) -> Floats:

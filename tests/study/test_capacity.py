@@ -80,11 +80,12 @@ def test_duration_is_that_of_searches() -> None:
     )
 
 
-@pytest.mark.parametrize(("rates", "counted"), [((10.0, 400.0), 1), ((10.0,), 0)])
+@pytest.mark.parametrize("rates", [(10.0, 400.0), (10.0,)])
 async def test_run_of_study_is_search(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rates: tuple[float, ...], counted: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rates: tuple[float, ...]
 ) -> None:
-    """The server answers two requests at a time in 20 ms; without a level that fails there is no capacity."""
+    """The server answers two requests at a time in 20 ms; without a level that fails there is no capacity. On a machine
+    without idle CPU no level may count."""
     steps(monkeypatch, *rates, seconds=0.3)
     async with live(tmp_path) as session:
         plan = replace(session.profile.plan, rate=50.0, max_in_flight=2)
@@ -94,5 +95,8 @@ async def test_run_of_study_is_search(
     result = collect([state], "x")
     assert result is not None and result.ended
     [cell] = result.cells
-    assert len(cell.runs) == 1 and cell.runs[0].capacity is not None
-    assert len(cell.counted) == counted and cell.complete
+    assert len(cell.runs) == 1 and cell.complete
+    capacity = cell.runs[0].capacity
+    assert capacity is not None and [level.rate for level in capacity.levels] == list(rates)
+    assert len(cell.counted) == (capacity.rate is not None)
+    assert len(rates) > 1 or not cell.counted

@@ -3,7 +3,8 @@
 There are two cases. Other load differs between the sides, so that the effects of the server and of other programs
 cannot be separated. Or it takes CPU that the server needs: at least a tenth of all CPU, and more than was idle. In both
 it is weighed: see `weighing`. A server that has the share s of all CPUs while other programs have x can have been
-slowed by at most 1 + x/s.
+slowed by at most 1 + x/s. What slows both sides equally cancels out: only the ratio of these factors can explain an
+effect. A setting that lets the server win more CPU from the others changes x and s, so that the ratio includes it.
 
 Unwatched programs that work for the server (a database, an application server) count as other load, too. Their load
 follows the rate, exists only under load, or differs by the same amount in each round: none of that matters to a
@@ -81,19 +82,16 @@ def weighed_load(measured: MeasuredOtherLoad) -> OtherLoad:
     """Return the other load with what it can explain of a comparison of two times, if it matters."""
     if not (has_different_load(measured) or takes_server_cpu(measured)):
         return measured.load
-    return replace(measured.load, slowed=_slowed(measured))
+    return _weighed(measured)
 
 
 def weighed_load_of_rounds(measured: MeasuredOtherLoad) -> OtherLoad:
     """Return the other load with what it can explain of a comparison by rounds, if it takes the server's CPU.
 
-    The order of rounds is random: what slows both sides equally cancels out, and a difference in each round is an
-    effect of the settings unless the server lacks the CPU.
+    The order of rounds is random: a difference in each round is an effect of the settings unless the server lacks the
+    CPU.
     """
-    if not takes_server_cpu(measured):
-        return measured.load
-    before, after = _slowed(measured)
-    return replace(measured.load, slowed=(max(1.0, before / after), max(1.0, after / before)))
+    return _weighed(measured) if takes_server_cpu(measured) else measured.load
 
 
 def round_objections(rounds: Sequence[tuple[Windows, Windows]]) -> list[Objection | None]:
@@ -136,13 +134,13 @@ def other_load_objection(load: OtherLoad) -> Objection:
     return Objection(cause=Cause.OTHER_LOAD, side=side, host=load.host, other=load)
 
 
-def _slowed(measured: MeasuredOtherLoad) -> tuple[float, float]:
-    """Return the largest factor by which other load can have slowed the server, for each side."""
+def _weighed(measured: MeasuredOtherLoad) -> OtherLoad:
+    """Return the other load with the largest factor by which it can have slowed each side more than the other."""
     shares = (measured.load.before, measured.load.after)
     before, after = (
         1 + share / max(_LEAST_SHARE, 1 - share - idle) for share, idle in zip(shares, measured.idle, strict=True)
     )
-    return before, after
+    return replace(measured.load, slowed=(max(1.0, before / after), max(1.0, after / before)))
 
 
 def _difference(load: MeasuredOtherLoad) -> float:

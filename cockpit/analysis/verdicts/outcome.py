@@ -60,8 +60,8 @@ class Design(StrEnum):
 class OtherLoad(msgspec.Struct, frozen=True, kw_only=True):
     """CPU used by programs other than the server, the load generator and the probe, as shares of all CPUs of a machine,
     on both sides of a comparison. `host` "" is the generator's machine. `slowed` are the largest factors by which it
-    can have slowed the server on each side; None: it does not matter. `delayed` are those by which the run-queue wait
-    of the watched processes can have lengthened latencies, by metric; None: unbounded."""
+    can have slowed the server on each side more than on the other; None: it does not matter. `delayed` are those by
+    which the run-queue wait of the watched processes can have lengthened latencies, by metric; None: unbounded."""
 
     host: str
     before: float

@@ -63,7 +63,8 @@ def _bound_words(load: OtherLoad, verdict: Verdict) -> str:
     bounds = [up] if (headline.change or 0.0) * (1 if rises else -1) > 0 else [down]
     if headline.outcome not in DIFFERENT:
         bounds = [down, up]
-    return f"others {100 * load.before:.0f}% → {100 * load.after:.0f}% of CPU explain at most {' to '.join(bounds)}"
+    explained = "nothing of it" if {"÷1.00", "×1.00"}.issuperset(bounds) else f"at most {' to '.join(bounds)}"
+    return f"others {100 * load.before:.0f}% → {100 * load.after:.0f}% of CPU explain {explained}"
 
 
 def _explained_ends(load: OtherLoad, latency: str = "") -> tuple[str, str]:

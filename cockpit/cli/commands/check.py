@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import platform
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from statistics import fmean
 
 from msgspec.structs import replace
 
-from cockpit.analysis.baseline import Baseline
+from cockpit.analysis.baseline import Baseline, baseline_run
 from cockpit.analysis.plans import differences
 from cockpit.analysis.quick_check import QUICK
 from cockpit.analysis.stability import run_stability
@@ -34,10 +36,12 @@ from cockpit.model.errors import EXIT_INTERRUPTED, CockpitError, TargetError, Us
 from cockpit.model.load.checks import conflict
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
+from cockpit.model.text import sanitize
 from cockpit.profiles.catalogue import find
 from cockpit.profiles.plan import without_credentials
 from cockpit.profiles.profile import Profile
 from cockpit.recording.baselines import latest, load
+from cockpit.recording.check_history import PastCheck, append
 from cockpit.report.check import (
     CheckResult,
     check_json,
@@ -46,12 +50,15 @@ from cockpit.report.check import (
     junit,
     junit_without_run,
 )
+from cockpit.report.history import HEADLINES
 from cockpit.session.selectors import is_recording, parse_source, runs_of
 
 # Time limit (s) of a run without a duration, and of a quick check.
 DEFAULT_MAX_DURATION = QUICK
 # Flags of a run, besides those of its load plan, that do not apply to recordings.
 _RUN_FLAGS = ("--ssh-config", "--record", "--hlog", "--abort-on", "--max-duration")
+# Metrics of each host in the history.
+_KEPT_OF_HOSTS = ("cpu.per_request", "processes.pss")
 
 
 def check(options: Namespace) -> int:
@@ -116,6 +123,7 @@ def _run(options: Namespace) -> CheckResult | None:
         interrupted=outcome.interrupted,
     )
     _save(options, checked, outcome.state, runs)
+    _keep(options.release, checked, outcome.state, runs)
     return checked
 
 
@@ -148,6 +156,31 @@ def _save(options: Namespace, checked: CheckResult, state: State, results: Seque
         save_runs(options.save_baseline, runs, checked.result.plan)
     if options.add_to_baseline:
         add_runs(options.add_to_baseline, runs, checked.result.plan)
+
+
+def _keep(release: str, checked: CheckResult, state: State, results: Sequence[RunResult]) -> None:
+    """Add the check to the history of its target, unless it was interrupted or a run has no response."""
+    if _reason_not_saved(checked, results):
+        return
+    runs = [baseline_run("", 0.0, result) for result in results]
+    names = (*HEADLINES, *(f"{host}.{metric}" for host in checked.result.hosts for metric in _KEPT_OF_HOSTS))
+    values = {name: [run.metric(name) for run in runs] for name in names}
+    past = PastCheck(
+        wall=state.started.wall if state.started else 0.0,
+        release=sanitize(release, 100),
+        machine=platform.node(),
+        exit_code=checked.exit_code,
+        plan=checked.result.plan.without_secrets(),
+        metrics={name: fmean(known) for name, each in values.items() if len(known := _known(each)) == len(runs)},
+    )
+    try:
+        append(checked.target, past)
+    except UsageError as error:
+        print(f"cockpit: not added to the history: {error}", file=sys.stderr)
+
+
+def _known(values: Sequence[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
 
 
 def _reason_not_saved(checked: CheckResult, results: Sequence[RunResult]) -> str:
