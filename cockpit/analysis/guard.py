@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from cockpit.analysis.thresholds import GROWING, Status, Threshold, ThresholdResult, check_thresholds, parse_threshold
+from cockpit.analysis.windows import WHOLE
 from cockpit.metrics.catalogue import percent_of
 from cockpit.metrics.results import RunResult, segments_result
 from cockpit.model.counts import Counts
@@ -32,8 +33,8 @@ def parse_guard(text: str) -> tuple[Threshold, ...]:
 
 
 def guarded_result(state: State, since: float) -> RunResult | None:
-    """Return the metrics of the newest SPAN seconds, not before `since`; None without any request. Hosts are those of
-    the current segment."""
+    """Return the metrics of the newest SPAN seconds, not before `since`; None if no whole second has been counted.
+    Hosts are those of the current segment."""
     segment = state.segment
     if segment is None or state.running is None:
         return None
@@ -46,9 +47,9 @@ def guarded_result(state: State, since: float) -> RunResult | None:
         refused=failed - errors,
         service=Histogram.merged(second.latency for second in seconds),
     )
-    if not counts.ended:
-        return None
     length = sum(second.end - second.start for second in seconds)
+    if length < WHOLE:
+        return None
     return segments_result([replace(segment, counts=counts)], segment.plan, length)
 
 

@@ -72,7 +72,7 @@ class LiveTuning:
         self._letters = map(letters, count())
         self._trials = map("r{}".format, count(1))
         self.interrupted = InterruptedChanges(
-            self._tuner, self._remotes, self._knobs, self._turn, self._note, self.read_host
+            self._tuner, self._remotes, self._knobs, self._turn, self._note, self.read_host, bool(profile.plan.traffic)
         )
         self.commands = ServerCommands(profile, self._tuner, self._remotes, inside, self._turn, events)
         self._awaited: asyncio.Future[bool] | None = None
