@@ -1,4 +1,4 @@
-"""Growth of a server's memory and threads over a long run. Pure."""
+"""Growth of memory, threads and open files of a server over a long run. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _WALK = 0.4
 
 
 class Growth(NamedTuple):
-    """The growth of a metric of a host per hour: `memory` (PSS, bytes) or `threads` of the watched processes."""
+    """The growth of a metric of a host per hour: `memory` (PSS, bytes) or `threads` of the watched processes, or
+    `open files` of the whole host."""
 
     host: str
     metric: str
@@ -39,7 +40,8 @@ def growths(state: State, segments: Sequence[Segment]) -> Iterator[Growth]:
         points = [point for point in host.points if start <= point.t <= longest.last and not point.hidden]
         memory = [(point.t, float(point.pss)) for point in points if point.pss is not None and point.count]
         threads = [(point.t, float(point.threads)) for point in points if point.count]
-        for metric, values in (("memory", memory), ("threads", threads)):
+        files = [(point.t, float(point.files)) for point in points if point.files is not None]
+        for metric, values in (("memory", memory), ("threads", threads), ("open files", files)):
             if not values:
                 continue
             times, amounts = np.array(values).T

@@ -42,6 +42,7 @@ def state_of(seconds: int, per_hour: float) -> State:
             count=3,
             pss=round(5e8 + per_hour * t / 3600 + random.normal(0, 1e5)),
             threads=12,
+            files=3000 + t // 600,
         )
         for t in range(seconds)
     )
@@ -52,10 +53,11 @@ def state_of(seconds: int, per_hour: float) -> State:
 
 def test_growth_is_a_line_of_long_runs() -> None:
     state = state_of(1800, 3.1 * 2**20)
-    memory, threads = growths(state, state.segments)
+    memory, threads, files = growths(state, state.segments)
     assert memory.per_hour.low <= 3.1 * 2**20 <= memory.per_hour.high
     assert growth_words(memory).startswith("web1 memory (PSS) +3.") and " MiB/h (95% CI " in growth_words(memory)
     assert growth_words(threads) == "web1 threads 0.0/h (95% CI 0.0 to 0.0)"
+    assert growth_words(files).startswith("web1 open files +") and files.per_hour.low <= 6 <= files.per_hour.high
     short = state_of(300, 3.1 * 2**20)
     assert not list(growths(short, short.segments))
 
