@@ -52,7 +52,7 @@ class SessionGuard:
             nonlocal checked, failed, blind
             if state.t >= checked + _EVERY:
                 checked = state.t
-                failed, blind = exceeded(state, self._limits, since), is_blind(state)
+                failed, blind = exceeded(state, self._limits, since), is_blind(state, since)
             return blind or failed is not None
 
         await self._events.until(is_over)

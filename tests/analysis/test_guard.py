@@ -59,7 +59,8 @@ def test_quiet_site_has_a_rate() -> None:
 
 
 def test_time_without_counts_is_blind() -> None:
-    assert not is_blind(state_of((10, 0, 0), t=4.0)) and is_blind(state_of((10, 0, 0), t=7.0)) and is_blind(State())
+    assert not is_blind(state_of((10, 0, 0), t=4.0), 0.0) and is_blind(state_of((10, 0, 0), t=7.0), 0.0)
+    assert not is_blind(state_of((10, 0, 0), t=7.0), 3.0) and is_blind(State(), 0.0)
 
 
 @pytest.mark.parametrize("text", ["rate >= 95% of baseline", "completed > 5", "speed < 2", ""])
