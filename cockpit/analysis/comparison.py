@@ -15,13 +15,20 @@ from cockpit.analysis.verdicts.verdict import judge_repeated_runs, judge_single_
 from cockpit.analysis.windows import Window
 from cockpit.analysis.words.timeline import segment_label
 from cockpit.metrics.catalogue import CONNECTION_METRICS, STATISTICS, TLS_METRICS
-from cockpit.metrics.values import all_host_metrics, metric_value
+from cockpit.metrics.values import TIMES_OF_PROCESSES, all_host_metrics, metric_value, segment_metrics
 from cockpit.model.access import ACCESS_METRICS
 from cockpit.model.counts import Counts
 from cockpit.model.histogram import Histogram
+from cockpit.model.state import Segment
 from cockpit.model.status_metrics import PAGE_METRICS
 
 _LOAD = ("rate", "completed", "failed", "errors", "bytes", "duration", "generator.cpu", "generator.lag_p99")
+# The time of the server's processes, and counters of the kernel: why a segment differs, without a profile.
+KERNEL_METRICS = (
+    *TIMES_OF_PROCESSES,
+    *(f"request.{name}" for name in ("run", "wait", "cswch", "fault", "proc")),
+    *("tasks.cswch", "interrupts.soft", "tcp_sockets.estab", "tcp_sockets.orphaned", "sockets.tcp_tw"),
+)
 # Host metrics shown in text reports; JSON has all.
 MAIN_HOST_METRICS = (
     *(f"cpu.{name}" for name in ("user", "system", "iowait", "steal", "idle")),
@@ -29,6 +36,7 @@ MAIN_HOST_METRICS = (
     *("memory.before.used", "memory.mean.used", "memory.after.used", "memory.mean.available", "load.1", "load.blocked"),
     *(f"processes.{name}" for name in ("mean", "spawned_per_s", "exited_per_s", "defunct", "rss", "unshared")),
     *("processes.before.rss", "processes.after.rss"),
+    *KERNEL_METRICS,
     *(f"cgroup.{name}" for name in ("cpu", "quota", "throttled", "kbmemory", "kblimit", "scpu", "sio", "smem")),
     *ACCESS_METRICS,
     *PAGE_METRICS,
@@ -104,6 +112,12 @@ def compare(before: Side, after: Side) -> Comparison:
         hosts={name: _host(name, before, after) for name in hosts},
         verdicts=_verdicts(before, after, load_may_differ=bool(load) or not same_version),
     )
+
+
+def kernel_counters(host: str, before: Segment | None, after: Segment) -> tuple[MetricPair, ...]:
+    """Return the KERNEL_METRICS of a host in a segment, beside those of its baseline if it has one."""
+    first, second = ({} if side is None else segment_metrics(side, host) for side in (before, after))
+    return tuple(MetricPair(name, first.get(name), second[name]) for name in KERNEL_METRICS if name in second)
 
 
 def distribution(before: Histogram, after: Histogram, most: int) -> Distribution:

@@ -71,7 +71,8 @@ class TimeRange:
 
 
 def of_seconds(seconds: Sequence[LoadSecond]) -> TimeRange | None:
-    """Return the sum of these seconds; None without any."""
+    """Return the sum of these seconds, without those in which no access log was read; None without any."""
+    seconds = [second for second in seconds if second.unread < 1]
     if not seconds:
         return None
     whole = [second.rate for second in seconds if second.end - second.start >= 0.5]

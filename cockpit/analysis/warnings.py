@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from statistics import median
 
@@ -92,6 +92,9 @@ class WarningKind(StrEnum):
     INTERPOLATED = "interpolated"  # percentiles as text; count
     SPEED_DIFFERS = "CPU speed differs"  # host; share
     SHARED_CPU = "shared CPU"
+    INVALID_LINES = "invalid lines"  # host; count, total
+    LOG_UNREAD = "log unread"  # host; seconds
+    LOG_ROTATED = "log rotated"  # host; count
     ROUNDS_EXCLUDED = "rounds excluded"  # the cause of the first; count, total
 
 
@@ -110,6 +113,8 @@ _AFFECTED = {
     WarningKind.INTERPOLATED: Affected.LATENCY,
     WarningKind.IN_FLIGHT: Affected.TIMED,
     WarningKind.SHARED_CPU: Affected.TIMED,
+    WarningKind.INVALID_LINES: Affected.TIMED,
+    WarningKind.LOG_UNREAD: Affected.TIMED,
 }
 
 
@@ -142,7 +147,10 @@ class RunWarning(msgspec.Struct, frozen=True, kw_only=True):
 
 # Warnings that explain a run and change no metric's meaning.
 _NEUTRAL = frozenset(
-    {WarningKind.STOPPED, WarningKind.LOAD_ALTERED, WarningKind.PREFLIGHT, WarningKind.REDIRECTED, WarningKind.UNCLOSED}
+    {
+        *(WarningKind.STOPPED, WarningKind.LOAD_ALTERED, WarningKind.PREFLIGHT, WarningKind.REDIRECTED),
+        *(WarningKind.UNCLOSED, WarningKind.LOG_ROTATED),
+    }
 )
 
 
@@ -172,7 +180,11 @@ def run_warnings(result: RunResult) -> list[RunWarning]:
         warnings.append(warning_of(WarningKind.FEW_SAMPLES, count=counts.completed))
     if counts.abandoned > UNFINISHED * counts.sent:
         warnings.append(warning_of(WarningKind.IN_FLIGHT, count=counts.abandoned))
-    return [*warnings, *(warning_of(WarningKind.PREFLIGHT, text) for text in result.warnings)]
+    return [*warnings, *_preflight_warnings(result)]
+
+
+def _preflight_warnings(of: RunResult | Segment) -> list[RunWarning]:
+    return [warning_of(WarningKind.PREFLIGHT, text) for text in of.warnings]
 
 
 def _errors_kind(result: RunResult) -> WarningKind:
@@ -191,7 +203,8 @@ def segment_warnings(segment: Segment) -> list[RunWarning]:
     warnings = _common_warnings(segment)
     if segment.end is not None and segment.seconds < SHORT and not segment.warmup:
         warnings.append(warning_of(WarningKind.SHORT, seconds=segment.seconds, limit=SHORT))
-    return warnings
+    # Notes on the logs; those on a load are in reports only.
+    return [*warnings, *(_preflight_warnings(segment) if segment.plan.traffic else ())]
 
 
 def _common_warnings(of: RunResult | Segment) -> list[RunWarning]:
@@ -212,7 +225,18 @@ def _common_warnings(of: RunResult | Segment) -> list[RunWarning]:
         warnings.append(warning_of(WarningKind.PARTIAL, lost_words(of.losses)))
     if of.reason == "stopped":
         warnings.append(warning_of(WarningKind.STOPPED))
-    return warnings + _count_warnings(counts, of.plan.max_in_flight)
+    return [*warnings, *_log_warnings(of), *_count_warnings(counts, of.plan.max_in_flight)]
+
+
+def _log_warnings(of: RunResult | Segment) -> Iterator[RunWarning]:
+    for host, log in of.logs.items():
+        if log.unread:
+            yield warning_of(WarningKind.LOG_UNREAD, host, seconds=log.unread)
+        if log.invalid_lines:
+            total = log.completed + log.invalid_lines
+            yield warning_of(WarningKind.INVALID_LINES, host, count=log.invalid_lines, total=total)
+        if log.rotations:
+            yield warning_of(WarningKind.LOG_ROTATED, host, count=log.rotations)
 
 
 def _count_warnings(counts: Counts, limit: int) -> list[RunWarning]:

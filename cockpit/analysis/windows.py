@@ -1,8 +1,8 @@
 """Comparable time ranges of a session, without discarded seconds.
 
 Discarded by rule: seconds that load covers only in part, GUARD seconds after the start of a segment or a change,
-changes and actions in progress, and seconds in which the generator was the bottleneck. Seconds with queued arrivals
-count, but their number is reported.
+changes and actions in progress, seconds in which an access log was not read, and seconds in which the generator was
+the bottleneck. Seconds with queued arrivals count, but their number is reported.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class DiscardReason(StrEnum):
 
     GUARD = "guard"
     PARTIAL = "partial"
+    UNREAD = "unread"
     SATURATED = "saturated"
     CHANGING = "changing"
     EDGE = "edge"
@@ -260,6 +261,8 @@ def _flaw(second: LoadSecond, start: float, end: float, changing: list[tuple[flo
         return DiscardReason.EDGE
     if second.end - second.start < WHOLE:
         return DiscardReason.PARTIAL
+    if second.unread:
+        return DiscardReason.UNREAD
     return DiscardReason.SATURATED if second.saturated else None
 
 

@@ -16,7 +16,19 @@ from cockpit.cli.export_formats import EXPORT_FORMATS, formats_with
 from cockpit.cli.flags import Flag, FlagTable, add_flags
 from cockpit.cli.load_arguments import add_ab, add_load, add_ssh_config, add_trust
 from cockpit.cli.parser import CommandParser
-from cockpit.cli.values import age, count, day, named_file, port, positive, recording, seconds, share, utc_offset
+from cockpit.cli.values import (
+    age,
+    count,
+    day,
+    instant,
+    named_file,
+    port,
+    positive,
+    recording,
+    seconds,
+    share,
+    utc_offset,
+)
 from cockpit.metrics.margins import TOLERATED_LOSS
 
 PROFILE = "a profile: its name, or a path such as ./x.toml"
@@ -33,6 +45,11 @@ _NO_RECORD = Flag("--no-record", True, "do not record")
 _PROBE = (
     Flag("--target", str, "check the server with this URL instead of the profile's", "URL", dest="url"),
     Flag("--no-probe", True, "send no requests to check the server before and after the change"),
+)
+_LOGS: FlagTable = (
+    Flag("--log", str, "access log on each host (default: by profile or configuration)", "FILE"),
+    Flag("--log-format", str, "LogFormat or log_format of the server, or a name (default: recognized)", "FORMAT"),
+    Flag("--host", str, "host of the log if the target is a URL; may be repeated", "HOST", many=True),
 )
 # Flags and arguments of each command, and of each subcommand such as `tune set`. A new flag is one entry.
 _FLAGS: dict[str, FlagTable] = {
@@ -122,6 +139,16 @@ _FLAGS: dict[str, FlagTable] = {
             "profile to write (default: in ./profiles if it exists, else ~/.config/cockpit/profiles)",
         ),
         Flag("--force", True, "replace FILE if it exists"),
+    ),
+    "capture": (
+        Flag("target", str, _TARGET, "PROFILE|URL"),
+        *_LOGS,
+        Flag("--last", seconds, "the last T of the log, e.g. 10m", "T"),
+        Flag("--from", instant, "start, e.g. 2026-11-24T14:05 (without an offset: local time)", "TIME", dest="begin"),
+        Flag("--to", instant, "end", "TIME", dest="end"),
+        Flag("--cut-queries", True, "leave out the queries of URLs"),
+        Flag("-o --output", Path, "profile to write; the log is beside it", default="captured.toml"),
+        Flag("--force", True, "replace the files if they exist"),
     ),
     "doctor": (
         Flag("profile", str, f"{PROFILE}, or a URL", "PROFILE|URL"),
@@ -250,10 +277,7 @@ _DUET: FlagTable = (
     Flag("--control", True, "load the target twice (A/A): shows the noise"),
     Flag("--margin", share, "a smaller difference counts as none, e.g. 5%% (default: that of each metric)", "SHARE"),
 )
-_WATCH: FlagTable = (
-    Flag("--log", str, "access log on each host (default: access_log of the profile)", "FILE"),
-    Flag("--log-format", str, "LogFormat or log_format of the server, or a name (default: recognized)", "FORMAT"),
-    Flag("--host", str, "host to watch if the target is a URL; may be repeated", "HOST", many=True),
+_GUARD: FlagTable = (
     Flag("--guard", str, "limits that roll a change back, e.g. 'errors < 2%%, p99 < 500ms'", "LIMITS", many=True),
     Flag("--ask", True, "ask before each switch of rounds"),
 )
@@ -309,7 +333,7 @@ def _add_duet(parser: CommandParser) -> None:
 
 def _add_watch(parser: CommandParser) -> None:
     add_load(parser, "PROFILE|URL", _TARGET, _RECORD)
-    add_flags(parser.add_argument_group("traffic"), (*_WATCH, *_RUN))
+    add_flags(parser.add_argument_group("traffic"), (*_LOGS, *_GUARD, *_RUN))
 
 
 def _add_check(parser: CommandParser) -> None:
@@ -337,6 +361,7 @@ _SHARED: dict[str, tuple[Callable[[CommandParser], None], ...]] = {
     "study": (add_trust, add_appearance),
     "replay": (partial(add_appearance, hangup=False),),
     "new": (add_ssh_config,),
+    "capture": (add_trust,),
     "mcp": (add_ssh_config,),
     "doctor": (add_trust,),
     "demo": (add_appearance,),

@@ -64,6 +64,10 @@ thresholds: METRIC < VALUE, with < <= > >= == !=
   cockpit watch https://example.org/ --host web1 --log /var/log/nginx/access.log
   cockpit watch shop --log /var/log/apache2/access.log -z 10m --json
   cockpit watch shop --log /var/log/access.log --log-format '%h "%r" %>s %D'""",
+    "capture": """Write a profile that replays a time range of access logs: rate, mix and order of its requests.
+  cockpit capture https://example.org/ --host web1 --last 10m -o evening.toml
+  cockpit capture shop --from 2026-11-24T20:00 --to 2026-11-24T20:15
+  cockpit capture localhost:80 --host . --log access.log --last 1h""",
     "ab": """Measure with cockpit's load generator, ab's flags and ab's report, for scripts that parse ab's output.
   cockpit ab -n 10000 -c 20 http://127.0.0.1:8080/
   cockpit ab -n 10000 -c 20 -k -e percentiles.csv http://127.0.0.1:8080/""",
@@ -215,6 +219,7 @@ ANALYZE = _by_name(
 )
 SET_UP = _by_name(
     HelpPage("new", "URL", "write a profile by inspecting hosts", (3,), "profile hosts"),
+    HelpPage("capture", "PROFILE|URL", "write a profile that replays an access log", (3,), "traffic load"),
     HelpPage("doctor", "PROFILE|URL", "check that a profile can be used", (3,), "hosts knobs"),
     HelpPage("demo", "", "open the screen on an embedded server", (), "screen tuning"),
     HelpPage(

@@ -45,7 +45,7 @@ def chosen_profile(options: Namespace) -> Profile:
             plan = until_verdict(plan, options.duration)
         check_plan(plan)
     if plan.replay is not None:
-        _print_replay(plan)
+        print_replay(plan)
     return _profiled(_from_machines(at_address(replace(profile, plan=plan), options.ssh_config), options), options)
 
 
@@ -120,7 +120,7 @@ def _profiled(profile: Profile, options: Namespace) -> Profile:
     return replace(profile, hosts=tuple(hosts))
 
 
-def _print_replay(plan: LoadPlan) -> None:
+def print_replay(plan: LoadPlan) -> None:
     """Print the numbers of replayed and of skipped requests. Raises UsageError."""
     from cockpit.load.log_reader import read_log
 

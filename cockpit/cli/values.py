@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
-from datetime import date
+from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -135,6 +135,14 @@ def day(text: str) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r}: write a day as 2026-11-24") from None
+
+
+def instant(text: str) -> float:
+    """Return the seconds since the epoch of a time in ISO 8601; without an offset it is local time."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"{text!r}: write a time as 2026-11-24T14:05") from None
 
 
 def utc_offset(text: str) -> float:

@@ -154,7 +154,7 @@ def _read(replay: LogReplay, hosts: frozenset[bytes], seed: int | None) -> Logge
     partial_logs, stripped = set[PartialLog](), 0
     try:
         with Path(replay.file).open("rb") as raw, _decompressed(raw, replay.file) as file:
-            for request in _parse_lines(iter(partial(file.readline, MOST_BYTES), b""), partial_logs):
+            for request in parse_lines(iter(partial(file.readline, MOST_BYTES), b""), partial_logs):
                 path = _path_of(request, hosts)
                 if request is None or isinstance(path, Omission):
                     omitted[path if isinstance(path, Omission) else Omission.MALFORMED] += 1
@@ -191,7 +191,7 @@ def _decompressed(file: BufferedReader, name: str) -> IO[bytes]:
     return file
 
 
-def _parse_lines(lines: Iterable[bytes], partial_logs: set[PartialLog]) -> Iterable[LoggedRequest | None]:
+def parse_lines(lines: Iterable[bytes], partial_logs: set[PartialLog]) -> Iterable[LoggedRequest | None]:
     """Yield the request of each line, None for a line without one. The first format that matches a line is used for all
     later lines; until then, matching formats that cannot be replayed are added to `partial_logs`."""
     parse: Callable[[bytes], LoggedRequest | None] | None = None

@@ -214,6 +214,32 @@ _HOST = (
         "processes_cpu_wait",
         long="process %wait",
     ),
+    Metric(
+        "processes.cpu_tree", PERCENT, "%cpu tree", "CPU of the watched processes, exited ones included, of one core"
+    ),
+    Metric("processes.running", PERCENT, "%running", "time of the watched processes on a CPU"),
+    Metric("processes.waiting", PERCENT, "%waiting", "time of the watched processes in which they waited for a CPU"),
+    Metric(
+        "processes.sleeping",
+        PERCENT,
+        "%sleeping",
+        "time of the watched processes in which they waited for something else",
+    ),
+    Metric(
+        "processes.blocked", PERCENT, "%blocked", "part of %sleeping in uninterruptible sleep: mostly disks, sampled"
+    ),
+    Metric("processes.cswch", RATE, "cswch/s", "context switches of the watched processes"),
+    Metric("processes.involuntary", PERCENT, "%nvcswch", "context switches in which a watched process lost the CPU"),
+    Metric("request.run", LATENCY, "run ms", "CPU time of the watched processes per response, exited ones included"),
+    Metric("request.wait", LATENCY, "wait ms", "time per response in which watched processes waited for a CPU"),
+    Metric("request.cswch", NUMBER, "cswch", "context switches of the watched processes per response"),
+    Metric("request.fault", NUMBER, "fault", "page faults of the machine per response"),
+    Metric("request.proc", NUMBER, "proc", "processes and threads created on the machine, per response"),
+    Metric("tasks.cswch", RATE, "cswch/s", "context switches of the machine"),
+    Metric("interrupts.soft", PERCENT, "%soft", "CPU time in softirqs, mostly packets of the network, of all cores"),
+    Metric("tcp_sockets.estab", NUMBER, "estab", "TCP sockets that are established, or that only the peer closed"),
+    Metric("tcp_sockets.orphaned", NUMBER, "orphaned", "TCP sockets without a process: closing, with data to send"),
+    Metric("sockets.tcp_tw", NUMBER, "tcp-tw", "TCP sockets in TIME_WAIT"),
     Metric("cgroup.cpu", PERCENT, "%cpu", "CPU of the server's control group, of one core", "cgroup_cpu"),
     Metric("cgroup.quota", PERCENT, "%quota", "CPU quota of the control group, of one core", "cgroup_cpu_quota"),
     Metric("cgroup.throttled", PERCENT, "%throttled", "periods in which the CPU quota was used up", "cgroup_throttled"),
@@ -239,6 +265,7 @@ _HOST = (
 
 
 PROCESS_METRICS = tuple(metric.name for metric in _HOST if metric.name.startswith("processes."))
+REQUEST_METRICS = tuple(metric.name for metric in _HOST if metric.name.startswith("request."))
 
 
 # Metrics of a second that are no attributes of it.

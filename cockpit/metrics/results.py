@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from cockpit.model.counts import Counts, add
+from cockpit.model.counts import Counts, LogCounts, add, log_rate
 from cockpit.model.generators import WorkerLost
 from cockpit.model.histogram import Histogram
 from cockpit.model.host.state import HostWindow
@@ -32,6 +32,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     addresses: tuple[str, ...] = ()
     worker_cpu: Mapping[int, float] = {}
     worker_wait: Mapping[int, float] = {}
+    logs: Mapping[str, LogCounts] = {}
     saturated: float
     stalled: float
     losses: tuple[WorkerLost, ...]
@@ -45,8 +46,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rate(self) -> float:
-        """Responses/s; 0 if nothing was measured."""
-        return self.per_s(self.counts.completed)
+        """Responses/s; 0 if nothing was measured. Of users' traffic: while logs were read."""
+        return log_rate(self.logs, self.seconds) if self.logs else self.per_s(self.counts.completed)
 
     def per_s(self, count: int) -> float:
         """Return a count of the run per second; 0 if nothing was measured."""
@@ -128,6 +129,7 @@ def segments_result(segments: Sequence[Segment], plan: LoadPlan, seconds: float,
         saturated=sum(segment.saturated for segment in segments),
         stalled=sum(segment.stalled for segment in segments),
         losses=tuple(dict.fromkeys(loss for segment in segments for loss in segment.losses)),
+        logs=_merged_logs(segments),
         reason=segments[-1].reason,
         detail=segments[-1].detail,
     )
@@ -143,6 +145,14 @@ def _summed(tables: Iterable[Mapping[int, float]]) -> dict[int, float]:
         for key, value in table.items():
             total[key] = total.get(key, 0.0) + value
     return dict(sorted(total.items()))
+
+
+def _merged_logs(segments: Sequence[Segment]) -> dict[str, LogCounts]:
+    merged: dict[str, LogCounts] = {}
+    for segment in segments:
+        for host, log in segment.logs.items():
+            merged[host] = add(merged.get(host, LogCounts()), log)
+    return merged
 
 
 def _merged_windows(segments: Sequence[Segment]) -> dict[str, HostWindow]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from cockpit.metrics.catalogue import PROCESS_METRICS, latency_parts, percent_of
+from cockpit.metrics.catalogue import PROCESS_METRICS, REQUEST_METRICS, latency_parts, percent_of
 from cockpit.metrics.results import RunResult, latency
 from cockpit.model.access import ACCESS_METRICS
 from cockpit.model.histogram import Histogram
@@ -15,6 +15,7 @@ from cockpit.model.host import sar
 from cockpit.model.host.rates import memory_use
 from cockpit.model.host.state import CpuShare, DiskRates, HostWindow, IoRates, MemoryUse, NetRates
 from cockpit.model.host.window import closing_io, means, opening_io
+from cockpit.model.state import Segment
 from cockpit.model.status_metrics import PAGE_METRICS
 from cockpit.servers.registry import STATUS_PAGES
 
@@ -31,7 +32,7 @@ def metric_value(result: RunResult, name: str) -> float | None:
         return latency_value(latency(result.counts, parts[0]), parts[1])
     if is_host_metric(rest):
         window = result.hosts.get(head)
-        return host_metrics(window, result.seconds).get(rest) if window and window.seconds > 0 else None
+        return host_metrics(window, result.seconds, result.rate).get(rest) if window and window.seconds > 0 else None
     raise KeyError(name)
 
 
@@ -74,7 +75,9 @@ def _names(group: str, struct: type[msgspec.Struct]) -> tuple[str, ...]:
 
 
 _SAR_GROUPS = (*(group.name for group in sar.GROUPS), sar.ACCEPT)
-_ENDS = ("processes", "coverage", "access", *STATUS_PAGES)
+_ENDS = ("processes", "request", "coverage", "access", *STATUS_PAGES)
+# Groups of metrics of the watched processes.
+_OF_PROCESSES = ("processes.", "request.")
 _GROUPS = ("cpu", "io", "disk", "net", "memory", "load", *_SAR_GROUPS, *_ENDS)
 _IO_PARTS = ("io.start", "io.end")
 # Metrics of the idle host before and after a run.
@@ -98,6 +101,13 @@ _MEANS = (
     *(f"load.{name}" for name in ("1", "5", "15", "running", "blocked")),
     *(f"processes.{name}" for name in ("mean", "rss", "unshared", "pss", "user", "system")),
 )
+# Metrics of processes that are in two samples; unknown if these used less than this share of the CPU of all of them.
+TIMES_OF_PROCESSES = tuple(
+    f"processes.{name}" for name in ("running", "waiting", "sleeping", "blocked", "cswch", "involuntary")
+)
+_SEEN = 0.9
+# Metrics per response, and the rates from which they are.
+_PER_REQUEST = {"request.cswch": "processes.cswch", "request.fault": "paging.fault", "request.proc": "tasks.proc"}
 # All names except those of single disks and interfaces, which are `disk.sda.util`, `net.eth0.rxkb`.
 HOST_METRICS = dict.fromkeys(
     (
@@ -107,6 +117,7 @@ HOST_METRICS = dict.fromkeys(
         *_names("memory.start", MemoryUse),
         *_IDLE,
         *PROCESS_METRICS,
+        *REQUEST_METRICS,
         *sar.METRICS,
         "coverage",
         *ACCESS_METRICS,
@@ -127,7 +138,7 @@ def is_host_metric(name: str) -> bool:
     return name in HOST_METRICS or _SINGLE.fullmatch(name) is not None or sar.is_accept_queue(name)
 
 
-def host_metrics(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
+def host_metrics(window: HostWindow, seconds: float = 0.0, rate: float = 0.0) -> dict[str, float]:
     """Return the metrics of a host over a window; metrics without data are left out.
 
     `cpu.other`: programs other than the watched processes and cockpit; `cpu.busy`: not idle. `memory.X`: at the end,
@@ -136,7 +147,8 @@ def host_metrics(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
     `processes.count`: at the end; `spawned`, `exited`, `unseen`: over the window; `defunct`: maximum; `mean`, `rss`,
     `unshared` and `pss`: means; `rss_each` and `unshared_each`: per process; `user`, `system` and their sum `cpu`: per
     cent of one core. `coverage`: per cent of the window, or of `seconds` if that is longer, in which the host was
-    sampled without a gap. All `processes.` metrics are left out if /proc hides processes, because counts of the visible
+    sampled without a gap. `request.X`: per response, at this `rate` (responses/s) of the window; left out at 0. All
+    `processes.` metrics are left out if /proc hides processes, because counts of the visible
     processes would be wrong. All `memory.` metrics are left out if an imported file has none, `available` if the host
     does not report it.
     """
@@ -152,9 +164,12 @@ def host_metrics(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
     metrics |= _values("memory.start", memory_use(window.first.reading))
     metrics |= _idle("before", window.before) | _idle("after", window.after)
     metrics |= _processes(window) | _per_process(metrics)
+    if metrics.get("processes.cpu", 0.0) < _SEEN * metrics.get("processes.cpu_tree", 0.0):
+        metrics = {name: value for name, value in metrics.items() if name not in TIMES_OF_PROCESSES}
+    metrics |= _per_request(metrics, rate) if rate > 0 else {}
     metrics["coverage"] = _coverage(window, seconds)
     if processes_hidden(window):
-        metrics = {name: value for name, value in metrics.items() if not name.startswith("processes.")}
+        metrics = {name: value for name, value in metrics.items() if not name.startswith(_OF_PROCESSES)}
     if not window.last.reading.memory.total:
         metrics = {name: value for name, value in metrics.items() if not name.startswith("memory.")}
     return dict(sorted(metrics.items(), key=_host_order))
@@ -163,7 +178,13 @@ def host_metrics(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
 def all_host_metrics(result: RunResult) -> dict[str, dict[str, float]]:
     """Return the metrics of each host that was sampled during the run, by host."""
     windows = result.hosts.items()
-    return {name: host_metrics(window, result.seconds) for name, window in windows if window.seconds > 0}
+    return {name: host_metrics(window, result.seconds, result.rate) for name, window in windows if window.seconds > 0}
+
+
+def segment_metrics(segment: Segment, host: str) -> dict[str, float]:
+    """Return the metrics of a host in a segment; empty if it was not sampled."""
+    window = segment.hosts.get(host)
+    return host_metrics(window, segment.seconds, segment.rate) if window and window.seconds > 0 else {}
 
 
 def _idle(when: str, idle: Mapping[str, float]) -> dict[str, float]:
@@ -206,6 +227,19 @@ def _per_process(metrics: dict[str, float]) -> dict[str, float]:
     if metrics.get("processes.mean"):
         for name in ("rss", "unshared"):
             derived[f"processes.{name}_each"] = metrics[f"processes.{name}"] / metrics["processes.mean"]
+    return derived
+
+
+def _per_request(metrics: dict[str, float], rate: float) -> dict[str, float]:
+    """Return the CPU time (s) of the watched processes per response, the time (s) in which they waited for a CPU
+    meanwhile, and counters per response."""
+    derived = {name: metrics[of] / rate for name, of in _PER_REQUEST.items() if of in metrics}
+    if "processes.cpu_tree" in metrics:
+        derived["request.run"] = metrics["processes.cpu_tree"] / 100 / rate
+        if metrics.get("processes.running"):
+            derived["request.wait"] = (
+                derived["request.run"] * metrics["processes.waiting"] / metrics["processes.running"]
+            )
     return derived
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -57,6 +58,9 @@ class LoadCounts(Group, frozen=True, kw_only=True, omit_defaults=True):
     time until it was given up. `head_of_line`: from the first to the last byte of HTTP/2 responses between whose parts
     the connection carried parts of others. `lag`: delay of the worker in starting due requests (queued requests: since
     there was room in flight), in buckets of 6%. `cpu`: CPU seconds.
+
+    Of users' traffic: `invalid_lines` of the access log have another format; `rotations`: files that ended; `unread`:
+    time (s) in which the log was not read.
     """
 
     abandoned: int = 0
@@ -71,6 +75,9 @@ class LoadCounts(Group, frozen=True, kw_only=True, omit_defaults=True):
     retries: int = 0
     reconnects: int = 0
     unclosed: int = 0
+    invalid_lines: int = 0
+    rotations: int = 0
+    unread: float = 0.0
     redirect: str = ""
     groups: dict[str, Group] = {}
     full_handshakes: dict[str, int] = {}
@@ -85,6 +92,29 @@ class LoadCounts(Group, frozen=True, kw_only=True, omit_defaults=True):
 
 # The fields with histograms: latencies, and the lag.
 HISTOGRAMS = tuple(field.name for field in msgspec.structs.fields(LoadCounts) if field.default is EMPTY)
+
+
+class LogCounts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The traffic in one access log; fields as in LoadCounts."""
+
+    completed: int = 0
+    service: Histogram = EMPTY
+    invalid_lines: int = 0
+    rotations: int = 0
+    unread: float = 0.0
+
+    @classmethod
+    def of(cls, counts: LoadCounts) -> LogCounts:
+        return cls(**{name: getattr(counts, name) for name in cls.__struct_fields__})
+
+    def rate(self, seconds: float) -> float:
+        """Return the requests/s over the part of `seconds` in which the log was read."""
+        return self.completed / (seconds - self.unread) if seconds > self.unread else 0.0
+
+
+def log_rate(logs: Mapping[str, LogCounts], seconds: float) -> float:
+    """Return the requests/s of all logs, each over the part of `seconds` in which it was read."""
+    return sum(log.rate(seconds) for log in logs.values())
 
 
 class Counts(LoadCounts, frozen=True, kw_only=True):

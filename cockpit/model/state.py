@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from cockpit.model.autopilot import AutopilotState
 from cockpit.model.capacity import CapacityBegun, CapacityEnded
-from cockpit.model.counts import Counts, Group
+from cockpit.model.counts import Counts, Group, LogCounts, log_rate
 from cockpit.model.events import ChangeOutcome, ExtensionReason, RoundsBegun, RoundsEnded, RoundSide, SessionStarted
 from cockpit.model.generators import GeneratorMachine, GeneratorState, WorkerLost
 from cockpit.model.host.state import HostState, HostWindow
@@ -59,7 +59,8 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     `round`: number of its round, to which the set-up of the next window belongs too; 0: none. `losses`: lost workers,
     whose metrics are missing. `warmup`: not part of the run's result; `stage`: load level. `warnings` and `addresses`
     of the target: from before the run. By worker: `worker_cpu`: CPU time (s); `worker_wait`: time it waited for a CPU
-    (s); `worker_silence`: time with requests in flight and no response (s). `totals`: see RunStarted.
+    (s); `worker_silence`: time with requests in flight and no response (s). `totals`: see RunStarted. `logs`: users'
+    traffic by host.
     """
 
     number: int
@@ -87,6 +88,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     detail: str = ""
     totals: RunTotals | None = None
+    logs: Mapping[str, LogCounts] = MappingProxyType({})
 
     @property
     def seconds(self) -> float:
@@ -110,7 +112,9 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rate(self) -> float:
-        """Responses/s, failed statuses included; 0 before the first tick."""
+        """Responses/s, failed statuses included; 0 before the first tick. Of users' traffic: while logs were read."""
+        if self.logs:
+            return log_rate(self.logs, self.seconds)
         return self.counts.completed / self.seconds if self.seconds > 0 else 0.0
 
 

@@ -14,7 +14,7 @@ from cockpit.document.model import Block, Items, Pairs, Paragraph, Part, Plot, P
 from cockpit.document.scale import PERCENT, binary, from_zero
 from cockpit.metrics.catalogue import host_entry
 from cockpit.metrics.units import BYTES
-from cockpit.metrics.values import host_metrics, processes_hidden
+from cockpit.metrics.values import host_metrics, processes_hidden, segment_metrics
 from cockpit.model.host.state import HostState, HostWindow
 from cockpit.model.state import Segment, State
 from cockpit.model.text import count_text, sanitize
@@ -28,11 +28,12 @@ _WHOLE = {"io": "run", "disk": "all", "net": "all", "memory": "end"}
 _NAME = 12
 
 
-def host_section(name: str, window: HostWindow, seconds: float) -> Part:
-    """Return a host's metrics over a run of this duration (s), named as in thresholds; those of 0 are left out."""
+def host_section(name: str, window: HostWindow, seconds: float, rate: float = 0.0) -> Part:
+    """Return a host's metrics over a run of this duration (s) and rate (responses/s), named as in thresholds; those of
+    0 are left out."""
     if window.seconds <= 0:
         return Part(name, [Paragraph("fewer than two samples during the run")])
-    means = host_metrics(window, seconds)
+    means = host_metrics(window, seconds, rate)
     coverage = means.pop("coverage")
     sampled = "" if coverage >= 99 else f", sampled for only {coverage:.0f}% of the run"
     groups: dict[str, dict[str, dict[str, float]]] = {}
@@ -91,7 +92,7 @@ def _notes(window: HostWindow) -> list[str]:
 def means_table(segments: Sequence[Segment], host: str) -> Table:
     """Return a table of a host's metrics, a column per segment; no rows without samples."""
     read = [segment for segment in segments if host in segment.hosts and segment.hosts[host].seconds > 0]
-    metrics = [host_metrics(segment.hosts[host], segment.seconds) for segment in read]
+    metrics = [segment_metrics(segment, host) for segment in read]
     shown = [key for key in MAIN_HOST_METRICS if any(means.get(key) for means in metrics)]
     rows = [(key, *(value_words(key, means.get(key)) for means in metrics)) for key in shown]
     return Table(("mean over", *(f"segment {segment.number}" for segment in read)), rows)

@@ -52,7 +52,7 @@ def run_document(result: RunResult, verdicts: tuple[Verdict, ...], state: State 
         [
             *(Part("", [block]) for block in blocks),
             Part("", segments),
-            *(host_section(name, window, result.seconds) for name, window in result.hosts.items()),
+            *(host_section(name, window, result.seconds, result.rate) for name, window in result.hosts.items()),
             Part("growth", [growth_block(state, result.segments)] if state else []),
             *(Part("", fit_blocks(fit)) for fit in (fits_of(result, usl_fits(state)) if state else ())),
             Part("", [block for verdict in completed_by(result, verdicts) for block in verdict_blocks(verdict)]),
@@ -71,7 +71,22 @@ def run_blocks(result: RunResult) -> list[Block]:
         *_percentiles(counts, _LOGGED if result.plan.traffic else _SERVICE),
         Table(("ms", "mean", "p50", "p90", "p99", "max"), _parts(counts)),
         Table(("request", "completed", "p50", "p99", "max", "errors", "unexpected"), _groups(counts.groups)),
+        Table(("log of", "completed", "req/s", "p50", "p99", "max"), _logs(result)),
         Items(warning_texts(result), "warn"),
+    ]
+
+
+def _logs(result: RunResult) -> list[tuple[str, ...]]:
+    """Return a row per host whose log was counted, if there are several."""
+    return [
+        (
+            sanitize(host),
+            str(log.completed),
+            si(log.rate(result.seconds), 4),
+            *(_times(log.service, 50, 99, 100) if log.service.count else ("–",) * 3),
+        )
+        for host in (each.host for each in result.plan.traffic)
+        if len(result.logs) > 1 and (log := result.logs.get(host))
     ]
 
 

@@ -125,6 +125,18 @@ class HandshakesJson(msgspec.Struct, frozen=True, kw_only=True):
     resumed: int
 
 
+class LogJson(msgspec.Struct, frozen=True, kw_only=True):
+    """The traffic in the access log of a host. `rate`: requests/s while the log was read; `unread`: other time (s);
+    `invalid_lines` have another format; `rotations`: files that ended."""
+
+    completed: int
+    rate: float
+    service: LatencyJson
+    invalid_lines: int
+    rotations: int
+    unread: float
+
+
 class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     """A run. `duration` is in seconds, `rate` in responses/s. `failed` counts errors, unexpected responses, and,
     without an expectation, statuses of 400 or above.
@@ -138,7 +150,8 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     by the client, because the server announced the close and did not close them. `redirect` is the first unexpected
     Location. `http` is the version of HTTP, `streams` the requests in flight per connection; `head_of_line` is the time
     between the first and the last byte of the HTTP/2 responses that arrived in parts between those of others.
-    `tls` and `tls_resumed` are durations of full and of resumed TLS handshakes.
+    `tls` and `tls_resumed` are durations of full and of resumed TLS handshakes. `logs` are those of users' traffic, by
+    host.
 
     `hosts` are means over the run, named as in thresholds; for null values `missing` has the reason, by host and group
     of metrics. `verdicts` compare segments under other settings with the baseline; a verdict on several runs is listed
@@ -178,6 +191,7 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     first_byte: LatencyJson
     head_of_line: LatencyJson
     requests: dict[str, RequestJson]
+    logs: dict[str, LogJson]
     segments: list[SegmentJson]
     generator: Generator
     hosts: HostsJson
@@ -218,6 +232,10 @@ def run_json(
             for parameters, number in counts.handshakes.items()
         ],
         requests={name: _request(group) for name, group in counts.groups.items()},
+        logs={
+            host: struct_from(LogJson, log, rate=log.rate(result.seconds), service=latency_json(log.service))
+            for host, log in result.logs.items()
+        },
         segments=[_segment(segment) for segment in result.segments],
         generator=Generator(
             cpu=result.generator_cpu,
@@ -228,7 +246,7 @@ def run_json(
             workers=len(result.generator) or result.plan.workers,
             cpu_wait=result.cpu_wait,
         ),
-        hosts=hosts_json(result.hosts, result.seconds),
+        hosts=hosts_json(result.hosts, result.seconds, result.rate),
         missing=missing_json(result.hosts),
         verdicts=[verdict_json(verdict) for verdict in completed_by(result, verdicts)],
         scalability=[usl_json(fit) for fit in fits_of(result, usl_fits(state))] if state else [],
@@ -263,15 +281,15 @@ def _segment(segment: Segment) -> SegmentJson:
         duration=segment.seconds,
         service=latency_json(counts.service),
         response=latency_json(counts.latency),
-        hosts=hosts_json(segment.hosts, segment.seconds),
+        hosts=hosts_json(segment.hosts, segment.seconds, segment.rate),
         missing=missing_json(segment.hosts),
     )
 
 
-def hosts_json(windows: Mapping[str, HostWindow], seconds: float) -> HostsJson:
+def hosts_json(windows: Mapping[str, HostWindow], seconds: float, rate: float) -> HostsJson:
     """Return metrics by host; null for unreadable ones."""
     return {
-        name: (dict.fromkeys(PROCESS_METRICS) if processes_hidden(window) else {}) | host_metrics(window, seconds)
+        name: (dict.fromkeys(PROCESS_METRICS) if processes_hidden(window) else {}) | host_metrics(window, seconds, rate)
         for name, window in _sampled(windows)
     }
 

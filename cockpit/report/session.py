@@ -26,7 +26,7 @@ from cockpit.report.plots import latency_plots, timeline
 from cockpit.report.run import run_blocks, run_named, segment_blocks
 from cockpit.report.scaling import fit_blocks, fit_plot
 from cockpit.report.search import search_blocks
-from cockpit.report.stacks import stack_blocks
+from cockpit.report.stacks import counter_parts, stack_blocks
 from cockpit.report.verdicts import verdict_section
 from cockpit.report.words import plan_words, when
 
@@ -56,7 +56,10 @@ def session_document(state: State) -> Document:
     sections = (
         Part("Search", search_blocks(state)),
         Part("Capacity", searches),
-        Part("Verdicts", [verdict_section(verdict) for verdict in verdicts(state)]),
+        Part(
+            "Verdicts",
+            [part for known in verdicts(state) for part in (verdict_section(known), *counter_parts(state, known))],
+        ),
         Part("Timeline", [Paragraph("" if state.seconds else "No load.", "soft"), *timeline(state), _markers(state)]),
         Part("Runs", segment_blocks(segments, state)),
         Part("Scalability", fits),

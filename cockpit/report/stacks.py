@@ -1,13 +1,16 @@
-"""CPU profiles in reports: flame graphs of segments, their differences, and the hottest functions."""
+"""CPU profiles in reports: flame graphs of segments, their differences, the hottest functions, kernel counters."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cockpit.analysis.comparison import kernel_counters
 from cockpit.analysis.stacks.call_tree import Box, CallTree
 from cockpit.analysis.stacks.merging import segment_slices
 from cockpit.analysis.stacks.profiles import FunctionShare, StackProfile, stack_profile
+from cockpit.analysis.verdicts.outcome import Verdict
 from cockpit.analysis.verdicts.segments import baseline_of
+from cockpit.analysis.words.comparison import row_of
 from cockpit.analysis.words.timeline import segment_label
 from cockpit.document.model import Block, Cell, Flame, FlameBox, Paragraph, Part, Role, Table
 from cockpit.model.stacks import KERNEL
@@ -33,6 +36,19 @@ def stack_blocks(state: State, segments: Sequence[Segment]) -> list[Block | Part
         blocks += [Paragraph(left, "soft")]
         blocks += [part for segment in profiled[-most:] for part in _parts(state, name, segment)]
     return blocks
+
+
+def counter_parts(state: State, verdict: Verdict) -> list[Part]:
+    """Return the kernel counters of each host on both sides of a verdict on two segments."""
+    segments = {segment.number: segment for segment in state.segments}
+    sides = [segments[side[0]] for side in (verdict.before, verdict.after) if len(side) == 1 and side[0] in segments]
+    if len(sides) < 2:
+        return []
+    rows = {name: [row_of(pair) for pair in kernel_counters(name, *sides)] for name in state.hosts}
+    titles = ("kernel counters", "before", "after", "differs by")
+    return [
+        Part(f"Kernel counters of {name}", [Table(titles, each)], folded=True) for name, each in rows.items() if each
+    ]
 
 
 def _parts(state: State, host: str, segment: Segment) -> list[Part]:

@@ -207,7 +207,7 @@ def _run(run: StudyRunResult) -> StudyRunJson:
         response=latency_json(counts.latency),
         generator_cpus=result.generator,
         observations=outputs,
-        hosts=hosts_json(result.hosts, result.seconds),
+        hosts=hosts_json(result.hosts, result.seconds, result.rate),
         missing=missing_json(result.hosts),
         capacity=None if run.capacity is None else capacity_json(run.capacity),
     )

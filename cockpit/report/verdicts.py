@@ -78,7 +78,7 @@ def verdict_blocks(verdict: Verdict) -> list[Block]:
     """Return the verdict in one line, the differences of CPU profiles, and its method."""
     return [
         Paragraph(verdict_line(verdict), role_of(verdict.outcome)),
-        Items(profile_lines(verdict.profiles)),
+        Items(profile_lines(verdict.profiles, verdict.growing)),
         Items(method_lines(verdict), title="method"),
     ]
 

@@ -79,7 +79,7 @@ class LiveSource:
         self.profilers = {name: Profiler(feed, clock, self.emit) for name, feed in self.feeds.items()}
         traffic = profile.plan.traffic
         self.load = LiveLoad(
-            profile.plan, clock, self.emit, TrafficLauncher(self.feeds, traffic) if traffic else launcher
+            profile.plan, clock, self.emit, TrafficLauncher(self.feeds, traffic, clock) if traffic else launcher
         )
         self._live_events = events = LiveEvents(clock, self.emit)
         probe = probe_of(profile.plan) if check_target and not traffic else None

@@ -1,12 +1,12 @@
 # Counts the lines of an access log between two marks of follow.sh, per route group.
 #
-# Settings, before this program: mark (starts a line of follow.sh), start, scale, most_bytes, most_groups, most_cached.
-# FIELDS below stands for the statements that cut the fields off `rest`: a loop over fields takes twice as long.
+# Settings, before this program: mark (starts a line of follow.sh), start, most_bytes, most_groups, most_cached.
+# FIELDS below stands for the statements that cut the fields off `rest`, and DURATION for those that make whole
+# microseconds of `us`: a loop over fields takes twice as long.
 # After each mark it prints
-#   + UPTIME INVALID ROTATED
-#   g METHOD ROUTE
-#   s STATUS COUNT
-#   d MICROSECONDS COUNT     (three digits)
+#   + UPTIME INVALID ROTATED UNREADABLE
+#   g GROUP METHOD ROUTE                  (a number, and its name)
+#   c GROUP STATUS MICROSECONDS COUNT     (three digits; -: not logged)
 #   .
 # Names have no space and no control character.
 
@@ -20,37 +20,28 @@
   # The start of a line that is still being written; of a line that is too long, no more than makes it too long.
   if (length(held) <= most_bytes) held = held substr($0, 1, at - 1)
   word = substr($0, at + length(mark))
-  if (word != "rotated") report(word)
-  else {
-    if (held != "") invalid++
+  if (word == "unreadable") unreadable = 1
+  else if (word == "rotated") rotated++
+  else if (word != "end") report(word)
+  else if (held != "") {
+    # A file ended without the rest of its line.
+    invalid++
     held = ""
-    rotated++
   }
 }
 
-function count(line,    rest, place, status, request, method, target, us, group) {
+function count(line,    rest, escaped, place, status, request, method, target, us) {
   if (length(line) > most_bytes || (start != "" && substr(line, 1, length(start)) != start)) { invalid++; return }
-  rest = substr(line, length(start) + 1)
-  status = request = method = target = us = ""
+  escaped = index(line, "\\")
+  rest = start == "" ? line : substr(line, length(start) + 1)
   # FIELDS
   if (length(status) != 3 || status !~ /^[1-5][0-9][0-9]$/) { invalid++; return }
-  if (scale && (length(us) > 22 || us !~ /^[0-9]+(\.[0-9]+)?$/ || (scale < 1000000 && index(us, ".")))) {
-    invalid++
-    return
-  }
-  if (request != "") {
-    # Clients may send anything, also spaces in a target.
-    place = index(request, " ")
-    if (method == "") method = place ? substr(request, 1, place - 1) : request
-    if (target == "") {
-      target = place ? substr(request, place + 1) : ""
-      if (match(target, / [^ ]*$/)) target = substr(target, 1, RSTART - 1)
-    }
-  }
-  if (place = index(target, "?")) target = substr(target, 1, place - 1)
-  group = group_of(method, target)
-  statuses[group " " status]++
-  if (scale) durations[group " " rounded(us * scale)]++
+  # DURATION
+  # The text up to a query, with its ?: else a request could have the name of another one.
+  if (place = index(request, "?")) request = substr(request, 1, place)
+  # Remembered requests are limited in number and length.
+  if (length(request) > 300) request = substr(request, 1, 300)
+  counts[(request in groups ? groups[request] : group_of(request)) " " status " " us]++
 }
 
 # Return the place of the text that ends a quoted field, after escaped quotes; 0: there is none.
@@ -64,12 +55,16 @@ function unescaped(rest, text, place,    more, back) {
   return 0
 }
 
-function group_of(method, target,    name) {
-  name = method " " target
-  if (name in groups) return groups[name]
+function group_of(request,    place, method, target) {
   if (++cached > most_cached) { split("", groups); cached = 1 }
+  # Clients may send anything, also spaces in a target.
+  place = index(request, " ")
+  method = place ? substr(request, 1, place - 1) : request
+  target = place ? substr(request, place + 1) : ""
+  if (place = index(target, "?")) target = substr(target, 1, place - 1)
+  else if (match(target, / [^ ]*$/)) target = substr(target, 1, RSTART - 1)
   if (method !~ /^(GET|HEAD|POST|PUT|DELETE|PATCH|OPTIONS)$/) method = "other"
-  return groups[name] = number_of(method " " route(target))
+  return groups[request] = number_of(method " " route(target))
 }
 
 function number_of(name) {
@@ -96,28 +91,19 @@ function variable(part) {
   return part
 }
 
-# Return microseconds with three digits.
-function rounded(us,    unit) {
-  unit = 1
-  us = int(us + 0.5)
-  while (us >= 1000 * unit) unit *= 10
-  return int(us / unit) * unit
-}
-
-function report(uptime,    g, key, parts, lines) {
-  printf "+ %s %d %d\n", uptime, invalid, rotated
-  for (key in statuses) {
-    split(key, parts, " ")
-    lines[parts[1]] = lines[parts[1]] "s " parts[2] " " statuses[key] "\n"
+function report(uptime,    key, text) {
+  text = sprintf("+ %s %d %d %d\n", uptime, invalid, rotated, unreadable)
+  for (key = 1; key <= last; key++) text = text "g " key " " names[key] "\n"
+  # An interactive mawk makes a system call per statement that prints.
+  for (key in counts) {
+    text = text "c " key " " counts[key] "\n"
+    if (length(text) > 2000) {
+      printf "%s", text
+      text = ""
+    }
   }
-  for (key in durations) {
-    split(key, parts, " ")
-    lines[parts[1]] = lines[parts[1]] "d " parts[2] " " durations[key] "\n"
-  }
-  for (g in lines) printf "g %s\n%s", names[g], lines[g]
-  print "."
+  print text "."
   fflush()
-  invalid = rotated = 0
-  split("", statuses)
-  split("", durations)
+  invalid = rotated = unreadable = 0
+  split("", counts)
 }

@@ -11,14 +11,14 @@ from cockpit.model.counts import Group
 from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.text import sanitize
 from cockpit.model.tick import Tick
+from cockpit.traffic.log_format import MOST_DIGITS
 from cockpit.traffic.program import MOST_GROUPS
 
 # Limits of one interval: characters of a line, lines (durations have three digits: at most 900 per power of ten).
 _LONGEST, _MOST_LINES = 400, 200_000
-_MARK = re.compile(r"\+ (\d{1,9}(?:\.\d{1,2})?) (\d{1,12}) (\d{1,12})")
-_GROUP = re.compile(r"g ([A-Za-z]{1,8} \S{1,300})")
-_STATUS = re.compile(r"s ([1-5]\d\d) (\d{1,9})")
-_DURATION = re.compile(r"d (\d{1,13}) (\d{1,9})")
+_MARK = re.compile(r"\+ (\d{1,9}(?:\.\d{1,2})?) (\d{1,12}) (\d{1,12}) ([01])")
+_GROUP = re.compile(r"g (\d{1,3}) ([A-Za-z]{1,8} \S{1,300})")
+_COUNT = re.compile(rf"c (\d{{1,3}}) ([1-5]\d\d) (\d{{1,{MOST_DIGITS}}}|-) (\d{{1,9}})")
 
 
 class InvalidCounts(Exception):
@@ -27,14 +27,15 @@ class InvalidCounts(Exception):
 
 class TrafficCounts:
     """The requests until `uptime` (s) of the host; `invalid` lines had another format, `rotated` is the
-    number of files that ended."""
+    number of files that ended; `unreadable`: the log is another file now, which the login cannot read."""
 
     def __init__(self) -> None:
         self.uptime: float | None = None
         self.invalid = 0
         self.rotated = 0
+        self.unreadable = False
         self._lines = 0
-        self._group = ""
+        self._groups: dict[str, str] = {}
         self._statuses: dict[str, Counter[int]] = {}
         self._durations: dict[str, Counter[int]] = {}
 
@@ -47,22 +48,23 @@ class TrafficCounts:
             return True
         if self.uptime is None and (match := _MARK.fullmatch(line)):
             self.uptime, self.invalid, self.rotated = float(match[1]), int(match[2]), int(match[3])
+            self.unreadable = match[4] == "1"
         elif self.uptime is not None and (match := _GROUP.fullmatch(line)):
-            self._group = sanitize(match[1])
-            if len(self._statuses) > MOST_GROUPS:
+            self._groups[match[1]] = sanitize(match[2])
+            if len(self._groups) > MOST_GROUPS + 1:
                 raise InvalidCounts("too many groups")
-            self._statuses.setdefault(self._group, Counter())
-            self._durations.setdefault(self._group, Counter())
-        elif self._group and (match := _STATUS.fullmatch(line)):
-            self._statuses[self._group][int(match[1])] += int(match[2])
-        elif self._group and (match := _DURATION.fullmatch(line)):
-            self._durations[self._group][int(match[1])] += int(match[2])
+        elif (match := _COUNT.fullmatch(line)) and (name := self._groups.get(match[1])):
+            self._statuses.setdefault(name, Counter())[int(match[2])] += int(match[4])
+            durations = self._durations.setdefault(name, Counter())
+            if match[3] != "-":
+                durations[int(match[3])] += int(match[4])
         else:
             raise InvalidCounts(sanitize(line, 200))
         return False
 
-    def tick(self, run: int, worker: int, start: float, t: float, grain: int = 1) -> Tick:
-        """Return the requests as load from `start` to `t` (s). `grain`: the resolution of the durations (µs)."""
+    def tick(self, run: int, worker: int, start: float, t: float, grain: int = 1, unread: bool = False) -> Tick:
+        """Return the requests as load from `start` to `t` (s). `grain`: the resolution of the durations (µs). `unread`:
+        requests of this time may be missing."""
         groups = {name: self._group_counts(name, grain) for name in self._statuses}
         statuses = sum(self._statuses.values(), Counter[int]())
         completed = statuses.total()
@@ -77,6 +79,9 @@ class TrafficCounts:
             service=Histogram.merged(group.service for group in groups.values()),
             groups=groups,
             silence=0.0 if completed else t - start,
+            invalid_lines=self.invalid,
+            rotations=self.rotated,
+            unread=t - start if unread or self.unreadable else 0.0,
         )
 
     def _group_counts(self, name: str, grain: int) -> Group:

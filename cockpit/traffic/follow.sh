@@ -18,7 +18,7 @@ follow() {
     if [ "$old" -gt 0 ]; then
       cat <&5
       old=$((old - 1))
-      [ "$old" -gt 0 ] || { echo "${mark}rotated"; exec 5<&-; }
+      [ "$old" -gt 0 ] || { echo "${mark}end"; exec 5<&-; }
     fi
     position 3
     before=$pos
@@ -26,10 +26,16 @@ follow() {
     position 3
     if [ "$pos" = "$before" ] && [ "$(size_of /proc/self/fd/3)" -lt "$pos" ]; then
       echo "${mark}rotated"
+      echo "${mark}end"
       exec 3<"$log"
-    elif [ "$old" = 0 ] && [ -r "$log" ] && ! [ "$log" -ef /proc/self/fd/3 ]; then
-      exec 5<&3 3<"$log"
-      old=@DRAIN@
+    elif [ "$old" = 0 ] && [ -e "$log" ] && ! [ "$log" -ef /proc/self/fd/3 ]; then
+      if [ -r "$log" ]; then
+        exec 5<&3 3<"$log"
+        old=@DRAIN@
+        echo "${mark}rotated"
+      else
+        echo "${mark}unreadable"
+      fi
     fi
     read -r up rest </proc/uptime
     echo "$mark$up"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import NamedTuple
 
 from cockpit.hosts import watchdog
-from cockpit.hosts.feed import HostFeed
+from cockpit.hosts.feed import HostFeed, retries
 from cockpit.hosts.shell import Channel
 from cockpit.load.http import protocol
 from cockpit.load.http.protocol import Assignment, Done, Extend, Start, Stop
@@ -32,12 +33,15 @@ from cockpit.traffic.log_format import (
     likely_format,
     match_line,
     parse_format,
+    timed_directives,
 )
 from cockpit.traffic.program import program
 
 # Lines of a log that are read to recognize its format, and their maximum bytes.
 _SAMPLE, _SAMPLE_BYTES = 50, 200_000
 _MILLISECOND = 1000
+# Seconds of a tick while a log is not read.
+_INTERVAL = 1.0
 # Largest share of lines in another format that causes no warning.
 _TOLERATED = 0.05
 
@@ -63,14 +67,15 @@ class Recognized(NamedTuple):
         if others > _TOLERATED * self.lines:
             yield f"{place}: {others} of the last {self.lines} lines have another format"
         if self.fields.scale is None:
-            yield f"{place} has no durations, so there is no latency: log %D in Apache, $request_time in nginx"
+            yield f"{place} has no durations, so there is no latency; log them: {timed_directives(self.log)}"
         elif self.requests and not any(request.us for request in self.requests):
             yield (
                 f"{place}: the durations are all 0, so latencies say nothing: nginx counts the time of upstreams and "
-                "clients, not its own"
+                "clients, not its own; %T of Apache has whole seconds"
             )
         elif self.grain > 1:
             yield f"{place} has durations in milliseconds, so latencies below 10 ms are coarse"
+        yield f"requests are counted from {place}"
 
 
 class TrafficLauncher:
@@ -79,8 +84,9 @@ class TrafficLauncher:
     lead = 0.0
     machines: tuple[str, ...] = ()
 
-    def __init__(self, feeds: Mapping[str, HostFeed], logs: Sequence[AccessLog]) -> None:
+    def __init__(self, feeds: Mapping[str, HostFeed], logs: Sequence[AccessLog], clock: Clock) -> None:
         self._feeds = feeds
+        self._clock = clock
         self._logs = logs
         self._chosen: list[Recognized] = []
 
@@ -119,7 +125,9 @@ class TrafficLauncher:
         workers: list[TrafficWorker] = []
         try:
             for assignment, chosen in zip(assignments, self._chosen, strict=True):
-                workers.append(await TrafficWorker.start(assignment, chosen, self._feeds[chosen.log.host]))
+                worker = TrafficWorker(assignment, chosen, self._feeds[chosen.log.host], self._clock)
+                workers.append(worker)
+                await worker.open()
         except BaseException:
             for worker in workers:
                 worker.kill()
@@ -128,16 +136,24 @@ class TrafficLauncher:
 
 
 class TrafficWorker:
-    """Counts the requests in one access log until the end of the run."""
+    """Counts the requests in one access log until the end of the run.
+
+    After a loss of the host, or of the permission to read the log, it follows the log from its end again. The time
+    between is unread.
+    """
 
     pid = None
 
-    def __init__(self, assignment: Assignment, chosen: Recognized, channel: Channel) -> None:
+    def __init__(self, assignment: Assignment, chosen: Recognized, feed: HostFeed, clock: Clock) -> None:
         self.assignment = assignment
         self.done: Done | None = None
         self._log = chosen.log
         self._grain = chosen.grain
-        self._channel = channel
+        self._program = program(chosen.log.file, chosen.fields)
+        self._feed = feed
+        self._clock = clock
+        self._channel: Channel | None = None
+        self._since = 0.0
         self._lines: asyncio.Queue[bytes] = asyncio.Queue()
         self._reason = ""
         self._ends = float("inf")
@@ -145,12 +161,10 @@ class TrafficWorker:
         self._stopped = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
 
-    @classmethod
-    async def start(cls, assignment: Assignment, chosen: Recognized, feed: HostFeed) -> TrafficWorker:
-        """Start to follow the log. Raises HostError."""
-        shell = await feed.shell()
-        channel = await shell.open(program(chosen.log.file, chosen.fields))
-        return cls(assignment, chosen, channel)
+    async def open(self) -> None:
+        """Start to follow the log, once the host is up. Raises HostError."""
+        shell = await self._feed.up()
+        self._channel = await shell.open(self._program)
 
     def send(self, message: Message) -> None:
         match message:
@@ -179,7 +193,7 @@ class TrafficWorker:
         return self._reason
 
     def kill(self) -> None:
-        self._channel.close()
+        self._close()
         if self._following is not None:
             self._following.cancel()
 
@@ -203,34 +217,80 @@ class TrafficWorker:
         finally:
             for task in (beats, counting, stopped):
                 task.cancel()
-            self._channel.close()
+            self._close()
             self._lines.put_nowait(b"")
 
+    def _close(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+
     async def _count(self, began: float) -> None:
-        """Pass on a tick per interval of the host's clock until the end of the run. Raises HostError, InvalidCounts."""
-        since = began
+        """Pass on ticks until the end of the run. Raises InvalidCounts, HostError if the log could never be read."""
+        self._since, lost = began, False
+        while monotonic() < self._ends:
+            try:
+                await self._read(lost)
+            except HostError:
+                if self._since == began:
+                    raise
+                lost = True
+                self._close()
+                await self._reopen()
+
+    async def _read(self, lost: bool) -> None:
+        """Pass on a tick per interval of the host's clock until the end of the run. `lost`: some requests before the
+        first mark were not read. Raises HostError, InvalidCounts."""
         while monotonic() < self._ends:
             counts = await self._interval()
-            now = monotonic()
-            if now <= since:
+            self._pass(counts, self._instant(counts), lost)
+            lost = False
+
+    def _instant(self, counts: TrafficCounts) -> float:
+        """Return the end of an interval: counts that arrive late, after a pause of the connection, keep their time."""
+        now, logged = monotonic(), self._feed.session_time(counts.uptime or 0.0)
+        at = now if logged is None else self._clock.origin + logged
+        return at if self._since < at < now else now
+
+    def _pass(self, counts: TrafficCounts, t: float, unread: bool) -> None:
+        assignment = self.assignment
+        tick = counts.tick(assignment.run, assignment.worker, self._since, t, self._grain, unread)
+        self._lines.put_nowait(events.encode(tick))
+        self._since = t
+
+    async def _reopen(self) -> None:
+        """Follow the log again as soon as the host is up. Until then, pass on a tick without requests each second."""
+        reopening = asyncio.create_task(self._retry())
+        try:
+            while not reopening.done() and (now := monotonic()) < self._ends:
+                while self._since < now:
+                    self._pass(TrafficCounts(), min(now, self._since + _INTERVAL), unread=True)
+                await asyncio.wait([reopening], timeout=_INTERVAL)
+        finally:
+            reopening.cancel()
+
+    async def _retry(self) -> None:
+        for pause in retries():
+            await asyncio.sleep(pause)
+            try:
+                await self.open()
+            except HostError:
                 continue
-            tick = counts.tick(self.assignment.run, self.assignment.worker, since, now, self._grain)
-            self._lines.put_nowait(events.encode(tick))
-            since = now
+            return
 
     async def _interval(self) -> TrafficCounts:
         counts = TrafficCounts()
-        while True:
+        while self._channel is not None:
             line = await self._channel.readline()
             if not line:
-                raise HostError(f"{self._log.file}: the program that reads it has ended")
+                break
             if counts.feed(line.decode(errors="replace").rstrip("\n")):
                 return counts
+        raise HostError(f"{self._log.file}: the program that reads it has ended")
 
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(watchdog.BEAT)
-            try:
-                await self._channel.write(b"\n")
-            except CockpitError:
-                return
+            with contextlib.suppress(CockpitError):
+                if self._channel is not None:
+                    await self._channel.write(b"\n")

@@ -12,10 +12,13 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from cockpit.model.errors import UsageError
+from cockpit.model.load.plan import AccessLog
 from cockpit.model.text import sanitize
 
 # Maximum bytes of a line; longer lines are not counted.
 MOST_BYTES = 16384
+# Maximum digits of a duration (µs); lines with a longer one are not counted.
+MOST_DIGITS = 13
 # Maximum characters of a format, and of fields in it.
 _LONGEST, _MOST_FIELDS = 4096, 100
 
@@ -140,7 +143,9 @@ def parse_format(text: str) -> LogFormat:
 
 
 def _parsed(text: str) -> LogFormat:
-    if len(text) > _LONGEST or not text.isprintable():
+    # Both servers write \t as a tab.
+    text = text.replace("\\t", "\t")
+    if len(text) > _LONGEST or not text.replace("\t", " ").isprintable():
         raise UsageError("log format: too long, or with control characters")
     if _GUNICORN.search(text):
         parsed = _split(text, _GUNICORN, lambda match: _GUNICORN_ROLES.get(match[1]))
@@ -162,9 +167,11 @@ def _split(text: str, pattern: re.Pattern[str], role_of: Callable[[re.Match[str]
     if len(matches) > _MOST_FIELDS:
         raise UsageError(f"log format: more than {_MOST_FIELDS} fields")
     starts = [match.start() for match in matches] + [len(text)]
+    roles = [role_of(match) or FieldRole.SKIP for match in matches]
+    finest = min((role for role in roles if role in SCALES), key=lambda role: SCALES[role], default=None)
     fields = [
-        Field(role_of(match) or FieldRole.SKIP, text[match.end() : end])
-        for match, end in zip(matches, starts[1:], strict=True)
+        Field(FieldRole.SKIP if role in SCALES and role is not finest else role, text[match.end() : end])
+        for role, match, end in zip(roles, matches, starts[1:], strict=True)
     ]
     last = max((at for at, field in enumerate(fields) if field.role is not FieldRole.SKIP), default=-1)
     if any(not field.end for field in fields[: min(last + 1, len(fields) - 1)]):
@@ -180,6 +187,19 @@ PRESETS: Mapping[str, LogFormat] = {
     "caddy": _CADDY,
     "haproxy": _HAPROXY,
 }
+
+
+def timed_directives(log: AccessLog) -> str:
+    """Return the lines for the server's configuration that add the duration to a log without one."""
+    if "$" in log.format:
+        line = log.format.replace("\\", "\\\\").replace("'", "\\'")
+        return f"log_format timed '{line} $request_time'; access_log {log.file} timed;"
+    if "%(" in log.format:
+        return f"access_log_format = '{log.format} %(D)s'"
+    if "%" not in log.format:
+        return "%D at the end of Apache's LogFormat, $request_time at the end of nginx's log_format"
+    line = log.format.replace("\\", "\\\\").replace('"', '\\"')
+    return f'LogFormat "{line} %D" timed, and CustomLog {log.file} timed in place of the present line'
 
 
 def match_line(log: LogFormat, line: str) -> LoggedLine | None:
@@ -222,6 +242,8 @@ def _request(log: LogFormat, values: Mapping[FieldRole, str]) -> LoggedLine | No
         if not (_SECONDS if scale == SCALES[FieldRole.SECONDS] else _WHOLE).fullmatch(duration):
             return None
         us = int(float(duration) * scale + 0.5)
+        if us >= 10**MOST_DIGITS:
+            return None
     method, _, rest = values.get(FieldRole.REQUEST, "").partition(" ")
     target = rest.rpartition(" ")[0] or rest
     return LoggedLine(int(status), values.get(FieldRole.METHOD, method), values.get(FieldRole.TARGET, target), us)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import secrets
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
 from cockpit.hosts import tails
-from cockpit.traffic.log_format import MOST_BYTES, Field, FieldRole, LogFormat
+from cockpit.traffic.log_format import MOST_BYTES, MOST_DIGITS, SCALES, Field, FieldRole, LogFormat
 
 # Maximum number of route groups; requests of further ones are counted together.
 MOST_GROUPS = 100
@@ -31,11 +31,41 @@ def program(log: str, fields: LogFormat) -> str:
 def counter(mark: str, fields: LogFormat) -> str:
     """Return the awk program that counts lines of this format between lines that start with `mark`."""
     settings = (
-        *(f"mark = {_quoted(mark)}", f"start = {_quoted(fields.start)}", f"scale = {fields.scale or 0}"),
+        *(f"mark = {_quoted(mark)}", f"start = {_quoted(fields.start)}"),
         *(f"most_bytes = {MOST_BYTES}", f"most_groups = {MOST_GROUPS}", f"most_cached = {_CACHED}"),
     )
-    cuts = "\n  ".join(line for field in fields.fields for line in _cut(field))
-    return f"BEGIN {{ {'; '.join(settings)} }}\n{_text('count.awk').replace('  # FIELDS', f'  {cuts}')}"
+    text = f"BEGIN {{ {'; '.join(settings)} }}\n{_text('count.awk')}"
+    for name, statements in (("FIELDS", _cuts(fields.fields)), ("DURATION", _microseconds(fields.scale))):
+        text = text.replace(f"  # {name}", "  " + "\n  ".join(statements))
+    return text
+
+
+def _cuts(fields: Sequence[Field]) -> Iterator[str]:
+    """Yield the statements for all fields, and those that make a request of its parts."""
+    for field in fields:
+        yield from _cut(field)
+    roles = {field.role for field in fields}
+    if FieldRole.REQUEST not in roles:
+        parts = (role if role in roles else '"-"' for role in (FieldRole.METHOD, FieldRole.TARGET))
+        yield "request = " + ' " " '.join(parts) + ' " -"'
+
+
+def _microseconds(scale: int | None) -> Iterator[str]:
+    """Yield the statements that check a duration and convert it, as text: numbers would be formatted again."""
+    if scale is None:
+        yield 'us = "-"'
+        return
+    if scale == SCALES[FieldRole.SECONDS]:
+        yield "if (length(us) > 22 || us !~ /^[0-9]+(\\.[0-9]+)?$/) { invalid++; return }"
+        yield 'us = sprintf("%.0f", us * 1000000)'
+    else:
+        yield "if (length(us) > 12 || us !~ /^[0-9]+$/) { invalid++; return }"
+        yield 'if (us ~ /^0/) us = us + 0 ""'
+        if scale > 1:
+            yield 'if (us != "0") us = us "000"'
+    yield "place = length(us) - 3"
+    yield f"if (place > {MOST_DIGITS - 3}) {{ invalid++; return }}"
+    yield f'if (place > 0) us = substr(us, 1, 3) substr("{"0" * MOST_DIGITS}", 1, place)'
 
 
 def _cut(field: Field) -> Iterator[str]:
@@ -48,7 +78,7 @@ def _cut(field: Field) -> Iterator[str]:
     end = _quoted(field.end)
     yield f"place = index(rest, {end})"
     if field.end.startswith('"'):
-        yield f'if (place > 1 && substr(rest, place - 1, 1) == "\\\\") place = unescaped(rest, {end}, place)'
+        yield f'if (escaped && place > 1 && substr(rest, place - 1, 1) == "\\\\") place = unescaped(rest, {end}, place)'
     yield "if (!place) { invalid++; return }"
     if kept:
         yield f"{name} = substr(rest, 1, place - 1)"

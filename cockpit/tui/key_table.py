@@ -191,6 +191,7 @@ class StacksKey(Shortcut):
     ZOOM_OUT = "o", "zoom_out", "zoom out", "out"
     SEARCH = _FILTER, "search", "highlight functions with a text", "search"
     DIFFERENCE = _BASELINE, "difference", "difference to the baseline, on or off", "baseline"
+    COUNTERS = "w", "counters", "kernel counters instead of functions, or back", "counters"
     PREVIOUS = "left_square_bracket", "segment(-1)", "previous segment", "segment"
     NEXT = "right_square_bracket", "segment(1)", "next segment"
     HOST = "tab", "host", "next host", "host", 2
@@ -253,7 +254,7 @@ FOOTER_FIRST = (MainKey.COMPARE, MainKey.TUNE, MainKey.LOAD, ViewKey.NEXT_DETAIL
 FOOTER_FIRST_CHANGED = (MainKey.COMPARE, MainKey.TUNE, MainKey.ROUNDS, MainKey.LOAD, ViewKey.NEXT_DETAIL)
 FOOTER_STACKS: tuple[FooterEntry, ...] = (
     *((StacksKey.LEFT, StacksKey.RIGHT, StacksKey.UP, StacksKey.DOWN), StacksKey.ZOOM_IN, StacksKey.ZOOM_OUT),
-    *(StacksKey.BACK, StacksKey.SEARCH, StacksKey.DIFFERENCE, (StacksKey.PREVIOUS, StacksKey.NEXT)),
+    *(StacksKey.BACK, StacksKey.COUNTERS, StacksKey.SEARCH, StacksKey.DIFFERENCE, (StacksKey.PREVIOUS, StacksKey.NEXT)),
     *((StacksKey.PAGE_UP, StacksKey.PAGE_DOWN), StacksKey.HOST),
 )
 FOOTER_START: tuple[FooterEntry, ...] = (

@@ -6,9 +6,10 @@ from functools import cache
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
-from cockpit.model.host.samples import HostConfig
+from cockpit.model.host.samples import HostConfig, HostFacts
 from cockpit.model.stacks import ProfilerChanged, StackSlice
 from tests.analysis.test_segment_verdicts import toggled
+from tests.model.hosts import process, reading
 
 SYSCALL = "entry_SYSCALL_64_after_hwframe_[k];do_syscall_64_[k]"
 WORKER = "apache2;_start;main;ap_run_mpm;[mod_mpm_prefork.so];make_child"
@@ -72,3 +73,31 @@ def profiled_on_two_hosts() -> tuple[ev.AnyEvent, ...]:
     assert isinstance(started, ev.SessionStarted)
     hosts = (*started.hosts, HostConfig(name="web2"))
     return (replace(started, hosts=hosts), *sorted((*others, *events), key=lambda event: event.t))
+
+
+def counted() -> tuple[ev.AnyEvent, ...]:
+    """Return two segments of 60 s without profiles: half the context switches per request in the second one, no
+    forks."""
+    events = [event for event in profiled() if not isinstance(event, StackSlice | ProfilerChanged)]
+    facts = HostFacts(hostname="web1", kernel="6.1", cpus=2, hz=100, page=4096)
+    samples = [_sample(at) for at in range(121)]
+    up = ev.HostChanged(t=0.0, host="web1", condition=ev.HostCondition.UP, facts=facts)
+    started, *others = events
+    return (started, up, *sorted((*others, *samples), key=lambda event: event.t))
+
+
+def _sample(at: int) -> ev.HostSample:
+    first, second = min(at, 60), max(0, at - 60)
+    worker = replace(
+        process(1, utime=50 * at),
+        ran=500_000_000 * at,
+        waited=250_000_000 * first,
+        switches=8_000 * first + 5_200 * second,
+        left=(6_000 * first + 5_000 * second, 2_000 * first + 200 * second),
+    )
+    return ev.HostSample(
+        t=float(at),
+        host="web1",
+        round_trip=0.001,
+        reading=reading(float(at), processes=(worker,), forks=100 + 10 * first, processes_cpu=50 * at),
+    )

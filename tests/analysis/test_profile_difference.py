@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from cockpit.analysis.stacks.difference import (
     SliceSamples,
@@ -13,6 +14,7 @@ from cockpit.analysis.stacks.difference import (
     significant_changes,
 )
 from cockpit.analysis.stacks.merging import by_cause, cause
+from cockpit.analysis.verdicts.objections import objection
 from cockpit.analysis.verdicts.outcome import Cause, Outcome
 from cockpit.analysis.verdicts.verdict import judge_single_runs
 from cockpit.analysis.windows import Window
@@ -130,3 +132,19 @@ def test_a_profiled_side_is_not_compared_with_one_that_was_not() -> None:
     assert judge_single_runs(window(0, 40), window(100, 40)).objection is None
     assert profiled_share([window(0, 40)]) == 1.0
     assert profile_differences([window(0, 40)], [window(100, 40, profiled=False)]) == ()
+
+
+@pytest.mark.parametrize(("seconds", "growing", "refused"), [(9, True, False), (10, True, True), (9, False, True)])
+def test_a_side_is_not_said_to_lack_a_profile_before_its_first_slice_can_arrive(
+    seconds: int, growing: bool, refused: bool
+) -> None:
+    after = replace(window(100, 40, profiled=False), end=100.0 + seconds, growing=growing)
+    assert (objection([window(0, 40)], [after]) is not None) is refused
+
+
+def test_the_line_of_a_growing_verdict_says_when_slices_suffice() -> None:
+    after = window(100, 40)
+    after = replace(after, slices={"web1": after.slices["web1"][:1]})
+    known = profile_differences([window(0, 40)], [after])
+    assert profile_lines(known, growing=True) == ["web1 CPU profile: in about 15 s"]
+    assert profile_lines(known) == ["web1 CPU profile: too few slices for a test: 12 before, 1 after"]

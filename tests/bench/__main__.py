@@ -10,7 +10,18 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-from tests.bench import agreement, generator, generators, hosts, installation, profiles, recording, screen, searching
+from tests.bench import (
+    agreement,
+    generator,
+    generators,
+    hosts,
+    installation,
+    profiles,
+    recording,
+    screen,
+    searching,
+    traffic,
+)
 from tests.bench.table import Skipped
 
 ROWS: dict[str, Callable[[], bool]] = {
@@ -36,6 +47,7 @@ ROWS: dict[str, Callable[[], bool]] = {
     "probe-cost": hosts.probe_cost,
     "hosts-scale": hosts.hosts_scale,
     "profile-cost": profiles.profile_cost,
+    "log-cost": traffic.log_cost,
     "generators-four": generators.four_generators,
     "generators-scale": generators.generators_scale,
     "recording-size": recording.recording_size,

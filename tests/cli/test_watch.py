@@ -13,7 +13,7 @@ from tests.commands import cockpit
 @pytest.mark.parametrize(
     ("flags", "problem"),
     [
-        (["--host", "."], "no access log; name it with --log FILE, or access_log of a [[host]]"),
+        (["--host", "."], "name one with --log FILE, or access_log of its [[host]]"),
         (["--log", "/x"], "no host to read the access log on; add --host"),
         (["--log", "/x", "--host", ".", "-c", "5"], "-c: users decide the load; leave it out"),
         (["--log", "/x", "--host", ".", "--log-format", "%h"], "it has no status; give the server's format, or apache"),

@@ -76,6 +76,10 @@ class Parser(NamedTuple):
     refusals: tuple[type[Exception], ...] = ()
 
 
+def _sites(kind: str, data: bytes) -> object:
+    return registry.SITES[kind]([data.decode("utf-8", "replace")], "/etc", {})
+
+
 def _lines(data: bytes) -> list[str]:
     return data.decode("utf-8", "replace").splitlines(keepends=True)
 
@@ -143,6 +147,9 @@ def parsers() -> dict[str, Parser]:
         seeds = tuple(re.sub("[«»]", "", text).encode() for text in texts if len(text) > 30)
         parse = partial(_grammar, path.stem, name, section or "")
         found[f"configuration: {path.stem}"] = Parser(seeds, parse, (ConfigError,))
+    for case in tomllib.loads((TESTS / "servers" / "test_site_logs.toml").read_text())["case"]:
+        seeds = tuple(text.encode() for text in case["texts"])
+        found[f"sites: {case['kind']}"] = Parser(seeds, partial(_sites, case["kind"]))
     inventory = (TESTS / "servers" / "every_kind.txt").read_bytes()
     logs = tomllib.loads((TESTS / "servers" / "access_logs.toml").read_text())
     events = {ev.kind(event): to_row(1, event) for event in small_session()}

@@ -114,7 +114,7 @@ def kernel_counters() -> dict[str, int]:
     for file in Path("/proc/pressure").glob("*"):
         for line in file.read_text().splitlines():
             found[f"{file.name}.{line.split()[0]}"] = int(line.rpartition("=")[2])
-    return {name: value for name, value in found.items() if name in COUNTERS}
+    return {name: value for name, value in found.items() if name in COUNTERS and name != "Tcp.CurrEstab"}
 
 
 def slab_kib() -> int:

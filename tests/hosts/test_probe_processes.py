@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cockpit.hosts.probe.script import LINE_BYTES, ROUND
+from cockpit.hosts.probe.script import LINE_BYTES, QUEUE_ROUND, ROUND
 from cockpit.hosts.probe.tree_time import CpuTicks, ProcessTreeTime
 from cockpit.model.host.rates import step_between
 from cockpit.model.host.samples import HostReading, ProcessCounters
@@ -219,8 +219,32 @@ async def test_processes_that_share_a_cpu_wait_for_it(spawner: Spawner) -> None:
             assert worker.stdout
             for _ in range(4):
                 worker.stdout.readline()
-        use = step_between(before, await probe.read(), probe.facts).run_queue
-    assert use is not None and 25 < use.wait < 100 and use.busiest > 50
+        use = step_between(before, await probe.read(), probe.facts).times
+    assert use is not None and use.wait is not None and 25 < use.wait < 100 and use.busiest > 50
+    on_cpu, waiting, _, sleeping = use.shares
+    assert on_cpu > 0 and waiting > 0 and on_cpu + waiting + sleeping == pytest.approx(100, abs=5)
+
+
+async def test_context_switches_of_a_process_are_read_by_cause(host_shell: str, spawner: Spawner) -> None:
+    """At intervals; a process that waits for input leaves the CPU of its own accord."""
+    worker = spawner.start(f"{TAG}-work", "alone", program=WORK)
+    async with running(f"{TAG}-work") as probe:
+        for _ in range(QUEUE_ROUND):
+            before = await probe.read()
+        for _ in range(QUEUE_ROUND):
+            assert worker.stdin and worker.stdout
+            worker.stdin.write(b"\n")
+            worker.stdout.readline()
+            after = await probe.read()
+    old, new = (row_of(reading, worker.pid) for reading in (before, after))
+    if host_shell == "no awk":
+        assert new.left is None and new.switches is None
+        return
+    assert old.left and new.left and new.left[0] > old.left[0]
+    assert old.switches and new.switches and new.switches >= old.switches + QUEUE_ROUND
+    times = step_between(before, after, probe.facts).times
+    assert times is not None and times.switches == new.switches - old.switches
+    assert times.left == (new.left[0] - old.left[0], new.left[1] - old.left[1])
 
 
 HZ = 100

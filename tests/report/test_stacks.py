@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from cockpit.analysis.comparison import kernel_counters
 from cockpit.model import events as ev
 from cockpit.model.fold.fold import fold_all
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.stacks import StackSlice
 from cockpit.report.session import session_markdown, session_page
-from tests.analysis.profiled import profiled, slice_of
+from tests.analysis.profiled import counted, profiled, slice_of
 from tests.browser import browser
 from tests.report.test_page import outline
 
@@ -51,6 +52,33 @@ def test_segments_without_samples_have_no_part() -> None:
     assert "CPU profiles" in session_page(fold_all(profiled()))
     state = fold_all(event for event in profiled() if not isinstance(event, StackSlice))
     assert "CPU profiles" not in session_page(state)
+
+
+def test_verdict_is_followed_by_kernel_counters_of_both_sides() -> None:
+    state = fold_all(counted())
+    page = session_markdown(state)
+    assert page.index("## Verdicts") < page.index("Kernel counters of web1") < page.index("## Timeline")
+    assert "Kernel counters of web1" in outline(session_page(state)).texts
+    values = {pair.name: (pair.before, pair.after) for pair in kernel_counters("web1", *state.segments)}
+    assert values["processes.running"] == pytest.approx((50, 50))
+    # A window ends with the first sample after its end.
+    assert values["processes.waiting"] == pytest.approx((25, 0), abs=0.5)
+    assert values["request.wait"] == pytest.approx((0.25e-3, 0), rel=0.02, abs=0.01e-3)
+    assert values["processes.involuntary"] == pytest.approx((25, 4), abs=0.5)
+
+
+@pytest.mark.parametrize("tree", [55, 60])
+def test_times_are_unknown_if_exited_processes_used_more_cpu(tree: int) -> None:
+    """Processes that lived between two samples are not in the times."""
+    events = [
+        replace(event, reading=replace(event.reading, processes_cpu=tree * int(event.t)))
+        if isinstance(event, ev.HostSample)
+        else event
+        for event in counted()
+    ]
+    names = {pair.name for pair in kernel_counters("web1", None, fold_all(events).segments[0])}
+    assert "request.run" in names
+    assert ({"processes.running", "request.wait", "request.cswch"} <= names) is (tree == 55)
 
 
 @pytest.mark.lab

@@ -8,14 +8,16 @@ from cockpit.traffic.counts import InvalidCounts, TrafficCounts
 @pytest.mark.parametrize(
     "lines",
     [
-        ["s 200 1"],
+        ["c 1 200 5 1"],
         ["."],
-        ["+ 1.00 0 0", "s 200 1"],
-        ["+ 1.00 0 0", "g GET /", "s 600 1"],
-        ["+ 1.00 0 0", "g GET /", "d -1 1"],
-        ["+ 1.00 0 0", "g GET /a b", "s 200 1"],
-        ["+ 1.00 0 0", "g GET /", "d 10 1" + "0" * 400],
-        ["+ 1.00 0 0", *(f"g GET /{number}" for number in range(200))],
+        ["+ 1.00 0 0 0", "c 1 200 5 1"],
+        ["+ 1.00 0 0 0", "g 1 GET /", "c 1 600 5 1"],
+        ["+ 1.00 0 0 0", "g 1 GET /", "c 2 200 5 1"],
+        ["+ 1.00 0 0 0", "g 1 GET /", "c 1 200 -1 1"],
+        ["+ 1.00 0 0 0", "g 1 GET /", "c 1 200 99999999999999 1"],
+        ["+ 1.00 0 0 0", "g 1 GET /a b"],
+        ["+ 1.00 0 0 0", "g 1 GET /", "c 1 200 10 1" + "0" * 400],
+        ["+ 1.00 0 0 0", *(f"g {number} GET /{number}" for number in range(200))],
         ["sh: 1: cannot open /var/log/x: Permission denied"],
     ],
 )
@@ -28,7 +30,15 @@ def test_invalid_line(lines: list[str]) -> None:
 
 def test_number_of_requests_is_bounded() -> None:
     counts = TrafficCounts()
-    for line in ("+ 1.00 0 0", "g GET /", "s 200 1", "d 10 999999999"):
+    for line in ("+ 1.00 0 0 0", "g 1 GET /", "c 1 200 10 999999999"):
         counts.feed(line)
     with pytest.raises(InvalidCounts, match="too many requests"):
         counts.tick(1, 0, 0.0, 1.0)
+
+
+@pytest.mark.parametrize(("unreadable", "unread"), [(0, 0.0), (1, 2.0)])
+def test_lines_that_are_not_counted(unreadable: int, unread: float) -> None:
+    counts = TrafficCounts()
+    assert [counts.feed(line) for line in (f"+ 1.00 4 2 {unreadable}", ".")] == [False, True]
+    tick = counts.tick(1, 0, 1.0, 3.0)
+    assert (tick.invalid_lines, tick.rotations, tick.unread) == (4, 2, unread)

@@ -106,3 +106,10 @@ def test_routes_are_grouped_and_bounded(awk: str) -> None:
     tick = counted(awk, log, lines).tick(1, 0, 0.0, 1.0)
     assert len(tick.groups) == program.MOST_GROUPS + 1
     assert tick.completed == len(lines)
+
+
+def test_unreadable_log_is_reported() -> None:
+    marks = "".join(f"{_MARK}{word}\n" for word in ("rotated", "unreadable", "1.00", "2.00"))
+    command = ["awk", program.counter(_MARK, PRESETS["common"])]
+    run = subprocess.run(command, input=marks, capture_output=True, check=True, text=True)
+    assert run.stdout.splitlines() == ["+ 1.00 0 1 1", ".", "+ 2.00 0 0 0", "."]

@@ -1,6 +1,7 @@
 """The CPU profile of a segment: its icicle, its table, keys and clicks, odd names, and reasons for its absence."""
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -8,18 +9,34 @@ from rich.cells import cell_len
 from textual.pilot import Pilot
 
 from cockpit.analysis.stacks.call_tree import CallTree
+from cockpit.analysis.stacks.merging import by_function, segment_stacks
+from cockpit.analysis.stacks.profiles import StackProfile, stack_profile
 from cockpit.model import events as ev
+from cockpit.model.fold.fold import fold_all
 from cockpit.model.stacks import ProfilerChanged, StackSlice
+from cockpit.model.state import State
+from cockpit.recording.reader import Recording
 from cockpit.tui.runs.icicle import StacksView, icicle, moved, zoomed_out
 from cockpit.tui.runs.stacks_screen import StacksPane, StacksScreen
 from cockpit.tui.terminal.styled_line import Line, length
-from tests.analysis.profiled import FORKING, HOSTILE, SERVING, profiled
+from tests.analysis.profiled import FORKING, HOSTILE, SERVING, counted, profiled
 from tests.report.test_compare import recorded
 from tests.tui.driving import context_of, main, plain, press, running_app, text_of, until
-from tests.tui.screens import replayed_app
+from tests.tui.screens import RECORDINGS, replayed_app
 from tests.tui.test_clicks import click
 
 DIFFERENCE = CallTree(SERVING, {**SERVING, **FORKING}, ratio=0.62)
+
+
+@cache
+def real() -> tuple[State, StackProfile]:
+    """Return a recorded session of Apache, which forks for each connection and then does not, and its last profile."""
+    with Recording(RECORDINGS / "profiled.cockpit") as recording:
+        state = fold_all(recording.events())
+    before, after = state.segments
+    profile = stack_profile(state, "web1", after, before)
+    assert profile is not None
+    return state, profile
 
 
 def row_of(lines: Sequence[Line], text: str) -> tuple[str, str]:
@@ -28,7 +45,9 @@ def row_of(lines: Sequence[Line], text: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("width", [120, 80, 30])
-@pytest.mark.parametrize("tree", [DIFFERENCE, CallTree(SERVING), CallTree(HOSTILE)], ids=["both", "one", "hostile"])
+@pytest.mark.parametrize(
+    "tree", [DIFFERENCE, CallTree(SERVING), CallTree(HOSTILE), real()[1].tree], ids=["both", "one", "hostile", "real"]
+)
 def test_boxes_are_as_wide_as_their_cpu(tree: CallTree, width: int) -> None:
     drawn = icicle(tree, StacksView(1), width, 30)
     assert length(drawn.lines[0]) == width
@@ -40,6 +59,39 @@ def test_boxes_are_as_wide_as_their_cpu(tree: CallTree, width: int) -> None:
     for spot in drawn.spots:
         depth, at = map(int, spot.arguments)
         assert (spot.start, spot.end) == drawn.rows[depth][at][:2]
+
+
+def test_changes_of_real_stacks_add_up_to_that_of_all() -> None:
+    state, profile = real()
+    tree = profile.tree
+    assert profile.tested and profile.samples > 1_000
+    assert tree.change(tree.root).points == pytest.approx(tree.percent(tree.root) - 100)
+    assert sum(row.own_change.points for row in profile.functions) == pytest.approx(tree.change(tree.root).points)
+    assert sum(row.own for row in profile.functions) == pytest.approx(tree.percent(tree.root))
+    gone = {row.frame: row for row in profile.functions}["copy_process_[k]"]
+    assert gone.total_change.points < -5 and gone.total_change.clear and gone.total < 0.5
+    for segment in state.segments:
+        stacks = segment_stacks(state, "web1", segment)
+        hottest = max(by_function(stacks).items(), key=lambda item: (item[1].own, item[0]))
+        shown = stack_profile(state, "web1", segment)
+        assert shown is not None
+        assert shown.functions[0].own == pytest.approx(100 * hottest[1].own / sum(stacks.values()))
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
+async def test_real_stacks_are_drawn_and_walked_to_the_innermost_function(size: tuple[int, int]) -> None:
+    async with replayed_app(RECORDINGS / "profiled.cockpit", size=size) as (pilot, _):
+        await press(pilot, "H", *["down"] * 60)
+        pane = pane_of(pilot)
+        assert pane.profile is not None and "changes not tested" not in text_of(pane)
+        boxes = [box for row in pane.rows for box in row if box.node is pane.profile.tree.at(pane.view.selected)]
+        assert len(boxes) == 1 and boxes[0].end - boxes[0].start < size[0] / 2, "callees that have room for a cell"
+        assert text_of(pane).splitlines()[1].startswith(pane.view.selected[-1])
+        await press(pilot, "slash", *"clone", "enter")
+        assert "/clone" in text_of(pane)
+        await press(pilot, "escape", "w")
+        row = next(line for line in text_of(pane).splitlines() if "request.proc" in line)
+        assert float(row.split()[1]) > 1 > float(row.split()[2]), "processes that were forked per request"
 
 
 def test_a_difference_has_signs_and_colours_where_it_is_large() -> None:
@@ -113,6 +165,23 @@ def test_reasons_for_a_missing_profile() -> None:
         "[[host]]" in line
         for line in lines_of([ev.SessionStarted(t=0, wall=1e9, version="0", name="a"), *nobody], (80, 24))
     )
+
+
+async def test_counters_of_the_kernel_are_beside_the_baseline() -> None:
+    async with running_app(counted()) as (pilot, _):
+        await press(pilot, "H")
+        pane = pane_of(pilot)
+        assert "No CPU profile" in text_of(pane)
+        row = next(line for line in text_of(pane).splitlines() if "request.cswch" in line)
+        assert row.split()[3] == "-49.7%" and "context switches of the watched processes" in row
+        await press(pilot, "b")
+        row = next(line for line in text_of(pane).splitlines() if "request.cswch" in line)
+        assert row.split()[1] == "–"
+    async with running_app(profiled()) as (pilot, _):
+        await press(pilot, "H", "w")
+        assert "copy_page_range" not in text_of(pane_of(pilot))
+        await press(pilot, "w")
+        assert "copy_page_range" in text_of(pane_of(pilot))
 
 
 def running(condition: str, detail: str = "") -> ProfilerChanged:

@@ -52,7 +52,8 @@ def stack_profile(state: State, host: str, segment: Segment, before: Segment | N
     if before is not None and baseline and before.rate and segment.rate and (cores := _cores(baseline)):
         were = merged(baseline)
         ratio = (_cores(slices) / segment.rate) / (cores / before.rate)
-        windows = ([segment_window(state, side)] for side in (before, segment))
+        # CPU/request is that of the server also while the generator was the bottleneck.
+        windows = ([segment_window(state, side).with_saturated()] for side in (before, segment))
         known = next((each for each in profile_differences(*windows) if each.host == host), None)
     tested = known is not None and known.change is not None
     changed = {each.function: each for each in known.functions} if known is not None else {}

@@ -12,6 +12,7 @@ from cockpit.analysis.verdicts.outcome import Cause, Effect, Objection, Outcome,
 from cockpit.analysis.warnings import BOUND
 from cockpit.analysis.windows import Windows
 from cockpit.analysis.words.timeline import lost_words, settings_words
+from cockpit.model.stacks import SLICE_SECONDS
 from cockpit.model.text import clock
 
 # Share of failed requests above which rate and latency describe different responses than on the other side.
@@ -32,9 +33,14 @@ def objection(before: Windows, after: Windows) -> Objection | None:
             if segment.losses:
                 return Objection(cause=Cause.PARTIAL, side=side, detail=lost_words(segment.losses))
     first, second = profiled_share(before), profiled_share(after)
-    if min(first, second) == 0 and max(first, second) > PROFILED:
+    if min(first, second) == 0 and max(first, second) > PROFILED and not (first and _awaits_slice(after)):
         return Objection(cause=Cause.PROFILED, side=Period.BEFORE if first else Period.AFTER)
     return _altered_setting((*before, *after))
+
+
+def _awaits_slice(windows: Windows) -> bool:
+    """Return whether the first slice of a CPU profile may not have ended, or arrived, yet."""
+    return any(window.growing and window.end - window.start < 2 * SLICE_SECONDS for window in windows)
 
 
 def _altered_setting(windows: Windows) -> Objection | None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from cockpit.analysis.comparison import Comparison, MetricPair, distribution
 from cockpit.metrics.catalogue import entry, host_entry, latency_parts
-from cockpit.metrics.units import BYTES, KIBIBYTES, NUMBER, PERCENT, SPAN, Unit, number_text, value_text
+from cockpit.metrics.units import BYTES, KIBIBYTES, LATENCY, NUMBER, PERCENT, SPAN, Unit, number_text, value_text
 from cockpit.model.histogram import Histogram
 from cockpit.model.text import milliseconds, sanitize, si
 
@@ -56,7 +56,8 @@ def value_words(name: str, value: float | None) -> str:
     if value is None:
         return "–"
     unit = _unit(name)
-    return (value_text if unit in _NAMED else number_text)(unit, value, 4)
+    named = unit in _NAMED or (unit is LATENCY and latency_parts(name) is None)
+    return (value_text if named else number_text)(unit, value, 4)
 
 
 def _unit(name: str) -> Unit:

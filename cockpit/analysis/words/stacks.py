@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cockpit.analysis.stacks.difference import LEAST_SLICES
 from cockpit.analysis.verdicts.outcome import ProfileDifference
+from cockpit.model.stacks import SLICE_SECONDS
 from cockpit.model.text import sanitize, share_words, si
 
 # Maximum number of causes in a line.
 _MOST = 5
 
 
-def profile_lines(profiles: Iterable[ProfileDifference]) -> list[str]:
-    """Return one line per host: `web1 CPU profile: −22% CPU/request: fork −9 points, mmap −6, __memset −3`."""
-    return [f"{sanitize(known.host)} CPU profile: {_change_words(known)}" for known in profiles]
+def profile_lines(profiles: Iterable[ProfileDifference], growing: bool = False) -> list[str]:
+    """Return one line per host: `web1 CPU profile: −22% CPU/request: fork −9 points, mmap −6, __memset −3`. `growing`:
+    further slices after the change will follow."""
+    return [f"{sanitize(known.host)} CPU profile: {_change_words(known, growing)}" for known in profiles]
 
 
-def _change_words(known: ProfileDifference) -> str:
+def _change_words(known: ProfileDifference, growing: bool) -> str:
     if known.change is None:
+        if growing and known.slices[1] < LEAST_SLICES <= known.slices[0]:
+            return f"in about {SLICE_SECONDS * (LEAST_SLICES - known.slices[1]):.0f} s"
         return f"too few slices for a test: {known.slices[0]} before, {known.slices[1]} after"
     shown = [f"{sanitize(name, 40)} {_points(points)}" for name, points in list(known.causes.items())[:_MOST]]
     if shown:

@@ -279,6 +279,7 @@ def discarded_words(seconds: Mapping[DiscardReason, int]) -> str:
 _FLAWS = {
     DiscardReason.GUARD: "after a start",
     DiscardReason.PARTIAL: "covered only in part",
+    DiscardReason.UNREAD: "without counts of an access log",
     DiscardReason.SATURATED: "generator saturated",
     DiscardReason.CHANGING: "during a change or an action",
 }

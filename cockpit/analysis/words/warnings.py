@@ -48,6 +48,12 @@ _TEXTS = {
     "rate, or other guests on its hardware), which shifts rate, latency and CPU time; rounds are adjusted for it",
     WarningKind.SHARED_CPU: "both targets are on one machine whose idle CPU is unknown: if it has none, the ratio of "
     "their rates is that of the CPU shares which they get; compare latency at a fixed rate (-q), or CPU/request",
+    WarningKind.INVALID_LINES: "{count} of {total} lines in the access log of {subject} have another format and "
+    "are not counted",
+    WarningKind.LOG_UNREAD: "the access log of {subject} was not read for {seconds:.1f} s (connection lost, or no "
+    "permission): its requests of that time are not counted, and rates are those of the rest",
+    WarningKind.LOG_ROTATED: "rotations of the access log of {subject}: {count}; lines just before a truncation "
+    "(copytruncate) can be missing",
     WarningKind.ROUNDS_EXCLUDED: "{count} of {total} rounds excluded: {subject}",
 }
 # Maximum number of subjects that are named for one warning.

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from cockpit.cli.commands.run import run_profile
 from cockpit.cli.load_arguments import given_flags
 from cockpit.cli.profile_argument import check_guard, chosen_profile
+from cockpit.hosts.target_host import is_on_host
+from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import UsageError
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.load.plan import AccessLog
+from cockpit.model.text import sanitize
+from cockpit.profiles.profile import Profile
 from cockpit.setup.profile_draft import HERE, hosts_named
 from cockpit.traffic.log_format import parse_format
+from cockpit.tuning.discovery.access_logs import NAME_IT, find_access_log
+from cockpit.tuning.remote import privileged
 
 
 def watch(options: Namespace) -> int:
@@ -23,10 +32,8 @@ def watch(options: Namespace) -> int:
     if flags:
         raise UsageError(f"{flags[0]}: users decide the load; leave it out")
     profile = chosen_profile(options)
-    hosts = profile.hosts or tuple(hosts_named(HERE if name == "." else name for name in options.host))
-    if not hosts:
-        raise UsageError("no host to read the access log on; add --host, or name a profile with hosts")
-    logs = tuple(_logs(hosts, options))
+    hosts = hosts_of(profile, options)
+    logs = tuple(traffic_logs(hosts, profile.plan.url, options))
     plan = replace(profile.plan, traffic=logs, workers=1, duration=options.duration, requests=None, stages=(), mix=())
     options.start = True
     profile = replace(profile, hosts=hosts, plan=plan, guard=(*profile.guard, *options.guard), ask=options.ask)
@@ -34,13 +41,50 @@ def watch(options: Namespace) -> int:
     return run_profile(profile, options)
 
 
-def _logs(hosts: Sequence[HostConfig], options: Namespace) -> Iterator[AccessLog]:
-    """Yield the log of the flags on each host, else those of the profile. Raises UsageError."""
-    known = [host for host in hosts if options.log or host.access_log]
-    if not known:
-        raise UsageError("no access log; name it with --log FILE, or access_log of a [[host]]")
-    for host in known:
-        style = options.log_format or host.log_format
-        if style:
-            parse_format(style)
-        yield AccessLog(host=host.name, file=options.log or host.access_log, format=style)
+def hosts_of(profile: Profile, options: Namespace) -> tuple[HostConfig, ...]:
+    """Return the hosts of the profile, else those of the flags. Raises UsageError."""
+    hosts = profile.hosts or tuple(hosts_named(HERE if name == "." else name for name in options.host))
+    if not hosts:
+        raise UsageError("no host to read the access log on; add --host, or name a profile with hosts")
+    return hosts
+
+
+def traffic_logs(hosts: Sequence[HostConfig], url: str, options: Namespace) -> list[AccessLog]:
+    """Return the log of the flags on each host, else those of the profile; without any, those in the configurations of
+    the servers. Raises UsageError, HostError."""
+    named = [
+        AccessLog(host=host.name, file=file, format=host.log_format)
+        for host in hosts
+        if (file := options.log or host.access_log)
+    ]
+    logs = named or asyncio.run(_configured_logs(hosts, url, options.ssh_config))
+    return [_checked(replace(log, format=options.log_format or log.format)) for log in logs]
+
+
+def _checked(log: AccessLog) -> AccessLog:
+    """Return the log. Raises UsageError for an invalid format."""
+    try:
+        parse_format(log.format or "combined")
+    except UsageError as error:
+        raise UsageError(f"{log.host}: {log.file}: {error}; set it with --log-format") from None
+    return log
+
+
+async def _configured_logs(hosts: Sequence[HostConfig], url: str, ssh_config: Path | None) -> list[AccessLog]:
+    """Return the logs in the configurations of the hosts' servers, and print them. Raises HostError, UsageError."""
+    logs = []
+    for host in hosts:
+        shell = await open_shell(host, ssh_config)
+        try:
+            here = is_on_host(url, host, ssh_config)
+            server = await find_access_log(privileged(host, shell), host.name, url, here)
+        finally:
+            await shell.close()
+        if server is not None:
+            words = f"{host.name}: {server.title} logs to {server.log.file}: {server.log.format}"
+            print(f"cockpit: {sanitize(words)}", file=sys.stderr)
+            logs.append(AccessLog(host=host.name, file=server.log.file, format=server.log.format))
+    if not logs:
+        names = ", ".join(host.name for host in hosts)
+        raise UsageError(f"no server with a known access log runs on {names}; {NAME_IT}")
+    return logs

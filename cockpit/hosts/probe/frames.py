@@ -25,8 +25,8 @@ FILE_LIMIT = 65536
 SYSTEM_FILE_LIMIT = 4 * 1024 * 1024
 # Maximum number of watched processes of a host.
 PROCESSES_LIMIT = 16384
-# Maximum number of files of a frame: five per process, and those of the system and the probe.
-FILES_LIMIT = 6 * PROCESSES_LIMIT + 64
+# Maximum number of files of a frame: seven per process, and those of the system and the probe.
+FILES_LIMIT = 7 * PROCESSES_LIMIT + 64
 # Maximum bytes of a frame; each line counts LINE_COST more, for the time to read it.
 FRAME_LIMIT, LINE_COST = 24 * 1024 * 1024, 64
 # The longest path is `/proc/4194304/smaps_rollup`.

@@ -7,7 +7,8 @@
 # schedstat covers the first thread only, so it is read only for processes with one thread.
 #
 # Arrays by PID: first_tick, last_tick: ticks at which the process was new, and last listed. stat_head: start of the
-# stat line, `PID (NAME) `, of a watched process. stat, statm, cmdline, user, schedstat: last line sent.
+# stat line, `PID (NAME) `, of a watched process. stat, statm, cmdline, user, schedstat: last line sent; switched: the
+# line of schedstat when its context switches were read.
 # idle_schedstat: the line of schedstat while stat is unchanged. memory_due, pss_due: the process ran since its memory
 # or PSS was read. pss_read: PSS was read.
 # Arrays by place in the list of processes: pids, name, path, rest (see index_list).
@@ -96,7 +97,7 @@ function send_counters(   line) {
     while ((getline line < "net/sockstat") > 0) if (line !~ /^UDPLITE/) send_changed("net/sockstat", line)
     close("net/sockstat")
   }
-  send_table("net/snmp", "Tcp:", " ActiveOpens PassiveOpens AttemptFails EstabResets InSegs OutSegs RetransSegs InErrs" \
+  send_table("net/snmp", "Tcp:", " ActiveOpens PassiveOpens AttemptFails EstabResets CurrEstab InSegs OutSegs RetransSegs InErrs" \
     " OutRsts ")
   send_table("net/netstat", "TcpExt:", " ListenOverflows ListenDrops ")
   send_pressure("pressure/cpu"); send_pressure("pressure/io"); send_pressure("pressure/memory")
@@ -375,7 +376,7 @@ function begin_frame(number, extent, own, loop) {
   if (full_list) list = ""
   if (extent == "all") {
     indexed = ""; split("", stat); split("", statm); split("", cmdline); split("", idle_schedstat)
-    split("", schedstat)
+    split("", schedstat); split("", switched)
     split("", sent); split("", user); searched = "all"; group_changed = 1
   }
   if (tick % round == 1) { sort_disks(); check_hidden() }
@@ -563,12 +564,20 @@ function run_time(pid,   path, line) {
 }
 
 # Send the time that a process with one thread ran and waited for a CPU. `line`: its schedstat if it was read, else "".
+# Its context switches are read at intervals, if it ran: their file has many lines.
 function send_waits(pid, line) {
   if (!timed || !has_one_thread(pid)) return
   if (line == "") line = run_time(pid)
-  if (line == schedstat[pid] || line == "none") return
-  schedstat[pid] = line
-  put("/proc/" ran_at[pid] ":" line)
+  if (line == "none") return
+  if (line != schedstat[pid]) { schedstat[pid] = line; put("/proc/" ran_at[pid] ":" line) }
+  if ((tick + pid) % queue_round == 0 && line != switched[pid]) { switched[pid] = line; send_switches(pid) }
+}
+
+function send_switches(pid,   path, line, switches) {
+  path = status_at[pid]
+  while ((getline line < path) > 0) if (sub(/^(non)?voluntary_ctxt_switches:/, "", line)) switches = switches line
+  close(path)
+  if (switches != "") put("/proc/" pid "/switches:" switches)
 }
 
 # Whether a process has one thread.
@@ -656,6 +665,7 @@ function send_cmdlines(   command, line, at, pid, found) {
 function forget(pid) {
   delete stat_head[pid]; delete stat[pid]; delete statm[pid]; delete cmdline[pid]; delete idle_schedstat[pid]
   delete memory_due[pid]; delete pss_due[pid]; delete pss_read[pid]; delete user[pid]; delete schedstat[pid]
+  delete switched[pid]
 }
 
 function forget_ended(   pid) {

@@ -28,13 +28,15 @@ class _ProcessFiles(NamedTuple):
     rollup: bytes
     user: bytes
     schedstat: bytes
+    switches: bytes
     counters: ProcessCounters | None
     # CPU time (clock ticks) of the children that the process waited for.
     children: int = 0
 
 
-_UNKNOWN = _ProcessFiles(b"", b"", b"", b"", b"", b"", None)
-_FILES = ("stat", "statm", "cmdline", "smaps_rollup", "status", "schedstat")
+_UNKNOWN = _ProcessFiles(b"", b"", b"", b"", b"", b"", b"", None)
+# Files of the kernel, and `switches`, which the probe names itself.
+_FILES = ("stat", "statm", "cmdline", "smaps_rollup", "status", "schedstat", "switches")
 
 
 class ProcessTable:
@@ -99,8 +101,8 @@ class ProcessTable:
         before = self._files.get(pid, _UNKNOWN)
         if before is not _UNKNOWN and new == [None] * len(_FILES):
             return before
-        stat, statm, cmdline, rollup, user, schedstat = (
-            old if text is None else text for old, text in zip(before[:6], new, strict=True)
+        stat, statm, cmdline, rollup, user, schedstat, switches = (
+            old if text is None else text for old, text in zip(before[:7], new, strict=True)
         )
         try:
             counters = process(pid, stat, statm, cmdline, self._page)
@@ -108,18 +110,25 @@ class ProcessTable:
                 pss = _pss(rollup) if counters.rss else None
                 counters = replace(counters, user=_text(user.strip()[:NAME_BYTES]), pss=pss)
             if counters is not None and counters.threads == 1 and schedstat:
-                ran, waited = (count(word) for word in schedstat.split()[:2])
-                counters = replace(counters, ran=ran, waited=waited)
+                ran, waited, on_cpu = (count(word) for word in schedstat.split()[:3])
+                counters = replace(counters, ran=ran, waited=waited, switches=on_cpu, left=_switches(switches))
         except ValueError as error:
             raise ValueError(f"/proc/{pid}: {error}") from None
         children = before.children if new[0] is None else _children_ticks(stat)
-        return _ProcessFiles(stat, statm, cmdline[:COMMAND_LIMIT], rollup, user, schedstat, counters, children)
+        kept = (stat, statm, cmdline[:COMMAND_LIMIT], rollup, user, schedstat, switches)
+        return _ProcessFiles(*kept, counters, children)
 
 
 def _pss(rollup: bytes) -> int | None:
     """Parse a line `Pss: 1234 kB` to bytes; None without a line."""
     words = rollup.split()
     return count(words[1], INTEGER_LIMIT // 1024) * 1024 if len(words) > 1 else None
+
+
+def _switches(line: bytes) -> tuple[int, int] | None:
+    """Parse voluntary and involuntary context switches; None without a line."""
+    numbers = [count(word) for word in line.split()]
+    return (numbers[0], numbers[1]) if len(numbers) == 2 else None
 
 
 def _uptime(frame: Frame) -> float:

@@ -33,8 +33,7 @@ open && /^[\t ]+[0-9a-f]+ / {
   kernel = length($1) == 16 && substr($1, 1, 4) == "ffff"
   match($0, /[0-9a-f]+ /)
   line = substr($0, RSTART + RLENGTH)
-  if (!((kernel, line) in frame_names)) frame_names[kernel, line] = frame_name(line)
-  line = frame_names[kernel, line]
+  line = known_frame(line)
   # Without frame pointers the callers are noise.
   if (line == "[unknown]" && last == line) next
   if (length(stack) + length(line) >= most_length) { frames = most_frames; next }
@@ -46,6 +45,16 @@ open && /^[\t ]+[0-9a-f]+ / {
 END {
   add_sample()
   if (start >= 0 && now - start >= 1) print_slice(now)
+}
+
+# The name of a frame, from at most 4 MB of known ones: names may be as long and as many as a program likes.
+function known_frame(line,   key) {
+  key = kernel line
+  if (!(key in frame_names)) {
+    if ((known_text += length(line)) > 4e6) { split("", frame_names); known_text = length(line) }
+    frame_names[key] = frame_name(line)
+  }
+  return frame_names[key]
 }
 
 # The name of a frame `FUNCTION (MODULE)`.
@@ -146,6 +155,7 @@ function print_slice(end,   key, most, total, text, level, room) {
   print "#cockpit end"
   fflush()
   split("", counts); split("", known); split("", frame_names)
+  known_text = 0
   samples = other = different = 0
   start = end
 }

@@ -127,8 +127,8 @@ def _point(step: ReadingStep | None, now: ev.HostSample) -> HostPoint:
         hidden=reading.hidden,
         group=_group(reading, step),
         speed=step.rates.get(sar.SPEED_METRIC) if step else None,
-        wait=step.run_queue.wait if step and step.run_queue else None,
-        busiest=step.run_queue.busiest if step and step.run_queue else None,
+        wait=step.times.wait if step and step.times else None,
+        busiest=step.times.busiest if step and step.times else None,
         accept=max(reading.accept.values(), default=None),
     )
 

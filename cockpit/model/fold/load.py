@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model import generators as ge
-from cockpit.model.counts import HISTOGRAMS, Counts, Group, LoadCounts, add, total
+from cockpit.model.counts import HISTOGRAMS, Counts, Group, LoadCounts, LogCounts, add, total
 from cockpit.model.fold.generators import generator_tick
 from cockpit.model.histogram import EMPTY
 from cockpit.model.host.state import HostPoint, HostState, HostWindow
@@ -157,6 +157,7 @@ def _continued(state: State, current: Segment, t: float, **changed: Any) -> Stat
         worker_cpu={},
         worker_wait={},
         worker_silence={},
+        logs={},
         **changed,
     )
     ended = with_last_segment(state, replace(current, end=t))
@@ -300,8 +301,17 @@ def _count_into_segment(state: State, tick: Tick, counts: Counts) -> State:
         worker_silence=_plus(segment.worker_silence, tick.worker, _silence(tick))
         if silent(tick)
         else segment.worker_silence,
+        logs=_log_counts(segment, tick),
     )
     return replace(state, segments=(*state.segments[:at], counted, *state.segments[at + 1 :]))
+
+
+def _log_counts(segment: Segment, tick: Tick) -> Mapping[str, LogCounts]:
+    """Return the counts of each host's log with those of a tick; each worker reads one log."""
+    if tick.worker >= len(segment.plan.traffic):
+        return segment.logs
+    host = segment.plan.traffic[tick.worker].host
+    return {**segment.logs, host: add(segment.logs.get(host, LogCounts()), LogCounts.of(tick))}
 
 
 def _plus(table: Mapping[int, float], worker: int, seconds: float) -> dict[int, float]:

@@ -47,7 +47,8 @@ class ReadingStep(NamedTuple):
     line.
 
     `disks`: each with its number of requests. `spawned` and `exited`: watched processes; `forks`: all processes.
-    `spent`: CPU time (s) of the watched processes, user and system. `rates` and `levels` (means of both readings): by
+    `spent`: CPU time (s) of the watched processes, user and system; `tree`: with exited ones, and the
+    children that they waited for; None: not read. `rates` and `levels` (means of both readings): by
     the names in `model.sar`.
     """
 
@@ -62,18 +63,37 @@ class ReadingStep(NamedTuple):
     spawned: int
     exited: int
     forks: int
+    tree: float | None = None
     spent: tuple[float, float] = (0.0, 0.0)
     rates: Mapping[str, float] = MappingProxyType({})
     levels: Mapping[str, float] = MappingProxyType({})
-    run_queue: RunQueueUse | None = None
+    times: ProcessTimes | None = None
 
 
-class RunQueueUse(NamedTuple):
-    """Per cent: `wait` of the time in which the watched processes were ready to run, they waited for a CPU; `busiest`
-    of the interval, one of them was ready to run at most."""
+class ProcessTimes(NamedTuple):
+    """Seconds of the watched processes in an interval, summed over them: all of them (`lived`; 0 if times are unknown
+    for one of them), on a CPU (`ran`), on the run queue (`waited`), and in uninterruptible sleep (`blocked`, if their
+    states at its end are those of all of it). `busiest`: per cent of the interval in which one of them was ready to
+    run at most. `switches`: context switches; `left`: of those counted by cause, the voluntary and involuntary ones."""
 
-    wait: float
+    lived: float
+    ran: float
+    waited: float
+    blocked: float
     busiest: float
+    switches: int
+    left: tuple[int, int]
+
+    @property
+    def wait(self) -> float | None:
+        """Per cent of the time in which they were ready to run that they waited for a CPU; None if they never were."""
+        return 100 * self.waited / (self.ran + self.waited) if self.ran else None
+
+    @property
+    def shares(self) -> tuple[float, float, float, float]:
+        """Per cent of their time: on a CPU, waiting for a CPU, blocked, and asleep, blocked included."""
+        parts = [100 * part / self.lived for part in (self.ran, self.waited, self.blocked)]
+        return parts[0], parts[1], parts[2], max(0.0, 100 - parts[0] - parts[1])
 
 
 def step_between(old: HostReading, new: HostReading, facts: HostFacts) -> ReadingStep:
@@ -97,10 +117,11 @@ def step_between(old: HostReading, new: HostReading, facts: HostFacts) -> Readin
         spawned=spawned,
         exited=exited,
         forks=new.forks - old.forks,
+        tree=tree_spent(old, new, facts.hz),
         spent=cpu_spent(matched, facts.hz),
-        rates=sar.rates(old, new, seconds),
+        rates={**sar.rates(old, new, seconds), **softirq_rate(old.cpu, new.cpu)},
         levels=sar.mean_levels(sar.levels(old), sar.levels(new)),
-        run_queue=run_queue_use(matched, seconds, facts.hz),
+        times=process_times(matched, new.uptime, seconds, facts.hz),
     )
 
 
@@ -135,11 +156,23 @@ def cpu_spent(matched: _MatchedProcesses, hz: int) -> tuple[float, float]:
     return user / hz, system / hz
 
 
-def run_queue_use(matched: _MatchedProcesses, seconds: float, hz: int) -> RunQueueUse | None:
-    """Return the use of the run queue by the watched processes; None if it is unknown for one that ran, as for one
-    that had further threads meanwhile."""
-    ran = waited = busiest = 0
+def tree_spent(old: HostReading, new: HostReading, hz: int) -> float | None:
+    """Return the CPU time (s) of the watched processes, exited ones included; None: not read, or by another probe."""
+    if old.processes_cpu is None or new.processes_cpu is None or new.processes_cpu < old.processes_cpu:
+        return None
+    return (new.processes_cpu - old.processes_cpu) / hz
+
+
+def process_times(matched: _MatchedProcesses, uptime: float, seconds: float, hz: int) -> ProcessTimes | None:
+    """Return the times of the watched processes in an interval that ended at `uptime`; None if they are unknown for one
+    that ran, as for one that had further threads meanwhile."""
+    lived, blocked, known = 0.0, 0.0, True
+    ran = waited = busiest = switches = voluntary = involuntary = 0
     for before, process in matched.present:
+        present = seconds if before else min(seconds, max(0.0, uptime - process.start / hz))
+        if not process.stat.startswith("Z"):
+            lived, known = lived + present, known and process.ran is not None
+        blocked += present * process.stat.startswith("D")
         spent = process.utime + process.stime - (before.utime + before.stime if before else 0)
         run, wait = (_grown(before, process, name) for name in ("ran", "waited"))
         if run is None or wait is None or (spent - _TICKS) / hz > _OTHER_THREADS * run / 1e9:
@@ -147,9 +180,14 @@ def run_queue_use(matched: _MatchedProcesses, seconds: float, hz: int) -> RunQue
                 return None
             continue
         ran, waited, busiest = ran + run, waited + wait, max(busiest, run + wait)
-    if not ran or seconds <= 0:
+        switches += _grown(before, process, "switches") or 0
+        if before and before.left and process.left:
+            voluntary += max(0, process.left[0] - before.left[0])
+            involuntary += max(0, process.left[1] - before.left[1])
+    if not lived or seconds <= 0:
         return None
-    return RunQueueUse(100 * waited / (ran + waited), min(100.0, busiest / seconds / 1e7))
+    share = min(100.0, busiest / seconds / 1e7)
+    return ProcessTimes(lived * known, ran / 1e9, waited / 1e9, blocked, share, switches, (voluntary, involuntary))
 
 
 def _grown(before: ProcessCounters | None, process: ProcessCounters, name: str) -> int | None:
@@ -192,6 +230,12 @@ def cpu_share(old: CpuCounters, new: CpuCounters, most: float = float("inf")) ->
         steal=100 * steal / total,
         idle=100 * idle / total,
     )
+
+
+def softirq_rate(old: CpuCounters, new: CpuCounters) -> dict[str, float]:
+    """Return the CPU time in softirqs (mostly packets of the network) in per cent of all cores, if it is plausible."""
+    deltas, total = _tick_deltas(old, new), ticks_between(old, new)
+    return {sar.SOFTIRQ_METRIC: 100 * deltas[_GROWING.index("softirq")] / total} if total else {}
 
 
 def io_rates(old: IoCounters | None, new: IoCounters | None, seconds: float) -> IoRates | None:

@@ -193,7 +193,9 @@ class ProcessCounters(msgspec.Struct, frozen=True):
     `shared`: as in statm, resident pages of files or shared memory. `stat`: as in the STAT column of ps. `command`: the
     raw command line, not neutralised. `user`: login name of the effective user, else the uid; "": unknown. `pss`:
     proportional set size (bytes), read every 30 samples or less; None: unknown. `ran` and `waited`: time (ns) on a CPU
-    and on the run queue since it started, from /proc/PID/schedstat; None: several threads, or not counted.
+    and on the run queue since it started, `switches`: how often it was put on a CPU, from /proc/PID/schedstat; None:
+    several threads, or not counted. `left`: context switches in which it waited for something (voluntary), and in which
+    it lost the CPU (involuntary), read every 5 samples; None: unknown.
     """
 
     pid: int
@@ -212,6 +214,8 @@ class ProcessCounters(msgspec.Struct, frozen=True):
     pss: int | None = None
     ran: int | None = None
     waited: int | None = None
+    switches: int | None = None
+    left: tuple[int, int] | None = None
 
 
 # Identifies a process, even if its pid is used again.

@@ -45,6 +45,9 @@ LISTEN = SarGroup("listen", "nstat", _names("ListenOverflows/s ListenDrops/s"))
 PRESSURE = SarGroup("pressure", "sar -q ALL", _names("%scpu %sio %fio %smem %fmem"))
 QUEUE = SarGroup("queue", "sar -q", _names("runq-sz plist-sz"))
 SOCKETS = SarGroup("sockets", "sar -n SOCK", _names("totsck tcpsck udpsck rawsck ip-frag tcp-tw"))
+TCP_STATES = SarGroup("tcp_sockets", "ss -s", _names("estab orphaned"))
+INTERRUPTS = SarGroup("interrupts", "sar -u ALL", _names("%soft"))
+SOFTIRQ_METRIC = "interrupts.soft"
 RAM = SarGroup(
     "ram",
     "sar -r",
@@ -55,7 +58,10 @@ SPEED = SarGroup("speed", "the probe", {"cpu": "loops/s"})
 SPEED_METRIC = "speed.cpu"
 SWAP = SarGroup("swap", "sar -S", _names("kbswpfree kbswpused %swpused kbswpcad %swpcad"))
 
-GROUPS = (PAGING, SWAPPING, TASKS, TCP, ETCP, LISTEN, PRESSURE, QUEUE, SOCKETS, RAM, SWAP, CGROUP, SPEED)
+GROUPS = (
+    *(PAGING, SWAPPING, TASKS, TCP, ETCP, LISTEN, PRESSURE, QUEUE, SOCKETS, TCP_STATES, INTERRUPTS),
+    *(RAM, SWAP, CGROUP, SPEED),
+)
 
 # The metric is the rate of the sum of these counters. Only the first one must exist.
 _RATES: Mapping[str, tuple[str, ...]] = {
@@ -120,6 +126,8 @@ _COUNTS: Mapping[str, str] = {
     "sockets.rawsck": "RAW.inuse",
     "sockets.ip_frag": "FRAG.inuse",
     "sockets.tcp_tw": "TCP.tw",
+    "tcp_sockets.estab": "Tcp.CurrEstab",
+    "tcp_sockets.orphaned": "TCP.orphan",
     "ram.kbmemfree": "MemFree",
     "ram.kbavail": "MemAvailable",
     "ram.kbbuffers": "Buffers",

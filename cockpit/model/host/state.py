@@ -161,7 +161,7 @@ class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
     counts are incomplete. `servers`, `generator` and `other`: CPU use in per cent of all cores of the watched processes
     and the probe, of the load generator if it is on the same machine, and of all other programs. `group`: None if the
     server has no control group of its own. `speed`: fixed loops of the probe per second of CPU time. `wait` and
-    `busiest`: as in RunQueueUse. `accept`: the longest accept queue of the watched ports, in connections.
+    `busiest`: as in ProcessTimes. `accept`: the longest accept queue of the watched ports, in connections.
     """
 
     t: float

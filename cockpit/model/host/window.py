@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from cockpit.model.events import HostSample
 from cockpit.model.host import sar
-from cockpit.model.host.rates import ReadingStep, io_rates
+from cockpit.model.host.rates import ProcessTimes, ReadingStep, io_rates
 from cockpit.model.host.samples import HostReading
 from cockpit.model.host.state import DiskRates, HostPoint, HostWindow, IoRates, IoSnapshot, MemoryUse
 from cockpit.model.sums import MeanGroup, Names
@@ -29,9 +29,12 @@ MARK_EVERY = 0.25
 _PER_REQUEST = ("areq_sz", "await_")
 _PER_SECOND = tuple(name for name in DiskRates.__struct_fields__ if name not in ("name", *_PER_REQUEST))
 _SPENT = ("processes.user", "processes.system")
+_TREE = ("processes.cpu_tree",)
 _PSS = ("processes.pss",)
 _OTHER = ("cpu.other",)
 _WAIT = ("processes.wait",)
+_SHARES = ("processes.running", "processes.waiting", "processes.blocked", "processes.sleeping")
+_SWITCHES, _INVOLUNTARY = ("processes.cswch",), ("processes.involuntary",)
 _GAUGES = (
     *(f"memory.mean.{name}" for name in MemoryUse.__struct_fields__),
     *(f"load.{name}" for name in ("1", "5", "15", "running", "blocked")),
@@ -213,16 +216,29 @@ def _means_of(step: ReadingStep, points: tuple[HostPoint, HostPoint] | None) -> 
         yield _fields(f"disk.{disk.name}", disk, requests, _PER_REQUEST)
     if points and points[1].other is not None:
         yield MeanGroup(_OTHER, (points[1].other,), seconds)
-    if step.run_queue is not None:
-        yield MeanGroup(_WAIT, (step.run_queue.wait,), seconds)
+    if step.times is not None:
+        yield from _process_means(step.times, seconds)
     if step.rates:
         yield MeanGroup(tuple(step.rates), tuple(step.rates.values()), seconds)
+    if step.tree is not None:
+        yield MeanGroup(_TREE, (100 * step.tree / seconds,), seconds)
     user, system = step.spent
     yield MeanGroup(_SPENT, (100 * user / seconds, 100 * system / seconds), seconds)
     if points:
         yield from _gauges(*points, seconds)
         if step.levels:
             yield MeanGroup(tuple(step.levels), tuple(step.levels.values()), seconds)
+
+
+def _process_means(times: ProcessTimes, seconds: float) -> Iterator[MeanGroup]:
+    if times.wait is not None:
+        yield MeanGroup(_WAIT, (times.wait,), seconds)
+    if not times.lived:
+        return
+    yield MeanGroup(_SHARES, times.shares, times.lived)
+    yield MeanGroup(_SWITCHES, (times.switches / seconds,), seconds)
+    if switches := sum(times.left):
+        yield MeanGroup(_INVOLUNTARY, (100 * times.left[1] / switches,), switches)
 
 
 def _fields(group: str, struct: msgspec.Struct, weight: float, fields: tuple[str, ...] = ()) -> MeanGroup:

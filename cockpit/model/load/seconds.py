@@ -34,7 +34,8 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     by number, 1.0 is a whole core; `cpu_wait`: largest share of the time in which a worker was runnable and waited for
     a CPU; `pause`: longest time (s) between two iterations of a worker's event loop. `other` and `idle`: use of the
     generator machine's CPUs by programs other than cockpit, and idle time, in per cent; None: not read. `variants`: its
-    parts in a duet, else ().
+    parts in a duet, else (). `unread`: share of the time in which access logs of users' traffic
+    were not read, 1 if none was.
     """
 
     second: int
@@ -57,6 +58,7 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     other: float | None = None
     idle: float | None = None
     variants: tuple[VariantSecond, ...] = ()
+    unread: float = 0.0
 
     def part(self, at: int) -> LoadSecond:
         """Return the second of one variant of a duet; metrics of the generator are those of both."""
@@ -158,6 +160,7 @@ def load_second(filling: OpenSecond) -> LoadSecond:
         other=filling.other,
         idle=filling.idle,
         variants=tuple(map(_variant_second, counts.groups.values())),
+        unread=round(counts.unread / filling.span, 4) if filling.span else 0.0,
     )
 
 

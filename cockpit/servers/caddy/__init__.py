@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from cockpit.servers.caddy.status import STATUS
 from cockpit.servers.editing import ConfigError
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import CandidateKnob, ServerKind, ServerOffer, StatusAddress
+from cockpit.servers.site_logs import Site, SiteLog, log_file
 from cockpit.servers.startup import Startup, absolute, command, uncertainty
 from cockpit.servers.upstreams import socket_path
 
@@ -34,6 +35,7 @@ _ADDRESS = re.compile(r"(?:tcp/)?([\w.-]*|\[[0-9a-fA-F:.]+\]):(\d{1,5})")
 _SOCKET = re.compile(r"unix/(/[^\s|{}]+)(?:\|\d{1,5})?")
 _ALL_ADDRESSES = ("", "0.0.0.0", "[::]")
 _VARIABLE = "{$"
+_LOG = re.compile(r"(?m)^[ \t]*output[ \t]+file[ \t]+\"?([^\s\"{]+)")
 _SERVERS, _TIMEOUTS = "{ servers {", "{ servers { timeouts {"
 # The upstreams of each proxy, after an optional matcher.
 _UPSTREAM = re.compile(
@@ -148,6 +150,12 @@ def _status(admin: str, ports: Collection[int], sockets: Collection[str]) -> Ite
         yield StatusAddress("caddy", f"unix:{path}")
 
 
+def _sites(texts: Iterable[str], directory: str, variables: Mapping[str, str]) -> list[Site]:
+    """Return the files of all access logs as those of one site."""
+    written = (log_file(match[1], directory) for text in texts for match in _LOG.finditer(text))
+    return [Site(logs=tuple(SiteLog(file, "caddy") for file in written if file))]
+
+
 KIND = ServerKind(
     name="caddy",
     processes=("caddy",),
@@ -159,6 +167,7 @@ KIND = ServerKind(
     chatter=r'^\{"level":"(?:debug|info|warn)"',
     access_log=parse_access,
     logged_request=parse_request,
+    sites=_sites,
     upstream=_UPSTREAM,
     include=r'^\s*import\s+("[^"\n]+"|[^\s"]+)',
     settings=SETTINGS,

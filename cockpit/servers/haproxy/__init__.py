@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterable, Mapping
 
 from cockpit.servers.haproxy.editor import FLAGS, SECTIONS, HaproxyGrammar
 from cockpit.servers.haproxy.live import live
@@ -13,6 +14,7 @@ from cockpit.servers.haproxy.settings import SETTINGS
 from cockpit.servers.haproxy.status import STATUS
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import CandidateKnob, ServerKind, ServerOffer, StatusAddress
+from cockpit.servers.site_logs import Site, SiteLog
 from cockpit.servers.startup import Startup, absolute, command, program_of, signal_command, uncertainty
 
 _CONFIG = "/etc/haproxy/haproxy.cfg"
@@ -30,6 +32,7 @@ _Sections = list[list[list[str]]]
 _BIND = re.compile(r"(\*|\[?::\]?|[0-9.]*):(\d{1,5})")
 _URI = re.compile(r"/[\w/.?&=-]*")
 _SOCKET = re.compile(r"/[\w/.-]+")
+_HTTP_LOG = re.compile(r"(?m)^[ \t]*option[ \t]+httplog\b")
 _UPSTREAM = re.compile(r"(?m)^[ \t]*server[ \t]+\S+[ \t]+(\S+)")
 
 
@@ -116,6 +119,12 @@ def _statistics(sections: _Sections, is_root: bool) -> tuple[StatusAddress, ...]
     return tuple(StatusAddress("haproxy", socket) for socket in sockets[:1])
 
 
+def _sites(texts: Iterable[str], directory: str, variables: Mapping[str, str]) -> list[Site]:
+    """Return the file to which syslog writes the requests, if they are logged in a known format."""
+    logged = any(_HTTP_LOG.search(text) for text in texts)
+    return [Site(logs=(SiteLog(_LOG, "haproxy"),))] if logged else []
+
+
 KIND = ServerKind(
     name="haproxy",
     processes=("haproxy",),
@@ -130,6 +139,7 @@ KIND = ServerKind(
     reload_replaces=("haproxy",),
     access_log=parse_access,
     logged_request=parse_request,
+    sites=_sites,
     upstream=_UPSTREAM,
     settings=SETTINGS,
     live=live,

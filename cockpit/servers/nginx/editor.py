@@ -43,14 +43,14 @@ class NginxGrammar(Grammar):
 
     def locate(self, text: ConfigText, name: str, section: str | None) -> Location:
         path = blocks.path_of(section)
-        items = same_name.addressed(text, _items(text), path)
+        items = same_name.addressed(text, block_items(text), path)
         if len(same := [index for index, item in enumerate(items) if item.closes == path]) > 1:
-            different = same_name.distinguished(text, _items(text), _DIFFERENT)
+            different = same_name.distinguished(text, block_items(text), _DIFFERENT)
             raise ConfigError(blocks.several([different[index].closes or () for index in same], path, _STYLE))
         return blocks.locate(text, name, path, items, _STYLE)
 
     def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
-        items = same_name.distinguished(text, _items(ConfigText(text)), _DIFFERENT)
+        items = same_name.distinguished(text, block_items(ConfigText(text)), _DIFFERENT)
         return blocks.sections_of(items, names, _STYLE)
 
     def words(self, text: ConfigText, span: TextSpan) -> list[TextSpan]:
@@ -123,7 +123,8 @@ def _in_variable(word: bytes) -> bool:
     return word.rfind(b"${") > word.rfind(b"}")
 
 
-def _items(text: ConfigText) -> Iterator[BlockItem]:
+def block_items(text: ConfigText) -> Iterator[BlockItem]:
+    """Yield the directives and the ends of blocks in order. Raises ConfigError."""
     within: BlockPath = ()
     words: list[_Token] = []
     for token in _tokens(text):

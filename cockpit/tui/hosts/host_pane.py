@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from cockpit.model.events import HostCondition
 from cockpit.model.host.state import HostPoint, HostState, TailPane
-from cockpit.model.text import clock, count_text, sanitize, share_words, si, size
+from cockpit.model.text import clock, count_text, milliseconds, sanitize, share_words, si, size
 from cockpit.tui.draw_context import PROCESSES, SAR, Detail, DrawContext, details_of, name_of
 from cockpit.tui.hosts.details import draw_detail
 from cockpit.tui.hosts.history import STEADY, history_lines
@@ -218,6 +218,7 @@ def metric_lines(
     the CPU's chart."""
     point = host.points[-1]
     ranked = [
+        *((1, line) for line in traffic_lines(host, context)),
         *history_lines(host, context, role, width, tall),
         (1, _weighed(host, lambda point: _cpu(point, width), role, "cpu")),
         (6, _weighed(host, lambda point: _memory(point, width), role, "mem")),
@@ -228,6 +229,17 @@ def metric_lines(
     ]
     kept = sorted(range(len(ranked)), key=lambda at: ranked[at][0])[: max(0, height)]
     return [clip(ranked[at][1], width) for at in sorted(kept)]
+
+
+def traffic_lines(host: HostState, context: DrawContext) -> list[Line]:
+    """Return the users' requests of a host in the selected segment, if those of several hosts are counted."""
+    segment = context.segment
+    log = segment.logs.get(host.config.name) if segment and len(segment.logs) > 1 else None
+    if segment is None or log is None:
+        return []
+    times = [(f"  p{percent} ", milliseconds(log.service.percentile(percent))) for percent in (50, 99)]
+    rate = ("req/s ", right(si(log.rate(segment.seconds)), 5))
+    return [pairs([rate, *(times if log.service.count else ()), *((("  ms", ""),) if log.service.count else ())])]
 
 
 def _weighed(host: HostState, values: Callable[[HostPoint], list[tuple[str, str]]], role: str, head: str) -> Line:

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from cockpit.model.host.state import HostState
 from cockpit.model.text import sanitize, si, size
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.hosts.host_pane import FIGURES, WHOLE, churn, condition_words, host_pane
+from cockpit.tui.hosts.host_pane import FIGURES, WHOLE, churn, condition_words, host_pane, traffic_lines
 from cockpit.tui.key_table import ViewKey
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import (
@@ -143,6 +143,7 @@ def _parts(host: HostState, context: DrawContext) -> list[Line]:
     busy = f"{100 - point.cpu.idle:.0f}" if point.cpu else "–"
     available = "–" if point.memory.available is None else size(point.memory.available)
     parts: list[Line] = [pairs([("cpu ", right(busy, 3)), ("", "%")])]
+    parts += traffic_lines(host, context)
     parts += _process_parts(host, context)
     parts += [
         pairs([("avail ", right(available, 5))]),

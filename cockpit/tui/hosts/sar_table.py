@@ -64,7 +64,7 @@ _FREE = tuple(name for name in MemoryUse.__struct_fields__ if name != "buff_cach
 _IO = IoRates.__struct_fields__
 _NET = NetRates.__struct_fields__[1:]
 _BLOCKS = (
-    _merged("sar -u", _block_of("CPU", "", "cpu", *_CPU), _of(sar.SPEED, "")),
+    _merged("sar -u", _block_of("CPU", "", "cpu", *_CPU), _of(sar.INTERRUPTS, ""), _of(sar.SPEED, "")),
     _merged(
         "sar -q ALL",
         _of(sar.QUEUE, "queue, pressure"),
@@ -77,7 +77,7 @@ _BLOCKS = (
     _merged("sar -B -W", _of(sar.PAGING, "paging"), _of(sar.SWAPPING, "")),
     _block_of("I/O", "sar -b", "io", *_IO),
     _block_of("network", "sar -n DEV", "net", *_NET),
-    _of(sar.SOCKETS, "sockets"),
+    _merged("sar -n SOCK, ss -s", _of(sar.SOCKETS, "sockets"), _of(sar.TCP_STATES, "")),
     _merged("sar -n TCP,ETCP", _of(sar.TCP, "TCP"), _of(sar.ETCP, "")),
 )
 

@@ -121,8 +121,8 @@ def comparison_lines(context: DrawContext, segment: Segment, width: int) -> list
         (("after   ", "after"), (_segment_name(segment), "")),
     ]
     for title, rows in differences(comparison):
-        lines += [EMPTY, *_table(f"{title} that differ", rows)]
-    blocks = [_table(title, rows) for title, rows in tables(comparison)]
+        lines += [EMPTY, *comparison_table(f"{title} that differ", rows)]
+    blocks = [comparison_table(title, rows) for title, rows in tables(comparison)]
     return [*lines, EMPTY, *_arranged(blocks, len(comparison.hosts), width), *_distribution(comparison, width)]
 
 
@@ -130,7 +130,8 @@ def _segment_name(segment: Segment) -> str:
     return f"segment {segment.number}: {sanitize(segment_label(segment))}, {segment.seconds:.1f} s"
 
 
-def _table(title: str, rows: Sequence[ComparisonRow]) -> list[Line]:
+def comparison_table(title: str, rows: Sequence[ComparisonRow]) -> list[Line]:
+    """Return a header and a line per row."""
     last = "differs by" if any(row.change for row in rows) else ""
     widths = columns([ComparisonRow(title, "before", "after", last), *rows])
     roles = zip(("before", "after", last), widths[1:], ("before", "after", "dim"), strict=True)

@@ -22,12 +22,13 @@ Path = tuple[str, ...]
 
 class StacksView(NamedTuple):
     """The user's view of CPU profiles: a segment's number, with its difference to the baseline or without, the index
-    of a host, the frames down to the top of the drawing and to the selected box, a text to highlight, and the number of
-    hidden functions above the table."""
+    of a host, the kernel counters instead of the profile, the frames down to the top of the drawing and to the selected
+    box, a text to highlight, and the number of hidden functions above the table."""
 
     number: int
     difference: bool = True
     host: int = 0
+    counters: bool = False
     top: Path = ()
     selected: Path = ()
     search: str = ""

@@ -9,9 +9,12 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
 
+from cockpit.analysis.comparison import kernel_counters
 from cockpit.analysis.stacks.merging import segment_slices
 from cockpit.analysis.stacks.profiles import StackProfile, stack_profile
+from cockpit.analysis.words.comparison import row_of
 from cockpit.analysis.words.timeline import segment_label
+from cockpit.metrics.catalogue import host_entry
 from cockpit.model.host.state import HostState
 from cockpit.model.stacks import SLICE_SECONDS
 from cockpit.model.state import Segment, State
@@ -20,10 +23,11 @@ from cockpit.tui.dialogs.prompt import FilterScreen
 from cockpit.tui.draw_context import DrawContext, by_number
 from cockpit.tui.key_names import bindings, footer_entries, spots_of
 from cockpit.tui.key_table import FOOTER_STACKS, SessionKey, StacksKey
+from cockpit.tui.runs.compare import comparison_table
 from cockpit.tui.runs.function_table import function_table, selection_line
 from cockpit.tui.runs.icicle import CellBox, StacksView, icicle, moved, zoomed_out
 from cockpit.tui.terminal.lines import Lines
-from cockpit.tui.terminal.styled_line import EMPTY, DrawnList, Line, Piece, centred, join_fitting, rule
+from cockpit.tui.terminal.styled_line import EMPTY, DrawnList, Line, Piece, centred, fit, join_fitting, length, rule
 
 # Seconds between updates of a growing segment.
 _REFRESH = 1.0
@@ -54,8 +58,9 @@ class StacksPane(Lines):
         self.spots = [spot.moved(0, height - 1) for spot in spots_of(keys)]
         self._read(context.state, host, segment, before)
         lines: list[Line] = [_title(host, segment, before, self.profile, width)]
-        if self.profile is None:
-            lines += centred([(_reason(host), "dim")], width, height - 2)
+        if self.profile is None or self.view.counters:
+            lines += [] if self.profile else centred([(_reason(host), "dim")], width, 3)
+            lines += counter_lines(host, before, segment, width)[: height - 1 - len(lines)] if host and segment else []
         else:
             lines += self._drawn(self.profile, width, height - 2)
         return [*lines, *[EMPTY] * (height - 1 - len(lines)), keys]
@@ -92,6 +97,18 @@ def _title(
         beside = f" vs {before.number}" if before is not None and differs else ""
         title.append((f"  segment {segment.number}{beside}: {sanitize(segment_label(segment), 60)}", ""))
     return rule(tuple(title), ((f"{profile.samples:,} samples", "dim"),) if profile else (), width)
+
+
+def counter_lines(host: HostState, before: Segment | None, segment: Segment, width: int) -> list[Line]:
+    """Return the counters of the kernel in a segment beside those of its baseline, with their definitions."""
+    pairs = kernel_counters(host.config.name, before, segment)
+    lines = comparison_table("kernel counters", [row_of(pair) for pair in pairs])
+    room = width - max(map(length, lines)) - 2
+    texts = ["", *(host_entry(pair.name).help for pair in pairs)]
+    return [
+        (*line, (f"{' ' * (width - room - length(line))}{fit(text, room)}", "dim")) if room > 0 else line
+        for line, text in zip(lines, texts, strict=True)
+    ]
 
 
 def _reason(host: HostState | None) -> str:
@@ -175,6 +192,10 @@ class StacksScreen(Screen[None]):
         self.app.push_screen(
             FilterScreen("search functions:", before, typed), lambda text: typed(before if text is None else text)
         )
+
+    def action_counters(self) -> None:
+        """Show the kernel counters, or the functions."""
+        self._set_view(self._pane.view._replace(counters=not self._pane.view.counters))
 
     def action_difference(self) -> None:
         """Show the difference to the baseline, or the segment alone."""

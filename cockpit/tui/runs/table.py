@@ -12,7 +12,7 @@ from cockpit.analysis.words.timeline import segment_label
 from cockpit.analysis.words.verdicts import MARKS, brief
 from cockpit.metrics.catalogue import host_entry
 from cockpit.metrics.units import PERCENT, number_text
-from cockpit.metrics.values import host_metrics
+from cockpit.metrics.values import segment_metrics
 from cockpit.model.host.state import HostState
 from cockpit.model.state import Segment
 from cockpit.model.text import count_text, milliseconds, sanitize, share_words, si
@@ -239,9 +239,7 @@ def _of_hosts(
     names: Sequence[str], metric: Callable[[Mapping[str, float]], str]
 ) -> Callable[[Segment, DrawContext], Piece]:
     def cell(segment: Segment, context: DrawContext) -> Piece:
-        windows = [segment.hosts.get(name) for name in names]
-        metrics = [host_metrics(window, segment.seconds) if window and window.seconds > 0 else {} for window in windows]
-        return ("/".join(metric(each) for each in metrics), "")
+        return ("/".join(metric(segment_metrics(segment, name)) for name in names), "")
 
     return cell
 

@@ -92,7 +92,9 @@ def verdict_details(verdict: Verdict, width: int) -> list[Line]:
         for effect, row in zip(verdict.effects, rows, strict=True):
             lines += _effect(row, widths, ROLES[effect.outcome], width)
     lines.append(EMPTY)
-    lines += [line for words in profile_lines(verdict.profiles) for line in _wrapped(words, width, "strong")]
+    lines += [
+        line for words in profile_lines(verdict.profiles, verdict.growing) for line in _wrapped(words, width, "strong")
+    ]
     for warning in verdict.warnings:
         lines += _wrapped(f"! {warning_words(warning)}", width, "warn")
     return lines

@@ -1,0 +1,78 @@
+"""`cockpit capture`: write a profile that replays a time range of access logs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import sys
+import tempfile
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from cockpit.cli.commands.watch import hosts_of, traffic_logs
+from cockpit.cli.profile_argument import named_profile, print_replay
+from cockpit.cli.terminal import emit
+from cockpit.cli.trust_prompt import require_trust
+from cockpit.files import atomic_write
+from cockpit.hosts.transport import open_shell
+from cockpit.model.errors import EXIT_GOOD, UsageError
+from cockpit.model.host.samples import HostConfig
+from cockpit.model.load.plan import AccessLog, url_without_password
+from cockpit.profiles.reader import read_profile
+from cockpit.profiles.writing import write_profile
+from cockpit.traffic.capture import CapturedRange, captured_lines, fetch, last_seconds
+
+
+def capture(options: Namespace) -> int:
+    """Write the log and the profile beside each other, and print the profile's path. Raises UsageError, HostError."""
+    given = (options.last is not None, options.begin is not None, options.end is not None)
+    if given not in ((True, False, False), (False, True, True)):
+        raise UsageError("choose a time: --last 10m, or --from TIME and --to TIME")
+    profile = named_profile(options.target)
+    require_trust(profile, options.target, accepted=options.trust)
+    hosts = hosts_of(profile, options)
+    logs = traffic_logs(hosts, profile.plan.url, options)
+    path: Path = options.output
+    log = path.with_suffix(".log")
+    if not options.force and (existing := next((each for each in (path, log) if each.exists()), None)):
+        raise UsageError(f"{existing}: exists already; replace it with --force, or choose another file with -o")
+    with tempfile.TemporaryFile() as raw:
+        within = asyncio.run(_fetch(logs, {host.name: host for host in hosts}, options, raw))
+        raw.seek(0)
+        with atomic_write(log, 0o600) as file:
+            file.writelines(captured_lines(raw, within, cut_queries=options.cut_queries))
+            if not file.tell():
+                raise UsageError(f"{', '.join(each.file for each in logs)}: no request in this time")
+    text = (
+        f"[target]\nurl = {_text(url_without_password(profile.plan.url))}\n\n[load]\nreplay_log = {_text(log.name)}\n"
+    )
+    write_profile(path, text, replace=options.force)
+    print_replay(read_profile(path).plan)
+    emit(str(path))
+    named = shlex.quote(str(path) if len(path.parts) > 1 else f"./{path}")
+    print(f"replay it on a test server: cockpit run {named}, after you have changed its URL", file=sys.stderr)
+    return EXIT_GOOD
+
+
+async def _fetch(
+    logs: Sequence[AccessLog], hosts: dict[str, HostConfig], options: Namespace, into: IO[bytes]
+) -> CapturedRange:
+    """Append the lines of all logs; of several, the last minutes are those of the first one. Raises HostError."""
+    within = None if options.last is not None else CapturedRange(options.begin, options.end)
+    for log in logs:
+        shell = await open_shell(hosts[log.host], options.ssh_config)
+        try:
+            within = within or await last_seconds(shell, log.file, options.last)
+            await fetch(shell, log.file, within, into)
+        finally:
+            await shell.close()
+    assert within is not None
+    return within
+
+
+def _text(value: str) -> str:
+    """Return a string of TOML."""
+    return json.dumps(value, ensure_ascii=False)
