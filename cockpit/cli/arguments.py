@@ -284,6 +284,10 @@ _DUET: FlagTable = (
     Flag("--control", True, "load the target twice (A/A): shows the noise"),
     Flag("--margin", share, "a smaller difference counts as none, e.g. 5%% (default: that of each metric)", "SHARE"),
 )
+_GUARD: FlagTable = (
+    Flag("--guard", str, "limits that roll a change back, e.g. 'errors < 2%%, p99 < 500ms'", "LIMITS", many=True),
+    Flag("--ask", True, "ask before each switch of rounds"),
+)
 _SUBCOMMANDS = {"recordings": RECORDINGS, "baseline": BASELINE, "tune": TUNE}
 
 
@@ -352,7 +356,7 @@ def _add_duet(parser: CommandParser) -> None:
 
 def _add_watch(parser: CommandParser) -> None:
     add_load(parser, "PROFILE|URL", _TARGET, _RECORD)
-    add_flags(parser.add_argument_group("traffic"), (*_LOGS, *_RUN))
+    add_flags(parser.add_argument_group("traffic"), (*_LOGS, *_GUARD, *_RUN))
 
 
 def _add_check(parser: CommandParser) -> None:
