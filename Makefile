@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Modules are compiled once, as where cockpit is installed, and not by every process that a test or a bench starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-lab test-busy check fuzz mutants lab lab-down studies bench statistics tutorial screenshots clean
+.PHONY: help setup demo test test-lab test-busy check fuzz mutants lab lab-down studies bench statistics tutorial screenshots dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,5 +70,8 @@ tutorial: setup ## drive the first session of the README on the demo N times (N=
 screenshots: setup ## write screenshots/ from a recording
 	@$(BIN)/python -m tests.screenshots
 
+dist: setup ## write source archive, wheel, single file and SBOM into dist/, built twice and tried out (PYTHONS="3.11 3.13")
+	@$(BIN)/python .ci/dist.py
+
 clean: ## remove what setup and tests made
-	@rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) build dist cockpit.1 *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,4 +1,4 @@
-"""Atomic writes, and reads up to a limit."""
+"""The user's directories, atomic writes, and reads up to a limit."""
 
 from __future__ import annotations
 
@@ -9,6 +9,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+import platformdirs
+
+from cockpit import DISTRIBUTION
+
+
+def state_folder() -> Path:
+    """Return the directory of recordings, baselines and other state of this user; it might not exist yet."""
+    return platformdirs.user_state_path(DISTRIBUTION)
+
+
+def configuration_folder() -> Path:
+    """Return the directory of this user's profiles; it might not exist yet."""
+    return platformdirs.user_config_path(DISTRIBUTION)
 
 
 def open_new(path: Path, flags: int = 0) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -55,15 +54,3 @@ def test_awks_parse_programs(awk: str) -> None:
         read = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd="/proc")
         warnings = [line for line in read.stderr.splitlines() if not any(text in line for text in HARMLESS)]
         assert (read.returncode, warnings) == (0, []), file
-
-
-def test_data_files_are_package_data() -> None:
-    """A clone has all files; a wheel contains only package data."""
-    settings = tomllib.loads((ROOT.parent / "pyproject.toml").read_text())
-    data = settings["tool"]["setuptools"]["package-data"]
-    packaged = {file for package, patterns in data.items() for each in patterns for file in _data(package, each)}
-    assert packaged >= {*SHELL, *AWK, *ROOT.rglob("*.css")}
-
-
-def _data(package: str, pattern: str) -> list[Path]:
-    return list(ROOT.parent.joinpath(*package.split(".")).glob(pattern))

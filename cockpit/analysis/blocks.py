@@ -107,6 +107,7 @@ def window_values(windows: Sequence[Window]) -> dict[str, Floats]:
     for values, window in zip(rows, windows, strict=True):
         if window.capacity is not None:
             values["capacity"] = window.capacity
+        values.update(window.standardized)
     names = sorted({name for values in rows for name in values})
     return {name: np.array([values.get(name, np.nan) for values in rows]) for name in names}
 

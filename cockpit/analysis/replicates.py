@@ -11,7 +11,7 @@ import numpy as np
 from cockpit.analysis.blocks import BLOCK, run_values, segment_metrics, window_values
 from cockpit.analysis.effects import by_ratio
 from cockpit.analysis.intervals import Floats
-from cockpit.analysis.verdicts.speed import speed_ratios
+from cockpit.analysis.verdicts.speed import rate_ratios, speed_ratios
 from cockpit.analysis.windows import Window
 
 # Measurements after one set-up: the windows of its runs, which count as one value.
@@ -24,7 +24,8 @@ ReplicateValues = Mapping[str, Floats]
 
 
 class Differences(NamedTuple):
-    """Log ratios of a metric, one per round that has both values, and log ratios of CPU speed; empty: unknown."""
+    """Log ratios of a metric, one per round that has both values, and log ratios of CPU speed, or of the rate of users'
+    requests, which decides more; empty: unknown."""
 
     values: Floats
     speeds: Floats
@@ -44,7 +45,8 @@ def log_ratios(sides: tuple[ReplicateValues, ReplicateValues], name: str) -> Dif
     if any(name not in side for side in sides):
         return Differences(np.array([]), np.array([]))
     first, second = sides[0][name], sides[1][name]
-    speeds = speed_ratios(*sides, name)
+    speeds = rate_ratios(*sides, name)
+    speeds = speeds if len(speeds) else speed_ratios(*sides, name)
     both = ~(np.isnan(first) | np.isnan(second))
     known = both & ~np.isnan(speeds) if len(speeds) else both
     first, second = first[both], second[both]

@@ -17,9 +17,12 @@ from cockpit.analysis.capacity.result import search_between, search_window
 from cockpit.analysis.effects import HEADLINE_SHARE
 from cockpit.analysis.intervals import ALPHA, FIRST_TEST, Speeds, estimate, minimum_detectable
 from cockpit.analysis.replicates import log_ratios
+from cockpit.analysis.strata import QUANTILES, WindowPairs, stratified
 from cockpit.analysis.switch.switch import long_run_variance
+from cockpit.analysis.verdicts.objections import with_invalid_effects
 from cockpit.analysis.verdicts.outcome import DIFFERENT, Effect, Outcome, Verdict
-from cockpit.analysis.verdicts.verdict import ALONE, PlannedComparisons, judge_rounds
+from cockpit.analysis.verdicts.verdict import PlannedComparisons, judge_rounds
+from cockpit.analysis.warnings import WarningKind, warning_of
 from cockpit.analysis.windows import GUARD, Window, segment_window, window_between
 from cockpit.analysis.words.timeline import settings_words
 from cockpit.model.events import RoundSide
@@ -30,6 +33,11 @@ ROUNDS, WINDOW = 12, 15.0
 FEWEST, MOST, SHORTEST = FIRST_TEST, 50, 15.0
 # Uncounted seconds of a window: its guard, and the incomplete seconds at its ends.
 UNCOUNTED = GUARD + 1.0
+# Seconds after each set-up on users' traffic, before GUARD: connections and caches of the other side are left behind.
+WASHOUT = 2.0
+# Factor by which the level of rounds on traffic is divided: each test has its own mix and slope on the rate. From
+# simulations (tests.statistics.switchbacks).
+_TRAFFIC_COMPARISONS = 2
 # Assumed seconds of a set-up if the session has no change yet.
 _SET_UP = 5.0
 # Assumed standard deviations (log scale): of a round's difference without any measurement, and between set-ups if only
@@ -61,7 +69,7 @@ def is_concluded(verdict: Verdict) -> bool:
 class RoundsPlan(NamedTuple):
     """A plan of at most `rounds` rounds: windows with `seconds` counted, sides in `order`, drawn with `seed`. Rounds
     stop as soon as the verdict is `concluded`. `until`: limits of a capacity search of at most `seconds`, which each
-    window then is; "": no search."""
+    window then is; "": no search. `washout`: seconds between a set-up and its window."""
 
     rounds: int = ROUNDS
     seconds: float = WINDOW
@@ -69,6 +77,7 @@ class RoundsPlan(NamedTuple):
     seed: int = 1
     concluded: Callable[[Verdict], bool] = is_concluded
     until: str = ""
+    washout: float = 0.0
 
     @property
     def first_sides(self) -> tuple[RoundSide, ...]:
@@ -99,22 +108,44 @@ def rounds_verdict(state: State, rounds: RoundsState) -> Verdict | None:
     """Return the verdict on the complete rounds, without intervals before round FIRST_TEST. None: no round is complete,
     or the recording lacks their run. Rounds in which a capacity search found none do not count."""
     begun = rounds.begun
+    label = " ".join(filter(None, (begun.change, settings_words(begun.settings))))
     if begun.until:
-        pairs = _searched_pairs(state, rounds)
+        searched = _searched_pairs(state, rounds)
+        capacity = PlannedComparisons(metrics=("capacity",))
+        verdict = judge_rounds(searched, label, rounds.budget, capacity) if searched else None
     elif begun.run in state.plans:
-        pairs = [([_window(state, rounds, a)], [_window(state, rounds, b)]) for a, b in rounds.complete]
+        windows = [(_window(state, rounds, a), _window(state, rounds, b)) for a, b in rounds.complete]
+        judge = judge_switchback if state.plans[begun.run].traffic else _judge_pairs
+        verdict = judge(windows, label, rounds.budget) if windows else None
     else:
         return None
-    if not pairs:
+    if verdict is None:
         return None
-    label = " ".join(filter(None, (begun.change, settings_words(begun.settings))))
-    planned = PlannedComparisons(metrics=("capacity",)) if begun.until else ALONE
-    verdict = judge_rounds(pairs, label, rounds.budget, planned)
-    if len(pairs) < FIRST_TEST and verdict.outcome is not Outcome.INVALID:
+    if verdict.values[0] < FIRST_TEST and verdict.outcome is not Outcome.INVALID:
         # An earlier test with the option to stop would find too many false differences.
         effects = tuple(_impression(effect) for effect in verdict.effects) if rounds.ended is None else ()
         verdict = replace(verdict, outcome=Outcome.INCONCLUSIVE, effects=effects, objection=None)
-    return replace(verdict, growing=rounds.ended is None and rounds.budget > len(pairs))
+    return replace(verdict, growing=rounds.ended is None and rounds.budget > len(rounds.complete))
+
+
+def _judge_pairs(windows: WindowPairs, label: str, budget: int) -> Verdict:
+    return judge_rounds([([before], [after]) for before, after in windows], label, budget)
+
+
+def judge_switchback(windows: WindowPairs, label: str, budget: int) -> Verdict | None:
+    """Judge rounds on users' traffic, whose arrivals no setting decides; None: no round is comparable."""
+    judged = stratified(windows, budget)
+    if not judged.pairs:
+        return None
+    hosts = sorted({host for window in judged.pairs[0] for host in window.hosts})
+    metrics = (*QUANTILES, *(f"{host}.{name}" for host in hosts for name in ("cpu.per_request", "memory.used")))
+    pairs = [([before], [after]) for before, after in judged.pairs]
+    verdict = judge_rounds(pairs, label, budget, PlannedComparisons(_TRAFFIC_COMPARISONS, metrics))
+    if judged.left_out:
+        counts = {"count": judged.left_out, "total": len(windows)}
+        excluded = warning_of(WarningKind.ROUNDS_EXCLUDED, "another rate or mix of requests", **counts)
+        verdict = replace(verdict, warnings=(*verdict.warnings, excluded))
+    return verdict if judged.objection is None else with_invalid_effects(verdict, judged.objection)
 
 
 def _searched_pairs(state: State, rounds: RoundsState) -> list[tuple[list[Window], list[Window]]]:
@@ -169,13 +200,16 @@ def _window(state: State, rounds: RoundsState, window: RoundWindowState) -> Wind
     run = rounds.begun.run
     segments = [segment for segment in state.segments if segment.run == run and segment.start <= window.start][-1:]
     plan = segments[0].plan if segments else state.plans[run]
-    return replace(window_between(state, window.start, window.end, plan), segments=tuple(segments))
+    measured = window_between(state, window.start, window.end, plan)
+    return replace(measured, segments=tuple(segments), groups=window.groups)
 
 
 def _set_up_seconds(state: State) -> float:
-    """Return the longest time (s) from request to activation among the last four changes."""
+    """Return the longest time (s) from request to activation among the last four changes, and on users' traffic the
+    time after it."""
     took = [change.active_since - change.begun for change in state.changes if change.active_since is not None]
-    return max(took[-4:], default=_SET_UP)
+    washout = WASHOUT if state.segment and state.segment.plan.traffic else 0.0
+    return max(took[-4:], default=_SET_UP) + washout
 
 
 def _expected_deviation(state: State, seconds: float) -> tuple[float, Basis]:
@@ -204,7 +238,7 @@ def _deviation_of_rounds(state: State) -> float | None:
 
 
 def _headline(segment: Segment) -> str:
-    return "p99" if segment.plan.open else "rate"
+    return "p50" if segment.plan.traffic else "p99" if segment.plan.open else "rate"
 
 
 def balanced(rounds: int, seed: int) -> tuple[RoundSide, ...]:

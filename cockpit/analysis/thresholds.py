@@ -233,7 +233,7 @@ def _plain(text: str) -> float:
 # Failures count at once; other metrics are unreliable in the first seconds.
 _AT_ONCE = ("failed", "errors")
 # Metrics that only grow during a run: a lower bound can be checked only at its end.
-_GROWING = ("completed", "sent", "bytes", "duration")
+GROWING = ("completed", "sent", "bytes", "duration")
 # Session seconds between two checks.
 _EVERY = 0.2
 # Seconds of a run before anything but failures can end it.
@@ -242,14 +242,14 @@ _FIRST = 2.0
 
 def check_abort(threshold: Threshold) -> Threshold:
     """Return the threshold if it can end a run. Raises UsageError."""
-    if threshold.name in _GROWING:
+    if threshold.name in GROWING:
         raise UsageError(f"{threshold.text!r}: {threshold.name} is known only at the end of a run; use --threshold")
     return threshold
 
 
 def check_limit(threshold: Threshold) -> Threshold:
     """Return the threshold if it can limit the load of a capacity search. Raises UsageError."""
-    if threshold.of_baseline or threshold.name in (*_GROWING, "rate"):
+    if threshold.of_baseline or threshold.name in (*GROWING, "rate"):
         raise UsageError(f"{threshold.text!r}: not a limit of the load; write 'p99 < 50ms' or 'errors < 0.1%'")
     return threshold
 

@@ -19,6 +19,7 @@ from types import MappingProxyType
 import msgspec
 
 from cockpit.analysis.timeline import timeline
+from cockpit.model.counts import Group
 from cockpit.model.host.state import HostPoint
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.load.seconds import LoadSecond
@@ -63,7 +64,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     names the machine (`generator_boot` that of the generator). `unloaded` is the CPU that other programs took while no
     load ran (per cent of all CPUs), just before or after and under the same settings. `slices` are the CPU profiles
     that overlap the window. `altered` are the settings that others changed at any time. `capacity` (arrivals/s) is the
-    result of the capacity search in this time; None: no search, or it found none.
+    result of the capacity search in this time; None: no search, or it found none. `groups` are the counts by route of
+    users' requests, `standardized` metrics replace those of the seconds (see `strata`).
     """
 
     start: float
@@ -84,6 +86,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     slices: Mapping[str, tuple[StackSlice, ...]] = MappingProxyType({})
     altered: tuple[SettingMarker, ...] = ()
     capacity: float | None = None
+    groups: Mapping[str, Group] = MappingProxyType({})
+    standardized: Mapping[str, float] = MappingProxyType({})
 
     @property
     def saturated_share(self) -> float:

@@ -16,6 +16,7 @@ from cockpit.cli.export_formats import EXPORT_FORMATS, formats_with
 from cockpit.cli.flags import Flag, FlagTable, add_flags
 from cockpit.cli.load_arguments import add_ab, add_load, add_ssh_config, add_trust
 from cockpit.cli.parser import CommandParser
+from cockpit.cli.terminal import emit, write_utf8
 from cockpit.cli.values import (
     age,
     count,
@@ -32,9 +33,15 @@ from cockpit.cli.values import (
 from cockpit.metrics.margins import TOLERATED_LOSS
 
 PROFILE = "a profile: its name, or a path such as ./x.toml"
-_RECORD = "record to a new FILE (default: to ~/.local/state/cockpit/recordings)"
+_RECORD = "record to a new FILE (default: to ~/.local/state/webcockpit/recordings)"
 _TARGET = "a profile (its name, or a path such as ./x.toml), or a URL (http:// may be left out of host:port)"
 _SIDE = "FILE, FILE#2 (its second run), FILE@10s..60s or FILE@14:05..14:10 (a time range)"
+# Outputs of --json by command (of subcommands with a dash), and other documents that have a schema.
+SCHEMAS = (
+    *("run", "duet", "watch", "check", "autopilot", "study", "compare", "history", "report", "doctor"),
+    *("tune-show", "tune-set", "tune-undo", "tune-history", "tune-rounds", "tune-action"),
+    *("recordings-list", "baseline-list", "baseline-show", "ndjson", "profile", "spec"),
+)
 # Functions and modules that are not named like their command.
 _FUNCTIONS = {"help": "help_topic", "import": "import_results"}
 _MODULES = {"import": "import_results"}
@@ -136,7 +143,7 @@ _FLAGS: dict[str, FlagTable] = {
         Flag(
             "-o --output",
             Path,
-            "profile to write (default: in ./profiles if it exists, else ~/.config/cockpit/profiles)",
+            "profile to write (default: in ./profiles if it exists, else ~/.config/webcockpit/profiles)",
         ),
         Flag("--force", True, "replace FILE if it exists"),
     ),
@@ -156,7 +163,7 @@ _FLAGS: dict[str, FlagTable] = {
         Flag("--no-exec", True, "list the profile's commands, run none of them"),
     ),
     "demo": (_START, Flag("--record", Path, _RECORD), _NO_RECORD),
-    "schema": (Flag("of", ("run", "ndjson", "check", "compare", "study", "profile")),),
+    "schema": (Flag("of", SCHEMAS, metavar="NAME"),),
     "mcp": (
         Flag("--allow-changes", True, "offer tools that change settings; a person confirms each change in the client"),
         Flag("--yes", True, "with --allow-changes: do not ask"),
@@ -277,7 +284,25 @@ _DUET: FlagTable = (
     Flag("--control", True, "load the target twice (A/A): shows the noise"),
     Flag("--margin", share, "a smaller difference counts as none, e.g. 5%% (default: that of each metric)", "SHARE"),
 )
+_GUARD: FlagTable = (
+    Flag("--guard", str, "limits that roll a change back, e.g. 'errors < 2%%, p99 < 500ms'", "LIMITS", many=True),
+    Flag("--ask", True, "ask before each switch of rounds"),
+)
 _SUBCOMMANDS = {"recordings": RECORDINGS, "baseline": BASELINE, "tune": TUNE}
+
+
+class _Printed(argparse.Action):
+    """A flag that prints the command line in another form, and ends the program."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(nargs=0, **settings)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from cockpit.cli.spec import man_page, spec_json
+
+        write_utf8()
+        emit(man_page() if self.dest == "man" else spec_json())
+        parser.exit()
 
 
 class MainParser(CommandParser):
@@ -292,6 +317,8 @@ def make_parser(command: str | None = None) -> MainParser:
     """
     parser = MainParser(prog="cockpit")
     parser.add_argument("--version", action="version", version=f"cockpit {__version__}")
+    parser.add_argument("--spec", action=_Printed)
+    parser.add_argument("--man", action=_Printed)
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="subcommand", parser_class=CommandParser)
     for pages in ({"start": START}, *GROUPS.values()):
         for name, page in pages.items():
@@ -329,7 +356,7 @@ def _add_duet(parser: CommandParser) -> None:
 
 def _add_watch(parser: CommandParser) -> None:
     add_load(parser, "PROFILE|URL", _TARGET, _RECORD)
-    add_flags(parser.add_argument_group("traffic"), (*_LOGS, *_RUN))
+    add_flags(parser.add_argument_group("traffic"), (*_LOGS, *_GUARD, *_RUN))
 
 
 def _add_check(parser: CommandParser) -> None:

@@ -8,9 +8,13 @@ from typing import Any, NamedTuple
 from cockpit.cli.export_formats import EXPORT_FORMATS
 from cockpit.cli.parser import CommandParser
 
+SUMMARY = (
+    "Load a web server, watch its hosts, change its settings and see the effect, on one screen. "
+    "Without a command, cockpit opens the start screen."
+)
 # Maximum width of text.
 _WIDTH = 79
-_EXITS = {
+EXITS = {
     0: "success",
     1: "a bug, or the generator failed",
     2: "usage or profile",
@@ -120,7 +124,7 @@ formats, detected by the content: ab -g, hey -o csv, oha --output-format csv,
   JMeter JTL (CSV, XML), k6 --out csv|json, vegeta encode --to csv|json,
   h2load --log-file, HdrHistogram logs, sadf -j FILE -- -A, text of sar;
   summaries of wrk, wrk2 and oha --output-format json (totals only).""",
-    "recordings": """Manage the recordings in ~/.local/state/cockpit/recordings.
+    "recordings": """Manage the recordings in ~/.local/state/webcockpit/recordings.
   cockpit recordings list
   cockpit recordings rename spare-servers-20261121-140502 before
   cockpit recordings prune --keep 20 --older 30d --dry-run""",
@@ -145,6 +149,7 @@ formats, detected by the content: ab -g, hey -o csv, oha --output-format csv,
   cockpit mcp --allow-changes --yes         # on a server of your own""",
     "schema": """Print the JSON Schema of a command's --json output, or of profiles for editors.
   cockpit schema run
+  cockpit schema tune-show
   cockpit schema profile >profile.schema.json""",
     "completion": """Print a completion script: commands, flags, profiles, recordings.
   source <(cockpit completion bash)
@@ -222,9 +227,7 @@ SET_UP = _by_name(
     HelpPage("capture", "PROFILE|URL", "write a profile that replays an access log", (3,), "traffic load"),
     HelpPage("doctor", "PROFILE|URL", "check that a profile can be used", (3,), "hosts knobs"),
     HelpPage("demo", "", "open the screen on an embedded server", (), "screen tuning"),
-    HelpPage(
-        "schema", "run|ndjson|check|compare|study|profile", "print a JSON Schema of --json or profiles", (), "profile"
-    ),
+    HelpPage("schema", "NAME", "print a JSON Schema of --json or profiles", (), "profile"),
     HelpPage("mcp", "", "serve an agent by the Model Context Protocol", (), "agents"),
     HelpPage("completion", "bash|zsh|fish", "print a shell completion script"),
     HelpPage("help", "[TOPIC|COMMAND]", "show a help topic"),
@@ -263,37 +266,49 @@ examples:
 
 learn more:
   cockpit COMMAND --help    # flags and examples of a command
-  cockpit help              # topics: profile, tuning, metrics, ..."""
+  cockpit help              # topics: profile, tuning, metrics, ...
+  cockpit --man | man -l -  # all of it on one page
+  cockpit --spec            # commands, flags, metrics, exit codes as JSON"""
 
 
 def add_command(commands: Any, name: str, page: HelpPage) -> CommandParser:
     parser: CommandParser = commands.add_parser(name, help=page.summary)
     parser.usage = " ".join(filter(None, (parser.prog, "[OPTIONS]", page.arguments)))
+    parser.page = page
     parser.describe = lambda: _description(page)
     return parser
 
 
+def page_text(page: HelpPage) -> tuple[str, str]:
+    """Return the sentence that describes a command, and its examples."""
+    sentence, _, examples = _TEXTS.get(page.name, f"{page.summary.capitalize()}.").partition("\n")
+    return sentence, examples
+
+
+def exit_codes(codes: tuple[int, ...]) -> list[int]:
+    """Return the exit codes of a page, with those of all commands."""
+    return sorted({0, 2, 130, *codes})
+
+
 def _description(page: HelpPage) -> tuple[str, str]:
     """Return the text before the flags, and the text after them."""
-    text = _TEXTS.get(page.name, f"{page.summary.capitalize()}.")
-    sentence, _, examples = text.partition("\n")
+    sentence, examples = page_text(page)
     before = fill(sentence, _WIDTH) + (f"\n\nexamples:\n{examples}" if examples else "")
     more = f"\nlearn more: cockpit help {' · '.join(page.topics.split())}" if page.topics else ""
-    return before, _exit_codes(page.exits) + more
+    return before, _exit_words(page.exits) + more
 
 
 def overview() -> str:
     lines = [
         "usage: cockpit [COMMAND] [OPTIONS]",
         "",
-        "Load a web server, watch its hosts, change its settings and see the effect, on",
-        "one screen. Without a command, cockpit opens the start screen.",
+        fill(SUMMARY, _WIDTH),
     ]
     for group, pages in GROUPS.items():
         lines += ["", f"{group}:", *(f"  {name:<12}{page.summary}" for name, page in pages.items())]
-    return "\n".join((*lines, "", _EXAMPLES, "", _exit_codes((1, 3, 4, 5, 99)))) + "\n"
+    return "\n".join((*lines, "", _EXAMPLES, "", _exit_words((1, 3, 4, 5, 99)))) + "\n"
 
 
-def _exit_codes(codes: tuple[int, ...]) -> str:
-    meanings = " · ".join(f"{code} {_EXITS[code]}" for code in sorted({0, 2, 130, *codes}))
+def _exit_words(codes: tuple[int, ...]) -> str:
+    meanings = " · ".join(f"{code} {EXITS[code]}" for code in exit_codes(codes))
     return fill(f"exit codes: {meanings}", _WIDTH, subsequent_indent=" " * 12)

@@ -33,7 +33,7 @@ class Flag(NamedTuple):
         if isinstance(self.kind, bool):
             settings["action"] = "store_true" if self.kind else "store_false"
         elif isinstance(self.kind, tuple):
-            settings["choices"] = self.kind
+            settings |= {"choices": self.kind} | ({"metavar": self.metavar} if self.metavar else {})
         else:
             name = None if self.names.startswith("-") else self.names.upper()
             settings |= {"type": self.kind, "metavar": self.metavar or _METAVARS.get(self.kind, name)}

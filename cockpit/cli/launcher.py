@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cockpit import __version__
 from cockpit.cli.terminal import can_ask, confirmed
 from cockpit.load.workers import WorkerLauncher
-from cockpit.model.errors import NotInstalled, UsageError
+from cockpit.model.errors import ExtraRequired, NotInstalled
 from cockpit.model.host.samples import GeneratorConfig
 from cockpit.profiles.profile import Profile
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 async def launcher_of(profile: Profile, ssh_config: Path | None) -> AsyncIterator[WorkerLauncher | None]:
     """Start the generators of a profile, or join its cluster; yield None for a profile without them.
 
-    Everything started is stopped at the end of the block. Raises UsageError, HostError.
+    Everything started is stopped at the end of the block. Raises ExtraRequired, HostError.
     """
     if not profile.generators and not profile.cluster:
         yield None
         return
     if find_spec("distributed") is None:
-        raise UsageError("load from other machines: Dask is not installed; pip install 'cockpit[cluster]'")
+        raise ExtraRequired("load from other machines", "Dask", "cluster")
     from cockpit.cluster.dask_launcher import DaskLauncher
 
     if profile.cluster:
@@ -65,7 +65,7 @@ async def _start(
 
 def _confirm_install(error: NotInstalled) -> bool:
     """Ask whether to install cockpit on the generator; return False without a terminal."""
-    question = f"Install cockpit {__version__} there, into ~/.local/state/cockpit/venv?"
+    question = f"Install cockpit {__version__} there, into ~/.local/state/webcockpit/venv?"
     return can_ask() and confirmed(f"{error}\n{question}")
 
 

@@ -6,10 +6,13 @@ import argparse
 import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cockpit.model.errors import EXIT_USAGE
 from cockpit.model.text import sanitize
+
+if TYPE_CHECKING:
+    from cockpit.cli.command_help import HelpPage
 
 # Flags whose value may begin with a sign, and the start of such a value.
 _TIME_FLAGS = ("--at", "--until")
@@ -44,13 +47,14 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 class CommandParser(argparse.ArgumentParser):
     """A parser with one-line errors and without abbreviated flags. `commands`: subcommands by name.
 
-    `describe` returns description and epilog of the help page.
+    `describe` returns description and epilog of the help page, which is made from `page`.
     """
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, "formatter_class": HelpFormatter, **settings})
         self.has_commands = False
         self.commands: dict[str, CommandParser] = {}
+        self.page: HelpPage | None = None
         self.describe: Callable[[], tuple[str, str]] | None = None
         self._parsing = False
 

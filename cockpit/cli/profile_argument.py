@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
+from cockpit.analysis.guard import parse_guard
 from cockpit.analysis.thresholds import Threshold, distinct, parse_threshold
 from cockpit.cli.load_plan import errors_name_flags, is_there, with_flags
 from cockpit.cli.trust_prompt import require_trust
@@ -36,6 +37,7 @@ def chosen_profile(options: Namespace) -> Profile:
     """Return the profile, or one made of a URL, with the flags applied. Raises UsageError, ProfileError."""
     profile = named_profile(options.target)
     thresholds_of(profile, [])
+    check_guard(profile)
     require_trust(profile, options.target, accepted=options.trust)
     with errors_name_flags():
         plan = with_flags(profile.plan, options)
@@ -125,6 +127,16 @@ def print_replay(plan: LoadPlan) -> None:
     log = read_log(plan)
     for line in (log.summary, *log.warnings):
         print(f"cockpit: {line}", file=sys.stderr)
+
+
+def check_guard(profile: Profile) -> None:
+    """Raises UsageError if a limit of changes is invalid."""
+    key = f"{profile.name}: guard"
+    try:
+        limits = [limit.text for text in profile.guard for limit in parse_guard(text)]
+    except UsageError as error:
+        raise ProfileError(f"{key}: {error}") from None
+    thresholds_for(key, limits, [], [host.name for host in profile.hosts])
 
 
 def thresholds_of(profile: Profile, more: list[str]) -> tuple[Threshold, ...]:

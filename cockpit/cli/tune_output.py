@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -16,8 +16,9 @@ from msgspec.structs import replace
 from cockpit.analysis.words.timeline import settings_words
 from cockpit.cli.terminal import aligned, emit
 from cockpit.model.events import AnyEvent, ChangeBegun, ChangeStage, StageName
-from cockpit.model.knobs import Knob, not_yet_active
+from cockpit.model.knobs import Knob, Setting, not_yet_active
 from cockpit.model.text import sanitize
+from cockpit.report.encoding import struct_from
 from cockpit.session.interrupted import interruption_words
 from cockpit.session.live_tuning import LiveTuning
 from cockpit.session.tuning import Preview
@@ -26,49 +27,65 @@ from cockpit.tuning.applied import AppliedChange, HistoryEntry, HistoryState, na
 T = TypeVar("T")
 
 
-def knob_row(knob: Knob, value: str | None, problem: str) -> dict[str, Any]:
-    return {
-        "name": knob.name,
-        "host": knob.host,
-        "kind": knob.kind,
-        "value": value,
-        "allowed": knob.allowed,
-        "options": list(knob.choices),
-        "cost": knob.effective_cost,
-        "place": knob.place,
-        "help": knob.help,
-        "problem": problem,
-    }
+class KnobJson(msgspec.Struct, kw_only=True):
+    """A knob with its active value (null: unset, or not read because of `problem`)."""
+
+    name: str
+    host: str
+    kind: str
+    value: str | None
+    allowed: str
+    options: tuple[str, ...]
+    cost: str
+    place: str
+    help: str
+    problem: str
 
 
-def value_text(row: dict[str, Any]) -> str:
-    if row["problem"]:
-        return f"could not be read: {sanitize(row['problem'])}"
-    return "unset" if row["value"] is None else sanitize(row["value"])
+def knob_json(knob: Knob, value: str | None, problem: str) -> KnobJson:
+    cost = knob.effective_cost
+    return struct_from(KnobJson, knob, value=value, problem=problem, options=knob.choices, cost=cost)
 
 
-def knob_table(rows: Sequence[dict[str, Any]]) -> list[str]:
+def value_text(row: KnobJson) -> str:
+    if row.problem:
+        return f"could not be read: {sanitize(row.problem)}"
+    return "unset" if row.value is None else sanitize(row.value)
+
+
+def knob_table(rows: Sequence[KnobJson]) -> list[str]:
     table = [("knob", "value", "host", "cost", "allowed", "place")]
-    table += [
-        (r["name"], value_text(r), r["host"], r["cost"], r["allowed"] or "-", sanitize(r["place"], 100)) for r in rows
-    ]
-    helps = ["", *(f"    {r['help']}" if r["help"] else "" for r in rows)]
+    table += [(r.name, value_text(r), r.host, r.cost, r.allowed or "-", sanitize(r.place, 100)) for r in rows]
+    helps = ["", *(f"    {r.help}" if r.help else "" for r in rows)]
     return [line for pair in zip(aligned(table, widest=40), helps, strict=True) for line in pair if line]
 
 
-def past_row(host: str, past: HistoryEntry) -> dict[str, Any]:
-    return {
-        "name": past.name,
-        "host": host,
-        "state": past.state,
-        "undone_by": past.undone_by or None,
-        "undoes": name_of(past.facts.undoes) or None,
-        "who": past.facts.who,
-        "when": past.facts.when,
-        "settings": [msgspec.to_builtins(setting) for setting in past.facts.settings],
-        "inactive": list(past.facts.inactive),
-        "directory": past.change,
-    }
+class PastChangeJson(msgspec.Struct, kw_only=True):
+    """A change in the history of a host. `when` is in epoch seconds."""
+
+    name: str
+    host: str
+    state: HistoryState
+    undone_by: str | None
+    undoes: str | None
+    who: str
+    when: float
+    settings: tuple[Setting, ...]
+    inactive: tuple[str, ...]
+    directory: str
+
+
+def past_change_json(host: str, past: HistoryEntry) -> PastChangeJson:
+    return struct_from(
+        PastChangeJson,
+        past.facts,
+        name=past.name,
+        host=host,
+        state=past.state,
+        undone_by=past.undone_by or None,
+        undoes=name_of(past.facts.undoes) or None,
+        directory=past.change,
+    )
 
 
 def past_line(host: str, past: HistoryEntry) -> str:
@@ -79,6 +96,30 @@ def past_line(host: str, past: HistoryEntry) -> str:
     if past.state == HistoryState.APPLIED and past.facts.inactive:
         state = f"written without a reload: {', '.join(past.facts.inactive)}"
     return sanitize(f"{past.name}  {when}  {host}  {past.facts.who}  {undo}{values}  {state}")
+
+
+class ChangeJson(msgspec.Struct, kw_only=True):
+    """A change on a host, or its preview. `undoes`: the name of the change that it undoes."""
+
+    host: str
+    settings: tuple[Setting, ...]
+    cost: str
+    diff: str
+    stages: tuple[StageName, ...]
+    outcome: str
+    inactive: tuple[str, ...]
+    notes: tuple[str, ...]
+    undoes: str | None = None
+
+
+class ActionJson(msgspec.Struct, kw_only=True):
+    """An action; `done`: it was run, `times` times."""
+
+    name: str
+    host: str
+    command: str
+    times: int
+    done: bool
 
 
 class ChangeProgress:
@@ -102,15 +143,15 @@ class ChangeProgress:
                 waits = "" if event.seconds is None else f"; type y and Enter within {event.seconds:g} s to keep it"
                 print(f"{event.stage}{waits}", file=sys.stderr, flush=True)
 
-    def preview(self, preview: Preview) -> dict[str, Any]:
+    def preview(self, preview: Preview) -> ChangeJson:
         """Print a change without making it, and return it as JSON data."""
         self._print_effects(preview)
         return _row(preview, (), "dry run", preview.notes)
 
-    def rolled_back(self, host: str) -> dict[str, Any]:
+    def rolled_back(self, host: str) -> ChangeJson:
         return _row(Preview(host, diff="", cost=""), (), "rolled back", ())
 
-    def rows(self, changes: Iterable[AppliedChange]) -> list[dict[str, Any]]:
+    def rows(self, changes: Iterable[AppliedChange]) -> list[ChangeJson]:
         rows = []
         for begun, applied in zip(self._begun, changes, strict=True):
             if not begun.diff:
@@ -131,19 +172,8 @@ class ChangeProgress:
         emit(f"{lines}cost: {effects.cost}{f' ({waits})' if waits else ''}" if lines else "nothing to change")
 
 
-def _row(
-    effects: Preview | ChangeBegun, stages: Sequence[StageName], outcome: str, notes: Sequence[str]
-) -> dict[str, Any]:
-    return {
-        "host": effects.host,
-        "settings": [msgspec.to_builtins(setting) for setting in effects.settings],
-        "cost": effects.cost,
-        "diff": effects.diff,
-        "stages": list(stages),
-        "outcome": outcome,
-        "inactive": list(effects.inactive),
-        "notes": list(notes),
-    }
+def _row(effects: Preview | ChangeBegun, stages: Sequence[StageName], outcome: str, notes: Sequence[str]) -> ChangeJson:
+    return struct_from(ChangeJson, effects, stages=tuple(stages), outcome=outcome, notes=tuple(notes), undoes=None)
 
 
 def _neutral_line(line: str) -> str:

@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 import cockpit
+from cockpit import DISTRIBUTION
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import HostError
@@ -26,7 +27,7 @@ _WHEEL = b"Wheel-Version: 1.0\nGenerator: cockpit\nRoot-Is-Purelib: true\nTag: p
 # sh. The wheel is its standard input. A virtual environment cannot be moved, so an incomplete one is removed.
 _INSTALL = r"""
 set -e
-venv=${XDG_STATE_HOME:-$HOME/.local/state}/cockpit/venv
+venv=${XDG_STATE_HOME:-$HOME/.local/state}/webcockpit/venv
 rm -rf "$venv"
 trap 'rm -rf "$venv"' EXIT
 python3 -m venv "$venv" >&2
@@ -39,9 +40,9 @@ trap - EXIT
 def wheel() -> tuple[str, bytes]:
     """Return the name and content of a wheel of the running cockpit."""
     version = cockpit.__version__
-    info = f"cockpit-{version}.dist-info"
+    info = f"{DISTRIBUTION}-{version}.dist-info"
     files = dict(_package_files())
-    installed = metadata.distribution("cockpit")
+    installed = metadata.distribution(DISTRIBUTION)
     # A source tree has PKG-INFO instead.
     files[f"{info}/METADATA"] = (installed.read_text("METADATA") or installed.read_text("PKG-INFO") or "").encode()
     files[f"{info}/entry_points.txt"] = (installed.read_text("entry_points.txt") or "").encode()
@@ -52,11 +53,11 @@ def wheel() -> tuple[str, bytes]:
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
             archive.writestr(name, data)
-    return f"cockpit-{version}-py3-none-any.whl", content.getvalue()
+    return f"{DISTRIBUTION}-{version}-py3-none-any.whl", content.getvalue()
 
 
 async def install(config: GeneratorConfig, ssh_config: Path | None) -> None:
-    """Install this cockpit with Dask into ~/.local/state/cockpit/venv of a generator. Raises HostError."""
+    """Install this cockpit with Dask into ~/.local/state/webcockpit/venv of a generator. Raises HostError."""
     shell = await open_shell(HostConfig.of_generator(config), ssh_config)
     try:
         await _install(shell, config.name)

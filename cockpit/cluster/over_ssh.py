@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from cockpit import __version__
+from cockpit import DISTRIBUTION, __version__
 from cockpit.cluster.certificates import Certificate, session_certificate
 from cockpit.cluster.programs import GeneratorOrder, GeneratorVersions, SchedulerOrder, Started
 from cockpit.hosts.shell import Channel, HostConnection, Shell
@@ -33,7 +33,7 @@ _PROGRAM = "cockpit.cluster.program"
 # sh: the profile's interpreter, else that of the virtual environment made by cockpit, else the system's.
 _LAUNCH = f"""
 python=@PYTHON@
-own=${{XDG_STATE_HOME:-$HOME/.local/state}}/cockpit/venv/bin/python
+own=${{XDG_STATE_HOME:-$HOME/.local/state}}/{DISTRIBUTION}/venv/bin/python
 [ "$python" ] || python=$own
 [ -x "$python" ] || [ "$python" != "$own" ] || python=python3
 exec "$python" -P -m {_PROGRAM} generator
@@ -185,7 +185,7 @@ def _decoded(line: bytes, answer: type[_Answer], config: GeneratorConfig, channe
     except msgspec.MsgspecError:
         words = channel.stderr.decode(errors="replace").strip().splitlines()
         reason = sanitize(words[-1], 200) if words else "no output"
-        way_out = f"install cockpit[cluster] {__version__} there"
+        way_out = f"install cockpit {__version__} with the extra 'cluster' there"
         raise NotInstalled(f"the load program does not start ({reason}); {way_out}", subject=config.name) from None
 
 

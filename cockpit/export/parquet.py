@@ -1,6 +1,6 @@
 """A session as an Apache Parquet table: the columns of the CSV (export.series) with types, null where it is empty.
 
-Needs the extra `cockpit[parquet]`.
+Needs the extra `parquet`.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ import io
 from datetime import UTC, datetime
 
 from cockpit.export.series import CellValue, SeriesColumn, series_columns, series_rows, wall_of
-from cockpit.model.errors import UsageError
+from cockpit.model.errors import ExtraRequired
 from cockpit.model.state import State
 
 _LIMIT = 1 << 63
 
 
 def series_parquet(state: State) -> tuple[bytes]:
-    """Return the content of the file. `utc` is a timestamp in ms. Raises UsageError without pyarrow."""
+    """Return the content of the file. `utc` is a timestamp in ms. Raises ExtraRequired without pyarrow."""
     try:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise UsageError("--format parquet: pyarrow is missing; pip install 'cockpit[parquet]'") from None
+        raise ExtraRequired("--format parquet", "pyarrow", "parquet") from None
     types = {int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_(), str: pyarrow.timestamp("ms", "UTC")}
     cells = list(zip(*series_rows(state), strict=True))
     instants = [datetime.fromtimestamp(wall_of(state) + second, UTC) for second in cells[0]]

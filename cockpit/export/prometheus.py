@@ -17,7 +17,7 @@ from cockpit.export.ndjson import LATE
 from cockpit.export.series import host_metrics_at, load_metrics_at
 from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS
 from cockpit.model.counts import Counts, add
-from cockpit.model.errors import UsageError
+from cockpit.model.errors import ExtraRequired, UsageError
 from cockpit.model.state import State
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ def _of_loopback(application: WSGIApplication) -> WSGIApplication:
 
 
 class PrometheusStream:
-    """A stream that serves the newest state to scrapes, in a thread. Raises UsageError if the port is in use, or if
-    the extra `cockpit[prometheus]` is not installed."""
+    """A stream that serves the newest state to scrapes, in a thread. Raises UsageError if the port is in use,
+    ExtraRequired without prometheus_client."""
 
     trouble = ""
 
@@ -64,9 +64,7 @@ class PrometheusStream:
         try:
             from prometheus_client import CollectorRegistry, make_wsgi_app
         except ImportError:
-            raise UsageError(
-                "--prometheus: prometheus_client is not installed; pip install 'cockpit[prometheus]'"
-            ) from None
+            raise ExtraRequired("--prometheus", "prometheus_client", "prometheus") from None
         self._state = State()
         registry = CollectorRegistry()
         registry.register(self)

@@ -2,6 +2,7 @@
 
 CockpitError
 ├── UsageError (2)            an invalid flag, expression or value
+│   ├── ExtraRequired         a package of an extra that is not installed
 │   ├── ProfileError          an invalid profile
 │   │   └── UnknownProfile    an unknown profile
 │   └── RecordingError        a recording that cannot be written or read
@@ -43,6 +44,13 @@ class CockpitError(Exception):
 
 class UsageError(CockpitError):
     exit_code = 2
+
+
+class ExtraRequired(UsageError):
+    """A feature needs an extra of the installation."""
+
+    def __init__(self, subject: str, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed; install the extra {extra!r}: see cockpit help install", subject)
 
 
 class ProfileError(UsageError):

@@ -230,11 +230,13 @@ ChangeOutcome = Literal["applied", "written", "rolled back", "failed"]
 
 class ChangeEnded(Event, frozen=True, tag="change_ended"):
     """A change ended. `applied`: active from `t` on, except for its `inactive` values; `written`: none of its values is
-    active yet; `rolled back`: the host is as before; `failed`: state of the host unknown, inspect it."""
+    active yet; `rolled back`: the host is as before; `failed`: state of the host unknown, inspect it. `exceeded`: the
+    limit that was exceeded while it was active, with its value; "": none."""
 
     change: Name
     outcome: ChangeOutcome
     detail: str = ""
+    exceeded: str = ""
 
 
 class ActionBegun(Event, frozen=True, tag="action_begun"):

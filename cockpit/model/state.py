@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from cockpit.model.autopilot import AutopilotState
 from cockpit.model.capacity import CapacityBegun, CapacityEnded
-from cockpit.model.counts import Counts, LogCounts, log_rate
+from cockpit.model.counts import Counts, Group, LogCounts, log_rate
 from cockpit.model.events import ChangeOutcome, ExtensionReason, RoundsBegun, RoundsEnded, RoundSide, SessionStarted
 from cockpit.model.generators import GeneratorMachine, GeneratorState, WorkerLost
 from cockpit.model.host.state import HostState, HostWindow
@@ -135,7 +135,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     `stages`: time of each stage that it reached (see ChangeStage). `confirm_by`: time until which the user must confirm
     it, else it is rolled back; None: no confirmation needed. `diff`, `cost`, `who`, `inactive`, `trial`: see
-    ChangeBegun; a value that an action activates is removed from `inactive`.
+    ChangeBegun; a value that an action activates is removed from `inactive`. `exceeded`: see ChangeEnded.
     """
 
     letter: str
@@ -151,6 +151,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     who: str = ""
     inactive: tuple[str, ...] = ()
     trial: bool = False
+    exceeded: str = ""
     stages: Mapping[str, float] = MappingProxyType({})
     confirm_by: float | None = None
 
@@ -207,13 +208,14 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoundWindowState(msgspec.Struct, frozen=True, kw_only=True):
-    """A window of a round. `end`: None while it runs, or if it was interrupted."""
+    """A window of a round. `end`: None while it runs, or if it was interrupted. `groups`: counts of users' requests."""
 
     round: int
     side: RoundSide
     start: float
     until: float
     end: float | None = None
+    groups: Mapping[str, Group] = MappingProxyType({})
 
 
 class RoundsState(msgspec.Struct, frozen=True, kw_only=True):

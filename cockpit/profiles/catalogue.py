@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 import msgspec
-import platformdirs
 
+from cockpit import DISTRIBUTION
+from cockpit.files import configuration_folder
 from cockpit.model.errors import ProfileError
 from cockpit.model.load.plan import url_without_password
 from cockpit.profiles.profile import Profile
@@ -49,16 +49,17 @@ class ProfileEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 def own_folder() -> Path:
     """Return the folder of the user's profiles; it might not exist yet."""
-    return platformdirs.user_config_path("cockpit") / "profiles"
+    return configuration_folder() / "profiles"
 
 
 def shipped_folder() -> Path | None:
-    """Return the folder of shipped profiles: in a clone beside the package, else the data folder of the wheel."""
-    clone = Path(__file__).resolve().parents[2]
-    if (clone / "pyproject.toml").is_file() and (clone / "profiles").is_dir():
-        return clone / "profiles"
-    installed = Path(sysconfig.get_path("data")) / "share" / "cockpit" / "profiles"
-    return installed if installed.is_dir() else None
+    """Return the folder of shipped profiles: beside the package in a clone, else the data folder of the wheel."""
+    modules = Path(__file__).resolve().parents[2]
+    if (modules / "pyproject.toml").is_file() and (modules / "profiles").is_dir():
+        return modules / "profiles"
+    # Of PREFIX/lib/pythonX.Y/site-packages it is PREFIX; after `pip install --target` the folder of the modules.
+    folders = (base / "share" / DISTRIBUTION / "profiles" for base in (*modules.parents[2:3], modules))
+    return next((folder for folder in folders if folder.is_dir()), None)
 
 
 def find(name: str) -> Path | None:

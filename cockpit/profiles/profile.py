@@ -34,6 +34,7 @@ class ProfileSource(msgspec.Struct, frozen=True):
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """A profile. `name` is the file name without suffix, or as from `of_url`. `thresholds` and `abort_on` are
     expressions, not parsed yet; the other keys of [check] are as in the file, `max_duration` in seconds.
+    `guard`: limits that roll a change back; `ask`: each switch of rounds needs the user's permission.
 
     `short_study` is the study with the values of [study.short], if there are any. Both are None without [study]. The
     load generators are the `generators`, or the workers of the Dask scheduler at `cluster`, or this machine.
@@ -48,6 +49,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     actions: tuple[ServerAction, ...] = ()
     thresholds: tuple[str, ...] = ()
     abort_on: tuple[str, ...] = ()
+    guard: tuple[str, ...] = ()
+    ask: bool = False
     baseline: str = ""
     check_runs: int = 1
     stable: bool = False
@@ -93,6 +96,7 @@ def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profi
     return Profile(
         name=name,
         question=file.question.strip(),
+        guard=file.guard,
         plan=_plan(file, files),
         hosts=(*(host.config for host in file.host), *machines),
         knobs=knobs,

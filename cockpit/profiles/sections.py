@@ -288,6 +288,7 @@ class ProfileFile(ProfileSection, frozen=True, kw_only=True):
     """A profile."""
 
     question: str = ""
+    guard: tuple[str, ...] = ()
     target: TargetSection = TargetSection(url="")
     request: tuple[RequestSection, ...] = ()
     load: LoadSection = LoadSection()

@@ -11,9 +11,7 @@ import os
 import stat
 from pathlib import Path
 
-import platformdirs
-
-from cockpit.files import make_private
+from cockpit.files import make_private, state_folder
 from cockpit.model.errors import UsageError
 from cockpit.profiles.catalogue import shipped_folder
 from cockpit.profiles.profile import Profile
@@ -23,7 +21,7 @@ from cockpit.profiles.uses import is_load_only
 
 def folder() -> Path:
     """Return the folder of accepted hashes; it might not exist yet."""
-    return platformdirs.user_state_path("cockpit") / "trusted"
+    return state_folder() / "trusted"
 
 
 def is_trusted(profile: Profile) -> bool:

@@ -7,11 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
-import platformdirs
 
 from cockpit.analysis.baseline import FORMAT, Baseline
 from cockpit.analysis.plans import differences
-from cockpit.files import read_bounded, write_private
+from cockpit.files import read_bounded, state_folder, write_private
 from cockpit.metrics.catalogue import LATENCIES
 from cockpit.model.errors import UsageError
 from cockpit.model.histogram import from_wire, to_wire
@@ -23,7 +22,7 @@ _MOST = 64 << 20  # bytes
 
 
 def folder() -> Path:
-    return platformdirs.user_state_path("cockpit") / "baselines"
+    return state_folder() / "baselines"
 
 
 def save(baseline: Baseline) -> Path:

@@ -9,9 +9,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
-import platformdirs
 
-from cockpit.files import make_private, open_new, read_bounded
+from cockpit.files import make_private, open_new, read_bounded, state_folder
 from cockpit.model.errors import UsageError
 from cockpit.model.load.plan import LoadPlan
 
@@ -34,7 +33,7 @@ class PastCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def folder() -> Path:
-    return platformdirs.user_state_path("cockpit") / "checks"
+    return state_folder() / "checks"
 
 
 def append(target: str, check: PastCheck) -> None:

@@ -10,9 +10,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import msgspec
-import platformdirs
 
-from cockpit.files import make_private
+from cockpit.files import make_private, state_folder
 from cockpit.model.errors import RecordingError
 from cockpit.model.events import SessionStarted
 from cockpit.model.text import numbered
@@ -49,7 +48,7 @@ class RecordingInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 def folder() -> Path:
     """The library in the user's state directory; it might not exist yet."""
-    return platformdirs.user_state_path("cockpit") / "recordings"
+    return state_folder() / "recordings"
 
 
 def new_recording(session: str, wall: float) -> RecordingWriter:

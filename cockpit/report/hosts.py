@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from cockpit.analysis.comparison import MAIN_HOST_METRICS
+from cockpit.analysis.growth import growths
 from cockpit.analysis.words.comparison import value_words
+from cockpit.analysis.words.growth import growth_words
 from cockpit.analysis.words.timeline import marker_sign, marker_text
 from cockpit.document.model import Block, Items, Pairs, Paragraph, Part, Plot, PlotSeries, Point, Sign, Table
 from cockpit.document.scale import PERCENT, binary, from_zero
@@ -49,6 +51,11 @@ def host_section(name: str, window: HostWindow, seconds: float, rate: float = 0.
     ]
     notes = Items(_notes(window) if "processes" in groups or processes_hidden(window) else [], "soft")
     return Part(f"{name}  over {window.seconds:.1f} s{sampled}", [*tables, Pairs(lines), notes])
+
+
+def growth_block(state: State, segments: Sequence[Segment]) -> Block:
+    """Return the growth of memory and threads of each host in the longest segment, if it is long enough."""
+    return Items([sanitize(growth_words(growth)) for growth in growths(state, segments)])
 
 
 def _title(metric: str) -> str:

@@ -22,7 +22,7 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.state import Segment, State
 from cockpit.model.text import milliseconds, sanitize, si, size
 from cockpit.report.capacity import capacity_blocks
-from cockpit.report.hosts import host_section
+from cockpit.report.hosts import growth_block, host_section
 from cockpit.report.scaling import fit_blocks, fits_of
 from cockpit.report.verdicts import completed_by, verdict_blocks
 from cockpit.report.words import alert_of, errors_words, plan_words, warning_texts
@@ -53,6 +53,7 @@ def run_document(result: RunResult, verdicts: tuple[Verdict, ...], state: State 
             *(Part("", [block]) for block in blocks),
             Part("", segments),
             *(host_section(name, window, result.seconds, result.rate) for name, window in result.hosts.items()),
+            Part("growth", [growth_block(state, result.segments)] if state else []),
             *(Part("", fit_blocks(fit)) for fit in (fits_of(result, usl_fits(state)) if state else ())),
             Part("", [block for verdict in completed_by(result, verdicts) for block in verdict_blocks(verdict)]),
             *(Part("", blocks) for blocks in (capacity_blocks(state, result.run) if state else ())),

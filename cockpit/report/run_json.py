@@ -23,7 +23,7 @@ from cockpit.model.events import RoundSide, RoundsOutcome
 from cockpit.model.histogram import Histogram
 from cockpit.model.host.state import HostWindow
 from cockpit.model.knobs import Setting
-from cockpit.model.state import RoundsState, RoundWindowState, Segment, State
+from cockpit.model.state import RoundsState, Segment, State
 from cockpit.report.capacity import CapacityJson, capacities_json
 from cockpit.report.encoding import struct_from
 from cockpit.report.scaling import UslJson, fits_of, usl_json
@@ -315,6 +315,16 @@ def latency_json(histogram: Histogram) -> LatencyJson:
     return LatencyJson(**{name: latency_value(histogram, name) for name in LatencyJson.__struct_fields__})
 
 
+class RoundWindowJson(msgspec.Struct, frozen=True, kw_only=True):
+    """A window of a round; times in session seconds."""
+
+    round: int
+    side: RoundSide
+    start: float
+    until: float
+    end: float | None
+
+
 class RoundsJson(msgspec.Struct, frozen=True, kw_only=True):
     """Rounds that compare old (before) and new (after) values. `change` is the letter of the measured change, "" for
     values that were not active before. `budget` is the maximum number of rounds, `complete` the number of rounds with
@@ -336,7 +346,7 @@ class RoundsJson(msgspec.Struct, frozen=True, kw_only=True):
     outcome: RoundsOutcome | None
     active: RoundSide
     detail: str
-    windows: tuple[RoundWindowState, ...]
+    windows: tuple[RoundWindowJson, ...]
 
 
 def rounds_json(rounds: Iterable[RoundsState], run: int) -> list[RoundsJson]:
@@ -354,5 +364,5 @@ def _rounds(rounds: RoundsState) -> RoundsJson:
         outcome=ended.outcome if ended else None,
         active=ended.active if ended else rounds.begun.active,
         detail=ended.detail if ended else "",
-        windows=rounds.windows,
+        windows=tuple(struct_from(RoundWindowJson, window) for window in rounds.windows),
     )

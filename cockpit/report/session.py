@@ -21,7 +21,7 @@ from cockpit.model.errors import UsageError
 from cockpit.model.state import Change, Segment, State
 from cockpit.model.text import clock, count_text, milliseconds, si
 from cockpit.report.capacity import capacity_blocks
-from cockpit.report.hosts import host_blocks
+from cockpit.report.hosts import growth_block, host_blocks
 from cockpit.report.plots import latency_plots, timeline
 from cockpit.report.run import run_blocks, run_named, segment_blocks
 from cockpit.report.scaling import fit_blocks, fit_plot
@@ -52,7 +52,7 @@ def session_document(state: State) -> Document:
     searches = [block for blocks in capacity_blocks(state) for block in blocks]
     fits = [block for fit in usl_fits(state) for block in (*fit_blocks(fit), fit_plot(fit))]
     hosts = [Part(name, host_blocks(state, host, segments)) for name, host in state.hosts.items()]
-    details = [Part(run_named(segments, result.run), _run(result)) for result in results]
+    details = [Part(run_named(segments, result.run), _run(result, state)) for result in results]
     sections = (
         Part("Search", search_blocks(state)),
         Part("Capacity", searches),
@@ -74,8 +74,9 @@ def session_document(state: State) -> Document:
     return Document(state.started.name if state.started else "session", _lead(state, segments, results), sections)
 
 
-def _run(result: RunResult) -> list[Block]:
-    return [Paragraph(plan_words(result.plan), "code"), *run_blocks(result)]
+def _run(result: RunResult, state: State) -> list[Block]:
+    grown = growth_block(state, result.segments)
+    return [Paragraph(plan_words(result.plan), "code"), *run_blocks(result), grown]
 
 
 def _lead(state: State, segments: Sequence[Segment], results: Sequence[RunResult]) -> list[Block]:
@@ -138,7 +139,8 @@ def _changes(state: State) -> list[Block]:
         for change in state.own_changes
         if change.diff
     ]
-    return [Table(_CHANGE_TITLES, list(map(_change, state.own_changes))), *diffs]
+    shown = (change for change in state.changes if not change.trial or change.exceeded)
+    return [Table(_CHANGE_TITLES, list(map(_change, shown))), *diffs]
 
 
 def _change(change: Change) -> tuple[str, ...]:

@@ -23,7 +23,8 @@ class ChangeReport(ChangeObserver):
     """Emits the events of the change `letter` of `host`. It begins once the diff is known, or if it fails before that.
 
     `settings`: its settings as far as known before the diff. `trial`: it is made only for a measurement and undone
-    after it. `active`: it became active; `on_active` is then called with the letter.
+    after it; `is_complete`: after the whole of it. `active`: it became active; `on_active` is then called with the
+    letter. `exceeded`: the limit that was exceeded.
     """
 
     events: LiveEvents
@@ -35,6 +36,8 @@ class ChangeReport(ChangeObserver):
     trial: bool = False
     on_active: Callable[[str], None] = lambda _: None
     active: bool = False
+    is_complete: bool = False
+    exceeded: str = ""
     has_begun: bool = False
 
     async def observe(self, change: Awaitable[AppliedChange]) -> AppliedChange:
@@ -43,7 +46,7 @@ class ChangeReport(ChangeObserver):
             applied = await change
         except (CockpitError, asyncio.CancelledError) as error:
             detail = "interrupted" if isinstance(error, asyncio.CancelledError) else str(error)
-            if self.active and self.trial and not isinstance(error, ChangeFailed):
+            if self.is_complete and not isinstance(error, ChangeFailed):
                 detail = _PLANNED_UNDO
             self._end("failed" if isinstance(error, ChangeFailed) else "rolled back", detail)
             raise
@@ -63,7 +66,9 @@ class ChangeReport(ChangeObserver):
     def _end(self, outcome: ChangeOutcome, detail: str) -> None:
         if not self.has_begun:
             self._begin(self.settings)
-        self.events.emit(ChangeEnded(t=self.events.now(), change=self.letter, outcome=outcome, detail=detail))
+        self.events.emit(
+            ChangeEnded(t=self.events.now(), change=self.letter, outcome=outcome, detail=detail, exceeded=self.exceeded)
+        )
 
     def _begin(
         self, settings: tuple[Setting, ...], diff: str = "", cost: str = "", inactive: tuple[str, ...] = ()

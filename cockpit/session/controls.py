@@ -54,13 +54,14 @@ class Mode(Enum):
 
 
 class LoadPhase(Enum):
-    """Phase of the load. STARTING: the target is checked before a run; ROUNDS: rounds compare two settings; CAPACITY: a
-    search sets the rate."""
+    """Phase of the load. STARTING: the target is checked before a run; ROUNDS: rounds compare two settings;
+    ASKING: they wait for the user's permission to switch; CAPACITY: a search sets the rate."""
 
     IDLE = "idle"
     STARTING = "starting"
     RUNNING = "running"
     ROUNDS = "rounds"
+    ASKING = "asking"
     CAPACITY = "capacity"
 
 

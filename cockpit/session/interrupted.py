@@ -19,7 +19,7 @@ class InterruptedChanges:
     """Finds, undoes and finishes interrupted changes. `changes`: those that are known, with their hosts.
 
     `turn` returns the lock for one change at a time. `note` adds a note to the timeline. `reread` reads the knobs of a
-    host again.
+    host again. `guarded`: nothing may be changed without a limit, so that changes can only be undone.
     """
 
     _tuner: Tuner
@@ -28,6 +28,7 @@ class InterruptedChanges:
     _turn: Callable[[], asyncio.Lock]
     _note: Callable[[str], None]
     _reread: Callable[[str], Awaitable[None]]
+    _guarded: bool
     changes: list[tuple[str, HistoryEntry]] = field(init=False, default_factory=list)
 
     async def find(self, host: str) -> None:
@@ -49,6 +50,8 @@ class InterruptedChanges:
     async def finish(self, host: str, past: HistoryEntry) -> None:
         """Roll back a change and apply it again. Raises ChangeRefused before that if its values are unknown;
         CockpitError."""
+        if self._guarded:
+            raise ChangeRefused(f"{host}: {past.name}: undo it, then change the setting again under a limit")
         for setting in past.facts.settings:
             knob = self._knobs.get(setting.knob)
             if knob is None or knob.host != host or setting.new == SECRET:

@@ -188,7 +188,8 @@ class LiveControls(Controls):
         self._search = Action("capacity", "capacity", source.capacity.run, question, footer=False, prefill=limits)
         self._profile = Action("profile", "profile", immediate(source.toggle_profilers), footer=False)
         self._stop_search = Action("capacity", "stop search", immediate(lambda _: source.capacity.stop()))
-        self._confirm = Action("keep", "keep change", immediate(lambda _: self._tuning.confirm()))
+        confirm = immediate(lambda _: self._tuning.confirm())
+        self._confirm, self._permit = Action("keep", "keep change", confirm), Action("keep", "switch now", confirm)
 
     @property
     def actions(self) -> tuple[Action, ...]:
@@ -198,7 +199,8 @@ class LiveControls(Controls):
         search = self._stop_search if self._source.capacity.running else self._search
         if self.mode is not Mode.LIVE:
             return (*answer, self._mark)
-        confirm = (self._confirm,) if self._tuning.awaited else ()
+        waiting = self._permit if self._tuning.running_rounds else self._confirm
+        confirm = (waiting,) if self._tuning.awaited else ()
         return (
             self._toggle_load,
             *answer,
@@ -234,7 +236,7 @@ class LiveControls(Controls):
     def status(self) -> LoadStatus:
         load = self._source.load
         if self._tuning.running_rounds:
-            phase = LoadPhase.ROUNDS
+            phase = LoadPhase.ASKING if self._tuning.awaited else LoadPhase.ROUNDS
         elif self._source.capacity.running:
             phase = LoadPhase.CAPACITY
         elif load.running:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping,
 from functools import partial
 from itertools import count
 
-from cockpit.analysis.rounds import RoundsPlan, other_side
+from cockpit.analysis.rounds import WASHOUT, RoundsPlan, other_side
 from cockpit.hosts.feed import HostFeed
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError
 from cockpit.model.events import Note
@@ -15,6 +15,7 @@ from cockpit.model.knobs import Knob, Setting
 from cockpit.profiles.profile import Profile
 from cockpit.session.capacity import CapacitySearch
 from cockpit.session.change_report import ChangeReport, letters
+from cockpit.session.guard import SessionGuard
 from cockpit.session.interrupted import InterruptedChanges
 from cockpit.session.knob_reader import KnobReader
 from cockpit.session.live_events import LiveEvents
@@ -31,6 +32,10 @@ from cockpit.tuning.tuner import Tuner
 
 # Seconds between two readings of all values.
 READ_EVERY = 30.0
+# Seconds within which the user must keep a change on users' traffic.
+KEEP_WITHIN = 600.0
+# Seconds for which the limits of users' traffic are checked after the side that rounds chose becomes active.
+_CHECKED = 10.0
 
 
 class LiveTuning:
@@ -67,14 +72,16 @@ class LiveTuning:
         self._letters = map(letters, count())
         self._trials = map("r{}".format, count(1))
         self.interrupted = InterruptedChanges(
-            self._tuner, self._remotes, self._knobs, self._turn, self._note, self.read_host
+            self._tuner, self._remotes, self._knobs, self._turn, self._note, self.read_host, bool(profile.plan.traffic)
         )
         self.commands = ServerCommands(profile, self._tuner, self._remotes, inside, self._turn, events)
         self._awaited: asyncio.Future[bool] | None = None
         self._changing = asyncio.Lock()
         self._load = load
         self.extension = RunExtension(load, events, spawn)
-        self._rounds = Rounds(load, self.extension, events, capacity)
+        self._traffic = bool(profile.plan.traffic)
+        self._guard = SessionGuard(profile.guard, self._traffic, events)
+        self._rounds = Rounds(load, self.extension, events, capacity, self._permitted if profile.ask else None)
 
     @property
     def awaited(self) -> bool:
@@ -140,9 +147,10 @@ class LiveTuning:
     ) -> tuple[AppliedChange, ...]:
         """Apply values (knob name -> value), one change per host. Raises ChangeRolledBack, ChangeRefused, HostError.
 
-        With `confirm_within` (s), a change is rolled back unless it is confirmed within that time after it becomes
-        active. `ask` returns whether the user confirms it; None: wait for `confirm` or `undo`.
+        With `confirm_within` (s; on users' traffic always), a change is rolled back unless it is confirmed within that
+        time after it becomes active. `ask` returns whether the user confirms it; None: wait for `confirm` or `undo`.
         """
+        confirm_within = confirm_within or (KEEP_WITHIN if self._traffic else None)
         approval = Approval(confirm_within, ask or self._confirmed) if confirm_within else None
         changes = []
         async with self._turn():
@@ -167,8 +175,7 @@ class LiveTuning:
         """Undo a change of this session by its letter ("": the newest active change), or the change that waits for
         confirmation. Raises ChangeRefused, also if a later change must be undone first.
         """
-        if self._awaited is not None and self.awaited:
-            self._awaited.set_result(False)
+        if self._decline():
             return
         async with self._turn():
             letter = self._undoable(letter)
@@ -197,6 +204,8 @@ class LiveTuning:
         The current run continues, or a new run starts. If the rounds are interrupted, the values from their start are
         activated again. Raises ChangeRolledBack, ChangeRefused, HostError, TargetError.
         """
+        if self.awaited:
+            raise ChangeRefused("a change waits for confirmation; keep or undo it first")
         async with self._turn():
             self._rounds.check()
             subject, planned = await self._subject(values)
@@ -206,6 +215,7 @@ class LiveTuning:
                 names = ", ".join(knob.name for knob in planned.inactive)
                 raise ChangeRefused(f"{names}: only written, never active; rounds need a reload command in the knob")
             opposite = self._values_by_host(subject.values(other_side(subject.active)))
+            plan = plan._replace(washout=WASHOUT if self._traffic else 0.0)
             conclusion = await self._rounds.run(subject, plan, partial(self._while_active, list(opposite.items())))
             try:
                 return await self._activate_chosen(subject, conclusion, afterwards)
@@ -224,6 +234,8 @@ class LiveTuning:
     def stop_rounds(self) -> None:
         """Stop the rounds; the values that were active at their start are activated again."""
         self._rounds.stop()
+        if self.running_rounds:
+            self._decline()
 
     async def _subject(self, values: Mapping[str, str]) -> tuple[ComparedSettings, Plan]:
         """Return the settings to compare: `values` that are not active yet, or the last active change if `values` is
@@ -251,8 +263,9 @@ class LiveTuning:
         if chosen != subject.active:
             values = self._values_by_host(subject.values(chosen))[subject.host]
             report = self._report(subject.host, self._reader.settings(values))
+            approval = Approval(2 * _CHECKED, _checked, asked=False) if self._traffic else None
             try:
-                await self._apply(values, report)
+                await self._apply(values, report, approval)
                 letter = report.letter
             except CockpitError as error:
                 chosen, why = subject.active, str(error)
@@ -268,13 +281,14 @@ class LiveTuning:
 
         async def never_confirm() -> bool:
             await self._while_active(rest, longest, hold)
+            report.is_complete = True
             return False
 
         report = self._report(host, self._reader.settings(own), trial=True)
         try:
             await self._apply(own, report, Approval(longest, never_confirm, asked=False))
         except ChangeRolledBack:
-            if not report.active:
+            if not report.is_complete:
                 raise
         task = asyncio.current_task()
         if task is not None and task.cancelling():
@@ -283,7 +297,8 @@ class LiveTuning:
 
     async def _apply(self, values: NewValues, report: ChangeReport, approval: Approval | None = None) -> AppliedChange:
         host = report.host
-        applied = await report.observe(self._tuner.apply(self._remotes[host], host, values, report, approval))
+        guard = self._guard.of_change(report)
+        applied = await report.observe(self._tuner.apply(self._remotes[host], host, values, report, approval, guard))
         self._reader.update(applied.settings)
         if applied.change:
             self._active[report.letter] = applied
@@ -354,10 +369,21 @@ class LiveTuning:
     async def close(self) -> None:
         """Stop rounds, undo a change that waits for confirmation, and return once no change is in progress."""
         self.stop_rounds()
-        if self._awaited is not None and self.awaited:
-            self._awaited.set_result(False)
+        self._decline()
         async with self._changing:
             return
+
+    async def _permitted(self) -> None:
+        """Wait until the user permits the next switch of rounds; stop the rounds if the user refuses it."""
+        if not await self._confirmed():
+            self._rounds.stop()
+
+    def _decline(self) -> bool:
+        """Decline the change that waits for confirmation; return whether there is one."""
+        if self._awaited is None or not self.awaited:
+            return False
+        self._awaited.set_result(False)
+        return True
 
     async def _confirmed(self) -> bool:
         self._awaited = asyncio.get_running_loop().create_future()
@@ -365,6 +391,12 @@ class LiveTuning:
             return await self._awaited
         finally:
             self._awaited = None
+
+
+async def _checked() -> bool:
+    """Wait while the limits of a change are checked, and confirm it."""
+    await asyncio.sleep(_CHECKED)
+    return True
 
 
 def _preview(plan: Plan, letter: str = "") -> Preview:

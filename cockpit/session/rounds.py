@@ -65,7 +65,9 @@ class Rounds:
         extension: RunExtension,
         events: LiveEvents,
         capacity: CapacitySearch,
+        ask: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """`ask` waits until the user permits a switch, or stops the rounds; None: not asked."""
         self.number = 0
         self.running = False
         self._begun = False
@@ -73,6 +75,7 @@ class Rounds:
         self._extension = extension
         self._events = events
         self._capacity = capacity
+        self._ask = ask
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -165,13 +168,18 @@ class Rounds:
         )
 
     async def _measure(self, subject: ComparedSettings, plan: RoundsPlan, change: ApplyTemporarily) -> RoundsOutcome:
-        window = plan.seconds + UNCOUNTED
+        window = plan.washout + plan.seconds + UNCOUNTED
         before = subject.active
         for number, side in enumerate(sequence(plan.first_sides)):
             if not plan.until:
                 if not self._load.running:
                     return "load ended"
                 self._extension.extend_by("rounds", window + 2 * _SET_UP)
+            # The base is active again after a window of the other side, without a new switch.
+            if self._ask is not None and (side != subject.active or before == subject.active):
+                await self._ask()
+                if self._stopping.is_set():
+                    return "stopped"
             if side != subject.active:
                 complete = await self._window_in_change(change, number // 2 + 1, side, plan)
             else:
@@ -193,11 +201,13 @@ class Rounds:
             nonlocal complete
             complete = await self._window(number, side, plan)
 
-        await change(plan.seconds + UNCOUNTED + _ROLLBACK_DELAY, hold)
+        await change(plan.washout + plan.seconds + UNCOUNTED + _ROLLBACK_DELAY, hold)
         return complete
 
     async def _window(self, number: int, side: RoundSide, plan: RoundsPlan) -> bool:
         """Measure a window; return whether it is complete, without a stop or the end of the load."""
+        if plan.washout and not await self._load.wait_undisturbed(plan.washout, self._stopping):
+            return False
         t, seconds = self._events.now(), plan.seconds + UNCOUNTED
         self._events.emit(RoundWindow(t=t, number=self.number, round=number, side=side, until=t + seconds))
         complete = await (self._searched(plan) if plan.until else self._load.wait_undisturbed(seconds, self._stopping))

@@ -7,9 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
-import platformdirs
 
-from cockpit.files import read_bounded, write_private
+from cockpit.files import read_bounded, state_folder, write_private
 from cockpit.study.results import RoundSpread
 
 FILE = "study-spread.json"
@@ -40,7 +39,7 @@ def keep_spread(name: str, form: str, spread: RoundSpread) -> None:
 
 
 def _path() -> Path:
-    return platformdirs.user_state_path("cockpit") / FILE
+    return state_folder() / FILE
 
 
 def _key(name: str, form: str) -> str:

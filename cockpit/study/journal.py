@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-import platformdirs
 
-from cockpit.files import make_private, read_bounded, write_private
+from cockpit.files import make_private, read_bounded, state_folder, write_private
 from cockpit.model.errors import UsageError
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob, ServerAction
@@ -91,7 +90,7 @@ def _seal(journal: Journal) -> str:
 
 def _key() -> bytes:
     """Return this user's random key in the state directory; create it if it is missing."""
-    path = platformdirs.user_state_path("cockpit") / "journal.key"
+    path = state_folder() / "journal.key"
     try:
         make_private(path.parent)
         if not path.exists():

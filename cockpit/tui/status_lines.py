@@ -16,7 +16,7 @@ from cockpit.model.text import clock, elapsed, milliseconds, sanitize
 from cockpit.session.controls import LoadPhase, LoadStatus, Mode, PlaybackPhase, PlaybackStatus, SessionStatus
 from cockpit.tui.alert import alert
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.key_table import SessionKey
+from cockpit.tui.key_table import MainKey, SessionKey
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import Line, clip, fit, left_and_right, length
 
@@ -32,6 +32,7 @@ _LOADS = {
     LoadPhase.STARTING: "checking the target {}",
     LoadPhase.RUNNING: "{}",
     LoadPhase.ROUNDS: "{} · rounds",
+    LoadPhase.ASKING: f"{{}} · rounds: {SessionKey.KEEP} switches now, {MainKey.ROUNDS} ends them",
     LoadPhase.CAPACITY: "capacity search",
 }
 _PHASES = {PlaybackPhase.FOLLOWING: "FOLLOWING", PlaybackPhase.PAUSED: "PAUSED", PlaybackPhase.END: "END"}

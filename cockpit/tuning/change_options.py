@@ -37,11 +37,24 @@ class Approval(NamedTuple):
     asked: bool = True
 
 
+# Seconds without a message after which a host undoes a guarded change.
+LEASE = 2
+
+
+class Guard(NamedTuple):
+    """The change is undone as soon as `exceeded` returns why a limit is exceeded, and by the host itself if the host
+    gets no message for `lease` seconds. It waits without an end while the limits hold."""
+
+    exceeded: Callable[[], Awaitable[str]]
+    lease: int = LEASE
+
+
 class ChangeOptions(NamedTuple):
     """Timeouts, probe of the target, confirmation, observer and requester of a change.
 
     `identify` finds the changed servers again after a restart. `readers` finds the servers that read the files of the
-    knobs (None: not checked). `port` is the target's port if the target is on this host.
+    knobs (None: not checked). `port` is the target's port if the target is on this host. `guard`: until the change is
+    confirmed.
     """
 
     timeouts: Timeouts = TIMEOUTS
@@ -52,6 +65,7 @@ class ChangeOptions(NamedTuple):
     identify: Identify | None = None
     readers: Callable[[], Awaitable[Sequence[FileReader]]] | None = None
     port: int | None = None
+    guard: Guard | None = None
 
     def report(self, stage: StageName, seconds: float | None = None) -> None:
         if self.watch:

@@ -1,8 +1,8 @@
 """Read, back up, replace and restore files on a host. Every step is one command there.
 
 A change has its own directory on the host, readable by this user only and outside of any configuration
-(`~/.local/state/cockpit/changes/MACHINE/` or `/var/tmp/cockpit-UID/changes/MACHINE/`), with the original files, the new
-files, and a list `files`.
+(`~/.local/state/webcockpit/changes/MACHINE/` or `/var/tmp/webcockpit-UID/changes/MACHINE/`), with the original files,
+the new files, and a list `files`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cockpit.tuning.remote import Remote
 
 MOST_BYTES = 8 << 20
 CHANGED_SINCE = "modified elsewhere after cockpit read it (repeat the change)"
-CHANGE_DIRECTORY = re.compile(r"/.*/cockpit[^/]*/changes/[0-9a-f]{16}/[0-9TZ]+-\w+", re.DOTALL)
+CHANGE_DIRECTORY = re.compile(r"/.*/webcockpit[^/]*/changes/[0-9a-f]{16}/[0-9TZ]+-\w+", re.DOTALL)
 
 
 class HostFile(NamedTuple):

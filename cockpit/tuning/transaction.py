@@ -27,6 +27,7 @@ from cockpit.tuning.applied import AppliedChange, ChangeFacts, FileChange, LiveE
 from cockpit.tuning.change_options import ChangeOptions, Failure, whoami
 from cockpit.tuning.effect import PACE, EffectWatch, require_good_response
 from cockpit.tuning.generation import generations_of
+from cockpit.tuning.guarding import guarded
 from cockpit.tuning.pending import PendingChange
 from cockpit.tuning.plan import NOTHING_TO_CHANGE, Plan, value_in
 from cockpit.tuning.remote import Remote
@@ -43,11 +44,11 @@ async def carry_out(shell: Remote, plan: Plan, options: ChangeOptions) -> Applie
         return AppliedChange(host=plan.host, settings=plan.settings, notes=(*plan.notes, NOTHING_TO_CHANGE))
     await require_good_response(options.probe)
     change = await _armed(shell, plan, options)
+    if options.guard is not None:
+        change = change._replace(timeouts=change.timeouts._replace(lease=options.guard.lease))
     options.report("armed")
     try:
-        if plan.replacements:
-            await uninterrupted(files.commit(change.shell, change.directory, options.timeouts.lease, plan.replacements))
-        return await _activated(plan, change, options)
+        return await guarded(_carried_out(plan, change, options), change, options.guard)
     except (Exception, asyncio.CancelledError) as error:
         options.report("undoing")
         rollback = asyncio.ensure_future(undo(plan, change, options, error))
@@ -104,6 +105,12 @@ def _undo_program(change: str, plan: Plan, options: ChangeOptions) -> str:
     jobs = files.rollback_jobs(change, plan.replacements)
     seconds = math.ceil(options.timeouts.command)
     return undo_program.undo(change, jobs, values, plan.tests, plan.reloads, seconds)
+
+
+async def _carried_out(plan: Plan, change: PendingChange, options: ChangeOptions) -> AppliedChange:
+    if plan.replacements:
+        await uninterrupted(files.commit(change.shell, change.directory, change.timeouts.lease, plan.replacements))
+    return await _activated(plan, change, options)
 
 
 async def _activated(plan: Plan, change: PendingChange, options: ChangeOptions) -> AppliedChange:
@@ -253,7 +260,8 @@ async def _approved(change: PendingChange, options: ChangeOptions, reached: Stag
         options.report(reached)
         return
     seconds = options.approval.seconds
-    await change.poll(lease=math.ceil(seconds))
+    if options.guard is None:
+        await change.poll(lease=math.ceil(seconds))
     options.report(reached, seconds if options.approval.asked else None)
     try:
         async with asyncio.timeout(seconds):

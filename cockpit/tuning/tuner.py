@@ -18,7 +18,7 @@ from cockpit.model.knobs import Knob, ServerAction
 from cockpit.servers.startup import Instance
 from cockpit.tuning import files, history, pending, plan, server_check
 from cockpit.tuning.applied import AppliedChange, ChangeFacts, HistoryEntry, HistoryState
-from cockpit.tuning.change_options import Approval, ChangeObserver, ChangeOptions
+from cockpit.tuning.change_options import Approval, ChangeObserver, ChangeOptions, Guard
 from cockpit.tuning.effect import TargetCheck
 from cockpit.tuning.files import HostFile
 from cockpit.tuning.pending import TIMEOUTS, PendingChange, Timeouts
@@ -98,10 +98,11 @@ class Tuner:
         values: NewValues,
         watch: ChangeObserver | None = None,
         approval: Approval | None = None,
+        guard: Guard | None = None,
     ) -> AppliedChange:
         """Set knobs of one host (None: unset) as one change, all or none."""
         async with self._turn(host):
-            return await self._carry_out(shell, await self.prepare(shell, host, values), watch, approval)
+            return await self._carry_out(shell, await self.prepare(shell, host, values), watch, approval, guard)
 
     async def undo(self, shell: Remote, applied: AppliedChange, watch: ChangeObserver | None = None) -> AppliedChange:
         """Undo a change by another change; files that nobody else wrote since get their original bytes."""
@@ -147,7 +148,12 @@ class Tuner:
                 raise ChangeRefused(f"{action.name}: {action.host}: {ran.why}")
 
     async def _carry_out(
-        self, shell: Remote, plan: Plan, watch: ChangeObserver | None, approval: Approval | None
+        self,
+        shell: Remote,
+        plan: Plan,
+        watch: ChangeObserver | None,
+        approval: Approval | None,
+        guard: Guard | None = None,
     ) -> AppliedChange:
         async def identify(others: frozenset[int]) -> Mapping[str, Instance]:
             try:
@@ -160,7 +166,7 @@ class Tuner:
 
         if watch:
             watch.begun(plan)
-        options = self._options._replace(watch=watch, approval=approval, identify=identify)
+        options = self._options._replace(watch=watch, approval=approval, identify=identify, guard=guard)
         if self._port_on is not None:
             readers = partial(self._read_by, shell, plan.host, plan.knobs)
             options = options._replace(readers=readers, port=self._port_on(plan.host))

@@ -216,7 +216,7 @@ def test_quick_is_one_run_of_15_s_with_latest_baseline(monkeypatch: pytest.Monke
     for at, (name, found) in enumerate({"old": plan, "new": plan, "other": replace(plan, concurrency=9)}.items()):
         path = baselines.save(Baseline(name=name, plan=found, runs=(run,)))
         os.utime(path, (1e9 + at, 1e9 + at))
-    (tmp_path / "cockpit" / "baselines" / "damaged.json").write_text("{")
+    (tmp_path / "webcockpit" / "baselines" / "damaged.json").write_text("{")
     assert (latest := baselines.latest(plan)) is not None and latest.name == "new"
     assert baselines.latest(replace(plan, url="http://127.0.0.1:2/")) is None
     on_screen = [_baseline_of(Profile(name="x", plan=plan, baseline=name))(plan) for name in ("", "old")]

@@ -38,10 +38,10 @@ FISH = DATA["fish"]
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """Return an environment with two recordings in the library and a user profile."""
-    profiles = tmp_path / "config" / "cockpit" / "profiles"
+    profiles = tmp_path / "config" / "webcockpit" / "profiles"
     profiles.mkdir(parents=True)
     (profiles / "mine.toml").touch()
-    library = tmp_path / "state" / "cockpit" / "recordings"
+    library = tmp_path / "state" / "webcockpit" / "recordings"
     library.mkdir(parents=True)
     for name in ("night-1", "night-2"):
         (library / f"{name}.cockpit").touch()
@@ -110,10 +110,10 @@ START = {
 def test_a_completed_name_of_a_file_runs_no_command(
     shell: str, tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for folder in (tmp_path / "state/cockpit/recordings", tmp_path):
+    for folder in (tmp_path / "state/webcockpit/recordings", tmp_path):
         for name in HOSTILE:
             (folder / f"{name}.cockpit").touch()
-            (tmp_path / "config/cockpit/profiles" / f"{name}.toml").touch()
+            (tmp_path / "config/webcockpit/profiles" / f"{name}.toml").touch()
     monkeypatch.chdir(tmp_path)
     load = {"bash": "source", "zsh": "PS1='ready'; autoload -U compinit; compinit -D; source", "fish": "source"}[shell]
     stub = "function cockpit; echo got; end" if shell == "fish" else "cockpit() { echo got; }"
@@ -129,7 +129,7 @@ def test_a_completed_name_of_a_file_runs_no_command(
 
 def test_every_shell_has_a_script_and_others_are_refused(tmp_path: Path, environment: dict[str, str]) -> None:
     scripts = {script(shell, tmp_path, environment).read_text() for shell in SHELLS}
-    assert len(scripts) == len(SHELLS) == 3
+    assert len(scripts) == len(SHELLS) == 3 and all(" webcockpit" in text for text in scripts)
     done = cockpit("completion", "ksh")
     assert (done.returncode, done.stdout) == (2, "")
     assert "argument shell: invalid choice: 'ksh'" in done.stderr

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.parametrize("encoding", ENCODINGS)
 
 @pytest.fixture(autouse=True)
 def recordings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "cockpit/recordings"
+    folder = tmp_path / "webcockpit/recordings"
     folder.mkdir(parents=True)
     (folder / "żó💥.cockpit").write_bytes(Path(RECORDING).read_bytes())
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))

@@ -125,7 +125,7 @@ def test_damaged_baseline_is_one_error_line(file: str, capsys: pytest.CaptureFix
 
 
 def test_missing_state_directory_is_made_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    state = tmp_path / "home" / "state" / "cockpit"
+    state = tmp_path / "home" / "state" / "webcockpit"
     monkeypatch.setenv("XDG_STATE_HOME", str(state.parent))
     monkeypatch.setattr(library, "folder", lambda: state / "recordings")
     library.new_recording("x", 1.7e9).close()

@@ -41,7 +41,7 @@ def test_recording_and_replay_command_are_printed_after_screen(url: str, tmp_pat
     assert ("cockpit: recorded in" in output) is (kept != "nowhere")
     if kept == "in the library":
         name = output.partition("replay it: cockpit replay ")[2].split()[0]
-        assert (tmp_path / "cockpit/recordings" / f"{name}.cockpit").is_file()
+        assert (tmp_path / "webcockpit/recordings" / f"{name}.cockpit").is_file()
     if kept == "in a file":
         assert f"replay it: cockpit replay '{file}'" in output and file.is_file()
 

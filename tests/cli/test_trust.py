@@ -69,13 +69,13 @@ def test_untrusted_profile_runs_nothing_without_terminal(workspace: Workspace, c
 
 
 def test_shipped_name_ignores_files_in_working_directory(workspace: Workspace, url: str) -> None:
-    for path in ("mpm", "mpm.toml", "profiles/mpm.toml", "c/cockpit/profiles/mpm.toml"):
+    for path in ("mpm", "mpm.toml", "profiles/mpm.toml", "c/webcockpit/profiles/mpm.toml"):
         (workspace.folder / path).parent.mkdir(parents=True, exist_ok=True)
         workspace.write(workspace.folder / path, url)
     for command in (("doctor", "mpm", "--no-exec"), ("study", "mpm", "--dry-run")):
         done = workspace.cockpit(*command)
         assert f"{url}" not in done.stdout and "web1" in done.stdout + done.stderr
-        own = workspace.folder / "c/cockpit/profiles/mpm.toml"
+        own = workspace.folder / "c/webcockpit/profiles/mpm.toml"
         assert f"other files need their path: {own}, ./mpm, ./mpm.toml, ./profiles/mpm.toml" in done.stderr
     assert workspace.ran == set()
 
@@ -119,7 +119,7 @@ def test_trust_ends_when_profile_or_named_file_is_edited(workspace: Workspace, u
     assert workspace.show().returncode == 2
     assert workspace.show("--trust").returncode == 0
     assert workspace.show().returncode == 0
-    kept = list((workspace.folder / "state/cockpit/trusted").iterdir())
+    kept = list((workspace.folder / "state/webcockpit/trusted").iterdir())
     assert len(kept) == 2
     assert {path.stat().st_mode & 0o777 for path in kept} == {0o600}
     assert kept[0].parent.stat().st_mode & 0o777 == 0o700
@@ -127,7 +127,7 @@ def test_trust_ends_when_profile_or_named_file_is_edited(workspace: Workspace, u
 
 def test_hashes_in_folder_writable_by_others_are_ignored(workspace: Workspace) -> None:
     assert workspace.show("--trust").returncode == 0
-    (workspace.folder / "state/cockpit/trusted").chmod(0o777)
+    (workspace.folder / "state/webcockpit/trusted").chmod(0o777)
     done = workspace.show()
     assert done.returncode == 2 and "not trusted yet" in done.stderr
     done = workspace.show("--trust")

@@ -46,7 +46,7 @@ class TunedHost:
     def recorded(self) -> list[State]:
         """Return the final states of the library's recordings, oldest first."""
         states = []
-        for path in sorted((self._state / "cockpit" / "recordings").glob("*.cockpit")):
+        for path in sorted((self._state / "webcockpit" / "recordings").glob("*.cockpit")):
             with Recording(path) as recording:
                 states.append(fold_all(recording.events()))
         # Names have a resolution of 1 s: they do not give the order.

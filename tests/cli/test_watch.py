@@ -17,6 +17,9 @@ from tests.commands import cockpit
         (["--log", "/x"], "no host to read the access log on; add --host"),
         (["--log", "/x", "--host", ".", "-c", "5"], "-c: users decide the load; leave it out"),
         (["--log", "/x", "--host", ".", "--log-format", "%h"], "it has no status; give the server's format, or apache"),
+        (["--log", "/x", "--host", ".", "--guard", "speed < 2"], "guard: 'speed < 2': unknown metric 'speed'"),
+        (["--log", "/x", "--host", ".", "--guard", "p99 < 1s, sent < 9"], "'sent < 9': no limit of single seconds"),
+        (["--log", "/x", "--host", ".", "--guard", "web9.cpu.idle > 5"], "no host 'web9' is watched"),
     ],
 )
 def test_invalid_use(flags: list[str], problem: str) -> None:
@@ -35,6 +38,7 @@ def test_summary(tmp_path: Path) -> None:
     assert result["completed"] == 0
     profile = tmp_path / "x.toml"
     profile.write_text(f"""
+        guard = ["errors < 2%"]
         target.url = "http://127.0.0.1:9/"
         [[host]]
         name = "here"

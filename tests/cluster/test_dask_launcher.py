@@ -268,7 +268,7 @@ async def test_missing_cockpit_is_installed(sshd: Sshd, tmp_path: Path) -> None:
         async with cluster_over_ssh([generator], sshd.ssh_config):
             pass
     await install(generator, sshd.ssh_config)
-    assert (tmp_path / "state" / "cockpit" / "venv" / "bin" / "cockpit").exists()
+    assert (tmp_path / "state" / "webcockpit" / "venv" / "bin" / "cockpit").exists()
     async with (
         cluster_over_ssh([generator], sshd.ssh_config) as (address, security),
         DaskLauncher(address, security) as launcher,
@@ -290,11 +290,11 @@ async def test_wheel_is_installed_into_own_environment(sshd: Sshd, tmp_path: Pat
     generator = GeneratorConfig(name="gen1", ssh="web")
     await install(generator, sshd.ssh_config)
     name, _ = wheel()
-    installed = state / "cockpit" / "venv" / name
+    installed = state / "webcockpit" / "venv" / name
     assert (tmp_path / "arguments").read_text().split()[-1] == f"{installed}[cluster]"
     with zipfile.ZipFile(installed) as archive:
         names = set(archive.namelist())
-    assert {"cockpit/cluster/program.py", f"cockpit-{__version__}.dist-info/METADATA"} <= names
+    assert {"cockpit/cluster/program.py", f"webcockpit-{__version__}.dist-info/METADATA"} <= names
     inner.write_text("#!/bin/sh\necho no space left >&2\nexit 1\n")
     with pytest.raises(HostError, match="gen1: the installation failed: no space left"):
         await install(generator, sshd.ssh_config)
@@ -307,7 +307,7 @@ async def test_wheel_is_installed_into_own_environment(sshd: Sshd, tmp_path: Pat
         ({"version": "9.9\x1b[2J"}, r"gen[12]: cockpit 9\.9·\[2J there, .* here; install the same version"),
         ({"python": "2.7.1"}, r"gen[12]: Python 2\.7 there, 3\.\d+ here; install the same version"),
         ({"dask": "1.0"}, r"gen[12]: Dask 1\.0 there, .* here; install the same version"),
-        ({"dask": 5}, r"gen[12].*does not start.*install cockpit\[cluster\]"),
+        ({"dask": 5}, r"gen[12].*does not start.*install cockpit"),
         ({}, "AllowTcpForwarding"),
     ],
 )

@@ -199,7 +199,10 @@ def test_parquet_of_large_numbers_and_without_pyarrow(
     assert parquet_of(fold_all([FIRST])).num_rows == 1
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert main(["export", str(file), "-o", str(tmp_path / "x.parquet")]) == 2
-    assert capsys.readouterr().err == "cockpit: --format parquet: pyarrow is missing; pip install 'cockpit[parquet]'\n"
+    error = (
+        "cockpit: --format parquet: pyarrow is not installed; install the extra 'parquet': see cockpit help install\n"
+    )
+    assert capsys.readouterr().err == error
     assert not (tmp_path / "x.parquet").exists()
 
 

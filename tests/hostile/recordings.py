@@ -265,7 +265,7 @@ def fuzz(intact: Path, folder: Path, count: int, memory: tuple[int, int], proble
     """Alter `intact` with `count` seeds, read each file with every command, and send the first problem or ""."""
     resource.setrlimit(resource.RLIMIT_AS, memory)
     os.environ["XDG_STATE_HOME"] = str(folder)
-    library = folder / "cockpit" / "recordings"
+    library = folder / "webcockpit" / "recordings"
     library.mkdir(parents=True)
     for seed in range(count):
         for old in library.iterdir():

@@ -115,8 +115,8 @@ exit 1
 """
 STAGES = {
     "arming": Stage("sync", "/undo"),
-    "armed": Stage("mktemp", r"\.cockpit-"),
-    "prepared one": Stage("mktemp", r"\.cockpit-", 2),
+    "armed": Stage("mktemp", r"\.webcockpit-"),
+    "prepared one": Stage("mktemp", r"\.webcockpit-", 2),
     "prepared": Stage("mv", "-- new"),
     "swapped one": Stage("mv", "-- new", 2),
     "testing": Stage(test=HANG),

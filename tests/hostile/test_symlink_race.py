@@ -72,7 +72,7 @@ def attack(server: Server) -> Iterator[Attack]:
 async def test_attack_on_predictable_name_succeeds(server: Server, attack: Attack) -> None:
     """Control: root copies to a predictable name in a directory that others can write."""
     server.directory.chmod(0o1777)
-    temporary = server.directory / ".cockpit-20200101T000000Z-abcdef-0"
+    temporary = server.directory / ".webcockpit-20200101T000000Z-abcdef-0"
     program = 'until [ -L "$2" ]; do sleep 0.01; done; cp --preserve=all -- "$1" "$2"'
     change = "/changes/20200101T000000Z-abcdef"
     copying = await asyncio.create_subprocess_exec("sh", "-c", program, change, str(server.other), str(temporary))
@@ -167,5 +167,5 @@ async def test_random_name_is_in_no_command_line(server: Server, shell: FaultySh
     await Tuner().undo(shell, applied)
     with pytest.raises(ChangeRolledBack):
         await Tuner().apply(shell, "web1", [(server.keep_alive(test="exit 1"), "Off")])
-    names = [Path(line).name for line in created.read_text().splitlines() if "/.cockpit-" in line]
+    names = [Path(line).name for line in created.read_text().splitlines() if "/.webcockpit-" in line]
     assert len(set(names)) == 6 and not any(name in arguments.read_text() for name in names)

@@ -180,6 +180,21 @@ async def test_loop_that_measures_the_cpu_takes_the_time_that_the_kernel_counts(
     assert 50 * 3 < readings[-1].counters["loop_us"] < 50_000 * 3
 
 
+async def test_open_files_are_those_of_the_host(host_shell: str, tmp_path: Path) -> None:
+    async with running() as probe:
+        before = (await probe.read()).counters.get("files.open")
+        if host_shell == "no awk":
+            assert before is None
+            return
+        with ExitStack() as stack:
+            for number in range(800):
+                stack.enter_context((tmp_path / str(number % 10)).open("w"))
+            # Other programs close files meanwhile; the kernel adds up those of each CPU in batches.
+            async with asyncio.timeout(60):
+                while (await probe.read()).counters["files.open"] < (before or 0) + 400:
+                    pass
+
+
 async def test_probe_reports_its_cpu_cost(host_shell: str) -> None:
     async with running("*") as probe:
         readings = [await probe.read() for _ in range(10)]

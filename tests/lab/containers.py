@@ -104,7 +104,7 @@ def container(directory: Path, *, whole: bool = True) -> Iterator[Container]:
         podman("run", "--detach", *options, "--rootfs", "/:O", *("nginx", "-c", inside, "-g", "daemon off;"))
         running = Container(name, port, file, inside, pid_file)
         # The overlay also shows cockpit's state of this machine.
-        running.run("rm -rf /root/.local/state/cockpit")
+        running.run("rm -rf /root/.local/state/webcockpit")
         yield running
     finally:
         podman("rm", "--force", "--time=1", name, check=False)

@@ -248,9 +248,9 @@ class LosesConnection(ChangeObserver):
 
 def is_expired(folder: Path) -> bool:
     """Let the confirmation time of all changes expire; return whether no change is pending."""
-    for deadline in folder.glob("cockpit/changes/*/*/deadline"):
+    for deadline in folder.glob("webcockpit/changes/*/*/deadline"):
         deadline.write_text("0")
-    return not list(folder.glob("cockpit/changes/*/lock"))
+    return not list(folder.glob("webcockpit/changes/*/lock"))
 
 
 def restarting(nginx: Container, directive: str = "worker_processes", test: str = "") -> Knob:

@@ -43,7 +43,7 @@ STATE = (
     f"cat {LEVEL_FILE}; cd /etc/apache2 && find . -printf '%p %y %m %u %g %l\\n' | sort; ls -A /tmp /srv/small; "
     f"sha256sum {CONF} {MAIN} {PORTS}"
 )
-CHANGES = "/root/.local/state/cockpit/changes"
+CHANGES = "/root/.local/state/webcockpit/changes"
 LOCK = f"{CHANGES}/*/lock"
 # Let the confirmation time expire. The guard checks the time once per second: end its sleep.
 TIME_PASSED = f"for change in {CHANGES}/*/*/; do [ ! -d $change ] || echo 0 >$change/deadline; done; pkill -x sleep"

@@ -93,7 +93,7 @@ async def test_a_change_is_active_and_its_undo_leaves_nothing(machine: Booted, s
     applied = await tuner.apply(shell, "web1", [(KNOBS[name], value) for name, value in VALUES.items()])
     now = {"MemoryMax": str(200 << 20), "MemoryHigh": "infinity"}
     assert await values(tuner, shell) == VALUES | now
-    text = machine.run(f"cat {DIRECTORY}/90-cockpit.conf")
+    text = machine.run(f"cat {DIRECTORY}/90-webcockpit.conf")
     assert text.splitlines() == ["[Service]", *(f"{name}={value}" for name, value in VALUES.items())]
     assert machine.limit() == "400 500\n"
     quota, weight = ("150000 100000", "33") if V2 else ("150000", str(33 * 1024 // 100))
@@ -180,5 +180,5 @@ async def test_the_wizard_offers_the_settings_of_a_servers_unit(machine: Booted,
     found = await discover(shell, "web1", 80)
     offered = {one.knob.name: one for one in found.suggested if one.knob.kind == "systemd"}
     assert set(offered) == set(KNOBS)
-    assert {one.knob.file for one in offered.values()} == {"/etc/systemd/system/site.service.d/90-cockpit.conf"}
+    assert {one.knob.file for one in offered.values()} == {"/etc/systemd/system/site.service.d/90-webcockpit.conf"}
     assert offered["Nice"].value == machine.run("cut -d ' ' -f 19 /proc/$(systemctl show -P MainPID site)/stat").strip()

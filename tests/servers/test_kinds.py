@@ -251,7 +251,7 @@ def test_a_variable_is_set_in_the_environment_file_that_sets_it() -> None:
         found = systemd.candidates(master, registry.AT_START[kind], files)
         return {one.name: (one.kind, one.file, one.key or one.directive) for one in found}
 
-    drop_in = "/etc/systemd/system/app.service.d/90-cockpit.conf"
+    drop_in = "/etc/systemd/system/app.service.d/90-webcockpit.conf"
     uvicorn = places("uvicorn")
     assert uvicorn["loop"] == ("keyvalue", "/etc/app", "UVICORN_LOOP")
     assert uvicorn["workers"] == ("keyvalue", "/etc/default/app", "WEB_CONCURRENCY")
@@ -268,7 +268,9 @@ def test_a_variable_is_set_in_the_environment_file_that_sets_it() -> None:
 def test_server_with_unit_offers_settings_at_their_source() -> None:
     offered = {candidate.name: candidate for candidate in systemd.candidates(MASTER)}
     assert list(offered) == list(systemd.SETTINGS)
-    assert {candidate.file for candidate in offered.values()} == {"/etc/systemd/system/nginx.service.d/90-cockpit.conf"}
+    assert {candidate.file for candidate in offered.values()} == {
+        "/etc/systemd/system/nginx.service.d/90-webcockpit.conf"
+    }
     assert [name for name, candidate in offered.items() if "restart nginx.service" in candidate.reload] == [
         "LimitNOFILE",
         "Nice",
@@ -280,7 +282,7 @@ def test_server_with_unit_offers_settings_at_their_source() -> None:
     master = Process(7, 1, "uvicorn", command, unit="app.service")
     offered = {candidate.name: candidate for candidate in systemd.candidates(master, at_start)}
     assert (offered["workers"].file, offered["workers"].directive) == ("/etc/systemd/system/app.service", "--workers")
-    drop_in = "/etc/systemd/system/app.service.d/90-cockpit.conf"
+    drop_in = "/etc/systemd/system/app.service.d/90-webcockpit.conf"
     assert (offered["loop"].file, offered["loop"].directive) == (drop_in, "UVICORN_LOOP")
     # An option without environment variable is offered only if it is on the command line.
     names = {candidate.name for candidate in systemd.candidates(master, registry.AT_START["gunicorn"])}
@@ -289,7 +291,7 @@ def test_server_with_unit_offers_settings_at_their_source() -> None:
 
 
 def test_only_drop_ins_may_be_created() -> None:
-    file = "/etc/systemd/system/web@1.service.d/90-cockpit.conf"
+    file = "/etc/systemd/system/web@1.service.d/90-webcockpit.conf"
     assert Knob(name="n", host="h", kind="systemd", file=file).creates
     for other in ("/etc/systemd/system/x.conf", "/run/systemd/system/x.service.d/a.conf", file[:-5], file + "\n"):
         assert not Knob(name="n", host="h", kind="systemd", file=other).creates

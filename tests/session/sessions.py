@@ -87,4 +87,4 @@ async def do(session: Session, name: str, answer: str = "") -> None:
 
 def locks(home: Path) -> list[Path]:
     """Return the lock files of changes in progress."""
-    return list(home.glob("state/cockpit/changes/*/lock"))
+    return list(home.glob("state/webcockpit/changes/*/lock"))

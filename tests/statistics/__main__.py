@@ -24,6 +24,8 @@ from tests.statistics.simulate import EACH, LIMIT, compared_with_baseline, stall
 from tests.statistics.speeds import MACHINES, studies_of
 from tests.statistics.studies import Simulated, studies
 from tests.statistics.switch_speeds import BEFORE, FOLLOWS, SPEEDS, switched
+from tests.statistics.switchbacks import ROUNDS as SWITCHBACKS
+from tests.statistics.switchbacks import switchbacks
 from tests.statistics.waits import SERVERS
 from tests.statistics.waits import summary as waits
 
@@ -38,6 +40,8 @@ MOST_STUDIES = 1000
 MOST_SWITCHES = 10
 # A simulated search takes about 1 s.
 MOST_SEARCHES = 50
+# Simulated rounds on traffic take about 1 s.
+MOST_SWITCHBACKS = 200
 # A simulated server takes about 1 s.
 MOST_WAITS = 60
 # Rounds of 10 min.
@@ -144,6 +148,12 @@ def tables(repetitions: int) -> list[Table]:
             "effect, found: −5% significant; covered: as above; rounds: width of their interval / that of a duet\n"
             + _row("noise", 18, "wrong", "covered", "found", "covered", "rounds"),
             [partial(duet, name, repetitions) for name in NOISES],
+        ),
+        Table(
+            f"rounds on users' traffic with waves, bursts and a drifting mix, {SWITCHBACKS} rounds in 10 min; wrong:\n"
+            "better or worse without effect, found: 10% more service time, invalid: without effect; covered: as above\n"
+            + _row("requests/s", 18, "wrong", "covered", "invalid", "found", "covered"),
+            [partial(switchback, rate, min(repetitions, MOST_SWITCHBACKS)) for rate in (20.0, 50.0, 200.0)],
         ),
         Table(
             f"capacity searches on simulated queues, at most 3 min, {searches_} per row; share within 5% of the\n"
@@ -316,6 +326,19 @@ def duet(name: str, repetitions: int) -> str:
     ]
     narrower = float(np.median([one.rounds for one in none]) / np.median([one.width for one in none]))
     return _row(name, 18, *cells, f"{narrower:.1f}")
+
+
+def switchback(rate: float, repetitions: int) -> str:
+    none, ten = (switchbacks(repetitions, effect, rate, seed) for effect, seed in ((0.0, 16), (math.log(1.1), 17)))
+    return _row(
+        f"{rate:.0f}",
+        18,
+        [each.outcome in DIFFERENT for each in none],
+        [each.covered for each in none],
+        [each.outcome is Outcome.INVALID for each in none],
+        [each.outcome is Outcome.WORSE for each in ten],
+        [each.covered for each in ten],
+    )
 
 
 def _row(name: str, width: int, *cells: object) -> str:

@@ -126,4 +126,4 @@ def test_forged_or_edited_journal_is_refused(tmp_path: Path, monkeypatch: pytest
     file.write_text(file.read_text().replace(JOURNAL.name, "other"))
     with pytest.raises(UsageError, match="was not written by this user's cockpit"):
         read_journal(tmp_path)
-    assert (tmp_path / "ours/cockpit/journal.key").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "ours/webcockpit/journal.key").stat().st_mode & 0o777 == 0o600

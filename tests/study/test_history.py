@@ -14,7 +14,7 @@ from cockpit.study.results import RoundSpread
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    return tmp_path / "cockpit"
+    return tmp_path / "webcockpit"
 
 
 def test_newest_ten_spreads_of_profile_and_form_are_pooled_by_degrees_of_freedom() -> None:

@@ -147,8 +147,8 @@ async def test_url_and_host_make_tunable_profile(workdir: Path, world: DemoServe
         await wait_idle(pilot)
         assert 'question = "Is it?"' in rendered_text(app)
         await pilot.press("enter")
-        assert await exit_choice(pilot, app) == Choice("profile", str(workdir / "config/cockpit/profiles/demo.toml"))
-        profile = read_profile(workdir / "config/cockpit/profiles/demo.toml")
+        assert await exit_choice(pilot, app) == Choice("profile", str(workdir / "config/webcockpit/profiles/demo.toml"))
+        profile = read_profile(workdir / "config/webcockpit/profiles/demo.toml")
         assert (profile.question, profile.plan.url, profile.plan.duration) == ("Is it?", world.url, 30.0)
         assert [host.ssh for host in profile.hosts] == ["demo"]
         assert [knob.name for knob in profile.knobs] == ["MaxSpareServers", "MaxRequestsPerChild", "MaxClients"]

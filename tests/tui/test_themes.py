@@ -109,8 +109,8 @@ async def test_key_switches_theme_saves_choice_and_recolours_every_screen(tmp_pa
             await press(pilot)
             assert not colours_on(pilot.app) & dark, keys
         await reset_screen(pilot)
-        shutil.rmtree(tmp_path / "cockpit")
-        (tmp_path / "cockpit").write_text("in the way")
+        shutil.rmtree(tmp_path / "webcockpit")
+        (tmp_path / "webcockpit").write_text("in the way")
         await press(pilot, "T")
         assert pilot.app.theme == "contrast"
         assert "this session only" in notices(pilot)[0]

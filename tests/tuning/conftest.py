@@ -111,7 +111,7 @@ class Server:
 
     def changes(self) -> list[Path]:
         """The directories of all changes."""
-        return sorted(path for path in self.state.glob("cockpit/changes/*/*") if not path.is_symlink())
+        return sorted(path for path in self.state.glob("webcockpit/changes/*/*") if not path.is_symlink())
 
     def expire(self) -> None:
         """Expire the lease of every change."""
@@ -132,7 +132,7 @@ class Server:
         """Whether a change holds the lock or is being undone."""
         settled = [change / "settled" for change in self.changes() if (change / "settled").is_symlink()]
         undone = [path.with_name("outcome") for path in settled if "undo" in str(path.readlink())]
-        locks = [path for path in self.state.glob("cockpit/changes/*/lock") if path.is_symlink()]
+        locks = [path for path in self.state.glob("webcockpit/changes/*/lock") if path.is_symlink()]
         return bool(locks) or not all(path.exists() for path in undone)
 
 

@@ -74,14 +74,14 @@ async def test_lease_has_configured_length(server: Server, shell: FaultyShell) -
     deadlines: list[float] = []
 
     def seconds_left(deadline: Path) -> float:
-        return float(deadline.read_text()) - float(Path("/proc/uptime").read_text().split()[0])
+        return float(deadline.read_text()) / 100 - float(Path("/proc/uptime").read_text().split()[0])
 
     def record_deadline() -> None:
         deadlines.append(seconds_left(server.changes()[0] / "deadline"))
 
     shell.before[TEST] = shell.before[RELOAD] = record_deadline
     timeouts = Timeouts(command=500, lease=300)
-    knob = server.keep_alive(test=f"cp '{server.state}'/cockpit/changes/*/*/deadline '{server.state}/during'")
+    knob = server.keep_alive(test=f"cp '{server.state}'/webcockpit/changes/*/*/deadline '{server.state}/during'")
     await Tuner(timeouts=timeouts).apply(shell, "web1", [(knob, "Off")])
     assert all(100 < seconds <= 300 for seconds in deadlines) and 300 < seconds_left(server.state / "during") <= 800
 

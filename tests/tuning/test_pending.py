@@ -176,7 +176,7 @@ async def test_all_commands_run_with_sudo(server: Server, shell: FaultyShell) ->
     await Tuner().apply(sudo_shell, "web1", [(server.keep_alive(), "Off")])
     assert shell.commands[0] == ("sudo -n -- sh -s", b"") and set(shell.interpreters[1:]) == {"sudo -n -- sh -s"}
     assert log.read_text().splitlines() == ["sh -s"] * shell.count
-    assert server.other.read_bytes() == OFF and (server.root / ".local/state/cockpit/changes").is_dir()
+    assert server.other.read_bytes() == OFF and (server.root / ".local/state/webcockpit/changes").is_dir()
     assert privileged(HostConfig(name="web1"), shell) is shell
 
 

@@ -60,11 +60,11 @@ async def test_change_modifies_only_value_bytes_and_has_private_backup(server: S
 
 
 async def test_unwritable_home_falls_back_to_var_tmp(server: Server, shell: FaultyShell) -> None:
-    (server.state / "cockpit").symlink_to(server.root)
+    (server.state / "webcockpit").symlink_to(server.root)
     applied = await Tuner().apply(shell, "web1", [(server.knob(), "30")])
     backup = backup_of(applied)
     try:
-        assert backup.is_relative_to(f"/var/tmp/cockpit-{os.geteuid()}/changes")
+        assert backup.is_relative_to(f"/var/tmp/webcockpit-{os.geteuid()}/changes")
         assert backup.read_bytes() == PREFORK
     finally:
         shutil.rmtree(backup.parent)

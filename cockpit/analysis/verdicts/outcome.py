@@ -36,6 +36,7 @@ class Cause(StrEnum):
     REQUESTS_FAILED = "requests failed"
     SHARED_CPU = "shared CPU"
     SETTING_ALTERED = "setting changed elsewhere"
+    TRAFFIC_DRIFTED = "traffic differs"
 
 
 class Period(StrEnum):

@@ -26,6 +26,15 @@ def speed_ratios(before: Mapping[str, Floats], after: Mapping[str, Floats], metr
     return log_speeds(after, names) - log_speeds(before, names) if names else np.array([])
 
 
+def rate_ratios(before: Mapping[str, Floats], after: Mapping[str, Floats], metric: str) -> Floats:
+    """Return the log ratio of the rates of users' requests for each pair of values. Empty if they are not those of
+    users, or if the metric does not depend on the rate."""
+    if "arrivals" not in before or not (is_latency(metric) or metric.endswith(".cpu.per_request")):
+        return np.array([])
+    ratios: Floats = np.log(after["arrivals"] / before["arrivals"])
+    return ratios
+
+
 def speed_names(before: Mapping[str, Floats], after: Mapping[str, Floats], metric: str) -> list[str]:
     """Return the names of the speeds that both sides have and a metric depends on: of its host, or of all hosts."""
     host, _, name = metric.partition(".")

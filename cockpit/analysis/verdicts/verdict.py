@@ -222,7 +222,7 @@ def _rounds(
         plain = anytime(values, alpha) if budget is None else sequential(values, budget, alpha)
         speed = (
             MeasuredAdjustment(plain, float(speeds.own.mean()), float(speeds.own.std(ddof=1)))
-            if seen.adjusted
+            if seen.adjusted and "arrivals" not in sides[0]
             else None
         )
         means = mean_of(name, first), mean_of(name, second)

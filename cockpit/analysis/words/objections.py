@@ -25,6 +25,8 @@ def objection_words(objection: Objection) -> str:
             return f"{100 * objection.share:.1f}% of the requests failed{side}"
         case Cause.LOAD_DIFFERS:
             return f"the load differs: {objection.detail}"
+        case Cause.TRAFFIC_DRIFTED:
+            return f"the traffic of the two settings differs: {objection.detail}"
         case Cause.RUN_FAILED:
             return f"the run{side} failed: {sanitize(objection.detail)}"
         case Cause.PARTIAL:

@@ -38,6 +38,7 @@ _BRIEF = {
     Cause.PROFILED: "profile",
     Cause.SHARED_CPU: "cpu",
     Cause.SETTING_ALTERED: "setting",
+    Cause.TRAFFIC_DRIFTED: "≠ traffic",
 }
 
 MARKS = {

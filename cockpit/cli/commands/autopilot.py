@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from cockpit.analysis.capacity.levels import parse_limits
 from cockpit.analysis.thresholds import parse_threshold
@@ -36,7 +36,7 @@ from cockpit.model.text import sanitize
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.report.encoding import to_json
-from cockpit.report.verdicts import verdict_json
+from cockpit.report.search_json import search_json
 from cockpit.session.capacity import searchable
 from cockpit.session.controls import Mode
 from cockpit.session.live_session import LiveSession
@@ -271,22 +271,7 @@ def _print(options: Namespace, live: LiveSession, result: SearchResult) -> None:
     if not options.json:
         emit(result_line(replace(state, ended=result.ended), result.verdict))
         return
-    emit(
-        to_json(
-            {
-                "plan": state.begun.plan,
-                "original": state.begun.original,
-                "limits": state.begun.limits,
-                "evaluations": [asdict(trial) for trial in state.trials],
-                "outcome": result.ended.outcome,
-                "values": result.ended.values,
-                "applied": result.ended.applied,
-                "detail": result.ended.detail,
-                "seconds": result.ended.seconds,
-                "verdict": None if result.verdict is None else verdict_json(result.verdict),
-            }
-        )
-    )
+    emit(to_json(search_json(state, result.ended, result.verdict)))
 
 
 def _search_lines(state: State) -> list[str]:

@@ -7,6 +7,7 @@ import shlex
 from argparse import Namespace
 from collections.abc import Iterator
 
+from cockpit import DISTRIBUTION
 from cockpit.cli.commands.help import topics
 from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD
@@ -54,6 +55,12 @@ function _cockpit_file_recordings; _cockpit_file_library; __fish_complete_suffix
 function _cockpit_file_either; _cockpit_file_profiles; _cockpit_file_recordings; end
 """
 _HELPERS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+# The command's other name is completed in the same way.
+_ALIASES = {
+    "bash": f"complete -o bashdefault -F _shtab_cockpit {DISTRIBUTION}",
+    "zsh": f"compdef _shtab_cockpit {DISTRIBUTION}",
+    "fish": f"complete -c {DISTRIBUTION} -w cockpit",
+}
 SHELLS = tuple(_HELPERS)
 # Completions by command and argument.
 _TAKES = {
@@ -89,7 +96,7 @@ def completion(options: Namespace) -> int:
             action.choices = list(topics())
         elif action.metavar in ("FILE", "DIR"):
             action.complete = shtab.FILE if action.metavar == "FILE" else shtab.DIRECTORY  # type: ignore[attr-defined]
-    emit(shtab.complete(parser, shell=options.shell, preamble=_helpers(options.shell)))
+    emit(shtab.complete(parser, shell=options.shell, preamble=_helpers(options.shell)) + f"\n{_ALIASES[options.shell]}")
     return EXIT_GOOD
 
 

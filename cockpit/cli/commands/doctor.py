@@ -25,14 +25,22 @@ _WORDS = {"ok": "ok", "note": "note", "error": "ERROR"}
 _MAX_TEXT = 2000
 
 
+class DoctorJson(msgspec.Struct, kw_only=True):
+    """The findings about a profile, and with --no-exec its commands, hosts and files."""
+
+    profile: str
+    exit: int
+    findings: list[Finding]
+    uses: list[dict[str, str]]
+
+
 def doctor(options: Namespace) -> int:
     """Print findings. Exit 0: no problem; 2: the profile or a host has to be fixed; 3: target or host unreachable."""
     findings, uses = asyncio.run(_findings(options, (lambda finding: None) if options.json else _show))
     code = max((finding.exit_code for finding in findings), default=EXIT_GOOD)
     if options.json:
-        document = {"profile": options.profile, "exit": code, "findings": msgspec.to_builtins(findings)}
-        document["uses"] = [use._asdict() for use in uses]
-        emit(to_json(document))
+        rows = [use._asdict() for use in uses]
+        emit(to_json(DoctorJson(profile=options.profile, exit=code, findings=findings, uses=rows)))
     else:
         emit(summary_line(findings))
     return code

@@ -8,7 +8,7 @@ from contextlib import redirect_stdout
 from importlib.util import find_spec
 
 from cockpit.cli.terminal import raw
-from cockpit.model.errors import EXIT_GOOD, UsageError
+from cockpit.model.errors import EXIT_GOOD, ExtraRequired, UsageError
 
 
 def mcp(options: Namespace) -> int:
@@ -16,7 +16,7 @@ def mcp(options: Namespace) -> int:
     if options.yes and not options.allow_changes:
         raise UsageError("--yes: only with --allow-changes")
     if find_spec("mcp") is None:
-        raise UsageError("mcp: the SDK is not installed; pip install 'cockpit[mcp]'")
+        raise ExtraRequired("mcp", "the SDK", "mcp")
     from cockpit.cli.mcp_server import make_server
 
     # The SDK duplicates the file descriptor.

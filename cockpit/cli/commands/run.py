@@ -10,7 +10,6 @@ from pathlib import Path
 
 from cockpit.analysis.capacity.levels import parse_limits
 from cockpit.analysis.capacity.result import capacity_result
-from cockpit.analysis.verdicts.segments import verdicts
 from cockpit.analysis.words.capacity import capacity_words
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.live import RecordingTarget, SessionEnd, headless, hlog_into, on_screen, report_recording
@@ -37,9 +36,6 @@ from cockpit.model.load.checks import conflict
 from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
-from cockpit.report.encoding import to_json
-from cockpit.report.run import run_text
-from cockpit.report.run_json import run_json
 from cockpit.session.capacity import searchable
 
 
@@ -115,6 +111,12 @@ def _shown_on_screen(problem: BaseException) -> bool:
 
 
 def _print_results(outcome: SessionEnd, options: Namespace) -> int:
+    # Imported after the load, so that it starts sooner.
+    from cockpit.analysis.verdicts.segments import verdicts
+    from cockpit.report.encoding import to_json
+    from cockpit.report.run import run_text
+    from cockpit.report.run_json import run_json
+
     results = all_results(outcome.state)
     judged = verdicts(outcome.state)
     # The lines of --ndjson contain the results.

@@ -8,17 +8,25 @@ from typing import Any
 
 import msgspec
 
+from cockpit.autopilot.diagnosis import Bottleneck
+from cockpit.cli.commands.doctor import DoctorJson
 from cockpit.cli.commands.help import profile_keys
+from cockpit.cli.spec import SpecJson
 from cockpit.cli.terminal import emit, write_utf8
+from cockpit.cli.tune_output import ActionJson, ChangeJson, KnobJson, PastChangeJson
 from cockpit.export.ndjson import AnyLine
 from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS, Metric
 from cockpit.model.errors import EXIT_GOOD
 from cockpit.profiles.sections import ProfileFile
-from cockpit.report.check import CheckJson
+from cockpit.recording.library import RecordingInfo
+from cockpit.report.check import BaselineJson, CheckJson
 from cockpit.report.comparison import CompareJson
 from cockpit.report.encoding import to_json
+from cockpit.report.history import HistoryJson
 from cockpit.report.run_json import RunJson
+from cockpit.report.search_json import SearchJson
 from cockpit.report.study_json import StudyJson
+from cockpit.report.verdicts import VerdictJson
 
 
 def profile_schema() -> dict[str, Any]:
@@ -60,12 +68,35 @@ def _reference(schema: Any) -> str:
     return str(schema["$ref"])
 
 
-_OUTPUTS = {"run": RunJson, "check": CheckJson, "compare": CompareJson, "study": StudyJson}
+# run, duet and watch print one document per run.
+_OUTPUTS: dict[str, Any] = {
+    **dict.fromkeys(("run", "duet", "watch"), RunJson),
+    "check": CheckJson,
+    "compare": CompareJson,
+    "study": StudyJson,
+    "history": HistoryJson,
+    "report": list[RunJson] | StudyJson,
+    "autopilot": SearchJson | list[Bottleneck],
+    "doctor": DoctorJson,
+    "recordings-list": list[RecordingInfo],
+    "baseline-list": list[BaselineJson],
+    "baseline-show": BaselineJson,
+    "tune-show": list[KnobJson],
+    **dict.fromkeys(("tune-set", "tune-undo"), list[ChangeJson]),
+    "tune-history": list[PastChangeJson],
+    "tune-rounds": VerdictJson | None,
+    "tune-action": list[ActionJson],
+    "spec": SpecJson,
+}
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """Return the JSON Schema of one of SCHEMAS."""
+    described = {"profile": profile_schema, "ndjson": ndjson_schema}
+    return described[name]() if name in described else msgspec.json.schema(_OUTPUTS[name])
 
 
 def schema(options: Namespace) -> int:
-    described = {"profile": profile_schema, "ndjson": ndjson_schema}
-    make = described.get(options.of)
     write_utf8()
-    emit(to_json(make() if make else msgspec.json.schema(_OUTPUTS[options.of])))
+    emit(to_json(schema_of(options.of)))
     return EXIT_GOOD

@@ -23,12 +23,13 @@ from cockpit.cli.progress import print_lines
 from cockpit.cli.terminal import emit
 from cockpit.cli.trust_prompt import require_trust
 from cockpit.cli.tune_output import (
+    ActionJson,
     ChangeProgress,
     await_change,
-    knob_row,
+    knob_json,
     knob_table,
+    past_change_json,
     past_line,
-    past_row,
     resolve_interrupted,
     typed_line,
     value_text,
@@ -42,7 +43,7 @@ from cockpit.model.text import sanitize
 from cockpit.profiles.plan import checked_url
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
-from cockpit.report.encoding import to_json
+from cockpit.report.encoding import struct_from, to_json
 from cockpit.report.verdicts import verdict_blocks, verdict_json
 from cockpit.session.live_session import LiveSession
 from cockpit.session.loop import Listener
@@ -122,7 +123,7 @@ async def _show(options: Namespace, profile: Profile) -> None:
                 if options.names:
                     raise
                 problem = str(error)
-            rows.append(knob_row(knob, value, problem))
+            rows.append(knob_json(knob, value, problem))
     if options.json:
         emit(to_json(rows))
     elif len(options.names) == 1:
@@ -170,7 +171,7 @@ async def _undo(options: Namespace, profile: Profile) -> None:
             if not options.json:
                 print(f"{host}: {past.name} undone; repeat the command to undo the change before it", file=sys.stderr)
     if options.json:
-        emit(to_json([row | {"undoes": past.name} for row in rows]))
+        emit(to_json([replace(row, undoes=past.name) for row in rows]))
 
 
 async def _await_outcomes(live: LiveSession, changes: Sequence[AppliedChange]) -> Sequence[AppliedChange]:
@@ -201,7 +202,7 @@ async def _history(options: Namespace, profile: Profile) -> None:
     async with _live(profile, options, profile.knobs) as live:
         past = _newest_first(await _histories(live, profile))
     if options.json:
-        emit(to_json([past_row(host, change) for host, change in past]))
+        emit(to_json([past_change_json(host, change) for host, change in past]))
     elif not past:
         emit("no changes yet")
     else:
@@ -212,7 +213,7 @@ async def _action(options: Namespace, profile: Profile) -> None:
     """Run the named actions in this order; without names list all actions."""
     if not options.names:
         if options.json:
-            emit(to_json(profile.actions))
+            emit(to_json([struct_from(ActionJson, each, done=False) for each in profile.actions]))
             return
         lines = [f"{each.name}  {each.host}  {each.times} x  {sanitize(each.command, 100)}" for each in profile.actions]
         emit("\n".join(lines) or "the profile has no actions; add an [[action]] block to it")
@@ -226,7 +227,7 @@ async def _action(options: Namespace, profile: Profile) -> None:
     async with _live(profile, options, (), actions, record=True) as live:
         for action in actions:
             await live.tuning.commands.act(action.name)
-            done.append({"action": action.name, "host": action.host, "done": action.times})
+            done.append(struct_from(ActionJson, action, done=True))
             if not options.json:
                 emit(f"{action.host}: {action.name} done{f' {action.times} times' if action.times > 1 else ''}")
     if options.json:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from cockpit.cli.commands.run import run_profile
 from cockpit.cli.load_arguments import given_flags
-from cockpit.cli.profile_argument import chosen_profile
+from cockpit.cli.profile_argument import check_guard, chosen_profile
 from cockpit.hosts.target_host import is_on_host
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import UsageError
@@ -36,7 +36,9 @@ def watch(options: Namespace) -> int:
     logs = tuple(traffic_logs(hosts, profile.plan.url, options))
     plan = replace(profile.plan, traffic=logs, workers=1, duration=options.duration, requests=None, stages=(), mix=())
     options.start = True
-    return run_profile(replace(profile, hosts=hosts, plan=plan), options)
+    profile = replace(profile, hosts=hosts, plan=plan, guard=(*profile.guard, *options.guard), ask=options.ask)
+    check_guard(profile)
+    return run_profile(profile, options)
 
 
 def hosts_of(profile: Profile, options: Namespace) -> tuple[HostConfig, ...]:

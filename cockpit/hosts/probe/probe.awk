@@ -101,6 +101,10 @@ function send_counters(   line) {
     " OutRsts ")
   send_table("net/netstat", "TcpExt:", " ListenOverflows ListenDrops ")
   send_pressure("pressure/cpu"); send_pressure("pressure/io"); send_pressure("pressure/memory")
+  if (is_readable("sys/fs/file-nr")) {
+    if ((getline line < "sys/fs/file-nr") > 0) send_changed("named", "files.open " (line + 0))
+    close("sys/fs/file-nr")
+  }
   if (tick % queue_round == 1) send_queues()
 }
 

@@ -23,6 +23,8 @@ readable=
 for f in $counted /proc/net/tcp /proc/net/tcp6 /proc/net/unix; do
   IFS= read -r c < "$f" && readable="$readable ${f#/proc/}"
 done 2>/dev/null
+# Only whole reads return its content, and `read` reads bytes.
+cat /proc/sys/fs/file-nr >/dev/null 2>&1 && readable="$readable sys/fs/file-nr"
 
 one=$(printf '\001')
 newline='

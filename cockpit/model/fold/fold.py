@@ -110,11 +110,12 @@ def _change_ended(state: State, event: ev.ChangeEnded) -> State:
     if at is None:
         return state
     known = state.changes[at]
-    change = replace(known, ended=event.t, outcome=event.outcome, detail=event.detail, confirm_by=None)
+    facts = {name: getattr(event, name) for name in ("outcome", "detail", "exceeded")}
+    change = replace(known, ended=event.t, confirm_by=None, **facts)
     applied = event.outcome == "applied"
     since = event.t if change.active_since is None or not applied else change.active_since
     state = _with_change(state, at, change)
-    if not change.trial:
+    if not change.trial or change.exceeded:
         marker = ChangeMarker(t=since, change=change.name, outcome=event.outcome, ended=event.t, detail=event.detail)
         state = mark(state, marker)
     if event.outcome in ("applied", "written"):

@@ -118,6 +118,8 @@ def _point(step: ReadingStep | None, now: ev.HostSample) -> HostPoint:
         rss=sum([process.rss for process in processes]),
         unshared=sum([process.rss - process.shared for process in processes if process.rss > process.shared]),
         pss=reading.pss,
+        threads=sum([process.threads for process in processes]),
+        files=reading.counters.get("files.open"),
         running=reading.running,
         blocked=reading.blocked,
         probe_cpu=reading.probe_cpu,

@@ -41,7 +41,9 @@ def round_window_ended(state: State, event: ev.RoundWindowEnded) -> State:
     if rounds is None or rounds.begun.number != event.number or not rounds.windows:
         return state
     *earlier, last = rounds.windows
-    return _with(state, replace(rounds, windows=(*earlier, replace(last, end=event.t))))
+    # The segment continues with the next set-up.
+    groups = state.segment.counts.groups if state.segment and state.segment.plan.traffic else {}
+    return _with(state, replace(rounds, windows=(*earlier, replace(last, end=event.t, groups=groups))))
 
 
 def rounds_ended(state: State, event: ev.RoundsEnded) -> State:

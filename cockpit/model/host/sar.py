@@ -162,7 +162,7 @@ COUNTERS = (
             *(name for names in _RATES.values() for name in names),
             *_PRESSURES.values(),
             *_COUNTS.values(),
-            *("runnable", "Slab", "loops", "loop_us"),
+            *("runnable", "Slab", "loops", "loop_us", "files.open"),
             *(f"cgroup.{name}" for name in ("version", "cpu", "periods", "throttled", "quota", "limit")),
         )
     )

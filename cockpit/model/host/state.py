@@ -155,7 +155,8 @@ class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
 
     `net`: sum of all interfaces except the loopback. `running` and `blocked`: tasks of the whole host. Memory of the
     watched processes: `rss` counts a shared page once per process; `unshared` (rss − shr) excludes pages of files and
-    shared memory; `pss` divides a shared page among its processes (None: no permission to read it). `unseen`: maximum
+    shared memory; `pss` divides a shared page among its processes (None: no permission to read it). `threads`: those of
+    the watched processes; `files`: open files of the whole host. `unseen`: maximum
     number of processes that started and exited between two samples. `hidden`: /proc hides processes (hidepid), so that
     counts are incomplete. `servers`, `generator` and `other`: CPU use in per cent of all cores of the watched processes
     and the probe, of the load generator if it is on the same machine, and of all other programs. `group`: None if the
@@ -176,6 +177,8 @@ class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
     rss: int = 0
     unshared: int = 0
     pss: int | None = None
+    threads: int = 0
+    files: int | None = None
     unseen: int | None = None
     running: int = 0
     blocked: int = 0

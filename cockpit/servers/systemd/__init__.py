@@ -157,7 +157,7 @@ def candidates(
 ) -> Iterator[CandidateKnob]:
     """Yield the settings of the program, then those of the unit of a server's first process; nothing without a unit on
     this host. `files` maps variables to the EnvironmentFile that sets them."""
-    file = f"{_UNIT_DIRECTORY}{master.unit}.d/90-cockpit.conf"
+    file = f"{_UNIT_DIRECTORY}{master.unit}.d/90-webcockpit.conf"
     if not master.unit or master.origin == "container" or not is_drop_in(file):
         return
     unit = shlex.quote(master.unit)

@@ -40,6 +40,7 @@ _NEXT = {
     Cause.PARTIAL: "run it again",
     Cause.SHARED_CPU: "a rate (-q)",
     Cause.SETTING_ALTERED: "find out who changes it, then run it again",
+    Cause.TRAFFIC_DRIFTED: f"rounds ({MainKey.ROUNDS}) at a steadier time of the day",
     Cause.REQUESTS_FAILED: f"undo the change ({MainKey.UNDO})",
 }
 _AGAIN = "run it again"

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import platformdirs
 
-from cockpit.files import read_bounded, write_private
+from cockpit.files import read_bounded, state_folder, write_private
 from cockpit.model.errors import UsageError
 from cockpit.tui.terminal.theme import DEFAULT, Colours
 
@@ -40,7 +39,7 @@ _MAX_BYTES = 1 << 20
 
 
 def settings_file() -> Path:
-    return platformdirs.user_state_path("cockpit") / "settings.json"
+    return state_folder() / "settings.json"
 
 
 def read_settings() -> dict[str, Any]:

@@ -21,7 +21,7 @@ stale() {
         guarded)
             uptime
             read -r deadline <"$held/deadline"
-            refuse "a change of $who is under way and undoes itself in $((deadline - now)) s unless it is confirmed" ;;
+            refuse "a change of $who is under way and undoes itself in $((deadline / 100 - now)) s unless it is confirmed" ;;
         arming) refuse "a change of $who is starting" ;;
         abandoned)
             refuse "the change of $who is incomplete (its new values may be active), and its guard has ended; roll it back with sh '$held/undo'"

@@ -19,10 +19,10 @@ while [ -d "$change" ]; do
     else
         read -r now _ </proc/uptime
         read -r deadline <"$change/deadline" || deadline=0
-        if [ "${now%%.*}" -ge "$deadline" ]; then
+        if [ "${now%.*}${now#*.}" -ge "$deadline" ]; then
             echo 'not confirmed in time' >"$change/why"
             exec sh "$change/undo"
         fi
     fi
-    sleep 1
+    sleep 0.2 || sleep 1
 done

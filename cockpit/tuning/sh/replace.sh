@@ -24,7 +24,7 @@ copy() {
     [ "$(stat -c '%a %u %g' new)" = "$(stat -c '%a %u %g' -- "$1")" ] ||
         refuse 'its owner and mode cannot be kept by this user'
 }
-boxes() { printf '%s/.cockpit-%s-' "${1%/*}" "${change##*/}"; }
+boxes() { printf '%s/.webcockpit-%s-' "${1%/*}" "${change##*/}"; }
 make() {
     printf '%s\n' "${1%/*}" >>"${change%/*}/directories" && flush "${change%/*}/directories" && mkdir -m 755 -- "${1%/*}"
 }
@@ -87,7 +87,7 @@ clean() {
     for box in "$(boxes "$3")"*; do
         [ ! -d "$box" ] || ( cd -- "$box" && rm -f new )
     done
-    find "${3%/*}" -maxdepth 1 -type d -name ".cockpit-${change##*/}-*" -empty -delete 2>/dev/null ||
+    find "${3%/*}" -maxdepth 1 -type d -name ".webcockpit-${change##*/}-*" -empty -delete 2>/dev/null ||
         rmdir -- "$(boxes "$3")"* 2>/dev/null
     unmake "$3"
 }

@@ -1,0 +1,59 @@
+"""Limits that hold while a change is not confirmed, and the short lease on its host."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import NoReturn, TypeVar
+
+from cockpit.model.errors import ChangeRefused, HostError
+from cockpit.tuning.change_options import Failure, Guard
+from cockpit.tuning.pending import PendingChange
+
+_T = TypeVar("_T")
+# Renewals per lease: a slow connection delays some of them.
+_RENEWALS = 4
+# Seconds within which a step ends whose change was settled on the host.
+_SETTLED = 5.0
+
+
+async def guarded(step: Coroutine[None, None, _T], change: PendingChange, guard: Guard | None) -> _T:
+    """Await a step of the change while its limits hold and its lease on the host is renewed.
+
+    Raises Failure if a limit is exceeded, and HostError or ChangeRefused if the lease cannot be renewed, after the step
+    was cancelled.
+    """
+    if guard is None:
+        return await step
+    working = asyncio.ensure_future(step)
+    exceeded = asyncio.ensure_future(_exceeded(guard))
+    renewing = asyncio.ensure_future(_renewed(change, guard.lease))
+    watching = (exceeded, renewing)
+    try:
+        await asyncio.wait((working, *watching), return_when=asyncio.FIRST_COMPLETED)
+        if renewing.done() and isinstance(renewing.exception(), ChangeRefused):
+            # The host has settled the change: perhaps by its confirmation, whose response is under way.
+            await asyncio.wait((working, exceeded), timeout=_SETTLED, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        failed = exceeded if exceeded.done() else renewing
+        return failed.result()
+    finally:
+        for task in (working, *watching):
+            task.cancel()
+        await asyncio.gather(working, *watching, return_exceptions=True)
+
+
+async def _exceeded(guard: Guard) -> NoReturn:
+    raise Failure(await guard.exceeded())
+
+
+async def _renewed(change: PendingChange, lease: int) -> NoReturn:
+    """Renew the lease until cancelled. Raises HostError if the host does not respond within the lease."""
+    while True:
+        try:
+            async with asyncio.timeout(lease):
+                await change.poll(lease=lease)
+        except TimeoutError:
+            raise HostError(f"no response within {lease} s") from None
+        await asyncio.sleep(lease / _RENEWALS)

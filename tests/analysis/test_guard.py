@@ -1,0 +1,69 @@
+"""Limits of changes: which are exceeded, by which evidence, and when nothing is known."""
+
+import pytest
+
+from cockpit.analysis.guard import exceeded, is_blind, parse_guard
+from cockpit.model import events as ev
+from cockpit.model.errors import UsageError
+from cockpit.model.fold.fold import fold_all
+from cockpit.model.histogram import Histogram
+from cockpit.model.state import State
+from cockpit.model.tick import Tick
+from tests.statistics.switchbacks import PLAN
+
+LIMITS = parse_guard("errors < 2%, p99 < 500ms")
+
+
+def state_of(*seconds: tuple[int, int, int], t: float = 0.0) -> State:
+    """Return the state after seconds of (successful, failed, slow) requests, 100 ms and 1 s; at `t` a note follows."""
+    ticks = [
+        Tick(
+            t=at + 1.0,
+            start=float(at),
+            run=1,
+            worker=0,
+            sent=good + failed + slow,
+            completed=good + failed + slow,
+            statuses={200: good + slow, 500: failed},
+            service=Histogram.of([100_000_000] * (good + failed) + [1_000_000_000] * slow),
+        )
+        for at, (good, failed, slow) in enumerate(seconds)
+    ]
+    return fold_all([ev.RunStarted(t=0.0, run=1, plan=PLAN), *ticks, *([ev.Note(t=t, text="x")] if t else [])])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "since", "limit"),
+    [
+        ([(95, 5, 0)], 0.0, "errors < 2%"),
+        ([(99, 1, 0)], 0.0, None),
+        # Two of ten requests are no evidence.
+        ([(8, 2, 0)], 0.0, None),
+        ([(7, 3, 0)], 0.0, "errors < 2%"),
+        ([(97, 0, 3)], 0.0, "p99 < 500ms"),
+        ([(8, 0, 2)], 0.0, None),
+        # What was before the change, or more than ten seconds ago, does not count.
+        ([(50, 50, 0), (100, 0, 0)], 1.0, None),
+        ([(50, 50, 0), *[(100, 0, 0)] * 10], 0.0, None),
+        ([(0, 0, 0)], 0.0, None),
+    ],
+)
+def test_exceeded_limit(seconds: list[tuple[int, int, int]], since: float, limit: str | None) -> None:
+    failed = exceeded(state_of(*seconds), LIMITS, since)
+    assert (failed and failed.threshold.text) == limit
+
+
+def test_quiet_site_has_a_rate() -> None:
+    (limit,) = parse_guard("rate > 1")
+    assert exceeded(state_of((0, 0, 0)), [limit], 0.0) and not exceeded(State(), [limit], 0.0)
+
+
+def test_time_without_counts_is_blind() -> None:
+    assert not is_blind(state_of((10, 0, 0), t=4.0), 0.0) and is_blind(state_of((10, 0, 0), t=7.0), 0.0)
+    assert not is_blind(state_of((10, 0, 0), t=7.0), 3.0) and is_blind(State(), 0.0)
+
+
+@pytest.mark.parametrize("text", ["rate >= 95% of baseline", "completed > 5", "speed < 2", ""])
+def test_invalid_limits(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_guard(text)
