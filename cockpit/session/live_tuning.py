@@ -202,8 +202,11 @@ class LiveTuning:
         """Compare the active values with `values` in rounds; without values, the two sides of the last active change.
 
         The current run continues, or a new run starts. If the rounds are interrupted, the values from their start are
-        activated again. Raises ChangeRolledBack, ChangeRefused, HostError, TargetError.
+        activated again. On users' traffic undecided rounds do not change the values. Raises ChangeRolledBack,
+        ChangeRefused, HostError, TargetError.
         """
+        if self._traffic and afterwards is FinalSide.CHOSEN:
+            afterwards = FinalSide.PROVEN
         if self.awaited:
             raise ChangeRefused("a change waits for confirmation; keep or undo it first")
         async with self._turn():

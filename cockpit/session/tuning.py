@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from cockpit.analysis.rounds import FEWEST, MOST, SHORTEST, WINDOW, RoundsPlan
-from cockpit.analysis.verdicts.outcome import Outcome, Verdict
+from cockpit.analysis.verdicts.outcome import DIFFERENT, Outcome, Verdict
 from cockpit.model.errors import UsageError
 from cockpit.model.events import RoundSide, RoundsOutcome
 from cockpit.model.knobs import Setting
@@ -32,6 +32,7 @@ class FinalSide(Enum):
     """The side to activate after rounds."""
 
     CHOSEN = "the new values, unless they are worse"
+    PROVEN = "the new values if they are better; undecided: the values of before the rounds"
     RESTORED = "the values of before the rounds"
 
     def side(self, active: RoundSide, outcome: RoundsOutcome, verdict: Verdict | None) -> RoundSide:
@@ -40,6 +41,8 @@ class FinalSide(Enum):
         if self is FinalSide.RESTORED or outcome not in ("verdict", "budget") or verdict is None:
             return active
         if verdict.outcome is Outcome.INVALID:
+            return active
+        if self is FinalSide.PROVEN and verdict.outcome not in DIFFERENT:
             return active
         return "before" if verdict.outcome is Outcome.WORSE else "after"
 

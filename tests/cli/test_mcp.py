@@ -3,12 +3,14 @@
 import os
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.client import ClientRequestContext
+from mcp.client.session import ElicitationFnT
 from mcp.types import ElicitRequestParams, ElicitResult, TextContent
 
 from cockpit.demo.servers import DemoServers
@@ -28,9 +30,14 @@ class Demo:
         self.profile.write_text(world.profile_toml())
         accept(read_profile(self.profile))
 
-    def server(self, *flags: str) -> StdioServerParameters:
+    @asynccontextmanager
+    async def client(self, *flags: str, person: ElicitationFnT | None = None) -> AsyncIterator[Client]:
         arguments = ["-m", "cockpit", "mcp", "--ssh-config", str(self.ssh_config), *flags]
-        return StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ))
+        server = StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ))
+        # The default is the stderr of the time of the import.
+        with (self.profile.parent / "stderr").open("w") as errors:
+            async with Client(stdio_client(server, errors), elicitation_callback=person) as client:
+                yield client
 
 
 @pytest.fixture
@@ -54,7 +61,7 @@ async def call(client: Client, tool: str, **arguments: Any) -> Any:
 async def test_agent_previews_applies_and_undoes(demo: Demo) -> None:
     before = demo.config.read_text()
     profile = str(demo.profile)
-    async with Client(demo.server("--allow-changes", "--yes")) as client:
+    async with demo.client("--allow-changes", "--yes") as client:
         names = {row["name"] for row in await call(client, "list_profiles")}
         assert "spare-servers" in names
         known = {row["name"]: row["value"] for row in await call(client, "show_settings", profile=profile)}
@@ -79,14 +86,14 @@ async def test_person_is_asked_before_a_change(demo: Demo) -> None:
         return ElicitResult(action="accept", content={"approved": False})
 
     change = {"profile": str(demo.profile), "values": CHANGED}
-    async with Client(demo.server("--allow-changes"), elicitation_callback=decline) as client:
+    async with demo.client("--allow-changes", person=decline) as client:
         assert (
             await call(client, "apply_change", **change)
             == "Error executing tool apply_change: the person declined; nothing was changed"
         )
     assert questions == [f"Change MaxRequestsPerChild=10000 on the hosts of {demo.profile}?"]
-    async with Client(demo.server("--allow-changes")) as client:
+    async with demo.client("--allow-changes") as client:
         assert "this client cannot ask: start `cockpit mcp` with --yes" in await call(client, "apply_change", **change)
-    async with Client(demo.server()) as client:
+    async with demo.client() as client:
         assert "apply_change" not in {tool.name for tool in (await client.list_tools()).tools}
     assert demo.config.read_text() == before

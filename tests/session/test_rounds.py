@@ -110,6 +110,9 @@ def test_side_active_afterwards_depends_on_outcome(active: ev.RoundSide) -> None
     assert FinalSide.CHOSEN.side(active, "budget", None) == active
     better = Verdict(outcome=Outcome.BETTER, design=Design.ROUNDS)
     assert FinalSide.RESTORED.side(active, "verdict", better) == active
+    undecided = Verdict(outcome=Outcome.INCONCLUSIVE, design=Design.ROUNDS)
+    assert FinalSide.PROVEN.side(active, "budget", undecided) == active
+    assert FinalSide.PROVEN.side(active, "verdict", better) == "after"
 
 
 async def test_better_values_stay_active_and_can_be_undone(

@@ -27,14 +27,16 @@ _BLOCKS = 8
 # Samples without a change after which a value is dim.
 STEADY = 10
 _NETWORK = ("rxkB/s", "txkB/s")
+# The highest block of a line is an eighth below the line above.
+_GAP = 8 / 7
 # Intervals without a sample that a value covers.
 _COVERS = 2.0
 
 
 class MetricHistory(NamedTuple):
     """A metric over time. `rank`: lines with the lowest are kept longest if the room is short. `top`: the value of a
-    full block, None: the maximum shown. `shaded`: the shade follows the value. `mean`: newest samples in
-    the printed value; a single sample of other programs is off by some percentage points."""
+    full block, None: a little more than the maximum shown. `shaded`: the shade follows the value. `mean`: newest
+    samples in the printed value; a single sample of other programs is off by some percentage points."""
 
     title: str
     rank: int
@@ -148,7 +150,7 @@ class _Columns:
     def line(self, history: MetricHistory, row: int = 0, rows: int = 1) -> Line:
         """Return line `row`, counted from below, of a chart with `rows` lines."""
         values = self.values(history)
-        top = history.top or max((value for value in values if value is not None), default=0.0)
+        top = history.top or _GAP * max((value for value in values if value is not None), default=0.0)
         return tuple(self._cell(at, value, top, history.shaded, row, rows) for at, value in enumerate(values))
 
     def _cell(self, at: int, value: float | None, top: float, shaded: bool, row: int, rows: int) -> Piece:
