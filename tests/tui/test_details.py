@@ -103,11 +103,11 @@ def test_host_without_data_shows_no_metrics(kind: str) -> None:
 def test_newest_values_of_host_have_line() -> None:
     for values, start, line in (
         ({"net": None}, "txkB/s", ""),
-        ({"net": NET}, "txkB/s", r"txkB/s +█+ +8.41k"),
+        ({"net": NET}, "txkB/s", r"txkB/s +▇+ +8.41k"),
         (SHARES, " servers", r"servers +▄+ +50%"),
         (SHARES, " gen", r"gen +▁+ +12%"),
         ({"generator": None}, " gen", ""),
-        ({"accept": 17}, "accept q.", r"accept q. +█+ +17"),
+        ({"accept": 17}, "accept q.", r"accept q. +▇+ +17"),
     ):
         context = context_of(topology(30.7))
         changed = with_points(context, *[values] * len(context.hosts[0].points))

@@ -169,9 +169,9 @@ def test_scale_covers_effects_and_axis_has_labels() -> None:
     assert scale_end([effect(174.0, 93.0, 289.0)]) == 300.0
     assert scale_end([effect(1e6)]) == 10000.0
     (line,) = plain([axis(1.5, WIDTH)])
-    assert line.split() == ["◂", "1.5×", "worse", "0", "1.5×", "better", "▸"]
-    assert line.index("0") == WIDTH // 2
-    assert plain([axis(10.0, 27)])[0].split()[3] == "0", "separated from its neighbours"
-    assert plain([axis(1000.0, 27)])[0].split() == ["◂", "1k×", "worse", "0", "1k×", "better", "▸"]
-    assert plain([axis(1000.0, 21)])[0].split() == ["◂", "worse", "0", "better", "▸"]
+    assert line.split() == ["◂", "1.5×", "worse", "=", "1.5×", "better", "▸"]
+    assert line.index("=") == WIDTH // 2
+    assert plain([axis(10.0, 27)])[0].split()[3] == "=", "separated from its neighbours"
+    assert plain([axis(1000.0, 27)])[0].split() == ["◂", "1k×", "worse", "=", "1k×", "better", "▸"]
+    assert plain([axis(1000.0, 21)])[0].split() == ["◂", "worse", "=", "better", "▸"]
     assert plain([axis(1.5, 9)]) == [" " * 9]

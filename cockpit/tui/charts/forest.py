@@ -102,7 +102,7 @@ def axis(end: float, width: int) -> Line:
         left, right = f"{CUT_LEFT} worse", f"better {CUT_RIGHT}"
     if max(len(left), len(right)) >= middle:
         return ((" " * width, ""),)
-    pieces: Line = ((fit(left, middle), "dim"), ("0", "dim"))
+    pieces: Line = ((fit(left, middle), "dim"), ("=", "dim"))
     return (*pieces, (" " * (2 * middle + 1 - len(right) - length(pieces)), ""), (right, "dim"))
 
 
