@@ -276,7 +276,7 @@ _CHECK: FlagTable = (
     Flag("--junit", Path, "write the result as JUnit XML"),
     Flag("--against", str, "load this URL at the same time, and fail if the target is worse: see cockpit duet", "URL"),
     Flag("--margin", share, f"with --against: the largest tolerated loss (default {TOLERATED_LOSS:.0%}%)", "SHARE"),
-    Flag("--release", str, "name of what is checked, for cockpit history", "NAME", default=""),
+    Flag("--release", str, "name of the checked release, for cockpit history", "NAME", default=""),
     Flag("--markdown", Path, "with --against: write the result as Markdown, for a comment"),
 )
 _RUN = _FLAGS["run"]

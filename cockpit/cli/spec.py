@@ -20,8 +20,6 @@ from cockpit.metrics.catalogue import LATENCIES, SAMPLE_METRICS, SECOND_METRICS,
 from cockpit.metrics.values import RUN_METRICS
 from cockpit.report.encoding import to_json
 
-_SUBCOMMANDS = argparse._SubParsersAction
-
 
 class ArgumentSpec(msgspec.Struct, kw_only=True):
     """A flag with its `names`, or an argument with the name of its value. `value`: what it takes; null for a switch."""

@@ -73,8 +73,8 @@ class ReadingStep(NamedTuple):
 class ProcessTimes(NamedTuple):
     """Seconds of the watched processes in an interval, summed over them: all of them (`lived`; 0 if times are unknown
     for one of them), on a CPU (`ran`), on the run queue (`waited`), and in uninterruptible sleep (`blocked`, if their
-    states at its end are those of all of it). `busiest`: per cent of the interval in which one of them was ready to
-    run at most. `switches`: context switches; `left`: of those counted by cause, the voluntary and involuntary ones."""
+    states at its end are those of all of it). `busiest`: per cent of the interval in which one of them was ready to run
+    at most. `switches`: context switches; `left`: voluntary and involuntary ones, as far as their cause is known."""
 
     lived: float
     ran: float
