@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -23,7 +22,7 @@ from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
 from cockpit.session.live_session import LiveSession
 from tests.bench.crowded import recorded
-from tests.lab.test_profiles_of_servers import PREFORK, running, wait_for
+from tests.lab.test_profiles_of_servers import PREFORK, restart_apache, running, wait_for
 from tests.waiting import free_port
 
 TARGET = Path(__file__).parent / "recordings" / "profiled.cockpit"
@@ -41,8 +40,7 @@ def main() -> int:
 
         def change() -> None:
             config.write_text(PREFORK.format(directory=directory, port=port, spare=20, per_child=0))
-            subprocess.run(["apache2", "-f", config, "-k", "restart"], check=True)
-            wait_for(port)
+            restart_apache(config)
 
         plan = LoadPlan(url=f"http://127.0.0.1:{port}/hello.txt", concurrency=4, duration=SECONDS, keepalive=False)
         with running("apache2", "-f", str(config), "-D", "FOREGROUND"):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import psutil
 import pytest
 
 from cockpit.analysis.verdicts.outcome import Verdict
@@ -22,7 +23,7 @@ from cockpit.model.host.samples import HostConfig
 from cockpit.model.load.plan import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.session.live_session import LiveSession
-from tests.waiting import free_port
+from tests.waiting import free_port, wait_until
 
 pytestmark = pytest.mark.lab
 # Seconds of load per side: the guard of 3 s, and at least ten slices of a second.
@@ -109,13 +110,17 @@ def plan_of(port: int, path: str, seconds: float = SECONDS, **more: object) -> L
     return LoadPlan(url=f"http://127.0.0.1:{port}/{path}", concurrency=4, duration=seconds, **more)  # type: ignore[arg-type]
 
 
+def restart_apache(config: Path) -> None:
+    """Restart an Apache that was started once with the file, and wait for its new processes."""
+    subprocess.run(["apache2", "-f", config, "-k", "restart"], check=True)
+    # The signal is answered later, and until then the old processes accept connections and abort them.
+    wait_until(lambda: (config.parent / "error.log").read_text().count("resuming normal operations") == 2)
+
+
 def wait_for(port: int) -> None:
     """Wait until something listens."""
-    for _ in range(600):
-        if subprocess.run(["bash", "-c", f": </dev/tcp/127.0.0.1/{port}"], capture_output=True).returncode == 0:
-            return
-        time.sleep(0.1)
-    raise TimeoutError(port)
+    with socket.socket() as client:
+        wait_until(lambda: client.connect_ex(("127.0.0.1", port)) == 0)
 
 
 async def test_forks_of_prefork_are_gone_with_spare_servers(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,8 +131,7 @@ async def test_forks_of_prefork_are_gone_with_spare_servers(directory: Path, mon
 
     def change() -> None:
         config.write_text(PREFORK.format(directory=directory, port=port, spare=20, per_child=0))
-        subprocess.run(["apache2", "-f", config, "-k", "restart"], check=True)
-        wait_for(port)
+        restart_apache(config)
 
     with running("apache2", "-f", str(config), "-D", "FOREGROUND"):
         wait_for(port)
@@ -150,10 +154,14 @@ async def test_deflate_grows_with_the_level_of_gzip(directory: Path, monkeypatch
     config = directory / "nginx.conf"
     config.write_text(NGINX.format(directory=directory, port=port, level=1))
 
+    def workers() -> set[int]:
+        return {process.pid for process in psutil.Process(int((directory / "pid").read_text())).children()}
+
     def change() -> None:
         config.write_text(NGINX.format(directory=directory, port=port, level=9))
+        old = workers()
         subprocess.run(["nginx", "-c", config, "-s", "reload"], check=True, capture_output=True)
-        time.sleep(1)
+        wait_until(lambda: workers() and not workers() & old)
 
     with running("nginx", "-c", str(config)):
         wait_for(port)
@@ -181,7 +189,7 @@ async def test_compilation_is_gone_with_opcache(directory: Path, monkeypatch: py
         servers[0].terminate()
         servers[0].wait()
         servers[0] = subprocess.Popen([*common, "-d", "opcache.enable=1"], stderr=subprocess.DEVNULL)
-        time.sleep(1)
+        wait_until((directory / "php.sock").is_socket)
 
     try:
         with running("nginx", "-c", str(directory / "nginx.conf")):
