@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Modules are compiled once, as where cockpit is installed, and not by every process that a test or a bench starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-lab test-busy check fuzz mutants lab lab-down studies bench statistics tutorial screenshots dist clean
+.PHONY: help setup demo test test-lab test-busy check fuzz mutants lab lab-down studies bench statistics tutorial screenshots docs dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,8 +70,12 @@ tutorial: setup ## drive the first session of the README on the demo N times (N=
 screenshots: setup ## write screenshots/ from a recording
 	@$(BIN)/python -m tests.screenshots
 
+docs: setup ## build the guide into site/, from the help topics and recordings
+	@$(BIN)/python -m docs site
+	@echo "site/index.html is written; with search: $(BIN)/python -m http.server -b 127.0.0.1 -d site"
+
 dist: setup ## write source archive, wheel, single file and SBOM into dist/, built twice and tried out (PYTHONS="3.11 3.13")
 	@$(BIN)/python .ci/dist.py
 
 clean: ## remove what setup and tests made
-	@rm -rf $(VENV) build dist cockpit.1 *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) build dist site cockpit.1 *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

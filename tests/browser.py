@@ -74,9 +74,9 @@ class Browser:
         return dict(json.loads(message))
 
     def open_page(
-        self, page: Path, width: int, height: int, script: str, *, dark: bool = False, whole: bool = False
+        self, page: Path | str, width: int, height: int, script: str, *, dark: bool = False, whole: bool = False
     ) -> PageResult:
-        """Open the page in a new tab and evaluate `script`; with `whole` the screenshot includes the whole page."""
+        """Open a file or URL in a new tab and evaluate `script`; with `whole` the screenshot has the whole page."""
         self.events = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -87,7 +87,7 @@ class Browser:
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.call("Emulation.setEmulatedMedia", session, features=scheme)
         self.events = []
-        self.call("Page.navigate", session, url=page.as_uri())
+        self.call("Page.navigate", session, url=page if isinstance(page, str) else page.as_uri())
         self.until("Page.loadEventFired")
         answer = self.call("Runtime.evaluate", session, expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer

@@ -21,7 +21,8 @@ from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.main_screen import MainScreen
 
-_CLEAR = "\x1b[2J"
+# Hide the cursor, clear the screen; show the cursor.
+_FIRST, _END = "\x1b[?25l\x1b[2J", "\x1b[?25h"
 # Seconds for which a cast shows its last picture.
 _LAST = 2.0
 # Iterations of the event loop without a message after which the screen counts as drawn.
@@ -53,7 +54,7 @@ async def cast(
         "env": {"TERM": "xterm-256color"},
     }
     yield f"{json.dumps(head)}\n"
-    output = [_CLEAR]
+    output = [_FIRST]
     async with _screen(recording, start, size, keys, output) as (app, source):
         at = start
         while True:
@@ -65,7 +66,7 @@ async def cast(
             seen = app.session.revision
             source.seek(at)
             await _drawn(app, seen)
-        yield _event(end - start + _LAST, "")
+        yield _event(end - start + _LAST, _END)
 
 
 def self_contained(svg: str) -> str:
