@@ -71,7 +71,7 @@ screenshots: setup ## write screenshots/ from a recording
 	@$(BIN)/python -m tests.screenshots
 
 docs: setup ## build the guide into site/, from the help topics and recordings
-	@$(BIN)/python -m docs site
+	@$(BIN)/python -m docs
 	@echo "site/index.html is written; with search: $(BIN)/python -m http.server -b 127.0.0.1 -d site"
 
 dist: setup ## write source archive, wheel, single file and SBOM into dist/, built twice and tried out (PYTHONS="3.11 3.13")

@@ -1,4 +1,4 @@
-"""`make docs`: build the site from help topics, `cockpit --spec` and recordings, into `site` or another folder.
+"""`make docs`: build the site from help topics, `cockpit --spec` and recordings.
 
 No page of it requests anything from another host. pip downloads the player; the rest needs no network.
 """
@@ -26,11 +26,13 @@ def build(site: Path) -> None:
         work = Path(name)
         shutil.copy(HERE / "zensical.toml", work)
         write_pages(work / "pages")
-        exports = [_export(cast, work) for cast in sorted(casts())]
         _write_player(work / "pages" / "player", work)
-        for export in exports:
-            if export.wait():
-                raise subprocess.CalledProcessError(export.returncode, export.args)
+        # Side by side: each takes seconds of CPU.
+        exports = [_export(cast, work) for cast in sorted(casts())]
+        codes = [export.wait() for export in exports]
+        for export, code in zip(exports, codes, strict=True):
+            if code:
+                raise subprocess.CalledProcessError(code, export.args)
         for cast in casts():
             _write_cast(cast, work)
         program = Path(sys.executable).with_name("zensical")
@@ -68,4 +70,7 @@ def _write_player(folder: Path, work: Path) -> None:
 
 
 if __name__ == "__main__":
-    build(Path(sys.argv[1] if len(sys.argv) > 1 else "site").resolve())
+    try:
+        build(HERE.parent / "site")
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"docs: exit code {error.returncode} of {' '.join(map(str, error.cmd[:4]))}; its message is above")

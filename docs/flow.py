@@ -24,7 +24,7 @@ ARROWS = (
     *(("live", "state"), ("recording", "state"), ("state", "screen"), ("state", "verdict")),
     *(("state", "check"), ("state", "report")),
 )
-_WIDTH, _HEIGHT, _RIGHT, _DOWN = 170, 48, 230, 72
+_WIDTH, _HEIGHT, _RIGHT, _DOWN = 184, 48, 240, 72
 
 
 def drawing() -> str:
