@@ -273,7 +273,8 @@ def test_screen_as_svg_and_cast(file: Path, tmp_path: Path) -> None:
     assert [at for at, _, _ in events] == [0.0, 2.0, 4.0, 6.0]
     assert {kind for _, kind, _ in events} == {"o"}
     first = events[0][2]
-    assert first.startswith("\x1b[2J")
+    # The cursor is hidden until the end.
+    assert first.startswith("\x1b[?25l\x1b[2J") and events[-1][2] == "\x1b[?25h"
     for (_, _, text), clock in zip(events, ("00:00:08", "00:00:10", "00:00:12"), strict=False):
         assert clock in re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
     # Only changed lines are drawn again.
