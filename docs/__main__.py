@@ -17,7 +17,7 @@ from docs.pages import HERE, casts, write_pages
 
 _ASSETS = "mkdocs_asciinema_player/assets"
 # Session time in seconds: start of the cast, its first picture, between frames.
-TIMES = {"under-load": (44, 76, 2), "failures": (0, 16, 2), "two-hosts": (0, 12, 1)}
+TIMES = {"under-load": (43, 76, 3), "failures": (0, 16, 2), "two-hosts": (0, 12, 2)}
 
 
 def build(site: Path) -> None:

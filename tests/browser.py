@@ -74,9 +74,18 @@ class Browser:
         return dict(json.loads(message))
 
     def open_page(
-        self, page: Path | str, width: int, height: int, script: str, *, dark: bool = False, whole: bool = False
+        self,
+        page: Path | str,
+        width: int,
+        height: int,
+        script: str,
+        *,
+        dark: bool = False,
+        whole: bool = False,
+        drawn: bool = True,
     ) -> PageResult:
-        """Open a file or URL in a new tab and evaluate `script`; with `whole` the screenshot has the whole page."""
+        """Open a file or URL in a new tab and evaluate `script`. The screenshot has the whole page with `whole`, and is
+        empty without `drawn`, which saves 0.1 s."""
         self.events = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -91,9 +100,11 @@ class Browser:
         self.until("Page.loadEventFired")
         answer = self.call("Runtime.evaluate", session, expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer
-        capture = self.call("Page.captureScreenshot", session, format="png", captureBeyondViewport=whole)
+        screenshot = b""
+        if drawn:
+            capture = self.call("Page.captureScreenshot", session, format="png", captureBeyondViewport=whole)
+            screenshot = base64.b64decode(capture["data"])
         self.call("Target.closeTarget", targetId=target)
-        screenshot = base64.b64decode(capture["data"])
         return PageResult(_console(self.events), _requests(self.events), screenshot, answer["result"]["value"])
 
 
