@@ -36,6 +36,7 @@ STUDIES = (
     "large-file",
     "atime",
     "http2",
+    "upstream-keepalive",
 )
 # Exit codes of a complete study: stable, unstable.
 ENDED = (0, 4)
