@@ -37,6 +37,7 @@ STUDIES = (
     "atime",
     "http2",
     "upstream-keepalive",
+    "tls",
 )
 # Exit codes of a complete study: stable, unstable.
 ENDED = (0, 4)
