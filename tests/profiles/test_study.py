@@ -84,10 +84,10 @@ def test_a_variant_may_vary_the_load() -> None:
     assert variant_plan(study, study.variants[0], None) == study.plan
     opened = BASE.replace("requests = 100", 'rate = 50\nduration = "5s"')
     opened += '[[request]]\nname = "one"\npath = "/1"\n[[request]]\nname = "two"\npath = "/2"\n'
-    variants = '[[study.variant]]\nname = "a"\n[[study.variant]]\nname = "b"\nrate = 80\nmix = ["two"]\n'
+    variants = '[[study.variant]]\nname = "a"\n[[study.variant]]\nname = "b"\nrate = 80\nburst = 9\nmax_in_flight = 6\nmix = ["two"]\n'
     study = parse_profile(opened + "[study]\n" + variants, "x", "x.toml").study
     plan = variant_plan(study, study.variants[-1], None)
-    assert plan.rate == 80 and [request.url for request in plan.mix] == ["http://web1/2"]
+    assert (plan.rate, plan.burst, plan.max_in_flight) == (80, 9, 6) and [request.url for request in plan.mix] == ["http://web1/2"]
 
 
 def test_a_grid() -> None:
