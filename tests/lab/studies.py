@@ -38,6 +38,7 @@ STUDIES = (
     "http2",
     "upstream-keepalive",
     "tls",
+    "fpm-pm",
 )
 # Exit codes of a complete study: stable, unstable.
 ENDED = (0, 4)
