@@ -39,6 +39,7 @@ STUDIES = (
     "upstream-keepalive",
     "tls",
     "fpm-pm",
+    "generator-limit",
 )
 # Exit codes of a complete study: stable, unstable.
 ENDED = (0, 4)
