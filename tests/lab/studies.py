@@ -40,7 +40,10 @@ STUDIES = (
     "tls",
     "fpm-pm",
     "generator-limit",
+    "ktls",
 )
+# Files of the kernel that a study needs: it refuses to run without them.
+NEEDS = {"ktls": Path("/proc/net/tls_stat")}
 # Exit codes of a complete study: stable, unstable.
 ENDED = (0, 4)
 LEAST_CONCLUSIVE = 0.9
@@ -63,6 +66,14 @@ def run(lab: Lab, name: str, form: str, folder: Path) -> int:
                 print("interrupted: waiting until the hosts are restored", file=sys.stderr)
 
 
+def has_kernel(name: str) -> bool:
+    """Return whether this kernel has what a study needs; print the reason if not."""
+    missing = name in NEEDS and not NEEDS[name].exists()
+    if missing:
+        print(f"{name}: not run: this kernel has no {NEEDS[name]}; load its module first", file=sys.stderr)
+    return not missing
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.lab.studies", description="The studies on a lab.")
     parser.add_argument("--publish", action="store_true", help="write the results into profiles/README.md")
@@ -79,7 +90,7 @@ def main() -> int:
     results = nullcontext(options.keep) if options.keep else tempfile.TemporaryDirectory(prefix="studies-")
     with results as directory, Lab.start(*NAMES, share=SHARE) as lab:
         print(f"lab: {lab.cpus}", file=sys.stderr)
-        for name in options.name or STUDIES:
+        for name in options.name or filter(has_kernel, STUDIES):
             folder, begun = Path(directory, name), time.monotonic()
             code = run(lab, name, options.form, folder)
             if code == EXIT_INTERRUPTED:
