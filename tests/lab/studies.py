@@ -3,7 +3,7 @@
     python -m tests.lab.studies [--publish] [--full] [--keep DIR] [NAME...]
 
 brings the lab up, runs the named studies (default all), prints their results, and takes the lab down. --publish writes
-the verdicts of all short forms, or the result of each full form, into profiles/README.md. Exit status 1: a
+the verdicts of all short forms, or the result of each named study or full form, into profiles/README.md. Exit status 1: a
 study did not end, fewer than 90% of the planned comparisons are conclusive, or an A/A control contradicts a comparison.
 """
 
@@ -99,7 +99,7 @@ def main() -> int:
                 failed.append(name)
                 continue
             description = results_page.run_words(options.form, lab.cpus, time.monotonic() - begun)
-            if options.publish and options.form == "full":
+            if options.publish and (options.name or options.form == "full"):
                 result = results_page.result_of(folder, description)
                 results_page.write(name, results_page.section(results_page.about(name), result))
             rows += results_page.short_rows(name, folder)
