@@ -41,6 +41,7 @@ STUDIES = (
     "fpm-pm",
     "generator-limit",
     "ktls",
+    "compression",
 )
 # Files of the kernel that a study needs: it refuses to run without them.
 NEEDS = {"ktls": Path("/proc/net/tls_stat")}
