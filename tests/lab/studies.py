@@ -42,6 +42,7 @@ STUDIES = (
     "generator-limit",
     "ktls",
     "compression",
+    "overload",
 )
 # Files of the kernel that a study needs: it refuses to run without them.
 NEEDS = {"ktls": Path("/proc/net/tls_stat")}
