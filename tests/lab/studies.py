@@ -35,14 +35,14 @@ STUDIES = (
     "caches",
     "large-file",
     "atime",
-    "http2",
     "upstream-keepalive",
     "tls",
-    "fpm-pm",
-    "generator-limit",
     "ktls",
     "compression",
+    "fpm-pm",
     "overload",
+    "http2",
+    "generator-limit",
 )
 # Files of the kernel that a study needs: it refuses to run without them.
 NEEDS = {"ktls": Path("/proc/net/tls_stat")}
