@@ -3,8 +3,8 @@
     python -m tests.lab.studies [--publish] [--full] [--keep DIR] [NAME...]
 
 brings the lab up, runs the named studies (default all), prints their results, and takes the lab down. --publish writes
-the verdicts of all short forms, or the result of each named study or full form, into profiles/README.md. Exit status 1: a
-study did not end, fewer than 90% of the planned comparisons are conclusive, or an A/A control contradicts a comparison.
+the verdicts of all short forms, or the result of each named study or full form, into profiles/README.md. Exit status 1:
+a study did not end, fewer than 90% of the planned comparisons are conclusive, or an A/A control contradicts one.
 """
 
 import argparse

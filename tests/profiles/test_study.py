@@ -88,10 +88,13 @@ def test_a_variant_may_vary_the_load() -> None:
     assert variant_plan(study, study.variants[0], None) == study.plan
     opened = BASE.replace("requests = 100", 'rate = 50\nduration = "5s"')
     opened += '[[request]]\nname = "one"\npath = "/1"\n[[request]]\nname = "two"\npath = "/2"\n'
-    variants = '[[study.variant]]\nname = "a"\n[[study.variant]]\nname = "b"\nrate = 80\nburst = 9\nmax_in_flight = 6\nmix = ["two"]\n'
+    variants = '[[study.variant]]\nname = "a"\n[[study.variant]]\nname = "b"\nmix = ["two"]\n'
+    variants += "rate = 80\nburst = 9\nmax_in_flight = 6\n"
     study = parse_profile(opened + "[study]\n" + variants, "x", "x.toml").study
     plan = variant_plan(study, study.variants[-1], None)
-    assert (plan.rate, plan.burst, plan.max_in_flight) == (80, 9, 6) and [request.url for request in plan.mix] == ["http://web1/2"]
+    assert (plan.rate, plan.burst, plan.max_in_flight) == (80, 9, 6) and [request.url for request in plan.mix] == [
+        "http://web1/2"
+    ]
 
 
 def test_a_grid() -> None:
@@ -123,7 +126,9 @@ def test_what_ships_reads_in_both_forms(path: Path) -> None:
     assert len(profile.question.splitlines()) == 2
 
 
-@pytest.mark.parametrize("path", [path for path in SHIPPED if "[study]" in path.read_text()], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [path for path in SHIPPED if "[study]" in path.read_text()], ids=lambda path: path.stem
+)
 def test_shipped_studies_run_on_hosts_and_programs_of_the_lab(path: Path) -> None:
     profile = read_profile(path)
     commands = [row.split()[0].rpartition("/")[2] for row in REQUIREMENTS if row.strip() and not row.startswith("#")]
