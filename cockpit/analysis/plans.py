@@ -31,7 +31,7 @@ _COMPARED = {
 }
 _REPLACED_BY_MIX = {"url", "method", "headers", "body", "expect"}
 _CLOSED = {"concurrency", "think_time"}
-_OPEN = {"rate", "arrivals", "max_in_flight"}
+_OPEN = {"rate", "arrivals", "burst", "max_in_flight"}
 _CUT = 60
 # Seconds by which a complete ramp may be shorter than planned.
 _TICKS = 1.0

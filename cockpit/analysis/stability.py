@@ -97,10 +97,10 @@ def window_stability(window: Window) -> Stability:
 
 
 def _chance(window: Window, parts: Sequence[Sequence[LoadSecond]]) -> float:
-    """Return the share by which random arrivals move the rates of parts; 0 if arrivals are not random."""
+    """Return the share by which random arrivals, or bursts, move the rates of parts; 0 for even arrivals."""
     fewest = min(sum(second.completed for second in part) for part in parts)
-    random = window.plan.open and window.plan.arrivals == "poisson"
-    return _STANDARD_ERRORS / math.sqrt(fewest) if random and fewest else 0.0
+    uneven = window.plan.open and (window.plan.arrivals == "poisson" or window.plan.burst > 1)
+    return _STANDARD_ERRORS * math.sqrt(window.plan.burst / fewest) if uneven and fewest else 0.0
 
 
 def _rate(part: Sequence[LoadSecond]) -> float:

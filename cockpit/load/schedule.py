@@ -24,13 +24,16 @@ class Arrivals:
     The schedule is in units of the mean gap and is mapped to time by the integral of the current rate, so that a new
     rate continues at the current position. Even arrivals: of W workers, worker w has every W-th arrival, starting with
     arrival w. Poisson arrivals: each worker draws its own gaps; the sum over the workers is Poisson at the total rate.
+    With bursts these are the times of bursts: all arrivals of a burst are due at once, in one worker.
     """
 
     def __init__(self, plan: LoadPlan, worker: int, workers: int) -> None:
         self._workers = workers
         self._draw = np.random.default_rng([abs(plan.seed), worker]) if plan.arrivals == "poisson" else None
+        # The units of bursts, in bursts; arrivals left in the current one.
         self._units = _poisson(self._draw, 0.0) if self._draw else _even(worker / workers)
-        self._unit = next(self._units)
+        self._burst = plan.burst
+        self._begin_burst()
         # The rate of all workers that share it; its integral and the unit at the time from which on it is valid.
         self._rate: Ramp | None = None
         self._sharing = workers
@@ -49,23 +52,29 @@ class Arrivals:
         self._update_due()
 
     def advance(self) -> None:
-        self._unit = next(self._units)
-        self._update_due()
+        self._left -= 1
+        if not self._left:
+            self._begin_burst()
+            self._update_due()
 
     def skip(self, until: float) -> int:
         """Skip the arrivals due before `until` without drawing each; return their number. The process stays Poisson."""
-        target = self._unit_at(until)
-        if self._unit >= target:
+        target, current = self._unit_at(until) / self._burst, self._unit / self._burst
+        if current >= target:
             return 0
         if self._draw:
-            passed = 1 + int(self._draw.poisson(target - self._unit))
+            later = int(self._draw.poisson(target - current))
             self._units = _poisson(self._draw, target)
         else:
-            passed = math.ceil(target - self._unit)
-            self._units = _even(self._unit + passed)
-        self._unit = next(self._units)
+            later = math.ceil(target - current) - 1
+            self._units = _even(current + later + 1)
+        passed = self._left + later * self._burst
+        self._begin_burst()
         self._update_due()
         return passed
+
+    def _begin_burst(self) -> None:
+        self._unit, self._left = self._burst * next(self._units), self._burst
 
     def _unit_at(self, t: float) -> float:
         assert self._rate is not None

@@ -118,6 +118,7 @@ _LOAD = (
     Metric("sent", COUNT, "", "requests sent"),
     Metric("failed.share", PERCENT, "", "failed requests: no complete response, or an unexpected one"),
     Metric("bytes", BYTES, "", "bytes received"),
+    Metric("bytes.per_response", NUMBER, "bytes/resp", "bytes received per complete response"),
     Metric("duration", SPAN, "", "length of the run without its warm-up"),
 )
 # Metrics of hosts, besides those of sar.

@@ -65,6 +65,7 @@ RUN_METRICS: dict[str, Callable[[RunResult], float]] = {
     "tls.resumed": lambda result: result.per_s(sum(result.counts.resumed_handshakes.values())),
     "duration": lambda result: result.seconds,
     "bytes": lambda result: result.counts.bytes_received,
+    "bytes.per_response": lambda result: result.counts.bytes_received / max(1, result.counts.completed),
     "generator.cpu": lambda result: 100 * result.generator_cpu,
     "generator.lag_p99": lambda result: result.counts.lag.percentile(99),
 }

@@ -24,9 +24,9 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     """A variant of a study. `set`: values of knobs; other knobs of the study have their values from before the study.
     `before`: actions to run once the values are active.
 
-    `url`, `concurrency`, `rate`, `http`, `streams`, `keepalive`, `paths` and `mix` (names of requests of the plan)
-    replace those of the plan. `control`: an A/A control that repeats the first variant: differences between the two are
-    chance.
+    `url`, `concurrency`, `rate`, `burst`, `max_in_flight`, `http`, `streams`, `keepalive`, `paths` and `mix` (names of
+    requests of the plan) replace those of the plan. `control`: an A/A control that repeats the first variant:
+    differences between the two are chance.
     """
 
     name: Name
@@ -35,6 +35,8 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     before: tuple[Name, ...] = ()
     concurrency: int | None = None
     rate: float | None = None
+    burst: int | None = None
+    max_in_flight: int | None = None
     http: HttpVersion | None = None
     streams: int | None = None
     keepalive: bool | None = None
@@ -141,7 +143,7 @@ def variant_plan(study: Study, variant: Variant, level: float | None) -> LoadPla
     plan = at_target(study.plan, variant.url) if variant.url else study.plan
     given: dict[str, Any] = {
         name: value
-        for name in ("concurrency", "rate", "http", "streams", "keepalive", "paths")
+        for name in ("concurrency", "rate", "burst", "max_in_flight", "http", "streams", "keepalive", "paths")
         if (value := getattr(variant, name)) is not None
     }
     if variant.mix:

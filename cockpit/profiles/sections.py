@@ -195,6 +195,8 @@ class VariantSection(ProfileSection, frozen=True, kw_only=True):
     before: tuple[str, ...] = ()
     concurrency: Positive | None = None
     rate: AboveZero | None = None
+    burst: Positive | None = None
+    max_in_flight: Positive | None = None
     http: HttpVersion | None = None
     streams: Positive | None = None
     keepalive: bool | None = None

@@ -127,6 +127,8 @@ def _variant(section: VariantSection, file: ProfileFile, files: NamedFiles) -> V
         before=section.before,
         concurrency=section.concurrency,
         rate=section.rate,
+        burst=section.burst,
+        max_in_flight=section.max_in_flight,
         http=section.http,
         streams=section.streams,
         keepalive=section.keepalive,

@@ -52,12 +52,13 @@ def plan_words(plan: LoadPlan) -> str:
     if plan.think_time:
         connections += f" · think time {plan.think_time.words}"
     model = "open" if plan.open else "closed"
+    bursts = f" in bursts of {plan.burst}" if plan.burst > 1 else ""
     chain = "chain of " if plan.chained else ""
     many = f" ({chain}{len(plan.mix)} requests)" if plan.mix else " (many paths)" if plan.paths or plan.replay else ""
     warmup = f" after {plan.warmup:g} s of warm-up" if plan.warmup else ""
     urls = " and ".join(f"{variant.name} {variant.url}" for variant in plan.variants) or plan.url
     what = f"{sanitize(plan.method)} {sanitize(urls)}{many}"
-    return f"{what} · {model} {_amount(plan)}{warmup} · {connections}"
+    return f"{what} · {model} {_amount(plan)}{bursts}{warmup} · {connections}"
 
 
 def _amount(plan: LoadPlan) -> str:

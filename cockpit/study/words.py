@@ -118,6 +118,8 @@ def settings_of(variant: Variant) -> list[str]:
     """Return the knobs and the options of the load that a variant sets."""
     load = [f"{name} {getattr(variant, name):g}" for name in ("concurrency", "rate") if getattr(variant, name)]
     load += [f"HTTP/{variant.http}"] if variant.http else []
+    load += [f"bursts of {variant.burst}"] if variant.burst else []
+    load += [f"at most {variant.max_in_flight} in flight"] if variant.max_in_flight else []
     load += [f"{variant.streams} streams per connection"] if variant.streams else []
     load += [] if variant.keepalive is None else [f"keep-alive {'on' if variant.keepalive else 'off'}"]
     load += [f"paths {variant.paths.pattern or len(variant.paths.listed)}"] if variant.paths else []

@@ -33,7 +33,7 @@ def profile(tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> Path:
 def start_screen(folder: Path) -> Iterator[TerminalProcess]:
     """Run cockpit on a terminal on which all shipped profiles fit."""
     environment = {"XDG_STATE_HOME": str(folder / "state"), "XDG_CONFIG_HOME": str(folder / "config")}
-    with cockpit_on_terminal(size=(120, 50), environment=environment) as terminal:
+    with cockpit_on_terminal(size=(120, 65), environment=environment) as terminal:
         yield terminal
 
 

@@ -3,8 +3,8 @@
     python -m tests.lab.studies [--publish] [--full] [--keep DIR] [NAME...]
 
 brings the lab up, runs the named studies (default all), prints their results, and takes the lab down. --publish writes
-the verdicts of all short forms, or the result of each full form, into profiles/README.md. Exit status 1: a
-study did not end, fewer than 90% of the planned comparisons are conclusive, or an A/A control contradicts a comparison.
+the verdicts of all short forms, or the result of each named study or full form, into profiles/README.md. Exit status 1:
+a study did not end, fewer than 90% of the planned comparisons are conclusive, or an A/A control contradicts one.
 """
 
 import argparse
@@ -35,8 +35,17 @@ STUDIES = (
     "caches",
     "large-file",
     "atime",
+    "upstream-keepalive",
+    "tls",
+    "ktls",
+    "compression",
+    "fpm-pm",
+    "overload",
     "http2",
+    "generator-limit",
 )
+# Files of the kernel that a study needs: it refuses to run without them.
+NEEDS = {"ktls": Path("/proc/net/tls_stat")}
 # Exit codes of a complete study: stable, unstable.
 ENDED = (0, 4)
 LEAST_CONCLUSIVE = 0.9
@@ -59,6 +68,14 @@ def run(lab: Lab, name: str, form: str, folder: Path) -> int:
                 print("interrupted: waiting until the hosts are restored", file=sys.stderr)
 
 
+def has_kernel(name: str) -> bool:
+    """Return whether this kernel has what a study needs; print the reason if not."""
+    missing = name in NEEDS and not NEEDS[name].exists()
+    if missing:
+        print(f"{name}: not run: this kernel has no {NEEDS[name]}; load its module first", file=sys.stderr)
+    return not missing
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.lab.studies", description="The studies on a lab.")
     parser.add_argument("--publish", action="store_true", help="write the results into profiles/README.md")
@@ -75,7 +92,7 @@ def main() -> int:
     results = nullcontext(options.keep) if options.keep else tempfile.TemporaryDirectory(prefix="studies-")
     with results as directory, Lab.start(*NAMES, share=SHARE) as lab:
         print(f"lab: {lab.cpus}", file=sys.stderr)
-        for name in options.name or STUDIES:
+        for name in options.name or filter(has_kernel, STUDIES):
             folder, begun = Path(directory, name), time.monotonic()
             code = run(lab, name, options.form, folder)
             if code == EXIT_INTERRUPTED:
@@ -84,7 +101,7 @@ def main() -> int:
                 failed.append(name)
                 continue
             description = results_page.run_words(options.form, lab.cpus, time.monotonic() - begun)
-            if options.publish and options.form == "full":
+            if options.publish and (options.name or options.form == "full"):
                 result = results_page.result_of(folder, description)
                 results_page.write(name, results_page.section(results_page.about(name), result))
             rows += results_page.short_rows(name, folder)

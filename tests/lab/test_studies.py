@@ -1,4 +1,4 @@
-"""Shipped studies on a lab: the main effects of two, in less than a minute each, and an action."""
+"""Shipped studies on a lab: the main effects of three, in less than a minute each, and an action."""
 
 from __future__ import annotations
 
@@ -55,6 +55,18 @@ def test_atime_study_shows_access_time(fresh_web1: Host, tmp_path: Path) -> None
     assert updated["strictatime"] and not updated["noatime"]
     assert [verdict["other"] for verdict in result["verdicts"]] == ["A/A control", "noatime"]
     assert fresh_web1.run(rows).stdout == before
+
+
+def test_compression_study_compresses_by_level_and_restores_the_server(fresh_web1: Host, tmp_path: Path) -> None:
+    places = "ls /etc/apache2/conf-enabled; ls /srv; pgrep -x caddy | wc -l"
+    before = fresh_web1.run(places).stdout
+    names = ["none", "gzip 1", "gzip 4", "gzip 9", "brotli 5"]
+    shown = ["gzip 4", "none", "gzip 1", "gzip 9", "brotli 5", "Caddy gzip", "Caddy zstd"]
+    _, cells = study(fresh_web1, tmp_path, "compression", f"duration = '1s'\nrounds = 1\nvariants = {shown}")
+    sizes = {name: cell["metrics"]["bytes.per_response"] for name, cell in cells.items()}
+    assert sorted(names, key=lambda name: -sizes[name]) == names
+    assert all(sizes[f"Caddy {name}"] < sizes["none"] / 2 for name in ("gzip", "zstd"))
+    assert fresh_web1.run(places).stdout == before
 
 
 @pytest.mark.parametrize("action", RESTART_MEMORY["action"], ids=lambda action: action["name"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -217,9 +217,10 @@ async def test_each_arrival_is_sent_unsent_or_dropped(timing: dict[str, Any], mo
     assert due == pytest.approx(expected, abs=2)
 
 
+@pytest.mark.parametrize("burst", [1, 7])
 @pytest.mark.parametrize("rate", [10.0, 123.0, 1e6])
-def test_skipping_even_arrivals_equals_advancing_over_each(rate: float) -> None:
-    advanced, skipped = (Arrivals(plan("http://x/", rate=rate), 1, 3) for _ in range(2))
+def test_skipping_even_arrivals_equals_advancing_over_each(rate: float, burst: int) -> None:
+    advanced, skipped = (Arrivals(plan("http://x/", rate=rate, burst=burst), 1, 3) for _ in range(2))
     for arrivals in (advanced, skipped):
         arrivals.follow(5.0, constant(rate, 5.0))
     until = 5.0 + 1000.4 / rate
@@ -232,13 +233,28 @@ def test_skipping_even_arrivals_equals_advancing_over_each(rate: float) -> None:
     assert skipped.skip(until) == 0
 
 
-def test_skipping_random_arrivals_keeps_rate() -> None:
-    arrivals = Arrivals(plan("http://x/", rate=1e6, arrivals="poisson", seed=3), 0, 1)
+@pytest.mark.parametrize("burst", [1, 100])
+def test_skipping_random_arrivals_keeps_rate(burst: int) -> None:
+    arrivals = Arrivals(plan("http://x/", rate=1e6, arrivals="poisson", seed=3, burst=burst), 0, 1)
     arrivals.follow(0.0, constant(1e6, 0.0))
     passed = sum(arrivals.skip(step / 100) for step in range(1, 101))
     # Six standard deviations.
-    assert passed == pytest.approx(1e6, abs=6000)
+    assert passed == pytest.approx(1e6, abs=6000 * burst**0.5)
     assert arrivals.due > 1.0
+
+
+@pytest.mark.parametrize("arrivals", ["even", "poisson"])
+def test_requests_of_a_burst_are_due_at_once_and_bursts_share_the_rate(arrivals: str) -> None:
+    workers = [Arrivals(plan("http://x/", rate=100.0, burst=5, arrivals=arrivals), number, 2) for number in range(2)]
+    dues = []
+    for each in workers:
+        each.follow(0.0, constant(100.0, 0.0))
+        while each.due < 50.0:
+            dues.append(each.due)
+            each.advance()
+    bursts = Counter(dues)
+    assert set(bursts.values()) == {5}
+    assert len(dues) == pytest.approx(5000, abs=1 if arrivals == "even" else 950)
 
 
 def test_arrivals_are_shared_exactly() -> None:

@@ -1,6 +1,8 @@
 """The [study] of a profile: in full, in short, as a grid; and what is wrong in it in one line."""
 
+from fnmatch import fnmatch
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from msgspec.structs import replace
@@ -10,12 +12,14 @@ from cockpit.model.study import CONTROL, Pass, Variant, variant_plan
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import parse_profile, read_profile
 from tests.data import data_of
+from tests.lab.hosts import NAMES
 
 DATA = data_of(__file__)
 
 BASE = DATA["base"]
 VARIANTS = DATA["variants"]
 SHIPPED = sorted(Path("profiles").glob("*.toml"))
+REQUIREMENTS = Path("tests/lab/packages").read_text().splitlines()
 
 
 def parsed(study: str) -> Profile:
@@ -84,10 +88,13 @@ def test_a_variant_may_vary_the_load() -> None:
     assert variant_plan(study, study.variants[0], None) == study.plan
     opened = BASE.replace("requests = 100", 'rate = 50\nduration = "5s"')
     opened += '[[request]]\nname = "one"\npath = "/1"\n[[request]]\nname = "two"\npath = "/2"\n'
-    variants = '[[study.variant]]\nname = "a"\n[[study.variant]]\nname = "b"\nrate = 80\nmix = ["two"]\n'
+    variants = '[[study.variant]]\nname = "a"\n[[study.variant]]\nname = "b"\nmix = ["two"]\n'
+    variants += "rate = 80\nburst = 9\nmax_in_flight = 6\n"
     study = parse_profile(opened + "[study]\n" + variants, "x", "x.toml").study
     plan = variant_plan(study, study.variants[-1], None)
-    assert plan.rate == 80 and [request.url for request in plan.mix] == ["http://web1/2"]
+    assert (plan.rate, plan.burst, plan.max_in_flight) == (80, 9, 6) and [request.url for request in plan.mix] == [
+        "http://web1/2"
+    ]
 
 
 def test_a_grid() -> None:
@@ -117,6 +124,20 @@ def test_what_ships_reads_in_both_forms(path: Path) -> None:
     assert (profile.study is None) == path.stem.startswith(on_screen)
     assert profile.study is None or (profile.short_study is not None and profile.short_study.form == "short")
     assert len(profile.question.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in SHIPPED if "[study]" in path.read_text()], ids=lambda path: path.stem
+)
+def test_shipped_studies_run_on_hosts_and_programs_of_the_lab(path: Path) -> None:
+    profile = read_profile(path)
+    commands = [row.split()[0].rpartition("/")[2] for row in REQUIREMENTS if row.strip() and not row.startswith("#")]
+    for study in (profile.study, profile.short_study):
+        assert study is not None and study.control is not None
+        hosts = {urlsplit(variant_plan(study, variant, None).url).hostname for variant in study.variants}
+        assert hosts | {host.name for host in profile.hosts} <= set(NAMES)
+    watched = {name for host in profile.hosts for name in host.processes}
+    assert all(any(fnmatch(command, name) for command in commands) for name in watched)
 
 
 def test_a_value_that_is_only_written_needs_its_action_before_each_variant() -> None:

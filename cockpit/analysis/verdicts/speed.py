@@ -16,7 +16,7 @@ from cockpit.metrics.catalogue import is_latency
 from cockpit.model.host.sar import SPEED_METRIC
 
 # Metrics of a host that are CPU time.
-_CPU_TIME = ("cpu.busy", "cpu.per_request", "processes.cpu", "processes.user", "processes.system")
+_CPU_TIME = ("cpu.busy", "cpu.per_request", "processes.cpu", "processes.user", "processes.system", "request.run")
 
 
 def speed_ratios(before: Mapping[str, Floats], after: Mapping[str, Floats], metric: str) -> Floats:

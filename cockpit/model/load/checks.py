@@ -155,7 +155,7 @@ def _check_ramp(key: str, load: LoadPlan | Stage) -> None:
 
 def _conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
     """Yield the key and the problem of each option that conflicts with another."""
-    yield from _stage_conflicts(plan)
+    yield from _schedule_conflicts(plan)
     if plan.requests is not None and not plan.open and plan.requests < plan.concurrency:
         yield "load.requests", f"found {plan.requests}; allowed: at least the concurrency, {plan.concurrency}"
     least = plan.max_in_flight if plan.open else plan.concurrency
@@ -188,7 +188,7 @@ def _conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
     yield from _user_conflicts(plan)
 
 
-def _stage_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
+def _schedule_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
     end_keys = [name for name in ("requests", "duration") if getattr(plan, name) is not None]
     if plan.stages and end_keys:
         yield "load.stages", conflict(" and ".join(end_keys), "use stages alone")
@@ -196,6 +196,8 @@ def _stage_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:
         yield "load.stages", "found load levels with concurrency and with rate; allowed: all of one kind"
     if plan.ramp_to is not None and plan.duration is None:
         yield f"load.{'concurrency' if plan.rate is None else 'rate'}", "requires a duration for the ramp; set one"
+    if plan.burst > 1 and (not plan.open or plan.replay is not None):
+        yield "load.burst", "requires a rate, since bursts arrive on a schedule; set load.rate, or remove burst"
 
 
 def _variant_conflicts(plan: LoadPlan) -> Iterator[tuple[str, str]]:

@@ -86,6 +86,7 @@ _OPTIONS = (
     LoadOption(
         "arrivals", OptionKind(_FIELDS["arrivals"].type), "open load: even (default), or poisson for random intervals"
     ),
+    LoadOption("burst", POSITIVE, "open load: requests that arrive at once (default 1), at the same rate in total"),
     LoadOption("seed", COUNT, "seed of random arrivals (default 1)"),
     LoadOption(
         "max_in_flight",

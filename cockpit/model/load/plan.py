@@ -198,11 +198,12 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The load to send.
 
     Closed load (`rate` None): `concurrency` connections, each with one request in flight. Open load: `rate` arrivals/s
-    on an absolute schedule, even or Poisson (by `seed`), independent of responses; at most `max_in_flight` requests are
-    in flight, and further arrivals are queued, counted, and sent in order. A run ends after exactly `requests` requests
-    or `duration` seconds, whichever comes first if both are set, or with the last of `stages`. With `ramp_to` the load,
-    connections or arrivals/s, changes linearly to this value during the `duration`. Arrivals that are still queued at
-    the end are counted, but never sent. The first `warmup` seconds of load are not counted.
+    on an absolute schedule, even or Poisson (by `seed`), `burst` of them at once, independent of responses; at most
+    `max_in_flight` requests are in flight, and further arrivals are queued, counted, and sent in order. A run ends
+    after exactly `requests` requests or `duration` seconds, whichever comes first if both are set, or with the last of
+    `stages`. With `ramp_to` the load, connections or arrivals/s, changes linearly to this value during the `duration`.
+    Arrivals that are still queued at the end are counted, but never sent. The first `warmup` seconds of load are not
+    counted.
     `timeout` (s): for a whole request from its send, connect included. `workers` processes share the load exactly;
     worker i is pinned to `cpus[i % len(cpus)]` unless `cpus` is empty. `on_loss`: if a worker is lost, redistribute its
     load to the others (where possible) or stop the run.
@@ -236,6 +237,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     rate: float | None = None
     ramp_to: float | None = None
     arrivals: Literal["even", "poisson"] = "even"
+    burst: int = 1
     seed: int = 1
     max_in_flight: int = 8192
     requests: int | None = None

@@ -13,7 +13,7 @@ from cockpit.tuning.effect import TargetCheck
 
 def probe_of(plan: LoadPlan) -> TargetCheck:
     request = requests_of(plan)[0]
-    single = replace(plan, concurrency=1, rate=None, ramp_to=None, stages=(), workers=1, cpus=())
+    single = replace(plan, concurrency=1, rate=None, burst=1, ramp_to=None, stages=(), workers=1, cpus=())
 
     async def probe() -> str:
         status = (await preflight(single)).status
