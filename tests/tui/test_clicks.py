@@ -9,6 +9,7 @@ from cockpit.tui.dialogs.help import HelpScreen
 from cockpit.tui.dialogs.prompt import ChoiceScreen, FilterScreen
 from cockpit.tui.footer import Footer
 from cockpit.tui.hosts.panes import HostLines, HostPanes
+from cockpit.tui.key_names import key_hints, key_named
 from cockpit.tui.runs.compare import CompareScreen
 from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.runs.table import Runs
@@ -127,3 +128,11 @@ async def test_first_click_selects_host_second_click_maximizes() -> None:
         await click(pilot, screen.query_one(HostLines), "app1")
         assert (screen.view.host, screen.view.room) == (1, "alone"), "a line is too small for a selected host"
         await until(pilot, lambda: "app1" in text_of(panes))
+
+
+def test_key_labels_map_back_to_keys() -> None:
+    assert [key_named(name) for name in ("↑", "PgDn", "^U", "?", "Tab", "space", "G")] == [
+        *("up", "pagedown", "ctrl+u", "question_mark", "tab", "space", "G")
+    ]
+    spans = key_hints(("↑ ↓", " scroll"), ("", "read-only"), ("Esc", " close")).spans
+    assert any("'escape'" in str(span.style) for span in spans)
