@@ -56,8 +56,10 @@ class AnnotationStream:
                 await self._send(marker, state.started.wall)
 
     async def close(self, state: State) -> None:
-        await self.send_new(state)
-        await self._client.aclose()
+        try:
+            await self.send_new(state)
+        finally:
+            await self._client.aclose()
 
     async def _send(self, marker: Marker, wall: float) -> None:
         t, tags = round(1000 * (wall + marker.t)), ["cockpit", marker.kind]

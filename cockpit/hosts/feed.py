@@ -75,6 +75,7 @@ class HostFeed:
         self._outside: Shell | None = None
         self._opening = asyncio.Lock()
         self._outside_closed: asyncio.Future[None] | None = None
+        self._ended = False
         self._connected = asyncio.Event()
         # The last error while the host is not up.
         self.failure: CockpitError | None = None
@@ -96,9 +97,8 @@ class HostFeed:
         try:
             await self._keep_watching()
         finally:
-            if self._outside is not None and self._outside_closed is not None:
-                await _cancel(self._outside_closed)
-                await self._outside.close()
+            self._ended = True
+            await self._close_outside()
 
     async def _keep_watching(self) -> NoReturn:
         waits = retries()
@@ -131,9 +131,19 @@ class HostFeed:
         host, such as a container. Raises HostError, UsageError."""
         async with self._opening:
             if self._outside is None or self._outside_closed is None or self._outside_closed.done():
+                # Its jump hosts may still be connected.
+                await self._close_outside()
                 self._outside = await open_shell(self.config.outside, self.ssh_config, self._asking, self._keyring)
                 self._outside_closed = asyncio.ensure_future(self._outside.wait_closed())
+                if self._ended:
+                    await self._close_outside()
+                    raise HostError("the host is no longer watched", subject=self.config.name)
             return self._outside
+
+    async def _close_outside(self) -> None:
+        if self._outside is not None and self._outside_closed is not None:
+            await _cancel(self._outside_closed)
+            await self._outside.close()
 
     def target_port(self) -> int | None:
         """Return the target's port; None if the target is on another host. Raises UsageError for an invalid

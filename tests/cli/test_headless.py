@@ -41,24 +41,6 @@ def test_run_counts_exactly_and_is_recorded_and_reported(url: str, tmp_path: Pat
         assert "sesame" not in repr(list(recording.events()))
 
 
-def test_run_prints_summary_if_stdout_is_no_terminal(url: str) -> None:
-    done = cockpit("run", url, "-n", "200", "--disable-keepalive")
-    assert done.returncode == 0, done.stderr
-    assert "200 of 200 sent, 0 failed" in done.stdout
-    assert "few samples" in done.stdout
-
-
-def test_local_host_is_watched_without_ssh(url: str, tmp_path: Path) -> None:
-    profile = tmp_path / "p.toml"
-    load = f'[target]\nurl = "{url}"\n[load]\nduration = "2s"\nrate = 50\n'
-    profile.write_text(f'{load}[[host]]\nname = "here"\nprocesses = ["python*"]\n')
-    done = cockpit("run", "--trust", profile, "--json")
-    assert done.returncode == 0, done.stderr
-    here = json.loads(done.stdout)["hosts"]["here"]
-    assert 0 <= here["cpu.idle"] < 100
-    assert here["processes.count"] >= 1
-
-
 def test_profile_with_two_variants_runs_a_duet(url: str, tmp_path: Path) -> None:
     profile = tmp_path / "p.toml"
     variants = "".join(f'[[variant]]\nname = "{name}"\nurl = "{url}"\n' for name in ("old", "new"))

@@ -29,15 +29,6 @@ def run_json(*arguments: str | Path, code: int = 0) -> RunJson:
     return msgspec.convert(json.loads(done.stdout), RunJson)
 
 
-def test_open_load_sends_all_due_requests(url: str) -> None:
-    result = run_json(url, "-q", "200", "-z", "1s")
-    assert result.sent + result.unsent == 200
-    assert result.sent == result.completed + sum(result.errors.values()) + result.abandoned
-    assert None not in (result.response.p50, result.service.p50)
-    assert result.response.max is not None and result.service.max is not None
-    assert result.response.max >= result.service.max
-
-
 def test_summary_has_response_and_service_time(url: str) -> None:
     done = cockpit("run", url, "-q", "100", "-n", "100", "--poisson", "--no-tui")
     assert done.returncode == 0, done.stderr
@@ -67,19 +58,6 @@ def test_ramps_are_segments_of_changing_load(url: str, tmp_path: Path) -> None:
     )
     found = run_json(profile)
     assert [(one.label, one.ramp_to) for one in found.segments] == [("baseline · c=1→5", 5.0), ("baseline · c=5", None)]
-
-
-def test_mix_is_reported_by_request_name(url: str, tmp_path: Path) -> None:
-    profile = tmp_path / "p.toml"
-    profile.write_text(
-        f'[target]\nurl = "{url}"\n[load]\nrequests = 300\nconcurrency = 3\n'
-        '[[request]]\nname = "page"\npath = "/"\nweight = 2\nexpect = {status = 200, length = 92}\n'
-        '[[request]]\nname = "gone"\npath = "/status/404"\nexpect = {status = 404}\n'
-    )
-    result = run_json(profile)
-    assert (result.requests["page"].completed, result.requests["gone"].completed) == (200, 100)
-    assert (result.failed, result.statuses) == (0, {"200": 200, "404": 100})
-    assert result.body_bytes == 300 * 92
 
 
 def test_think_time_and_requests_per_connection(url: str) -> None:

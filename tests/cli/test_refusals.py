@@ -26,8 +26,6 @@ KNOBS = "".join(
         keyvalue("Two", "/tmp/none", host="b"),
     )
 )
-NO_KNOBS = "no knobs to search: each needs a restart, or is written without becoming active"
-NO_PROFILE = "no such profile; a URL is http://host or host:port"
 
 
 @pytest.mark.parametrize(

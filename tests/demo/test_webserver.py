@@ -66,20 +66,6 @@ def test_document_root(tmp_path: Path) -> None:
         assert server.get("/absent")[0] == 404
 
 
-def test_keep_alive_connection_occupies_one_child(tmp_path: Path) -> None:
-    with running(tmp_path, StartServers=3, KeepAliveTimeout=60) as server, closing(server.connect()) as connection:
-        pids = set()
-        for _ in range(5):
-            connection.request("GET", "/hello.html")
-            response = connection.getresponse()
-            response.read()
-            pids.add(response.headers["X-Pid"])
-        assert len(pids) == 1
-        wait_until(lambda: "K" in server.status()["Scoreboard"])
-        connection.close()
-        wait_until(lambda: "K" not in server.status()["Scoreboard"])
-
-
 def test_idle_connection_is_closed_after_timeout(tmp_path: Path) -> None:
     with running(tmp_path, StartServers=3, KeepAliveTimeout=1) as server, closing(server.connect()) as connection:
         connection.request("GET", "/hello.html")

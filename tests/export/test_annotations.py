@@ -14,7 +14,7 @@ from cockpit.export.annotations import TOKEN, AnnotationStream
 from cockpit.export.follow import streaming
 from cockpit.model.errors import UsageError
 from cockpit.model.fold.fold import fold_all
-from tests.load.servers import SMALL, ClientConnection, serving
+from tests.load.servers import SMALL, ClientConnection, once, serving
 from tests.session.events import small_session
 
 STATE = fold_all(small_session())
@@ -59,6 +59,16 @@ async def test_failing_webhook_is_disabled_after_three_requests() -> None:
     unreachable = AnnotationStream("http://127.0.0.1:1/api/annotations")
     await unreachable.close(STATE)
     assert unreachable.trouble.startswith("--annotate: 127.0.0.1: ")
+
+
+async def test_connection_is_closed_if_the_end_is_cancelled() -> None:
+    async with serving(once(hold=True)) as server:
+        stream = AnnotationStream(server.url)
+        closing = asyncio.create_task(stream.close(STATE))
+        await server.until(lambda: server.requests == 1)
+        closing.cancel()
+        await asyncio.wait([closing])
+    assert stream._client.is_closed
 
 
 @pytest.mark.parametrize(

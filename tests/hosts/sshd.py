@@ -9,6 +9,7 @@ import signal
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import asyncssh
 
@@ -170,10 +171,18 @@ class _Authentication(asyncssh.SSHServer):
             self._sessions -= 1
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self._connection = conn
         self._connections.append(conn)
 
-    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:
-        return True  # as a jump host
+    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> Any:
+        return self._forward(dest_host, dest_port)  # as a jump host
+
+    async def _forward(self, host: str, port: int) -> Any:
+        """Connect to the destination. asyncssh leaves that connection open if the client's was lost meanwhile."""
+        forwarder = await self._connection.forward_connection(host, port)
+        if self._connection.is_closed():
+            forwarder.close()
+        return forwarder
 
     def server_requested(self, listen_host: str, listen_port: int) -> bool:
         return self._sshd.allows_remote_forwarding

@@ -22,6 +22,7 @@ from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.pauses import PauseDetector, suspended_seconds
 from cockpit.hosts.probe.host_clock import STEP, HostClock
 from cockpit.hosts.probe.poll_interval import LONGEST, PollInterval
+from cockpit.hosts.shell import Shell
 from cockpit.hosts.ssh import login as ssh_login
 from cockpit.hosts.status import feed as status_feed
 from cockpit.hosts.status.feed import PageFeed
@@ -73,6 +74,25 @@ async def test_ssh_host_connects_and_sends_samples(sshd: Sshd) -> None:
     host = watch.host()
     assert host.condition == "up" and host.point is not None
     assert host.point.cpu is not None and host.point.io is not None
+
+
+async def test_separate_connection_is_closed_with_the_feed(sshd: Sshd) -> None:
+    """A connection that is lost is replaced; one that opens after the end is closed."""
+    async with watching(web(), sshd.ssh_config) as watch:
+        await watch.sampled(1)
+        first = await watch.feed.outside()
+        assert await watch.feed.outside() is first
+        await first.close()
+        second = await until(lambda: is_replaced(watch.feed, first))
+        assert (await second.run("echo up")).stdout == b"up\n"
+    with pytest.raises(HostError, match="web1: the host is no longer watched"):
+        await watch.feed.outside()
+    await until(lambda: all(connection.is_closed() for connection in sshd._connections))
+
+
+async def is_replaced(feed: HostFeed, shell: Shell) -> Shell | None:
+    newest = await feed.outside()
+    return newest if newest is not shell else None
 
 
 async def test_local_host_needs_no_ssh() -> None:

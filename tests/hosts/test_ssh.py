@@ -17,7 +17,7 @@ from cockpit.hosts.feed import check_host
 from cockpit.hosts.shell import SILENCE
 from cockpit.hosts.ssh.offer import HOST_KEY_KINDS, offered_host_keys, without_common
 from cockpit.hosts.ssh.settings import Destination, read_settings
-from cockpit.hosts.ssh.shell import connect
+from cockpit.hosts.ssh.shell import SshShell, connect
 from cockpit.model.errors import AuthRefused, CredentialsRequired, HostError, HostKeyChanged, HostKeyUnknown, UsageError
 from cockpit.model.host.samples import HostConfig
 from tests.hosts.connecting import WEB, echo_hello, new_key, refusal, ssh_keygen
@@ -110,6 +110,36 @@ async def test_sessions_beyond_max_sessions_use_further_connections(sshd: Sshd, 
     assert [await channel.readline() for channel in channels] == [b"hello\n"] * 4 and sshd.logins == -(-5 // most)
     await shell.close()
     assert await echo_hello(sshd) == "hello"
+
+
+async def test_connections_are_closed_whichever_step_is_cancelled(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell that is closed while it logs in again, and closing connections one after the other."""
+    sshd.max_sessions = 1
+    opened: list[asyncssh.SSHClientConnection] = []
+    connecting, logged_in = asyncssh.connect, asyncio.Event()
+
+    async def connect_slowly(**options: Any) -> asyncssh.SSHClientConnection:
+        opened.append(await connecting(**options))
+        if len(opened) == 2:
+            logged_in.set()
+            await shell.wait_closed()
+        return opened[-1]
+
+    monkeypatch.setattr(asyncssh, "connect", connect_slowly)
+    shell = await connect(WEB, sshd.ssh_config)
+    channel, second = await shell.open("cat"), asyncio.create_task(shell.run("echo hello"))
+    await logged_in.wait()
+    channel.close()
+    await shell.close()
+    with pytest.raises(HostError, match="the shell was closed"):
+        await second
+    assert opened[1].is_closed()
+    through = [(await connect(WEB, sshd.ssh_config))._connection for _ in range(2)]
+    closing = asyncio.create_task(SshShell("web1", through[0], through[1:]).close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    await asyncio.wait([closing])
+    assert all(connection.is_closed() for connection in through)
 
 
 async def test_a_missing_session_is_named_with_the_number_that_is_needed(sshd: Sshd) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-
-import pytest
 
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.transport import open_shell
-from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob, Option
 from cockpit.model.load.plan import LoadPlan
 from cockpit.servers import kernel
@@ -19,7 +16,7 @@ from cockpit.tuning.discovery.servers import discover, knob_of
 from cockpit.tuning.tuner import Tuner
 from tests.lab import web1
 from tests.lab.lab import Host
-from tests.lab.test_faults import by_command, by_ssh
+from tests.lab.test_faults import WEB1
 from tests.waiting import until
 
 EVENT = "/etc/apache2/mods-available/mpm_event.conf"
@@ -52,8 +49,7 @@ async def change_applied(
         await tuner.undo(shell, applied)
 
 
-@pytest.mark.parametrize("reach", [by_ssh, by_command])
-async def test_mount_and_sysctl(fresh_web1: Host, reach: Callable[[Host], HostConfig]) -> None:
+async def test_mount_and_sysctl(fresh_web1: Host) -> None:
     web, place, file = fresh_web1, web1.ATIME_MOUNT, "/etc/sysctl.d/60-web.conf"
     web.run(f"printf '# ours\\nnet.core.somaxconn = 4096\\n' >{file}; echo 4096 >/proc/sys/net/core/somaxconn")
     atime = Knob(name="atime", host="web1", kind="mount", mount=place)
@@ -61,7 +57,7 @@ async def test_mount_and_sysctl(fresh_web1: Host, reach: Callable[[Host], HostCo
     mount, live = f"grep ' {place} ' /proc/self/mountinfo", "cat /proc/sys/net/core/somaxconn"
     before, files = web.run(mount).stdout, web.files("/etc/sysctl.d")
     assert "relatime" in before
-    shell = await open_shell(reach(web), web.ssh_config)
+    shell = await open_shell(WEB1, web.ssh_config)
     async with change_applied(shell, web, (atime, "noatime"), (backlog, "8192")) as (tuner, _):
         assert "noatime" in web.run(mount).stdout
         assert web.run(f"{live}; tail -1 {file}").stdout == "8192\nnet.core.somaxconn = 8192\n"
@@ -79,7 +75,7 @@ async def test_the_kernels_other_settings_are_live(fresh_web1: Host) -> None:
     show = f"cd /proc/sys && cat {' '.join(key.replace('.', '/') for key in SYSCTLS)} | tr '\t' ' '"
     offered = {one.key: knob_of(one, "web1") for one in kernel.CANDIDATES}
     before = fresh_web1.run(show).stdout
-    shell = await open_shell(by_ssh(fresh_web1), fresh_web1.ssh_config)
+    shell = await open_shell(WEB1, fresh_web1.ssh_config)
     changes = [(offered[key], value) for key, value in SYSCTLS.items()]
     async with change_applied(shell, fresh_web1, *changes) as (tuner, _):
         assert fresh_web1.run(show).stdout.splitlines() == list(SYSCTLS.values())
@@ -117,7 +113,7 @@ async def test_mpm_and_a_limit_that_a_reload_ignores(fresh_web1: Host) -> None:
 
     before = fresh_web1.files("/etc/apache2")
     assert threads() == 1
-    shell = await open_shell(by_ssh(fresh_web1), fresh_web1.ssh_config)
+    shell = await open_shell(WEB1, fresh_web1.ssh_config)
     async with change_applied(shell, fresh_web1, (limit, "300")) as (_, applied):
         assert any("ServerLimit" in note and "not allowed during restart" in note for note in applied.notes)
     async with change_applied(shell, fresh_web1, (choice, "event")) as (tuner, _):

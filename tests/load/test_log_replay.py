@@ -237,16 +237,6 @@ async def test_after_dropped_arrivals_each_request_is_sent_at_its_own_instant(
     assert received.lines == ["GET /0", "GET /1", "GET /2", "GET /3", "GET /late"]
 
 
-async def test_latency_counts_from_time_in_log(write: Write) -> None:
-    """Ten requests are due at the same time, and sent one at a time with 50 ms each: the last waits for nine others."""
-    replay = write(*(line(1.5) for _ in range(10)))
-    async with serving(Received(delay=0.05)) as server:
-        outcome = await load(plan(server.url, replay=replay, max_in_flight=1))
-    assert outcome.total("queued") == 9
-    assert outcome.merged("response").max >= 0.5
-    assert outcome.merged("response").mean > 2 * outcome.merged("service").mean
-
-
 @pytest.mark.parametrize("values", [{"requests": 3}, {"duration": 0.3}])
 async def test_count_or_duration_ends_replay_before_end_of_log(write: Write, values: dict[str, Any]) -> None:
     replay = write(*(line(1.5 + number / 10) for number in (0, 1, 2, 6000)))

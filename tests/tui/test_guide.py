@@ -12,9 +12,8 @@ from cockpit.session.controls import Mode
 from cockpit.tui.guide import guide_lines, guide_steps
 from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.terminal.lines import Lines
-from tests.tui.driving import context_of, main, plain, running_app, screen_text, text_of, wait_for_events
+from tests.tui.driving import context_of, main, plain, running_app, text_of, wait_for_events
 from tests.tui.scenario import Scenario
-from tests.tui.screens import RECORDINGS, replayed_app
 from tests.tui.test_verdicts import changed_under_load
 
 CHANGED = changed_under_load()
@@ -79,8 +78,3 @@ async def test_no_pane_moves_from_the_start_to_the_change(size: tuple[int, int])
             await wait_for_events(pilot, source, known + len(due))
             assert places() == initial, t
             assert words in text_of(main(pilot.app).query_one(VerdictStrip))
-
-
-async def test_replay_has_no_guide() -> None:
-    async with replayed_app(RECORDINGS / "under-load.cockpit", 20.0) as (pilot, _):
-        assert "measure a baseline" not in screen_text(pilot)

@@ -12,7 +12,6 @@ from cockpit.tui.charts.latency import Latency
 from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.draw_context import View
 from cockpit.tui.footer import Footer
-from cockpit.tui.hosts.panes import HostPanes
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.runs.table import Runs
 from cockpit.tui.status_lines import Position
@@ -75,25 +74,6 @@ async def test_keys_select_latency_view_segment_and_baseline() -> None:
         rows = text_of(runs).splitlines()
         assert "base 2 notes" in rows[3]
         assert rows[2].strip("│ ").split()[-1] == "gen-sat", "the baseline has a saturated generator"
-
-
-async def test_keys_select_sort_and_maximize_hosts() -> None:
-    async with running_app(Scenario(3).events(30)) as (pilot, _):
-        screen = main(pilot.app)
-        panes = screen.query_one(HostPanes)
-        assert "▸ web1" in text_of(panes)
-        await press(pilot, "tab")
-        assert "▸ web2" in text_of(panes)
-        await press(pilot, "shift+tab", "shift+tab")
-        assert "▸ web3" in text_of(panes)
-        assert "▾%CPU" in text_of(panes)
-        await press(pilot, "s")
-        assert "▾RSS" in text_of(panes)
-        await pilot.resize_terminal(60, 15)
-        await wait_idle(pilot)
-        assert "COMMAND" not in screen_text(pilot)
-        await press(pilot, "p")
-        await until(pilot, lambda: "apache2 -k start" in screen_text(pilot))
 
 
 async def test_session_keys_run_actions_and_footer_has_position_bar() -> None:

@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model.markers import RestartMarker
-from cockpit.session.controls import LoadPhase, LoadStatus
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.dialogs.help import help_entries
 from cockpit.tui.dialogs.prompt import FilterScreen
@@ -16,7 +15,7 @@ from cockpit.tui.key_table import MainKey, ViewKey
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.runs.details import ends_with
 from cockpit.tui.runs.table import Runs
-from cockpit.tui.status_lines import TopLine, shortened
+from cockpit.tui.status_lines import shortened
 from cockpit.tui.view_keys import ViewKeys
 from tests.tui.driving import (
     context_of,
@@ -253,14 +252,3 @@ def test_long_text_and_url_are_shortened() -> None:
         head, tail = shortened(url, width).split("…")
         assert len(head) + 1 + len(tail) == width
         assert url.startswith(head) and url.endswith(tail) and min(len(head), len(tail)) >= 5
-
-
-async def test_target_clock_and_load_form_fit_80_cells_under_load() -> None:
-    async with running_app(Scenario().events(60), size=(80, 24)) as (pilot, source):
-        source.controls.status = LoadStatus(source.controls.load.plan, LoadPhase.RUNNING)
-        main(pilot.app).frame()
-        top = text_of(main(pilot.app).query_one(TopLine))
-        assert "hello.html" in top and "LIVE c=20" in top
-        assert re.search(r"\d:\d\d", top)
-        footer = text_of(main(pilot.app).query_one(Footer))
-        assert "= load" in footer and "c compare" in footer and "q quit" in footer

@@ -311,18 +311,6 @@ async def test_replay_shows_strip_at_position() -> None:
         assert "verdict  ▲  better, at least  rate ≥ ×3.2" in text_of(main(pilot.app).query_one(TinyScreen))
 
 
-def test_first_seconds_of_run_are_inconclusive() -> None:
-    with Recording(SPARE_SERVERS) as recording:
-        events = list(recording.events())
-    begun = fold_all(events).segments[1].start
-    for after in (0.4, 0.8, 1.5, 2.5, 5.5):
-        found = strip_at(begun + after, events)
-        assert found.verdict.growing and found.verdict.outcome is INCONCLUSIVE
-        assert lines_of(found)[1].startswith("?  inconclusive so far")
-        assert " s more" in lines_of(found)[1]
-    assert lines_of(strip_at(begun + 0.4, events))[1].endswith("10 s more to be sure")
-
-
 async def test_recorded_runs_are_compared() -> None:
     async with replayed_app(SPARE_SERVERS) as (pilot, _):
         text = await strip_text(pilot)

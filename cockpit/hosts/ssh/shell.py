@@ -95,6 +95,7 @@ class SshShell:
         self._further: list[asyncssh.SSHClientConnection] = []
         self._logging_in = asyncio.Lock()
         self._processes: WeakSet[asyncssh.SSHClientProcess[bytes]] = WeakSet()
+        self._closed = False
 
     async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
         pipes: _Pipes | None = None
@@ -143,6 +144,7 @@ class SshShell:
         await self._connection.wait_closed()
 
     async def close(self) -> None:
+        self._closed = True
         await _close([*self._further, self._connection, *reversed(self._via)])
 
     async def _start(self, interpreter: str) -> _Pipes:
@@ -162,6 +164,9 @@ class SshShell:
             except CockpitError as error:
                 why = f"{refused}, and a further login failed: {error.problem}"
                 raise HostError(f"{why}; or {way_out}", subject=self._name) from None
+            if self._closed:
+                await _close([further])
+                raise HostError("the shell was closed", subject=self._name)
             self._further.append(further)
             pipes = await self._start_on(further, interpreter)
             if pipes is None:
@@ -253,10 +258,13 @@ async def _awaited(name: str, operation: Awaitable[_Result]) -> _Result:
 
 
 async def _close(connections: Sequence[asyncssh.SSHClientConnection]) -> None:
-    for connection in connections:
-        connection.close()
-        try:
-            async with asyncio.timeout(CLOSE_TIMEOUT):
-                await connection.wait_closed()
-        except TimeoutError:
+    """Close connections in this order; abort those that are still open after CLOSE_TIMEOUT each, or if cancelled."""
+    try:
+        for connection in connections:
+            connection.close()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_TIMEOUT):
+                    await connection.wait_closed()
+    finally:
+        for connection in connections:
             connection.abort()

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -89,12 +89,12 @@ def _reason(error: BaseException) -> str:
 
 @asynccontextmanager
 async def _bridge(wire: HostConnection) -> AsyncIterator[str]:
-    """Connect a Unix socket to `wire`, since httpx opens its connections itself; yields its path.
+    """Connect a Unix socket to `wire`, since httpx opens its connections itself; yields its path. Closes `wire`.
 
     Raises the HostError of a lost connection.
     """
     # A folder that only this user can enter.
-    with TemporaryDirectory(prefix="cockpit-") as folder, socket.socket(socket.AF_UNIX) as listener:
+    with closing(wire), TemporaryDirectory(prefix="cockpit-") as folder, socket.socket(socket.AF_UNIX) as listener:
         path = str(Path(folder) / "http")
         listener.bind(path)
         listener.listen(1)
@@ -103,7 +103,6 @@ async def _bridge(wire: HostConnection) -> AsyncIterator[str]:
         try:
             yield path
         finally:
-            wire.close()
             pump.cancel()
             (outcome,) = await asyncio.gather(pump, return_exceptions=True)
             if isinstance(outcome, HostError):

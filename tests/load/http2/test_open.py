@@ -31,13 +31,6 @@ async def test_arrivals_share_the_streams_of_few_connections() -> None:
     assert len(server.clients) <= 5
 
 
-async def test_queued_arrivals_are_sent_in_order() -> None:
-    outcome, server = await h2_run(requests=300, rate=20_000.0, max_in_flight=4, streams=2)
-    assert outcome.statuses == {200: 300}
-    assert len(server.received) == 300
-    assert outcome.total("dropped") == outcome.total("unsent") == 0
-
-
 async def test_a_ramp_and_connections_that_idle() -> None:
     outcome, server = await h2_run(rate=50.0, ramp_to=400.0, duration=0.5, streams=3, arrivals="poisson")
     assert outcome.errors == {}
