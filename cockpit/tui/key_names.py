@@ -40,9 +40,9 @@ def key_spots(keys: Line, x: int, y: int = 0) -> Iterator[Spot]:
     names, end = keys[0][0], x + length(keys)
     spots = [(key.start(), key.end(), key_named(key[0])) for key in _EACH.finditer(names)]
     for first, last, key in spots:
-        yield Spot(y, x + first, x + last, "press", (key,))
+        yield Spot(y, x + first, x + last, "simulate_key", (key,), "app")
     if spots:
-        yield Spot(y, x, end, "press", (spots[0][2],))
+        yield Spot(y, x, end, "simulate_key", (spots[0][2],), "app")
 
 
 def key_entry(key: Shortcut | str, label: str) -> Line:

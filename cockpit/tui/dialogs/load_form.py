@@ -64,8 +64,8 @@ class CheckBox(Static, can_focus=True):
         self.action_turn()
 
 
-class LoadForm(Dialog[LoadPlan | None]):
-    """Form for a load plan; ends with the changed plan, or None if cancelled. `parse` parses the fields."""
+class LoadForm(Dialog[LoadPlan]):
+    """Form for a load plan; ends with the changed plan. `parse` parses the fields."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(DialogKey.CLOSE.key, "dismiss(None)", "cancel"),

@@ -23,13 +23,15 @@ _RULE: Piece = ("─ ", "frame")
 
 
 class Spot(NamedTuple):
-    """Clickable cells of line `y`, from `start` up to but excluding `end`; a click runs the screen's action."""
+    """Clickable cells of line `y`, from `start` up to but excluding `end`; a click runs the action of the screen,
+    or of the app."""
 
     y: int
     start: int
     end: int
     action: str
     arguments: tuple[int | str, ...] = ()
+    namespace: str = "screen"
 
     def moved(self, x: int, y: int) -> Spot:
         return self._replace(start=self.start + x, end=self.end + x, y=self.y + y)
