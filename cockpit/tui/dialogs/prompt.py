@@ -142,7 +142,7 @@ class ConfirmScreen(Dialog[bool]):
 
 
 class FilterScreen(TextDialog):
-    """A filter line at the bottom; `typed` is called with the text after every edit, and with the first if cancelled."""
+    """A filter line at the bottom; `typed` gets the text after each edit, and the first text if it is cancelled."""
 
     DEFAULT_CSS = """
     FilterScreen { align: center bottom; }
