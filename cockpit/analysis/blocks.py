@@ -85,7 +85,7 @@ class Sample(NamedTuple):
 def block_sample(window: Window) -> Sample:
     """Return the metrics of a window by block, from its first second; an incomplete last block is left out."""
     seconds = window.seconds
-    places = _block_indices(seconds, BLOCK)
+    places = _block_indices(seconds)
     table = _values_by_second(window)
     by_second = {name: values for name, values in table.items() if not name.startswith("+")}
     spread = LatencyBlocks.of([second.latency for second in seconds])
@@ -98,7 +98,7 @@ def block_sample(window: Window) -> Sample:
 
 
 def block_count(window: Window) -> int:
-    return len(_block_indices(window.seconds, BLOCK))
+    return len(_block_indices(window.seconds))
 
 
 def window_values(windows: Sequence[Window]) -> dict[str, Floats]:
@@ -141,16 +141,16 @@ def segment_metrics(windows: Sequence[Window], names: Iterable[str]) -> dict[str
     return {name: np.array([np.nan if value is None else value for value in row]) for name, row in rows.items()}
 
 
-def _block_indices(seconds: tuple[LoadSecond, ...], length: int) -> list[list[int]]:
+def _block_indices(seconds: tuple[LoadSecond, ...]) -> list[list[int]]:
     """Return the indices of the seconds in each filled block; the last block is included once it is complete."""
     if not seconds:
         return []
     first, last = seconds[0].second, seconds[-1].second
     groups: dict[int, list[int]] = {}
     for at, second in enumerate(seconds):
-        groups.setdefault((second.second - first) // length, []).append(at)
-    whole = (last + 1 - first) // length
-    return [places for block, places in groups.items() if block < whole and len(places) >= FILLED * length]
+        groups.setdefault((second.second - first) // BLOCK, []).append(at)
+    whole = (last + 1 - first) // BLOCK
+    return [places for block, places in groups.items() if block < whole and len(places) >= FILLED * BLOCK]
 
 
 def _values_by_second(window: Window) -> dict[str, Floats]:

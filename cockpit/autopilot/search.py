@@ -68,7 +68,8 @@ class Search:
             return self.start
         if self._queue:
             return self._queue[0]
-        return self._most_promising()
+        points = self._candidates()
+        return points[int(self._acquisition(points).argmax())] if points else None
 
     def tell(self, trial: Trial) -> None:
         """Add a result, also of a point that was not suggested."""
@@ -141,10 +142,6 @@ class Search:
         near += [neighbour for point in near for neighbour in self.space.neighbours(point)][:_RANDOM]
         anywhere = [self.space.random(self._draw) for _ in range(_RANDOM)]
         return (*near, *anywhere)
-
-    def _most_promising(self) -> SearchPoint | None:
-        points = self._candidates()
-        return points[int(self._acquisition(points).argmax())] if points else None
 
     def _acquisition(self, points: Sequence[SearchPoint]) -> Floats:
         fit = self._fit()

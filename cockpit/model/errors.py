@@ -18,6 +18,12 @@ CockpitError
 └── ChangeRefused (5)         a change that was not started
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 
 class CockpitError(Exception):
     """A one-line error: `subject: problem`, or the problem alone. `exit_code`: exit code of the process."""
@@ -44,6 +50,15 @@ class CockpitError(Exception):
 
 class UsageError(CockpitError):
     exit_code = 2
+
+
+@contextmanager
+def naming(path: Path, verb: str, kind: type[UsageError] = UsageError) -> Iterator[None]:
+    """Raise an OSError of the block as `kind`, with the path: `PATH: cannot be read: No such file or directory`."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{path}: cannot {verb}: {error.strerror}") from None
 
 
 class ExtraRequired(UsageError):

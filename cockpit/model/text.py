@@ -12,13 +12,14 @@ _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\
 # Control characters except tabs and line ends; line separators.
 _EXECUTED = re.compile(rf"\r(?!\n)|[\x00-\x08\v\f\x0e-\x1f\x7f-\x9f\u2028\u2029{''.join(_BIDI)}]")
 _HIDDEN = {"Cc", "Cf", "Cn", "Cs", "Co", "Zl", "Zp"}
-# Letters that are invisible, or look like a space.
-_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+# Letters that are invisible, or look like a space, and invisible marks that change the shape and the width of the
+# character before them.
+_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0\u034f").union(
+    map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0), *range(0x180B, 0x1810)))
+)
 # Combining marks are drawn over the character before them; too many in a row would cover the lines above and below.
 _MARKS = {"Mn", "Me"}
 _MAX_MARKS = 2
-# Invisible marks that change the shape and the width of the character before them.
-_SELECTORS = range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0), range(0x180B, 0x1810), range(0x034F, 0x0350)
 
 
 def sanitize(text: str, limit: int = 4096) -> str:
@@ -64,14 +65,10 @@ def _visible(text: str) -> Iterator[str]:
         marks = marks + 1 if category in _MARKS else 0
         if char == "\t":
             yield " "
-        elif char in _BIDI or char in _BLANK or category in _HIDDEN or marks > _MAX_MARKS or _is_selector(char):
+        elif char in _BIDI or char in _BLANK or category in _HIDDEN or marks > _MAX_MARKS:
             yield "·"
         else:
             yield char
-
-
-def _is_selector(char: str) -> bool:
-    return any(ord(char) in selectors for selectors in _SELECTORS)
 
 
 def si(value: float, digits: int = 3) -> str:

@@ -31,7 +31,10 @@ def command_of(via: str) -> str:
     """Return the sh command line that runs its arguments on the host. Raises UsageError."""
     kind, colon, name = via.partition(":")
     if pod := _POD.fullmatch(via):
-        return _kubectl({key: _checked(via, text) for key, text in pod.groupdict().items() if text})
+        parts = {key: _checked(via, text) for key, text in pod.groupdict().items() if text}
+        namespace = f"-n {shlex.quote(parts['namespace'])} " if "namespace" in parts else ""
+        container = f" -c {shlex.quote(parts['container'])}" if "container" in parts else ""
+        return f"kubectl exec -i {namespace}{shlex.quote(parts['pod'])}{container} --"
     if colon and kind == "kubectl":
         raise UsageError(f"via = {via!r} is not a pod; write it as kubectl:NAMESPACE/POD/CONTAINER")
     if colon and kind in _SHORT:
@@ -61,12 +64,6 @@ def split_chain(destination: str) -> tuple[str | None, str]:
     if slash and ssh and name_of(via):
         return ssh, via
     return destination, ""
-
-
-def _kubectl(parts: dict[str, str]) -> str:
-    namespace = f"-n {shlex.quote(parts['namespace'])} " if "namespace" in parts else ""
-    container = f" -c {shlex.quote(parts['container'])}" if "container" in parts else ""
-    return f"kubectl exec -i {namespace}{shlex.quote(parts['pod'])}{container} --"
 
 
 def _checked(via: str, name: str) -> str:

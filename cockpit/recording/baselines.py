@@ -12,7 +12,7 @@ from cockpit.analysis.baseline import FORMAT, Baseline
 from cockpit.analysis.plans import differences
 from cockpit.files import read_bounded, state_folder, write_private
 from cockpit.metrics.catalogue import LATENCIES
-from cockpit.model.errors import UsageError
+from cockpit.model.errors import UsageError, naming
 from cockpit.model.histogram import from_wire, to_wire
 from cockpit.model.load.plan import LoadPlan
 
@@ -28,10 +28,8 @@ def folder() -> Path:
 def save(baseline: Baseline) -> Path:
     """Write the baseline, replacing one of the same name. Raises UsageError."""
     path = _path(baseline.name)
-    try:
+    with naming(path, "be written"):
         write_private(path, _encoder.encode(baseline) + b"\n")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
     return path
 
 

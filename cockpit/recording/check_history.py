@@ -11,7 +11,7 @@ from urllib.parse import quote
 import msgspec
 
 from cockpit.files import make_private, open_new, read_bounded, state_folder
-from cockpit.model.errors import UsageError
+from cockpit.model.errors import UsageError, naming
 from cockpit.model.load.plan import LoadPlan
 
 _ENDING = ".ndjson"
@@ -40,12 +40,10 @@ def append(target: str, check: PastCheck) -> None:
     """Add a check of a profile, by name or path, or of a URL without credentials. Raises UsageError if the file cannot
     be written."""
     path = _path(target)
-    try:
+    with naming(path, "be written"):
         make_private(path.parent)
         with os.fdopen(open_new(path, os.O_APPEND), "ab") as file:
             file.write(msgspec.json.encode(check) + b"\n")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def past_checks(target: str) -> list[PastCheck]:

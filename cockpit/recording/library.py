@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from cockpit.files import make_private, state_folder
-from cockpit.model.errors import RecordingError
+from cockpit.model.errors import RecordingError, naming
 from cockpit.model.events import SessionStarted
 from cockpit.model.text import numbered
 from cockpit.recording.database import error_line, in_use, opened
@@ -57,10 +57,8 @@ def new_recording(session: str, wall: float) -> RecordingWriter:
     Raises RecordingError if it cannot be created.
     """
     library = folder()
-    try:
+    with naming(library, "create a recording", RecordingError):
         make_private(library)
-    except OSError as error:
-        raise RecordingError(f"{library}: cannot create a recording: {error.strerror}") from None
     name = f"{sanitized_name(session)}-{time.strftime('%Y%m%d-%H%M%S', time.localtime(wall))}"
     for unused in numbered(name):
         with suppress(RecordingExists):
@@ -106,10 +104,8 @@ def rename(name: str, new: str) -> Path:
     if target.exists():
         raise RecordingError(f"{new_name}: exists already; choose another name")
     _not_in_use(path)
-    try:
+    with naming(path, "be renamed", RecordingError):
         path.rename(target)
-    except OSError as error:
-        raise RecordingError(f"{path}: cannot be renamed: {error.strerror}") from None
     return target
 
 
@@ -117,13 +113,11 @@ def delete(name: str) -> int:
     """Delete a recording; return its size in bytes. Raises RecordingError if there is none, or it is in use."""
     path = in_library(name)
     _not_in_use(path)
-    try:
+    with naming(path, "be deleted", RecordingError):
         size = path.stat().st_size
         for companion in _COMPANIONS:
             path.with_name(path.name + companion).unlink(missing_ok=True)
         path.unlink()
-    except OSError as error:
-        raise RecordingError(f"{path}: cannot be deleted: {error.strerror}") from None
     return size
 
 

@@ -89,7 +89,8 @@ class PageBuilder:
                     f"DELETE FROM events WHERE seq BETWEEN ? AND ? AND kind IN ({marks})",
                     (self._first, last, *FREQUENT_KINDS),
                 )
-                rows = self._rows_upto(last)
+                question = "SELECT count(*) FROM events WHERE seq BETWEEN ? AND ?"
+                rows: int = self._database.execute(question, (self._first, last)).fetchone()[0]
                 values = (self._first, last, begin, end, rows, growth)
                 row = (*values, checksum(values), events, totals, series, body)
                 self._database.execute("INSERT INTO pages VALUES (?,?,?,?,?,?,?,?,?,?,?)", row)
@@ -100,11 +101,6 @@ class PageBuilder:
         self.skip(last)
         self._parts += len(parts)
         self._packed, self._counted = PageGrowth(final, points), counted
-
-    def _rows_upto(self, last: int) -> int:
-        question = "SELECT count(*) FROM events WHERE seq BETWEEN ? AND ?"
-        number_of_rows: int = self._database.execute(question, (self._first, last)).fetchone()[0]
-        return number_of_rows
 
     def _open_totals(
         self, state: State, segments: Mapping[int, Totals]

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import msgspec
 
 from cockpit.files import make_private, read_bounded, state_folder, write_private
-from cockpit.model.errors import UsageError
+from cockpit.model.errors import UsageError, naming
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob, ServerAction
 
@@ -91,7 +91,7 @@ def _seal(journal: Journal) -> str:
 def _key() -> bytes:
     """Return this user's random key in the state directory; create it if it is missing."""
     path = state_folder() / "journal.key"
-    try:
+    with naming(path, "be used"):
         make_private(path.parent)
         if not path.exists():
             with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".journal.") as new:
@@ -102,8 +102,6 @@ def _key() -> bytes:
                 with contextlib.suppress(FileExistsError):
                     os.link(new.name, path)
         key = read_bounded(path, _KEY_BYTES)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be used: {error.strerror}") from None
     if len(key) != _KEY_BYTES:
         raise UsageError(f"{path}: is damaged; delete it")
     return key
@@ -113,10 +111,8 @@ def write_journal(folder: Path, journal: Journal) -> None:
     """Replace the journal and sync it to disk. Raises UsageError."""
     path = folder / FILE
     sealed = _Sealed(journal, _seal(journal))
-    try:
+    with naming(path, "be written"):
         write_private(path, msgspec.json.format(msgspec.json.encode(sealed), indent=2) + b"\n")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 class LockRole(StrEnum):
@@ -142,10 +138,8 @@ class FolderLock:
 
     def acquire(self, role: LockRole) -> LockHolder | None:
         """Lock the folder; return the other process if it is locked already. Raises UsageError for a failure."""
-        try:
+        with naming(self._path, "be written"):
             descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
-        except OSError as error:
-            raise UsageError(f"{self._path}: cannot be written: {error.strerror}") from None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -35,14 +35,14 @@ def close_binding(
     return Binding(",".join(key if isinstance(key, str) else key.key for key in keys), action, description)
 
 
-def key_spots(keys: Line, x: int, y: int = 0) -> Iterator[Spot]:
+def key_spots(keys: Line, x: int) -> Iterator[Spot]:
     """Yield the clickable spots of an entry that starts at cell `x`: each key; the label presses the first key."""
     names, end = keys[0][0], x + length(keys)
     spots = [(key.start(), key.end(), key_named(key[0])) for key in _EACH.finditer(names)]
     for first, last, key in spots:
-        yield Spot(y, x + first, x + last, "press", (key,))
+        yield Spot(0, x + first, x + last, "simulate_key", (key,), "app")
     if spots:
-        yield Spot(y, x, end, "press", (spots[0][2],))
+        yield Spot(0, x, end, "simulate_key", (spots[0][2],), "app")
 
 
 def key_entry(key: Shortcut | str, label: str) -> Line:

@@ -249,10 +249,9 @@ class MainScreen(ViewKeys):
 
         ask(self._cockpit, self.session, tuning, {}, report)
 
-    def _set_plan(self, plan: LoadPlan | None) -> None:
-        if plan is not None:
-            load, _ = changeable_load(self.session, self.load_parser)
-            self._work("load", immediate(lambda _: load.set_plan(plan))(""))
+    def _set_plan(self, plan: LoadPlan) -> None:
+        load, _ = changeable_load(self.session, self.load_parser)
+        self._work("load", immediate(lambda _: load.set_plan(plan))(""))
 
     def action_load(self) -> None:
         """Change the load: connections or rate (at once), duration, request."""
@@ -261,7 +260,7 @@ class MainScreen(ViewKeys):
         except UsageError as error:
             self.show_reason(str(error))
         else:
-            self.app.push_screen(form, self._set_plan)
+            form.ask(self.app, self._set_plan)
 
     def action_undo(self) -> None:
         """Undo the last change, or a guarded change; its diff is shown first."""
@@ -313,9 +312,8 @@ class MainScreen(ViewKeys):
         """Open the tuning panel; with `values`, show their diff."""
         self._drafts.update(values or {})
 
-        def confirmed(request: ChangeRequest | None) -> None:
-            tuning = self.session.controls.tuning
-            if request is not None and tuning is not None:
+        def confirmed(request: ChangeRequest) -> None:
+            if (tuning := self.session.controls.tuning) is not None:
                 change = ConfirmedChange(self._cockpit, self.session, tuning, *request, self._drafts)
                 self.pending = change
                 self.frame(force=True)
@@ -323,8 +321,7 @@ class MainScreen(ViewKeys):
         def is_pending() -> bool:
             return self.pending is not None and not self.pending.is_over
 
-        panel = TuningScreen(self.session, self._drafts, is_pending, preview=bool(values))
-        self.app.push_screen(panel, confirmed)
+        TuningScreen(self.session, self._drafts, is_pending, preview=bool(values)).ask(self.app, confirmed)
 
     def action_enter(self) -> None:
         """Apply a change that waits for its baseline now; otherwise focus the list of the selected host."""
@@ -359,13 +356,9 @@ class MainScreen(ViewKeys):
             return
         if answer or not action.prompt:
             self._work(action.name, action.run(answer))
-            return
-
-        def answered(text: str | None) -> None:
-            if text is not None:
-                self._work(action.name, action.run(text))
-
-        self.app.push_screen(PromptScreen(action.prompt, value=action.prefill), answered)
+        else:
+            prompt = PromptScreen(action.prompt, value=action.prefill)
+            prompt.ask(self.app, lambda text: self._work(action.name, action.run(text)))
 
     def _work(self, matter: str, work: Awaitable[None]) -> None:
         """Run it as a worker of the app; an error is shown as a notice about `matter`."""

@@ -140,14 +140,10 @@ class ViewKeys(Screen[None]):
         # A marker in the cursor's cell can be later than the start of the cell.
         nearest = min(range(len(markers)), key=lambda at: abs(markers[at].t - here), default=None)
         lines = [f"{clock(marker.t)}  {marker_sign(marker)[:1] or '▸'}  {marker_label(marker)}" for marker in markers]
-
-        def picked(at: int | None) -> None:
-            if at is not None:
-                self._to_marker(markers[at].t)
-
         none = ("", "No markers yet: changes, notes, restarts and lost hosts add markers")
         hint = key_hints(("Enter", ": move the cursor there") if lines else none, (DialogKey.CLOSE, ": close"))
-        self.app.push_screen(ChoiceScreen("markers", lines, nearest, hint, wide=True), picked)
+        listed = ChoiceScreen("markers", lines, nearest, hint, wide=True)
+        listed.ask(self.app, lambda at: self._to_marker(markers[at].t))
 
     def action_board(self) -> None:
         """Show the evaluations of the search of this session."""
@@ -224,15 +220,11 @@ class ViewKeys(Screen[None]):
         """Show only processes with a text in PID or command."""
         if not self._has_hosts():
             return
-        before = self.view.filter
 
         def typed(text: str) -> None:
             self.set_view(replace(self.view, filter=text.strip()))
 
-        def answered(text: str | None) -> None:
-            typed(before if text is None else text)
-
-        self.app.push_screen(FilterScreen("filter processes:", before, typed), answered)
+        self.app.push_screen(FilterScreen("filter processes:", self.view.filter, typed))
 
     def action_host(self, step: int) -> None:
         """Select the next host."""
@@ -270,18 +262,11 @@ class ViewKeys(Screen[None]):
         if self.inside():
             self.scroll_detail(step)
         else:
-            self._select_segment(step)
-
-    def _select_segment(self, step: int) -> None:
-        segment = self.context().segment
-        if segment is not None:
-            number = max(1, segment.number + step)
-            last = len(self.session.shown.segments)
-            self.set_view(replace(self.view, segment=None if number > last else number))
-
-    def action_press(self, key: str) -> None:
-        """Press a key, as a click on its name does."""
-        self.app.simulate_key(key)
+            segment = self.context().segment
+            if segment is not None:
+                number = max(1, segment.number + step)
+                last = len(self.session.shown.segments)
+                self.set_view(replace(self.view, segment=None if number > last else number))
 
     def on_position_clicked(self, event: Position.Clicked) -> None:
         self._jump(event.t)

@@ -8,7 +8,8 @@ from textual.widgets import Input, Static
 from cockpit.cli.typed_load import plan_with
 from cockpit.model.errors import UsageError
 from cockpit.model.load.plan import LoadPlan, LogReplay, Stage, ThinkTime
-from cockpit.tui.dialogs.load_form import CheckBox, LoadForm
+from cockpit.tui.dialogs.checklist import Checklist
+from cockpit.tui.dialogs.load_form import LoadForm
 from cockpit.tui.load_fields import plan_from, texts_of
 from tests.data import data_of
 from tests.tui.driving import press, running_app, text_of, until
@@ -117,7 +118,7 @@ async def test_form_shows_field_errors_and_effect_of_changes(size: tuple[int, in
         assert effect(pilot).splitlines()[0] == "now and in the next run: load 20 → 40"
         await replace_text(pilot, "duration", "60s")
         assert "next run only: duration" in effect(pilot)
-        screen.query_one(CheckBox).focus()
+        screen.query_one(Checklist).focus()
         await press(pilot, "space")
         assert "next run only: duration, keep-alive" in effect(pilot)
         await press(pilot, "enter")

@@ -68,20 +68,18 @@ class ChangeStep(NamedTuple):
     back: bool
 
 
-def segment_verdict(
-    state: State, segment: Segment, base: Segment, load_may_differ: bool = False, label: str = ""
-) -> Verdict:
+def segment_verdict(state: State, segment: Segment, base: Segment, label: str = "") -> Verdict:
     """Return the verdict on a segment: of one run the first that concludes, which is final, else that on all data."""
     label, before, after = label or segment_label(segment), segment_window(state, base), segment_window(state, segment)
     if base.run != segment.run:
-        return judge_single_runs(before, after, label, load_may_differ)
+        return judge_single_runs(before, after, label)
     if base.start < segment.start:
         for t in _concluding_instants(state, before, after):
             known = segment_window_at(state, base, t), segment_window_at(state, segment, t)
-            verdict = judge_switch(*known, label, load_may_differ)
+            verdict = judge_switch(*known, label)
             if verdict.outcome in _CONCLUSIONS:
                 return replace(verdict, reached=t)
-    verdict = judge_switch(before, after, label, load_may_differ)
+    verdict = judge_switch(before, after, label)
     if verdict.growing and verdict.outcome in _CONCLUSIONS:
         # Its last readings have not arrived, or the headline has not concluded.
         return replace(verdict, outcome=Outcome.INCONCLUSIVE, needs=float(_ARRIVED))

@@ -111,16 +111,13 @@ class FrameReader:
             case [b"hidden"]:
                 self._hidden = True
             case [b"there", *pids]:
-                self._add_processes(pids)
+                self._there = self._there or []
+                self._there += (count(pid, PID_LIMIT) for pid in pids)
+                if len(self._there) > PROCESSES_LIMIT:
+                    raise ValueError(f"more than {PROCESSES_LIMIT} processes; watch fewer")
             case [b"end", number]:
                 return self._end(number)
         return None
-
-    def _add_processes(self, pids: list[bytes]) -> None:
-        self._there = self._there or []
-        self._there += (count(pid, PID_LIMIT) for pid in pids)
-        if len(self._there) > PROCESSES_LIMIT:
-            raise ValueError(f"more than {PROCESSES_LIMIT} processes; watch fewer")
 
     def _begin(self, number: bytes) -> None:
         self._number = int(number) if number.isdigit() and len(number) <= _NUMBER_DIGITS else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from importlib.resources import files
 
@@ -37,12 +37,11 @@ def script(
 
     The probe also lists the watched processes that listen on the target's `port` or on an address of its `upstreams`.
     It ends after `idle` seconds without a tick."""
-    patterns = [_as_comm(line) for pattern in processes for line in pattern.split("\n") if line]
+    watched = patterns(processes)
     nap, count = naps(idle)
     settings = {
-        "watch": "y" if patterns else "",
-        "patterns": "\n".join(patterns),
-        "regex": "|".join(regular(pattern) for pattern in patterns if is_pattern(pattern)),
+        "watch": "y" if watched["patterns"] else "",
+        **watched,
         "port": "" if port is None else f"{port:04X}",
         "ports": "".join(f" {number:04X} " for number in _ports(upstreams)),
         "sockets": "\n".join(_sockets(upstreams)),
@@ -56,10 +55,9 @@ def script(
         "steps": str(LOOP_STEPS),
         "nap": nap,
         "naps": count,
-        "reader": _text("probe.awk"),
+        "reader": text_of("probe", "probe.awk"),
     }
-    values = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
-    return "\n".join([*values, watchdog(), _text("probe.sh")])
+    return "\n".join([assigned(settings), watchdog(), text_of("probe", "probe.sh")])
 
 
 def _ports(addresses: tuple[str, ...]) -> Iterator[int]:
@@ -77,10 +75,18 @@ def _sockets(addresses: tuple[str, ...]) -> Iterator[str]:
             yield from (f"/var{path}" for path in (address,) if path.startswith("/run/"))
 
 
-def _as_comm(pattern: str) -> str:
-    """Cut a name as the kernel does."""
-    return pattern if is_pattern(pattern) else pattern.encode()[:COMM_BYTES].decode("utf-8", "ignore")
+def patterns(processes: Iterable[str]) -> dict[str, str]:
+    """Return the settings for the names or patterns of processes; names are cut as the kernel does."""
+    lines = [line for pattern in processes for line in pattern.split("\n") if line]
+    names = (line if is_pattern(line) else line.encode()[:COMM_BYTES].decode("utf-8", "ignore") for line in lines)
+    return {"patterns": "\n".join(names), "regex": "|".join(regular(line) for line in lines if is_pattern(line))}
 
 
-def _text(name: str) -> str:
-    return (files("cockpit.hosts.probe") / name).read_text(encoding="utf-8")
+def assigned(settings: Mapping[str, str]) -> str:
+    """Return shell variables with these values."""
+    return "\n".join(f"{name}={shlex.quote(value)}" for name, value in settings.items())
+
+
+def text_of(package: str, name: str) -> str:
+    """Return a file of `cockpit.hosts.<package>`."""
+    return (files(f"cockpit.hosts.{package}") / name).read_text(encoding="utf-8")

@@ -104,14 +104,10 @@ def _public_key(path: Path) -> asyncssh.SSHKey | None:
     with suppress(OSError, asyncssh.KeyImportError):
         return asyncssh.read_public_key(path.with_name(path.name + ".pub"))
     with suppress(OSError, ValueError, IndexError):
-        return _from_openssh(path.read_bytes())
+        public = _openssh_fields(path.read_bytes())[3]
+        kind = public[4 : 4 + int.from_bytes(public[:4])]
+        return asyncssh.import_public_key(kind + b" " + binascii.b2a_base64(public))
     return None
-
-
-def _from_openssh(data: bytes) -> asyncssh.SSHKey:
-    public = _openssh_fields(data)[3]
-    kind = public[4 : 4 + int.from_bytes(public[:4])]
-    return asyncssh.import_public_key(kind + b" " + binascii.b2a_base64(public))
 
 
 def _openssh_fields(data: bytes) -> list[bytes]:

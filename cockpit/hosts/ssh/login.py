@@ -72,7 +72,7 @@ class Login:
             except (asyncssh.Error, asyncssh.KeyImportError, OSError, ValueError) as error:
                 if isinstance(error, asyncssh.HostKeyNotVerifiable) and await self._accept_host_key(known, client):
                     continue
-                kinds = _accepted_kinds(settings, known)
+                kinds = settings.options.value("hostkeyalgorithms") or _host_key_kinds(known)
                 attempt = Attempt(self._name, settings, known, keys, client, self._tunnel, kinds)
                 if self._asker is None or not await self._prompt(self._asker, attempt, error):
                     raise await explain(replace(attempt, wrong=self._wrong), error) from None
@@ -223,10 +223,6 @@ def _options(
     if not settings.options.value("hostkeyalgorithms"):
         options["server_host_key_algs"] = _host_key_kinds(known)
     return options
-
-
-def _accepted_kinds(settings: SshSettings, known: KnownHosts) -> str:
-    return settings.options.value("hostkeyalgorithms") or _host_key_kinds(known)
 
 
 def _host_key_kinds(known: KnownHosts) -> str:

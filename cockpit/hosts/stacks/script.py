@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from importlib.resources import files
-
-from cockpit.hosts.pattern import is_pattern, regular
-from cockpit.hosts.probe.script import COMM_BYTES
+from cockpit.hosts.probe.script import assigned, patterns, text_of
 from cockpit.model.host.samples import HostConfig, HostReading
 from cockpit.model.stacks import DEFAULT_HZ, MAX_STACKS, MAX_TEXT, SLICE_SECONDS
 
@@ -40,17 +36,8 @@ def script(config: HostConfig, reading: HostReading) -> str:
         "most_text": str(MAX_TEXT),
         "most_length": str(_MOST_LENGTH),
         "most_frames": str(_MOST_FRAMES),
-        "patterns": "\n".join(
-            name if is_pattern(name) else name.encode()[:COMM_BYTES].decode("utf-8", "ignore")
-            for name in config.processes
-        ),
-        "regex": "|".join(regular(name) for name in config.processes if is_pattern(name)),
+        **patterns(config.processes),
         "roots": " ".join(map(str, roots)) if reading.excluded else "",
-        "folder": _text("fold.awk"),
+        "folder": text_of("stacks", "fold.awk"),
     }
-    values = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
-    return "\n".join([*values, _text("record.sh")])
-
-
-def _text(name: str) -> str:
-    return (files("cockpit.hosts.stacks") / name).read_text(encoding="utf-8")
+    return "\n".join([assigned(settings), text_of("stacks", "record.sh")])

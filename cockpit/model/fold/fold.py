@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model import generators as ge
-from cockpit.model.fold.capacity import CAPACITY_FOLDS
 from cockpit.model.fold.generators import generator_clock, generator_lost
 from cockpit.model.fold.hosts import host_changed, host_sample
 from cockpit.model.fold.load import (
@@ -21,13 +20,20 @@ from cockpit.model.fold.load import (
     worker_lost,
 )
 from cockpit.model.fold.other_load import generator_sample
-from cockpit.model.fold.panes import access_counts, panes_of, status_read, tail_changed, tail_text
-from cockpit.model.fold.progress import AUTOPILOT_FOLDS, STUDY_FOLDS
-from cockpit.model.fold.rounds import round_window, round_window_ended, rounds_begun, rounds_ended, run_extended
-from cockpit.model.fold.stacks import STACK_FOLDS
+from cockpit.model.fold.panes import (
+    access_counts,
+    panes_of,
+    profiler_changed,
+    stack_slice,
+    status_read,
+    tail_changed,
+    tail_text,
+)
+from cockpit.model.fold.tasks import TASK_FOLDS
 from cockpit.model.host.state import HostState
 from cockpit.model.knobs import Setting
 from cockpit.model.markers import ActionMarker, ChangeMarker, NoteMarker, SettingMarker
+from cockpit.model.stacks import ProfilerChanged, StackSlice
 from cockpit.model.state import ActionRun, Change, KnobState, State, mark
 from cockpit.model.tick import Tick
 
@@ -53,10 +59,6 @@ def _session_started(state: State, event: ev.SessionStarted) -> State:
         hosts={config.name: panes_of(HostState(config=config)) for config in event.hosts},
         knobs={knob.name: KnobState(knob=knob) for knob in event.knobs},
     )
-
-
-def _session_ended(state: State, event: ev.SessionEnded) -> State:
-    return replace(state, ended=True)
 
 
 def _knob_read(state: State, event: ev.KnobRead) -> State:
@@ -194,17 +196,12 @@ def _activated(state: State, action: str, t: float) -> State:
     return _became_active(state, newest, values, t)
 
 
-def _note(state: State, event: ev.Note) -> State:
-    return mark(state, NoteMarker(t=event.t, text=event.text))
-
-
 _FOLDS: dict[type, Callable[[State, Any], State]] = {
     ev.SessionStarted: _session_started,
-    ev.SessionEnded: _session_ended,
+    ev.SessionEnded: lambda state, event: replace(state, ended=True),
     ev.RunStarted: run_started,
     Tick: tick,
     ev.LoadAdjusted: load_adjusted,
-    ev.RunExtended: run_extended,
     ge.GeneratorSample: generator_sample,
     ge.WorkerLost: worker_lost,
     ge.GeneratorClock: generator_clock,
@@ -222,13 +219,8 @@ _FOLDS: dict[type, Callable[[State, Any], State]] = {
     ev.ChangeEnded: _change_ended,
     ev.ActionBegun: _action_begun,
     ev.ActionEnded: _action_ended,
-    ev.RoundsBegun: rounds_begun,
-    ev.RoundWindow: round_window,
-    ev.RoundWindowEnded: round_window_ended,
-    ev.RoundsEnded: rounds_ended,
-    ev.Note: _note,
-    **CAPACITY_FOLDS,
-    **STACK_FOLDS,
-    **STUDY_FOLDS,
-    **AUTOPILOT_FOLDS,
+    ev.Note: lambda state, event: mark(state, NoteMarker(t=event.t, text=event.text)),
+    StackSlice: stack_slice,
+    ProfilerChanged: profiler_changed,
+    **TASK_FOLDS,
 }

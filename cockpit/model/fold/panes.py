@@ -1,4 +1,4 @@
-"""The part of fold for tails and status pages."""
+"""The part of fold for tails, status pages and CPU profiles."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from cockpit.model import access
 from cockpit.model import events as ev
 from cockpit.model.fold.restarts import mark_reload
 from cockpit.model.host.state import HostState, StatusPane, TailLine, TailPane
+from cockpit.model.stacks import KEPT_SLICES, ProfilerChanged, StackSlice
 from cockpit.model.state import State, with_host, with_last_segment
 from cockpit.model.status_metrics import rates, weighted
 from cockpit.model.sums import MeanGroup
@@ -69,6 +70,16 @@ def status_read(state: State, event: ev.StatusRead) -> State:
     since = rates(before.page.kind, before.values, event.values, seconds)
     after = replace(before, t=event.t, values=event.values, rates=since, text=event.text, detail="")
     return mark_reload(_widen_window(_with_page(state, event, after), event, before), event, before)
+
+
+def stack_slice(state: State, event: StackSlice) -> State:
+    host = state.hosts.get(event.host)
+    return with_host(state, replace(host, slices=(*host.slices, event)[-KEPT_SLICES:])) if host else state
+
+
+def profiler_changed(state: State, event: ProfilerChanged) -> State:
+    host = state.hosts.get(event.host)
+    return with_host(state, replace(host, profiler=event)) if host else state
 
 
 def _with_page(state: State, event: ev.StatusRead, page: StatusPane) -> State:

@@ -38,8 +38,8 @@ class Checklist(OptionList):
     class Changed(Message):
         """The selection changed."""
 
-    def __init__(self, entries: Sequence[ChecklistItem], *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(*(_shown(entry, entry.picked) for entry in entries), id=id, classes=classes, compact=True)
+    def __init__(self, entries: Sequence[ChecklistItem], *, id: str | None = None) -> None:
+        super().__init__(*(_shown(entry, entry.picked) for entry in entries), id=id, compact=True)
         self._entries = tuple(entries)
         self._picked = {place for place, entry in enumerate(entries) if entry.picked}
 

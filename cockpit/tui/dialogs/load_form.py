@@ -9,13 +9,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
-from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from cockpit.model.errors import UsageError
 from cockpit.model.load.plan import LoadPlan, url_without_password
 from cockpit.model.text import sanitize
+from cockpit.tui.dialogs.checklist import Checklist, ChecklistItem
 from cockpit.tui.dialogs.prompt import Dialog, one_line_input
 from cockpit.tui.key_names import bindings, click_hint
 from cockpit.tui.key_table import DialogKey, key_names
@@ -34,48 +34,19 @@ if TYPE_CHECKING:
     from cockpit.session.live_load import LiveLoad
 
 
-class CheckBox(Static, can_focus=True):
-    """A check box; space or a click changes it."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding(DialogKey.SELECT.key, "turn", "on or off")]
-    DEFAULT_CSS = """
-    CheckBox { height: 1; width: 1fr; }
-    CheckBox:focus { background: $cockpit-band; }
-    """
-
-    class Toggled(Message):
-        """The value changed."""
-
-    def __init__(self, on: bool) -> None:
-        super().__init__()
-        self.on = on
-
-    def render(self) -> Content:
-        return Content(f"[{'x' if self.on else ' '}] reuse connections")
-
-    def action_turn(self) -> None:
-        """Switch the value on or off."""
-        self.on = not self.on
-        self.refresh()
-        self.post_message(self.Toggled())
-
-    def on_click(self) -> None:
-        self.focus()
-        self.action_turn()
-
-
-class LoadForm(Dialog[LoadPlan | None]):
-    """Form for a load plan; ends with the changed plan, or None if cancelled. `parse` parses the fields."""
+class LoadForm(Dialog[LoadPlan]):
+    """Form for a load plan; ends with the changed plan. `parse` parses the fields."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(DialogKey.CLOSE.key, "dismiss(None)", "cancel"),
         *bindings([DialogKey.ABOVE, DialogKey.BELOW]),
-        Binding("enter", "apply", "apply"),
+        Binding("enter", "go", "apply"),
     ]
     DEFAULT_CSS = """
     LoadForm > VerticalScroll { width: 78; }
     LoadForm Horizontal { height: 1; }
-    LoadForm Input { width: 1fr; }
+    LoadForm Input, LoadForm Checklist { width: 1fr; height: 1; }
+    LoadForm Checklist, LoadForm Checklist > .option-list--option-highlighted { background: $surface; }
     LoadForm Input:focus { background: $cockpit-band; }
     LoadForm .name { width: 12; color: $cockpit-dim; }
     LoadForm .error { display: none; height: auto; padding: 0 0 0 12; color: $cockpit-warn; }
@@ -94,7 +65,7 @@ class LoadForm(Dialog[LoadPlan | None]):
             room.border_title = "load"
             fields = f"Tab {key_names(DialogKey.ABOVE, DialogKey.BELOW)} next field"
             close = click_hint(DialogKey.CLOSE, "cancel")
-            room.border_subtitle = f"[@click=screen.apply]Enter apply[/]   {fields}   {close}"
+            room.border_subtitle = f"[@click=screen.go]Enter apply[/]   {fields}   {close}"
             for field in FIELDS:
                 yield Horizontal(Static(field.name, classes="name"), self._place(field))
                 yield Static(classes="error", id=f"error-{_id(field.name)}")
@@ -103,7 +74,7 @@ class LoadForm(Dialog[LoadPlan | None]):
     def _place(self, field: FormField) -> Widget:
         text = self._before[field.name]
         if field.name == "keep-alive":
-            return CheckBox(text == KEEPALIVE)
+            return Checklist([ChecklistItem("reuse connections", KEEPALIVE, text == KEEPALIVE)])
         hint = field.hint
         if field.name == "body" and not text and self.plan.content:
             hint = f"{len(self.plan.content)} bytes, not shown; type to replace them"
@@ -116,13 +87,13 @@ class LoadForm(Dialog[LoadPlan | None]):
     def on_input_changed(self, event: Input.Changed) -> None:
         self._check()
 
-    def on_check_box_toggled(self, event: CheckBox.Toggled) -> None:
+    def on_checklist_changed(self, event: Checklist.Changed) -> None:
         self._check()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.action_apply()
+        self.action_go()
 
-    def action_apply(self) -> None:
+    def action_go(self) -> None:
         """Apply the plan if all fields are valid, otherwise focus the invalid field."""
         checked = self._check()
         if isinstance(checked, LoadPlan):
@@ -131,7 +102,7 @@ class LoadForm(Dialog[LoadPlan | None]):
             self._field(checked).focus()
 
     def _field(self, name: str) -> Widget:
-        return self.query_one(CheckBox) if name == "keep-alive" else self.query_one(f"#{_id(name)}", Input)
+        return self.query_one(Checklist) if name == "keep-alive" else self.query_one(f"#{_id(name)}", Input)
 
     def _check(self) -> LoadPlan | str:
         """Show the effect of the fields, or the error below its field.
@@ -156,8 +127,8 @@ class LoadForm(Dialog[LoadPlan | None]):
 
     def _text(self, name: str) -> str:
         field = self._field(name)
-        if isinstance(field, CheckBox):
-            return KEEPALIVE if field.on else NO_KEEPALIVE
+        if isinstance(field, Checklist):
+            return KEEPALIVE if field.selected else NO_KEEPALIVE
         return field.value if isinstance(field, Input) else ""
 
     def _effect(self, plan: LoadPlan) -> Iterator[str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
@@ -21,7 +21,7 @@ DialogAnswer = TypeVar("DialogAnswer")
 
 
 class Dialog(ModalScreen[DialogAnswer]):
-    """A bordered box over the screen below it."""
+    """A bordered box over the screen below it. Ends with an answer; cancelled: with None, or False for yes or no."""
 
     DEFAULT_CSS = """
     Dialog { align: center middle; background: transparent; }
@@ -32,6 +32,15 @@ class Dialog(ModalScreen[DialogAnswer]):
     Dialog Input { background: $panel; }
     Dialog .hint { color: $cockpit-dim; }
     """
+
+    def ask(self, app: App[Any], then: Callable[[DialogAnswer], object]) -> None:
+        """Show the dialog; call `then` with the answer unless it is cancelled."""
+
+        def answered(answer: DialogAnswer | None) -> None:
+            if answer is not None and answer is not False:
+                then(answer)
+
+        app.push_screen(self, answered)
 
 
 def one_line_input(
@@ -54,10 +63,14 @@ def one_line_input(
     return field
 
 
-class TextDialog(Dialog[str | None]):
-    """A field of one line; ends with its text, or None if cancelled."""
+class TextDialog(Dialog[str]):
+    """A field of one line; ends with its text."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding(DialogKey.CLOSE.key, "dismiss(None)", "cancel")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding(DialogKey.CLOSE.key, "cancel", "cancel")]
+
+    def action_cancel(self) -> None:
+        """Close the dialog without an answer."""
+        self.dismiss()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.action_submit()
@@ -88,7 +101,7 @@ class PromptScreen(TextDialog):
             yield Static(Content(self.question))
             yield one_line_input(self.value)
             yield Static(id="error")
-            cancel = f"[@click=screen.dismiss(None)]{DialogKey.CLOSE}: cancel[/]"
+            cancel = f"[@click=screen.cancel]{DialogKey.CLOSE}: cancel[/]"
             yield Static(f"[@click=screen.submit]Enter: confirm[/]   {cancel}", classes="hint")
 
     def action_submit(self) -> None:
@@ -129,7 +142,7 @@ class ConfirmScreen(Dialog[bool]):
 
 
 class FilterScreen(TextDialog):
-    """A filter line at the bottom; `typed` is called with the text after every edit."""
+    """A filter line at the bottom; `typed` gets the text after each edit, and the first text if it is cancelled."""
 
     DEFAULT_CSS = """
     FilterScreen { align: center bottom; }
@@ -155,9 +168,13 @@ class FilterScreen(TextDialog):
     def on_input_changed(self, event: Input.Changed) -> None:
         self.typed(event.value)
 
+    def action_cancel(self) -> None:
+        self.typed(self.text)
+        super().action_cancel()
 
-class ChoiceScreen(Dialog[int | None]):
-    """A list to choose from; ends with the index of the chosen line, or None. `at` is selected at first."""
+
+class ChoiceScreen(Dialog[int]):
+    """A list to choose from; ends with the index of the chosen line. `at` is selected at first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [close_binding(ViewKey.MARKERS)]
     DEFAULT_CSS = """

@@ -13,8 +13,9 @@ from cockpit.tui.hosts.tables import core_rows, disk_rows, net_rows
 from cockpit.tui.hosts.tails import draw_tail
 from cockpit.tui.terminal.styled_line import DrawnList, Line, clip, left_and_right, padded
 
+_TABLES = {"cores": core_rows, "disks": disk_rows, "nets": net_rows}
 # Lists that need two samples.
-_SAMPLED = ("processes", "cores", "disks", "nets")
+_SAMPLED = ("processes", *_TABLES)
 
 
 def draw_detail(host: HostState, context: DrawContext, detail: Detail, role: str, width: int, height: int) -> DrawnList:
@@ -34,24 +35,15 @@ def draw_detail(host: HostState, context: DrawContext, detail: Detail, role: str
     elif detail == PROCESSES:
         drawn = process_table(host, view, focused, role, width, height)
     else:
-        head, rows = _rows(host, context, detail, role, width)
+        table = _TABLES.get(detail.kind)
+        head, rows = (
+            table(host, role, width) if table else page_rows(host.pages[detail.place], context.hosts_now, role, width)
+        )
         drawn = _scrolled(head, rows, scroll, width, height)
     if not focused:
         return drawn
     highlighted = tuple((text, "focus") for text, _ in drawn.lines[0])
     return drawn._replace(lines=[padded(highlighted, width, "focus"), *drawn.lines[1:]])
-
-
-def _rows(host: HostState, context: DrawContext, detail: Detail, role: str, width: int) -> tuple[Line, Sequence[Line]]:
-    match detail.kind:
-        case "cores":
-            return core_rows(host, role, width)
-        case "disks":
-            return disk_rows(host, role, width)
-        case "nets":
-            return net_rows(host, role, width)
-        case _:
-            return page_rows(host.pages[detail.place], context.hosts_now, role, width)
 
 
 def _scrolled(head: Line, rows: Sequence[Line], scroll: int, width: int, height: int) -> DrawnList:

@@ -15,7 +15,7 @@ from cockpit.model.host.window import current_metrics, means
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import Segment
 from cockpit.model.text import sanitize
-from cockpit.tui.terminal.styled_line import EMPTY, Line, fit, padded, right
+from cockpit.tui.terminal.styled_line import Line, fit, right, side_by_side
 
 # Cells of a name and of a value, and between two columns of metrics.
 _NAME, _VALUE, _GAP = 17, 7, 2
@@ -96,7 +96,7 @@ def sar_rows(host: HostState, segment: Segment | None, role: str, width: int) ->
     columns = _side_by_side(drawn, count)
     head = " " * _NAME + "".join(right(title, _VALUE) for title in ("now", "mean", "max"))
     titles = (" " * _GAP).join([head] * len(columns))
-    return _of_segment(segment, window), ((titles, "dim"),), _rows(columns)
+    return _of_segment(segment, window), ((titles, "dim"),), side_by_side(columns, _COLUMN, (" " * _GAP, ""))
 
 
 def _of_segment(segment: Segment | None, window: HostWindow | None) -> Line:
@@ -170,14 +170,3 @@ def _columns(blocks: Iterable[Sequence[Line]], height: int) -> list[list[Line]]:
             columns.append([])
         columns[-1] += block
     return columns
-
-
-def _rows(columns: Sequence[Sequence[Line]]) -> list[Line]:
-    rows: list[Line] = []
-    for y in range(max(map(len, columns))):
-        row: list[tuple[str, str]] = []
-        for at, column in enumerate(columns):
-            row += [(" " * _GAP, "")] if at else []
-            row += padded(column[y] if y < len(column) else EMPTY, _COLUMN)
-        rows.append(tuple(row))
-    return rows

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from cockpit.model.host.state import StatusPane
 from cockpit.model.text import sanitize, si
 from cockpit.servers.registry import STATUS_PAGES
-from cockpit.tui.terminal.styled_line import Line, Piece, fit, right
+from cockpit.tui.terminal.styled_line import Line, Piece, fit, right, side_by_side
 
 _SCOREBOARD = "scoreboard"
 
@@ -60,15 +60,8 @@ def _metrics(pane: StatusPane, role: str, width: int) -> list[Line]:
     columns = max(1, min(3, (width + 3) // (needed + 3)))
     each = min(needed, (width - 3 * (columns - 1)) // columns)
     row_count = -(-len(cells) // columns)
-    rows: list[Line] = []
-    for y in range(row_count):
-        line: list[Piece] = []
-        for at, (name, value, rate) in enumerate(cells[y::row_count]):
-            if at:
-                line.append(("   ", ""))
-            line += _metric(name, value, rate, role, each)
-        rows.append(tuple(line))
-    return rows
+    lines = [_metric(*cell, role, each) for cell in cells]
+    return side_by_side([lines[at : at + row_count] for at in range(0, len(lines), row_count)], each, ("   ", ""))
 
 
 def _metric(name: str, value: float, rate: float | None, role: str, width: int) -> Line:

@@ -150,7 +150,7 @@ def _arranged(blocks: Sequence[list[Line]], hosts: int, width: int) -> list[Line
     left, right = ([line for block in part for line in (*block, EMPTY)] for part in parts)
     if not right or width < _BROAD or any(length(line) > half for line in (*left, *right)):
         return [*left, *right]
-    return [*side_by_side([left, right], half, max(len(left), len(right))), EMPTY]
+    return [*side_by_side([left, right], half), EMPTY]
 
 
 def _distribution(comparison: Comparison, width: int) -> list[Line]:

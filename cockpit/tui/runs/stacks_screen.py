@@ -184,14 +184,11 @@ class StacksScreen(Screen[None]):
 
     def action_search(self) -> None:
         """Highlight functions with a text."""
-        before = self._pane.view.search
 
         def typed(text: str) -> None:
             self._set_view(self._pane.view._replace(search=text.strip()))
 
-        self.app.push_screen(
-            FilterScreen("search functions:", before, typed), lambda text: typed(before if text is None else text)
-        )
+        self.app.push_screen(FilterScreen("search functions:", self._pane.view.search, typed))
 
     def action_counters(self) -> None:
         """Show the kernel counters, or the functions."""
@@ -214,10 +211,6 @@ class StacksScreen(Screen[None]):
         """Scroll the table by a page."""
         table, view = self._pane.table, self._pane.view
         self._set_view(view._replace(above=max(0, min(view.above + step * table.page, table.most))))
-
-    def action_press(self, key: str) -> None:
-        """Press a key, as a click on its name does."""
-        self.app.simulate_key(key)
 
     def action_back(self) -> None:
         """Remove the highlight, zoom out to the whole profile, or close."""

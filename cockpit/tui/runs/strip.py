@@ -183,15 +183,11 @@ def _rounds_strip(context: DrawContext, rounds: RoundsState, segment: Segment) -
     )
 
 
-def _without_interval(effect: Effect) -> Effect:
-    return replace(effect, low=None, high=None)
-
-
 def _plotted(verdict: Verdict, host: str) -> tuple[Effect, ...]:
     """Return the plotted effects: the headline, then in order of _PLOTTED; metrics of `host` before other hosts."""
     shown = [effect for effect in verdict.effects if metric_of(effect.name) in _PLOTTED]
     shown = [effect for effect in shown if effect.name != "errors" or effect.outcome in DIFFERENT]
-    shown = [_without_interval(effect) if effect.outcome is Outcome.INVALID else effect for effect in shown]
+    shown = [replace(effect, low=None, high=None) if effect.outcome is Outcome.INVALID else effect for effect in shown]
 
     def order(effect: Effect) -> tuple[bool, bool, bool, int]:
         on_host = "." in effect.name

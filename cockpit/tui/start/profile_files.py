@@ -10,7 +10,7 @@ from typing import Any
 
 from textual.app import App, SuspendNotSupported
 
-from cockpit.model.errors import UsageError
+from cockpit.model.errors import UsageError, naming
 
 
 def edit(app: App[Any], path: Path) -> None:
@@ -31,7 +31,5 @@ def edit(app: App[Any], path: Path) -> None:
 
 def delete(path: Path) -> None:
     """Delete the file. Raises UsageError."""
-    try:
+    with naming(path, "be deleted"):
         path.unlink()
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be deleted: {error.strerror}") from None

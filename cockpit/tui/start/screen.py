@@ -269,15 +269,12 @@ class StartScreen(Screen[None]):
             self.app.push_screen(NewProfileScreen(self._ssh_config), self._written)
         elif kind == "url":
             question = "URL to load, and flags of cockpit run: web1:8080/hello.html -c 20 -z 60s"
-            self.app.push_screen(PromptScreen(question, self._check_url), self._answered)
+            prompt = PromptScreen(question, self._check_url)
+            prompt.ask(self.app, lambda answer: self.app.exit(Choice("url", answer)))
 
     def _written(self, path: str | None) -> None:
         if path is not None:
             self.app.exit(Choice("profile", path))
-
-    def _answered(self, answer: str | None) -> None:
-        if answer is not None:
-            self.app.exit(Choice("url", answer))
 
     def commands(self) -> Iterator[Command]:
         for offer in (offer for section in sections(self._offers) for offer in section.choices):
@@ -300,16 +297,12 @@ class StartScreen(Screen[None]):
 
     def action_filter(self) -> None:
         """Show only entries with a text, while typing."""
-        before = self._text
 
         def typed(text: str) -> None:
             self._text = text.strip()
             self.fill()
 
-        def answered(text: str | None) -> None:
-            typed(before if text is None else text)
-
-        self.app.push_screen(FilterScreen("filter", before, typed), answered)
+        self.app.push_screen(FilterScreen("filter", self._text, typed))
 
     def action_next_section(self) -> None:
         """Select the first entry of the next section; after the last section, of the first."""
@@ -350,13 +343,9 @@ class StartScreen(Screen[None]):
         if entry.origin == "shipped":
             self.show_message(f"{entry.name}: shipped profiles cannot be deleted", bad=True)
             return
-
-        def answered(sure: bool | None) -> None:
-            if sure:
-                self._do_to_file(delete, entry.path)
-
         question = f"Delete the profile {sanitize(str(entry.path))}? Its recordings stay."
-        self.app.push_screen(ConfirmScreen(Content(question), "delete it", "keep it"), answered)
+        confirm = ConfirmScreen(Content(question), "delete it", "keep it")
+        confirm.ask(self.app, lambda _: self._do_to_file(delete, entry.path))
 
     def _selected_profile(self, effect: str) -> ProfileEntry | None:
         offer = self.selected

@@ -107,7 +107,7 @@ class Lines(Widget):
         hit = (spot for spot in self.spots if at is not None and spot.y == at.y and spot.start <= at.x < spot.end)
         if (spot := next(hit, None)) is not None:
             event.stop()
-            await self.app.run_action(("", spot.action, spot.arguments), self.screen)
+            await self.app.run_action((spot.namespace, spot.action, spot.arguments), self.screen)
 
     @property
     def tooltip(self) -> VisualType | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from textwrap import wrap
 from typing import NamedTuple
 
@@ -23,13 +24,15 @@ _RULE: Piece = ("─ ", "frame")
 
 
 class Spot(NamedTuple):
-    """Clickable cells of line `y`, from `start` up to but excluding `end`; a click runs the screen's action."""
+    """Clickable cells of line `y`, from `start` up to but excluding `end`; a click runs the action of the screen,
+    or of the app."""
 
     y: int
     start: int
     end: int
     action: str
     arguments: tuple[int | str, ...] = ()
+    namespace: str = "screen"
 
     def moved(self, x: int, y: int) -> Spot:
         return self._replace(start=self.start + x, end=self.end + x, y=self.y + y)
@@ -148,16 +151,10 @@ def padded(line: Line, width: int, role: str = "") -> Line:
     return (*line, (" " * (width - length(line)), role))
 
 
-def side_by_side(columns: Sequence[Sequence[Line]], width: int, height: int) -> list[Line]:
+def side_by_side(columns: Sequence[Sequence[Line]], width: int, gap: Piece = (" │ ", "rule")) -> list[Line]:
     """Put columns of lines side by side, each `width` cells wide."""
-    lines: list[Line] = []
-    for y in range(height):
-        line: list[Piece] = []
-        for at, column in enumerate(columns):
-            line += [(" │ ", "rule")] if at else []
-            line += padded(column[y] if y < len(column) else EMPTY, width)
-        lines.append(tuple(line))
-    return lines
+    rows = zip_longest(*columns, fillvalue=EMPTY)
+    return [tuple(piece for cell in row for piece in (gap, *padded(cell, width)))[1:] for row in rows]
 
 
 def pairs(values: Iterable[tuple[str, str]], role: str = "", head: str = "") -> Line:

@@ -47,7 +47,7 @@ def ask(
     """
     state = session.state
     if tuning.running_rounds:
-        _ask_to_stop(app, tuning)
+        PromptScreen(STOP).ask(app, lambda _: tuning.stop_rounds())
         return
     change = last_change(state)
     if not values and change is None:
@@ -61,9 +61,7 @@ def ask(
         "Enter: start; or type rounds x seconds, e.g. 8 x 20s"
     )
 
-    def answered(answer: str | None) -> None:
-        if answer is None:
-            return
+    def answered(answer: str) -> None:
         try:
             chosen = parse_rounds(answer, plan.seed)
         except UsageError as error:
@@ -72,15 +70,7 @@ def ask(
         report("rounds are starting", False)
         app.run_worker(_compare(session, tuning, values, chosen, report))
 
-    app.push_screen(PromptScreen(question), answered)
-
-
-def _ask_to_stop(app: App[Any], tuning: LiveTuning) -> None:
-    def answered(answer: str | None) -> None:
-        if answer is not None:
-            tuning.stop_rounds()
-
-    app.push_screen(PromptScreen(STOP), answered)
+    PromptScreen(question).ask(app, answered)
 
 
 async def _compare(

@@ -56,7 +56,7 @@ class ChangeRequest(NamedTuple):
     within: float | None
 
 
-class TuningScreen(Dialog[ChangeRequest | None]):
+class TuningScreen(Dialog[ChangeRequest]):
     """Shows the knobs, and returns the typed values as one change.
 
     `drafts`: typed values by knob, kept while the panel is closed; `preview`: show their diff at first. `is_pending`:
@@ -149,13 +149,13 @@ class TuningScreen(Dialog[ChangeRequest | None]):
         field, known = event.field, self.session.shown.knobs.get(event.field.knob.name)
         choices, active = field.knob.choices, known.value if known else None
 
-        def picked(at: int | None) -> None:
-            if at is not None and field.is_attached:
+        def picked(at: int) -> None:
+            if field.is_attached:
                 field.value = choices[at]
 
         lines = [f"{sanitize(value)}{'  active' if value == active else ''}" for value in choices]
         at = choices.index(active) if active in choices else None
-        self.app.push_screen(ChoiceScreen(field.knob.name, lines, at), picked)
+        ChoiceScreen(field.knob.name, lines, at).ask(self.app, picked)
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         self._show_plan()
@@ -197,12 +197,12 @@ class TuningScreen(Dialog[ChangeRequest | None]):
             for row in self.query(KnobRow):
                 row.display = text.strip().casefold() in row.knob.name.casefold()
 
-        def answered(text: str | None) -> None:
-            typed(text or "")
+        def closed(_: str | None) -> None:
             self.set_focus(None)
             self.action_move(1)
 
-        self.app.push_screen(FilterScreen("filter settings", "", typed), answered)
+        typed("")
+        self.app.push_screen(FilterScreen("filter settings", "", typed), closed)
 
     def action_section(self, step: int) -> None:
         """Focus the next part: knobs, diff (if it scrolls), history, actions."""

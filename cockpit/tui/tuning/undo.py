@@ -22,10 +22,6 @@ async def ask_to_undo(app: App[Any], tuning: LiveTuning, letter: str, undo: Call
     if preview is None:
         undo(letter)
         return
-
-    def answered(sure: bool | None) -> None:
-        if sure:
-            undo(preview.letter)
-
     title = f"undo {preview.letter} on {sanitize(preview.host)}?"
-    app.push_screen(ConfirmScreen(content(preview_lines([preview])), "undo", "leave it active", title), answered)
+    confirm = ConfirmScreen(content(preview_lines([preview])), "undo", "leave it active", title)
+    confirm.ask(app, lambda _: undo(preview.letter))
