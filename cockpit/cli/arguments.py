@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from cockpit import __version__
-from cockpit.cli.appearance_options import add_appearance
+from cockpit.cli.appearance_options import APPEARANCE, APPEARANCE_OF_REPLAY
 from cockpit.cli.command_help import BASELINE, GROUPS, RECORDINGS, START, TUNE, add_command, overview
 from cockpit.cli.export_formats import EXPORT_FORMATS, formats_with
-from cockpit.cli.flags import Flag, FlagTable, add_flags
-from cockpit.cli.load_arguments import add_ab, add_load, add_ssh_config, add_trust
+from cockpit.cli.flags import Flag, FlagSection, FlagTable, flat
+from cockpit.cli.load_arguments import AB, JSON, JSON_ONLY, SSH_CONFIG, TRUST, load_flags
 from cockpit.cli.parser import CommandParser
 from cockpit.cli.terminal import emit, write_utf8
 from cockpit.cli.values import (
@@ -35,13 +34,8 @@ from cockpit.metrics.margins import TOLERATED_LOSS
 PROFILE = "a profile: its name, or a path such as ./x.toml"
 _RECORD = "record to a new FILE (default: to ~/.local/state/webcockpit/recordings)"
 _TARGET = "a profile (its name, or a path such as ./x.toml), or a URL (http:// may be left out of host:port)"
+_CHECKED = "a profile (its name, or a path such as ./x.toml), a URL, or a recording (FILE#2: its second run)"
 _SIDE = "FILE, FILE#2 (its second run), FILE@10s..60s or FILE@14:05..14:10 (a time range)"
-# Outputs of --json by command (of subcommands with a dash), and other documents that have a schema.
-SCHEMAS = (
-    *("run", "duet", "watch", "check", "autopilot", "study", "compare", "history", "report", "doctor"),
-    *("tune-show", "tune-set", "tune-undo", "tune-history", "tune-rounds", "tune-action"),
-    *("recordings-list", "baseline-list", "baseline-show", "ndjson", "profile", "spec"),
-)
 # Functions and modules that are not named like their command.
 _FUNCTIONS = {"help": "help_topic", "import": "import_results"}
 _MODULES = {"import": "import_results"}
@@ -53,27 +47,72 @@ _PROBE = (
     Flag("--target", str, "check the server with this URL instead of the profile's", "URL", dest="url"),
     Flag("--no-probe", True, "send no requests to check the server before and after the change"),
 )
-_LOGS: FlagTable = (
+_LOGS = (
     Flag("--log", str, "access log on each host (default: by profile or configuration)", "FILE"),
     Flag("--log-format", str, "LogFormat or log_format of the server, or a name (default: recognized)", "FORMAT"),
     Flag("--host", str, "host of the log if the target is a URL; may be repeated", "HOST", many=True),
 )
+_RUN = (
+    _START,
+    Flag(
+        "--until",
+        str,
+        "search the highest rate within limits, e.g. 'p99 < 50ms, errors < 0.1%%'; -z: maximum time (default 3m)",
+        "LIMITS",
+    ),
+    Flag("--no-tui", True, "no screen: progress on stderr, a summary on stdout"),
+    _NO_RECORD,
+    Flag("--ndjson", True, "no screen: JSON lines on stdout, one per second, change and marker"),
+    Flag("--prometheus", port, "serve metrics for Prometheus on 127.0.0.1:PORT (0: any)", "PORT"),
+    Flag("--annotate", str, "send markers to Grafana: https://HOST/api/annotations", "URL"),
+)
+# Allowed before and after the subcommand.
+_TUNE = (JSON, *TRUST)
+_CHECK = (
+    Flag("--threshold", str, "e.g. 'p99 < 50ms' or 'rate >= 95%% of baseline'; may be repeated", "EXPR", many=True),
+    Flag("--abort-on", str, "a threshold that also ends the run as soon as it fails", "EXPR", many=True),
+    Flag("--baseline", str, "baseline to compare with; see cockpit baseline", "NAME"),
+    Flag("--force", True, "compare with a baseline of another load"),
+    Flag("--stable", True, "exit 4 if the rate is unstable"),
+    Flag("--max-duration", seconds, "end the load after T (default 15s if it has no duration)"),
+    Flag("--quick", True, "one run of 15s, compared with the last baseline of the same load"),
+    Flag("--runs", positive, "number of runs; of a recording the last N (default 1)"),
+    Flag("--save-baseline", str, "save the runs as a baseline", "NAME"),
+    Flag("--add-to-baseline", str, "add the runs to a baseline, or create it", "NAME"),
+    Flag("--junit", Path, "write the result as JUnit XML"),
+    Flag("--against", str, "load this URL at the same time, and fail if the target is worse: see cockpit duet", "URL"),
+    Flag("--margin", share, f"with --against: the largest tolerated loss (default {TOLERATED_LOSS:.0%}%)", "SHARE"),
+    Flag("--release", str, "name of the checked release, for cockpit history", "NAME", default=""),
+    Flag("--markdown", Path, "with --against: write the result as Markdown, for a comment"),
+)
+_DUET = (
+    Flag("--control", True, "load the target twice (A/A): shows the noise"),
+    Flag("--margin", share, "a smaller difference counts as none, e.g. 5%% (default: that of each metric)", "SHARE"),
+)
+_GUARD = (
+    Flag("--guard", str, "limits that roll a change back, e.g. 'errors < 2%%, p99 < 500ms'", "LIMITS", many=True),
+    Flag("--ask", True, "ask before each switch of rounds"),
+)
 # Flags and arguments of each command, and of each subcommand such as `tune set`. A new flag is one entry.
 _FLAGS: dict[str, FlagTable] = {
-    "run": (
-        _START,
-        Flag(
-            "--until",
-            str,
-            "search the highest rate within limits, e.g. 'p99 < 50ms, errors < 0.1%%'; -z: maximum time (default 3m)",
-            "LIMITS",
-        ),
-        Flag("--no-tui", True, "no screen: progress on stderr, a summary on stdout"),
-        _NO_RECORD,
-        Flag("--ndjson", True, "no screen: JSON lines on stdout, one per second, change and marker"),
-        Flag("--prometheus", port, "serve metrics for Prometheus on 127.0.0.1:PORT (0: any)", "PORT"),
-        Flag("--annotate", str, "send markers to Grafana: https://HOST/api/annotations", "URL"),
+    "start": (SSH_CONFIG, APPEARANCE),
+    "run": (*_RUN, *load_flags("PROFILE|URL", _TARGET, _RECORD), APPEARANCE),
+    "duet": (
+        *load_flags("PROFILE|URL", "the first target, or a profile with two [[variant]] blocks", _RECORD),
+        Flag("second_target", str, "the second target", "URL", nargs="?"),
+        FlagSection("duet", (*_DUET, *_RUN)),
+        APPEARANCE,
     ),
+    "watch": (
+        *load_flags("PROFILE|URL", _TARGET, _RECORD),
+        FlagSection("traffic", (*_LOGS, *_GUARD, *_RUN)),
+        APPEARANCE,
+    ),
+    "check": (
+        *load_flags("PROFILE|URL|RECORDING", _CHECKED, "record to a new FILE (default: not recorded)"),
+        FlagSection("check", _CHECK),
+    ),
+    "ab": AB,
     "study": (
         Flag("profile", str, f"with a [study]; {PROFILE}"),
         (
@@ -86,9 +125,11 @@ _FLAGS: dict[str, FlagTable] = {
         ),
         Flag("--seed", count, "seed of the random order (default: random)"),
         Flag("--dry-run", True, "print the plan, its duration and minimum detectable effect, change nothing"),
-        Flag("--json", True, "print the result as JSON, show no screen"),
+        JSON_ONLY,
         Flag("-o --output", Path, "recordings and results (default studies/PROFILE-FORM-N)", "DIR"),
         Flag("--no-tui", True, "no screen: progress on stderr, the result on stdout"),
+        *TRUST,
+        APPEARANCE,
     ),
     "autopilot": (
         Flag("profile", str, f"with knobs; {PROFILE}"),
@@ -111,22 +152,26 @@ _FLAGS: dict[str, FlagTable] = {
         Flag("--apply", True, "keep the proved settings (default: restore the original ones)"),
         Flag("--ask", True, "ask before each evaluation"),
         Flag("--diagnose", True, "only find the bottleneck, and list the knobs that affect it"),
-        Flag("--json", True, "print the result as JSON, show no screen"),
+        JSON_ONLY,
         Flag("--no-tui", True, "no screen: one line per evaluation on stderr, the result on stdout"),
         Flag("--record", Path, _RECORD),
+        *TRUST,
+        APPEARANCE,
     ),
     "replay": (
         Flag("file", recording, "a file, or a name in `cockpit recordings list`", "FILE|NAME"),
         Flag("--at", str, "start at T: 90s, +2m, -30s (from the end), 14:05 (default: first load)", "T", default=""),
         Flag("--paused", True, "start paused"),
+        APPEARANCE_OF_REPLAY,
     ),
-    "recordings list": (Flag("--json", True, "print JSON"),),
-    "recordings rename": (Flag("name", str), Flag("new", str)),
-    "recordings delete": (Flag("names", str, metavar="NAME", nargs="+"),),
+    "recordings list": (JSON,),
+    "recordings rename": (Flag("name", str), Flag("new", str), JSON),
+    "recordings delete": (Flag("names", str, metavar="NAME", nargs="+"), JSON),
     "recordings prune": (
         Flag("--keep", count, "keep the N newest"),
         Flag("--older", age, "delete recordings older than T, e.g. 12h, 30d", "T"),
         Flag("--dry-run", True, "only list them"),
+        JSON,
     ),
     "new": (
         Flag("url", str, "URL to load"),
@@ -146,6 +191,8 @@ _FLAGS: dict[str, FlagTable] = {
             "profile to write (default: in ./profiles if it exists, else ~/.config/webcockpit/profiles)",
         ),
         Flag("--force", True, "replace FILE if it exists"),
+        JSON,
+        SSH_CONFIG,
     ),
     "capture": (
         Flag("target", str, _TARGET, "PROFILE|URL"),
@@ -156,17 +203,20 @@ _FLAGS: dict[str, FlagTable] = {
         Flag("--cut-queries", True, "leave out the queries of URLs"),
         Flag("-o --output", Path, "profile to write; the log is beside it", default="captured.toml"),
         Flag("--force", True, "replace the files if they exist"),
+        JSON,
+        *TRUST,
     ),
     "doctor": (
         Flag("profile", str, f"{PROFILE}, or a URL", "PROFILE|URL"),
-        Flag("--json", True, "print the findings as JSON"),
+        JSON,
         Flag("--no-exec", True, "list the profile's commands, run none of them"),
+        *TRUST,
     ),
-    "demo": (_START, Flag("--record", Path, _RECORD), _NO_RECORD),
-    "schema": (Flag("of", SCHEMAS, metavar="NAME"),),
+    "demo": (_START, Flag("--record", Path, _RECORD), _NO_RECORD, APPEARANCE),
     "mcp": (
         Flag("--allow-changes", True, "offer tools that change settings; a person confirms each change in the client"),
         Flag("--yes", True, "with --allow-changes: do not ask"),
+        SSH_CONFIG,
     ),
     "completion": (Flag("shell", ("bash", "zsh", "fish")),),
     "help": (Flag("topic", str, "a topic or a command (default: list the topics)", nargs="?"),),
@@ -174,12 +224,12 @@ _FLAGS: dict[str, FlagTable] = {
         Flag("before", str, _SIDE),
         Flag("after", str, "likewise; FILE alone: all its runs, if they are repeats of one load"),
         Flag("--force", True, "compare even if the loads differ"),
-        Flag("--json", True, "print the comparison as JSON"),
+        JSON,
     ),
     "history": (
         Flag("target", str, "a profile, or a URL, as it was checked", "PROFILE|URL"),
         Flag("-o --output", Path, "write to FILE: .html, .md or .txt (default: stdout)"),
-        Flag("--json", True, "print JSON"),
+        JSON,
         Flag("--seed", count, "seed of the permutation tests", default="1"),
     ),
     **dict.fromkeys(
@@ -188,11 +238,12 @@ _FLAGS: dict[str, FlagTable] = {
             Flag("name", str),
             Flag("recording", str, "a recording (its last run), or FILE#2", nargs="+"),
             Flag("--runs", positive, "the last N runs of each recording", default="1"),
+            JSON,
         ),
     ),
-    "baseline show": (Flag("name", str), Flag("--json", True, "print JSON")),
-    "baseline list": (Flag("--json", True, "print JSON"),),
-    "baseline delete": (Flag("name", str),),
+    "baseline show": (Flag("name", str), JSON),
+    "baseline list": (JSON,),
+    "baseline delete": (Flag("name", str), JSON),
     "report": (
         Flag("file", recording, "a file, a name in `cockpit recordings list`, or a study's directory", "FILE|NAME|DIR"),
         Flag("-o --output", Path, "write to FILE (default: stdout)"),
@@ -237,8 +288,9 @@ _FLAGS: dict[str, FlagTable] = {
         Flag("--tag", str, "lines of an HdrHistogram log to import (default: those without a tag)", "TAG"),
         Flag("--target", str, "URL that was loaded, if missing in FILE", "URL", dest="url"),
         Flag("-c --concurrency", positive, "connections (default: the maximum of overlapping requests)"),
+        JSON,
     ),
-    "tune": (Flag("profile", str, PROFILE),),
+    "tune": (Flag("profile", str, PROFILE), *_TUNE),
     "tune show": (Flag("names", str, "knobs (default: all)", "NAME", nargs="*"),),
     "tune set": (
         Flag("names", str, "knobs and new values; several are one change", "NAME=VALUE", nargs="+"),
@@ -262,33 +314,15 @@ _FLAGS: dict[str, FlagTable] = {
     ),
     "tune action": (Flag("names", str, "actions to run in this order (default: list all)", "NAME", nargs="*"),),
 }
-_CHECK: FlagTable = (
-    Flag("--threshold", str, "e.g. 'p99 < 50ms' or 'rate >= 95%% of baseline'; may be repeated", "EXPR", many=True),
-    Flag("--abort-on", str, "a threshold that also ends the run as soon as it fails", "EXPR", many=True),
-    Flag("--baseline", str, "baseline to compare with; see cockpit baseline", "NAME"),
-    Flag("--force", True, "compare with a baseline of another load"),
-    Flag("--stable", True, "exit 4 if the rate is unstable"),
-    Flag("--max-duration", seconds, "end the load after T (default 15s if it has no duration)"),
-    Flag("--quick", True, "one run of 15s, compared with the last baseline of the same load"),
-    Flag("--runs", positive, "number of runs; of a recording the last N (default 1)"),
-    Flag("--save-baseline", str, "save the runs as a baseline", "NAME"),
-    Flag("--add-to-baseline", str, "add the runs to a baseline, or create it", "NAME"),
-    Flag("--junit", Path, "write the result as JUnit XML"),
-    Flag("--against", str, "load this URL at the same time, and fail if the target is worse: see cockpit duet", "URL"),
-    Flag("--margin", share, f"with --against: the largest tolerated loss (default {TOLERATED_LOSS:.0%}%)", "SHARE"),
-    Flag("--release", str, "name of the checked release, for cockpit history", "NAME", default=""),
-    Flag("--markdown", Path, "with --against: write the result as Markdown, for a comment"),
-)
-_RUN = _FLAGS["run"]
-_DUET: FlagTable = (
-    Flag("--control", True, "load the target twice (A/A): shows the noise"),
-    Flag("--margin", share, "a smaller difference counts as none, e.g. 5%% (default: that of each metric)", "SHARE"),
-)
-_GUARD: FlagTable = (
-    Flag("--guard", str, "limits that roll a change back, e.g. 'errors < 2%%, p99 < 500ms'", "LIMITS", many=True),
-    Flag("--ask", True, "ask before each switch of rounds"),
-)
 _SUBCOMMANDS = {"recordings": RECORDINGS, "baseline": BASELINE, "tune": TUNE}
+_WITH_JSON = tuple(name for name in _FLAGS if name != "tune" and any(f.names == "--json" for f in flat(_FLAGS[name])))
+# Documents with a schema: the outputs of --json by command (of subcommands with a dash), and others.
+SCHEMAS = (
+    *(name.replace(" ", "-") for name in _WITH_JSON),
+    *(f"tune-{name}" for name in TUNE),
+    *("ndjson", "profile", "spec"),
+)
+_FLAGS["schema"] = (Flag("of", SCHEMAS, metavar="NAME"),)
 
 
 class _Printed(argparse.Action):
@@ -326,9 +360,7 @@ def make_parser(command: str | None = None) -> MainParser:
                 commands.add_parser(name, help=page.summary, add_help=False)
                 continue
             added = add_command(commands, name, page)
-            add_flags(added, _FLAGS.get(name, ()))
-            for add in _SHARED.get(name, ()):
-                add(added)
+            added.add_table(_FLAGS.get(name, ()))
             _add_subcommands(added, name)
             added.set_defaults(
                 command=_lazy(f"cockpit.cli.commands.{_MODULES.get(name, name)}", _FUNCTIONS.get(name, name))
@@ -344,51 +376,8 @@ def _add_subcommands(parser: CommandParser, command: str) -> None:
     for name, page in _SUBCOMMANDS[command].items():
         added = add_command(actions, name, page)
         if command == "tune":
-            _add_tune(added, default=argparse.SUPPRESS)
-        add_flags(added, _FLAGS.get(f"{command} {name}", ()))
-
-
-def _add_duet(parser: CommandParser) -> None:
-    add_load(parser, "PROFILE|URL", "the first target, or a profile with two [[variant]] blocks", _RECORD)
-    parser.add_argument("second_target", metavar="URL", nargs="?", help="the second target")
-    add_flags(parser.add_argument_group("duet"), (*_DUET, *_RUN))
-
-
-def _add_watch(parser: CommandParser) -> None:
-    add_load(parser, "PROFILE|URL", _TARGET, _RECORD)
-    add_flags(parser.add_argument_group("traffic"), (*_LOGS, *_GUARD, *_RUN))
-
-
-def _add_check(parser: CommandParser) -> None:
-    target = "a profile (its name, or a path such as ./x.toml), a URL, or a recording (FILE#2: its second run)"
-    add_load(parser, "PROFILE|URL|RECORDING", target, "record to a new FILE (default: not recorded)")
-    add_flags(parser.add_argument_group("check"), _CHECK)
-
-
-def _add_tune(parser: CommandParser, **settings: Any) -> None:
-    """Add the flags that are allowed before and after the subcommand."""
-    add_flags(parser, [Flag("--json", True, "print the result as JSON")], **settings)
-    add_trust(parser, **settings)
-
-
-# Flags that are not in the table.
-_SHARED: dict[str, tuple[Callable[[CommandParser], None], ...]] = {
-    "start": (add_ssh_config, add_appearance),
-    "run": (partial(add_load, target="PROFILE|URL", about=_TARGET, record=_RECORD), add_appearance),
-    "duet": (_add_duet, add_appearance),
-    "watch": (_add_watch, add_appearance),
-    "check": (_add_check,),
-    "ab": (add_ab,),
-    "tune": (_add_tune,),
-    "autopilot": (add_trust, add_appearance),
-    "study": (add_trust, add_appearance),
-    "replay": (partial(add_appearance, hangup=False),),
-    "new": (add_ssh_config,),
-    "capture": (add_trust,),
-    "mcp": (add_ssh_config,),
-    "doctor": (add_trust,),
-    "demo": (add_appearance,),
-}
+            added.add_table(_TUNE, default=argparse.SUPPRESS)
+        added.add_table(_FLAGS.get(f"{command} {name}", ()))
 
 
 def _lazy(module: str, name: str) -> Callable[[argparse.Namespace], int]:

@@ -13,6 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
+from cockpit.cli.file_changes import ChangedFile, emit_changes
 from cockpit.cli.live import report_gaps, report_recording
 from cockpit.imports.formats import format_of, instant_of, known_format
 from cockpit.imports.hlog import TOOL, hlog_run, is_hlog
@@ -64,6 +65,8 @@ def import_results(options: Namespace) -> int:
     writer = RecordingWriter(named) if named else library.new_recording(file.stem, time.time())
     _record(events, writer)
     report_recording(writer.path)
+    if options.json:
+        emit_changes([ChangedFile.wrote(Path(writer.path))], as_json=True)
     return EXIT_GOOD
 
 
