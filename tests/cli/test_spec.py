@@ -8,7 +8,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from cockpit.cli.arguments import SCHEMAS, make_parser
+from cockpit.cli.arguments import make_parser
+from cockpit.cli.command_flags import SCHEMAS
 from cockpit.cli.commands.schema import schema_of
 from cockpit.metrics.values import RUN_METRICS
 from cockpit.recording import library
