@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 Added = TypeVar("Added")
-Result = TypeVar("Result")
+CallResult = TypeVar("CallResult")
 
 _METADATA = (".dist-info", ".egg-info")
 # Lines about packages that are left out, for the end of the command.
@@ -62,10 +62,10 @@ def add_problem(package: str, subject: str, error: BaseException) -> None:
         PROBLEMS.append(problem)
 
 
-def guarded(package: str, subject: str, call: Callable[..., Result]) -> Callable[..., Result | None]:
+def guarded(package: str, subject: str, call: Callable[..., CallResult]) -> Callable[..., CallResult | None]:
     """Return a function of a package that returns None if it raises an exception, which is a line in PROBLEMS."""
 
-    def attempt(*arguments: object) -> Result | None:
+    def attempt(*arguments: object) -> CallResult | None:
         try:
             return call(*arguments)
         except Exception as error:

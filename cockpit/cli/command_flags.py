@@ -265,6 +265,7 @@ _FLAGS: dict[str, FlagTable | Callable[[], FlagTable]] = {
             "comparison and metric) are for studies",
         ),
         Flag("--json", True, "the same as --format json: a list with one entry per run"),
+        Flag("--history", True, "html and md: with the earlier checks of the profile or URL; see cockpit history"),
     ),
     "export": _export_flags,
     "import": (
