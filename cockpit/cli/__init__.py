@@ -12,6 +12,7 @@ from cockpit.cli.signals import ended_by_signals
 from cockpit.cli.terminal import drop_output, prepare_streams, write_utf8
 from cockpit.model.errors import EXIT_INTERRUPTED, EXIT_USAGE, CockpitError
 from cockpit.model.text import sanitize
+from cockpit.plugins import PROBLEMS
 
 # Maximum length of an error line, which may contain long paths and texts of hosts.
 _MAX_ERROR = 1 << 20
@@ -50,6 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of stdout closed the pipe.
         drop_output()
         return EXIT_INTERRUPTED
+    finally:
+        for problem in PROBLEMS:
+            print(f"cockpit: {sanitize(problem)}", file=sys.stderr)
     return code
 
 

@@ -11,10 +11,11 @@ import sys
 import termios
 import time
 import tty
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from cockpit.cli.flags import Flag, FlagSection, Switch
 from cockpit.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,21 +35,22 @@ _REQUEST = b"\x1b[6n"
 _RESPONSE = re.compile(rb"\x1b\[\d+;\d+R")
 
 
-def add_appearance(parser: ArgumentParser, *, hangup: bool = True) -> None:
-    add = parser.add_argument_group("screen").add_argument
-    add("--theme", choices=THEMES, help="colour theme (default: the last choice)")
-    add("--ascii", action="store_true", default=None, help="draw with ASCII only (default: if the terminal needs it)")
-    add("--no-ascii", dest="ascii", action="store_false", help="draw with braille, blocks and lines")
-    add("--lite", action="store_true", default=None, help="one frame every 2 s (default: on a slow line)")
-    add("--no-lite", dest="lite", action="store_false", help="all frames, also on a slow line")
-    add("--no-mouse", action="store_true", help="leave the mouse to the terminal")
-    if hangup:
-        add(
-            "--on-hangup",
-            choices=("stop", "continue"),
-            default="stop",
-            help="if the terminal closes: stop (default), or continue to the end of the run",
-        )
+_SCREEN = (
+    Flag("--theme", THEMES, "colour theme (default: the last choice)"),
+    Flag("--ascii", Switch(True), "draw with ASCII only (default: if the terminal needs it)"),
+    Flag("--no-ascii", Switch(False), "draw with braille, blocks and lines", dest="ascii"),
+    Flag("--lite", Switch(True), "one frame every 2 s (default: on a slow line)"),
+    Flag("--no-lite", Switch(False), "all frames, also on a slow line", dest="lite"),
+    Flag("--no-mouse", True, "leave the mouse to the terminal"),
+)
+_HANGUP = Flag(
+    "--on-hangup",
+    ("stop", "continue"),
+    "if the terminal closes: stop, or continue to the end of the run",
+    default="stop",
+)
+APPEARANCE = FlagSection("screen", (*_SCREEN, _HANGUP))
+APPEARANCE_OF_REPLAY = FlagSection("screen", _SCREEN)
 
 
 def appearance_of(options: Namespace) -> Appearance:

@@ -1,293 +1,21 @@
-"""Command line: all commands with their flags."""
+"""Parser of the command line: all commands with their flags."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from cockpit import __version__
-from cockpit.cli.appearance_options import add_appearance
+from cockpit.cli.command_flags import EVERY_TUNE, flags_of
 from cockpit.cli.command_help import BASELINE, GROUPS, RECORDINGS, START, TUNE, add_command, overview
-from cockpit.cli.export_formats import EXPORT_FORMATS, formats_with
-from cockpit.cli.flags import Flag, FlagTable, add_flags
-from cockpit.cli.load_arguments import add_ab, add_load, add_ssh_config, add_trust
 from cockpit.cli.parser import CommandParser
 from cockpit.cli.terminal import emit, write_utf8
-from cockpit.cli.values import (
-    age,
-    count,
-    day,
-    instant,
-    named_file,
-    port,
-    positive,
-    recording,
-    seconds,
-    share,
-    utc_offset,
-)
-from cockpit.metrics.margins import TOLERATED_LOSS
 
-PROFILE = "a profile: its name, or a path such as ./x.toml"
-_RECORD = "record to a new FILE (default: to ~/.local/state/webcockpit/recordings)"
-_TARGET = "a profile (its name, or a path such as ./x.toml), or a URL (http:// may be left out of host:port)"
-_SIDE = "FILE, FILE#2 (its second run), FILE@10s..60s or FILE@14:05..14:10 (a time range)"
-# Outputs of --json by command (of subcommands with a dash), and other documents that have a schema.
-SCHEMAS = (
-    *("run", "duet", "watch", "check", "autopilot", "study", "compare", "history", "report", "doctor"),
-    *("tune-show", "tune-set", "tune-undo", "tune-history", "tune-rounds", "tune-action"),
-    *("recordings-list", "baseline-list", "baseline-show", "ndjson", "profile", "spec"),
-)
 # Functions and modules that are not named like their command.
 _FUNCTIONS = {"help": "help_topic", "import": "import_results"}
 _MODULES = {"import": "import_results"}
-
-
-_START = Flag("--start", True, "start the load as soon as the screen is open")
-_NO_RECORD = Flag("--no-record", True, "do not record")
-_PROBE = (
-    Flag("--target", str, "check the server with this URL instead of the profile's", "URL", dest="url"),
-    Flag("--no-probe", True, "send no requests to check the server before and after the change"),
-)
-_LOGS: FlagTable = (
-    Flag("--log", str, "access log on each host (default: by profile or configuration)", "FILE"),
-    Flag("--log-format", str, "LogFormat or log_format of the server, or a name (default: recognized)", "FORMAT"),
-    Flag("--host", str, "host of the log if the target is a URL; may be repeated", "HOST", many=True),
-)
-# Flags and arguments of each command, and of each subcommand such as `tune set`. A new flag is one entry.
-_FLAGS: dict[str, FlagTable] = {
-    "run": (
-        _START,
-        Flag(
-            "--until",
-            str,
-            "search the highest rate within limits, e.g. 'p99 < 50ms, errors < 0.1%%'; -z: maximum time (default 3m)",
-            "LIMITS",
-        ),
-        Flag("--no-tui", True, "no screen: progress on stderr, a summary on stdout"),
-        _NO_RECORD,
-        Flag("--ndjson", True, "no screen: JSON lines on stdout, one per second, change and marker"),
-        Flag("--prometheus", port, "serve metrics for Prometheus on 127.0.0.1:PORT (0: any)", "PORT"),
-        Flag("--annotate", str, "send markers to Grafana: https://HOST/api/annotations", "URL"),
-    ),
-    "study": (
-        Flag("profile", str, f"with a [study]; {PROFILE}"),
-        (
-            Flag("--short", True, "short form: minutes, to try it out"),
-            Flag("--full", False, "full form (default)", dest="short"),
-        ),
-        (
-            Flag("--resume", True, "continue an unfinished study; fail if there is none"),
-            Flag("--fresh", True, "start a new study, even if one is unfinished"),
-        ),
-        Flag("--seed", count, "seed of the random order (default: random)"),
-        Flag("--dry-run", True, "print the plan, its duration and minimum detectable effect, change nothing"),
-        Flag("--json", True, "print the result as JSON, show no screen"),
-        Flag("-o --output", Path, "recordings and results (default studies/PROFILE-FORM-N)", "DIR"),
-        Flag("--no-tui", True, "no screen: progress on stderr, the result on stdout"),
-    ),
-    "autopilot": (
-        Flag("profile", str, f"with knobs; {PROFILE}"),
-        (
-            Flag("--maximize", ("rate", "capacity"), "metric to maximize (default for closed load: rate)"),
-            Flag("--minimize", ("p50", "p99"), "metric to minimize (default for open load: p99)"),
-        ),
-        Flag("--where", str, "constraint, e.g. 'p99 < 20ms'; may be repeated; of capacity: a limit", "EXPR", many=True),
-        Flag(
-            "--knob",
-            str,
-            "knob to search, with a range 5..400 or a list 5,10,20; may be repeated (default: the profile's knobs)",
-            "NAME[=VALUES]",
-            many=True,
-        ),
-        Flag("--budget", seconds, "maximum duration, including the proof", default="30m"),
-        Flag("--seconds", seconds, "minimum load per evaluation (default 20s); of capacity: maximum (default 90s)"),
-        Flag("--seed", count, "seed of the first points (default: random)"),
-        Flag("--no-restart", True, "leave out knobs that restart their server"),
-        Flag("--apply", True, "keep the proved settings (default: restore the original ones)"),
-        Flag("--ask", True, "ask before each evaluation"),
-        Flag("--diagnose", True, "only find the bottleneck, and list the knobs that affect it"),
-        Flag("--json", True, "print the result as JSON, show no screen"),
-        Flag("--no-tui", True, "no screen: one line per evaluation on stderr, the result on stdout"),
-        Flag("--record", Path, _RECORD),
-    ),
-    "replay": (
-        Flag("file", recording, "a file, or a name in `cockpit recordings list`", "FILE|NAME"),
-        Flag("--at", str, "start at T: 90s, +2m, -30s (from the end), 14:05 (default: first load)", "T", default=""),
-        Flag("--paused", True, "start paused"),
-    ),
-    "recordings list": (Flag("--json", True, "print JSON"),),
-    "recordings rename": (Flag("name", str), Flag("new", str)),
-    "recordings delete": (Flag("names", str, metavar="NAME", nargs="+"),),
-    "recordings prune": (
-        Flag("--keep", count, "keep the N newest"),
-        Flag("--older", age, "delete recordings older than T, e.g. 12h, 30d", "T"),
-        Flag("--dry-run", True, "only list them"),
-    ),
-    "new": (
-        Flag("url", str, "URL to load"),
-        Flag(
-            "--host",
-            str,
-            "user@host or an ssh alias, docker:NAME, or both: user@host/docker:NAME; . is this machine; "
-            "may be repeated",
-            "HOST",
-            many=True,
-        ),
-        Flag("-c --concurrency", positive, "connections", default="20"),
-        Flag("-z --duration", seconds, "duration of a run", default="30s"),
-        Flag(
-            "-o --output",
-            Path,
-            "profile to write (default: in ./profiles if it exists, else ~/.config/webcockpit/profiles)",
-        ),
-        Flag("--force", True, "replace FILE if it exists"),
-    ),
-    "capture": (
-        Flag("target", str, _TARGET, "PROFILE|URL"),
-        *_LOGS,
-        Flag("--last", seconds, "the last T of the log, e.g. 10m", "T"),
-        Flag("--from", instant, "start, e.g. 2026-11-24T14:05 (without an offset: local time)", "TIME", dest="begin"),
-        Flag("--to", instant, "end", "TIME", dest="end"),
-        Flag("--cut-queries", True, "leave out the queries of URLs"),
-        Flag("-o --output", Path, "profile to write; the log is beside it", default="captured.toml"),
-        Flag("--force", True, "replace the files if they exist"),
-    ),
-    "doctor": (
-        Flag("profile", str, f"{PROFILE}, or a URL", "PROFILE|URL"),
-        Flag("--json", True, "print the findings as JSON"),
-        Flag("--no-exec", True, "list the profile's commands, run none of them"),
-    ),
-    "demo": (_START, Flag("--record", Path, _RECORD), _NO_RECORD),
-    "schema": (Flag("of", SCHEMAS, metavar="NAME"),),
-    "mcp": (
-        Flag("--allow-changes", True, "offer tools that change settings; a person confirms each change in the client"),
-        Flag("--yes", True, "with --allow-changes: do not ask"),
-    ),
-    "completion": (Flag("shell", ("bash", "zsh", "fish")),),
-    "help": (Flag("topic", str, "a topic or a command (default: list the topics)", nargs="?"),),
-    "compare": (
-        Flag("before", str, _SIDE),
-        Flag("after", str, "likewise; FILE alone: all its runs, if they are repeats of one load"),
-        Flag("--force", True, "compare even if the loads differ"),
-        Flag("--json", True, "print the comparison as JSON"),
-    ),
-    "history": (
-        Flag("target", str, "a profile, or a URL, as it was checked", "PROFILE|URL"),
-        Flag("-o --output", Path, "write to FILE: .html, .md or .txt (default: stdout)"),
-        Flag("--json", True, "print JSON"),
-        Flag("--seed", count, "seed of the permutation tests", default="1"),
-    ),
-    **dict.fromkeys(
-        ("baseline set", "baseline add"),
-        (
-            Flag("name", str),
-            Flag("recording", str, "a recording (its last run), or FILE#2", nargs="+"),
-            Flag("--runs", positive, "the last N runs of each recording", default="1"),
-        ),
-    ),
-    "baseline show": (Flag("name", str), Flag("--json", True, "print JSON")),
-    "baseline list": (Flag("--json", True, "print JSON"),),
-    "baseline delete": (Flag("name", str),),
-    "report": (
-        Flag("file", recording, "a file, a name in `cockpit recordings list`, or a study's directory", "FILE|NAME|DIR"),
-        Flag("-o --output", Path, "write to FILE (default: stdout)"),
-        Flag(
-            "--format",
-            ("text", "md", "json", "html", "csv", "verdicts-csv"),
-            "default: by the suffix of -o, else text; csv (one line per run and metric) and verdicts-csv (one line per "
-            "comparison and metric) are for studies",
-        ),
-        Flag("--json", True, "the same as --format json: a list with one entry per run"),
-    ),
-    "export": (
-        Flag("file", str, f"a recording; for {formats_with('run')} FILE#2 is its second run"),
-        Flag("--format", tuple(EXPORT_FORMATS), "default: by the suffix of -o"),
-        Flag("-o --output", Path, "write to FILE (default: stdout)"),
-        Flag("--at", str, "svg: instant (default: the end); cast: start; e.g. 90s, -30s, 14:05", "T"),
-        Flag("--until", str, f"{formats_with('until')}: end (default: the end of the recording)", "T"),
-        Flag("--every", seconds, f"{formats_with('every')}: session time between frames", default="1s"),
-        Flag("--size", str, f"{formats_with('size')}: size of the screen", "COLSxROWS", default="120x40"),
-        Flag(
-            "--keys",
-            str,
-            f"{formats_with('keys')}: keys to press first, as Textual names them: p,s,down",
-            "LIST",
-            default="",
-        ),
-    ),
-    "import": (
-        Flag("file", Path, "a result of a load generator, an HdrHistogram log, sadf -j or sar"),
-        Flag("-o --output", Path, "record into a new FILE (default: into the library)"),
-        Flag(
-            "--host",
-            named_file,
-            "samples of a host during the load, from sadf -j or sar; may be repeated",
-            "NAME=FILE",
-            many=True,
-        ),
-        Flag("--start", str, "start of the load, if missing in FILE, e.g. 2026-11-24T14:05:00Z", "TIME"),
-        Flag("--date", day, "text of sar: the day of its first row, if its date is unclear", "2026-11-24"),
-        Flag("--utc-offset", utc_offset, "text of sar: offset of its times from UTC", "+HH:MM", default="+00:00"),
-        Flag("--unit", ("ns", "us", "ms"), "unit of an HdrHistogram log", default="ns"),
-        Flag("--tag", str, "lines of an HdrHistogram log to import (default: those without a tag)", "TAG"),
-        Flag("--target", str, "URL that was loaded, if missing in FILE", "URL", dest="url"),
-        Flag("-c --concurrency", positive, "connections (default: the maximum of overlapping requests)"),
-    ),
-    "tune": (Flag("profile", str, PROFILE),),
-    "tune show": (Flag("names", str, "knobs (default: all)", "NAME", nargs="*"),),
-    "tune set": (
-        Flag("names", str, "knobs and new values; several are one change", "NAME=VALUE", nargs="+"),
-        Flag("--dry-run", True, "print the diff and its cost, change nothing"),
-        Flag("--confirm-within", seconds, "roll back unless y is typed within T, e.g. 60s"),
-        *_PROBE,
-    ),
-    "tune undo": (
-        Flag("change", str, "name from `history` (default: the newest applied change)", nargs="?"),
-        *_PROBE,
-    ),
-    "tune rounds": (
-        Flag("names", str, "knobs and new values", "NAME=VALUE", nargs="+"),
-        Flag("--rounds", positive, "maximum number of rounds, 4 to 50", default="12"),
-        Flag("--seconds", seconds, "load per window, 15s or more", default="15s"),
-        Flag("--seed", count, "seed of the random order", default="1"),
-        Flag("--mirrored", True, "order A-B-B-A instead of a random one"),
-        Flag("--keep", True, "keep the new values unless they are worse (default: restore the old ones)"),
-        Flag("--record", Path, _RECORD),
-        Flag("--target", str, "load this URL instead of the profile's", "URL", dest="url"),
-    ),
-    "tune action": (Flag("names", str, "actions to run in this order (default: list all)", "NAME", nargs="*"),),
-}
-_CHECK: FlagTable = (
-    Flag("--threshold", str, "e.g. 'p99 < 50ms' or 'rate >= 95%% of baseline'; may be repeated", "EXPR", many=True),
-    Flag("--abort-on", str, "a threshold that also ends the run as soon as it fails", "EXPR", many=True),
-    Flag("--baseline", str, "baseline to compare with; see cockpit baseline", "NAME"),
-    Flag("--force", True, "compare with a baseline of another load"),
-    Flag("--stable", True, "exit 4 if the rate is unstable"),
-    Flag("--max-duration", seconds, "end the load after T (default 15s if it has no duration)"),
-    Flag("--quick", True, "one run of 15s, compared with the last baseline of the same load"),
-    Flag("--runs", positive, "number of runs; of a recording the last N (default 1)"),
-    Flag("--save-baseline", str, "save the runs as a baseline", "NAME"),
-    Flag("--add-to-baseline", str, "add the runs to a baseline, or create it", "NAME"),
-    Flag("--junit", Path, "write the result as JUnit XML"),
-    Flag("--against", str, "load this URL at the same time, and fail if the target is worse: see cockpit duet", "URL"),
-    Flag("--margin", share, f"with --against: the largest tolerated loss (default {TOLERATED_LOSS:.0%}%)", "SHARE"),
-    Flag("--release", str, "name of the checked release, for cockpit history", "NAME", default=""),
-    Flag("--markdown", Path, "with --against: write the result as Markdown, for a comment"),
-)
-_RUN = _FLAGS["run"]
-_DUET: FlagTable = (
-    Flag("--control", True, "load the target twice (A/A): shows the noise"),
-    Flag("--margin", share, "a smaller difference counts as none, e.g. 5%% (default: that of each metric)", "SHARE"),
-)
-_GUARD: FlagTable = (
-    Flag("--guard", str, "limits that roll a change back, e.g. 'errors < 2%%, p99 < 500ms'", "LIMITS", many=True),
-    Flag("--ask", True, "ask before each switch of rounds"),
-)
 _SUBCOMMANDS = {"recordings": RECORDINGS, "baseline": BASELINE, "tune": TUNE}
 
 
@@ -326,9 +54,7 @@ def make_parser(command: str | None = None) -> MainParser:
                 commands.add_parser(name, help=page.summary, add_help=False)
                 continue
             added = add_command(commands, name, page)
-            add_flags(added, _FLAGS.get(name, ()))
-            for add in _SHARED.get(name, ()):
-                add(added)
+            added.add_table(flags_of(name))
             _add_subcommands(added, name)
             added.set_defaults(
                 command=_lazy(f"cockpit.cli.commands.{_MODULES.get(name, name)}", _FUNCTIONS.get(name, name))
@@ -344,51 +70,8 @@ def _add_subcommands(parser: CommandParser, command: str) -> None:
     for name, page in _SUBCOMMANDS[command].items():
         added = add_command(actions, name, page)
         if command == "tune":
-            _add_tune(added, default=argparse.SUPPRESS)
-        add_flags(added, _FLAGS.get(f"{command} {name}", ()))
-
-
-def _add_duet(parser: CommandParser) -> None:
-    add_load(parser, "PROFILE|URL", "the first target, or a profile with two [[variant]] blocks", _RECORD)
-    parser.add_argument("second_target", metavar="URL", nargs="?", help="the second target")
-    add_flags(parser.add_argument_group("duet"), (*_DUET, *_RUN))
-
-
-def _add_watch(parser: CommandParser) -> None:
-    add_load(parser, "PROFILE|URL", _TARGET, _RECORD)
-    add_flags(parser.add_argument_group("traffic"), (*_LOGS, *_GUARD, *_RUN))
-
-
-def _add_check(parser: CommandParser) -> None:
-    target = "a profile (its name, or a path such as ./x.toml), a URL, or a recording (FILE#2: its second run)"
-    add_load(parser, "PROFILE|URL|RECORDING", target, "record to a new FILE (default: not recorded)")
-    add_flags(parser.add_argument_group("check"), _CHECK)
-
-
-def _add_tune(parser: CommandParser, **settings: Any) -> None:
-    """Add the flags that are allowed before and after the subcommand."""
-    add_flags(parser, [Flag("--json", True, "print the result as JSON")], **settings)
-    add_trust(parser, **settings)
-
-
-# Flags that are not in the table.
-_SHARED: dict[str, tuple[Callable[[CommandParser], None], ...]] = {
-    "start": (add_ssh_config, add_appearance),
-    "run": (partial(add_load, target="PROFILE|URL", about=_TARGET, record=_RECORD), add_appearance),
-    "duet": (_add_duet, add_appearance),
-    "watch": (_add_watch, add_appearance),
-    "check": (_add_check,),
-    "ab": (add_ab,),
-    "tune": (_add_tune,),
-    "autopilot": (add_trust, add_appearance),
-    "study": (add_trust, add_appearance),
-    "replay": (partial(add_appearance, hangup=False),),
-    "new": (add_ssh_config,),
-    "capture": (add_trust,),
-    "mcp": (add_ssh_config,),
-    "doctor": (add_trust,),
-    "demo": (add_appearance,),
-}
+            added.add_table(EVERY_TUNE, default=argparse.SUPPRESS)
+        added.add_table(flags_of(f"{command} {name}"))
 
 
 def _lazy(module: str, name: str) -> Callable[[argparse.Namespace], int]:

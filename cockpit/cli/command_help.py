@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import fill
 from typing import Any, NamedTuple
 
-from cockpit.cli.export_formats import EXPORT_FORMATS
+from cockpit.cli.export_formats import export_formats
 from cockpit.cli.parser import CommandParser
 
 SUMMARY = (
@@ -110,8 +110,7 @@ Write a report of a recording, or of a study's directory, as text, Markdown, JSO
   cockpit report before.cockpit -o before.html     # a self-contained page
   cockpit report studies/mpm-full-1 -o mpm.html    # a study; also .csv""",
     "export": """Export a recording in a format of other tools, chosen by the suffix of -o, or by --format.
-"""
-    + "\n".join(f"  {form.example}" for form in EXPORT_FORMATS.values()),
+{export formats}""",
     "import": """\
 Record the result of another load generator, or samples of sysstat, to replay, compare and report them here.
   cockpit import ab.tsv --target http://web1/      # ab -g
@@ -282,6 +281,9 @@ def add_command(commands: Any, name: str, page: HelpPage) -> CommandParser:
 def page_text(page: HelpPage) -> tuple[str, str]:
     """Return the sentence that describes a command, and its examples."""
     sentence, _, examples = _TEXTS.get(page.name, f"{page.summary.capitalize()}.").partition("\n")
+    if page.name == "export":
+        lines = (f"  {form.example}" for form in export_formats().values())
+        examples = examples.replace("{export formats}", "\n".join(lines))
     return sentence, examples
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from cockpit.cli.flags import Flag, FlagTable, add_flags
 from cockpit.model.errors import EXIT_USAGE
 from cockpit.model.text import sanitize
 
@@ -45,7 +46,8 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser with one-line errors and without abbreviated flags. `commands`: subcommands by name.
+    """A parser with one-line errors and without abbreviated flags. `commands`: subcommands by name; `flags`: entries of
+    tables that were added, with their actions.
 
     `describe` returns description and epilog of the help page, which is made from `page`.
     """
@@ -54,6 +56,7 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(*args, **{"allow_abbrev": False, "formatter_class": HelpFormatter, **settings})
         self.has_commands = False
         self.commands: dict[str, CommandParser] = {}
+        self.flags: list[tuple[Flag, argparse.Action]] = []
         self.page: HelpPage | None = None
         self.describe: Callable[[], tuple[str, str]] | None = None
         self._parsing = False
@@ -85,6 +88,10 @@ class CommandParser(argparse.ArgumentParser):
             return self.parse_known_intermixed_args(args, namespace)
         finally:
             self._parsing = False
+
+    def add_table(self, flags: FlagTable, **more: Any) -> None:
+        """Add the flags of a table; `more`: further keyword arguments of `add_argument` for all of them."""
+        self.flags += add_flags(self, flags, **more)
 
     def add_subparsers(self, **settings: Any) -> Any:
         self.has_commands = True

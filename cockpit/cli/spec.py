@@ -5,7 +5,6 @@ Both are made from the parsers and pages that `--help` shows.
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Iterator
 
@@ -15,6 +14,7 @@ from cockpit import __version__
 from cockpit.cli.arguments import make_parser
 from cockpit.cli.command_help import EXITS, SUMMARY, exit_codes, page_text
 from cockpit.cli.commands.help import topics
+from cockpit.cli.flags import Flag
 from cockpit.cli.parser import CommandParser
 from cockpit.metrics.catalogue import LATENCIES, SAMPLE_METRICS, SECOND_METRICS, entry
 from cockpit.metrics.values import RUN_METRICS
@@ -81,7 +81,7 @@ def _commands(parser: CommandParser) -> Iterator[CommandSpec]:
     for child in parser.commands.values():
         if page := child.page:
             description, examples = page_text(page)
-            arguments = [_argument(child, action) for action in child._actions if _is_shown(action)]
+            arguments = [_argument(flag) for flag, _ in child.flags]
             # `tune --json` is for its subcommands.
             has_json = not child.commands and any("--json" in argument.names for argument in arguments)
             yield CommandSpec(
@@ -97,23 +97,14 @@ def _commands(parser: CommandParser) -> Iterator[CommandSpec]:
         yield from _commands(child)
 
 
-def _is_shown(action: argparse.Action) -> bool:
-    return (
-        action.dest != "help"
-        and action.help != argparse.SUPPRESS
-        and not isinstance(action, argparse._SubParsersAction)
-    )
-
-
-def _argument(parser: CommandParser, action: argparse.Action) -> ArgumentSpec:
-    value = action.metavar or action.dest.upper()
+def _argument(flag: Flag) -> ArgumentSpec:
     return ArgumentSpec(
-        names=list(action.option_strings) or [str(value)],
-        value=None if action.nargs == 0 else str(value),
-        choices=list(map(str, action.choices or ())),
-        required=action.required,
-        repeated=action.nargs in ("+", "*") or isinstance(action.default, list),
-        help=(action.help or "") % {**vars(action), "prog": parser.prog},
+        names=flag.names.split() if flag.is_flag else [flag.value_name],
+        value=flag.value_name if flag.takes_value else None,
+        choices=list(flag.choices),
+        required=not flag.is_flag and flag.nargs not in ("?", "*"),
+        repeated=flag.many or flag.nargs in ("+", "*"),
+        help=str(flag.settings()["help"] or "").replace("%%", "%"),
     )
 
 

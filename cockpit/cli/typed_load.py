@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NoReturn
 
-from cockpit.cli.load_arguments import add_load_flags
+from cockpit.cli.load_arguments import LOAD
 from cockpit.cli.load_plan import errors_name_flags, with_flags
 from cockpit.cli.parser import CommandParser
 from cockpit.model.errors import UsageError
@@ -55,7 +55,7 @@ def _parser(*, with_url: bool) -> _ScreenParser:
     parser.set_defaults(subcommand="")
     if with_url:
         parser.add_argument("target", metavar="URL")
-    add_load_flags(parser)
+    parser.add_table(LOAD)
     return parser
 
 

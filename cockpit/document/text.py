@@ -121,11 +121,15 @@ def _plot(plot: Plot, paint: Paint) -> Iterator[str]:
         table = Table((plot.title, *(label for _, label in plot.x.labels)), rows)
         yield from _table(table, _widths(table), paint)
         return
-    yield sanitize(plot.title)
+    if [series.name for series in drawn] != [plot.title]:
+        yield sanitize(plot.title)
     width = min(_CHART, max(len(series.points) for series in drawn))
     for series in drawn:
         low, high = (plot.y.form(pick(y for _, y in series.points if y is not None)) for pick in (min, max))
         yield f"{sanitize(series.name, _NAME):<{_NAME}}  {_chart(plot, series, width):<{width}}  {low} to {high}"
+    for sign in plot.signs:
+        before = _NAME + 2 + min(width - 1, int(width * plot.x.at(sign.x)))
+        yield f"{'':<{before}}▲ {paint(sanitize(sign.words), 'soft')}"
     first, last = plot.x.labels[0][1], plot.x.labels[-1][1]
     yield f"{'':<{_NAME}}  {first}{last:>{max(len(last) + 1, width - len(first))}}"
 

@@ -1,4 +1,4 @@
-"""Results of other load generators with one line per request: detects the tool and reads the requests. Pure.
+"""Results of other load generators with one line per request. Pure.
 
 Summaries of wrk and oha are read by `summaries`. Other summaries are refused, because their tools can write single
 requests.
@@ -11,7 +11,6 @@ from __future__ import annotations
 import csv
 import json
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
@@ -73,25 +72,6 @@ class ForeignFormat(NamedTuple):
     since_epoch: bool = True
     granular: bool = False
     unlisted: str = ""
-
-
-def known_format(line: str) -> ForeignFormat | None:
-    """Return the format of a file that begins with this line."""
-    return next((form for form in FORMATS if form.matches(line)), None)
-
-
-def format_of(first: str) -> ForeignFormat:
-    """Return the format of a file by its first line. Raises ValueError with the supported formats."""
-    if (form := known_format(first)) is not None:
-        return form
-    for sign, instead in _SUMMARIES.items():
-        if first.lstrip().startswith(sign):
-            raise ValueError(f"cannot be imported; {instead}")
-    if _SYSSTAT.match(first):
-        raise ValueError("a sysstat file that is not JSON; convert it with sadf -j FILE -- -A")
-    known = ", ".join(form.tool for form in FORMATS)
-    others = "summaries of wrk and oha --output-format json; HdrHistogram logs; sadf -j FILE -- -A; text of sar"
-    raise ValueError(f"unknown format; supported with one line per request: {known}; others: {others}")
 
 
 def _delimiter(line: str) -> str:
@@ -375,12 +355,3 @@ FORMATS: Iterable[ForeignFormat] = (
         "h2load --log-file", _is_h2load, _lines(_h2load), unlisted="requests that were lost with their connection"
     ),
 )
-# Start of sar's text, and of its binary file as UTF-8: the magic numbers 0xd596 and 0x2175 (or another, by version).
-_SYSSTAT = re.compile(r"Linux .*CPU\)|\ufffd\ufffd[a-z]!")
-# Starts of summaries, each with the way to get single requests.
-_SUMMARIES = {
-    "This is ApacheBench": "rerun it with ab -g FILE",
-    "starting benchmark": "rerun it with h2load --log-file=FILE",
-    "Summary:": "rerun it with hey -o csv, or oha --output-format csv",
-    "{": "rerun k6 with --out csv=FILE, or oha with --output-format json; convert results of vegeta with vegeta encode",
-}

@@ -79,14 +79,17 @@ def _written(path: Path) -> float:
         return 0.0
 
 
-def delete(name: str) -> None:
-    """Delete the baseline of this name. Raises UsageError for an unknown name."""
+def delete(name: str) -> tuple[Path, int]:
+    """Delete the baseline of this name; return its file and size in bytes. Raises UsageError for an unknown name."""
+    path = _path(name)
     try:
-        _path(name).unlink()
+        size = path.stat().st_size
+        path.unlink()
     except FileNotFoundError:
         raise UsageError(f"{name}: no such baseline; saved: {', '.join(names()) or 'none'}") from None
     except OSError as error:
-        raise UsageError(f"{_path(name)}: cannot be deleted: {error.strerror}") from None
+        raise UsageError(f"{path}: cannot be deleted: {error.strerror}") from None
+    return path, size
 
 
 def _path(name: str) -> Path:

@@ -6,7 +6,8 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import quote
+from typing import NamedTuple
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -30,6 +31,14 @@ class PastCheck(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int = 0
     plan: LoadPlan
     metrics: Mapping[str, float]
+
+
+class CheckedTarget(NamedTuple):
+    """A profile or URL with checks: their number, and the newest one."""
+
+    target: str
+    checks: int
+    newest: PastCheck
 
 
 def folder() -> Path:
@@ -61,6 +70,17 @@ def past_checks(target: str) -> list[PastCheck]:
         with suppress(msgspec.MsgspecError, ValueError):
             checks.append(_decoder.decode(line))
     return sorted(checks, key=lambda check: check.wall)
+
+
+def checked_targets() -> list[CheckedTarget]:
+    """Return the profiles and URLs with checks, the last checked first. Files that cannot be read are left out."""
+    targets = []
+    for path in folder().glob(f"*{_ENDING}"):
+        target = unquote(path.stem)
+        with suppress(UsageError):
+            if _path(target) == path and (checks := past_checks(target)):
+                targets.append(CheckedTarget(target, len(checks), checks[-1]))
+    return sorted(targets, key=lambda checked: -checked.newest.wall)
 
 
 def _path(target: str) -> Path:

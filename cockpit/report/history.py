@@ -68,13 +68,15 @@ def history_document(history: CheckHistory) -> Document:
     rows = [_change_row(checks, at, metric.name, change) for at, metric, change in changes]
     changed = Table(("since", "release", "metric", "before", "after", "change"), rows)
     none = Paragraph("no metric changed, as far as these checks can tell", "soft")
+    # Metrics that changed are first.
+    plotted = sorted(history.metrics, key=lambda metric: not metric.changes) if len(checks) > 1 else []
     last = Table(("check", "release", *map(metric_words, HEADLINES), "exit"), list(map(_check_row, checks[-_LISTED:])))
     return Document(
         f"checks of {sanitize(history.target)}",
         lead,
         (
             Part("change points (E-divisive, p ≤ 0.01)", [changed if rows else none]),
-            Part("metrics over time", [_plot(history, metric) for metric in history.metrics if len(checks) > 1]),
+            Part("metrics over time", [_plot(history, metric) for metric in plotted]),
             Part("latest checks", [last]),
         ),
     )

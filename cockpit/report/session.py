@@ -37,16 +37,16 @@ _MOST_SEGMENTS = 8
 _CHANGE_TITLES = ("at", "change", "host", "outcome", "cost", "requested by")
 
 
-def session_page(state: State) -> str:
-    return to_html(session_document(state))
+def session_page(state: State, *more: Part) -> str:
+    return to_html(session_document(state, *more))
 
 
-def session_markdown(state: State) -> str:
-    return to_markdown(session_document(state))
+def session_markdown(state: State, *more: Part) -> str:
+    return to_markdown(session_document(state, *more))
 
 
-def session_document(state: State) -> Document:
-    """Return the report. The same state gives the same report."""
+def session_document(state: State, *more: Part) -> Document:
+    """Return the report, with `more` parts at its end. The same state gives the same report."""
     segments = [segment for segment in state.segments if not segment.warmup]
     results = all_results(state)
     searches = [block for blocks in capacity_blocks(state) for block in blocks]
@@ -70,6 +70,7 @@ def session_document(state: State) -> Document:
         Part("Changes", _changes(state)),
         Part("Environment", [Pairs(_environment(state))]),
         Part("Details of runs", details),
+        *more,
     )
     return Document(state.started.name if state.started else "session", _lead(state, segments, results), sections)
 

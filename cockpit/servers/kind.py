@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
+from cockpit.plugins import guarded
 from cockpit.servers import blocks
 from cockpit.servers.access_log import AccessLine, LoggedRequest, PartialLog
 from cockpit.servers.editing import Grammar
@@ -15,6 +16,8 @@ from cockpit.servers.settings import KnownSetting
 from cockpit.servers.site_logs import Site
 from cockpit.servers.startup import Startup
 from cockpit.servers.status import MALFORMED, NotThePageError, PageMetrics, PageRows, number
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class StatusPageKind(NamedTuple):
@@ -227,6 +230,34 @@ class ServerKind(NamedTuple):
     live: Callable[[CandidateKnob, str], CandidateKnob] | None = None
     choices: Callable[[str], Mapping[str, tuple[str, ...]]] | None = None
     at_start: tuple[StartSetting, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its name and those of its status pages, which no other kind has."""
+        return tuple(dict.fromkeys((self.name, *(page.name for page in self.status))))
+
+    def check(self) -> None:
+        """Check the description by a package of others. Raises TypeError, ValueError, re.error."""
+        if not all(_NAME.fullmatch(name) for name in self.names):
+            raise ValueError(f"invalid name in {', '.join(self.names)}; use small letters, digits and underscores")
+        for field, default in {**self._field_defaults, "processes": ()}.items():
+            kind = Mapping if isinstance(default, Mapping) else type(default)
+            if default is not None and not callable(default) and not isinstance(getattr(self, field), kind):
+                raise TypeError(f"{field} of the kind {self.name} must be of type {kind.__name__.lower()}")
+        if not all(isinstance(known, KnownSetting) for known in (*self.settings.values(), *self.keys.values())):
+            raise TypeError(f"settings of the kind {self.name} must be of type KnownSetting")
+        for pattern in (self.include, self.failure, self.correction, self.chatter):
+            re.compile(pattern)
+
+    def guarded(self, package: str) -> ServerKind:
+        """Return the kind of a package of others, whose exceptions count as another program, and as another format."""
+        subject = f"kind {self.name}"
+        return self._replace(
+            startup=guarded(package, subject, self.startup),
+            offer=guarded(package, subject, self.offer),
+            access_log=self.access_log and guarded(package, subject, self.access_log),
+            logged_request=self.logged_request and guarded(package, subject, self.logged_request),
+        )
 
     def running(self, master: Process, inventory: Inventory) -> RunningServer | None:
         """Return the server of a master process, without candidates if its file or its commands are unknown; None:

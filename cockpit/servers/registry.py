@@ -1,6 +1,7 @@
 """All kinds of servers, with their kinds of knobs, status pages, process names and files. Pure.
 
-To add a kind, add a package with a `KIND` to this folder, and its name to FOLDERS.
+To add a kind, add a package with a `KIND` to this folder, and its name to FOLDERS. Packages of others add kinds by the
+entry point `webcockpit.servers`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 
+from cockpit.plugins import additions
 from cockpit.servers import keyvalue, systemd
 from cockpit.servers.access_log import AccessLine
 from cockpit.servers.editing import Grammar
@@ -34,7 +36,13 @@ FOLDERS = (
     "node",
     "demo",
 )
-KINDS: tuple[ServerKind, ...] = tuple(import_module(f"cockpit.servers.{folder}").KIND for folder in FOLDERS)
+# Kinds of knobs that are not directives of a server.
+OTHER_KNOBS = ("keyvalue", "systemd", "sysctl", "choice", "mount", "command")
+_BUILT_IN: tuple[ServerKind, ...] = tuple(import_module(f"cockpit.servers.{folder}").KIND for folder in FOLDERS)
+_TAKEN = (*OTHER_KNOBS, *(name for kind in _BUILT_IN for name in kind.names))
+_ADDED = additions("servers", ServerKind, lambda kind: kind.names, _TAKEN, ServerKind.check)
+# Kinds of others follow the built-in ones, which recognize their processes and logs first.
+KINDS = (*_BUILT_IN, *(kind.guarded(package) for package, kind in _ADDED))
 
 # Grammars of the kinds of knobs that are directives; and of all kinds that are in files.
 DIRECTIVES: dict[str, Grammar] = {kind.name: kind.grammar for kind in KINDS if kind.grammar}

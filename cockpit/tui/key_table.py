@@ -208,6 +208,7 @@ class StartKey(Shortcut):
     URL = "u", "begin('url')", "load a URL", "load a URL"
     DEMO = "j", "begin('demo')", "try it on the demo", "demo"
     DOCTOR = "h", "doctor", "doctor: check a profile", "doctor"
+    HISTORY = "X", "app.history", "history of the checks of a profile", "checks"
     EDIT = "E", "edit", "edit a profile in $EDITOR", "edit"
     DELETE = "delete", "delete", "delete a profile"
     SECTION = "tab", "next_section", "go to the next section", "section"
@@ -258,8 +259,8 @@ FOOTER_STACKS: tuple[FooterEntry, ...] = (
     *((StacksKey.PAGE_UP, StacksKey.PAGE_DOWN), StacksKey.HOST),
 )
 FOOTER_START: tuple[FooterEntry, ...] = (
-    *(StartKey.FILTER, StartKey.SECTION, StartKey.NEW, StartKey.URL, StartKey.DEMO, StartKey.DOCTOR, StartKey.EDIT),
-    AppKey.COMMANDS,
+    *(StartKey.FILTER, StartKey.SECTION, StartKey.NEW, StartKey.URL, StartKey.DEMO, StartKey.DOCTOR, StartKey.HISTORY),
+    *(StartKey.EDIT, AppKey.COMMANDS),
 )
 FOOTER_START_ALWAYS: tuple[FooterEntry, ...] = (StartKey.HELP, StartKey.QUIT)
 

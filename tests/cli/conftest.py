@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from cockpit.cli import main
-from cockpit.cli.arguments import SCHEMAS
+from cockpit.cli.command_flags import SCHEMAS
 from cockpit.cli.commands.schema import schema_of
 from tests.recording.test_recording import recorded
 from tests.servers import http_server

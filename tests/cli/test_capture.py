@@ -59,8 +59,10 @@ def test_captured_requests_are_sent_again(url: str, log: Path, tmp_path: Path) -
 
 def test_last_seconds(url: str, log: Path, tmp_path: Path) -> None:
     output = tmp_path / "last.toml"
-    captured = cockpit("capture", url, "--host", ".", "--log", log, "--last", "2s", "-o", output)
+    captured = cockpit("capture", url, "--host", ".", "--log", log, "--last", "2s", "-o", output, "--json")
     assert captured.returncode == 0, captured.stderr
+    written = [(row["action"], row["path"]) for row in json.loads(captured.stdout)]
+    assert written == [("wrote", str(output)), ("wrote", str(output.with_suffix(".log")))]
     assert len(output.with_suffix(".log").read_text().splitlines()) == 3 * RATE
 
 

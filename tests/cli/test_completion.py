@@ -17,7 +17,7 @@ DATA = data_of(__file__)
 # Typed text and its completions.
 CASES = [
     ("cockpit repl", {"replay"}),
-    ("cockpit help ex", {"exit-codes", "expressions"}),
+    ("cockpit help exp", {"expressions"}),
     ("cockpit help ", set(topics())),
     ("cockpit run spare", {"spare-servers"}),
     ("cockpit study min", {"mine"}),

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 
 import msgspec
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from cockpit.model.load.plan import LoadPlan
-from cockpit.recording.check_history import PastCheck, folder, past_checks
+from cockpit.recording.check_history import PastCheck, append, checked_targets, folder, past_checks
 from cockpit.report.history import HistoryJson
 from tests.cli.conftest import in_process
 
@@ -56,6 +57,25 @@ def test_checks_are_kept_and_listed(url: str) -> None:
     assert "end the name in .html, .md, .txt" in in_process("history", url, "-o", "x.csv").stderr
 
 
+def test_report_has_the_history_of_its_profile_on_request(file: str, tmp_path: Path) -> None:
+    assert "--history: no check of " in in_process("report", file, "--history", "--format", "html").stderr
+    append("small", months(np.random.default_rng(1))[0])
+    page = in_process("report", file, "--history", "--format", "html").stdout
+    assert "History: checks of small" in page and "1 check under one load" in page
+    assert "History" not in in_process("report", file, "--format", "html").stdout
+    assert "--history: only for a recording as html or md" in in_process("report", file, "--history").stderr
+
+
+def test_checked_targets_are_listed_newest_first(tmp_path: Path) -> None:
+    old, new = months(np.random.default_rng(1))[:2]
+    for target, checks in (("http://web1/a b", [old]), ("shop", [old, new])):
+        for check in checks:
+            append(target, check)
+    (folder() / "empty.ndjson").write_text("junk\n")
+    (folder() / "other%2.ndjson").write_text("{}")
+    assert checked_targets() == [("shop", 2, new), ("http://web1/a b", 1, old)]
+
+
 def test_change_point_names_the_release(tmp_path: Path) -> None:
     folder().mkdir(parents=True)
     lines = [msgspec.json.encode(check) for check in months(np.random.default_rng(1))]
@@ -65,6 +85,7 @@ def test_change_point_names_the_release(tmp_path: Path) -> None:
     assert (change.metric, change.wall, change.release[:2]) == ("p99", 25 * 24 * HOUR, "v2")
     assert change.after / change.before == pytest.approx(1.3, abs=0.04) and change.p <= 0.01
     text = in_process("history", "shop").stdout
+    assert re.search(r"^ {57}▲ 1970-01-26 v2", text, re.MULTILINE), "the sign is below the first check with v2"
     assert "1970-01-26" in text and "another machine" in text and "\x1b[2J" not in text
     assert in_process("history", "shop", "-o", str(tmp_path / "shop.html")).returncode == 0
     assert "<svg" in (tmp_path / "shop.html").read_text()

@@ -1,15 +1,18 @@
 """`cockpit --spec` and `cockpit --man`: all commands and flags, as data and as a manual page."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-from cockpit.cli.arguments import SCHEMAS, make_parser
+from cockpit.cli.arguments import make_parser
+from cockpit.cli.command_flags import SCHEMAS
 from cockpit.cli.commands.schema import schema_of
 from cockpit.metrics.values import RUN_METRICS
+from cockpit.recording import library
 from tests.cli.conftest import in_process, keyvalue
 from tests.cli.test_help import flags
 
@@ -56,8 +59,30 @@ def test_outputs_match_their_schemas(file: str, tmp_path: Path) -> None:
     for command in commands:
         done = in_process(*command, "--json")
         assert done.returncode == 0 and done.stdout, done.stderr
-    assert in_process("baseline", "set", "spring", file).returncode == 0
-    assert in_process("baseline", "show", "spring", "--json").stdout and in_process("baseline", "list", "--json").stdout
+    for words in (f"set spring {file}", f"add spring {file}", "show spring", "list", "delete spring"):
+        assert in_process("baseline", *words.split(), "--json").stdout
+
+
+def test_commands_that_change_files_list_them_as_json(file: str, tmp_path: Path) -> None:
+    def changed(*words: str | Path) -> list[tuple[str, str]]:
+        done = in_process(*words, "--json")
+        assert done.returncode == 0, done.stderr
+        rows: list[dict[str, Any]] = json.loads(done.stdout)
+        assert all(row["size"] > 0 for row in rows)
+        return [(row["action"], row["name"]) for row in rows]
+
+    hey = tmp_path / "hey.csv"
+    titles = "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset"
+    library.folder().mkdir(parents=True)
+    hey.write_text(f"{titles}\n0.0100,0,0,0,0.0100,0,200,0.0000\n")
+    assert changed("import", hey, "-o", library.folder() / "hey.cockpit") == [("wrote", "hey")]
+    shutil.copy(file, library.folder() / "old.cockpit")
+    assert changed("recordings", "rename", "old", "new") == [("renamed", "new")]
+    would = [("would delete", "new"), ("would delete", "hey")]
+    assert sorted(changed("recordings", "prune", "--keep", "0", "--dry-run")) == sorted(would)
+    assert changed("recordings", "delete", "hey", "new") == [("deleted", "hey"), ("deleted", "new")]
+    assert changed("recordings", "prune", "--keep", "0") == []
+    assert changed("new", "http://127.0.0.1:9/", "-o", tmp_path / "n.toml") == [("wrote", "n")]
 
 
 def test_manual_page_names_every_command_and_flag(spec: dict[str, Any]) -> None:

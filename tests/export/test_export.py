@@ -19,7 +19,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from pyarrow import parquet  # type: ignore[import-untyped]
 
 from cockpit.cli import main
-from cockpit.cli.export_formats import EXPORT_FORMATS
+from cockpit.cli.export_formats import export_formats
 from cockpit.export.gauges import gauge_of
 from cockpit.export.hlog import HlogWriter, encoded
 from cockpit.export.openmetrics import openmetrics
@@ -288,7 +288,7 @@ def test_screen_as_svg_and_cast(file: Path, tmp_path: Path) -> None:
 
 def test_invalid_flags_are_refused_with_single_line(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for flags, message in (
-        ("", f"no format; add --format {'|'.join(EXPORT_FORMATS)}, or"),
+        ("", f"no format; add --format {'|'.join(export_formats())}, or"),
         ("--format parquet", "--format parquet: binary; write to a file: -o FILE.parquet"),
         ("--format openmetrics --keys p", "--keys: only for cast, svg, not for openm"),
         ("--format csv --at 3s", "--at: only for cast, svg, not for csv"),

@@ -24,8 +24,8 @@ from cockpit.export.hlog import run_log
 from cockpit.hosts.command_output import OutputLines
 from cockpit.hosts.probe.frames import FrameReader
 from cockpit.hosts.status.feed import parse_page
-from cockpit.imports.formats import format_of
 from cockpit.imports.hlog import hlog_run
+from cockpit.imports.known_formats import format_of
 from cockpit.imports.runs import run_of
 from cockpit.imports.sar_text import parse_sar
 from cockpit.imports.session import ForeignHost, session_of

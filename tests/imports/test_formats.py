@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.imports.formats import FORMATS, ForeignRequest, format_of
+from cockpit.imports.formats import FORMATS, ForeignRequest
+from cockpit.imports.known_formats import format_of
 
 FILES: dict[str, tuple[str, list[ForeignRequest]]] = {
     one["tool"]: (one["text"], [ForeignRequest(*fields) for fields in one["requests"]])

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from cockpit.analysis.warnings import WarningKind, run_warnings
-from cockpit.imports.formats import format_of
+from cockpit.imports.known_formats import format_of
 from cockpit.imports.runs import run_of
 from cockpit.imports.session import session_of
 from cockpit.metrics.results import RunResult, run_result

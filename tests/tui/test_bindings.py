@@ -20,9 +20,11 @@ from textual.screen import Screen
 
 import cockpit.tui
 from cockpit.autopilot.diagnosis import Bottleneck, BottleneckKind
+from cockpit.document.model import Document, Paragraph
 from cockpit.hosts.ssh.prompts import Question
 from cockpit.model.load.plan import LoadPlan
 from cockpit.profiles.profile import Profile
+from cockpit.recording.check_history import CheckedTarget, PastCheck
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.autopilot.evaluations import EvaluationsScreen
 from cockpit.tui.autopilot.screen import AutopilotScreen, KnobsScreen
@@ -31,6 +33,7 @@ from cockpit.tui.dialogs.prompt import ConfirmScreen
 from cockpit.tui.generators import GeneratorScreen
 from cockpit.tui.key_table import Shortcut, key_named
 from cockpit.tui.runs.stacks_screen import StacksScreen
+from cockpit.tui.start.history import HistoryReader, HistoryScreen
 from cockpit.tui.start.new_profile import FoundServersScreen, NewProfileScreen, ProfileForm
 from cockpit.tui.start.trust import TrustScreen
 from tests.analysis.profiled import profiled_on_two_hosts
@@ -114,9 +117,19 @@ MAIN = (
     Row("HostPromptScreen", "escape", prepare=pushed(host_prompt)),
     Row("TrustScreen", "y escape", prepare=pushed(lambda app: TrustScreen(PROFILE))),
 )
+
+
+def history_screen(app: App[Any]) -> HistoryScreen:
+    """Return a history that is longer than the screen."""
+    newest = PastCheck(wall=0.0, plan=LoadPlan(url="http://web1/"), metrics={})
+    lines = [Paragraph(f"line {number}") for number in range(200)]
+    return HistoryScreen(HistoryReader(lambda: [CheckedTarget("shop", 1, newest)], lambda name: Document(name, lines)))
+
+
 START = (
     Row("CockpitBase", "f1 question_mark ctrl+z T ctrl+q ctrl+c"),
-    Row("StartScreen", "n u h E delete tab R slash question_mark q j"),
+    Row("StartScreen", "n u h X E delete tab R slash question_mark q j"),
+    Row("HistoryScreen", "pagedown pageup escape", prepare=pushed(history_screen)),
     Row("DoctorScreen", "escape", before="end h"),
     Row("StartScreen", "escape", before="slash c h u r n enter"),
     Row("NewProfileScreen", "enter", prepare=pushed(profile_screen)),

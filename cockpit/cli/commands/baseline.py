@@ -11,6 +11,7 @@ from statistics import stdev
 from cockpit.analysis.baseline import Baseline, BaselineRun, baseline_of, baseline_run
 from cockpit.analysis.plans import differences
 from cockpit.analysis.words.thresholds import metric_text
+from cockpit.cli.file_changes import ChangedFile, emit_changes
 from cockpit.cli.open_recording import recording_at
 from cockpit.cli.terminal import emit
 from cockpit.metrics.catalogue import PERCENTILES
@@ -32,10 +33,14 @@ def baseline(options: Namespace) -> int:
     elif options.action in ("set", "add"):
         runs, plan = _runs_in(options.recording, options.runs)
         (save_runs if options.action == "set" else add_runs)(options.name, runs, plan)
+        if options.json:
+            _show(baselines.load(options.name), as_data=True)
     elif options.action == "show":
         _show(baselines.load(options.name), options.json)
     else:
-        baselines.delete(options.name)
+        path, size = baselines.delete(options.name)
+        if options.json:
+            emit_changes([ChangedFile(action="deleted", name=options.name, path=str(path), size=size)], as_json=True)
     return EXIT_GOOD
 
 

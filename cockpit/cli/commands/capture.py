@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import IO
 
 from cockpit.cli.commands.watch import hosts_of, traffic_logs
+from cockpit.cli.file_changes import ChangedFile, emit_changes
 from cockpit.cli.profile_argument import named_profile, print_replay
-from cockpit.cli.terminal import emit
 from cockpit.cli.trust_prompt import require_trust
 from cockpit.files import atomic_write
 from cockpit.hosts.transport import open_shell
@@ -51,7 +51,8 @@ def capture(options: Namespace) -> int:
     )
     write_profile(path, text, replace=options.force)
     print_replay(read_profile(path).plan)
-    emit(str(path))
+    beside = [ChangedFile.wrote(log)] if options.json else []
+    emit_changes([ChangedFile.wrote(path), *beside], as_json=options.json)
     named = shlex.quote(str(path) if len(path.parts) > 1 else f"./{path}")
     print(f"replay it on a test server: cockpit run {named}, after you have changed its URL", file=sys.stderr)
     return EXIT_GOOD

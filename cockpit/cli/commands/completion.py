@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
-from argparse import Namespace
+from argparse import Action, Namespace
 from collections.abc import Iterator
 
 from cockpit import DISTRIBUTION
 from cockpit.cli.commands.help import topics
+from cockpit.cli.parser import CommandParser
 from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD
 from cockpit.profiles.catalogue import own_folder, shipped_folder
@@ -106,11 +106,8 @@ def _helpers(shell: str) -> str:
     return _HELPERS[shell].replace("PROFILES", profiles).replace("LIBRARY", shlex.quote(str(library.folder())))
 
 
-def _arguments(parser: argparse.ArgumentParser, path: str = "") -> Iterator[tuple[str, argparse.Action]]:
+def _arguments(parser: CommandParser, path: str = "") -> Iterator[tuple[str, Action]]:
     """Yield every argument with its command, e.g. `recordings rename`."""
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, command in action.choices.items():
-                yield from _arguments(command, f"{path} {name}".strip())
-        else:
-            yield path, action
+    yield from ((path, action) for _, action in parser.flags)
+    for name, command in parser.commands.items():
+        yield from _arguments(command, f"{path} {name}".strip())

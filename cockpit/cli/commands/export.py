@@ -6,7 +6,7 @@ import asyncio
 from argparse import Namespace
 from collections.abc import Iterator
 
-from cockpit.cli.export_formats import EXPORT_FORMATS, ExportFormat, formats_with
+from cockpit.cli.export_formats import ExportFormat, export_formats, formats_with
 from cockpit.cli.open_recording import recording_at
 from cockpit.cli.terminal import put, put_bytes, write_utf8
 from cockpit.model.errors import EXIT_GOOD, UsageError
@@ -41,10 +41,10 @@ def export(options: Namespace) -> int:
 
 def _format(options: Namespace) -> ExportFormat:
     ending = options.output.suffix.lower().removeprefix(".") if options.output else ""
-    form = EXPORT_FORMATS.get(options.format or ending)
+    form = export_formats().get(options.format or ending)
     if form is None:
         raise UsageError(
-            f"export: no format; add --format {'|'.join(EXPORT_FORMATS)}, or use one of these as the suffix of -o"
+            f"export: no format; add --format {'|'.join(export_formats())}, or use one of these as the suffix of -o"
         )
     for name in ("at", "until", "keys"):
         if getattr(options, name) and name not in (form.options or ()):

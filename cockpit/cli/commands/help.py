@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 
 from cockpit.cli.arguments import make_parser
-from cockpit.cli.export_formats import EXPORT_FORMATS
+from cockpit.cli.export_formats import export_formats
 from cockpit.cli.pager import page
 from cockpit.cli.terminal import emit
 from cockpit.metrics.catalogue import LATENCIES
@@ -109,7 +109,7 @@ def _placeholders() -> Iterator[tuple[str, str]]:
             if table
         ),
     )
-    yield "{export formats}", "\n".join(f"    {form.example}" for form in EXPORT_FORMATS.values())
+    yield "{export formats}", "\n".join(f"    {form.example}" for form in export_formats().values())
     yield "{shown settings}", "\n".join(_shown_rows())
     yield "{kinds of status pages}", _alternatives(STATUS_PAGES)
     yield "{kinds of knobs}", _alternatives(KNOB_KINDS)

@@ -7,6 +7,7 @@ from argparse import Namespace
 from cockpit.cli.terminal import emit_text, put, write_utf8
 from cockpit.document.html import to_html
 from cockpit.document.markdown import to_markdown
+from cockpit.document.model import Document
 from cockpit.document.text import to_text
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.load.plan import LoadPlan
@@ -15,7 +16,14 @@ from cockpit.recording.check_history import past_checks
 from cockpit.report.encoding import to_json
 from cockpit.report.history import history_document, history_json, history_of
 
+# Seed of the permutation tests if none is given.
+_SEED = 1
 _WRITERS = {".html": to_html, ".md": to_markdown, ".txt": to_text}
+
+
+def document_of(target: str) -> Document:
+    """Return the history of a checked profile or URL. Raises UsageError."""
+    return history_document(history_of(target, past_checks(target), _SEED))
 
 
 def history(options: Namespace) -> int:

@@ -7,15 +7,17 @@ import re
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
+from cockpit.cli.file_changes import ChangedFile, emit_changes
 from cockpit.cli.live import report_gaps, report_recording
-from cockpit.imports.formats import format_of, instant_of, known_format
+from cockpit.imports.formats import instant_of
 from cockpit.imports.hlog import TOOL, hlog_run, is_hlog
+from cockpit.imports.known_formats import format_of, known_format
 from cockpit.imports.runs import ForeignRun, run_of
 from cockpit.imports.sar_text import is_sar_text, parse_sar
 from cockpit.imports.session import ForeignHost, session_of
@@ -64,6 +66,8 @@ def import_results(options: Namespace) -> int:
     writer = RecordingWriter(named) if named else library.new_recording(file.stem, time.time())
     _record(events, writer)
     report_recording(writer.path)
+    if options.json:
+        emit_changes([ChangedFile.wrote(Path(writer.path))], as_json=True)
     return EXIT_GOOD
 
 
@@ -103,32 +107,53 @@ def _content(lines: TextIO, file: Path, options: Namespace) -> _Content:
 
 def _is_known(head: Sequence[str]) -> bool:
     """Return whether a known format begins with the first of these lines."""
-    first, start = head[0], "".join(head[:2])
-    known = is_sysstat(start) or is_oha(start) or is_sar_text(first) or is_wrk(first) or is_hlog(first)
-    return known or known_format(first) is not None
+    return any(matches(head) for matches, _ in _READERS)
 
 
 def _known_content(head: Sequence[str], checked: Iterator[str], file: Path, options: Namespace) -> _Content:
     """Return the content of a file whose first lines are `head`."""
-    start = "".join(head[:2])
-    if is_sysstat(start):
-        host = parse_sysstat([*head, *checked])
-        return _Content("sysstat", host=ForeignHost(_host_name(host.nodename), host, file.name))
-    whole = chain(head, checked)
-    if is_sar_text(head[0]):
-        host = parse_sar(whole, options.utc_offset, options.date)
-        zone = f"times read as UTC{options.utc_offset / 3600:+g} h" if options.utc_offset else "times read as UTC"
-        assumed = f"from {host.statistics[0].timestamp.date} on (--date), {zone} (--utc-offset)"
-        foreign = ForeignHost(_host_name(host.nodename), host, file.name, (assumed,))
-        return _Content(f"text of sar, {assumed}", host=foreign)
-    if is_wrk(head[0]) or is_oha(start):
-        summary = parse_wrk(whole) if is_wrk(head[0]) else parse_oha(whole)
-        return _Content(f"summary of {summary.tool}", run_of_summary(summary, options.url or "", options.concurrency))
-    if is_hlog(head[0]):
-        run = hlog_run(whole, options.unit, options.tag, options.url or "", options.concurrency)
-        return _Content(f"{TOOL}, values in {options.unit}", run)
-    form = format_of(head[0])
-    return _Content(form.tool, run_of(form.read(whole), form, options.url or "", options.concurrency))
+    read = next((read for matches, read in _READERS if matches(head)), _requests)
+    return read(head[0], chain(head, checked), file, options)
+
+
+def _sysstat(first: str, lines: Iterator[str], file: Path, options: Namespace) -> _Content:
+    host = parse_sysstat([*lines])
+    return _Content("sysstat", host=ForeignHost(_host_name(host.nodename), host, file.name))
+
+
+def _sar(first: str, lines: Iterator[str], file: Path, options: Namespace) -> _Content:
+    host = parse_sar(lines, options.utc_offset, options.date)
+    zone = f"times read as UTC{options.utc_offset / 3600:+g} h" if options.utc_offset else "times read as UTC"
+    assumed = f"from {host.statistics[0].timestamp.date} on (--date), {zone} (--utc-offset)"
+    foreign = ForeignHost(_host_name(host.nodename), host, file.name, (assumed,))
+    return _Content(f"text of sar, {assumed}", host=foreign)
+
+
+def _summary(first: str, lines: Iterator[str], file: Path, options: Namespace) -> _Content:
+    summary = parse_wrk(lines) if is_wrk(first) else parse_oha(lines)
+    return _Content(f"summary of {summary.tool}", run_of_summary(summary, options.url or "", options.concurrency))
+
+
+def _hdr_log(first: str, lines: Iterator[str], file: Path, options: Namespace) -> _Content:
+    run = hlog_run(lines, options.unit, options.tag, options.url or "", options.concurrency)
+    return _Content(f"{TOOL}, values in {options.unit}", run)
+
+
+def _requests(first: str, lines: Iterator[str], file: Path, options: Namespace) -> _Content:
+    form = format_of(first)
+    return _Content(form.tool, run_of(form.read(lines), form, options.url or "", options.concurrency))
+
+
+_Reader = Callable[[str, Iterator[str], Path, Namespace], _Content]
+# Kinds of files: whether one begins with these lines, and its content. Formats with one line per request are declared
+# in imports/formats.py, and by packages of others.
+_READERS: tuple[tuple[Callable[[Sequence[str]], bool], _Reader], ...] = (
+    (lambda head: is_sysstat("".join(head[:2])), _sysstat),
+    (lambda head: is_sar_text(head[0]), _sar),
+    (lambda head: is_wrk(head[0]) or is_oha("".join(head[:2])), _summary),
+    (lambda head: is_hlog(head[0]), _hdr_log),
+    (lambda head: known_format(head[0]) is not None, _requests),
+)
 
 
 def _host_name(node: str) -> str:

@@ -7,8 +7,8 @@ import shlex
 import sys
 from argparse import Namespace
 
+from cockpit.cli.file_changes import ChangedFile, emit_changes
 from cockpit.cli.load_plan import errors_name_flags
-from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD, UnreachableError, UsageError
 from cockpit.model.text import sanitize
 from cockpit.profiles.plan import checked_url
@@ -40,7 +40,7 @@ def new(options: Namespace) -> int:
         hint = "; replace it with --force, or choose another file with -o" if path.exists() else ""
         raise UsageError(f"{error}{hint}") from None
     accept_written(text)
-    emit(str(path))
+    emit_changes([ChangedFile.wrote(path)], as_json=options.json)
     named = shlex.quote(str(path) if len(path.parts) > 1 else f"./{path}")
     print(f"open it: cockpit run {named}   check it first: cockpit doctor {named}", file=sys.stderr)
     return EXIT_GOOD

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from argparse import Namespace
+from collections.abc import Iterator
 from datetime import datetime
 
+from cockpit.cli.file_changes import ChangedFile, emit_changes
 from cockpit.cli.terminal import aligned, emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.text import clock, mebibytes, sanitize
@@ -17,7 +19,11 @@ from cockpit.report.encoding import to_json
 
 
 def recordings(options: Namespace) -> int:
-    {"list": _list, "rename": _rename, "delete": _delete, "prune": _prune}[options.action](options)
+    if options.action == "list":
+        _list(options)
+    else:
+        changes = {"rename": _renamed, "delete": _deleted, "prune": _pruned}[options.action](options)
+        emit_changes(changes, as_json=options.json)
     return EXIT_GOOD
 
 
@@ -41,18 +47,18 @@ def _row(recording: RecordingInfo) -> tuple[str, str, str, str, str, str]:
     return sanitize(recording.name), began, clock(recording.seconds), str(recording.runs), size, target
 
 
-def _rename(options: Namespace) -> None:
-    emit(str(library.rename(options.name, options.new)))
+def _renamed(options: Namespace) -> Iterator[ChangedFile]:
+    path = library.rename(options.name, options.new)
+    yield ChangedFile(action="renamed", name=options.new, path=str(path), size=path.stat().st_size)
 
 
-def _delete(options: Namespace) -> None:
-    for name in options.names:
-        library.in_library(name)
-    for name in options.names:
-        emit(f"deleted {name}: {mebibytes(library.delete(name))}")
+def _deleted(options: Namespace) -> Iterator[ChangedFile]:
+    paths = {name: library.in_library(name) for name in options.names}
+    for name, path in paths.items():
+        yield ChangedFile(action="deleted", name=name, path=str(path), size=library.delete(name))
 
 
-def _prune(options: Namespace) -> None:
+def _pruned(options: Namespace) -> Iterator[ChangedFile]:
     """Delete the oldest recordings; unreadable files stay, because their age is unknown."""
     if options.keep is None and options.older is None:
         raise UsageError("prune: choose recordings with --keep N, --older T, or both")
@@ -61,9 +67,10 @@ def _prune(options: Namespace) -> None:
     if options.older is not None:
         chosen = [recording for recording in chosen if recording.began < time.time() - options.older]
     for recording in chosen:
-        if in_use(library.in_library(recording.name)):
-            print(f"cockpit: {recording.name}: not deleted: in use", file=sys.stderr)
+        name, path = recording.name, library.in_library(recording.name)
+        if in_use(path):
+            print(f"cockpit: {name}: not deleted: in use", file=sys.stderr)
         elif options.dry_run:
-            emit(f"would delete {recording.name}: {mebibytes(recording.size)}")
+            yield ChangedFile(action="would delete", name=name, path=str(path), size=recording.size)
         else:
-            emit(f"deleted {recording.name}: {mebibytes(library.delete(recording.name))}")
+            yield ChangedFile(action="deleted", name=name, path=str(path), size=library.delete(name))

@@ -10,11 +10,13 @@ from cockpit.analysis.verdicts.segments import verdicts
 from cockpit.cli.open_recording import recording_at
 from cockpit.cli.study_folder import result_in
 from cockpit.cli.terminal import emit_text, put, write_utf8
+from cockpit.document.model import Part
 from cockpit.document.text import Paint, plain
 from cockpit.metrics.results import all_results
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.load.checks import conflict
 from cockpit.model.state import State
+from cockpit.recording.check_history import checked_targets
 from cockpit.recording.reader import last_state
 from cockpit.report.encoding import to_json
 from cockpit.report.run import run_text
@@ -35,7 +37,12 @@ def report(options: Namespace) -> int:
         raise UsageError(f"{options.output}: report has no format {ending}; end the name in {', '.join(_ENDINGS)}")
     if form != "text":
         write_utf8()
-    make = partial(_study if options.file.is_dir() else _recording, options.file, form)
+    if options.history and (form not in ("html", "md") or options.file.is_dir()):
+        raise UsageError("--history: only for a recording as html or md; leave it out")
+    if options.file.is_dir():
+        make = partial(_study, options.file, form)
+    else:
+        make = partial(_recording, options.file, form, with_history=options.history)
     if form == "text" and options.output is None:
         emit_text(lambda paint: make(paint).removesuffix("\n"))
     else:
@@ -43,11 +50,12 @@ def report(options: Namespace) -> int:
     return EXIT_GOOD
 
 
-def _recording(path: Path, form: str, paint: Paint) -> str:
+def _recording(path: Path, form: str, paint: Paint, *, with_history: bool) -> str:
     if form in _OF_STUDIES:
         raise UsageError(f"{path}: {form} is for a study's folder; use: cockpit export {path} --format csv")
     with recording_at(path) as recording:
-        return _formatted(last_state(recording), form, paint)
+        state = last_state(recording)
+        return _page(state, form, with_history) if form in ("html", "md") else _formatted(state, form, paint)
 
 
 def _study(folder: Path, form: str, paint: Paint) -> str:
@@ -79,11 +87,28 @@ def study_as(result: StudyResult, form: str, paint: Paint = plain) -> str:
     return study_page(result) if form == "html" else study_markdown(result)
 
 
-def _formatted(state: State, form: str, paint: Paint) -> str:
-    if form in ("html", "md"):
-        from cockpit.report.session import session_markdown, session_page
+def _page(state: State, form: str, with_history: bool) -> str:
+    """Return the report of a session as HTML or Markdown, if wanted with the checks of its profile or URL."""
+    from cockpit.report.session import session_markdown, session_page
 
-        return session_page(state) if form == "html" else session_markdown(state)
+    more = (_history(state),) if with_history else ()
+    return session_page(state, *more) if form == "html" else session_markdown(state, *more)
+
+
+def _history(state: State) -> Part:
+    """Return the history of the checks of a session's profile, else of its URL. Raises UsageError."""
+    from cockpit.cli.commands.history import document_of
+
+    named = (state.started.name, state.started.target) if state.started else ()
+    known = {checked.target for checked in checked_targets()}
+    target = next((name for name in named if name in known), None)
+    if target is None:
+        raise UsageError(f"--history: no check of {' or '.join(filter(None, named))} yet; leave it out")
+    history = document_of(target)
+    return Part(f"History: {history.title}", [*history.lead, *history.sections])
+
+
+def _formatted(state: State, form: str, paint: Paint) -> str:
     results = all_results(state)
     judged = verdicts(state)
     if form == "json":

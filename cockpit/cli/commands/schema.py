@@ -11,6 +11,7 @@ import msgspec
 from cockpit.autopilot.diagnosis import Bottleneck
 from cockpit.cli.commands.doctor import DoctorJson
 from cockpit.cli.commands.help import profile_keys
+from cockpit.cli.file_changes import ChangedFile
 from cockpit.cli.spec import SpecJson
 from cockpit.cli.terminal import emit, write_utf8
 from cockpit.cli.tune_output import ActionJson, ChangeJson, KnobJson, PastChangeJson
@@ -80,7 +81,11 @@ _OUTPUTS: dict[str, Any] = {
     "doctor": DoctorJson,
     "recordings-list": list[RecordingInfo],
     "baseline-list": list[BaselineJson],
-    "baseline-show": BaselineJson,
+    **dict.fromkeys(("baseline-set", "baseline-add", "baseline-show"), BaselineJson),
+    **dict.fromkeys(
+        ("recordings-rename", "recordings-delete", "recordings-prune", "baseline-delete"), list[ChangedFile]
+    ),
+    **dict.fromkeys(("new", "capture", "import"), list[ChangedFile]),
     "tune-show": list[KnobJson],
     **dict.fromkeys(("tune-set", "tune-undo"), list[ChangeJson]),
     "tune-history": list[PastChangeJson],

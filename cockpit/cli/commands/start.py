@@ -23,6 +23,7 @@ from cockpit.profiles.catalogue import listed, stamp
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import read_profile
 from cockpit.profiles.trust import is_trusted
+from cockpit.recording.check_history import checked_targets
 from cockpit.recording.library import recent
 from cockpit.tui.start.choices import Choice, StartChoices
 from cockpit.tuning.discovery.local_servers import local_servers
@@ -36,7 +37,9 @@ def start(options: Namespace) -> int:
     if not on_terminal():
         make_parser().print_help(sys.stderr)
         return EXIT_USAGE
+    from cockpit.cli.commands.history import document_of
     from cockpit.tui.start.app import StartApp
+    from cockpit.tui.start.history import HistoryReader
     from cockpit.tui.start.screen import StartScreen
 
     message, bad, at = "", False, None
@@ -52,7 +55,7 @@ def start(options: Namespace) -> int:
             at=at,
             ssh_config=ssh_config,
         )
-        app = StartApp(first, appearance_of(options))
+        app = StartApp(first, appearance_of(options), HistoryReader(checked_targets, document_of))
         choice = app.run()
         if app.interrupted:
             return EXIT_INTERRUPTED

@@ -1,0 +1,1 @@
+"""A package of somebody else, as `cockpit help extend` describes it."""
