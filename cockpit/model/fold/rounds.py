@@ -30,10 +30,11 @@ def round_window(state: State, event: ev.RoundWindow) -> State:
     if rounds is None or rounds.begun.number != event.number:
         return state
     window = RoundWindowState(round=event.round, side=event.side, start=event.t, until=event.until)
-    basis = SegmentBasis(kind="round", number=event.round, side=event.side)
+    host = rounds.begun.new_on(event.side)
+    basis = SegmentBasis(kind="round", number=event.round, side=event.side, host=host)
     state = cut_for(state, rounds.begun.run, event.t, basis, round=event.round, changes_until=len(state.changes))
     state = _with(state, replace(rounds, windows=(*rounds.windows, window)))
-    return mark(state, RoundMarker(t=event.t, round=event.round, budget=rounds.budget, side=event.side))
+    return mark(state, RoundMarker(t=event.t, round=event.round, budget=rounds.budget, side=event.side, host=host))
 
 
 def round_window_ended(state: State, event: ev.RoundWindowEnded) -> State:
@@ -42,8 +43,8 @@ def round_window_ended(state: State, event: ev.RoundWindowEnded) -> State:
         return state
     *earlier, last = rounds.windows
     # The segment continues with the next set-up.
-    groups = state.segment.counts.groups if state.segment and state.segment.plan.traffic else {}
-    return _with(state, replace(rounds, windows=(*earlier, replace(last, end=event.t, groups=groups))))
+    logs = state.segment.logs if state.segment else {}
+    return _with(state, replace(rounds, windows=(*earlier, replace(last, end=event.t, logs=logs))))
 
 
 def rounds_ended(state: State, event: ev.RoundsEnded) -> State:

@@ -56,8 +56,13 @@ def ask(
     title = plan_words(state, values) if values else sanitize(change_label(change) if change else "", 100)
     plan = RoundsPlan(seed=random.SystemRandom().randrange(1, 10_000))
     announced = announcement(state, plan.first_sides, plan.seconds)
+    siblings = {knob.host: None for knob in tuning.siblings(values).values()}
+    both = "".join(
+        f"With {sanitize(host)}: one server has the new values, the other the old ones; " for host in siblings
+    )
     question = (
         f"Measure old and new values in rounds: {title}\n{offer_words(plan, announced)}.\n"
+        f"{both and both + 'they exchange them. alone: one server only.' + chr(10)}"
         "Enter: start; or type rounds x seconds, e.g. 8 x 20s"
     )
 
