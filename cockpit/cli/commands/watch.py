@@ -38,13 +38,13 @@ def watch(options: Namespace) -> int:
     plan = replace(profile.plan, traffic=tuple(log for log, _ in logs), duration=options.duration)
     plan = replace(plan, workers=1, requests=None, stages=(), mix=())
     options.start = True
-    profile = _with_timings(profile, logs)
+    profile = with_timings(profile, logs)
     profile = replace(profile, hosts=hosts, plan=plan, guard=(*profile.guard, *options.guard), ask=options.ask)
     check_guard(profile)
     return run_profile(profile, options)
 
 
-def _with_timings(profile: Profile, logs: Sequence[tuple[AccessLog, LogChange | None]]) -> Profile:
+def with_timings(profile: Profile, logs: Sequence[tuple[AccessLog, LogChange | None]]) -> Profile:
     """Return the profile with the changes that add durations to its logs, except to logs that could not be counted
     during the change."""
     timings, knobs = list(profile.timings), list(profile.knobs)
