@@ -103,6 +103,6 @@ async def test_setting_is_compared_with_the_sibling(tmp_path: Path, monkeypatch:
     assert verdict is not None and verdict.headline is not None and verdict.headline.change is not None
     assert verdict.outcome is Outcome.WORSE and verdict.headline.change > 0.3, verdict_line(verdict)
     assert verdict.values == (4, 4) and proven.active == "before"
-    assert {effect.name for effect in verdict.effects} >= {"p50", "p99", "errors", "server.memory.used"}
+    assert {effect.name for effect in verdict.effects} >= {"p50", "p99", "server.memory.used"}
     by_host = {change.host for change in state.changes}
     assert by_host == {*HOSTS} and {change.outcome for change in state.changes} == {"rolled back"}

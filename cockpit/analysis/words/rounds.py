@@ -41,6 +41,14 @@ def offer_words(plan: RoundsPlan, expected: Announcement) -> str:
     )
 
 
+def sibling_words(host: str) -> str:
+    """Return the offer to compare a server with its sibling."""
+    return (
+        f"With {sanitize(host)} at the same time: one server has the new values, the other the old ones, in turn. "
+        "alone: without it"
+    )
+
+
 def announcement_words(begun: RoundsBegun) -> str:
     rounds = len(begun.first)
     detectable = f"; {words}" if (words := detectable_effect_words(begun.detectable)) else ""
