@@ -10,7 +10,7 @@ from cockpit.analysis.stacks.merging import segment_slices
 from cockpit.analysis.stacks.profiles import FunctionShare, StackProfile, stack_profile
 from cockpit.analysis.verdicts.outcome import Verdict
 from cockpit.analysis.verdicts.segments import baseline_of
-from cockpit.analysis.words.comparison import row_of
+from cockpit.analysis.words.comparison import rows_of
 from cockpit.analysis.words.timeline import segment_label
 from cockpit.document.model import Block, Cell, Flame, FlameBox, Paragraph, Part, Role, Table
 from cockpit.model.stacks import KERNEL
@@ -44,7 +44,7 @@ def counter_parts(state: State, verdict: Verdict) -> list[Part]:
     sides = [segments[side[0]] for side in (verdict.before, verdict.after) if len(side) == 1 and side[0] in segments]
     if len(sides) < 2:
         return []
-    rows = {name: [row_of(pair) for pair in kernel_counters(name, *sides)] for name in state.hosts}
+    rows = {name: rows_of(kernel_counters(name, *sides)) for name in state.hosts}
     titles = ("kernel counters", "before", "after", "differs by")
     return [
         Part(f"Kernel counters of {name}", [Table(titles, each)], folded=True) for name, each in rows.items() if each

@@ -108,7 +108,9 @@ def shortened(url: str, width: int) -> str:
 def mode(context: DrawContext) -> Line:
     words = status_words(context.mode, context.status)
     lite: Line = (("lite  ", "dim"),) if context.lite else ()
-    return ((f"{words}  ", "strong"), *run_clock(context), (f"{clock(context.now)}  ", "text"), *lite)
+    # In a recording, the line of its position has the time.
+    now: Line = () if context.extent else ((f"{clock(context.now)}  ", "text"),)
+    return ((f"{words}  ", "strong"), *run_clock(context), *now, *lite)
 
 
 def run_clock(context: DrawContext) -> Line:
@@ -184,7 +186,7 @@ class Position(Lines):
             return []
         first, last = context.extent
         room = width - 20
-        self._track = (len(clock(first)) + 2, room, first, last) if room >= 4 else None
+        self._track = (len(clock(context.now)) + 2, room, first, last) if room >= 4 else None
         if room < 4:
             return [((f"{clock(context.now)} of {clock(last)}", ""),)]
 
@@ -200,7 +202,7 @@ class Position(Lines):
             (char, "strong" if char == "●" else "chart" if char == "━" else "rule" if char == "─" else "mark")
             for char in track
         ]
-        return [((f"{clock(first)}  ", "dim"), *pieces, (f"  {clock(last)}", "dim"))]
+        return [((f"{clock(context.now)}  ", "strong"), *pieces, (f"  {clock(last)}", "dim"))]
 
 
 _MAX_LOSSES = 3  # lines

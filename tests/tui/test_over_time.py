@@ -9,7 +9,7 @@ from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.charts.window import AXIS
 from cockpit.tui.dialogs.prompt import ChoiceScreen
 from cockpit.tui.footer import Footer
-from cockpit.tui.status_lines import TopLine
+from cockpit.tui.status_lines import Position
 from tests.tui.driving import main, press, reset_screen, running_app, text_of, until, wait_for_events, wait_idle
 from tests.tui.scenario import Scenario
 from tests.tui.screens import RECORDINGS, replayed_app, until_notice
@@ -151,7 +151,7 @@ async def test_enter_seeks_replay_to_cursor() -> None:
         before = title(pilot)
         assert "00:00:58" in before and "req/s" in before
         await press(pilot, "enter")
-        await until(pilot, lambda: "00:01:00" in text_of(main(pilot.app).query_one(TopLine)))
+        await until(pilot, lambda: "00:01:00" in text_of(main(pilot.app).query_one(Position)))
         await until(pilot, lambda: session.state.t < 61)
         main(pilot.app).frame()
         assert title(pilot).split("req/s")[0] == before.split("req/s")[0], "the seconds before the cursor are complete"

@@ -15,7 +15,7 @@ from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.hosts.panes import HostPanes
 from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.runs.table import Runs
-from cockpit.tui.status_lines import DamageLines, TopLine
+from cockpit.tui.status_lines import DamageLines, Position, TopLine
 from tests.recording.test_pages import record_pages
 from tests.report.test_compare import recorded
 from tests.session.events import small_session
@@ -60,14 +60,16 @@ def panes(app: App[object]) -> list[str]:
 
 async def test_recorded_session_is_stepped_by_keys() -> None:
     async with replayed_app(RECORDINGS / "spare-servers.cockpit") as (pilot, session):
-        runs, top, losses, hosts = (main(pilot.app).query_one(kind) for kind in (Runs, TopLine, DamageLines, HostPanes))
+        runs, top, losses, hosts, position = (
+            main(pilot.app).query_one(kind) for kind in (Runs, TopLine, DamageLines, HostPanes, Position)
+        )
         await until(pilot, lambda: "REPLAY END" in text_of(top))
         assert losses.size.height == 0
         assert [segment.number for segment in session.state.segments] == [1, 2, 3, 4, 5]
         before, after = session.state.segments[1], session.state.segments[2]
         assert after.counts.service.percentile(99) < before.counts.service.percentile(99) / 10
         await pilot.press("home")
-        await until(pilot, lambda: "00:00:00" in text_of(top) and "baseline" not in text_of(runs))
+        await until(pilot, lambda: "00:00:00" in text_of(position) and "baseline" not in text_of(runs))
         for _ in range(3):
             await pilot.press("right_square_bracket")
         await until(pilot, lambda: [marker_sign(marker) for marker in session.state.markers] == ["A"])

@@ -23,6 +23,8 @@ PROFILED = 0.5
 
 def objection(before: Windows, after: Windows) -> Objection | None:
     """Return the objection to the whole comparison; None: it is valid."""
+    if altered := _altered_setting((*before, *after)):
+        return altered
     for windows, side in ((before, Period.BEFORE), (after, Period.AFTER)):
         share = max(window.saturated_share for window in windows)
         if share > BOUND:
@@ -35,7 +37,7 @@ def objection(before: Windows, after: Windows) -> Objection | None:
     first, second = profiled_share(before), profiled_share(after)
     if min(first, second) == 0 and max(first, second) > PROFILED and not (first and _awaits_slice(after)):
         return Objection(cause=Cause.PROFILED, side=Period.BEFORE if first else Period.AFTER)
-    return _altered_setting((*before, *after))
+    return None
 
 
 def _awaits_slice(windows: Windows) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from cockpit.analysis.comparison import Comparison, MetricPair, distribution
+from cockpit.analysis.words.verdicts import factor_words, is_factor
 from cockpit.metrics.catalogue import entry, host_entry, latency_parts
 from cockpit.metrics.units import BYTES, KIBIBYTES, LATENCY, NUMBER, PERCENT, SPAN, Unit, number_text, value_text
 from cockpit.model.histogram import Histogram
@@ -30,17 +31,22 @@ def tables(comparison: Comparison) -> Iterator[tuple[str, list[ComparisonRow]]]:
     """Yield (title, rows) for load, latency, failures, and each host."""
     latency = comparison.after.result.counts.latency_name
     times = [pair for pair in comparison.metrics if _is_latency(pair)]
-    yield "load", [row_of(pair) for pair in comparison.metrics if not _is_latency(pair)]
-    yield f"{latency} time, ms", [row_of(pair) for pair in times if (pair.before, pair.after) != (None, None)]
+    yield "load", rows_of([pair for pair in comparison.metrics if not _is_latency(pair)])
+    yield f"{latency} time, ms", rows_of([pair for pair in times if (pair.before, pair.after) != (None, None)])
     if comparison.errors:
-        yield "failures", [row_of(pair) for pair in comparison.errors]
+        yield "failures", rows_of(comparison.errors)
     for name, pairs in comparison.hosts.items():
-        yield sanitize(name), [row_of(pair) for pair in pairs]
+        yield sanitize(name), rows_of(pairs)
 
 
-def row_of(pair: MetricPair) -> ComparisonRow:
-    before, after = (value_words(pair.name, value) for value in (pair.before, pair.after))
-    return ComparisonRow(sanitize(pair.name), before, after, change_of(pair))
+def rows_of(pairs: Sequence[MetricPair]) -> list[ComparisonRow]:
+    """Return the rows of a table; its relative differences are all factors if one of its metrics doubled or halved."""
+    factors = any(is_factor(pair.change) for pair in pairs if _is_relative(pair) and pair.change is not None)
+    rows = []
+    for pair in pairs:
+        before, after = (value_words(pair.name, value) for value in (pair.before, pair.after))
+        rows.append(ComparisonRow(sanitize(pair.name), before, after, change_of(pair, factors)))
+    return rows
 
 
 def differences(comparison: Comparison) -> Iterator[tuple[str, list[ComparisonRow]]]:
@@ -66,19 +72,22 @@ def _unit(name: str) -> Unit:
     return host_entry(name).unit if unit is NUMBER else unit
 
 
-def change_of(pair: MetricPair) -> str:
+def change_of(pair: MetricPair, factors: bool) -> str:
     """Return the difference without a statistical test: in points for percentages, else relative."""
     if pair.before is None or pair.after is None:
         return ""
     if pair.before == pair.after:
         return "="
+    sign = "+" if pair.after > pair.before else "−"
     if _unit(pair.name) is PERCENT:
-        return f"{pair.after - pair.before:+.1f}"
-    if pair.change is None:
-        return f"{'+' if pair.after > pair.before else '−'}{si(abs(pair.after - pair.before))}"
-    if pair.change >= 1:
-        return f"×{si(1 + pair.change, 2)}"
-    return f"{100 * pair.change:+.1f}%"
+        return f"{sign}{abs(pair.after - pair.before):.1f}"
+    if pair.change is None or pair.change <= -1:
+        return f"{sign}{si(abs(pair.after - pair.before))}"
+    return factor_words(pair.change) if factors else f"{sign}{100 * abs(pair.change):.1f}%"
+
+
+def _is_relative(pair: MetricPair) -> bool:
+    return _unit(pair.name) is not PERCENT
 
 
 def overlaid(first: Histogram, second: Histogram, most: int, width: int) -> list[tuple[str, str, str]]:

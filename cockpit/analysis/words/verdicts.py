@@ -114,8 +114,17 @@ def detectable_amount(share: float) -> str:
 
 def uses_factors(effects: Iterable[Effect]) -> bool:
     """Return whether a column of changes is written as factors, because one of them doubles or halves its metric."""
-    changes = [effect.change for effect in effects if effect.relative and effect.change is not None]
-    return any(change >= _FACTOR_FROM or change <= _QUOTIENT_FROM for change in changes)
+    return any(is_factor(effect.change) for effect in effects if effect.relative and effect.change is not None)
+
+
+def is_factor(change: float) -> bool:
+    """Return whether a relative change doubles or halves its metric."""
+    return change >= _FACTOR_FROM or change <= _QUOTIENT_FROM
+
+
+def factor_words(change: float, factors: bool | None = True) -> str:
+    """Return a relative change above −1 as a factor: `×9.7`, `÷164`; in a column of `factors` also `×1.02`."""
+    return f"×{_factor(1 + change, factors)}" if change >= 0 else f"÷{_factor(1 / (1 + change), factors)}"
 
 
 def change_words(effect: Effect, factors: bool | None = None) -> str:
@@ -155,15 +164,14 @@ def amount_words(effect: Effect, factors: bool | None = None) -> str:
 
 def _is_factor(effect: Effect, change: float, factors: bool | None) -> bool:
     """Return whether a change is shown as `×9.7` or `÷164`."""
-    by_size = change >= _FACTOR_FROM or change <= _QUOTIENT_FROM
-    return effect.relative and change > -1 and (by_size if factors is None else factors)
+    return effect.relative and change > -1 and (is_factor(change) if factors is None else factors)
 
 
 def _amount(effect: Effect, change: float, factors: bool | None = None) -> str:
     """Return a change without its interval: `+15%`, `×9.7`, `÷164`."""
     if not _is_factor(effect, change, factors):
         return f"{_signed(effect, change)}{'%' if effect.relative else _unit(effect)}"
-    return f"×{_factor(1 + change, factors)}" if change >= 0 else f"÷{_factor(1 / (1 + change), factors)}"
+    return factor_words(change, factors)
 
 
 def value_words(effect: Effect) -> str:

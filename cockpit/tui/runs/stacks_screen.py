@@ -12,7 +12,7 @@ from textual.screen import Screen
 from cockpit.analysis.comparison import kernel_counters
 from cockpit.analysis.stacks.merging import segment_slices
 from cockpit.analysis.stacks.profiles import StackProfile, stack_profile
-from cockpit.analysis.words.comparison import row_of
+from cockpit.analysis.words.comparison import rows_of
 from cockpit.analysis.words.timeline import segment_label
 from cockpit.metrics.catalogue import host_entry
 from cockpit.model.host.state import HostState
@@ -102,7 +102,7 @@ def _title(
 def counter_lines(host: HostState, before: Segment | None, segment: Segment, width: int) -> list[Line]:
     """Return the counters of the kernel in a segment beside those of its baseline, with their definitions."""
     pairs = kernel_counters(host.config.name, before, segment)
-    lines = comparison_table("kernel counters", [row_of(pair) for pair in pairs])
+    lines = comparison_table("kernel counters", rows_of(pairs))
     room = width - max(map(length, lines)) - 2
     texts = ["", *(host_entry(pair.name).help for pair in pairs)]
     return [
