@@ -73,16 +73,23 @@ def sides(window: Window) -> tuple[Window, Window]:
     """Return the windows of both variants of a duet: the same seconds, each with the variant's own counts."""
     before, after = (
         replace(
-            window,
+            of_server(window, variant.host),
             seconds=_part(window.seconds, at),
             saturated=_part(window.saturated, at),
-            hosts={SERVER: _server(window.hosts[variant.host])} if variant.host in window.hosts else {},
-            cpus={SERVER: window.cpus[variant.host]} if variant.host in window.cpus else {},
-            unread={},
         )
         for at, variant in enumerate(window.plan.variants)
     )
     return before, after
+
+
+def of_server(window: Window, host: str) -> Window:
+    """Return the window with the metrics of only one host, under the name SERVER, which both sides share."""
+    return replace(
+        window,
+        hosts={SERVER: _server(window.hosts[host])} if host in window.hosts else {},
+        cpus={SERVER: window.cpus[host]} if host in window.cpus else {},
+        unread={},
+    )
 
 
 def _server(points: tuple[HostPoint, ...]) -> tuple[HostPoint, ...]:

@@ -14,10 +14,11 @@ from msgspec.structs import replace
 
 from cockpit.analysis.blocks import BLOCK, block_sample, window_values
 from cockpit.analysis.capacity.result import search_between, search_window
+from cockpit.analysis.duet import SERVER, of_server
 from cockpit.analysis.effects import HEADLINE_SHARE
 from cockpit.analysis.intervals import ALPHA, FIRST_TEST, Speeds, estimate, minimum_detectable
-from cockpit.analysis.replicates import log_ratios
-from cockpit.analysis.strata import QUANTILES, WindowPairs, stratified
+from cockpit.analysis.replicates import ReplicatePairs, log_ratios
+from cockpit.analysis.strata import QUANTILES, stratified, total
 from cockpit.analysis.switch.switch import long_run_variance
 from cockpit.analysis.verdicts.objections import with_invalid_effects
 from cockpit.analysis.verdicts.outcome import DIFFERENT, Effect, Outcome, Verdict
@@ -69,7 +70,8 @@ def is_concluded(verdict: Verdict) -> bool:
 class RoundsPlan(NamedTuple):
     """A plan of at most `rounds` rounds: windows with `seconds` counted, sides in `order`, drawn with `seed`. Rounds
     stop as soon as the verdict is `concluded`. `until`: limits of a capacity search of at most `seconds`, which each
-    window then is; "": no search. `washout`: seconds between a set-up and its window."""
+    window then is; "": no search. `washout`: seconds between a set-up and its window. `alone`: on one server, even if
+    the users' traffic of a sibling is counted."""
 
     rounds: int = ROUNDS
     seconds: float = WINDOW
@@ -78,6 +80,7 @@ class RoundsPlan(NamedTuple):
     concluded: Callable[[Verdict], bool] = is_concluded
     until: str = ""
     washout: float = 0.0
+    alone: bool = False
 
     @property
     def first_sides(self) -> tuple[RoundSide, ...]:
@@ -94,7 +97,7 @@ class Announcement(NamedTuple):
 
 class RoundsProgress(NamedTuple):
     """Progress of rounds: `round` of `budget`; `side` is measured or set up. `window_left` (s) is None during a set-up;
-    `left` is the maximum of seconds still needed. `complete` counts rounds."""
+    `left` is the maximum of seconds still needed. `complete` counts rounds. `host`: see RoundsBegun.new_on."""
 
     round: int
     budget: int
@@ -102,21 +105,23 @@ class RoundsProgress(NamedTuple):
     window_left: float | None
     left: float
     complete: int
+    host: str = ""
 
 
 def rounds_verdict(state: State, rounds: RoundsState) -> Verdict | None:
     """Return the verdict on the complete rounds, without intervals before round FIRST_TEST. None: no round is complete,
     or the recording lacks their run. Rounds in which a capacity search found none do not count."""
     begun = rounds.begun
-    label = " ".join(filter(None, (begun.change, settings_words(begun.settings))))
+    servers = f"({begun.host} vs {begun.sibling})" if begun.sibling else ""
+    label = " ".join(filter(None, (begun.change, settings_words(begun.settings), servers)))
     if begun.until:
         searched = _searched_pairs(state, rounds)
         capacity = PlannedComparisons(metrics=("capacity",))
         verdict = judge_rounds(searched, label, rounds.budget, capacity) if searched else None
     elif begun.run in state.plans:
-        windows = [(_window(state, rounds, a), _window(state, rounds, b)) for a, b in rounds.complete]
-        judge = judge_switchback if state.plans[begun.run].traffic else _judge_pairs
-        verdict = judge(windows, label, rounds.budget) if windows else None
+        pairs = [_sides(state, rounds, *pair) for pair in rounds.complete]
+        judge = judge_switchback if state.plans[begun.run].traffic else judge_rounds
+        verdict = judge(pairs, label, rounds.budget) if pairs else None
     else:
         return None
     if verdict is None:
@@ -128,21 +133,16 @@ def rounds_verdict(state: State, rounds: RoundsState) -> Verdict | None:
     return replace(verdict, growing=rounds.ended is None and rounds.budget > len(rounds.complete))
 
 
-def _judge_pairs(windows: WindowPairs, label: str, budget: int) -> Verdict:
-    return judge_rounds([([before], [after]) for before, after in windows], label, budget)
-
-
-def judge_switchback(windows: WindowPairs, label: str, budget: int) -> Verdict | None:
+def judge_switchback(pairs: ReplicatePairs, label: str, budget: int) -> Verdict | None:
     """Judge rounds on users' traffic, whose arrivals no setting decides; None: no round is comparable."""
-    judged = stratified(windows, budget)
+    judged = stratified(pairs, budget)
     if not judged.pairs:
         return None
-    hosts = sorted({host for window in judged.pairs[0] for host in window.hosts})
+    hosts = sorted({host for visit in judged.pairs[0] for window in visit for host in window.hosts})
     metrics = (*QUANTILES, *(f"{host}.{name}" for host in hosts for name in ("cpu.per_request", "memory.used")))
-    pairs = [([before], [after]) for before, after in judged.pairs]
-    verdict = judge_rounds(pairs, label, budget, PlannedComparisons(_TRAFFIC_COMPARISONS, metrics))
+    verdict = judge_rounds(judged.pairs, label, budget, PlannedComparisons(_TRAFFIC_COMPARISONS, metrics))
     if judged.left_out:
-        counts = {"count": judged.left_out, "total": len(windows)}
+        counts = {"count": judged.left_out, "total": len(pairs)}
         excluded = warning_of(WarningKind.ROUNDS_EXCLUDED, "another rate or mix of requests", **counts)
         verdict = replace(verdict, warnings=(*verdict.warnings, excluded))
     return verdict if judged.objection is None else with_invalid_effects(verdict, judged.objection)
@@ -180,7 +180,8 @@ def progress(state: State, now: float) -> RoundsProgress | None:
     whole = rounds.begun.seconds + UNCOUNTED
     left = (len(sides) - done - 1) * (whole + _set_up_seconds(state))
     left += _set_up_seconds(state) + whole if window_left is None else window_left
-    return RoundsProgress(at // 2 + 1, rounds.budget, sides[at], window_left, left, len(rounds.complete))
+    host = rounds.begun.new_on(sides[at])
+    return RoundsProgress(at // 2 + 1, rounds.budget, sides[at], window_left, left, len(rounds.complete), host)
 
 
 def announcement(state: State, first: Sequence[RoundSide], seconds: float) -> Announcement:
@@ -195,13 +196,35 @@ def announcement(state: State, first: Sequence[RoundSide], seconds: float) -> An
     return Announcement(total, math.expm1(detectable), basis)
 
 
+def _sides(
+    state: State, rounds: RoundsState, before: RoundWindowState, after: RoundWindowState
+) -> tuple[list[Window], list[Window]]:
+    """Return the windows of the old and of the new values in a round. Of two servers, each has both: what differs
+    between the servers cancels out, and what disturbs both at the same time."""
+    first, second = _window(state, rounds, before), _window(state, rounds, after)
+    begun = rounds.begun
+    if not begun.sibling:
+        return [first], [second]
+    own, other = ([_of_log(*pair, host) for pair in ((first, before), (second, after))] for host in begun.hosts)
+    return [own[0], other[1]], [other[0], own[1]]
+
+
+def _of_log(window: Window, measured: RoundWindowState, host: str) -> Window:
+    """Return the part of a window that the log of one host has."""
+    at = next(place for place, log in enumerate(window.plan.traffic) if log.host == host)
+    seconds = tuple(second.part_of_log(at) for second in window.seconds)
+    unread = {SERVER: window.unread[host]} if host in window.unread else {}
+    groups = measured.logs[host].groups if host in measured.logs else {}
+    return replace(of_server(window, host), seconds=seconds, groups=groups, unread=unread, slices={})
+
+
 def _window(state: State, rounds: RoundsState, window: RoundWindowState) -> Window:
     assert window.end is not None
     run = rounds.begun.run
     segments = [segment for segment in state.segments if segment.run == run and segment.start <= window.start][-1:]
     plan = segments[0].plan if segments else state.plans[run]
     measured = window_between(state, window.start, window.end, plan)
-    return replace(measured, segments=tuple(segments), groups=window.groups)
+    return replace(measured, segments=tuple(segments), groups=total(log.groups for log in window.logs.values()))
 
 
 def _set_up_seconds(state: State) -> float:
@@ -227,7 +250,7 @@ def _expected_deviation(state: State, seconds: float) -> tuple[float, Basis]:
 
 def _deviation_of_rounds(state: State) -> float | None:
     for rounds in reversed(state.rounds):
-        if len(rounds.complete) >= FIRST_TEST and rounds.begun.run in state.plans:
+        if len(rounds.complete) >= FIRST_TEST and rounds.begun.run in state.plans and not rounds.begun.sibling:
             windows = [[_window(state, rounds, side) for side in pair] for pair in rounds.complete]
             name = _headline(windows[0][0].segments[0]) if windows[0][0].segments else "rate"
             before, after = (window_values(side) for side in zip(*windows, strict=True))

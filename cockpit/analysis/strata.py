@@ -4,6 +4,9 @@ The users decide the mix and the rate. A change of the mix between two windows i
 window's latencies and failures are standardized: those of the mix of all rounds (direct standardization). The headline
 is the median of times relative to the median of their stratum, which slow and fast routes decide alike. A round is left
 out if its windows are too different for that.
+
+A side of a round is one window; on two servers that exchange their roles it is one window of each server, and its
+values are their geometric means.
 """
 
 from __future__ import annotations
@@ -16,8 +19,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from cockpit.analysis.intervals import FIRST_TEST, Floats, sequential
+from cockpit.analysis.replicates import ReplicatePairs, Visit
 from cockpit.analysis.verdicts.outcome import Cause, Objection
-from cockpit.analysis.windows import Window
 from cockpit.model.counts import Group, add
 from cockpit.model.histogram import Histogram
 
@@ -25,9 +28,9 @@ from cockpit.model.histogram import Histogram
 QUANTILES = ("p50", "p10", "p25", "p75", "p90", "p99", "p99.9")
 # Mean requests per window below which strata are pooled.
 FEWEST = 20
-# A round is left out if its rates differ by more than this factor, or if less than this share of its requests has a
-# stratum in both windows.
-MOST_RATIO, LEAST_COMMON = 2.0, 0.5
+# A round is left out if its rates differ by more than this factor (two servers at the same time share the waves of the
+# users, so their balance must hold better), or if less than this share of its requests has a stratum in all windows.
+MOST_RATIO, MOST_DRIFT, LEAST_COMMON = 2.0, 1.4, 0.5
 # Rounds are invalid if more than this share is left out, or if the rate differs between the settings by more than this
 # share (at this level).
 MOST_LEFT_OUT, RATE_MARGIN, RATE_LEVEL = 1 / 3, 0.1, 0.01
@@ -35,35 +38,38 @@ MOST_LEFT_OUT, RATE_MARGIN, RATE_LEVEL = 1 / 3, 0.1, 0.01
 _REST = "other"
 
 Groups = Mapping[str, Group]
-WindowPairs = Sequence[tuple[Window, Window]]
 
 
 class Stratified(NamedTuple):
     """Comparable rounds, with their standardized metrics; `left_out` counts the others. `objection`: why the rounds are
     invalid; None: they are valid."""
 
-    pairs: WindowPairs
+    pairs: ReplicatePairs
     left_out: int
     objection: Objection | None
 
 
-def stratified(pairs: WindowPairs, budget: int) -> Stratified:
+def stratified(pairs: ReplicatePairs, budget: int) -> Stratified:
     """Standardize the windows of rounds, at most `budget` of them, oldest first."""
-    windows = [window for pair in pairs for window in pair]
-    every = _total(window.groups for window in windows)
+    windows = [window for pair in pairs for visit in pair for window in visit]
+    every = total(window.groups for window in windows)
     large = {name for name, group in every.items() if group.completed >= FEWEST * len(windows)}
     mix = Mix.of(_pooled(every, large))
     kept = []
     for before, after in pairs:
-        sides = [_pooled(window.groups, large) for window in (before, after)]
-        common = [name for name in mix.shares if all(name in side for side in sides)]
+        sides = [[(window, _pooled(window.groups, large)) for window in visit] for visit in (before, after)]
+        common = [name for name in mix.shares if all(name in groups for side in sides for _, groups in side)]
         if sum(mix.shares[name] for name in common) < LEAST_COMMON:
             continue
-        if not 1 / MOST_RATIO <= arrivals(after) / max(arrivals(before), 1e-9) <= MOST_RATIO:
+        most = MOST_DRIFT if len(before) > 1 else MOST_RATIO
+        if not 1 / most <= arrivals(after) / max(arrivals(before), 1e-9) <= most:
             continue
         first, second = (
-            replace(window, standardized={"arrivals": arrivals(window), **mix.standardized(side, common)})
-            for window, side in zip((before, after), sides, strict=True)
+            [
+                replace(window, standardized={"arrivals": arrivals([window]), **mix.standardized(groups, common)})
+                for window, groups in side
+            ]
+            for side in sides
         )
         kept.append((first, second))
     return Stratified(kept, len(pairs) - len(kept), _objection(kept, len(pairs), budget))
@@ -114,29 +120,31 @@ def _quantiles(times: Floats, weights: Floats, names: Sequence[str]) -> dict[str
     return dict(zip(names, np.interp(percents / 100 * weights.sum(), places, times[order]).tolist(), strict=True))
 
 
-def arrivals(window: Window) -> float:
-    """Return the requests/s of a window's counted seconds."""
-    return sum(second.completed for second in window.seconds) / max(1, len(window.seconds))
+def arrivals(visit: Visit) -> float:
+    """Return the requests/s of the windows' counted seconds."""
+    rates = (sum(second.completed for second in window.seconds) / max(1, len(window.seconds)) for window in visit)
+    return math.prod(rates) ** (1 / len(visit))
 
 
 def _failed(group: Group) -> int:
     return sum(count for status, count in group.statuses.items() if status >= 500)
 
 
-def _total(parts: Iterable[Groups]) -> dict[str, Group]:
-    total: dict[str, Group] = {}
+def total(parts: Iterable[Groups]) -> dict[str, Group]:
+    """Return the sum of counts by route."""
+    known: dict[str, Group] = {}
     for groups in parts:
         for name, group in groups.items():
-            total[name] = add(total[name], group) if name in total else group
-    return total
+            known[name] = add(known[name], group) if name in known else group
+    return known
 
 
 def _pooled(groups: Groups, large: set[str]) -> dict[str, Group]:
     """Return the groups with requests, with all but the large ones as one."""
-    return _total({name if name in large else _REST: group} for name, group in groups.items() if group.completed)
+    return total({name if name in large else _REST: group} for name, group in groups.items() if group.completed)
 
 
-def _objection(kept: WindowPairs, number: int, budget: int) -> Objection | None:
+def _objection(kept: ReplicatePairs, number: int, budget: int) -> Objection | None:
     """Return an objection if users' traffic differs by more than stratification allows for."""
     left_out = number - len(kept)
     if number >= FIRST_TEST and left_out > MOST_LEFT_OUT * number:

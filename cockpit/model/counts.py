@@ -98,6 +98,7 @@ class LogCounts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The traffic in one access log; fields as in LoadCounts."""
 
     completed: int = 0
+    groups: dict[str, Group] = {}
     service: Histogram = EMPTY
     invalid_lines: int = 0
     rotations: int = 0

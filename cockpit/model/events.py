@@ -267,7 +267,8 @@ class RoundsBegun(Event, frozen=True, tag="rounds_begun"):
     are interrupted. `first`: the first side of each round of the budget, drawn with `seed`. `seconds`: length of a
     window; `longest`: maximum duration of all rounds (s). `detectable`: announced minimum detectable effect on the
     headline metric (share, power 80%); None: unknown. `until`: limits of a capacity search, which each window then is,
-    in a run of its own, the first of them `run`; "": no search.
+    in a run of its own, the first of them `run`; "": no search. `sibling`: a host that has the old values while `host`
+    has the new ones, and the new values (of `sibling_settings`) on the other side; "": rounds on one host.
     """
 
     number: int
@@ -282,6 +283,16 @@ class RoundsBegun(Event, frozen=True, tag="rounds_begun"):
     seed: int = 0
     detectable: float | None = None
     until: str = ""
+    sibling: Name = ""
+    sibling_settings: tuple[Setting, ...] = ()
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.host, self.sibling)))
+
+    def new_on(self, side: RoundSide) -> str:
+        """Return the host that has the new values on a side of rounds on two hosts; "": rounds on one host."""
+        return "" if not self.sibling else self.host if side == "after" else self.sibling
 
 
 class RoundWindow(Event, frozen=True, tag="round_window"):

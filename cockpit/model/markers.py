@@ -52,11 +52,12 @@ class LoadMarker(MarkerBase, frozen=True, kw_only=True, tag="load"):
 
 
 class RoundMarker(MarkerBase, frozen=True, kw_only=True, tag="round"):
-    """A window of rounds started."""
+    """A window of rounds started. `host`: see RoundsBegun.new_on."""
 
     round: int
     budget: int
     side: RoundSide
+    host: str = ""
 
 
 class NoteMarker(MarkerBase, frozen=True, kw_only=True, tag="note"):

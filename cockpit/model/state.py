@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from cockpit.model.autopilot import AutopilotState
 from cockpit.model.capacity import CapacityBegun, CapacityEnded
-from cockpit.model.counts import Counts, Group, LogCounts, log_rate
+from cockpit.model.counts import Counts, LogCounts, log_rate
 from cockpit.model.events import ChangeOutcome, ExtensionReason, RoundsBegun, RoundsEnded, RoundSide, SessionStarted
 from cockpit.model.generators import GeneratorMachine, GeneratorState, WorkerLost
 from cockpit.model.host.state import HostState, HostWindow
@@ -39,7 +39,8 @@ class InFlight(msgspec.Struct, frozen=True, kw_only=True):
 
 class SegmentBasis(msgspec.Struct, frozen=True, kw_only=True):
     """Why a segment differs from the previous one: by `changes`; as the first or another run; by the `variants` of a
-    duet; as a round or a load level of a capacity search, by `number`, or as the part between or after them."""
+    duet; as a round or a load level of a capacity search, by `number`, or as the part between or after them. `host`:
+    see RoundsBegun.new_on."""
 
     kind: Literal[
         "baseline", "again", "changes", "variants", "search", "level", "between_levels", "round", "after_rounds"
@@ -48,6 +49,7 @@ class SegmentBasis(msgspec.Struct, frozen=True, kw_only=True):
     variants: tuple[str, ...] = ()
     number: int = 0
     side: RoundSide | None = None
+    host: str = ""
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,14 +210,14 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoundWindowState(msgspec.Struct, frozen=True, kw_only=True):
-    """A window of a round. `end`: None while it runs, or if it was interrupted. `groups`: counts of users' requests."""
+    """A window of a round. `end`: None while it runs, or if it was interrupted. `logs`: users' requests by host."""
 
     round: int
     side: RoundSide
     start: float
     until: float
     end: float | None = None
-    groups: Mapping[str, Group] = MappingProxyType({})
+    logs: Mapping[str, LogCounts] = MappingProxyType({})
 
 
 class RoundsState(msgspec.Struct, frozen=True, kw_only=True):

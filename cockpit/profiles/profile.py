@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -12,7 +13,7 @@ from cockpit.model.errors import UsageError
 from cockpit.model.host.samples import GeneratorConfig, HostConfig
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.model.load.checks import Invalid, check_unique
-from cockpit.model.load.plan import LoadPlan
+from cockpit.model.load.plan import AccessLog, LoadPlan
 from cockpit.model.study import Study
 from cockpit.model.via import command_of
 from cockpit.profiles.files import NamedFiles
@@ -31,10 +32,18 @@ class ProfileSource(msgspec.Struct, frozen=True):
     files: tuple[str, ...] = ()
 
 
+class LogTiming(NamedTuple):
+    """Values of knobs with which a server logs the durations of requests, and its access log then."""
+
+    values: Mapping[str, str]
+    log: AccessLog
+
+
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """A profile. `name` is the file name without suffix, or as from `of_url`. `thresholds` and `abort_on` are
     expressions, not parsed yet; the other keys of [check] are as in the file, `max_duration` in seconds.
-    `guard`: limits that roll a change back; `ask`: each switch of rounds needs the user's permission.
+    `guard`: limits that roll a change back; `ask`: each switch of rounds needs the user's permission. `timings`:
+    changes that add durations to the logs of users' traffic.
 
     `short_study` is the study with the values of [study.short], if there are any. Both are None without [study]. The
     load generators are the `generators`, or the workers of the Dask scheduler at `cluster`, or this machine.
@@ -51,6 +60,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     abort_on: tuple[str, ...] = ()
     guard: tuple[str, ...] = ()
     ask: bool = False
+    timings: tuple[LogTiming, ...] = ()
     baseline: str = ""
     check_runs: int = 1
     stable: bool = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import ClassVar, NamedTuple
 
@@ -266,6 +266,20 @@ class Grammar(ABC):
         for location in reversed(self._locations(plain, name, section)):
             changed = _removed(changed, name, location) if raw is None else _set(changed, name, location, raw)
         return text[: len(text) - len(plain)] + changed
+
+
+def values_of(grammar: Grammar, text: str, name: str) -> Iterator[tuple[str | None, str]]:
+    """Yield the sections of a text, None for its top level, that set a directive once, with its value."""
+    raw = text.encode()
+    try:
+        sections = [None, *grammar.sections_of(raw, (name,))]
+    except ConfigError:
+        return
+    for section in sections:
+        with suppress(ConfigError):
+            read = grammar.read(raw, name, section)
+            if read.value is not None and read.times == 1:
+                yield section, read.value
 
 
 def _value(text: bytes, location: Location) -> ConfigValue:

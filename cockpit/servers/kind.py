@@ -13,7 +13,7 @@ from cockpit.servers.access_log import AccessLine, LoggedRequest, PartialLog
 from cockpit.servers.editing import Grammar
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.settings import KnownSetting
-from cockpit.servers.site_logs import Site
+from cockpit.servers.site_logs import Site, SiteLog, TimedLog
 from cockpit.servers.startup import Startup
 from cockpit.servers.status import MALFORMED, NotThePageError, PageMetrics, PageRows, number
 
@@ -186,7 +186,8 @@ class ServerKind(NamedTuple):
     line of a failed start or reload (group 1: the reason), `correction` a line about a corrected value, and `chatter`
     lines that are unrelated to a change. `access_log` parses a line of the access log, `logged_request` the request in
     it; None: another format. `partial_log` is a format that cannot be replayed. `sites` finds the access logs in the
-    configuration texts, by the directory of relative paths and the `variables`.
+    configuration texts, by the directory of relative paths and the `variables`; `timed` finds the settings that add the
+    durations to a log without them, in the texts by file (None: it has them, or no certain place).
 
     Reload: `reload_replaces` are parts of the names of processes that a reload replaces. For a kind that keeps its
     processes, `reloaded` matches the line of the error log at the end of a start or reload; also used by grep -E.
@@ -219,6 +220,7 @@ class ServerKind(NamedTuple):
     logged_request: Callable[[bytes], LoggedRequest | None] | None = None
     partial_log: PartialLog | None = None
     sites: Callable[[Iterable[str], str, Mapping[str, str]], list[Site]] | None = None
+    timed: Callable[[Mapping[str, str], str, Mapping[str, str], SiteLog], TimedLog | None] | None = None
     version: str = ""
     variables: tuple[str, ...] = ()
     library: str = ""

@@ -83,6 +83,7 @@ LIBRARIES: dict[str, str] = {name: kind.library for kind in KINDS if kind.librar
 UPSTREAMS: dict[str, re.Pattern[str]] = {kind.name: kind.upstream for kind in KINDS if kind.upstream}
 OWN_LOGS: dict[str, re.Pattern[str]] = {kind.name: kind.own_log for kind in KINDS if kind.own_log}
 SITES = {kind.name: kind.sites for kind in KINDS if kind.sites}
+TIMED_LOGS = {kind.name: kind.timed for kind in KINDS if kind.timed}
 INCLUDES: dict[str, re.Pattern[str]] = {kind.name: re.compile(kind.include) for kind in KINDS if kind.include}
 
 

@@ -17,6 +17,33 @@ class SiteLog(NamedTuple):
     format: str
 
 
+class LogSetting(NamedTuple):
+    """A directive of a server in a file and section, and its new value."""
+
+    file: str
+    section: str | None
+    directive: str
+    value: str
+
+
+class TimedLog(NamedTuple):
+    """The settings with which a server logs the duration of each request, and the format of the log then."""
+
+    settings: tuple[LogSetting, ...]
+    format: str
+
+
+def only_timed(logs: Sequence[TimedLog]) -> TimedLog | None:
+    """Return the log if it is written by a single directive; other lines would keep their format."""
+    return logs[0] if len(logs) == 1 else None
+
+
+def quoted(format: str, quote: str) -> str:
+    """Return a format in quotes as in a configuration file."""
+    escaped = format.replace("\\", "\\\\").replace(quote, f"\\{quote}")
+    return f"{quote}{escaped}{quote}"
+
+
 class Site(NamedTuple):
     """A site by `names` (with wildcards) and `ports`, and its access logs; no ports: the server without sites, which
     gets the requests for no other site."""

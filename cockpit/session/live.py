@@ -23,6 +23,7 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
 from cockpit.model.events import AnyEvent, HostChanged, HostCondition, Note, RunStarted, SessionEnded, SessionStarted
 from cockpit.model.load.plan import url_without_password
+from cockpit.model.text import sanitize
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.session.capacity import CapacitySearch
@@ -31,6 +32,7 @@ from cockpit.session.interrupted import interruption_words
 from cockpit.session.live_events import LiveEvents
 from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
+from cockpit.session.log_timing import LogTimings, question_words
 from cockpit.session.loop import EventBatch
 from cockpit.session.rounding import rounded
 from cockpit.traffic.launcher import TrafficLauncher
@@ -79,12 +81,13 @@ class LiveSource:
         self.profilers = {name: Profiler(feed, clock, self.emit) for name, feed in self.feeds.items()}
         traffic = profile.plan.traffic
         self.load = LiveLoad(
-            profile.plan, clock, self.emit, TrafficLauncher(self.feeds, traffic, clock) if traffic else launcher
+            profile.plan, clock, self.emit, TrafficLauncher(self.feeds, clock) if traffic else launcher
         )
         self._live_events = events = LiveEvents(clock, self.emit)
         probe = probe_of(profile.plan) if check_target and not traffic else None
         self.capacity = CapacitySearch(self.load, events)
         self.tuning = LiveTuning(profile, self.feeds, events, self.load, self._spawn, probe, self.capacity)
+        self.timings = LogTimings(profile.timings, self.tuning, self.load, events)
         self.controls = LiveControls(self)
 
     def emit(self, event: AnyEvent) -> None:
@@ -101,6 +104,8 @@ class LiveSource:
         self.emit(_session_started(self.profile, self._clock))
         self._spawn(watch_machine(self._clock, self.emit, lambda: self.load.pids))
         self._spawn(self.tuning.watch_values())
+        if self.profile.timings:
+            self._spawn(self.timings.follow())
         for name, feed in self.feeds.items():
             self._spawn(feed.run())
             self._spawn(self.profilers[name].run())
@@ -206,6 +211,7 @@ class LiveControls(Controls):
             *answer,
             *confirm,
             *self._interrupted(),
+            *self._timing(),
             *self._amount,
             self._mark,
             *((search,) if self._amount else ()),
@@ -222,6 +228,14 @@ class LiveControls(Controls):
             return ()
         question = f"{interruption_words(*self._tuning.interrupted.changes[0])}: undo or finish"
         return (Action("unfinished", "unfinished change", self._undo_or_finish, prompt=question),)
+
+    def _timing(self) -> tuple[Action, ...]:
+        timing = self._source.timings.next
+        if timing is None or self._tuning.awaited:
+            return ()
+        return (
+            Action("durations", "log durations", self._source.timings.apply, sanitize(question_words(timing), 400)),
+        )
 
     @property
     def load(self) -> LiveLoad | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
-from functools import partial
 from itertools import count
 
-from cockpit.analysis.rounds import WASHOUT, RoundsPlan, other_side
+from cockpit.analysis.rounds import WASHOUT, RoundsPlan
 from cockpit.hosts.feed import HostFeed
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError
 from cockpit.model.events import Note
@@ -22,6 +21,7 @@ from cockpit.session.live_events import LiveEvents
 from cockpit.session.live_load import LiveLoad, RunExtension
 from cockpit.session.rounds import ComparedSettings, Conclusion, Hold, Rounds
 from cockpit.session.server_commands import ServerCommands
+from cockpit.session.siblings import check_same_values, sibling_knobs
 from cockpit.session.tuning import FinalSide, Preview, RoundsResult
 from cockpit.tuning.applied import AppliedChange, HistoryEntry
 from cockpit.tuning.change_options import Approval
@@ -80,6 +80,7 @@ class LiveTuning:
         self._load = load
         self.extension = RunExtension(load, events, spawn)
         self._traffic = bool(profile.plan.traffic)
+        self._logged = [log.host for log in profile.plan.traffic]
         self._guard = SessionGuard(profile.guard, self._traffic, events)
         self._rounds = Rounds(load, self.extension, events, capacity, self._permitted if profile.ask else None)
 
@@ -217,9 +218,10 @@ class LiveTuning:
             if planned.inactive:
                 names = ", ".join(knob.name for knob in planned.inactive)
                 raise ChangeRefused(f"{names}: only written, never active; rounds need a reload command in the knob")
-            opposite = self._values_by_host(subject.values(other_side(subject.active)))
+            if not plan.alone:
+                subject = await self._with_sibling(subject)
             plan = plan._replace(washout=WASHOUT if self._traffic else 0.0)
-            conclusion = await self._rounds.run(subject, plan, partial(self._while_active, list(opposite.items())))
+            conclusion = await self._rounds.run(subject, plan, self._temporarily)
             try:
                 return await self._activate_chosen(subject, conclusion, afterwards)
             except BaseException as error:
@@ -232,7 +234,7 @@ class LiveTuning:
         Raises CockpitError if a host or its server refuses the values.
         """
         async with self._turn():
-            await self._while_active(list(self._values_by_host(values).items()), longest, hold)
+            await self._temporarily(values, longest, hold)
 
     def stop_rounds(self) -> None:
         """Stop the rounds; the values that were active at their start are activated again."""
@@ -257,6 +259,21 @@ class LiveTuning:
         planned = await self._plan(host, new)
         return ComparedSettings(host, planned.settings, "before"), planned
 
+    def siblings(self, values: Mapping[str, str]) -> dict[str, Knob]:
+        """Return the knobs of another server, by name, that `compare_in_rounds` compares with those of `values`; empty:
+        rounds are on one server."""
+        names = values or (_knobs_of(list(self._active.values())[-1]) if self._active else ())
+        return sibling_knobs(names, self._knobs, self._logged)
+
+    async def _with_sibling(self, subject: ComparedSettings) -> ComparedSettings:
+        """Return the settings with those of a sibling if there is one. Raises ChangeRefused if it has other values."""
+        if not (knobs := self.siblings({setting.knob: "" for setting in subject.settings})):
+            return subject
+        sibling = next(iter(knobs.values())).host
+        planned = await self._plan(sibling, [(knobs[setting.knob], setting.new) for setting in subject.settings])
+        check_same_values(subject.host, subject.settings, sibling, planned.settings)
+        return subject._replace(sibling=sibling, sibling_settings=planned.settings)
+
     async def _activate_chosen(
         self, subject: ComparedSettings, conclusion: Conclusion, afterwards: FinalSide
     ) -> RoundsResult:
@@ -274,6 +291,9 @@ class LiveTuning:
                 chosen, why = subject.active, str(error)
         self._rounds.end(conclusion.outcome, chosen, why)
         return RoundsResult(self._rounds.number, conclusion.outcome, conclusion.verdict, chosen, letter, why)
+
+    async def _temporarily(self, values: Mapping[str, str | None], longest: float, hold: Hold) -> None:
+        await self._while_active(list(self._values_by_host(values).items()), longest, hold)
 
     async def _while_active(self, values: Sequence[tuple[str, NewValues]], longest: float, hold: Hold) -> None:
         """Activate the values of each host while `hold` runs, by changes that are never confirmed."""

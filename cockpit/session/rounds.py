@@ -3,18 +3,22 @@
 The base is the side that is active at the start. The other side is measured within a change that is never confirmed, so
 that the host rolls it back by itself if this process or the connection is lost. The set-up of a base window is such a
 rollback; between two consecutive base windows, a change is made and undone.
+
+On two servers, one has the new values while its sibling has the old ones, and they exchange their roles. Each server is
+set up for each window: by a change, by a rollback, or by a change that is made and undone.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from cockpit.analysis.intervals import FIRST_TEST
-from cockpit.analysis.rounds import UNCOUNTED, RoundsPlan, announcement, rounds_verdict, sequence
+from cockpit.analysis.rounds import UNCOUNTED, RoundsPlan, announcement, other_side, rounds_verdict, sequence
 from cockpit.analysis.verdicts.outcome import Verdict
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import RoundsBegun, RoundsEnded, RoundSide, RoundsOutcome, RoundWindow, RoundWindowEnded
@@ -32,21 +36,34 @@ _ROLLBACK_DELAY = 45.0
 _METRICS_DELAY = 2.0
 # Runs while a change is active; the change is undone when it returns.
 Hold = Callable[[], Awaitable[None]]
-# Activates the other side while a Hold runs, for at most some seconds.
-ApplyTemporarily = Callable[[float, Hold], Awaitable[None]]
+# Activates values of knobs while a Hold runs, for at most some seconds.
+KnobValues = Mapping[str, str | None]
+ApplyTemporarily = Callable[[KnobValues, float, Hold], Awaitable[None]]
 
 
 class ComparedSettings(NamedTuple):
     """The compared settings of a host, old (before) and new (after). `active`: the currently active side; `change`: the
-    letter of the change that activated the new values ("": none)."""
+    letter of the change that activated the new values ("": none). The knobs of a `sibling` ("": none) have the old
+    values at the start, and always the other side."""
 
     host: str
     settings: tuple[Setting, ...]
     active: RoundSide
     change: str = ""
+    sibling: str = ""
+    sibling_settings: tuple[Setting, ...] = ()
 
     def values(self, side: RoundSide) -> dict[str, str | None]:
-        return {setting.knob: setting.old if side == "before" else setting.new for setting in self.settings}
+        return _values(self.settings, side)
+
+    def changes(self, side: RoundSide) -> dict[str, str | None]:
+        """Return the values of a side that differ from those at the start."""
+        own = {} if side == self.active else self.values(side)
+        return own | (_values(self.sibling_settings, "after") if side == "before" else {})
+
+
+def _values(settings: Sequence[Setting], side: RoundSide) -> dict[str, str | None]:
+    return {setting.knob: setting.old if side == "before" else setting.new for setting in settings}
 
 
 class Conclusion(NamedTuple):
@@ -164,36 +181,42 @@ class Rounds:
                 seed=plan.seed,
                 detectable=None if plan.until else announced.detectable,
                 until=plan.until,
+                sibling=subject.sibling,
+                sibling_settings=subject.sibling_settings,
             )
         )
 
     async def _measure(self, subject: ComparedSettings, plan: RoundsPlan, change: ApplyTemporarily) -> RoundsOutcome:
         window = plan.washout + plan.seconds + UNCOUNTED
-        before = subject.active
+        last: KnobValues = {}
         for number, side in enumerate(sequence(plan.first_sides)):
             if not plan.until:
                 if not self._load.running:
                     return "load ended"
                 self._extension.extend_by("rounds", window + 2 * _SET_UP)
-            # The base is active again after a window of the other side, without a new switch.
-            if self._ask is not None and (side != subject.active or before == subject.active):
+            values, others = subject.changes(side), subject.changes(other_side(side))
+            # What the last window changed is rolled back, without a new switch.
+            unchanged = {knob: value for knob, value in others.items() if knob not in values and knob not in last}
+            if self._ask is not None and (values or unchanged):
                 await self._ask()
                 if self._stopping.is_set():
                     return "stopped"
-            if side != subject.active:
-                complete = await self._window_in_change(change, number // 2 + 1, side, plan)
+            if unchanged:
+                await change(unchanged, _ROLLBACK_DELAY, _nothing)
+            if values:
+                complete = await self._window_in_change(partial(change, values), number // 2 + 1, side, plan)
             else:
-                if before == subject.active:
-                    await change(_ROLLBACK_DELAY, _nothing)
                 complete = await self._window(number // 2 + 1, side, plan)
             if not complete:
                 return "stopped" if self._stopping.is_set() else "load ended"
-            before = side
+            last = values
             if number % 2 and await self._is_concluded(number // 2 + 1, plan):
                 return "verdict"
         return "budget"
 
-    async def _window_in_change(self, change: ApplyTemporarily, number: int, side: RoundSide, plan: RoundsPlan) -> bool:
+    async def _window_in_change(
+        self, change: Callable[[float, Hold], Awaitable[None]], number: int, side: RoundSide, plan: RoundsPlan
+    ) -> bool:
         """Measure a window within a change; return whether it reached its full length."""
         complete = False
 

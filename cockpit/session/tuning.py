@@ -61,16 +61,19 @@ class RoundsResult:
 
 
 def parse_rounds(text: str, seed: int = 1) -> RoundsPlan:
-    """Parse `12 x 15s`: rounds and counted seconds per window; empty: defaults. Raises UsageError."""
-    if not text.strip():
-        return RoundsPlan(seed=seed)
-    rounds, sign, window = text.replace("×", "x").partition("x")
+    """Parse `12 x 15s`: rounds and counted seconds per window, after `alone` on one server; empty: defaults. Raises
+    UsageError."""
+    rest = text.strip().removeprefix("alone").strip()
+    alone = rest != text.strip()
+    if not rest:
+        return RoundsPlan(seed=seed, alone=alone)
+    rounds, sign, window = rest.replace("×", "x").partition("x")
     try:
         parsed = int(rounds), parse_duration(window.strip()) if sign else WINDOW
     except ValueError:
         raise UsageError(f"{text.strip()!r}: write rounds x time, e.g. 12 x 15s") from None
     check_rounds(*parsed)
-    return RoundsPlan(*parsed, seed=seed)
+    return RoundsPlan(*parsed, seed=seed, alone=alone)
 
 
 def check_rounds(rounds: int, seconds: float) -> None:

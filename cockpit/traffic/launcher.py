@@ -84,10 +84,9 @@ class TrafficLauncher:
     lead = 0.0
     machines: tuple[str, ...] = ()
 
-    def __init__(self, feeds: Mapping[str, HostFeed], logs: Sequence[AccessLog], clock: Clock) -> None:
+    def __init__(self, feeds: Mapping[str, HostFeed], clock: Clock) -> None:
         self._feeds = feeds
         self._clock = clock
-        self._logs = logs
         self._chosen: list[Recognized] = []
 
     @property
@@ -99,7 +98,7 @@ class TrafficLauncher:
 
     async def check(self, plan: LoadPlan) -> Preflight:
         """Recognize the format of each log. Raises HostError, UsageError."""
-        self._chosen = [await self._recognized(log) for log in self._logs]
+        self._chosen = [await self._recognized(log) for log in plan.traffic]
         return Preflight(address=(), warnings=tuple(line for chosen in self._chosen for line in chosen.warnings))
 
     async def _recognized(self, log: AccessLog) -> Recognized:

@@ -189,6 +189,11 @@ PRESETS: Mapping[str, LogFormat] = {
 }
 
 
+def is_extendable(log: LogFormat) -> bool:
+    """Return whether lines with a further field at their end still have this format."""
+    return bool(log.fields[-1].end)
+
+
 def timed_directives(log: AccessLog) -> str:
     """Return the lines for the server's configuration that add the duration to a log without one."""
     if "$" in log.format:

@@ -57,6 +57,7 @@ class SessionKey(Shortcut):
     LESS = "minus", "less"
     MARK = "m", "mark"
     CAPACITY = "C", "capacity"
+    DURATIONS = "W", "durations"
     PROFILE = "O", "profile"
     BACK = "left", "back"
     FORWARD = "right", "forward"
@@ -294,6 +295,8 @@ HELP: dict[Shortcut | str, str] = {
     an interval, by a run of open load; again: stop the search""",
     SessionKey.PROFILE: """profile the CPU of the hosts' servers with perf, on or off; see `cockpit help
     profiling`""",
+    SessionKey.DURATIONS: """users' traffic whose log has no durations: log them, by a change with test, reload and
+    rollback""",
     MainKey.LOAD: """load form: connections or rate, also a ramp (changes a running load at once), duration, requests,
     load steps, URL, method, headers, body, think time and keep-alive of the next run""",
     MainKey.UNDO: "undo the last change; its diff is shown first",

@@ -25,7 +25,7 @@ from tests.statistics.speeds import MACHINES, studies_of
 from tests.statistics.studies import Simulated, studies
 from tests.statistics.switch_speeds import BEFORE, FOLLOWS, SPEEDS, switched
 from tests.statistics.switchbacks import ROUNDS as SWITCHBACKS
-from tests.statistics.switchbacks import switchbacks
+from tests.statistics.switchbacks import siblings, switchbacks
 from tests.statistics.waits import SERVERS
 from tests.statistics.waits import summary as waits
 
@@ -42,6 +42,8 @@ MOST_SWITCHES = 10
 MOST_SEARCHES = 50
 # Simulated rounds on traffic take about 1 s.
 MOST_SWITCHBACKS = 200
+# The difference of the speeds of two servers (log scale).
+_GAP = math.log(1.2)
 # A simulated server takes about 1 s.
 MOST_WAITS = 60
 # Rounds of 10 min.
@@ -154,6 +156,11 @@ def tables(repetitions: int) -> list[Table]:
             "better or worse without effect, found: 10% more service time, invalid: without effect; covered: as above\n"
             + _row("requests/s", 18, "wrong", "covered", "invalid", "found", "covered"),
             [partial(switchback, rate, min(repetitions, MOST_SWITCHBACKS)) for rate in (20.0, 50.0, 200.0)],
+        ),
+        Table(
+            "the same on two servers that exchange the old and the new values; the second is 20% slower, and gets a\n"
+            "third of the requests\n" + _row("requests/s", 18, "wrong", "covered", "invalid", "found", "covered"),
+            [partial(switchback, rate, min(repetitions, MOST_SWITCHBACKS), _GAP) for rate in (20.0, 50.0, 200.0)],
         ),
         Table(
             f"capacity searches on simulated queues, at most 3 min, {searches_} per row; share within 5% of the\n"
@@ -328,8 +335,12 @@ def duet(name: str, repetitions: int) -> str:
     return _row(name, 18, *cells, f"{narrower:.1f}")
 
 
-def switchback(rate: float, repetitions: int) -> str:
-    none, ten = (switchbacks(repetitions, effect, rate, seed) for effect, seed in ((0.0, 16), (math.log(1.1), 17)))
+def switchback(rate: float, repetitions: int, gap: float | None = None) -> str:
+    """Return a row; `gap`: on two servers that differ by so much (log scale)."""
+    none, ten = (
+        switchbacks(repetitions, effect, rate, seed) if gap is None else siblings(repetitions, effect, rate, seed, gap)
+        for effect, seed in ((0.0, 16), (math.log(1.1), 17))
+    )
     return _row(
         f"{rate:.0f}",
         18,

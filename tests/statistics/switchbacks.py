@@ -2,7 +2,8 @@
 
 Five routes have service times of 2 to 300 ms. The rate waves by a third over some minutes, and nearly doubles in bursts
 of 5 to 20 s; the mix follows a random walk. Latencies rise with the rate, as in a queue, and with the noise of the
-machine. Everything continues through set-ups.
+machine. Everything continues through set-ups. Two balanced servers have noise of their own, differ in speed, and their
+shares of the requests drift.
 """
 
 import math
@@ -11,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cockpit.analysis.intervals import FIRST_TEST
+from cockpit.analysis.replicates import ReplicatePairs
 from cockpit.analysis.rounds import WASHOUT, WINDOW, balanced, is_concluded, judge_switchback, sequence
 from cockpit.analysis.verdicts.outcome import Outcome
 from cockpit.analysis.windows import GUARD, Window
@@ -30,6 +32,8 @@ _DEVIATION = 0.6
 # Standard deviations: of a set-up, of the machine's noise per second, and of the mix's random walk (per square root of
 # a second).
 _SET_UP, _NOISE, _WALK = 0.005, 0.03, 0.02
+# The standard deviation of the slow changes of the balance between two servers (log scale).
+_BALANCE = 0.03
 
 
 class Switchback(NamedTuple):
@@ -49,25 +53,68 @@ def switchbacks(
     return [_switchback(random, effect, rate, rounds, first) for _ in range(repetitions)]
 
 
-def _switchback(random: np.random.Generator, effect: float, rate: float, rounds: int, first_test: int) -> Switchback:
+def siblings(
+    repetitions: int,
+    effect: float,
+    rate: float,
+    seed: int,
+    gap: float = 0.0,
+    rounds: int = ROUNDS,
+    first: int = FIRST_TEST,
+) -> list[Switchback]:
+    """Simulate rounds on two servers as `switchbacks` on one; the service times of the second are exp(`gap`) times as
+    long, and it gets a third of the requests."""
+    random = np.random.default_rng(seed)
+    return [_siblings(random, effect, rate, gap, rounds, first) for _ in range(repetitions)]
+
+
+def _siblings(
+    random: np.random.Generator, effect: float, rate: float, gap: float, rounds: int, first_test: int
+) -> Switchback:
     seconds = 2 * rounds * EACH
     rates = rate * _waves(random, seconds)
-    shares = _mix(random, seconds)
-    slower = np.log(rates / rate) * 0.3 + autoregressive(0.9)(random, (1, seconds))[0] * _NOISE
-    windows: dict[str, list[Window]] = {"before": [], "after": []}
+    mixes = _mix(random, seconds)
+    second = 1 / (2 + np.exp(_BALANCE * autoregressive(0.99)(random, (1, seconds))[0]))
+    shares = 1 - second, second
+    queued = np.log(rates / rate) * 0.3
+    slower = [queued + own * _NOISE + at * gap for at, own in enumerate(autoregressive(0.9)(random, (2, seconds)))]
+    pairs: list[tuple[list[Window], list[Window]]] = []
     for number, side in enumerate(sequence(balanced(rounds, int(random.integers(1 << 30))))):
-        level = random.normal(0, _SET_UP) + (effect if side == "after" else 0.0)
-        first = number * EACH + EACH - round(WINDOW)
-        part = slice(first, first + round(WINDOW))
-        windows[side].append(_window(random, first, rates[part], shares[part], slower[part] + level))
+        if number % 2 == 0:
+            pairs.append(([], []))
+        begin = number * EACH + EACH - round(WINDOW)
+        part = slice(begin, begin + round(WINDOW))
+        for server in (0, 1):
+            new = (server == 0) == (side == "after")
+            level = random.normal(0, _SET_UP) + (effect if new else 0.0)
+            requests = rates[part] * shares[server][part]
+            pairs[-1][new].append(_window(random, begin, requests, mixes[part], slower[server][part] + level))
+    return _judged(pairs, effect, rounds, first_test)
+
+
+def _judged(pairs: ReplicatePairs, effect: float, rounds: int, first_test: int) -> Switchback:
     for number in range(first_test, rounds + 1):
-        verdict = judge_switchback(list(zip(*(side[:number] for side in windows.values()), strict=True)), "", rounds)
+        verdict = judge_switchback(pairs[:number], "", rounds)
         if verdict is not None and is_concluded(verdict):
             break
     assert verdict is not None and verdict.headline is not None
     low, high = verdict.headline.low, verdict.headline.high
     covered = low is None or high is None or low <= math.expm1(effect) <= high
     return Switchback(verdict.outcome, number, covered)
+
+
+def _switchback(random: np.random.Generator, effect: float, rate: float, rounds: int, first_test: int) -> Switchback:
+    seconds = 2 * rounds * EACH
+    rates = rate * _waves(random, seconds)
+    shares = _mix(random, seconds)
+    slower = np.log(rates / rate) * 0.3 + autoregressive(0.9)(random, (1, seconds))[0] * _NOISE
+    windows: dict[str, list[list[Window]]] = {"before": [], "after": []}
+    for number, side in enumerate(sequence(balanced(rounds, int(random.integers(1 << 30))))):
+        level = random.normal(0, _SET_UP) + (effect if side == "after" else 0.0)
+        first = number * EACH + EACH - round(WINDOW)
+        part = slice(first, first + round(WINDOW))
+        windows[side].append([_window(random, first, rates[part], shares[part], slower[part] + level)])
+    return _judged(list(zip(*windows.values(), strict=True)), effect, rounds, first_test)
 
 
 def _waves(random: np.random.Generator, seconds: int) -> Floats:

@@ -12,7 +12,7 @@ from cockpit.hosts.ssh.prompts import Question
 from cockpit.model import events as ev
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, UsageError
 from cockpit.model.fold.fold import fold_all
-from cockpit.model.knobs import Setting
+from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import Change, State
 from cockpit.session.controls import (
@@ -41,12 +41,16 @@ class ScriptedTuning:
     refuse: str = ""
     notes: str = ""
     running_rounds: bool = False
+    sibling: dict[str, Knob] = field(default_factory=dict)
     calls: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     confirmed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         self.gate.set()
         self.reading.set()
+
+    def siblings(self, values: Mapping[str, str]) -> dict[str, Knob]:
+        return self.sibling
 
     async def refresh(self) -> None:
         self.calls.append(("refresh", {}))

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList, Static
 
 from cockpit.model import events as ev
-from cockpit.model.knobs import ServerAction, Setting
+from cockpit.model.knobs import Knob, ServerAction, Setting
 from cockpit.tui.dialogs.prompt import ChoiceScreen, ConfirmScreen, FilterScreen, PromptScreen
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.runs.strip_lines import VerdictStrip
@@ -218,11 +218,13 @@ async def test_rounds_are_confirmed_and_can_be_stopped() -> None:
         await press(pilot, *"8 x 5s", "enter")
         await until(pilot, lambda: "a window must last 15 s or more" in status(pilot))
         assert [name for name, _ in tuning.calls] == ["refresh"]
+        tuning.sibling = {"MinSpareServers": Knob(name="other", host="web2")}
         await press(pilot, "ctrl+f")
         await until(pilot, lambda: isinstance(pilot.app.screen, PromptScreen))
         screen = pilot.app.screen
         assert isinstance(screen, PromptScreen) and "MinSpareServers 5 → 30" in screen.question
         assert "12 rounds of 2 × 15 s: at most " in screen.question and "minimum detectable effect" in screen.question
+        assert "With web2 at the same time: one server has the new values" in screen.question
         await press(pilot, *"8 x 20s", "enter")
         await until(pilot, lambda: "round 1 of 8: " in status(pilot))
         assert tuning.calls[-1] == ("compare_in_rounds", {"MinSpareServers": "30", "rounds": "8", "seconds": "20"})

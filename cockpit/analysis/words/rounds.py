@@ -17,7 +17,8 @@ _VALUES: dict[RoundSide, str] = {"before": "old", "after": "new"}
 
 def title_words(begun: RoundsBegun) -> str:
     """Return `A MaxSpareServers 10 → 30`."""
-    return sanitize(" ".join(filter(None, (begun.change, settings_words(begun.settings)))), 100)
+    servers = f"on {begun.host} or {begun.sibling}, in turn" if begun.sibling else ""
+    return sanitize(" ".join(filter(None, (begun.change, settings_words(begun.settings), servers))), 100)
 
 
 def time_words(seconds: float) -> str:
@@ -40,6 +41,14 @@ def offer_words(plan: RoundsPlan, expected: Announcement) -> str:
     )
 
 
+def sibling_words(host: str) -> str:
+    """Return the offer to compare a server with its sibling."""
+    return (
+        f"With {sanitize(host)} at the same time: one server has the new values, the other the old ones, in turn. "
+        "alone: without it"
+    )
+
+
 def announcement_words(begun: RoundsBegun) -> str:
     rounds = len(begun.first)
     detectable = f"; {words}" if (words := detectable_effect_words(begun.detectable)) else ""
@@ -48,13 +57,18 @@ def announcement_words(begun: RoundsBegun) -> str:
 
 def window_words(rounds: RoundsState, window: RoundWindowState) -> str:
     """Return `round 3 of 12: new values`."""
-    return f"round {window.round} of {rounds.budget}: {_VALUES[window.side]} values"
+    return f"round {window.round} of {rounds.budget}: {_side_words(window.side, rounds.begun.new_on(window.side))}"
+
+
+def _side_words(side: RoundSide, host: str) -> str:
+    """Return `new values`; `new values on web2` if another server has the old ones at the same time."""
+    return f"new values on {sanitize(host)}" if host else f"{_VALUES[side]} values"
 
 
 def place_words(where: RoundsProgress) -> str:
     """Return `round 3 of 12: new values, 9 s`."""
     doing = "setting up" if where.window_left is None else f"{math.ceil(where.window_left)} s"
-    return f"round {where.round} of {where.budget}: {_VALUES[where.side]} values, {doing}"
+    return f"round {where.round} of {where.budget}: {_side_words(where.side, where.host)}, {doing}"
 
 
 def progress_words(where: RoundsProgress) -> str:
@@ -65,6 +79,8 @@ def progress_words(where: RoundsProgress) -> str:
 def ended_words(rounds: RoundsState, ended: RoundsEnded, verdict: Verdict | None) -> str:
     """Return how rounds ended, which values are active, and why."""
     active = f"the {_VALUES[ended.active]} values are active"
+    if rounds.begun.sibling:
+        active += f" on {sanitize(rounds.begun.host)}"
     number = len(rounds.complete)
     count = f"after {number} {'round' if number == 1 else 'rounds'}"
     if ended.outcome == "failed":

@@ -64,7 +64,7 @@ def _basis_words(basis: SegmentBasis) -> str:
         case "level":
             return f"level {basis.number}"
         case "round":
-            return f"round {basis.number} {basis.side}"
+            return f"round {basis.number} {sanitize(basis.host) or basis.side}"
         case "after_rounds":
             return f"after rounds: {'new' if basis.side == 'after' else 'old'}"
         case "between_levels":
@@ -97,7 +97,8 @@ def marker_text(marker: Marker) -> str:
         case LoadMarker():
             return f"load {load_words(marker.before)} → {load_words(marker.after)}"
         case RoundMarker():
-            return f"round {marker.round} of {marker.budget}: {marker.side}"
+            side = f"new values on {sanitize(marker.host)}" if marker.host else marker.side
+            return f"round {marker.round} of {marker.budget}: {side}"
         case NoteMarker():
             return marker.text
         case GapMarker():

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from cockpit.cli.commands.run import run_profile
 from cockpit.cli.load_arguments import given_flags
+from cockpit.cli.log_durations import with_durations
 from cockpit.cli.profile_argument import check_guard, chosen_profile
 from cockpit.hosts.target_host import is_on_host
 from cockpit.hosts.transport import open_shell
@@ -19,10 +20,10 @@ from cockpit.model.errors import UsageError
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.load.plan import AccessLog
 from cockpit.model.text import sanitize
-from cockpit.profiles.profile import Profile
+from cockpit.profiles.profile import LogTiming, Profile
 from cockpit.setup.profile_draft import HERE, hosts_named
-from cockpit.traffic.log_format import parse_format
-from cockpit.tuning.discovery.access_logs import NAME_IT, find_access_log
+from cockpit.traffic.log_format import is_extendable, parse_format
+from cockpit.tuning.discovery.access_logs import NAME_IT, LogChange, LoggingServer, find_access_log
 from cockpit.tuning.remote import privileged
 
 
@@ -33,12 +34,26 @@ def watch(options: Namespace) -> int:
         raise UsageError(f"{flags[0]}: users decide the load; leave it out")
     profile = chosen_profile(options)
     hosts = hosts_of(profile, options)
-    logs = tuple(traffic_logs(hosts, profile.plan.url, options))
-    plan = replace(profile.plan, traffic=logs, workers=1, duration=options.duration, requests=None, stages=(), mix=())
+    logs = _logs(hosts, profile.plan.url, options, offer=True)
+    plan = replace(profile.plan, traffic=tuple(log for log, _ in logs), duration=options.duration)
+    plan = replace(plan, workers=1, requests=None, stages=(), mix=())
     options.start = True
+    profile = with_timings(profile, logs)
     profile = replace(profile, hosts=hosts, plan=plan, guard=(*profile.guard, *options.guard), ask=options.ask)
     check_guard(profile)
     return run_profile(profile, options)
+
+
+def with_timings(profile: Profile, logs: Sequence[tuple[AccessLog, LogChange | None]]) -> Profile:
+    """Return the profile with the changes that add durations to its logs, except to logs that could not be counted
+    during the change."""
+    timings, knobs = list(profile.timings), list(profile.knobs)
+    for log, change in logs:
+        if change is not None and log.format and is_extendable(parse_format(log.format)):
+            knobs += [knob for knob, _ in change.values]
+            values = {knob.name: value for knob, value in change.values}
+            timings.append(LogTiming(values, replace(log, format=change.log.format)))
+    return replace(profile, timings=tuple(timings), knobs=tuple(knobs))
 
 
 def hosts_of(profile: Profile, options: Namespace) -> tuple[HostConfig, ...]:
@@ -52,13 +67,25 @@ def hosts_of(profile: Profile, options: Namespace) -> tuple[HostConfig, ...]:
 def traffic_logs(hosts: Sequence[HostConfig], url: str, options: Namespace) -> list[AccessLog]:
     """Return the log of the flags on each host, else those of the profile; without any, those in the configurations of
     the servers. Raises UsageError, HostError."""
+    return [log for log, _ in _logs(hosts, url, options, offer=False)]
+
+
+def _logs(
+    hosts: Sequence[HostConfig], url: str, options: Namespace, offer: bool
+) -> list[tuple[AccessLog, LogChange | None]]:
+    """Return each log with the change that adds durations to it, which is offered first."""
     named = [
         AccessLog(host=host.name, file=file, format=host.log_format)
         for host in hosts
         if (file := options.log or host.access_log)
     ]
-    logs = named or asyncio.run(_configured_logs(hosts, url, options.ssh_config))
-    return [_checked(replace(log, format=options.log_format or log.format)) for log in logs]
+    if named:
+        return [(_checked(replace(log, format=options.log_format or log.format)), None) for log in named]
+    logs = []
+    for host, server in asyncio.run(_configured_logs(hosts, url, options.ssh_config, offer)):
+        log = AccessLog(host=host, file=server.log.file, format=options.log_format or server.log.format)
+        logs.append((_checked(log), None if options.log_format else server.change))
+    return logs
 
 
 def _checked(log: AccessLog) -> AccessLog:
@@ -70,20 +97,25 @@ def _checked(log: AccessLog) -> AccessLog:
     return log
 
 
-async def _configured_logs(hosts: Sequence[HostConfig], url: str, ssh_config: Path | None) -> list[AccessLog]:
+async def _configured_logs(
+    hosts: Sequence[HostConfig], url: str, ssh_config: Path | None, offer: bool
+) -> list[tuple[str, LoggingServer]]:
     """Return the logs in the configurations of the hosts' servers, and print them. Raises HostError, UsageError."""
     logs = []
     for host in hosts:
         shell = await open_shell(host, ssh_config)
         try:
             here = is_on_host(url, host, ssh_config)
-            server = await find_access_log(privileged(host, shell), host.name, url, here)
+            remote = privileged(host, shell)
+            server = await find_access_log(remote, host.name, url, here)
+            if server is not None and offer:
+                server = await with_durations(remote, host.name, server)
         finally:
             await shell.close()
         if server is not None:
             words = f"{host.name}: {server.title} logs to {server.log.file}: {server.log.format}"
             print(f"cockpit: {sanitize(words)}", file=sys.stderr)
-            logs.append(AccessLog(host=host.name, file=server.log.file, format=server.log.format))
+            logs.append((host.name, server))
     if not logs:
         names = ", ".join(host.name for host in hosts)
         raise UsageError(f"no server with a known access log runs on {names}; {NAME_IT}")

@@ -15,7 +15,7 @@ from cockpit.model.histogram import EMPTY
 from cockpit.model.host.state import HostPoint, HostState, HostWindow
 from cockpit.model.host.window import new_window
 from cockpit.model.load.plan import LoadPlan
-from cockpit.model.load.seconds import OpenSecond, WorkerSecond, load_second
+from cockpit.model.load.seconds import LogSecond, OpenSecond, WorkerSecond, load_second
 from cockpit.model.markers import LoadMarker
 from cockpit.model.series import replaced
 from cockpit.model.state import Change, InFlight, Segment, SegmentBasis, State, mark, with_last_segment
@@ -84,7 +84,8 @@ def tick(state: State, event: Tick) -> State:
     if event.run == state.running:
         waiting = InFlight(requests=event.in_flight, oldest=event.oldest, silence=event.silence)
         state = replace(state, in_flight={**state.in_flight, event.worker: waiting})
-    return generator_tick(_count_into_second(state, event, _second_counts(counts, state.plans.get(event.run))), event)
+    plan = state.plans.get(event.run)
+    return generator_tick(_count_into_second(state, event, _second_counts(counts, plan), plan), event)
 
 
 def run_ended(state: State, event: ev.RunEnded) -> State:
@@ -318,13 +319,15 @@ def _plus(table: Mapping[int, float], worker: int, seconds: float) -> dict[int, 
     return {**table, worker: total(table.get(worker, 0.0), seconds)}
 
 
-def _count_into_second(state: State, tick: Tick, counts: Counts) -> State:
+def _count_into_second(state: State, tick: Tick, counts: Counts, plan: LoadPlan | None) -> State:
     """Add a tick to the second that contains the middle of its interval, or to the oldest open second."""
     second = int((tick.start + tick.t) / 2)
     open_seconds = {filling.second: filling for filling in state.filling}
     if open_seconds and second < min(open_seconds):
         second = min(open_seconds)
     filled = _fill(open_seconds.get(second), second, tick, counts)
+    if plan is not None and len(plan.traffic) > 1:
+        filled = _with_log(filled, tick.worker, counts)
     if state.generator is not None:
         filled = replace(filled, other=state.generator.other, idle=state.generator.idle)
     open_seconds[second] = filled
@@ -352,6 +355,13 @@ def _fill(filling: OpenSecond | None, second: int, tick: Tick, counts: Counts) -
     )
 
 
+def _with_log(filling: OpenSecond, worker: int, counts: Counts) -> OpenSecond:
+    known = filling.workers[worker]
+    completed, failed = known.log or (0, 0)
+    log = LogSecond(completed + counts.completed, failed + counts.failed)
+    return replace(filling, workers={**filling.workers, worker: replace(known, log=log)})
+
+
 def _worker_second(before: WorkerSecond, tick: Tick, span: float) -> WorkerSecond:
     known, cpu, waited = total(before.span, span), total(before.cpu, tick.cpu), total(before.waited, tick.cpu_wait)
     return WorkerSecond(
@@ -362,6 +372,7 @@ def _worker_second(before: WorkerSecond, tick: Tick, span: float) -> WorkerSecon
         wait=round(waited / known, _SHARE_DIGITS) if known else 0.0,
         connections=tick.connections,
         in_flight=tick.in_flight,
+        log=before.log,
     )
 
 

@@ -49,10 +49,11 @@ def _round_window(state: State, event: ev.RoundWindow) -> State:
     if rounds is None or rounds.begun.number != event.number:
         return state
     window = RoundWindowState(round=event.round, side=event.side, start=event.t, until=event.until)
-    basis = SegmentBasis(kind="round", number=event.round, side=event.side)
+    host = rounds.begun.new_on(event.side)
+    basis = SegmentBasis(kind="round", number=event.round, side=event.side, host=host)
     state = cut_for(state, rounds.begun.run, event.t, basis, round=event.round, changes_until=len(state.changes))
     state = _newest(state, "rounds", replace(rounds, windows=(*rounds.windows, window)))
-    return mark(state, RoundMarker(t=event.t, round=event.round, budget=rounds.budget, side=event.side))
+    return mark(state, RoundMarker(t=event.t, round=event.round, budget=rounds.budget, side=event.side, host=host))
 
 
 def _round_window_ended(state: State, event: ev.RoundWindowEnded) -> State:
@@ -61,8 +62,8 @@ def _round_window_ended(state: State, event: ev.RoundWindowEnded) -> State:
         return state
     *earlier, last = rounds.windows
     # The segment continues with the next set-up.
-    groups = state.segment.counts.groups if state.segment and state.segment.plan.traffic else {}
-    ended = replace(last, end=event.t, groups=groups)
+    logs = state.segment.logs if state.segment else {}
+    ended = replace(last, end=event.t, logs=logs)
     return _newest(state, "rounds", replace(rounds, windows=(*earlier, ended)))
 
 

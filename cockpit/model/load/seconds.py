@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from operator import attrgetter
 from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,6 +25,13 @@ class VariantSecond(msgspec.Struct, frozen=True, kw_only=True):
     latency: Histogram = EMPTY
 
 
+class LogSecond(NamedTuple):
+    """The requests in one access log of users' traffic in one second; fields as in LoadSecond."""
+
+    completed: int
+    failed: int
+
+
 class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     """One second of load. `second`: session time rounded down; `start` to `end`: the part covered by ticks.
 
@@ -34,8 +42,9 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     by number, 1.0 is a whole core; `cpu_wait`: largest share of the time in which a worker was runnable and waited for
     a CPU; `pause`: longest time (s) between two iterations of a worker's event loop. `other` and `idle`: use of the
     generator machine's CPUs by programs other than cockpit, and idle time, in per cent; None: not read. `variants`: its
-    parts in a duet, else (). `unread`: share of the time in which access logs of users' traffic
-    were not read, 1 if none was.
+    parts in a duet, else (). `logs`: its parts by access log of users' traffic (its place in
+    the plan) if there are several, else empty. `unread`: share of the time in
+    which access logs were not read, 1 if none was.
     """
 
     second: int
@@ -58,7 +67,15 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     other: float | None = None
     idle: float | None = None
     variants: tuple[VariantSecond, ...] = ()
+    logs: Mapping[int, LogSecond] = MappingProxyType({})
     unread: float = 0.0
+
+    def part_of_log(self, at: int) -> LoadSecond:
+        """Return the requests in one access log of users' traffic, without latencies."""
+        own = self.logs.get(at, LogSecond(0, 0))
+        return msgspec.structs.replace(
+            self, completed=own.completed, failed=own.failed, errors=0, latency=EMPTY, logs={}
+        )
 
     def part(self, at: int) -> LoadSecond:
         """Return the second of one variant of a duet; metrics of the generator are those of both."""
@@ -105,7 +122,8 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
 
 class WorkerSecond(msgspec.Struct, frozen=True, kw_only=True):
     """One second of a load worker. `span`: seconds covered by ticks; `cpu`: CPU time (s); `waited`: time it waited for
-    a CPU (s); `share` and `wait`: both per second of span. `connections` and `in_flight`: as in its newest tick."""
+    a CPU (s); `share` and `wait`: both per second of span. `connections` and `in_flight`: as in its newest tick.
+    `log`: requests in its access log of users' traffic, else None."""
 
     span: float = 0.0
     cpu: float = 0.0
@@ -114,6 +132,7 @@ class WorkerSecond(msgspec.Struct, frozen=True, kw_only=True):
     wait: float = 0.0
     connections: int = 0
     in_flight: int = 0
+    log: LogSecond | None = None
 
 
 class OpenSecond(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,6 +179,7 @@ def load_second(filling: OpenSecond) -> LoadSecond:
         other=filling.other,
         idle=filling.idle,
         variants=tuple(map(_variant_second, counts.groups.values())),
+        logs={at: worker.log for at, worker in filling.workers.items() if worker.log},
         unread=round(counts.unread / filling.span, 4) if filling.span else 0.0,
     )
 

@@ -9,7 +9,7 @@ from cockpit.servers.access_log import combined_request
 from cockpit.servers.apache.editor import MPMS, ApacheGrammar, known_conditions
 from cockpit.servers.apache.logs import parse as parse_access
 from cockpit.servers.apache.settings import SETTINGS
-from cockpit.servers.apache.sites import LOG_DIRECTORY, sites
+from cockpit.servers.apache.sites import LOG_DIRECTORY, sites, timed
 from cockpit.servers.apache.status import STATUS
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import CandidateKnob, CandidateOption, ServerKind, ServerOffer, StatusAddress
@@ -176,6 +176,7 @@ KIND = ServerKind(
     access_log=parse_access,
     logged_request=combined_request,
     sites=sites,
+    timed=timed,
     variables=(LOG_DIRECTORY,),
     version="-V",
     library="mod_[a-z0-9_]*",

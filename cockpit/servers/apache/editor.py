@@ -35,7 +35,7 @@ MPMS = ("prefork", "worker", "event")
 _MPM_NAMES = "mpm_{}_module", "{}.c"
 _MPM = re.compile("|".join(re.escape(form.format(mpm)) for mpm in MPMS for form in _MPM_NAMES))
 # Directives with several arguments.
-_LISTS = frozenset({"allowoverride", "directoryindex", "listen", "protocols"})
+_LISTS = frozenset({"allowoverride", "customlog", "directoryindex", "listen", "protocols"})
 _NUMBER = re.compile(r"-?[0-9]+|\$\{\w+\}")
 
 

@@ -3,45 +3,86 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from cockpit.servers.apache.editor import ApacheGrammar
 from cockpit.servers.apache.grammar import ConfigBlock, Item, items, words
 from cockpit.servers.apache.virtual_hosts import KIND
-from cockpit.servers.editing import ConfigError, ConfigText
-from cockpit.servers.site_logs import Site, SiteLog, log_file, port_of_address
+from cockpit.servers.editing import ConfigError, ConfigText, values_of
+from cockpit.servers.site_logs import (
+    LogSetting,
+    Site,
+    SiteLog,
+    TimedLog,
+    log_file,
+    only_timed,
+    port_of_address,
+    quoted,
+)
 
 # Debian's envvars; the environment of the running server takes precedence.
 LOG_DIRECTORY = "APACHE_LOG_DIR"
 _DEBIAN = "/var/log/apache2"
 _VARIABLE = re.compile(r"\$\{(\w{1,100})\}")
+# A duration in a format.
+_DURATION = re.compile(r"%[^A-Za-z%]*(?:\{(?:s|ms|us)\})?[DT]")
+# Virtual host (None: the main server), name in lower case, and arguments.
+_Directive = tuple[ConfigBlock | None, str, list[str]]
 _COMMON = '%h %l %u %t "%r" %>s %b'
 
 
 def sites(texts: Iterable[str], directory: str, variables: Mapping[str, str]) -> list[Site]:
     """Return the virtual hosts, and the main server as the last site."""
     directives = [directive for text in texts for directive in _directives(text)]
-    known = {LOG_DIRECTORY: _DEBIAN, **{name: value for name, value in variables.items() if value}}
-    formats: dict[str, str] = {}
-    for _, name, arguments in directives:
-        if name == "define" and len(arguments) == 2:
-            known.setdefault(arguments[0], arguments[1])
-        elif name == "logformat":
-            formats["".join(arguments[1:2])] = arguments[0]
+    logs = _Logs(directives, directory, variables)
     sites: dict[ConfigBlock | None, Site] = {}
     for block, name, arguments in directives:
         site = sites.setdefault(block, Site(ports=_ports(block)))
         if name in ("servername", "serveralias"):
             sites[block] = site._replace(names=(*site.names, *map(_host, arguments)))
         elif name in ("customlog", "transferlog"):
-            style = arguments[1] if name == "customlog" and len(arguments) > 1 else ""
-            file = log_file(_VARIABLE.sub(lambda match: known.get(match[1], match[0]), arguments[0]), directory)
-            log = SiteLog(file, formats.get(style, style) or _COMMON)
-            sites[block] = site._replace(logs=(*site.logs, *((log,) if file else ())))
+            log = logs.of(arguments if name == "customlog" else arguments[:1])
+            sites[block] = site._replace(logs=(*site.logs, *((log,) if log.file else ())))
     main = sites.pop(None, Site())._replace(ports=())
     return [*(site if site.logs else site._replace(logs=main.logs) for site in sites.values()), main]
 
 
-def _directives(text: str) -> Iterator[tuple[ConfigBlock | None, str, list[str]]]:
+def timed(texts: Mapping[str, str], directory: str, variables: Mapping[str, str], log: SiteLog) -> TimedLog | None:
+    """Return the `CustomLog` with the log's format and `%D`; see ServerKind."""
+    if _DURATION.search(log.format):
+        return None
+    known = _Logs([directive for text in texts.values() for directive in _directives(text)], directory, variables)
+    grammar, changed, matches = ApacheGrammar(), f"{log.format} %D", []
+    for file, text in texts.items():
+        for section, value in values_of(grammar, text, "CustomLog"):
+            row = list(words(value.encode()))
+            if known.of([word.content.decode("utf-8", "replace") for word in row]) == log:
+                raw, style = value.encode(), row[:2][-1]
+                written = " ".join((raw[: row[0].end].decode(), quoted(changed, '"'))) + raw[style.end :].decode()
+                matches.append(TimedLog((LogSetting(file, section, "CustomLog", written),), changed))
+    return only_timed(matches)
+
+
+class _Logs:
+    """Access logs by the arguments of `CustomLog`."""
+
+    def __init__(self, directives: Iterable[_Directive], directory: str, variables: Mapping[str, str]) -> None:
+        self._directory = directory
+        self._known = {LOG_DIRECTORY: _DEBIAN, **{name: value for name, value in variables.items() if value}}
+        self._formats: dict[str, str] = {}
+        for _, name, arguments in directives:
+            if name == "define" and len(arguments) == 2:
+                self._known.setdefault(arguments[0], arguments[1])
+            elif name == "logformat":
+                self._formats["".join(arguments[1:2])] = arguments[0]
+
+    def of(self, arguments: Sequence[str]) -> SiteLog:
+        style = "".join(arguments[1:2])
+        written = _VARIABLE.sub(lambda match: self._known.get(match[1], match[0]), arguments[0])
+        return SiteLog(log_file(written, self._directory), self._formats.get(style, style) or _COMMON)
+
+
+def _directives(text: str) -> Iterator[_Directive]:
     """Yield virtual host (None: the main server), name in lower case, and arguments of the directives with any."""
     try:
         parsed: list[Item] = list(items(ConfigText(text.encode())))

@@ -14,14 +14,14 @@ from cockpit.servers.haproxy.settings import SETTINGS
 from cockpit.servers.haproxy.status import STATUS
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import CandidateKnob, ServerKind, ServerOffer, StatusAddress
-from cockpit.servers.site_logs import Site, SiteLog
+from cockpit.servers.site_logs import LogSetting, Site, SiteLog, TimedLog, only_timed
 from cockpit.servers.startup import Startup, absolute, command, program_of, signal_command, uncertainty
 
 _CONFIG = "/etc/haproxy/haproxy.cfg"
 # The file to which Debian's rsyslog writes HAProxy's messages.
 _LOG = "/var/log/haproxy.log"
 _DEFAULTS = ", ".join(
-    ("timeout http-keep-alive, timeout http-request, timeout queue, retries, balance, http-reuse", *FLAGS)
+    ("timeout http-keep-alive, timeout http-request, timeout queue, retries, balance, http-reuse", *FLAGS[:3])
 )
 _HTTP2 = " ".join(
     f"tune.h2.{name}"
@@ -33,6 +33,8 @@ _BIND = re.compile(r"(\*|\[?::\]?|[0-9.]*):(\d{1,5})")
 _URI = re.compile(r"/[\w/.?&=-]*")
 _SOCKET = re.compile(r"/[\w/.-]+")
 _HTTP_LOG = re.compile(r"(?m)^[ \t]*option[ \t]+httplog\b")
+_LOGS = re.compile(r"(?m)^[ \t]*log[ \t]+\S")
+_OWN_FORMAT = re.compile(r"(?m)^[ \t]*(?:log-format|option[ \t]+tcplog)\b")
 _UPSTREAM = re.compile(r"(?m)^[ \t]*server[ \t]+\S+[ \t]+(\S+)")
 
 
@@ -120,9 +122,25 @@ def _statistics(sections: _Sections, is_root: bool) -> tuple[StatusAddress, ...]
 
 
 def _sites(texts: Iterable[str], directory: str, variables: Mapping[str, str]) -> list[Site]:
-    """Return the file to which syslog writes the requests, if they are logged in a known format."""
+    """Return the file to which syslog writes the requests; in an unknown format, it has no duration or no status."""
+    texts = list(texts)
     logged = any(_HTTP_LOG.search(text) for text in texts)
-    return [Site(logs=(SiteLog(_LOG, "haproxy"),))] if logged else []
+    known = logged or any(map(_LOGS.search, texts))
+    return [Site(logs=(SiteLog(_LOG, "haproxy" if logged else ""),))] if known else []
+
+
+def _timed(texts: Mapping[str, str], directory: str, variables: Mapping[str, str], log: SiteLog) -> TimedLog | None:
+    """Return `option httplog` in the only section `defaults`, unless another format is set; see ServerKind."""
+    if log.format or any(map(_OWN_FORMAT.search, texts.values())):
+        return None
+    grammar = HaproxyGrammar()
+    places = [
+        LogSetting(file, section, "option httplog", "on")
+        for file, text in texts.items()
+        for section in grammar.sections_of(text.encode(), ("mode",))
+        if section.split()[0] == "defaults"
+    ]
+    return only_timed([TimedLog((place,), "haproxy") for place in places])
 
 
 KIND = ServerKind(
@@ -140,6 +158,7 @@ KIND = ServerKind(
     access_log=parse_access,
     logged_request=parse_request,
     sites=_sites,
+    timed=_timed,
     upstream=_UPSTREAM,
     settings=SETTINGS,
     live=live,

@@ -38,7 +38,7 @@ _STYLE = BlockStyle(opener="")
 # Lines between .if and .endif are in a block of this name in their section.
 _CONDITION = ".if"
 # Keywords without arguments: `on` is the keyword, `off` is `no` and the keyword.
-FLAGS = ("option http-keep-alive", "option http-server-close", "option httpclose")
+FLAGS = ("option http-keep-alive", "option http-server-close", "option httpclose", "option httplog")
 _NO = b"no"
 # Keywords of `global` whose first line counts: later ones are "already specified" (2.6, 3.0).
 _FIRST = frozenset(

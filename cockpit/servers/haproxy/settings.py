@@ -87,4 +87,5 @@ SETTINGS = {
     FLAGS[0]: KnownSetting("keeps connections to clients and servers open (default); saves handshakes", ON_OFF),
     FLAGS[1]: KnownSetting("closes the server connection after each response; frees it for other clients", ON_OFF),
     FLAGS[2]: KnownSetting("closes all connections after each response; each request needs a handshake", ON_OFF),
+    FLAGS[3]: KnownSetting("logs the status and the durations of each request; else only its connection", ON_OFF),
 }

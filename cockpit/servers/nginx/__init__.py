@@ -11,7 +11,7 @@ from cockpit.servers.kind import CandidateKnob, ServerKind, ServerOffer
 from cockpit.servers.nginx.editor import NginxGrammar
 from cockpit.servers.nginx.logs import parse as parse_access
 from cockpit.servers.nginx.settings import SETTINGS
-from cockpit.servers.nginx.sites import sites
+from cockpit.servers.nginx.sites import sites, timed
 from cockpit.servers.nginx.status import STATUS
 from cockpit.servers.startup import Startup, absolute, command, program_of, uncertainty
 
@@ -107,6 +107,7 @@ KIND = ServerKind(
     access_log=parse_access,
     logged_request=combined_request,
     sites=sites,
+    timed=timed,
     version="-V",
     upstream=_UPSTREAM,
     own_log=_ERROR_LOG,

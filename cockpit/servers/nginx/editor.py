@@ -8,7 +8,7 @@ several times, the last one counts.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import ClassVar, NamedTuple
 
 from cockpit.servers import blocks, same_name
@@ -17,6 +17,7 @@ from cockpit.servers.editing import (
     ConfigError,
     ConfigText,
     Grammar,
+    Insertion,
     Location,
     Parameter,
     TextSpan,
@@ -32,12 +33,15 @@ _LUA = b"_by_lua_block"
 _LUA_PART = re.compile(rb"(?:--)?\[(=*)\[|--[^\n]*|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|[{}]", re.DOTALL)
 # Directives that tell blocks of the same name apart.
 _DIFFERENT = ("server_name", "listen")
+_FORMAT = "log_format"
 _STYLE = BlockStyle(terminator=b";", inline=True)
 
 
 class NginxGrammar(Grammar):
     including = ("include",)
     variable = re.compile(r"\$\w+|\$\{\w+\}")
+    # A format of access logs has its name as a second word.
+    names = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*|log_format [A-Za-z0-9_.-]+")
     # Before the directive http2 of nginx 1.25.1. On a socket without TLS, it would exclude HTTP/1.
     parameters: ClassVar = {"listen http2": Parameter("listen", "http2", among="ssl", is_flag=True)}
 
@@ -47,7 +51,12 @@ class NginxGrammar(Grammar):
         if len(same := [index for index, item in enumerate(items) if item.closes == path]) > 1:
             different = same_name.distinguished(text, block_items(text), _DIFFERENT)
             raise ConfigError(blocks.several([different[index].closes or () for index in same], path, _STYLE))
-        return blocks.locate(text, name, path, items, _STYLE)
+        if not name.startswith(_FORMAT):
+            return blocks.locate(text, name, path, items, _STYLE)
+        named = [_named_format(text, item) if item.name == _FORMAT.encode() else item for item in items]
+        return blocks.locate(text, name, path, named, _STYLE)._replace(
+            insertion=lambda: _first_place(text, name, path, items)
+        )
 
     def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
         items = same_name.distinguished(text, block_items(ConfigText(text)), _DIFFERENT)
@@ -67,6 +76,26 @@ class NginxGrammar(Grammar):
         if not tokens or tokens[-1].end != len(raw):
             raise ConfigError("a value must not contain a # that starts a comment")
         return raw
+
+
+def _named_format(text: ConfigText, item: BlockItem) -> BlockItem:
+    """Return a log_format with its name as a part of the directive's name."""
+    words = list(_tokens(ConfigText(text[slice(*item.value)])))
+    if len(words) < 2:
+        return item
+    start = item.value[0]
+    name = b" ".join((item.name, text[start : start + words[0].end]))
+    return item._replace(name=name, value=(start + words[1].start, item.value[1]))
+
+
+def _first_place(text: ConfigText, name: str, path: BlockPath, items: Sequence[BlockItem]) -> Insertion:
+    """Return the place of a format, which must precede its use: before the first directive of its block."""
+    inside = [item for item in items if (item.closes or item.within)[: len(path)] == path]
+    at = text.line_start(inside[0].begin) if path else 0
+    if path and (inside[0].within != path or inside[0].closes or text[at : inside[0].begin].strip()):
+        raise ConfigError(f"the section does not begin with a directive of its own; add {name} by hand")
+    indent = text.indent_at(inside[0].begin) if path else b""
+    return text.new_line(at, indent + name.encode() + b" ", b";")
 
 
 class _Token(NamedTuple):

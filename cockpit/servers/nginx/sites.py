@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from cockpit.servers.blocks import BlockPath
-from cockpit.servers.editing import ConfigError, ConfigText
+from cockpit.servers.blocks import BlockPath, path_of
+from cockpit.servers.editing import ConfigError, ConfigText, values_of
 from cockpit.servers.nginx.editor import NginxGrammar, block_items
-from cockpit.servers.site_logs import Site, SiteLog, log_file, port_of_address
+from cockpit.servers.site_logs import (
+    LogSetting,
+    Site,
+    SiteLog,
+    TimedLog,
+    log_file,
+    only_timed,
+    port_of_address,
+    quoted,
+)
 
 _ESCAPED = re.compile(r"\\(.)")
 _COMBINED = (
@@ -23,7 +32,7 @@ def sites(texts: Iterable[str], directory: str, variables: Mapping[str, str]) ->
         logs, names, ports = list[tuple[str, str]](), list[str](), list[int]()
         for within, name, arguments in _directives(text):
             if name == "log_format" and arguments:
-                formats[arguments[0]] = "".join(word for word in arguments[1:] if not word.startswith("escape="))
+                formats[arguments[0]] = "".join(word for word in arguments[1:] if _is_text(word))
             elif name == "access_log" and within[-1:] in ((), ("http",), ("server",)) and arguments:
                 style = next((word for word in arguments[1:] if "=" not in word), "combined")
                 (logs if within[-1:] == ("server",) else main).append((arguments[0], style))
@@ -41,6 +50,42 @@ def sites(texts: Iterable[str], directory: str, variables: Mapping[str, str]) ->
 
     # The list of the block `http` is complete only now.
     return [*(Site(names, ports, known(logs)) for names, ports, logs in servers), Site(logs=known(main))]
+
+
+def timed(texts: Mapping[str, str], directory: str, variables: Mapping[str, str], log: SiteLog) -> TimedLog | None:
+    """Return a new `log_format` with `$request_time`, before the `access_log` that uses it; see ServerKind."""
+    if "request_time" in log.format:
+        return None
+    formats = {
+        arguments[0]: arguments[1:]
+        for text in texts.values()
+        for _, name, arguments in _directives(text)
+        if name == "log_format" and arguments
+    }
+    grammar, changed, matches = NginxGrammar(), f"{log.format} $request_time", []
+    for file, text in texts.items():
+        for section, value in values_of(grammar, text, "access_log"):
+            path, *others = map(_unquoted, value.split())
+            if log_file(path, directory) != log.file:
+                continue
+            style = next((word for word in others if "=" not in word), "combined")
+            name = f"{style}_timed"
+            written = "".join(word for word in formats.get(style, [_COMBINED]) if _is_text(word))
+            if name in formats or written != log.format:
+                return None
+            options = [word for word in formats.get(style, []) if not _is_text(word)]
+            http = "http {" if path_of(section)[:1] == ("http",) else None
+            rest = [word for word in others if word != style]
+            settings = (
+                LogSetting(file, http, f"log_format {name}", " ".join((*options, quoted(changed, "'")))),
+                LogSetting(file, section, "access_log", " ".join((value.split()[0], name, *rest))),
+            )
+            matches.append(TimedLog(settings, changed))
+    return only_timed(matches)
+
+
+def _is_text(word: str) -> bool:
+    return not word.startswith("escape=")
 
 
 def _directives(text: str) -> Iterator[tuple[BlockPath, str, list[str]]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from textual.app import App
 
 from cockpit.analysis.rounds import RoundsPlan, announcement, rounds_verdict
-from cockpit.analysis.words.rounds import ended_words, offer_words
+from cockpit.analysis.words.rounds import ended_words, offer_words, sibling_words
 from cockpit.analysis.words.timeline import change_label
 from cockpit.model.errors import CockpitError, UsageError
 from cockpit.model.state import Change, State
@@ -56,10 +56,14 @@ def ask(
     title = plan_words(state, values) if values else sanitize(change_label(change) if change else "", 100)
     plan = RoundsPlan(seed=random.SystemRandom().randrange(1, 10_000))
     announced = announcement(state, plan.first_sides, plan.seconds)
-    question = (
-        f"Measure old and new values in rounds: {title}\n{offer_words(plan, announced)}.\n"
-        "Enter: start; or type rounds x seconds, e.g. 8 x 20s"
+    siblings = dict.fromkeys(knob.host for knob in tuning.siblings(values).values())
+    lines = (
+        f"Measure old and new values in rounds: {title}",
+        f"{offer_words(plan, announced)}.",
+        *map(sibling_words, siblings),
+        "Enter: start; or type rounds x seconds, e.g. 8 x 20s",
     )
+    question = "\n".join(lines)
 
     def answered(answer: str) -> None:
         try:

@@ -1,0 +1,69 @@
+"""Durations in the access logs of users' traffic: the change that adds them, and the logs as they are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.model.errors import ChangeRefused, CockpitError
+from cockpit.model.load.plan import AccessLog
+from cockpit.model.state import State
+from cockpit.profiles.profile import LogTiming
+from cockpit.session.live_events import LiveEvents
+from cockpit.session.live_load import LiveLoad
+
+if TYPE_CHECKING:
+    from cockpit.session.live_tuning import LiveTuning
+
+
+class LogTimings:
+    """Offers the `timings` of the logs in the plan of `load`, and counts each log in the format that it has."""
+
+    def __init__(self, timings: Sequence[LogTiming], tuning: LiveTuning, load: LiveLoad, events: LiveEvents) -> None:
+        self._timings = timings
+        self._tuning = tuning
+        self._load = load
+        self._events = events
+        self._original = load.plan.traffic
+
+    @property
+    def next(self) -> LogTiming | None:
+        """The first timing that is not active; None: all are."""
+        state = self._events.state
+        return next((timing for timing in self._timings if not _is_active(timing, state)), None)
+
+    async def apply(self, _: str = "") -> None:
+        """Change the settings of the next log, as any change on users' traffic. Raises CockpitError."""
+        timing = self.next
+        if timing is None:
+            raise ChangeRefused("all logs have durations")
+        await self._tuning.apply(timing.values)
+
+    async def follow(self) -> None:
+        """Start to count again whenever a change, or its undo, gives a log another format. Until cancelled."""
+        while True:
+            state = await self._events.until(lambda state: self._logs(state) != self._load.plan.traffic)
+            running = self._load.running
+            await self._load.stop()
+            self._load.set_plan(replace(self._load.plan, traffic=self._logs(state)))
+            if running:
+                # The reason of a failed start is shown.
+                with suppress(CockpitError):
+                    await self._load.start()
+
+    def _logs(self, state: State) -> tuple[AccessLog, ...]:
+        timed = {timing.log.host: timing.log for timing in self._timings if _is_active(timing, state)}
+        return tuple(timed.get(log.host, log) for log in self._original)
+
+
+def _is_active(timing: LogTiming, state: State) -> bool:
+    return all(name in state.knobs and state.knobs[name].value == value for name, value in timing.values.items())
+
+
+def question_words(timing: LogTiming) -> str:
+    """Return the question before the change."""
+    settings = "; ".join(f"{name}: {value}" for name, value in timing.values.items())
+    return f"{timing.log.host}: log the durations of requests to {timing.log.file}? Enter: test and reload {settings}"
