@@ -40,7 +40,7 @@ _ROLES: dict[Role, str] = {
 _PAGES = key_names(ViewKey.PAGE_UP, ViewKey.PAGE_DOWN)
 _NONE = "No checks yet. cockpit check PROFILE|URL keeps its results here; --release NAME names the release."
 # Text in a role, between control characters that no text of a document contains.
-_IN_ROLE = re.compile("\x01([a-z]*)\x02([^\x03]*)\x03|([^\x01]+)")
+_IN_ROLE = re.compile("\x01([a-z]*)\x02([^\x01\x03]*)\x03|([^\x01]+)")
 
 
 class HistoryReader(NamedTuple):
