@@ -12,8 +12,10 @@ from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError
 from cockpit.model.events import Note
 from cockpit.model.knobs import Knob, Setting
 from cockpit.profiles.profile import Profile
+from cockpit.session.active_changes import ActiveChanges
 from cockpit.session.capacity import CapacitySearch
 from cockpit.session.change_report import ChangeReport, letters
+from cockpit.session.confirmation import Confirmation
 from cockpit.session.guard import SessionGuard
 from cockpit.session.interrupted import InterruptedChanges
 from cockpit.session.knob_reader import KnobReader
@@ -67,15 +69,14 @@ class LiveTuning:
             for name, feed in feeds.items()
         }
         self._reader = KnobReader(profile.knobs, self._remotes, self._tuner, events)
-        # Changes of this session that can be undone, by letter, the newest last.
-        self._active: dict[str, AppliedChange] = {}
+        self._active = ActiveChanges()
         self._letters = map(letters, count())
         self._trials = map("r{}".format, count(1))
         self.interrupted = InterruptedChanges(
             self._tuner, self._remotes, self._knobs, self._turn, self._note, self.read_host, bool(profile.plan.traffic)
         )
         self.commands = ServerCommands(profile, self._tuner, self._remotes, inside, self._turn, events)
-        self._awaited: asyncio.Future[bool] | None = None
+        self._confirmation = Confirmation()
         self._changing = asyncio.Lock()
         self._load = load
         self.extension = RunExtension(load, events, spawn)
@@ -87,7 +88,7 @@ class LiveTuning:
     @property
     def awaited(self) -> bool:
         """Whether a change waits for the user's confirmation."""
-        return self._awaited is not None and not self._awaited.done()
+        return self._confirmation.awaited
 
     @property
     def running_rounds(self) -> bool:
@@ -136,7 +137,7 @@ class LiveTuning:
         HostError."""
         if self.awaited:
             return None
-        letter = self._undoable(letter)
+        letter = self._active.undoable(letter)
         applied = self._active[letter]
         return _preview(await self._tuner.prepare_undo(self._remotes[applied.host], applied), letter)
 
@@ -152,7 +153,7 @@ class LiveTuning:
         time after it becomes active. `ask` returns whether the user confirms it; None: wait for `confirm` or `undo`.
         """
         confirm_within = confirm_within or (KEEP_WITHIN if self._traffic else None)
-        approval = Approval(confirm_within, ask or self._confirmed) if confirm_within else None
+        approval = Approval(confirm_within, ask or self._confirmation.wait) if confirm_within else None
         changes = []
         async with self._turn():
             for host, own in self._values_by_host(values).items():
@@ -168,18 +169,16 @@ class LiveTuning:
 
     def confirm(self) -> None:
         """Confirm the change that waits for confirmation. Raises ChangeRefused if there is none."""
-        if self._awaited is None or not self.awaited:
-            raise ChangeRefused("no change waits for confirmation")
-        self._awaited.set_result(True)
+        self._confirmation.confirm()
 
     async def undo(self, letter: str = "") -> None:
         """Undo a change of this session by its letter ("": the newest active change), or the change that waits for
         confirmation. Raises ChangeRefused, also if a later change must be undone first.
         """
-        if self._decline():
+        if self._confirmation.decline():
             return
         async with self._turn():
-            letter = self._undoable(letter)
+            letter = self._active.undoable(letter)
             self.extension.release()
             await self._undo(self._active[letter], letter)
             del self._active[letter]
@@ -240,15 +239,15 @@ class LiveTuning:
         """Stop the rounds; the values that were active at their start are activated again."""
         self._rounds.stop()
         if self.running_rounds:
-            self._decline()
+            self._confirmation.decline()
 
     async def _subject(self, values: Mapping[str, str]) -> tuple[ComparedSettings, Plan]:
         """Return the settings to compare: `values` that are not active yet, or the last active change if `values` is
         empty; and the plan of the side that is not active. Raises ChangeRefused, HostError."""
         if not values:
-            if not self._active:
+            if self._active.newest is None:
                 raise ChangeRefused("no change to prove; apply a change first")
-            letter, applied = list(self._active.items())[-1]
+            letter, applied = self._active.newest
             subject = ComparedSettings(applied.host, applied.settings, "after", letter)
             old = self._values_by_host(subject.values("before"))[applied.host]
             return subject, await self._plan(applied.host, old)
@@ -262,8 +261,8 @@ class LiveTuning:
     def siblings(self, values: Mapping[str, str]) -> dict[str, Knob]:
         """Return the knobs of another server, by name, that `compare_in_rounds` compares with those of `values`; empty:
         rounds are on one server."""
-        names = values or (_knobs_of(list(self._active.values())[-1]) if self._active else ())
-        return sibling_knobs(names, self._knobs, self._logged)
+        newest = self._active.newest
+        return sibling_knobs(values or (newest[1].knobs if newest else ()), self._knobs, self._logged)
 
     async def _with_sibling(self, subject: ComparedSettings) -> ComparedSettings:
         """Return the settings with those of a sibling if there is one. Raises ChangeRefused if it has other values."""
@@ -361,23 +360,6 @@ class LiveTuning:
             raise ChangeRefused(f"unknown knob {name!r}; the profile has: {', '.join(self._knobs) or 'none'}")
         return self._knobs[name]
 
-    def _undoable(self, letter: str) -> str:
-        """Return the letter of an active change ("": of the newest). Raises ChangeRefused, also if a later change must
-        be undone first."""
-        known = list(self._active)
-        if not known:
-            raise ChangeRefused(
-                "nothing to undo: no change of this session is active; for earlier changes: cockpit tune … undo"
-            )
-        letter = letter or known[-1]
-        if letter not in known:
-            raise ChangeRefused(f"{letter} is not active; changes that can be undone: {', '.join(known)}")
-        change = self._active[letter]
-        for later in reversed(known[known.index(letter) + 1 :]):
-            if (newer := self._active[later]).host == change.host and (both := _knobs_of(change) & _knobs_of(newer)):
-                raise ChangeRefused(f"change {later} has set {', '.join(sorted(both))} since; undo {later} first")
-        return letter
-
     def _note(self, text: str) -> None:
         self._events.emit(Note(t=self._events.now(), text=text))
 
@@ -392,28 +374,14 @@ class LiveTuning:
     async def close(self) -> None:
         """Stop rounds, undo a change that waits for confirmation, and return once no change is in progress."""
         self.stop_rounds()
-        self._decline()
+        self._confirmation.decline()
         async with self._changing:
             return
 
     async def _permitted(self) -> None:
         """Wait until the user permits the next switch of rounds; stop the rounds if the user refuses it."""
-        if not await self._confirmed():
+        if not await self._confirmation.wait():
             self._rounds.stop()
-
-    def _decline(self) -> bool:
-        """Decline the change that waits for confirmation; return whether there is one."""
-        if self._awaited is None or not self.awaited:
-            return False
-        self._awaited.set_result(False)
-        return True
-
-    async def _confirmed(self) -> bool:
-        self._awaited = asyncio.get_running_loop().create_future()
-        try:
-            return await self._awaited
-        finally:
-            self._awaited = None
 
 
 async def _checked() -> bool:
@@ -432,7 +400,3 @@ def _preview(plan: Plan, letter: str = "") -> Preview:
         inactive=tuple(knob.name for knob in plan.inactive),
         letter=letter,
     )
-
-
-def _knobs_of(applied: AppliedChange) -> set[str]:
-    return {setting.knob for setting in applied.settings}

@@ -72,6 +72,11 @@ class AppliedChange(msgspec.Struct, frozen=True, kw_only=True):
         names = {knob.name for knob in self.inactive}
         return "written" if names and all(setting.knob in names for setting in self.settings) else "applied"
 
+    @property
+    def knobs(self) -> frozenset[str]:
+        """The names of the knobs that it set."""
+        return frozenset(setting.knob for setting in self.settings)
+
 
 class ChangeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about a change, stored on its host before it starts.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from cockpit.analysis.comparison import Comparison, MetricPair, distribution
-from cockpit.analysis.words.verdicts import factor_words, is_factor
+from cockpit.analysis.words.factors import factor_words, is_factor
 from cockpit.metrics.catalogue import entry, host_entry, latency_parts
 from cockpit.metrics.units import BYTES, KIBIBYTES, LATENCY, NUMBER, PERCENT, SPAN, Unit, number_text, value_text
 from cockpit.model.histogram import Histogram

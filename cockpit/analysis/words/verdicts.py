@@ -13,6 +13,7 @@ from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.stability import Stability, StabilityKind
 from cockpit.analysis.verdicts.outcome import DIFFERENT, Cause, Design, Effect, Outcome, Verdict
 from cockpit.analysis.windows import DiscardReason
+from cockpit.analysis.words.factors import FACTOR_FROM, factor_text, factor_words, is_factor
 from cockpit.analysis.words.objections import bound_words, objection_words, other_load_words
 from cockpit.analysis.words.stacks import profiled_words
 from cockpit.analysis.words.warnings import warning_words
@@ -21,8 +22,6 @@ from cockpit.metrics.units import RATE, value_text
 from cockpit.model.counts import Counts
 from cockpit.model.text import sanitize, si
 
-# Changes from these shares on, upwards and downwards, are shown as a factor.
-_FACTOR_FROM, _QUOTIENT_FROM = 1.0, -0.5
 # An interval beyond this factor to both sides is uninformative, and its ends are not shown.
 _WIDE = 1000.0
 VerdictRole = Literal["good", "bad", ""]
@@ -109,22 +108,12 @@ def detectable_words(effect: Effect) -> str:
 
 def detectable_amount(share: float) -> str:
     """Return a minimum detectable effect: `12%`, `×2.1`."""
-    return f"×{_factor(share + 1)}" if share >= _FACTOR_FROM else _percent(share)
+    return f"×{factor_text(share + 1)}" if share >= FACTOR_FROM else _percent(share)
 
 
 def uses_factors(effects: Iterable[Effect]) -> bool:
     """Return whether a column of changes is written as factors, because one of them doubles or halves its metric."""
     return any(is_factor(effect.change) for effect in effects if effect.relative and effect.change is not None)
-
-
-def is_factor(change: float) -> bool:
-    """Return whether a relative change doubles or halves its metric."""
-    return change >= _FACTOR_FROM or change <= _QUOTIENT_FROM
-
-
-def factor_words(change: float, factors: bool | None = True) -> str:
-    """Return a relative change above −1 as a factor: `×9.7`, `÷164`; in a column of `factors` also `×1.02`."""
-    return f"×{_factor(1 + change, factors)}" if change >= 0 else f"÷{_factor(1 / (1 + change), factors)}"
 
 
 def change_words(effect: Effect, factors: bool | None = None) -> str:
@@ -142,7 +131,7 @@ def change_words(effect: Effect, factors: bool | None = None) -> str:
         return f"{shown} (interval wider than ×{_WIDE:g})"
     if _is_factor(effect, change, factors):
         ends = (1 + low, 1 + high) if change >= 0 else (1 / (1 + high), 1 / (1 + low))
-        return f"{shown} ({_factor(ends[0], factors)}–{_factor(ends[1], factors)})"
+        return f"{shown} ({factor_text(ends[0], factors)}–{factor_text(ends[1], factors)})"
     return f"{shown} ({_signed(effect, low)} to {_signed(effect, high)}{'%' if effect.relative else _unit(effect)})"
 
 
@@ -202,7 +191,7 @@ def brief(verdict: Verdict) -> tuple[str, VerdictRole]:
     change = shown.change or 0.0
     if verdict.at_least:
         change = next((end for end in (shown.low, shown.high) if end is not None), change)
-    if shown.relative and change >= _FACTOR_FROM:
+    if shown.relative and change >= FACTOR_FROM:
         return f"{name}×{si(1 + change, 2)}", role
     return f"{name}{_signed(shown, change, digits=0)}{'%' if shown.relative else ''}", role
 
@@ -381,13 +370,6 @@ def _unit(effect: Effect) -> str:
     if effect.name == "errors":
         return " points"
     return "/s" if not effect.relative and entry(effect.name).unit is RATE else ""
-
-
-def _factor(value: float, factors: bool | None = None) -> str:
-    """Return a factor; in a column of `factors` small ones, too, whose second decimal counts."""
-    if factors and value < 1.995:
-        return f"{value:.2f}"
-    return f"{value:.1f}" if value < 9.95 else si(value)
 
 
 def _value(name: str, value: float) -> str:

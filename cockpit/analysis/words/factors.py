@@ -1,0 +1,26 @@
+"""Relative changes as factors: `×9.7`, `÷164`."""
+
+from __future__ import annotations
+
+from cockpit.model.text import si
+
+# Changes from these shares on, upwards and downwards, are shown as a factor.
+FACTOR_FROM, QUOTIENT_FROM = 1.0, -0.5
+
+
+def is_factor(change: float) -> bool:
+    """Return whether a relative change doubles or halves its metric."""
+    return change >= FACTOR_FROM or change <= QUOTIENT_FROM
+
+
+def factor_words(change: float, factors: bool | None = True) -> str:
+    """Return a relative change above −1 as a factor: `×9.7`, `÷164`; in a column of `factors` also `×1.02`."""
+    factor = factor_text(1 + change if change >= 0 else 1 / (1 + change), factors)
+    return f"{'×' if change >= 0 else '÷'}{factor}"
+
+
+def factor_text(value: float, factors: bool | None = None) -> str:
+    """Return a factor; in a column of `factors` small ones, too, whose second decimal counts."""
+    if factors and value < 1.995:
+        return f"{value:.2f}"
+    return f"{value:.1f}" if value < 9.95 else si(value)
