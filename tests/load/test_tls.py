@@ -6,6 +6,7 @@ import socket
 import ssl
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -84,7 +85,13 @@ def connected(wrapper: TlsWrapper, server_side: ssl.SSLContext) -> tuple[TlsSock
     with ThreadPoolExecutor(1) as pool:
         wrapped = pool.submit(server_side.wrap_socket, server, server_side=True)
         connection = wrapper.wrap(client)
-        connection.shake_hands()
+        is_complete = False
+        while not is_complete:
+            with suppress(BlockingIOError):
+                connection.shake_hands()
+                is_complete = True
+        # The end of the handshake is sent with the first data.
+        connection.send(b"hi")
     wrapped.result().send(b"hello")
     assert connection.recv(5) == b"hello"
     return connection, wrapped.result()

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from cockpit.load.failures import connect_failure, transfer_failure
 from cockpit.load.http.closing import Closing
 from cockpit.load.http.dialer import Dialer
-from cockpit.load.poller import TROUBLE, WRITABLE, Poller
+from cockpit.load.poller import HANGUP, READABLE, TROUBLE, WRITABLE, Poller
 from cockpit.load.tally import Tally
 from cockpit.model.load.plan import ErrorKind
 
@@ -122,7 +122,8 @@ class LoadSocket:
             self._fail(transfer_failure(error.errno))
             return
         self._handlers[self._fd] = self.on_handshake
-        self.on_handshake(mask, now)
+        if mask & (READABLE | HANGUP):
+            self.on_handshake(mask, now)
 
     def on_handshake(self, mask: int, now: float) -> None:
         """Continue the handshake, or send the request after it."""

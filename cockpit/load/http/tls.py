@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import ssl
 from collections.abc import Sequence
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -14,11 +14,13 @@ from cockpit.model.errors import UsageError
 from cockpit.model.load import plan as load
 from cockpit.model.tls import TlsParameters
 
-# OpenSSL's reason for an end of the connection without close_notify.
-_END = "UNEXPECTED_EOF_WHILE_READING"
 # Minimum time (s) between two attempts to keep a session, and from a handshake to the first attempt on an open
 # connection. An attempt takes 0.2 ms, which would be spent for each connection to a server that resumes no session.
 _PAUSE = 0.05
+# Maximum size (bytes) of a read from the socket, and of the data that is encrypted before it is sent.
+_CHUNK = 32 * 1024
+_BUFFER = bytearray(_CHUNK)
+_RECEIVED = memoryview(_BUFFER)
 
 
 def alpn_of(version: load.HttpVersion) -> tuple[str, ...]:
@@ -75,23 +77,16 @@ def _reason(error: OSError) -> str:
     return str(error.strerror or error).lower()
 
 
-def _parameters(wrapped: ssl.SSLSocket) -> TlsParameters:
-    cipher = wrapped.cipher()
+def _parameters(tls: ssl.SSLObject) -> TlsParameters:
+    cipher = tls.cipher()
     # Since Python 3.15.
-    group = getattr(wrapped, "group", None)
+    group = getattr(tls, "group", None)
     return TlsParameters(
-        wrapped.version() or "",
+        tls.version() or "",
         cipher[0] if cipher else "",
         (group() if group else "") or "",
-        wrapped.selected_alpn_protocol() or "",
+        tls.selected_alpn_protocol() or "",
     )
-
-
-def _as_end(error: ssl.SSLError) -> ssl.SSLEOFError:
-    """Return the exception that Python raises for an end without close_notify since 3.11.4."""
-    end = ssl.SSLEOFError(*error.args)
-    end.reason = error.reason
-    return end
 
 
 class TlsWrapper:
@@ -99,52 +94,49 @@ class TlsWrapper:
 
     def __init__(self, tls: load.Tls, host: str, alpn: Sequence[str] = ("http/1.1",)) -> None:
         self._context = context_of(tls, alpn)
-        self._name = tls.sni or host
+        self._name: str | bytes = tls.sni or host
+        # Encoded here, because each handshake would do it again. An invalid name fails in each handshake.
+        with suppress(UnicodeError):
+            self._name = self._name.encode("idna")
         self._resumption = tls.resumption
         self._session: ssl.SSLSession | None = None
         self._next_attempt = 0.0
         # An open connection after a full handshake, and the time of its handshake.
-        self._donor: ssl.SSLSocket | None = None
+        self._donor: ssl.SSLObject | None = None
         self._donor_since = 0.0
 
     def wrap(self, sock: Any) -> TlsSocket:
-        """Return the socket with TLS, before the handshake. Raises OSError."""
+        """Return the socket with TLS, whose handshake has begun. Raises OSError."""
         # With TLS 1.3 the session arrives after the handshake.
         if self._donor is not None and monotonic() >= self._donor_since + _PAUSE:
             self._keep_session(self._donor)
-        session = self._session
+        session, incoming, outgoing = self._session, ssl.MemoryBIO(), ssl.MemoryBIO()
         try:
-            wrapped = self._context.wrap_socket(
-                sock,
-                server_hostname=self._name,
-                do_handshake_on_connect=False,
-                suppress_ragged_eofs=False,
-                session=session,
-            )
+            tls = self._context.wrap_bio(incoming, outgoing, server_hostname=self._name, session=session)
         except (OSError, ValueError) as error:
             raise OSError(TLS_TROUBLE, str(error)) from None
-        return TlsSocket(wrapped, self, session)
+        return TlsSocket(sock, tls, incoming, outgoing, self, session)
 
-    def note_full_handshake(self, wrapped: ssl.SSLSocket, offered: ssl.SSLSession | None) -> None:
+    def note_full_handshake(self, tls: ssl.SSLObject, offered: ssl.SSLSession | None) -> None:
         """Forget the session that this connection offered and the server refused."""
         if offered is self._session:
             self._session = None
         if self._donor is None and self._session is None and self._resumption:
-            self._donor, self._donor_since = wrapped, monotonic()
+            self._donor, self._donor_since = tls, monotonic()
 
-    def note_close(self, wrapped: ssl.SSLSocket) -> None:
+    def note_close(self, tls: ssl.SSLObject) -> None:
         """Keep the session of a connection after a full handshake that is about to be closed, if none is kept."""
         if self._session is None and self._resumption:
-            self._keep_session(wrapped)
-        if self._donor is wrapped:
+            self._keep_session(tls)
+        if self._donor is tls:
             self._donor = None
 
-    def _keep_session(self, wrapped: ssl.SSLSocket) -> None:
+    def _keep_session(self, tls: ssl.SSLObject) -> None:
         now = monotonic()
         if now < self._next_attempt:
             return
         self._next_attempt = now + _PAUSE
-        session = wrapped.session
+        session = tls.session
         if session is not None and (session.has_ticket or session.id):
             self._session, self._donor = session, None
 
@@ -153,75 +145,140 @@ class TlsSocket:
     """A TLS socket with the exceptions of a plain socket: BlockingIOError if it would block, and OSError with the errno
     TLS_TROUBLE for TLS errors, or TLS_CUT for an end of the connection without close_notify.
 
-    After the handshake, `resumed` is whether it resumed a session, and `parameters` are the negotiated ones.
+    OpenSSL works in memory: it would read each record from a socket in two calls, and send the end of a handshake and
+    the first request in two. After the handshake, `resumed` is whether it resumed a session, and `parameters` are the
+    negotiated ones.
     """
 
-    __slots__ = ("_is_full", "_offered", "_socket", "_wrapper", "fileno", "parameters", "resumed")
+    __slots__ = (
+        "_encrypted",
+        "_end",
+        "_incoming",
+        "_is_full",
+        "_offered",
+        "_outgoing",
+        "_socket",
+        "_tls",
+        "_unsent",
+        "_wrapper",
+        "parameters",
+        "resumed",
+    )
     parameters: TlsParameters
 
-    def __init__(self, wrapped: ssl.SSLSocket, wrapper: TlsWrapper, offered: ssl.SSLSession | None) -> None:
-        self._socket, self._wrapper, self._offered = wrapped, wrapper, offered
-        self.fileno = wrapped.fileno
+    def __init__(
+        self,
+        sock: Any,
+        tls: ssl.SSLObject,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        wrapper: TlsWrapper,
+        offered: ssl.SSLSession | None,
+    ) -> None:
+        self._socket, self._tls, self._incoming, self._outgoing = sock, tls, incoming, outgoing
+        self._wrapper, self._offered = wrapper, offered
         self.resumed = self._is_full = False
+        # Encrypted bytes that did not fit into the send buffer; bytes of the data to send that they include.
+        self._unsent = b""
+        self._encrypted = 0
+        # The errno if the connection ends.
+        self._end = TLS_TROUBLE
+        self._advance()
 
     def shake_hands(self) -> None:
-        """Continue the handshake; returns when it is complete. Raises BlockingIOError before that."""
-        try:
-            self._translate_errors(self._socket.do_handshake)
-        except ssl.SSLEOFError as error:
-            raise OSError(TLS_TROUBLE, _reason(error)) from None
-        self.resumed = bool(self._socket.session_reused)
-        self.parameters = _parameters(self._socket)
+        """Continue the handshake with the data that has arrived; returns when it is complete, and its last message is
+        sent with the first data. Raises BlockingIOError before that."""
+        while True:
+            is_empty = self._receive()
+            if self._advance():
+                break
+            if is_empty:
+                raise BlockingIOError
+        self._end = TLS_CUT
+        self.resumed = bool(self._tls.session_reused)
+        self.parameters = _parameters(self._tls)
         self._is_full = not self.resumed
         if self._is_full:
-            self._wrapper.note_full_handshake(self._socket, self._offered)
+            self._wrapper.note_full_handshake(self._tls, self._offered)
+
+    def _advance(self) -> bool:
+        """Send the next messages of the handshake; return whether it is complete."""
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            self._flush()
+            return False
+        except ssl.SSLError as error:
+            # The alert for the server.
+            with suppress(OSError):
+                self._flush()
+            raise OSError(TLS_TROUBLE, _reason(error)) from None
+        return True
 
     def send(self, data: bytes | memoryview) -> int:
+        # Data that is encrypted but not sent counts as sent by the next call, which has it again.
+        if self._unsent and not self._flush():
+            raise BlockingIOError
+        sent, self._encrypted = self._encrypted, 0
+        size = len(data)
+        while sent < size:
+            try:
+                written = self._tls.write(data[sent : sent + _CHUNK] if sent or size > _CHUNK else data)
+            except ssl.SSLWantReadError:
+                self._flush()
+                break
+            except ssl.SSLError as error:
+                raise OSError(TLS_TROUBLE, _reason(error)) from None
+            if not self._flush():
+                self._encrypted = written
+                break
+            sent += written
+        if not sent:
+            raise BlockingIOError
+        return sent
+
+    def _flush(self) -> bool:
+        """Send what is encrypted; return whether nothing is left."""
+        data = self._unsent + self._outgoing.read() if self._unsent else self._outgoing.read()
         try:
-            return int(self._translate_errors(self._socket.send, data))
-        except ssl.SSLEOFError:
-            raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)) from None
+            self._unsent = data[self._socket.send(data) :] if data else b""
+        except BlockingIOError:
+            self._unsent = data
+        return not self._unsent
 
     def recv(self, size: int) -> bytes:
-        try:
-            data: bytes = self._translate_errors(self._socket.recv, size)
-        except ssl.SSLEOFError as error:
-            raise self._end_error(error) from None
+        data: bytes = self._read(size)
         return data
 
     def recv_into(self, buffer: bytearray) -> int:
-        try:
-            return int(self._translate_errors(self._socket.recv_into, buffer))
-        except ssl.SSLEOFError as error:
-            raise self._end_error(error) from None
+        return int(self._read(len(buffer), buffer))
 
-    def _end_error(self, error: ssl.SSLEOFError) -> OSError:
-        """Distinguish an end without close_notify from a reset, which the ssl module reports as the same exception.
+    def _read(self, *arguments: Any) -> Any:
+        """Read from the next record, as `read` of ssl.SSLObject."""
+        tls, incoming = self._tls, self._incoming
+        while True:
+            if incoming.pending or tls.pending():
+                try:
+                    return tls.read(*arguments)
+                except ssl.SSLWantReadError:
+                    # A part of a record; or a message of TLS, which may need an answer.
+                    if self._outgoing.pending:
+                        self._flush()
+                except ssl.SSLError as error:
+                    raise OSError(TLS_TROUBLE, _reason(error)) from None
+            self._receive()
 
-        OpenSSL 3 sets a reason for the end, and sends an alert, which makes a closed server reset the connection.
-        With OpenSSL 1.1, getpeername() fails on a reset socket and succeeds on an ended one.
-        """
-        try:
-            if error.reason != _END:
-                self._socket.getpeername()
-        except OSError:
-            return ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
-        return OSError(TLS_CUT, "ended without close_notify")
+    def _receive(self) -> bool:
+        """Receive encrypted data; return whether no more has arrived. Raises OSError."""
+        if self._unsent:
+            self._flush()
+        size: int = self._socket.recv_into(_BUFFER)
+        if not size:
+            raise OSError(self._end, "ended without close_notify")
+        self._incoming.write(_RECEIVED[:size])
+        return size < _CHUNK
 
     def close(self) -> None:
         if self._is_full:
-            self._wrapper.note_close(self._socket)
+            self._wrapper.note_close(self._tls)
         self._socket.close()
-
-    @staticmethod
-    def _translate_errors(function: Any, *arguments: Any) -> Any:
-        try:
-            return function(*arguments)
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            raise BlockingIOError from None
-        except ssl.SSLEOFError:
-            raise
-        except ssl.SSLError as error:
-            if error.reason != _END:
-                raise OSError(TLS_TROUBLE, _reason(error)) from None
-            raise _as_end(error) from None

@@ -148,12 +148,13 @@ class Http2Connection(Http2Input):
         self._corked = False
         if self._waiting:
             self._send_waiting()
+        if self.draining:
+            # First: nothing is sent on a connection that is closed.
+            self.drain()
         if self._out:
             self.flush()
         if self._broken is not None and self._fd >= 0:
             self.on_frames(0, monotonic())
-        elif self.draining:
-            self.drain()
 
     def _read(self, mask: int, now: float) -> bool:
         """Handle the frames that have arrived; return whether the connection has ended."""
