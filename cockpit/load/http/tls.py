@@ -18,7 +18,7 @@ from cockpit.model.tls import TlsParameters
 # connection. An attempt takes 0.2 ms, which would be spent for each connection to a server that resumes no session.
 _PAUSE = 0.05
 # Maximum size (bytes) of a read from the socket, and of the data that is encrypted before it is sent.
-_CHUNK = 32 * 1024
+_CHUNK = 64 * 1024
 _BUFFER = bytearray(_CHUNK)
 _RECEIVED = memoryview(_BUFFER)
 
