@@ -58,7 +58,8 @@ class EpollPoller:
         """Wake up when `fd` is readable or writable."""
 
     def again(self, fd: int) -> None:
-        """Wake up immediately if `fd` is still readable: the handler stopped before it was empty."""
+        """Wake up immediately, at least if `fd` is readable or writable: the handler stopped before all was read. TLS
+        may hold data when `fd` is empty."""
         self._epoll.modify(fd, self.connecting)
 
     def forget(self, fd: int) -> None:
@@ -74,9 +75,12 @@ class SelectorPoller:
         self.poll_exactly: Poll = self._poll
         self.register: Register = self._selector.register
         self.connecting = selectors.EVENT_WRITE
+        self._again: set[int] = set()
 
     def _poll(self, timeout: float) -> list[tuple[int, int]]:
-        return [(key.fd, _mask(events)) for key, events in self._selector.select(timeout)]
+        again, self._again = self._again, set()
+        events = {key.fd: _mask(events) for key, events in self._selector.select(0 if again else timeout)}
+        return list((dict.fromkeys(again, READABLE) | events).items())
 
     def watch_control(self, fd: int) -> None:
         self._selector.register(fd, selectors.EVENT_READ)
@@ -88,10 +92,11 @@ class SelectorPoller:
         self._selector.modify(fd, selectors.EVENT_READ | selectors.EVENT_WRITE)
 
     def again(self, fd: int) -> None:
-        pass
+        self._again.add(fd)
 
     def forget(self, fd: int) -> None:
         self._selector.unregister(fd)
+        self._again.discard(fd)
 
 
 def _mask(events: int) -> int:

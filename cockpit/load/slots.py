@@ -36,31 +36,39 @@ class IdleSlot(RequestSlot, Protocol):
 
 
 class TimedSlot(IdleSlot, Protocol):
-    """A slot for scheduled requests; `intended` is the due time of its request (s of time.monotonic())."""
+    """A slot for scheduled requests; `intended` is the due time of its request, `sent` the time when it was sent (s of
+    time.monotonic())."""
 
     intended: float
 
+    @property
+    def sent(self) -> float: ...
+
+
+def timed(slot: TimedSlot, add_service: Callable[[float], None]) -> Callable[[float], None]:
+    """Return a function that counts the service time (s) of a response, and its response time since the due time."""
+    add_response = slot.counts.responses.append
+
+    def end(service: float) -> None:
+        add_service(service)
+        add_response(service + slot.sent - slot.intended)
+
+    return end
+
 
 class TimedConnection(IdleConnection):
-    """A connection for scheduled requests; `intended` is the due time of its request (s of time.monotonic())."""
+    """A connection for scheduled requests: a TimedSlot."""
 
     __slots__ = ("intended",)
     intended: float
 
+    @property
+    def sent(self) -> float:
+        return self.started
+
     def _bind(self, counts: RequestMetrics) -> None:
         super()._bind(counts)
-        self._whole = self._end_whole
-        self._end = self._end_pieces
-
-    def _end_whole(self, service: float) -> None:
-        counts = self.counts
-        counts.whole.append(service)
-        counts.responses.append(service + self.started - self.intended)
-
-    def _end_pieces(self, service: float) -> None:
-        counts = self.counts
-        counts.ends.append(service)
-        counts.responses.append(service + self.started - self.intended)
+        self._whole, self._end = timed(self, self._whole), timed(self, self._end)
 
 
 class LimitedTimedConnection(RequestLimit, TimedConnection):

@@ -8,7 +8,6 @@ from __future__ import annotations
 from time import time
 
 from cockpit.load.chain import extract_value
-from cockpit.load.http.connection import FIRST_READ
 from cockpit.load.http.cookies import CookieJar
 from cockpit.load.http.heads import ResponseHeads
 from cockpit.load.http.idle_connection import LINE_END, RequestLimit
@@ -89,17 +88,8 @@ class UserConnection(RequestLimit):
         super().__init__(load, counts, request)
         self.user = user
         self._response = self._user_response = UserResponse(counts.heads, user)
-
-    def on_response(self, mask: int, now: float) -> None:
-        """Read the start of a response, without the fast path of Connection."""
-        try:
-            data = self._socket.recv(FIRST_READ)
-        except BlockingIOError:
-            return
-        except OSError as error:
-            self._transfer_failed(error)
-            return
-        self._read_rest(data, mask | self._drain, now)
+        # Without the fast path, which keeps neither heads nor bodies.
+        self._on_response = self.on_more
 
     def _request_bytes(self) -> bytes:
         request, self._user_response.target = self.user.with_cookies(super()._request_bytes(), time())

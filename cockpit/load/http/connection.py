@@ -129,7 +129,7 @@ class Connection(LoadSocket):
         self.counts.sent_bytes += sent
         if mask & (READABLE | HANGUP):
             # Edge-triggered: there is no further wake-up for data that arrived before the request.
-            self.on_response(mask, now)
+            self._on_response(mask, now)
 
     def _send_rest(self, sent: int, mask: int, now: float) -> None:
         """Send the rest of a request that did not fit into the send buffer; also read an early response."""

@@ -90,7 +90,7 @@ def _parameters(tls: ssl.SSLObject) -> TlsParameters:
 
 
 class TlsWrapper:
-    """Wraps connected sockets in TLS. All new connections resume the same session, until the server refuses it."""
+    """Wraps connected sockets in TLS. All new connections resume `session`, until the server refuses it."""
 
     def __init__(self, tls: load.Tls, host: str, alpn: Sequence[str] = ("http/1.1",)) -> None:
         self._context = context_of(tls, alpn)
@@ -99,7 +99,7 @@ class TlsWrapper:
         with suppress(UnicodeError):
             self._name = self._name.encode("idna")
         self._resumption = tls.resumption
-        self._session: ssl.SSLSession | None = None
+        self.session: ssl.SSLSession | None = None
         self._next_attempt = 0.0
         # An open connection after a full handshake, and the time of its handshake.
         self._donor: ssl.SSLObject | None = None
@@ -110,23 +110,25 @@ class TlsWrapper:
         # With TLS 1.3 the session arrives after the handshake.
         if self._donor is not None and monotonic() >= self._donor_since + _PAUSE:
             self._keep_session(self._donor)
-        session, incoming, outgoing = self._session, ssl.MemoryBIO(), ssl.MemoryBIO()
+        return TlsSocket(sock, self)
+
+    def new_tls(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> ssl.SSLObject:
+        """Return a TLS connection in memory, which offers `session`. Raises OSError."""
         try:
-            tls = self._context.wrap_bio(incoming, outgoing, server_hostname=self._name, session=session)
+            return self._context.wrap_bio(incoming, outgoing, server_hostname=self._name, session=self.session)
         except (OSError, ValueError) as error:
             raise OSError(TLS_TROUBLE, str(error)) from None
-        return TlsSocket(sock, tls, incoming, outgoing, self, session)
 
     def note_full_handshake(self, tls: ssl.SSLObject, offered: ssl.SSLSession | None) -> None:
         """Forget the session that this connection offered and the server refused."""
-        if offered is self._session:
-            self._session = None
-        if self._donor is None and self._session is None and self._resumption:
+        if offered is self.session:
+            self.session = None
+        if self._donor is None and self.session is None and self._resumption:
             self._donor, self._donor_since = tls, monotonic()
 
     def note_close(self, tls: ssl.SSLObject) -> None:
         """Keep the session of a connection after a full handshake that is about to be closed, if none is kept."""
-        if self._session is None and self._resumption:
+        if self.session is None and self._resumption:
             self._keep_session(tls)
         if self._donor is tls:
             self._donor = None
@@ -138,7 +140,7 @@ class TlsWrapper:
         self._next_attempt = now + _PAUSE
         session = tls.session
         if session is not None and (session.has_ticket or session.id):
-            self._session, self._donor = session, None
+            self.session, self._donor = session, None
 
 
 class TlsSocket:
@@ -166,17 +168,10 @@ class TlsSocket:
     )
     parameters: TlsParameters
 
-    def __init__(
-        self,
-        sock: Any,
-        tls: ssl.SSLObject,
-        incoming: ssl.MemoryBIO,
-        outgoing: ssl.MemoryBIO,
-        wrapper: TlsWrapper,
-        offered: ssl.SSLSession | None,
-    ) -> None:
-        self._socket, self._tls, self._incoming, self._outgoing = sock, tls, incoming, outgoing
-        self._wrapper, self._offered = wrapper, offered
+    def __init__(self, sock: Any, wrapper: TlsWrapper) -> None:
+        self._socket, self._wrapper, self._offered = sock, wrapper, wrapper.session
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = wrapper.new_tls(self._incoming, self._outgoing)
         self.resumed = self._is_full = False
         # Encrypted bytes that did not fit into the send buffer; bytes of the data to send that they include.
         self._unsent = b""

@@ -10,6 +10,7 @@ from cockpit.load.http.load_socket import ConnectionOwner
 from cockpit.load.http2.connection import Http2Connection
 from cockpit.load.http2.requests import convert_request, split_frames
 from cockpit.load.request_metrics import RequestMetrics
+from cockpit.load.slots import timed
 from cockpit.model.load.plan import ErrorKind
 
 if TYPE_CHECKING:
@@ -227,22 +228,13 @@ class Http2Stream:
 
 
 class TimedStream(Http2Stream):
-    """A stream for scheduled requests; `intended` is the due time of its request (s of time.monotonic())."""
+    """A stream for scheduled requests: a TimedSlot."""
 
     intended: float
 
     def _bind(self, counts: RequestMetrics) -> None:
         super()._bind(counts)
-        self.whole = self._end_whole
-        self._end = self._end_pieces
-
-    def _end_whole(self, service: float) -> None:
-        self.counts.whole.append(service)
-        self.counts.responses.append(service + self.sent - self.intended)
-
-    def _end_pieces(self, service: float) -> None:
-        self.counts.ends.append(service)
-        self.counts.responses.append(service + self.sent - self.intended)
+        self.whole, self._end = timed(self, self.whole), timed(self, self._end)
 
 
 class UserStream(Http2Stream):
