@@ -12,7 +12,7 @@ from time import monotonic
 
 from cockpit.load.failures import TLS_CUT, Malformed, transfer_failure
 from cockpit.load.http.heads import Head
-from cockpit.load.http.load_socket import DRAIN, ConnectionOwner, Handler, LoadSocket
+from cockpit.load.http.load_socket import ConnectionOwner, Handler, LoadSocket
 from cockpit.load.http.responses import ResponseReader
 from cockpit.load.poller import HANGUP, READABLE, TROUBLE, WRITABLE
 from cockpit.load.request_metrics import RequestMetrics
@@ -176,7 +176,7 @@ class Connection(LoadSocket):
         lines = data[: data.find(b"\r\n\r\n") + 4]
         head = self._known(lines) or self._like_last(lines)
         if head is None or len(data) != head.total:
-            self._read_rest(data, mask | self._drain, now)
+            self._read_rest(data, mask, now)
             return
         head.hits += 1
         self._whole(now - self.started)
@@ -194,12 +194,12 @@ class Connection(LoadSocket):
         self._first = now
         self._handlers[self._fd] = self.on_more
         # Edge-triggered: there is no further wake-up if the connection ended together with the data.
-        if not self._feed(data, mask, now) and (len(data) == FIRST_READ or mask & (HANGUP | DRAIN)):
+        more = len(data) == FIRST_READ or mask & HANGUP or self._holds_data()
+        if not self._feed(data, mask, now) and more:
             self.on_more(mask, now)
 
     def on_more(self, mask: int, now: float) -> None:
         """Read further data of a response, until the socket is empty or the response is complete."""
-        mask |= self._drain
         for _ in range(_MAX_READS):
             try:
                 size = self._socket.recv_into(_READ_BUFFER)
@@ -216,7 +216,7 @@ class Connection(LoadSocket):
                 self._first = now
             if self._feed(memoryview(_READ_BUFFER)[:size], mask, now):
                 return
-            if size < len(_READ_BUFFER) and not mask & (HANGUP | DRAIN):
+            if size < len(_READ_BUFFER) and not mask & HANGUP and not self._holds_data():
                 return
             now = monotonic()
         self._load.poller.again(self._fd)

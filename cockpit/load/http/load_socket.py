@@ -18,9 +18,6 @@ from cockpit.model.load.plan import ErrorKind
 
 Handler = Callable[[int, float], None]
 
-# An event of TLS beside those of the poller: decrypted data causes no wake-up, so read until none is left.
-DRAIN = 0x10000
-
 
 class ConnectionOwner(Protocol):
     """The interface of the engine that owns a connection."""
@@ -52,13 +49,13 @@ class LoadSocket:
 
     __slots__ = (
         "_connected",
-        "_drain",
         "_fd",
         "_handlers",
         "_load",
         "_on_connected",
         "_opened",
         "_reused",
+        "_secured",
         "_socket",
         "_tally",
         "started",
@@ -68,7 +65,7 @@ class LoadSocket:
         self._load = load
         self._handlers = load.handlers
         self._tally = load.tally
-        self._drain = DRAIN if load.dialer.tls is not None else 0
+        self._secured = load.dialer.tls is not None
         self.started = inf
         self._opened = 0.0
         self._fd = -1
@@ -107,7 +104,7 @@ class LoadSocket:
         self._load.connections += 1
         self._connected = True
         self._load.poller.watch_responses(self._fd)
-        if self._drain:
+        if self._secured:
             self._secure(mask, now)
         else:
             self._ready(mask, now)
@@ -129,6 +126,8 @@ class LoadSocket:
         """Continue the handshake, or send the request after it."""
         try:
             self._socket.shake_hands()
+            if not self._socket.holds_data:
+                mask &= ~READABLE
         except BlockingIOError:
             return
         except OSError as error:
@@ -139,6 +138,10 @@ class LoadSocket:
         handshakes = tally.resumed_handshakes if tls.resumed else tally.full_handshakes
         handshakes.add(tls.parameters.key, now - self._opened)
         self._ready(mask, now)
+
+    def _holds_data(self) -> bool:
+        """Return whether TLS holds data, which causes no further wake-up."""
+        return self._secured and bool(self._socket.holds_data)
 
     def _ready(self, mask: int, now: float) -> None:
         """Send the request on a new connection."""

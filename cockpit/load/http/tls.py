@@ -156,6 +156,7 @@ class TlsSocket:
         "_encrypted",
         "_end",
         "_incoming",
+        "_is_empty",
         "_is_full",
         "_offered",
         "_outgoing",
@@ -173,6 +174,8 @@ class TlsSocket:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = wrapper.new_tls(self._incoming, self._outgoing)
         self.resumed = self._is_full = False
+        # No further data had arrived at the last read from the socket.
+        self._is_empty = True
         # Encrypted bytes that did not fit into the send buffer; bytes of the data to send that they include.
         self._unsent = b""
         self._encrypted = 0
@@ -184,10 +187,10 @@ class TlsSocket:
         """Continue the handshake with the data that has arrived; returns when it is complete, and its last message is
         sent with the first data. Raises BlockingIOError before that."""
         while True:
-            is_empty = self._receive()
+            self._receive()
             if self._advance():
                 break
-            if is_empty:
+            if self._is_empty:
                 raise BlockingIOError
         self._end = TLS_CUT
         self.resumed = bool(self._tls.session_reused)
@@ -263,15 +266,20 @@ class TlsSocket:
                     raise OSError(TLS_TROUBLE, _reason(error)) from None
             self._receive()
 
-    def _receive(self) -> bool:
-        """Receive encrypted data; return whether no more has arrived. Raises OSError."""
+    @property
+    def holds_data(self) -> bool:
+        """Whether data that has arrived may not be read yet."""
+        return not self._is_empty or self._incoming.pending > 0 or self._tls.pending() > 0
+
+    def _receive(self) -> None:
+        """Receive encrypted data. Raises OSError."""
         if self._unsent:
             self._flush()
         size: int = self._socket.recv_into(_BUFFER)
         if not size:
             raise OSError(self._end, "ended without close_notify")
         self._incoming.write(_RECEIVED[:size])
-        return size < _CHUNK
+        self._is_empty = size < _CHUNK
 
     def close(self) -> None:
         if self._is_full:

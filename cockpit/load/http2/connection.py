@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from cockpit.load.failures import TLS_CUT, transfer_failure
-from cockpit.load.http.load_socket import DRAIN, ConnectionOwner
+from cockpit.load.http.load_socket import ConnectionOwner
 from cockpit.load.http2 import frames
 from cockpit.load.http2.frames import CANCEL, PROTOCOL_ERROR, Http2Fault
 from cockpit.load.http2.input import Http2Input
@@ -50,7 +50,7 @@ class Http2Connection(Http2Input):
         return self._connected
 
     def _ready(self, mask: int, now: float) -> None:
-        if self._drain and self._socket.parameters.alpn != "h2":
+        if self._secured and self._socket.parameters.alpn != "h2":
             self._fail("not_http")
             return
         self._handlers[self._fd] = self.on_frames
@@ -140,7 +140,7 @@ class Http2Connection(Http2Input):
     def on_frames(self, mask: int, now: float) -> None:
         self._corked = True
         try:
-            if self._read(mask | self._drain, now):
+            if self._read(mask, now):
                 return
         except Http2Fault as fault:
             self._violated(fault)
@@ -169,7 +169,7 @@ class Http2Connection(Http2Input):
                 return self._lost(None)
             self._last_arrival = now
             self._parse(self._partial + data if self._partial else data, now)
-            if len(data) < _READ and not mask & (HANGUP | DRAIN) and self._broken is None:
+            if len(data) < _READ and not mask & HANGUP and self._broken is None and not self._holds_data():
                 return False
             now = monotonic()
         self._load.poller.again(self._fd)
