@@ -4,8 +4,8 @@ The base is the side that is active at the start. The other side is measured wit
 that the host rolls it back by itself if this process or the connection is lost. The set-up of a base window is such a
 rollback; between two consecutive base windows, a change is made and undone.
 
-On two servers, one has the new values while its sibling has the old ones, and they exchange their roles. Each server is
-set up for each window: by a change, by a rollback, or by a change that is made and undone.
+On two servers, the first has the new values while its sibling has the old values, and both exchange their roles in the
+next window. Both are set up for each window: by a change, by a rollback, or by a change that is made and undone.
 """
 
 from __future__ import annotations
