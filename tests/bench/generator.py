@@ -123,9 +123,9 @@ def http2(streams: int) -> bool:
 def new_tls(http: HttpVersion) -> bool:
     """CPU/request with a new TLS connection per request, all handshakes full, no certificate verified.
 
-    Both negotiate TLS 1.2 with X25519 and ECDSA, and send their requests at even intervals. OpenSSL's handshake is most
-    of the cost of both. The handshakes alone in Python, without a request, cost 1.0 to 1.4 times as much as h2load with
-    its requests. The limit is above 1.15 by that.
+    Both negotiate TLS 1.2 with X25519 and ECDSA, and start requests at even intervals. Most of the cost of both is
+    OpenSSL's. Connects and handshakes alone, by Python's ssl module at the same intervals and without a request, cost
+    1.07 times as much as h2load with its requests (median of 6 pairs, 1.02 to 1.42): 1.15 leaves nothing for a request.
     """
     title = f"HTTP/{http} over TLS, {TLS_RATE} new connections/s, full handshakes, {SMALL}-byte response"
     with _serving(title, partial(nginx, http2=http == "2", secure=True)) as site:
@@ -138,7 +138,7 @@ def new_tls(http: HttpVersion) -> bool:
             tls=Tls(verify=False, resumption=False),
         )
         measured = _compared(plan, [(h2load_new(TLS_RATE, *["--h1"] * (http == "1.1")), NEW_TLS)], [])
-    return show(title, summary_lines(measured), _counted(measured, NEW_TLS) + _costs_at_most(measured, h2load=1.15))
+    return show(title, summary_lines(measured), _counted(measured, NEW_TLS) + _costs_at_most(measured, h2load=1.3))
 
 
 def new() -> bool:
