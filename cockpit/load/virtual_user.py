@@ -9,6 +9,7 @@ from time import time
 
 from cockpit.load.chain import extract_value
 from cockpit.load.http.cookies import CookieJar
+from cockpit.load.http.expect import Expectation
 from cockpit.load.http.heads import ResponseHeads
 from cockpit.load.http.idle_connection import LINE_END, RequestLimit
 from cockpit.load.http.load_socket import ConnectionOwner
@@ -47,12 +48,14 @@ class VirtualUser:
             request = request.replace(LINE_END, LINE_END + self.jar.header(target, now), 1)
         return request, target
 
-    def judge(self, verdict: str, *, refused: bool, lines: bytes, target: bytes, start: bytes) -> str:
+    def judge(
+        self, verdict: str, status: int, expectation: Expectation, *, lines: bytes, target: bytes, start: bytes
+    ) -> str:
         """Store cookies and values of a complete response with the head `lines` and the `start` of its body; return the
         verdict, or "extract" if a value is missing."""
         if self.jar is not None:
             self.jar.store(lines, target, time())
-        if verdict or refused:
+        if verdict or (status >= 400 and not expectation.allows(status)):
             # The user starts over. Without an expectation, an error status counts as failed anyway.
             return verdict
         self.succeeded = self.extract_values(lines, start)
@@ -73,9 +76,9 @@ class UserResponse(ResponseReader):
         """Store cookies and values of the complete response; return the first kind that differs from the expectation,
         or "extract" if a value is missing."""
         assert self.head is not None
-        refused = self.head.status >= 400 and not self.expects(self.head.status)
+        status, expectation = self.head.status, self._heads.expectation
         return self._user.judge(
-            super().verdict(), refused=refused, lines=self.lines, target=self.target, start=self.start
+            super().verdict(), status, expectation, lines=self.lines, target=self.target, start=self.start
         )
 
 

@@ -21,7 +21,7 @@ HEAD_LIMIT = 128 * 1024
 # Start of every response; empty lines before it are ignored.
 _START = b"HTTP/1."
 
-_SWITCHING_PROTOCOLS = 101
+SWITCHING_PROTOCOLS = 101
 _SWITCH = "the server switches to another protocol (101) without a request for it"
 _INVALID = "invalid head of the response"
 # llhttp: "Transfer-Encoding can't be present with Content-Length", or the other way round.
@@ -108,14 +108,14 @@ class HeadCache(ResponseHeads):
         try:
             parser.feed_data(normalized)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            if parser.get_status_code() == _SWITCHING_PROTOCOLS:
+            if parser.get_status_code() == SWITCHING_PROTOCOLS:
                 raise Malformed("protocol_switch", _SWITCH) from None
             has_both = str(error).endswith(_WITH_BOTH)
             raise Malformed("ambiguous_length" if has_both else "invalid_head", f"{_INVALID}: {error}") from None
         if not fields.complete:
             raise Malformed
         status = parser.get_status_code()
-        if status == _SWITCHING_PROTOCOLS:
+        if status == SWITCHING_PROTOCOLS:
             raise Malformed("protocol_switch", _SWITCH)
         keeps = self._is_kept_open(fields, minor=raw[raw.find(b"HTTP/1.") + 7 :][:1])
         length = self._length(fields, status)
@@ -210,9 +210,6 @@ class ResponseReader:
     def start(self) -> bytes:
         """The start of the body, up to the number of bytes that the expectation keeps."""
         return bytes(self._body.start) if self._body is not None else b""
-
-    def expects(self, status: int) -> bool:
-        return self._heads.expectation.allows(status)
 
     def feed(self, data: bytes | memoryview) -> bool:
         """Parse the next piece; return whether the response is complete. Raises Malformed."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from cockpit.load.failures import Malformed
 from cockpit.load.http.responses import HEAD_LIMIT
 from cockpit.load.http2 import frames
-from cockpit.load.http2.frames import ACK, END_HEADERS, FRAME_LIMIT, Http2Fault
+from cockpit.load.http2.frames import ACK, END_HEADERS
 from cockpit.load.http2.heads import BlockDecoder, Http2Heads
 from cockpit.load.http2.requests import split_frames
 
@@ -36,7 +36,7 @@ async def contact(
         writer.write(start + frames.number_bytes(_NUMBER) + rest)
     decoder, block, settings, status = BlockDecoder(), b"", None, None
     for _ in range(_FRAMES_LIMIT):
-        kind, flags, number, payload = await _frame(reader, begun=settings is not None)
+        kind, flags, number, payload = await _frame(reader, greeted=settings is not None)
         if kind == frames.SETTINGS and not flags & ACK:
             settings = frames.settings_of(payload)
             writer.write(frames.frame(frames.SETTINGS, ACK, 0))
@@ -49,7 +49,7 @@ async def contact(
         elif kind in (frames.HEADERS, frames.CONTINUATION) and number == _NUMBER and status is None:
             block += frames.payload_of(payload, flags) if kind == frames.HEADERS else payload
             if len(block) > HEAD_LIMIT:
-                raise Http2Fault("the head of the response is too large", "head_too_large")
+                raise frames.head_too_large()
             if flags & END_HEADERS:
                 head, block = heads.head_of(decoder.decode(block), len(block)), b""
                 status = head.status if head.status >= 200 else None
@@ -58,13 +58,10 @@ async def contact(
     raise Malformed("http2_flood", f"the server sends {_FRAMES_LIMIT} frames and no response")
 
 
-async def _frame(reader: asyncio.StreamReader, *, begun: bool) -> tuple[int, int, int, bytes]:
+async def _frame(reader: asyncio.StreamReader, *, greeted: bool) -> tuple[int, int, int, bytes]:
     word, flags, number = frames.unpack_header(await reader.readexactly(frames.HEADER_SIZE))
     kind, length = word & 0xFF, word >> 8
-    if not begun and (kind != frames.SETTINGS or length > FRAME_LIMIT):
-        raise Http2Fault("the server does not speak HTTP/2", "not_http")
-    if length > FRAME_LIMIT:
-        raise Http2Fault("the server sends a frame that is too large")
+    frames.check_frame(kind, flags, length, greeted=greeted)
     return kind, flags, number & frames.LAST_STREAM, await reader.readexactly(length)
 
 

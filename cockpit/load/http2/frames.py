@@ -86,6 +86,18 @@ def settings_of(payload: bytes) -> dict[int, int]:
     return values
 
 
+def check_frame(kind: int, flags: int, length: int, *, greeted: bool) -> None:
+    """Raise Http2Fault for a frame that is too large, or if the server does not begin with SETTINGS."""
+    if not greeted and (kind != SETTINGS or flags & ACK or length > FRAME_LIMIT):
+        raise Http2Fault("the server does not speak HTTP/2", "not_http")
+    if length > FRAME_LIMIT:
+        raise Http2Fault("a frame is too large")
+
+
+def head_too_large() -> Http2Fault:
+    return Http2Fault("the head of a response is too large", "head_too_large")
+
+
 def payload_of(payload: bytes, flags: int) -> bytes:
     """Return the payload of a frame without padding, and without the priority of HEADERS. Raises Http2Fault."""
     start, end = 0, len(payload)

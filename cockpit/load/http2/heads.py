@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cockpit.load.failures import Malformed
 from cockpit.load.http.heads import UNTIL_CLOSE, Head, ResponseHeads
-from cockpit.load.http.responses import HEAD_LIMIT
-from cockpit.load.http2.frames import DATA, END_STREAM, FRAME_LIMIT, HEADER_SIZE, Http2Fault
+from cockpit.load.http.responses import HEAD_LIMIT, SWITCHING_PROTOCOLS
+from cockpit.load.http2.frames import DATA, END_STREAM, FRAME_LIMIT, HEADER_SIZE, Http2Fault, head_too_large
 from cockpit.load.http2.requests import CONNECTION_FIELDS
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ _CACHED_FIELDS = 512
 _CACHED_FIELD_LIMIT = 1024
 # Maximum number of bytes of an integer after its first.
 _INTEGER_LIMIT = 4
-_SWITCHING_PROTOCOLS = 101
 
 
 class HeaderField(NamedTuple):
@@ -67,7 +66,7 @@ class BlockDecoder:
         try:
             decoded = self._decoder.decode(block, raw=True)
         except OversizedHeaderListError:
-            raise _too_large() from None
+            raise head_too_large() from None
         except (HPACKError, ValueError, IndexError) as error:
             raise Http2Fault(f"invalid header block: {error}", "http2_compression") from None
         return [_checked(bytes(name), bytes(value)) for name, value in decoded]
@@ -99,10 +98,6 @@ class FieldCache:
             needed = self._every_value or any(field.name in _NEEDED for field in decoded)
             self._known[encoded if needed else name] = decoded
         return decoded
-
-
-def _too_large() -> Http2Fault:
-    return Http2Fault("the head of a response is too large", "head_too_large")
 
 
 def _checked(name: bytes, value: bytes) -> HeaderField:
@@ -200,7 +195,7 @@ class Http2Heads(ResponseHeads):
             lines.append(line)
         if not (len(status) == 3 and status.isdigit() and status >= b"100"):
             raise Malformed("invalid_head", "no valid :status in the head of the response")
-        if int(status) == _SWITCHING_PROTOCOLS:
+        if int(status) == SWITCHING_PROTOCOLS:
             raise Malformed("protocol_switch", "the server switches to another protocol (101), which HTTP/2 forbids")
         self._note_redirect(int(status), location)
         length = self._length(lengths, int(status))

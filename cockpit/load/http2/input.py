@@ -18,6 +18,7 @@ from cockpit.load.http2.frames import (
     FRAME_LIMIT,
     HEADER_SIZE,
     HEADERS,
+    LAST_STREAM,
     PADDED,
     PROTOCOL_ERROR,
     Http2Fault,
@@ -35,7 +36,6 @@ _TOP_UP = 1 << 30
 # Maximum number of frames of a header block.
 _FRAGMENTS_LIMIT = 32
 _UNLIMITED = 1 << 31
-_STREAM_BITS = 0x7FFFFFFF
 
 
 class Http2Input(Http2Output):
@@ -66,11 +66,11 @@ class Http2Input(Http2Output):
             kind, start = word & 0xFF, at + HEADER_SIZE
             end = start + (word >> 8)
             if end - start > FRAME_LIMIT or not self._greeted:
-                self._check_first(kind, flags, end - start)
+                frames.check_frame(kind, flags, end - start, greeted=self._greeted)
             if end > size:
                 break
             at = end
-            self._handle(kind, flags, number & _STREAM_BITS, data[start:end], now)
+            self._handle(kind, flags, number & LAST_STREAM, data[start:end], now)
         self._partial = data[at:]
         if self._received >= _TOP_UP:
             self._out.append(frames.window_update(0, self._received))
@@ -112,13 +112,6 @@ class Http2Input(Http2Output):
         self.served += served
         self._received += received
         return at
-
-    def _check_first(self, kind: int, flags: int, length: int) -> None:
-        """Raise Http2Fault for a frame that is too large, or if the server does not begin with SETTINGS."""
-        if not self._greeted and (kind != frames.SETTINGS or flags & ACK or length > FRAME_LIMIT):
-            raise Http2Fault("the server does not speak HTTP/2", "not_http")
-        if length > FRAME_LIMIT:
-            raise Http2Fault("a frame is too large")
 
     def _reset_stream(self, stream: Http2Stream, code: int) -> None:
         self._end_stream(stream)
@@ -182,7 +175,7 @@ class Http2Input(Http2Output):
         _, first_flags, fragments = self._block
         fragments.append(payload)
         if sum(map(len, fragments)) > HEAD_LIMIT:
-            raise Http2Fault("the head of a response is too large", "head_too_large")
+            raise frames.head_too_large()
         if len(fragments) > _FRAGMENTS_LIMIT:
             raise Http2Fault("a header block has too many frames", "http2_flood")
         if flags & END_HEADERS:
@@ -260,7 +253,7 @@ class Http2Input(Http2Output):
         elif kind == frames.WINDOW_UPDATE:
             if number:
                 self._check_opened(number)
-            increment = int.from_bytes(payload, "big") & _STREAM_BITS
+            increment = int.from_bytes(payload, "big") & LAST_STREAM
             if not increment:
                 raise Http2Fault("a WINDOW_UPDATE frame without an increment")
             self._open_window(number, increment)
@@ -296,7 +289,7 @@ class Http2Input(Http2Output):
         """Send further requests, and those that the server did not process, on another connection."""
         if len(payload) < 8:
             raise Http2Fault("a GOAWAY frame is too short")
-        last, code = int.from_bytes(payload[:4], "big") & _STREAM_BITS, int.from_bytes(payload[4:8], "big")
+        last, code = int.from_bytes(payload[:4], "big") & LAST_STREAM, int.from_bytes(payload[4:8], "big")
         if code:
             self._end_kind = "goaway"
         if not self.draining:

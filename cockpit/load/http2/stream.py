@@ -262,7 +262,6 @@ class UserStream(Http2Stream):
         super().begin(now)
 
     def _verdict(self, head: Http2Head) -> str:
-        verdict = super()._verdict(head)
-        refused = head.status >= 400 and not self.heads.expectation.allows(head.status)
         start = bytes(self._body.start) if self._body is not None else b""
-        return self.user.judge(verdict, refused=refused, lines=head.lines, target=self._target, start=start)
+        verdict, expectation = super()._verdict(head), self.heads.expectation
+        return self.user.judge(verdict, head.status, expectation, lines=head.lines, target=self._target, start=start)
