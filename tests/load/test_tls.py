@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import ssl
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 
 import pytest
 
@@ -79,9 +81,11 @@ async def test_kept_connection_has_one_handshake() -> None:
     assert sum(outcome.counts_of("full_handshakes").values()) == resumed[False] == 4
 
 
-def connected(wrapper: TlsWrapper, server_side: ssl.SSLContext) -> tuple[TlsSocket, ssl.SSLSocket]:
+def connected(
+    wrapper: TlsWrapper, server_side: ssl.SSLContext, sockets: tuple[socket.socket, socket.socket] | None = None
+) -> tuple[TlsSocket, ssl.SSLSocket]:
     """Return both ends of a connection after the handshake and a greeting of the server."""
-    client, server = socket.socketpair()
+    client, server = sockets or socket.socketpair()
     with ThreadPoolExecutor(1) as pool:
         wrapped = pool.submit(server_side.wrap_socket, server, server_side=True)
         connection = wrapper.wrap(client)
@@ -112,6 +116,28 @@ def test_session_of_open_connection_is_resumed_until_it_is_refused(monkeypatch: 
     for pair in pairs:
         for end in pair:
             end.close()
+
+
+def test_data_larger_than_send_buffer_is_sent_once() -> None:
+    raw, other = socket.socketpair()
+    client, server = connected(TlsWrapper(trusting(), "127.0.0.1"), context(), (raw, other))
+    assert server.recv(2) == b"hi"
+    raw.setblocking(False)
+    data, sent, blocked = bytes(range(256)) * 10_000, 0, 0
+    with ThreadPoolExecutor(1) as pool:
+        received = pool.submit(lambda: b"".join(iter(partial(server.recv, 1 << 16), b"end")))
+        while sent < len(data):
+            try:
+                sent += client.send(memoryview(data)[sent:])
+            except BlockingIOError:
+                blocked += 1
+                select.select((), (raw,), (), 5)
+        raw.setblocking(True)
+        client.send(b"end")
+        assert received.result() == data
+    assert blocked
+    for end in (client, server):
+        end.close()
 
 
 def test_handshakes_are_listed_by_parameters() -> None:
