@@ -54,7 +54,7 @@ case $1 in
     echo 'py-spy> Wrote raw data. Samples: 7 Errors: 0' ;;
 esac
 """
-SPIED = "process 1:\"/usr/bin/python3 -c 'a; b' --key=secret\";process 2:\"x\";main (app.py);render (app.py) 3\n"
+SPIED = 'process 1:"/usr/bin/python3 -c \'a; b\' --key=secret";process 2:"x";main (app.py);render (app.py) 3\n'
 
 
 def sample(t: float, *frames: str, name: str = "web", pid: int = 4_194_300) -> str:
@@ -162,7 +162,11 @@ def test_a_pause_is_no_row_of_empty_slices() -> None:
 def test_stacks_of_profilers_of_a_language_are_bounded_and_neutralised(awk: str, tmp_path: Path) -> None:
     lines = [
         *("py-spy> Sampling process 5\n", SPIED, SPIED, "\x1b[2J;a\x07é 2\n", " 1\n", "no count\n", "many 1234567\n"),
-        *("Main.run_[j];Main.f_[i];[vdso]_[0];do_sys_open_[k] 4\n", f"{'deep;' * 2000}leaf 1\n", f"{'x' * 200_000} 1\n"),
+        *(
+            "Main.run_[j];Main.f_[i];[vdso]_[0];do_sys_open_[k] 4\n",
+            f"{'deep;' * 2000}leaf 1\n",
+            f"{'x' * 200_000} 1\n",
+        ),
         *(f"f{at} 1\n" for at in range(6 * MAX_STACKS)),
     ]
     (tmp_path / "lines").write_text("".join(lines))
@@ -373,6 +377,7 @@ async def test_python_is_profiled_by_py_spy(
     ("settings", "also", "detail"),
     [
         ({"SPY_ERROR": "Permission Denied: Try running again\nmore"}, "", "not permitted: log in as root, set sudo"),
+        ({"SPY_ERROR": "Error: no name\nCaused by:\nPermission denied (os error 13)"}, "", "py-spy is not permitted"),
         ({"SPY_ERROR": "Error: \x1b[2J"}, "", "py-spy cannot be used: Error: ·[2J"),
         ({}, "sleep", "add a [[host]] for the others"),
     ],
@@ -386,12 +391,12 @@ async def test_native_frames_name_the_cause(
     detail: str,
 ) -> None:
     environment |= settings
-    with subprocess.Popen(["sleep", "1000"]) as other:
+    with subprocess.Popen(["sleep", "1000"]) as other:  # noqa: ASYNC220
         async with profiling(sshd, command=python, also=also) as watch:
             await until(lambda: watch.slices)
         other.kill()
     assert {part.source for part in watch.slices} == {"cpu-clock"}
-    ((condition, text),) = {report for report in watch.reports if report[0] == "running"}
+    ((_, text),) = {report for report in watch.reports if report[0] == "running"}
     assert text.startswith("no functions of Python: py-spy ")
     assert detail in text
     assert watch.reports[-1] == ("stopped", text), "known in reports"
@@ -402,7 +407,7 @@ async def test_py_spy_that_is_missing_is_named(sshd: Sshd, environment: dict[str
     async with profiling(sshd, command=python) as watch:
         await until(lambda: watch.slices)
     assert watch.slices[0].source == "cpu-clock"
-    assert watch.reports[0] == ("running", "no functions of Python: py-spy is not on the PATH there: pip install py-spy")
+    assert watch.reports[0][1] == "no functions of Python: py-spy is not on the PATH there: pip install py-spy"
 
 
 async def test_a_killed_py_spy_is_started_again(
@@ -420,14 +425,15 @@ async def test_a_restarted_server_is_profiled_again(
     sshd: Sshd, environment: Mapping[str, str], python: Sequence[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a failure, and the profiler of a language reads the new process."""
+    stacks = Path(environment["SPY_STACKS"])
     monkeypatch.setattr(script_module, "SLICE_SECONDS", 1.0)
     async with profiling(sshd, command=python) as watch:
         await until(lambda: watch.slices)
         (before,) = watch.host().processes
-        Path(environment["SPY_STACKS"]).unlink()
+        stacks.unlink()  # noqa: ASYNC240
         os.kill(before.process.pid, signal.SIGKILL)
-        with subprocess.Popen(python, stdin=subprocess.PIPE) as process:
-            Path(environment["SPY_STACKS"]).write_text("new (app.py) 1\n")
+        with subprocess.Popen(python, stdin=subprocess.PIPE) as process:  # noqa: ASYNC220
+            stacks.write_text("new (app.py) 1\n")  # noqa: ASYNC240
             await until(lambda: any("new (app.py)" in stack for stack in watch.slices[-1].stacks))
             process.kill()
     assert [condition for condition, _ in watch.reports] == ["running", "stopped"]

@@ -70,7 +70,8 @@ def _of_one_source(
     before: Sequence[_CountedSlice], after: Sequence[_CountedSlice]
 ) -> tuple[Sequence[_CountedSlice], Sequence[_CountedSlice]]:
     """Return both sides without slices of another source than that of the last slice."""
-    first, second = ([each for each in side if each.part.source == after[-1].part.source] for side in (before, after))
+    source = after[-1].part.source if after else None
+    first, second = ([each for each in side if each.part.source == source] for side in (before, after))
     return first, second
 
 

@@ -131,7 +131,8 @@ main() {
     [0-9]*) source=cycles event=cycles ;;
   esac
   export source hz
-  printf '#cockpit recording perf %s %s\n' "$language" "$(printf %s "$reason" | head -n 1)"
+  reason=$({ echo "$reason" | grep -i permi || echo "$reason"; } | head -n 1)
+  printf '#cockpit recording perf %s %s\n' "$language" "$reason"
   # perf ends when this program does.
   # shellcheck disable=SC2086
   $as perf record -q -F "$hz" --call-graph "$call_graph" -e "$event" -k CLOCK_MONOTONIC -m "$pages" \
