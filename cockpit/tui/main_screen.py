@@ -309,7 +309,7 @@ class MainScreen(ViewKeys):
         self._tune()
 
     def _tune(self, values: Mapping[str, str] | None = None) -> None:
-        """Open the tuning panel; with `values`, show their diff."""
+        """Open the tuning panel; with `values`, at the first of them, with their diff."""
         self._drafts.update(values or {})
 
         def confirmed(request: ChangeRequest) -> None:
@@ -321,7 +321,8 @@ class MainScreen(ViewKeys):
         def is_pending() -> bool:
             return self.pending is not None and not self.pending.is_over
 
-        TuningScreen(self.session, self._drafts, is_pending, preview=bool(values)).ask(self.app, confirmed)
+        panel = TuningScreen(self.session, self._drafts, is_pending, preview=next(iter(values or ()), ""))
+        panel.ask(self.app, confirmed)
 
     def action_enter(self) -> None:
         """Apply a change that waits for its baseline now; otherwise focus the list of the selected host."""
