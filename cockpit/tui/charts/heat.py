@@ -21,7 +21,7 @@ from cockpit.tui.terminal.styled_line import Line, Piece, centred, right, rule
 # Minimum share of a cell's responses, its glyph and role.
 _SHADES = ((0.3, "█", "heat4"), (0.1, "▓", "heat3"), (0.02, "▒", "heat2"), (0.0, "░", "heat1"))
 # Roles in lite mode, without colours: they are most of the bytes that a frame sends.
-_PLAIN = {role: "strong" if role.startswith("on_") else "chart" for role in HEAT}
+_PLAIN = {**dict.fromkeys(HEAT, "chart"), "p50": "strong", "p99": "strong"}
 # Roles of the two variants of a duet.
 VARIANT_ROLES = ("before", "after")
 # Glyphs of percentiles over the shades.
@@ -122,10 +122,8 @@ def _column(cell: TimeRange | None, edges: Sequence[int], limit: float) -> list[
         return column
     column = [_shade(share) for share in shares(cell, edges)]
     p50, p99 = (row_of(value, edges) for value in (cell.p50, cell.p99))
-    signs = {p50: _P50, p99: _P99} if p50 != p99 else {p50: _BOTH}
-    for row, glyph in signs.items():
-        role = column[row][1]
-        column[row] = (glyph, f"on_{role}" if role else "strong")
+    column[p99] = (_P99, "p99")
+    column[p50] = (_P50 if p50 != p99 else _BOTH, "p50")
     if cell.p99 > _NEAR * limit:
         column[p99] = (column[p99][0], "failed" if cell.p99 > limit else "warn")
     return column
@@ -178,8 +176,8 @@ def _title(context: DrawContext, window: ChartWindow, cells: Sequence[TimeRange 
         (
             *((*shades, (" share  ", "dim")) if width >= _ROOMY else ()),
             (f"{'' if context.view.segment is None else f'#{context.view.segment} '}last {RECENT} s  ", "dim"),
-            *((f"{_P50} ", "strong"), ("p50 ", "dim"), (f"{milliseconds(recent.p50)}  ", failed)),
-            *((f"{_P99} ", "strong"), ("p99 ", "dim"), (f"{milliseconds(recent.p99)}  ", failed or "strong")),
+            *((_P50, "p50"), (" p50 ", "dim"), (f"{milliseconds(recent.p50)}  ", failed)),
+            *((_P99, "p99"), (" p99 ", "dim"), (f"{milliseconds(recent.p99)}  ", failed or "strong")),
             *(("max ", "dim"), (milliseconds(recent.latency.max), failed)),
         ),
         width,
