@@ -60,7 +60,7 @@ _BROAD = 180
 
 # Minimum height (lines) for the latency chart; the runs table has its metrics too.
 _ROOM_FOR_LATENCY = 19
-# Lines of the strip that need no extra room below the runs table.
+# Lines of the verdict that need no extra room beside the latency chart.
 _SPARE = 2
 
 # Keys that scroll the focused list; they override the session's actions on the same keys.
@@ -74,9 +74,9 @@ class MainScreen(ViewKeys):
     MainScreen #body { height: 1fr; }
     MainScreen #left { width: 56fr; }
     MainScreen #right { width: 44fr; }
-    MainScreen Throughput { height: 13fr; }
+    MainScreen Throughput { height: 12fr; }
     MainScreen Latency { height: 10fr; }
-    MainScreen Runs { height: 6fr; }
+    MainScreen Runs { height: 7fr; }
     MainScreen HostPanes { height: 1fr; }
     MainScreen HostLines { height: auto; max-height: 8; padding: 0 1; display: none; }
     MainScreen TinyScreen { height: 1fr; display: none; }
@@ -120,10 +120,10 @@ class MainScreen(ViewKeys):
         yield TopLine()
         with Horizontal(id="body"):
             with Vertical(id="left"):
+                yield VerdictStrip()
                 yield Throughput()
                 yield Latency()
                 yield Runs()
-                yield VerdictStrip()
             with Vertical(id="right"):
                 yield HostPanes()
         yield HostLines()
@@ -186,10 +186,10 @@ class MainScreen(ViewKeys):
         self.set_class(not hosts, "-no-hosts")
         losses = len(loss_lines(self.session.controls.lost))
         generators = min(MOST, len(self.session.shown.generators))
-        below = verdict_height(layout, self.size.height)
-        room = self.size.height - len(hosts) - generators - losses - max(0, below - _SPARE)
+        verdict = verdict_height(layout, self.size.height)
+        room = self.size.height - len(hosts) - generators - losses - max(0, verdict - _SPARE)
         self.set_class(room < _ROOM_FOR_LATENCY, "-crowded")
-        _set_height(self.query_one(VerdictStrip), below)
+        _set_height(self.query_one(VerdictStrip), verdict)
         self.set_class(self.size.width >= _BROAD and len(hosts) > 1, "-broad")
         self.set_class(self.view.room != "column" and bool(hosts), "-host-alone")
         self.set_class(self.session.controls.extent is not None, "-extent")

@@ -13,6 +13,7 @@ from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.draw_context import View
 from cockpit.tui.footer import Footer
 from cockpit.tui.main_screen import MainScreen
+from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.runs.table import Runs
 from cockpit.tui.status_lines import Position
 from cockpit.tui.terminal.base_app import NOTICE
@@ -152,16 +153,15 @@ RUNNING = Scenario().events(60.0)
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])
-async def test_notice_is_beside_runs_table_until_next_handled_key(size: tuple[int, int]) -> None:
+async def test_notice_hides_no_verdict_and_ends_with_the_next_handled_key(size: tuple[int, int]) -> None:
     app, source = scripted_app(RUNNING)
     async with app.run_test(size=size, notifications=True) as pilot:
         await wait_for_events(pilot, source, len(RUNNING))
         await press(pilot, "minus")
         await until(pilot, lambda: any(toast.region.area for toast in pilot.app.screen.query("Toast")))
         (toast,) = pilot.app.screen.query("Toast")
-        assert toast.region.y == 1
         assert toast.region.right >= size[0] - 2
-        for kind in (Runs, Footer):
+        for kind in (VerdictStrip, Runs, Footer):
             assert not toast.region.overlaps(main(pilot.app).query_one(kind).region)
         assert all(notice.timeout <= NOTICE <= 4 for notice in pilot.app.notices())
         for key in ("v", "space", "e"):

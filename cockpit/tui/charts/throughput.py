@@ -73,8 +73,6 @@ def _reason(context: DrawContext) -> Piece:
 class Throughput(Chart):
     """The throughput chart: one second per column of dots, or more if zoomed out."""
 
-    opens = True
-
     class Resized(Message):
         """The width of the charts changed, whose time axis other panes share."""
 
