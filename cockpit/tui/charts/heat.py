@@ -26,8 +26,10 @@ _PLAIN = {**dict.fromkeys(HEAT, "chart"), "p50": "strong", "p99": "strong"}
 VARIANT_ROLES = ("before", "after")
 # Glyphs of percentiles over the shades.
 _P50, _P99, _BOTH = "─", "═", "≡"
+# Minimum lines for one with the cells beyond the axis.
+_BEYOND = 4
 # Share of cells whose p1 (or p99) may be beyond the axis; the first and last bucket are open.
-_RARE = 0.05
+_RARE = 0.1
 # The most by which a limit may extend the axis, and the share of its limit from which p99 is coloured.
 _STRETCH, _NEAR = 4, 0.8
 # Below and above any latency, ns.
@@ -84,14 +86,16 @@ def _failing(ranges: Sequence[TimeRange | None]) -> list[Line]:
 
 def edges_of(cells: Sequence[TimeRange | None], rows: int, limits: Sequence[float] = ()) -> tuple[int, ...]:
     """Return the edges (ns) of `rows` buckets. All cells have the same weight, regardless of their responses. `limits`
-    (s) of thresholds extend the axis if they are near."""
+    (s) of thresholds extend the axis if they are near. The last bucket is for the few cells beyond the axis."""
     lows = sorted(cell.p1 for cell in cells if cell)
     highs = sorted(cell.p99 for cell in cells if cell)
     low, high = lows[int(len(lows) * _RARE)], highs[-1 - int(len(highs) * _RARE)]
     near = [limit for limit in limits if 0 < limit <= _STRETCH * high]
     # Round ends keep the axis, and so most cells, while the percentiles vary: each changed cell is sent.
     ends = [_rounded(value, up) for value, up in ((min(low, *near, low), False), (max(high, *near, high), True))]
-    return edges_filling(ends[0], ends[1], rows)
+    beyond = rows >= _BEYOND and round(highs[-1] * 1e9) > ends[1]
+    edges = edges_filling(ends[0], ends[1], rows - beyond)
+    return (*edges, 10 * edges[-1]) if beyond else edges
 
 
 def _rounded(seconds: float, up: bool) -> int:

@@ -54,6 +54,9 @@ _ROOMY = 10
 # Maximum lines of the plot of which markers take none.
 _FEW = 5
 
+# Maxima of the axis; their quarters have two digits.
+_STEPS = (1, 1.2, 1.4, 1.6, 1.8, 2, 2.4, 2.8, 3.2, 3.6, 4, 4.8, 5.6, 6.4, 7.2, 8)
+
 # Kinds of markers whose sign the legend explains.
 _KINDS = (
     ("gap", "host lost"),
@@ -187,7 +190,7 @@ def nice_ceiling(value: float) -> float:
     if value <= 0:
         return 1.0
     power = 10.0 ** (len(str(int(value))) - 1) if value >= 1 else 1.0
-    return next((step * power for step in (1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8) if step * power >= value), 10 * power)
+    return next((step * power for step in _STEPS if step * power >= value), 10 * power)
 
 
 def _title(context: DrawContext, columns: Sequence[TimeRange | None], window: ChartWindow, width: int) -> Line:

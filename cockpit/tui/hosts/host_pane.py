@@ -11,7 +11,7 @@ from cockpit.model.text import clock, count_text, milliseconds, sanitize, share_
 from cockpit.tui.draw_context import PROCESSES, SAR, Detail, DrawContext, details_of, name_of
 from cockpit.tui.hosts.details import draw_detail
 from cockpit.tui.hosts.history import STEADY, history_lines
-from cockpit.tui.hosts.processes import IN_FULL, entries, percent
+from cockpit.tui.hosts.processes import IN_FULL, entries, percent, process_details
 from cockpit.tui.hosts.tails import brief_tail, draw_tail
 from cockpit.tui.terminal.styled_line import (
     EMPTY,
@@ -53,7 +53,8 @@ _STEP = 4
 
 
 def host_pane(host: HostState, context: DrawContext, width: int, height: int) -> DrawnList:
-    """Return the parts of the host that fit: title, metrics, condition, list, tails, more lists if there is room."""
+    """Return the parts of the host that fit: title, metrics, condition, list, tails; if there is room, details of the
+    first process and more lists."""
     lines = [title(host, context, width)]
     head = Spot(0, 0, width, "open_host")
     role = "" if host.condition == HostCondition.UP else "dim"
@@ -74,20 +75,24 @@ def host_pane(host: HostState, context: DrawContext, width: int, height: int) ->
     more = _more(host, context, role, width, room - reserved - needed)
     strips = _strips(tails, width, room - needed - len(more))
     below = draw_detail(host, context, context.detail(host), role, width, room - len(strips) - len(more))
-    gap = [EMPTY] * (room - len(strips) - len(below.lines) - len(more)) if strips else []
+    left = room - len(strips) - len(below.lines) - len(more)
+    listed = entries(host, context.view) if context.detail(host) == PROCESSES and below.lines else []
+    facts = process_details(listed[0], width)[1 : left + 1] if listed and not context.view.list_focused else []
+    gap = [EMPTY] * (left - len(facts)) if strips else []
     spots = (head, *(spot.moved(0, len(lines)) for spot in below.spots))
-    return below._replace(lines=[*lines, *below.lines, *more, *gap, *strips][:height], spots=spots)
+    return below._replace(lines=[*lines, *below.lines, *facts, *more, *gap, *strips][:height], spots=spots)
 
 
 def _more(host: HostState, context: DrawContext, role: str, width: int, room: int) -> list[Line]:
-    """Return the other lists that fit below the chosen one, each with a title."""
+    """Return the other lists that fit below the chosen one, each with a title, and the start of all metrics."""
     lines: list[Line] = []
-    for detail in details_of(host):
+    for detail in (*details_of(host), SAR):
         without_data = detail.kind in ("disks", "nets") and not getattr(host, detail.kind)
         if detail == context.detail(host) or detail.kind in ("tail", "processes") or without_data:
             continue
-        drawn = draw_detail(host, context, detail, role, width, room).lines
-        if len(drawn) > 1 and len(lines) + len(drawn) + 1 <= room:
+        left = room - len(lines) - 1
+        drawn = draw_detail(host, context, detail, role, width, left if detail == SAR else room).lines
+        if 1 < len(drawn) <= left:
             lines += [rule(((name_of(detail), "title"),), (), width), *drawn]
     return lines
 
