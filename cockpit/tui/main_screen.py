@@ -38,6 +38,7 @@ from cockpit.tui.runs.compare import CompareScreen
 from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.runs.table import Runs
 from cockpit.tui.status_lines import DamageLines, Position, TopLine, loss_lines
+from cockpit.tui.terminal.cuts import CutPane
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.tiny_screen import TinyScreen
 from cockpit.tui.tuning.pending import ConfirmedChange
@@ -74,8 +75,9 @@ class MainScreen(ViewKeys):
     MainScreen #body { height: 1fr; }
     MainScreen #left { width: 56fr; }
     MainScreen #right { width: 44fr; }
-    MainScreen Throughput { height: 12fr; }
-    MainScreen Latency { height: 10fr; }
+    MainScreen #throughput { height: 12fr; }
+    MainScreen #latency { height: 10fr; }
+    MainScreen #latency > .cut { margin: 1 0 0 0; }
     MainScreen Runs { height: 7fr; }
     MainScreen HostPanes { height: 1fr; }
     MainScreen HostLines { height: auto; max-height: 8; padding: 0 1; display: none; }
@@ -88,9 +90,9 @@ class MainScreen(ViewKeys):
     MainScreen.-no-hosts #right { display: none; }
     MainScreen.-narrow #right { display: none; }
     MainScreen.-narrow HostLines { display: block; }
-    MainScreen.-narrow Throughput { min-height: 6; }
+    MainScreen.-narrow #throughput { min-height: 6; }
     MainScreen.-narrow Runs { height: 8fr; min-height: 4; }
-    MainScreen.-narrow.-crowded Latency { display: none; }
+    MainScreen.-narrow.-crowded #latency { display: none; }
     MainScreen.-tiny #body { display: none; }
     MainScreen.-tiny TopLine { display: none; }
     MainScreen.-tiny TinyScreen { display: block; }
@@ -121,8 +123,10 @@ class MainScreen(ViewKeys):
         with Horizontal(id="body"):
             with Vertical(id="left"):
                 yield VerdictStrip()
-                yield Throughput()
-                yield Latency()
+                with CutPane(id="throughput"):
+                    yield Throughput()
+                with CutPane(id="latency"):
+                    yield Latency()
                 yield Runs()
             with Vertical(id="right"):
                 yield HostPanes()

@@ -9,6 +9,7 @@ from textual.pilot import Pilot
 from cockpit.model import events as ev
 from cockpit.model.text import clock
 from cockpit.tui.charts.latency import Latency
+from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.draw_context import View
 from cockpit.tui.footer import Footer
@@ -173,6 +174,16 @@ async def test_notice_hides_no_verdict_and_ends_with_the_next_handled_key(size: 
         await press(pilot, "minus", "A")
         await until(pilot, lambda: len(notices(pilot)) == 1)
         assert "no search" in notices(pilot)[0], "the new notice replaces the earlier one"
+
+
+async def test_ends_of_chart_lines_are_sent_alone_except_where_characters_can_be_wide() -> None:
+    async with running_app(RUNNING) as (pilot, _):
+        cuts = pilot.app.screen._compositor.cuts
+        for kind, plain in ((Throughput, (0, 1, -1)), (Latency, (0,))):
+            region = main(pilot.app).query_one(kind).region
+            inner = [[x for x in cuts[y] if region.x < x < region.right] for y in range(region.y, region.bottom)]
+            assert all(not inner[y] for y in plain), kind
+            assert all(len(line) >= 3 for y, line in enumerate(inner) if y not in (*plain, len(inner) - 1)), kind
 
 
 async def test_shutdown_notice_names_pending_work() -> None:

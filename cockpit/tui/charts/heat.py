@@ -36,8 +36,6 @@ _STRETCH, _NEAR = 4, 0.8
 _ENDS = (0, 1 << 53)
 # Length (s) of the recent range.
 RECENT = 10
-# Minimum width (cells) for a legend of the shades.
-_ROOMY = 72
 
 
 def heat_map(context: DrawContext, window: ChartWindow, width: int, height: int) -> list[Line]:
@@ -174,15 +172,13 @@ def _title(context: DrawContext, window: ChartWindow, cells: Sequence[TimeRange 
         return rule(title, (), width)
     # Failed requests are missing in the latencies, or were fast.
     failed = "failed" if recent.failed else ""
-    shades: Line = tuple((glyph, role) for _, glyph, role in reversed(_SHADES))
     return rule(
         title,
         (
-            *((*shades, (" share  ", "dim")) if width >= _ROOMY else ()),
             (f"{'' if context.view.segment is None else f'#{context.view.segment} '}last {RECENT} s  ", "dim"),
-            *((_P50, "p50"), (" p50 ", "dim"), (f"{milliseconds(recent.p50)}  ", failed)),
-            *((_P99, "p99"), (" p99 ", "dim"), (f"{milliseconds(recent.p99)}  ", failed or "strong")),
-            *(("max ", "dim"), (milliseconds(recent.latency.max), failed)),
+            *((_P50, "p50"), (f" p50 {milliseconds(recent.p50)}  ", failed)),
+            *((_P99, "p99"), (f" p99 {milliseconds(recent.p99)}  ", failed or "strong")),
+            (f"max {milliseconds(recent.latency.max)}", failed),
         ),
         width,
     )

@@ -150,7 +150,7 @@ def _strips(tails: Sequence[TailPane], width: int, room: int) -> list[Line]:
 
 
 def title(host: HostState, context: DrawContext, width: int) -> Line:
-    """Return name and address; on the right age of the sample, CPU time of the probe, and round-trip time."""
+    """Return name and address; on the right CPU time of the probe, and round-trip time."""
     selected = host is context.host and len(context.hosts) > 1
     name: Line = ((f"{'▸ ' if selected else ''}{sanitize(host.config.name)}", "title"),)
     place = f"  {sanitize(host.config.place)}"
@@ -161,7 +161,6 @@ def title(host: HostState, context: DrawContext, width: int) -> Line:
     if word or point is None or host.seen is None:
         return rule((*name, (place, "dim")), ((f" {word} " if word else "", badge),), width)
     parts: list[Line] = [
-        ((f"{max(0.0, context.now - host.seen):.1f} s ago", "dim"),),
         ((f"probe {1000 * point.probe_cpu:.0f} ms", "dim"),),
         ((f"rtt {1000 * point.round_trip:.0f} ms", "dim"),),
     ]

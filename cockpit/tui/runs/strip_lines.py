@@ -24,7 +24,7 @@ from cockpit.analysis.words.verdicts import (
 from cockpit.tui.charts.forest import axis, forest_row, scale_end
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.guide import guide_lines
-from cockpit.tui.runs.capacity_line import capacity_line, fitted
+from cockpit.tui.runs.capacity_line import capacity_line
 from cockpit.tui.runs.details import percentile_lines
 from cockpit.tui.runs.strip import StripContents, VerdictProgress, strip
 from cockpit.tui.terminal.lines import Pane
@@ -263,7 +263,7 @@ class VerdictStrip(Pane):
             return [*(lines := stage_lines(change, context.state, width)), *_parts(context, lines, width, height)]
         searched = capacity_line(context)
         if searched is not None:
-            return [rule((("capacity", "title"),), (), width), fitted(searched, width)]
+            return [rule((("capacity", "title"),), (), width), clip(searched, width)]
         contents = strip(context)
         if contents is None:
             return [*(lines := guide_lines(context, width, height)), *_parts(context, lines, width, height)]
