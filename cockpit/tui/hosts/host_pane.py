@@ -45,6 +45,8 @@ _ROOMY = 72
 # Seconds without an answer after which possible causes are shown.
 _LONG = 10.0
 
+# Minimum lines of all metrics below other lists.
+_METRIC_LINES = 8
 # Minimum lines of a tail below the list; step in which the lines for processes change.
 _STRIP = 2
 # Maximum lines of a message in a tail below the list.
@@ -92,7 +94,7 @@ def _more(host: HostState, context: DrawContext, role: str, width: int, room: in
             continue
         left = room - len(lines) - 1
         drawn = draw_detail(host, context, detail, role, width, left if detail == SAR else room).lines
-        if 1 < len(drawn) <= left:
+        if (_METRIC_LINES if detail == SAR else 2) <= len(drawn) <= left:
             lines += [rule(((name_of(detail), "title"),), (), width), *drawn]
     return lines
 
