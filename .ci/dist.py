@@ -106,6 +106,13 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+class SilentHandler(SimpleHTTPRequestHandler):
+    """Serves files without a line per request."""
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
 def check(dist: Path, wheels: Path, scratch: Path) -> None:
     """Install the wheel into a fresh environment, from the downloaded wheels; load a server with it and with the single
     file."""
@@ -114,7 +121,7 @@ def check(dist: Path, wheels: Path, scratch: Path) -> None:
     run(python, "-m", "pip", "install", "--quiet", "--no-index", f"--find-links={wheels}", next(dist.glob("*.whl")))
     assert (scratch / "venv/share/man/man1/cockpit.1").stat().st_size > 10_000
     home = {"HOME": str(scratch), "XDG_CACHE_HOME": str(scratch / "cache")}
-    with HTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as server:
+    with HTTPServer(("127.0.0.1", 0), SilentHandler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/LICENSE"
         for command in ((cockpit,), (sys.executable, dist / SINGLE_FILE)):

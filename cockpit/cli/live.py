@@ -23,6 +23,8 @@ from cockpit.cli.streams import report_streams
 from cockpit.cli.typed_load import plan_with
 from cockpit.export.follow import Stream, streaming
 from cockpit.hosts.ssh.prompts import PromptQueue
+from cockpit.load.preflight import Preflight
+from cockpit.load.workers import LocalLauncher
 from cockpit.model.errors import CockpitError, RecordingError, UsageError
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
@@ -91,11 +93,13 @@ def headless(
     runs: int = 1,
     until: str = "",
     streams: Sequence[Stream] = (),
+    contact: Preflight | None = None,
 ) -> SessionEnd:
     """Run `runs` runs without a screen. Ctrl-C, SIGTERM and SIGHUP stop them; completed measurements are returned.
 
-    `until`: limits of a capacity search instead of the runs. A run ends after `limit` seconds of load or when
-    `stop_when` is true. `listen` receives every event, `streams` the states.
+    `contact`: with the target, made just before; None: make it. `until`: limits of a capacity search instead of the
+    runs. A run ends after `limit` seconds of load or when `stop_when` is true. `listen` receives every event, `streams`
+    the states.
     """
 
     async def measure(live: LiveSession) -> bool:
@@ -114,6 +118,8 @@ def headless(
     async def session() -> SessionEnd:
         async with launcher_of(profile, ssh_config) as launcher:
             recorder = record_to.recorder(profile.name)
+            if contact is not None:
+                launcher = LocalLauncher((profile.plan, contact))
             live = LiveSession(profile, recorder, ssh_config=ssh_config, listen=listen, launcher=launcher)
             show = show_search if until else show_progress
             progress = no_progress() if quiet else show(live.session, profile)

@@ -5,19 +5,16 @@ from __future__ import annotations
 import socket
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from cockpit.analysis.guard import parse_guard
-from cockpit.analysis.thresholds import Threshold, distinct, parse_threshold
 from cockpit.cli.load_plan import errors_name_flags, is_there, with_flags
 from cockpit.cli.trust_prompt import require_trust
-from cockpit.metrics.values import is_host_metric
-from cockpit.model.errors import ProfileError, UnknownProfile, UsageError
+from cockpit.model.errors import UnknownProfile, UsageError
 from cockpit.model.host.samples import GeneratorConfig
 from cockpit.model.load.checks import check_plan, conflict
 from cockpit.model.load.plan import LoadPlan
@@ -36,8 +33,12 @@ _MAX_NAME = 200
 def chosen_profile(options: Namespace) -> Profile:
     """Return the profile, or one made of a URL, with the flags applied. Raises UsageError, ProfileError."""
     profile = named_profile(options.target)
-    thresholds_of(profile, [])
-    check_guard(profile)
+    if profile.thresholds or profile.guard:
+        # Imported here, so that a load of a URL starts sooner.
+        from cockpit.cli.thresholds import check_guard, thresholds_of
+
+        thresholds_of(profile, [])
+        check_guard(profile)
     require_trust(profile, options.target, accepted=options.trust)
     with errors_name_flags():
         plan = with_flags(profile.plan, options)
@@ -127,39 +128,6 @@ def print_replay(plan: LoadPlan) -> None:
     log = read_log(plan)
     for line in (log.summary, *log.warnings):
         print(f"cockpit: {line}", file=sys.stderr)
-
-
-def check_guard(profile: Profile) -> None:
-    """Raises UsageError if a limit of changes is invalid."""
-    key = f"{profile.name}: guard"
-    try:
-        limits = [limit.text for text in profile.guard for limit in parse_guard(text)]
-    except UsageError as error:
-        raise ProfileError(f"{key}: {error}") from None
-    thresholds_for(key, limits, [], [host.name for host in profile.hosts])
-
-
-def thresholds_of(profile: Profile, more: list[str]) -> tuple[Threshold, ...]:
-    """Return the thresholds of the profile and the command line. Raises ProfileError, UsageError."""
-    hosts = [host.name for host in profile.hosts]
-    return thresholds_for(f"{profile.name}: check.thresholds", profile.thresholds, more, hosts)
-
-
-def thresholds_for(key: str, own: Sequence[str], more: Sequence[str], hosts: list[str]) -> tuple[Threshold, ...]:
-    """Parse `own` (of the profile's `key`) and `more` (of the command line). Raises ProfileError, UsageError."""
-    try:
-        parsed = [_threshold(text, hosts) for text in own]
-    except UsageError as error:
-        raise ProfileError(f"{key}: {error}") from None
-    return distinct((*parsed, *(_threshold(text, hosts) for text in more)))
-
-
-def _threshold(text: str, hosts: list[str]) -> Threshold:
-    threshold = parse_threshold(text)
-    host, _, rest = threshold.name.partition(".")
-    if is_host_metric(rest) and host not in hosts:
-        raise UsageError(f"{text!r}: no host {host!r} is watched; hosts of this profile: {', '.join(hosts) or 'none'}")
-    return threshold
 
 
 def addresses_of(names: Iterable[str], ssh_config: Path | None) -> dict[str, str]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from cockpit.cli.terminal import emit_all
-from cockpit.export.follow import Stream
 from cockpit.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from cockpit.export.follow import Stream
 
 
 def streams_of(options: Namespace) -> list[Stream]:

@@ -7,6 +7,7 @@ import contextlib
 import io
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TextIO
@@ -78,6 +79,11 @@ def raw(stream: TextIO) -> TextIO:
 def on_terminal() -> bool:
     """Return whether the screen can be shown: stdin and stdout are terminals."""
     return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def is_headless(options: Namespace) -> bool:
+    """Return whether `cockpit run` shows no screen: by its flags, or without a terminal."""
+    return options.no_tui or options.json or bool(options.ndjson) or not on_terminal()
 
 
 def can_ask() -> bool:

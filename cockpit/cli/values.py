@@ -52,7 +52,7 @@ def rate(text: str) -> tuple[float, float | None]:
 
 
 class Sampling(NamedTuple):
-    """Samples/s of a CPU profile, and how perf finds callers; None: as the profile says."""
+    """Samples/s of a CPU profile, and how perf finds callers; None: as in the profile."""
 
     hz: int
     call_graph: Literal["fp", "dwarf"] | None = None

@@ -18,8 +18,8 @@ from cockpit.load.http.protocol import Assignment, share
 from cockpit.load.log_share import LoggedOrder
 from cockpit.load.poller import Poll, Poller
 from cockpit.load.ramp import Ramp, constant
-from cockpit.load.request_metrics import RequestMetrics
-from cockpit.load.request_order import RequestOrder, request_metrics_of
+from cockpit.load.request_metrics import RequestMetrics, request_metrics_of
+from cockpit.load.request_order import RequestOrder
 from cockpit.load.schedule import Phase, phases_of
 from cockpit.load.slots import RequestSlot
 from cockpit.load.tally import Tally

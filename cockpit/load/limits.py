@@ -17,7 +17,6 @@ from cockpit.load.file_limit import OWN_FILES, most_connections_here
 from cockpit.load.http.dialer import bind
 from cockpit.load.http.protocol import assignments, most_connections
 from cockpit.load.http.request import target_of_plan
-from cockpit.load.log_reader import read_log
 from cockpit.model.errors import UsageError
 from cockpit.model.load.checks import check_plan
 from cockpit.model.load.plan import LoadPlan
@@ -101,7 +100,11 @@ def fit_in_flight(plan: LoadPlan, capacity: Capacity | None = None) -> tuple[Loa
 def warnings(plan: LoadPlan, capacity: Capacity | None = None) -> tuple[str, ...]:
     """Return warnings about a run on these machines (default: this one), one line each."""
     capacity = capacity or capacity_here()
-    lines = list(read_log(plan).warnings) if plan.replay is not None else []
+    lines: list[str] = []
+    if plan.replay is not None:
+        from cockpit.load.log_reader import read_log
+
+        lines += read_log(plan).warnings
     if capacity.here and plan.cpus and sys.platform != "linux":
         lines.append("workers cannot be pinned to CPUs on this system; the scheduler places them")
     ports = capacity.ports * max(1, len(set(plan.local_addresses)))

@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable
 from urllib.parse import quote
 
-import numpy as np
-
 from cockpit.model.errors import UsageError
 from cockpit.model.load.plan import PathList
 
@@ -83,6 +81,8 @@ class Paths:
     """
 
     def __init__(self, paths: PathList, worker: int, workers: int) -> None:
+        import numpy as np
+
         total = count_of(paths)
         order = np.arange(total, dtype=np.int32)
         if paths.order == "shuffle" or (paths.order == "once" and paths.seed):

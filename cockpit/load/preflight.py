@@ -23,9 +23,8 @@ from cockpit.load.http.request import destination, requests_of, target_of_plan
 from cockpit.load.http.responses import ResponseReader
 from cockpit.load.http2.contact import FirstContact, contact
 from cockpit.load.http2.requests import convert_request
-from cockpit.load.log_reader import read_log
 from cockpit.load.log_share import LoggedOrder
-from cockpit.load.request_order import RequestOrder, request_metrics_of
+from cockpit.load.request_order import RequestOrder, heads_of
 from cockpit.model.errors import TargetError, UsageError
 from cockpit.model.load.plan import HttpVersion, LoadPlan, Request, redirect_target, url_without_password
 
@@ -144,7 +143,7 @@ async def _contacted(plan: LoadPlan) -> Preflight:
     reader, writer, address = await _connect(plan, addresses, time_limit)
     try:
         chosen = _with_version(plan, writer)
-        heads = request_metrics_of(chosen)[0].heads
+        heads = heads_of(chosen, planned)
         # A body in HTTP/2 follows the server's windows.
         sends = planned.method in _SAFE and not (chosen.http2 and planned.content)
         sent = (await _order(chosen)).next_request().request if sends else None
@@ -193,6 +192,8 @@ def _with_version(plan: LoadPlan, writer: asyncio.StreamWriter) -> LoadPlan:
 async def _order(plan: LoadPlan) -> RequestOrder | LoggedOrder:
     if plan.replay is None:
         return RequestOrder(plan, 0, 1)
+    from cockpit.load.log_reader import read_log
+
     log = await asyncio.to_thread(read_log, plan)
     return LoggedOrder(plan, log.share(0, log.total))
 

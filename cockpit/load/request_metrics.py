@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 from cockpit.load.http.heads import ResponseHeads
+from cockpit.load.http.request import IDEMPOTENT, requests_of
+from cockpit.load.request_order import heads_of
 from cockpit.model.counts import Group
 from cockpit.model.histogram import EMPTY, Histogram
+from cockpit.model.load.plan import LoadPlan
 
 
 def histogram(seconds: list[float]) -> Histogram:
@@ -84,6 +87,14 @@ class RequestMetrics:
             service=self.service,
             response=self.response,
         )
+
+
+def request_metrics_of(plan: LoadPlan) -> list[RequestMetrics]:
+    """Return empty metrics for each request of a plan, in order."""
+    return [
+        RequestMetrics(request.name, heads_of(plan, request), idempotent=request.method in IDEMPOTENT)
+        for request in requests_of(plan)
+    ]
 
 
 def add_counts(into: dict[Any, int], more: dict[Any, int]) -> None:

@@ -6,10 +6,10 @@ import math
 from typing import NamedTuple
 
 from cockpit.load.http.expect import Expectation
-from cockpit.load.http.request import IDEMPOTENT, request_parts, requests_of, target_of
+from cockpit.load.http.heads import ResponseHeads
+from cockpit.load.http.request import request_parts, requests_of, target_of
 from cockpit.load.http.responses import HeadCache
 from cockpit.load.paths import Paths, count_of
-from cockpit.load.request_metrics import RequestMetrics
 from cockpit.model.errors import UsageError
 from cockpit.model.load.plan import LoadPlan, Request
 
@@ -43,27 +43,19 @@ def check(plan: LoadPlan) -> None:
         raise UsageError(f"{plan.requests} requests for {paths} paths, each used once; set at most {paths} requests")
 
 
-def request_metrics_of(plan: LoadPlan) -> list[RequestMetrics]:
-    """Return empty metrics for each request of a plan, in order."""
+def heads_of(plan: LoadPlan, request: Request) -> ResponseHeads:
+    """Return the interpreter of the heads of responses to a request of the plan."""
     if plan.http2:
         # Imported here: most loads are HTTP/1.
         from cockpit.load.http2.heads import Http2Heads
 
-    heads = Http2Heads if plan.http2 else HeadCache
-    return [
-        RequestMetrics(
-            request.name,
-            heads(
-                bodiless=request.method == "HEAD",
-                keepalive=plan.keepalive,
-                expectation=Expectation(request.expect, keep=EXTRACT_LIMIT if request.extract else 0),
-                private=plan.has_users,
-                one_length=plan.paths is None and plan.replay is None,
-            ),
-            idempotent=request.method in IDEMPOTENT,
-        )
-        for request in requests_of(plan)
-    ]
+    return (Http2Heads if plan.http2 else HeadCache)(
+        bodiless=request.method == "HEAD",
+        keepalive=plan.keepalive,
+        expectation=Expectation(request.expect, keep=EXTRACT_LIMIT if request.extract else 0),
+        private=plan.has_users,
+        one_length=plan.paths is None and plan.replay is None,
+    )
 
 
 def rotation(weights: list[int]) -> list[int]:

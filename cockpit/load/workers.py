@@ -183,11 +183,18 @@ class LocalLauncher:
     lead = 0.0
     machines: tuple[str, ...] = ()
 
+    def __init__(self, contact: tuple[LoadPlan, Preflight] | None = None) -> None:
+        """`contact`: a plan whose target has just been contacted; the first run under it does not contact it again."""
+        self._contact = contact
+
     @property
     def capacity(self) -> Capacity:
         return capacity_here()
 
     async def check(self, plan: LoadPlan) -> Preflight:
+        contact, self._contact = self._contact, None
+        if contact is not None and contact[0] == plan:
+            return contact[1]
         return await preflight(plan, self.capacity)
 
     def attach(self, clock: Clock, emit: Callable[[AnyEvent], None]) -> None:

@@ -51,5 +51,8 @@ def number_text(unit: Unit, value: float, digits: int = 3) -> str:
 
 
 def value_text(unit: Unit, value: float, digits: int = 3) -> str:
-    """Return a value with its unit."""
+    """Return a value with its unit: `12 ms`, `548 MiB`."""
+    if unit in (BYTES, KIBIBYTES):
+        number = number_text(unit, value, digits).removesuffix("i")
+        return f"{number[:-1]} {number[-1]}iB" if number[-1].isalpha() else f"{number} B"
     return f"{number_text(unit, value, digits)}{unit.sign}"

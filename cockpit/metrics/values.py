@@ -232,8 +232,8 @@ def _per_process(metrics: dict[str, float]) -> dict[str, float]:
 
 
 def _per_request(metrics: dict[str, float], rate: float) -> dict[str, float]:
-    """Return the CPU time (s) of the watched processes per response, the time (s) in which they waited for a CPU
-    meanwhile, and counters per response."""
+    """Return the CPU time (s) of the watched processes per response, the time (s) in which they waited for a CPU,
+    and counters per response."""
     derived = {name: metrics[of] / rate for name, of in _PER_REQUEST.items() if of in metrics}
     if "processes.cpu_tree" in metrics:
         derived["request.run"] = metrics["processes.cpu_tree"] / 100 / rate

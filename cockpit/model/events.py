@@ -314,7 +314,8 @@ RoundsOutcome = Literal["verdict", "budget", "stopped", "load ended", "failed"]
 
 
 class RoundsEnded(Event, frozen=True, tag="rounds_ended"):
-    """Rounds ended; the settings of side `active` are active.
+    """Rounds ended; the settings of side `active` are active. `sibling`: the server on which the better new values are
+    now active, too.
 
     `verdict`: the sequential test concluded, or the rounds are invalid; `budget`: all rounds were run; `stopped` by
     the user, `load ended`, `failed` (see `detail`): the side that was active at the start is active again.
@@ -324,6 +325,7 @@ class RoundsEnded(Event, frozen=True, tag="rounds_ended"):
     outcome: RoundsOutcome
     active: RoundSide
     detail: str = ""
+    sibling: str = ""
 
 
 class Note(Event, frozen=True, tag="note"):

@@ -9,7 +9,6 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import asdict, replace
 
-from cockpit.metrics.values import is_host_metric, is_metric
 from cockpit.model.knobs import Knob
 from cockpit.model.load.checks import Invalid, check_plan, check_unique, conflict
 from cockpit.model.load.plan import LoadPlan
@@ -259,6 +258,9 @@ def _check_active(study: Study, known: Mapping[str, Knob]) -> None:
 
 
 def _check_metric(key: str, name: str, hosts: Sequence[str]) -> None:
+    # Imported here, since most profiles have no study.
+    from cockpit.metrics.values import is_host_metric, is_metric
+
     host, _, rest = name.partition(".")
     derived = key == "study.metrics" and rest in _DERIVED
     if not (is_metric(name) or derived) or ((is_host_metric(rest) or derived) and host not in hosts):

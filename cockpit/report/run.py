@@ -16,11 +16,12 @@ from cockpit.document.model import Block, Cell, Document, Items, Pairs, Paragrap
 from cockpit.document.text import Paint, plain, to_text
 from cockpit.metrics.catalogue import PERCENTILES
 from cockpit.metrics.results import RunResult
+from cockpit.metrics.units import BYTES, value_text
 from cockpit.metrics.values import latency_value
 from cockpit.model.counts import Counts, Group
 from cockpit.model.histogram import Histogram
 from cockpit.model.state import Segment, State
-from cockpit.model.text import milliseconds, sanitize, si, size
+from cockpit.model.text import milliseconds, sanitize, si
 from cockpit.report.capacity import capacity_blocks
 from cockpit.report.hosts import growth_block, host_section
 from cockpit.report.scaling import fit_blocks, fits_of
@@ -93,7 +94,8 @@ def _logs(result: RunResult) -> list[tuple[str, ...]]:
 def _totals(result: RunResult) -> list[tuple[str, str]]:
     counts = result.counts
     rate = f"{result.rate:.1f} req/s over {result.seconds:.3f} s"
-    speed = f", {size(counts.bytes_received / result.seconds)}B/s" if result.seconds else ""
+    received = value_text(BYTES, counts.bytes_received)
+    speed = f", {value_text(BYTES, counts.bytes_received / result.seconds)}/s" if result.seconds else ""
     abandoned = f", {counts.abandoned} still in flight at the end" if counts.abandoned else ""
     mismatches = f"{counts.length_mismatches} responses differ in length from the first, not a failure"
     ended = f"{result.reason}{f': {result.detail}' if result.detail else ''}" if result.reason else "running"
@@ -106,7 +108,7 @@ def _totals(result: RunResult) -> list[tuple[str, str]]:
         ("target", ", ".join(result.addresses) or "–"),
         ("rate", rate),
         ("completed", f"{counts.completed} of {counts.sent} sent, {counts.failed} failed{abandoned}"),
-        ("received", f"{size(counts.bytes_received)}B, {size(counts.body_bytes)}B of them bodies{speed}"),
+        ("received", f"{received}, {value_text(BYTES, counts.body_bytes)} of them bodies{speed}"),
         ("statuses", _statuses(counts.statuses)),
         ("errors", errors_words(counts.errors)),
         ("unexpected", errors_words(counts.unexpected) if counts.unexpected else ""),

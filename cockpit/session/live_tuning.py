@@ -278,17 +278,20 @@ class LiveTuning:
     ) -> RoundsResult:
         """Activate the chosen side after the rounds, and report their end."""
         chosen = afterwards.side(subject.active, conclusion.outcome, conclusion.verdict)
-        letter, why = "", ""
-        if chosen != subject.active:
-            values = self._values_by_host(subject.values(chosen))[subject.host]
-            report = self._report(subject.host, self._reader.settings(values))
-            approval = Approval(2 * _CHECKED, _checked, asked=False) if self._traffic else None
+        letter, why, sibling = "", "", ""
+        approval = Approval(2 * _CHECKED, _checked, asked=False) if self._traffic else None
+        final = {} if afterwards is FinalSide.RESTORED else subject.final(chosen, conclusion.verdict)
+        for host, new in final.items():
+            values = self._values_by_host(new)[host]
+            report = self._report(host, self._reader.settings(values))
             try:
                 await self._apply(values, report, approval)
-                letter = report.letter
             except CockpitError as error:
-                chosen, why = subject.active, str(error)
-        self._rounds.end(conclusion.outcome, chosen, why)
+                chosen, why = chosen if host == subject.sibling else subject.active, str(error)
+                break
+            letter = letter or report.letter
+            sibling = subject.sibling if host == subject.sibling else ""
+        self._rounds.end(conclusion.outcome, chosen, why, sibling)
         return RoundsResult(self._rounds.number, conclusion.outcome, conclusion.verdict, chosen, letter, why)
 
     async def _temporarily(self, values: Mapping[str, str | None], longest: float, hold: Hold) -> None:

@@ -4,8 +4,8 @@ The base is the side that is active at the start. The other side is measured wit
 that the host rolls it back by itself if this process or the connection is lost. The set-up of a base window is such a
 rollback; between two consecutive base windows, a change is made and undone.
 
-On two servers, one has the new values while its sibling has the old ones, and they exchange their roles. Each server is
-set up for each window: by a change, by a rollback, or by a change that is made and undone.
+On two servers, the first has the new values while its sibling has the old values, and both exchange their roles in the
+next window. Both are set up for each window: by a change, by a rollback, or by a change that is made and undone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.rounds import UNCOUNTED, RoundsPlan, announcement, other_side, rounds_verdict, sequence
-from cockpit.analysis.verdicts.outcome import Verdict
+from cockpit.analysis.verdicts.outcome import Outcome, Verdict
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import RoundsBegun, RoundsEnded, RoundSide, RoundsOutcome, RoundWindow, RoundWindowEnded
 from cockpit.model.knobs import Setting
@@ -55,6 +55,12 @@ class ComparedSettings(NamedTuple):
 
     def values(self, side: RoundSide) -> dict[str, str | None]:
         return _values(self.settings, side)
+
+    def final(self, chosen: RoundSide, verdict: Verdict | None) -> dict[str, dict[str, str | None]]:
+        """Return the values to activate after the rounds, by host: a sibling gets new values that are better."""
+        values = {} if chosen == self.active else {self.host: self.values(chosen)}
+        better = chosen == "after" and verdict is not None and verdict.outcome is Outcome.BETTER
+        return values | ({self.sibling: _values(self.sibling_settings, "after")} if self.sibling and better else {})
 
     def changes(self, side: RoundSide) -> dict[str, str | None]:
         """Return the values of a side that differ from those at the start."""
@@ -149,13 +155,15 @@ class Rounds:
         failed = isinstance(error, CockpitError)
         self.end("failed" if failed else "stopped", subject.active, str(error) if failed else "interrupted")
 
-    def end(self, outcome: RoundsOutcome, active: RoundSide, detail: str = "") -> None:
-        """Report the end of the rounds and the active side; once, and only if they began."""
+    def end(self, outcome: RoundsOutcome, active: RoundSide, detail: str = "", sibling: str = "") -> None:
+        """Report the end of the rounds, the active side, and a `sibling` with the new values; once, and only if they
+        began."""
         self.running = False
         if self._begun:
             self._begun = False
+            now, number = self._events.now(), self.number
             self._events.emit(
-                RoundsEnded(t=self._events.now(), number=self.number, outcome=outcome, active=active, detail=detail)
+                RoundsEnded(t=now, number=number, outcome=outcome, active=active, detail=detail, sibling=sibling)
             )
 
     def _longest(self, plan: RoundsPlan) -> float:

@@ -195,7 +195,7 @@ def _judged(
 ) -> _Judged:
     """Judge by rounds if there are at least FIRST_TEST, else by runs, with the pooled spread of the other cells.
 
-    Spoiled rounds (saturated generator, other load on the host) are left out, in both variants, with a warning; too
+    Disturbed rounds (saturated generator, other load on the host) are excluded, in both variants, with a warning; too
     many of them make the verdict invalid.
     """
     family = PlannedComparisons(max(1, study.comparisons), study.metrics, study.margin)

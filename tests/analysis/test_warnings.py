@@ -187,7 +187,7 @@ def test_values_have_the_unit_of_their_metric_whatever_the_host_is_called() -> N
         ("mean", 0.0121, 0.5, "12 ms → 500 ms"),
         ("service.p99", 0.0121, 0.5, "12 ms → 500 ms"),
         ("proxy.cpu.per_request", 0.0002, 0.0003, "0.20 ms → 0.30 ms"),
-        ("proxy.memory.used", 512 * 2**20, 2**30, "512MB → 1.0GB"),
+        ("proxy.memory.used", 512 * 2**20, 2**30, "512 MiB → 1.0 GiB"),
         ("php.cpu.busy", 40.0, 61.5, "40.0% → 61.5%"),
         ("web1.cpu.idle", 40.0, 61.5, "40.0% → 61.5%"),
         ("prod1.processes.spawned_per_s", 3.0, 14.7, "3/s → 14.7/s"),

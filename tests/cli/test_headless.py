@@ -13,11 +13,9 @@ import asyncssh
 import psutil
 import pytest
 
-from cockpit.cli.commands.run import _check_target_and_hosts
+from cockpit.cli.run_session import check_hosts
 from cockpit.model.errors import AuthRefused, HostKeyChanged
 from cockpit.model.host.samples import HostConfig
-from cockpit.model.load.plan import LoadPlan
-from cockpit.profiles.profile import Profile
 from cockpit.recording.reader import Recording
 from tests.cli.terminals import COCKPIT, running, wait_for_responses
 from tests.commands import cockpit
@@ -141,6 +139,19 @@ def test_headless_commands_import_no_heavy_packages(url: str, tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
 
 
+def test_target_is_contacted_before_numpy_is_imported(url: str) -> None:
+    """The first contact needs a third of the imports of a session."""
+    script = (
+        "import asyncio, sys; from cockpit import cli\n"
+        "from cockpit.cli.commands.run import preflight\n"
+        "from cockpit.cli.profile_argument import named_profile\n"
+        f"contact = asyncio.run(preflight(named_profile({url!r}).plan))\n"
+        "sys.exit(contact.status != 200 or 'numpy' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.fixture
 async def sshd(tmp_path: Path) -> AsyncIterator[Sshd]:
     directory = tmp_path / "sshd"
@@ -185,18 +196,17 @@ async def test_host_keys_are_enforced(url: str, sshd: Sshd, tmp_path: Path, trus
     assert "SHA256:" in line
 
 
-async def test_interactive_ssh_questions_are_left_to_screen(url: str, sshd: Sshd) -> None:
+async def test_interactive_ssh_questions_are_left_to_screen(sshd: Sshd) -> None:
     host = HostConfig(name="web1", ssh="web")
-    profile = Profile(name="x", plan=LoadPlan(url=url, requests=1), hosts=(host,))
     sshd.known_hosts.unlink()
-    await _check_target_and_hosts(profile, sshd.ssh_config)
+    await check_hosts([host], sshd.ssh_config)
     sshd.trust(asyncssh.generate_private_key("ssh-ed25519"))
     with pytest.raises(HostKeyChanged):
-        await _check_target_and_hosts(profile, sshd.ssh_config)
+        await check_hosts([host], sshd.ssh_config)
     sshd.trust(sshd.host_key)
     key = asyncssh.read_private_key(sshd.client_key)
     sshd.client_key.write_bytes(locked(key, "secret"))
-    await _check_target_and_hosts(profile, sshd.ssh_config)
+    await check_hosts([host], sshd.ssh_config)
     sshd.client_key.unlink()
     with pytest.raises(AuthRefused):
-        await _check_target_and_hosts(profile, sshd.ssh_config)
+        await check_hosts([host], sshd.ssh_config)

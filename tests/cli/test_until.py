@@ -10,7 +10,7 @@ from cockpit.analysis.capacity.levels import Level
 from cockpit.analysis.capacity.result import CapacityResult
 from cockpit.analysis.capacity.search import CapacityEstimate
 from cockpit.analysis.words.capacity import capacity_words, rate_words
-from cockpit.cli.commands.run import _search_code
+from cockpit.cli.run_session import _search_code
 from cockpit.model.capacity import CapacityBegun, CapacityEnded, CapacityLevel, CapacityLevelEnded, CapacityOutcome
 from cockpit.model.events import RunStarted
 from cockpit.model.fold.fold import fold_all

@@ -13,7 +13,7 @@ from cockpit.load.http.closing import Closing
 from cockpit.load.http.connection import Connection
 from cockpit.load.http.request import request_parts, requests_of
 from cockpit.load.poller import HANGUP, READABLE, WRITABLE
-from cockpit.load.request_order import request_metrics_of
+from cockpit.load.request_metrics import request_metrics_of
 from cockpit.load.tally import Tally
 from cockpit.model.load.plan import LoadPlan
 

@@ -33,9 +33,9 @@ def test_every_metric_of_hosts_has_an_entry() -> None:
         ("connect.p50", LATENCY, "1234000 ms"),
         ("web1.cpu.user", PERCENT, "1234.0%"),
         ("cpu.cpu.before.user", PERCENT, "1234.0%"),
-        ("web1.memory.start.used", BYTES, "1.2KB"),
-        ("web1.processes.before.rss", BYTES, "1.2KB"),
-        ("web1.ram.kbdirty", KIBIBYTES, "1.2MB"),
+        ("web1.memory.start.used", BYTES, "1.2 KiB"),
+        ("web1.processes.before.rss", BYTES, "1.2 KiB"),
+        ("web1.ram.kbdirty", KIBIBYTES, "1.2 MiB"),
         ("web1.disk.sda.util", PERCENT, "1234.0%"),
         ("web1.net.eth0.errors", RATE, "1.23k/s"),
         ("web1.access.errors", RATE, "1.23k/s"),
@@ -55,7 +55,7 @@ def test_a_name_has_the_unit_of_its_metric(name: str, unit: object, text: str) -
         ("failed.share", 0.04, "0.04%"),
         ("duration", 10.023, "10.023 s"),
         ("web1.cpu.idle", 20.03, "20.03%"),
-        ("web1.memory.used", 2.2e9, "2098.1MiB"),
+        ("web1.memory.used", 2.2e9, "2098.1 MiB"),
     ],
 )
 def test_a_threshold_shows_by_how_much_it_failed(name: str, value: float, text: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.analysis.rounds import Order, RoundsPlan
+from cockpit.analysis.verdicts.outcome import Design, Outcome, Verdict
 from cockpit.analysis.words.rounds import ended_words, title_words, window_words
 from cockpit.analysis.words.timeline import marker_text, segment_label
 from cockpit.model.errors import ChangeRefused
@@ -88,6 +89,21 @@ async def test_roles_are_exchanged_in_each_round(live: LiveSession, tmp_path: Pa
     assert rounds.ended is not None
     assert ended_words(rounds, rounds.ended, None).endswith("the old values are active on web1, as at the start")
     assert {(tmp_path / host).read_text() for host in HOSTS} == {BEFORE}
+
+
+async def test_better_values_become_active_on_both_servers(
+    live: LiveSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    better = Verdict(outcome=Outcome.BETTER, design=Design.ROUNDS)
+    monkeypatch.setattr(session_rounds, "rounds_verdict", lambda state, rounds: better)
+    monkeypatch.setattr(live_tuning, "_CHECKED", 0.1)
+    proven = await live.tuning.compare_in_rounds({"Level-web1": "6"}, SHORT)
+    assert proven.active == "after" and not proven.why
+    state = await live.session.until(lambda state: state.rounds[-1].ended is not None)
+    (rounds,) = state.rounds
+    assert rounds.ended is not None
+    assert "the new values are active on web1 and web2" in ended_words(rounds, rounds.ended, better)
+    assert {(tmp_path / host).read_text() for host in HOSTS} == {BEFORE.replace("5", "6")}
 
 
 async def test_siblings_need_the_same_old_value(live: LiveSession, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def _delay_shares(window: Window, host: str) -> Floats:
     most; 1 if they are unknown.
 
     A process that waits delays all its requests. Under closed load other programs delay them by no more than the CPU
-    that they take. Under open load arrivals go on meanwhile: without the share w of waits, the queue of a process that
+    that they take. Under open load arrivals continue: without the share w of waits, the queue of a process that
     is busy for the share b of the time shrinks by (1 − b)/(1 − b(1 − w)), and a queue outlasts the waits.
     """
     points = window.hosts.get(host, ())

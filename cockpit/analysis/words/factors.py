@@ -13,14 +13,13 @@ def is_factor(change: float) -> bool:
     return change >= FACTOR_FROM or change <= QUOTIENT_FROM
 
 
-def factor_words(change: float, factors: bool | None = True) -> str:
-    """Return a relative change above −1 as a factor: `×9.7`, `÷164`; in a column of `factors` also `×1.02`."""
-    factor = factor_text(1 + change if change >= 0 else 1 / (1 + change), factors)
-    return f"{'×' if change >= 0 else '÷'}{factor}"
+def factor_words(change: float) -> str:
+    """Return a relative change above −1 as a factor: `×1.02`, `×9.7`, `÷164`."""
+    return f"×{factor_text(1 + change)}" if change >= 0 else f"÷{factor_text(1 / (1 + change))}"
 
 
-def factor_text(value: float, factors: bool | None = None) -> str:
-    """Return a factor; in a column of `factors` small ones, too, whose second decimal counts."""
-    if factors and value < 1.995:
+def factor_text(value: float) -> str:
+    """Return a factor. Close to 1 the second decimal counts."""
+    if value < 1.995:
         return f"{value:.2f}"
     return f"{value:.1f}" if value < 9.95 else si(value)

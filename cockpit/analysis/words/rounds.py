@@ -80,7 +80,7 @@ def ended_words(rounds: RoundsState, ended: RoundsEnded, verdict: Verdict | None
     """Return how rounds ended, which values are active, and why."""
     active = f"the {_VALUES[ended.active]} values are active"
     if rounds.begun.sibling:
-        active += f" on {sanitize(rounds.begun.host)}"
+        active += f" on {sanitize(rounds.begun.host)}{f' and {sanitize(ended.sibling)}' if ended.sibling else ''}"
     number = len(rounds.complete)
     count = f"after {number} {'round' if number == 1 else 'rounds'}"
     if ended.outcome == "failed":

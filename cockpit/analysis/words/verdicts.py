@@ -131,7 +131,7 @@ def change_words(effect: Effect, factors: bool | None = None) -> str:
         return f"{shown} (interval wider than ×{_WIDE:g})"
     if _is_factor(effect, change, factors):
         ends = (1 + low, 1 + high) if change >= 0 else (1 / (1 + high), 1 / (1 + low))
-        return f"{shown} ({factor_text(ends[0], factors)}–{factor_text(ends[1], factors)})"
+        return f"{shown} ({factor_text(ends[0])}–{factor_text(ends[1])})"
     return f"{shown} ({_signed(effect, low)} to {_signed(effect, high)}{'%' if effect.relative else _unit(effect)})"
 
 
@@ -160,7 +160,7 @@ def _amount(effect: Effect, change: float, factors: bool | None = None) -> str:
     """Return a change without its interval: `+15%`, `×9.7`, `÷164`."""
     if not _is_factor(effect, change, factors):
         return f"{_signed(effect, change)}{'%' if effect.relative else _unit(effect)}"
-    return factor_words(change, factors)
+    return factor_words(change)
 
 
 def value_words(effect: Effect) -> str:

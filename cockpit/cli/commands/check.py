@@ -29,8 +29,9 @@ from cockpit.cli.commands.check_against import run_against
 from cockpit.cli.live import RecordingTarget, headless, hlog_into
 from cockpit.cli.load_arguments import given_flags
 from cockpit.cli.open_recording import recording_at
-from cockpit.cli.profile_argument import chosen_profile, thresholds_for, thresholds_of
+from cockpit.cli.profile_argument import chosen_profile
 from cockpit.cli.terminal import emit_text, put
+from cockpit.cli.thresholds import thresholds_for, thresholds_of
 from cockpit.metrics.results import RunResult, all_results, runs_result
 from cockpit.model.errors import EXIT_INTERRUPTED, CockpitError, TargetError, UsageError
 from cockpit.model.load.checks import conflict

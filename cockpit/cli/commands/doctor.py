@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from cockpit.cli.profile_argument import named_profile, thresholds_of
+from cockpit.cli.profile_argument import named_profile
 from cockpit.cli.terminal import emit
+from cockpit.cli.thresholds import thresholds_of
 from cockpit.cli.trust_prompt import NotTrusted, doctor_command, require_trust
 from cockpit.model.errors import EXIT_GOOD, CockpitError, UnknownProfile
 from cockpit.model.text import sanitize

@@ -3,40 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from argparse import Namespace
-from functools import partial
-from pathlib import Path
 
-from cockpit.analysis.capacity.levels import parse_limits
-from cockpit.analysis.capacity.result import capacity_result
-from cockpit.analysis.words.capacity import capacity_words
-from cockpit.cli.appearance_options import appearance_of
-from cockpit.cli.live import RecordingTarget, SessionEnd, headless, hlog_into, on_screen, report_recording
 from cockpit.cli.profile_argument import chosen_profile
 from cockpit.cli.streams import streams_of
-from cockpit.cli.terminal import emit, emit_text, on_terminal
-from cockpit.hosts.feed import check_host
-from cockpit.load.preflight import preflight
-from cockpit.metrics.results import all_results
-from cockpit.model.errors import (
-    EXIT_ALL_FAILED,
-    EXIT_BUG,
-    EXIT_GOOD,
-    EXIT_INTERRUPTED,
-    EXIT_THRESHOLD,
-    EXIT_UNSTABLE,
-    AuthRefused,
-    CredentialsRequired,
-    HostError,
-    HostKeyChanged,
-    UsageError,
-)
-from cockpit.model.load.checks import conflict
-from cockpit.model.state import State
+from cockpit.cli.terminal import is_headless
+from cockpit.load.preflight import Preflight, preflight
+from cockpit.model.errors import CockpitError
 from cockpit.profiles.profile import Profile
-from cockpit.recording.secrets import Secrets
-from cockpit.session.capacity import searchable
 
 
 def run(options: Namespace) -> int:
@@ -45,99 +19,31 @@ def run(options: Namespace) -> int:
 
 
 def run_profile(profile: Profile, options: Namespace) -> int:
-    """Run a profile as `cockpit run` does."""
+    """Run a profile as `cockpit run` does: contact the target, then load all modules of a session and run it."""
     if options.until is not None:
-        _check_search(profile, options)
-    record_to = RecordingTarget.of(options)
+        from cockpit.cli.run_session import check_search
+
+        check_search(profile, options)
     streams = streams_of(options)
-    with hlog_into(options.hlog) as listen:
-        if options.no_tui or options.json or options.ndjson or not on_terminal():
-            outcome = headless(
-                profile,
-                options.ssh_config,
-                record_to,
-                limit=options.duration if options.until else None,
-                until=options.until or "",
-                listen=listen,
-                streams=streams,
-            )
-        else:
-            appearance = appearance_of(options)
-            with Secrets(profile).redact_errors():
-                asyncio.run(_check_target_and_hosts(profile, options.ssh_config))
-            outcome = asyncio.run(
-                on_screen(
-                    profile,
-                    options.ssh_config,
-                    record_to,
-                    start=options.start,
-                    until=options.until or "",
-                    listen=listen,
-                    appearance=appearance,
-                    streams=streams,
-                )
-            )
-    code = _print_results(outcome, options)
-    report_recording(outcome.recording)
-    return code
+    contact = _first_contact(profile, options)
+    from cockpit.cli.run_session import run_session
+
+    return run_session(profile, options, streams, contact)
 
 
-def _check_search(profile: Profile, options: Namespace) -> None:
-    """Check a capacity search before anything starts. Raises UsageError, ChangeRefused."""
-    parse_limits(options.until)
-    searchable(profile.plan)
-    if options.levels or options.requests:
-        raise UsageError(conflict("--levels and -n, since it sets the load of each level"), "--until")
+def _first_contact(profile: Profile, options: Namespace) -> Preflight | None:
+    """Contact the target of a plan; None if users are its load, or if only other machines load it without a screen.
 
-
-async def _check_target_and_hosts(profile: Profile, ssh_config: Path | None) -> None:
-    """Check target and hosts before the screen opens. Raises TargetError, HostError.
-
-    Unreachable hosts and hosts that ask a question are no errors: the screen shows them as lost, or shows the prompt.
+    Raises TargetError, UsageError.
     """
-    if not profile.plan.traffic:
-        await preflight(profile.plan)
-    problems = await asyncio.gather(
-        *(check_host(config, ssh_config) for config in profile.hosts), return_exceptions=True
-    )
-    for problem in problems:
-        if isinstance(problem, BaseException) and not _shown_on_screen(problem):
-            raise problem
+    elsewhere = is_headless(options) and bool(profile.generators or profile.cluster)
+    if profile.plan.traffic or elsewhere:
+        return None
+    try:
+        return asyncio.run(preflight(profile.plan))
+    except CockpitError:
+        # Imported here: the module takes as long as all of the contact.
+        from cockpit.recording.secrets import Secrets
 
-
-def _shown_on_screen(problem: BaseException) -> bool:
-    refused = isinstance(problem, HostKeyChanged | AuthRefused) and not isinstance(problem, CredentialsRequired)
-    return isinstance(problem, HostError) and not refused
-
-
-def _print_results(outcome: SessionEnd, options: Namespace) -> int:
-    # Imported after the load, so that it starts sooner.
-    from cockpit.analysis.verdicts.segments import verdicts
-    from cockpit.report.encoding import to_json
-    from cockpit.report.run import run_text
-    from cockpit.report.run_json import run_json
-
-    results = all_results(outcome.state)
-    judged = verdicts(outcome.state)
-    # The lines of --ndjson contain the results.
-    for result in () if options.ndjson else results:
-        if options.json:
-            emit(to_json(run_json(result, verdicts=judged, state=outcome.state)))
-        else:
-            emit_text(partial(run_text, result, judged, outcome.state))
-    if outcome.interrupted:
-        return EXIT_INTERRUPTED
-    if any(result.reason == "failed" for result in results):
-        return EXIT_BUG
-    if outcome.state.capacities and outcome.state.capacities[-1].ended is not None:
-        return _search_code(outcome.state)
-    return EXIT_ALL_FAILED if any(result.counts.all_failed for result in results) else EXIT_GOOD
-
-
-def _search_code(state: State) -> int:
-    """Return the exit code of the last capacity search; print why it found no capacity."""
-    result = capacity_result(state, state.capacities[-1])
-    if result.outcome in ("found", "generator", "budget"):
-        return EXIT_GOOD
-    print(f"cockpit: {capacity_words(result)}", file=sys.stderr)
-    return EXIT_THRESHOLD if result.outcome == "lowest" else EXIT_UNSTABLE
+        with Secrets(profile).redact_errors():
+            raise

@@ -13,8 +13,8 @@ from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.arguments import make_parser
 from cockpit.cli.commands.replay import show_recording
 from cockpit.cli.live import RecordingTarget, on_screen
-from cockpit.cli.profile_argument import thresholds_of
 from cockpit.cli.terminal import on_terminal
+from cockpit.cli.thresholds import thresholds_of
 from cockpit.cli.typed_load import profile_of
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_USAGE, CockpitError, UsageError
 from cockpit.model.host.samples import HostConfig

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from cockpit.cli.commands.run import run_profile
 from cockpit.cli.load_arguments import given_flags
 from cockpit.cli.log_durations import with_durations
-from cockpit.cli.profile_argument import check_guard, chosen_profile
+from cockpit.cli.profile_argument import chosen_profile
+from cockpit.cli.thresholds import check_guard
 from cockpit.hosts.target_host import is_on_host
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import UsageError

@@ -14,7 +14,6 @@ import msgspec
 from cockpit.load.log_share import LogShare
 from cockpit.load.paths import count_of
 from cockpit.load.ramp import Ramp
-from cockpit.model.histogram import to_wire
 from cockpit.model.load.plan import LoadPlan
 
 
@@ -89,7 +88,15 @@ class Done(msgspec.Struct, frozen=True, tag_field="say", tag="done"):
 
 WorkerMessage = Ready | Done
 
-encode = msgspec.json.Encoder(enc_hook=to_wire).encode
+
+def _to_wire(value: Any) -> Any:
+    """Encode a histogram. Imported when needed, since the first contact with a target needs none."""
+    from cockpit.model.histogram import to_wire
+
+    return to_wire(value)
+
+
+encode = msgspec.json.Encoder(enc_hook=_to_wire).encode
 decode_assignment = msgspec.json.Decoder(Assignment).decode
 decode_command: msgspec.json.Decoder[WorkerCommand] = msgspec.json.Decoder(WorkerCommand)
 decode_message: msgspec.json.Decoder[WorkerMessage] = msgspec.json.Decoder(WorkerMessage)

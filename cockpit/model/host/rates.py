@@ -164,8 +164,8 @@ def tree_spent(old: HostReading, new: HostReading, hz: int) -> float | None:
 
 
 def process_times(matched: _MatchedProcesses, uptime: float, seconds: float, hz: int) -> ProcessTimes | None:
-    """Return the times of the watched processes in an interval that ended at `uptime`; None if they are unknown for one
-    that ran, as for one that had further threads meanwhile."""
+    """Return the times of the watched processes in an interval that ended at `uptime`; None if they are unknown for a
+    process that ran, e.g. with several threads."""
     lived, blocked, known = 0.0, 0.0, True
     ran = waited = busiest = switches = voluntary = involuntary = 0
     for before, process in matched.present:
