@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cockpit.analysis.baseline import Baseline
 from cockpit.analysis.capacity.search import LONGEST
 from cockpit.analysis.plans import differences
+from cockpit.analysis.words.stacks import native_words
 from cockpit.cli.launcher import launcher_of
 from cockpit.cli.progress import show_progress, show_search
 from cockpit.cli.signals import cancelled_by_signals
@@ -140,8 +141,10 @@ def headless(
 
 
 def _report_unprofiled(state: State) -> None:
-    """Print why hosts could not be profiled."""
+    """Print why hosts could not be profiled, or not in the language of their server."""
     for name, host in state.hosts.items():
+        if words := native_words(host.profiler):
+            print(f"cockpit: {name}: {words}", file=sys.stderr)
         if host.profiler is not None and host.profiler.condition == "failed":
             print(f"cockpit: {name}: not profiled: {sanitize(host.profiler.detail)}", file=sys.stderr)
 

@@ -21,12 +21,15 @@ OTHER, KERNEL, SEPARATOR = "[other]", "_[k]", ";"
 
 _MAX_SAMPLES, _MAX_COST = 1 << 40, 1e6
 
-StackSource = Literal["cycles", "cpu-clock"]
+# Events of perf, and profilers of a language; those of `WITH_WAITING` also sample threads that wait for a CPU.
+StackSource = Literal["cycles", "cpu-clock", "py-spy", "asprof"]
+WITH_WAITING = ("py-spy",)
 ProfilerCondition = Literal["running", "stopped", "failed"]
 
 
 class StackSlice(Event, frozen=True, tag="stack_slice"):
-    """Samples of the code that the server's processes executed on a host between `start` and `t`, `hz` per CPU second.
+    """Samples of the code that the server's processes executed on a host between `start` and `t`, `hz` per CPU second;
+    per second on a CPU or waiting for one if `source` is in WITH_WAITING.
 
     `stacks`: samples by folded stack: process name and functions from the outermost to the innermost, separated by `;`.
     Kernel functions end in `_[k]`; a function without a symbol is the name of its module, e.g. `[libc.so.6]`. `other`:
@@ -44,7 +47,8 @@ class StackSlice(Event, frozen=True, tag="stack_slice"):
 
 
 class ProfilerChanged(Event, frozen=True, tag="profiler_changed"):
-    """The profiler of a host started, was stopped, or failed; `detail`: why, and the command that helps."""
+    """The profiler of a host started, was stopped, or failed. `detail`: why it failed, or has no functions of a
+    language, and the command that helps."""
 
     host: Name
     condition: ProfilerCondition

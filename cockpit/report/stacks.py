@@ -11,6 +11,7 @@ from cockpit.analysis.stacks.profiles import FunctionShare, StackProfile, stack_
 from cockpit.analysis.verdicts.outcome import Verdict
 from cockpit.analysis.verdicts.segments import baseline_of
 from cockpit.analysis.words.comparison import rows_of
+from cockpit.analysis.words.stacks import cpu_words, native_words, sampling_words
 from cockpit.analysis.words.timeline import segment_label
 from cockpit.document.model import Block, Cell, Flame, FlameBox, Paragraph, Part, Role, Table
 from cockpit.model.stacks import KERNEL
@@ -33,7 +34,7 @@ def stack_blocks(state: State, segments: Sequence[Segment]) -> list[Block | Part
     for name in hosts:
         profiled = [segment for segment in segments if segment_slices(state, name, segment)]
         left = f"{name}: the last {most} of {len(profiled)} profiled segments" if len(profiled) > most else ""
-        blocks += [Paragraph(left, "soft")]
+        blocks += [Paragraph(left, "soft"), Paragraph(native_words(state.hosts[name].profiler), "soft")]
         blocks += [part for segment in profiled[-most:] for part in _parts(state, name, segment)]
     return blocks
 
@@ -58,12 +59,14 @@ def _parts(state: State, host: str, segment: Segment) -> list[Part]:
         return []
     before = baseline_of(state, segment)
     difference = stack_profile(state, host, segment, before)
+    time = cpu_words(profile.source)
     title = f"{host}, segment {segment.number}: {segment_label(segment)}"
-    facts = f"{profile.samples:,} samples at {profile.hz} Hz, profiler {share_words(profile.cost)} of a core"
-    alone: list[Block | Part] = [_flame("CPU by call stack", profile.tree), _table(profile)]
+    sampling = sampling_words(profile.source, profile.hz)
+    facts = f"{profile.samples:,} samples at {sampling}, profiler {share_words(profile.cost)} of a core"
+    alone: list[Block | Part] = [_flame(f"{time} by call stack", profile.tree), _table(profile)]
     if before is None or difference is None or difference.before is None:
         return [Part(title, [Paragraph(facts, "soft"), *alone])]
-    words = f"Difference to segment {before.number} in points of its CPU/request; widths are means of both"
+    words = f"Difference to segment {before.number} in points of its {time}/request; widths are means of both"
     words += "" if difference.tested else "; not tested: too few slices that count"
     compared: list[Block | Part] = [_flame(words, difference.tree), _table(difference)]
     return [Part(title, [Paragraph(facts, "soft"), *compared, Part("This segment alone", alone, folded=True)])]

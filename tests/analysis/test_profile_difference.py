@@ -19,10 +19,10 @@ from cockpit.analysis.verdicts.outcome import Cause, Outcome
 from cockpit.analysis.verdicts.verdict import judge_single_runs
 from cockpit.analysis.windows import Window
 from cockpit.analysis.words.objections import objection_words
-from cockpit.analysis.words.stacks import profile_lines
+from cockpit.analysis.words.stacks import profile_lines, profiled_words
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.load.seconds import LoadSecond
-from cockpit.model.stacks import StackSlice
+from cockpit.model.stacks import StackSlice, StackSource
 
 PLAN = LoadPlan(url="http://web1/", concurrency=1, duration=60.0)
 NAMES = [f"f{at}" for at in range(60)]
@@ -84,7 +84,9 @@ def test_the_cause_of_a_stack_is_its_system_call_or_innermost_function(stack: st
     assert by_cause({stack: 3, "[other]": 1}) == {name: 3, "[other]": 1}
 
 
-def window(start: int, forks: int, requests: int = 100, profiled: bool = True) -> Window:
+def window(
+    start: int, forks: int, requests: int = 100, profiled: bool = True, source: StackSource = "cpu-clock"
+) -> Window:
     """60 s with 12 slices, each with samples of three functions."""
     fork = "web;main;fork;do_syscall_64_[k];__x64_sys_clone_[k]"
     parts = [
@@ -92,7 +94,7 @@ def window(start: int, forks: int, requests: int = 100, profiled: bool = True) -
             t=start + 5.0 * at + 5,
             start=start + 5.0 * at,
             host="web1",
-            source="cpu-clock",
+            source=source,
             hz=49,
             samples=160 + forks + at % 3,
             stacks={"web;main;serve": 100 + at % 3, "web;main;deflate": 60} | ({fork: forks} if forks else {}),
@@ -119,6 +121,16 @@ def test_the_line_of_a_verdict_names_the_largest_changes() -> None:
     assert profile_lines([same]) == ["web1 CPU profile: +0% CPU/request: no significant change of a function"]
     (more,) = profile_differences([window(0, 40)], [window(100, 40, requests=50)])
     assert profile_lines([more])[0].startswith("web1 CPU profile: ×2 CPU/request: serve +50 points, deflate +30")
+
+
+def test_only_slices_of_one_profiler_are_compared() -> None:
+    spied = window(100, 0, source="py-spy")
+    assert profile_differences([window(0, 40)], [spied]) == ()
+    (known,) = profile_differences([window(0, 40), window(60, 40, source="py-spy")], [spied])
+    assert known.slices == (12, 12)
+    (line,) = profile_lines([known])
+    assert line == "web1 CPU profile: −20% CPU and run-queue wait/request: clone −20 points"
+    assert profiled_words(known).startswith("CPU and run-queue wait of web1 was profiled at 49 Hz by py-spy: 12 slices")
 
 
 def test_a_profiled_side_is_not_compared_with_one_that_was_not() -> None:

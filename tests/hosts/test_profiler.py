@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.hosts.stacks import profiler
+from cockpit.hosts.stacks import script as script_module
 from cockpit.hosts.stacks.parse import HostSlice, SliceReader
 from cockpit.hosts.stacks.profiler import Profiler
 from cockpit.hosts.stacks.script import script
@@ -38,6 +40,21 @@ case $1 in
   script) cat "$PERF_SAMPLES"; [ "$PERF_ENDS" ] || cat >/dev/null ;;
 esac
 """
+# A py-spy that prints the lines of the file SPY_STACKS, and otherwise behaves like py-spy.
+PY_SPY = """#!/bin/sh
+case $1 in
+  dump) [ -z "$SPY_ERROR" ] || { echo "$SPY_ERROR" >&2; exit 1; } ;;
+  record)
+    [ -z "$SPY_ENDS" ] || kill -KILL $$
+    for pid; do :; done
+    [ -d "/proc/$pid" ] || exit 1
+    echo 'py-spy> Sampling process 49 times a second for 5 seconds.'
+    cat "$SPY_STACKS"
+    sleep 1.1
+    echo 'py-spy> Wrote raw data. Samples: 7 Errors: 0' ;;
+esac
+"""
+SPIED = 'process 1:"/usr/bin/python3 -c \'a; b\' --key=secret";process 2:"x";main (app.py);render (app.py) 3\n'
 
 
 def sample(t: float, *frames: str, name: str = "web", pid: int = 4_194_300) -> str:
@@ -46,8 +63,8 @@ def sample(t: float, *frames: str, name: str = "web", pid: int = 4_194_300) -> s
     return "\n".join(lines) + "\n"
 
 
-def folded(samples: str, awk: str = "awk", **settings: str) -> list[HostSlice]:
-    """The slices of samples, folded by this awk."""
+def folded(samples: str, awk: str = "awk", status: int = 0, **settings: str) -> list[HostSlice]:
+    """The slices of samples, folded by this awk, which ends with this exit status."""
     values = {
         "source": "cpu-clock",
         "clock_ticks": "100",
@@ -63,10 +80,8 @@ def folded(samples: str, awk: str = "awk", **settings: str) -> list[HostSlice]:
         "roots": "",
     }
     environment = {**os.environ, "LC_ALL": "C", **values, **settings}
-    done = subprocess.run(
-        [*awk.split(), FOLDER], input=samples.encode(), env=environment, capture_output=True, check=True
-    )
-    assert done.stderr == b""
+    done = subprocess.run([*awk.split(), FOLDER], input=samples.encode(), env=environment, capture_output=True)
+    assert (done.returncode, done.stderr) == (status, b"")
     reader = SliceReader()
     parts = [part for line in done.stdout.splitlines(keepends=True) if (part := reader.feed(line))]
     for part in parts:
@@ -143,6 +158,36 @@ def test_a_pause_is_no_row_of_empty_slices() -> None:
     assert [part.samples for part in parts] == [1, 0, 2, 1]
 
 
+@pytest.mark.parametrize("awk", programs("awk", "mawk", "gawk", "busybox awk"))
+def test_stacks_of_profilers_of_a_language_are_bounded_and_neutralised(awk: str, tmp_path: Path) -> None:
+    lines = [
+        *("py-spy> Sampling process 5\n", SPIED, SPIED, "\x1b[2J;a\x07é 2\n", " 1\n", "no count\n", "many 1234567\n"),
+        *(
+            "Main.run_[j];Main.f_[i];[vdso]_[0];do_sys_open_[k] 4\n",
+            f"{'deep;' * 2000}leaf 1\n",
+            f"{'x' * 200_000} 1\n",
+        ),
+        *(f"f{at} 1\n" for at in range(6 * MAX_STACKS)),
+    ]
+    (tmp_path / "lines").write_text("".join(lines))
+    # The second run fails, and the program ends.
+    command = f"[ -e {tmp_path}/lines ] && cat {tmp_path}/lines && rm {tmp_path}/lines && sleep 1.1 && echo +ended"
+    with subprocess.Popen(["sleep", "1000"]) as watcher:
+        settings = {"stacks": command, "name": "a;b", "expected": "1", "watcher": str(watcher.pid), "source": "py-spy"}
+        (part,) = folded("", awk, status=1, **settings)
+    assert watcher.returncode == -signal.SIGTERM
+    assert part.source == "py-spy"
+    assert part.samples == 15 + 6 * MAX_STACKS == sum(part.stacks.values()) + part.other
+    frequent = {stack: count for stack, count in part.stacks.items() if count > 1}
+    assert frequent == {
+        "a:b;main (app.py);render (app.py)": 6,
+        "a:b;?[2J;a???": 2,
+        "a:b;Main.run;Main.f;[vdso];do_sys_open_[k]": 4,
+    }
+    assert max(map(len, part.stacks)) <= MAX_STACK
+    assert max(stack.count(";") for stack in part.stacks) < MAX_DEPTH
+
+
 @pytest.mark.parametrize(
     "lines",
     [
@@ -202,20 +247,26 @@ def environment(tmp_path: Path, sshd: Sshd) -> Mapping[str, str]:
     """The environment of the host, with the stand-in for perf."""
     programs_of_host = tmp_path / "bin"
     programs_of_host.mkdir()
-    perf = programs_of_host / "perf"
-    perf.write_text(PERF)
-    perf.chmod(0o755)
+    for name, text in {"perf": PERF, "py-spy": PY_SPY}.items():
+        (programs_of_host / name).write_text(text)
+        (programs_of_host / name).chmod(0o755)
+    (tmp_path / "stacks").write_text(SPIED)
     uptime = float(Path("/proc/uptime").read_text().split()[0]) if sys.platform == "linux" else 0.0
     times = (uptime - 12 + at for at in range(12))
     (tmp_path / "samples").write_text("".join(sample(t, "1 work (/x)", name="sleep") for t in times))
     sshd.environment |= {"PATH": f"{programs_of_host}:{os.environ['PATH']}", "PERF_SAMPLES": str(tmp_path / "samples")}
+    sshd.environment["SPY_STACKS"] = str(tmp_path / "stacks")
     return sshd.environment
 
 
 @asynccontextmanager
-async def profiling(sshd: Sshd, hz: int = 49) -> AsyncIterator[Profiled]:
-    process = subprocess.Popen(["sleep", "1000"])  # noqa: ASYNC220
-    config = HostConfig(name="web1", ssh="web", interval=0.05, processes=("sleep",), profile=hz)
+async def profiling(
+    sshd: Sshd, hz: int = 49, command: Sequence[str] = ("sleep", "1000"), also: str = ""
+) -> AsyncIterator[Profiled]:
+    """A host with this command as its server, beside other processes with the name `also`."""
+    process = subprocess.Popen(command, stdin=subprocess.PIPE)  # noqa: ASYNC220
+    names = (Path(command[0]).name, *([also] if also else []))
+    config = HostConfig(name="web1", ssh="web", interval=0.05, processes=names, profile=hz)
     watch = Profiled(config, sshd.ssh_config)
     # Slices of a time before the session are left out.
     watch.clock.origin -= 100
@@ -229,7 +280,7 @@ async def profiling(sshd: Sshd, hz: int = 49) -> AsyncIterator[Profiled]:
             task.cancel()
         await asyncio.wait(tasks)
         process.kill()
-        process.wait()
+        process.communicate()
 
 
 async def test_slices_arrive_until_profiling_is_switched_off(sshd: Sshd, environment: Mapping[str, str]) -> None:
@@ -297,3 +348,92 @@ async def test_a_lost_connection_leaves_no_process(sshd: Sshd, environment: Mapp
         before = len(watch.slices)
         await until(lambda: len(watch.slices) > before)
         assert [condition for condition, _ in watch.reports] == ["running", "failed", "running"]
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Sequence[str]:
+    """The command of a Python server with a name that no other process has."""
+    program = tmp_path / f"app-{os.getpid()}"
+    program.symlink_to(Path(sys.executable).resolve())
+    return (str(program), "-c", "input()")
+
+
+async def test_python_is_profiled_by_py_spy(
+    sshd: Sshd, environment: Mapping[str, str], python: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(script_module, "SLICE_SECONDS", 1.0)
+    async with profiling(sshd, command=python) as watch:
+        await until(lambda: len(watch.slices) == 2)
+        watch.profiler.switch(active=False)
+        await until(lambda: watch.reports == [("running", ""), ("stopped", "")])
+        await until(lambda: not processes_with(str(Path(environment["SPY_STACKS"]).parent / "bin")))
+    for part in watch.slices:
+        name = Path(python[0]).name
+        assert (part.source, part.stacks) == ("py-spy", {f"{name};main (app.py);render (app.py)": 3})
+        assert 0.9 < part.t - part.start < 60
+
+
+@pytest.mark.parametrize(
+    ("settings", "also", "detail"),
+    [
+        ({"SPY_ERROR": "Permission Denied: Try running again\nmore"}, "", "not permitted: log in as root, set sudo"),
+        ({"SPY_ERROR": "Error: no name\nCaused by:\nPermission denied (os error 13)"}, "", "py-spy is not permitted"),
+        ({"SPY_ERROR": "Error: \x1b[2J"}, "", "py-spy cannot be used: Error: ·[2J"),
+        ({}, "sleep", "add a [[host]] for the others"),
+    ],
+)
+async def test_native_frames_name_the_cause(
+    sshd: Sshd,
+    environment: dict[str, str],
+    python: Sequence[str],
+    settings: dict[str, str],
+    also: str,
+    detail: str,
+) -> None:
+    environment |= settings
+    with subprocess.Popen(["sleep", "1000"]) as other:  # noqa: ASYNC220
+        async with profiling(sshd, command=python, also=also) as watch:
+            await until(lambda: watch.slices)
+        other.kill()
+    assert {part.source for part in watch.slices} == {"cpu-clock"}
+    ((_, text),) = {report for report in watch.reports if report[0] == "running"}
+    assert text.startswith("no functions of Python: py-spy ")
+    assert detail in text
+    assert watch.reports[-1] == ("stopped", text), "known in reports"
+
+
+async def test_py_spy_that_is_missing_is_named(sshd: Sshd, environment: dict[str, str], python: Sequence[str]) -> None:
+    (Path(environment["SPY_STACKS"]).parent / "bin" / "py-spy").unlink()
+    async with profiling(sshd, command=python) as watch:
+        await until(lambda: watch.slices)
+    assert watch.slices[0].source == "cpu-clock"
+    assert watch.reports[0][1] == "no functions of Python: py-spy is not on the PATH there: pip install py-spy"
+
+
+async def test_a_killed_py_spy_is_started_again(
+    sshd: Sshd, environment: dict[str, str], python: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profiler, "PAUSES", 1)
+    environment["SPY_ENDS"] = "y"
+    async with profiling(sshd, command=python) as watch:
+        await until(lambda: len(watch.reports) >= 4)
+    assert [condition for condition, _ in watch.reports[:4]] == ["running", "failed"] * 2
+    assert watch.reports[1][1].startswith("py-spy ended")
+
+
+async def test_a_restarted_server_is_profiled_again(
+    sshd: Sshd, environment: Mapping[str, str], python: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a failure, and the profiler of a language reads the new process."""
+    stacks = Path(environment["SPY_STACKS"])
+    monkeypatch.setattr(script_module, "SLICE_SECONDS", 1.0)
+    async with profiling(sshd, command=python) as watch:
+        await until(lambda: watch.slices)
+        (before,) = watch.host().processes
+        stacks.unlink()  # noqa: ASYNC240
+        os.kill(before.process.pid, signal.SIGKILL)
+        with subprocess.Popen(python, stdin=subprocess.PIPE) as process:  # noqa: ASYNC220
+            stacks.write_text("new (app.py) 1\n")  # noqa: ASYNC240
+            await until(lambda: any("new (app.py)" in stack for stack in watch.slices[-1].stacks))
+            process.kill()
+    assert [condition for condition, _ in watch.reports] == ["running", "stopped"]

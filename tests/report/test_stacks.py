@@ -10,7 +10,7 @@ from cockpit.analysis.comparison import kernel_counters
 from cockpit.model import events as ev
 from cockpit.model.fold.fold import fold_all
 from cockpit.model.host.samples import HostConfig
-from cockpit.model.stacks import StackSlice
+from cockpit.model.stacks import ProfilerChanged, StackSlice
 from cockpit.report.session import session_markdown, session_page
 from tests.analysis.profiled import counted, profiled, slice_of
 from tests.browser import browser
@@ -26,6 +26,15 @@ def test_page_has_a_flame_graph_of_each_segment_and_the_difference() -> None:
     assert "1,632 samples at 49 Hz, profiler 0.31% of a core" in texts
     markdown = session_markdown(fold_all(profiled()))
     assert re.search(r"\| copy\\_page\\_range.* \| 0.0% \| 0.0% \| −17.6 \| −17.6 \|", markdown)
+
+
+def test_page_names_the_profiler_and_its_limits() -> None:
+    events = [replace(event, source="py-spy") if isinstance(event, StackSlice) else event for event in profiled()]
+    native = ProfilerChanged(t=119.0, host="web1", condition="stopped", detail="no functions of <b>: py-spy is missing")
+    texts = outline(session_page(fold_all([*events, native]))).texts
+    assert "1,632 samples at 49 Hz by py-spy, profiler 0.31% of a core" in texts
+    assert "CPU and run-queue wait by call stack" in texts
+    assert "no functions of <b>: py-spy is missing" in texts
 
 
 def test_hostile_names_are_escaped_and_the_size_is_bounded() -> None:

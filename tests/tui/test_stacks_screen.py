@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from rich.cells import cell_len
 from textual.pilot import Pilot
 
@@ -165,6 +166,19 @@ def test_reasons_for_a_missing_profile() -> None:
         "[[host]]" in line
         for line in lines_of([ev.SessionStarted(t=0, wall=1e9, version="0", name="a"), *nobody], (80, 24))
     )
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
+def test_profiler_of_a_language_is_named_below_a_profile_without_its_functions(size: tuple[int, int]) -> None:
+    native = running("stopped", "no functions of Python: \x1b[2J py-spy is not on the PATH there")
+    *above, hint, _ = lines_of([*profiled(), native], size)
+    assert hint.rstrip() == "no functions of Python: ·[2J py-spy is not on the PATH there"
+    assert len(above) == size[1] - 2 and len(lines_of(profiled(), size)) == size[1]
+    spied = [replace(event, source="py-spy") if isinstance(event, StackSlice) else event for event in profiled()]
+    assert any("% of the baseline's CPU and run-queue wait/request" in line for line in lines_of(spied, (120, 40)))
+    assert any("49 Hz by py-spy, profiler 0.31% of a core" in line for line in lines_of(spied, (120, 40)))
+    mixed = [*profiled()[:-1], *(event for event in spied[-1:])]
+    assert not any("vs 1" in line for line in lines_of(mixed, (120, 40))), "slices of another profiler"
 
 
 async def test_counters_of_the_kernel_are_beside_the_baseline() -> None:

@@ -62,8 +62,17 @@ class _SliceProfile(NamedTuple):
 def profile_differences(before: Windows, after: Windows) -> tuple[ProfileDifference, ...]:
     """Return the difference of each host that was profiled on both sides."""
     names = dict.fromkeys(name for window in before for name in window.slices)
-    both = ((name, _counted(before, name), _counted(after, name)) for name in names)
-    return tuple(_difference(name, first, second) for name, first, second in both if first and second)
+    both = ((name, _of_one_source(_counted(before, name), _counted(after, name))) for name in names)
+    return tuple(_difference(name, first, second) for name, (first, second) in both if first and second)
+
+
+def _of_one_source(
+    before: Sequence[_CountedSlice], after: Sequence[_CountedSlice]
+) -> tuple[Sequence[_CountedSlice], Sequence[_CountedSlice]]:
+    """Return both sides without slices of another source than that of the last slice."""
+    source = after[-1].part.source if after else None
+    first, second = ([each for each in side if each.part.source == source] for side in (before, after))
+    return first, second
 
 
 def profiled_share(windows: Windows) -> float:
@@ -104,7 +113,12 @@ def _difference(host: str, before: Sequence[_CountedSlice], after: Sequence[_Cou
     samples = tuple(sum(each.part.samples for each in side) for side in (before, after))
     costs = (sum(each.part.cost for each in side) / sum(_length(each) for each in side) for side in (before, after))
     known = ProfileDifference(
-        host=host, hz=hz, slices=(len(before), len(after)), samples=(samples[0], samples[1]), cost=max(costs)
+        host=host,
+        source=before[0].part.source,
+        hz=hz,
+        slices=(len(before), len(after)),
+        samples=(samples[0], samples[1]),
+        cost=max(costs),
     )
     first, second = (sum(each.requests for each in side) for side in (before, after))
     if min(known.slices) < LEAST_SLICES or not samples[0] or not first or not second:

@@ -34,9 +34,11 @@ class FunctionSamples(msgspec.Struct, frozen=True):
 
 
 def segment_slices(state: State, host: str, segment: Segment) -> tuple[StackSlice, ...]:
-    """Return the slices of a host that are completely within a segment, in order of time."""
+    """Return the slices of a host that are completely within a segment, in order of time; only those with the source of
+    the last one."""
     end = segment.last if segment.end is None else segment.end
-    return slices_between(state, host, segment.start, end)
+    slices = slices_between(state, host, segment.start, end)
+    return tuple(part for part in slices if part.source == slices[-1].source)
 
 
 def slices_between(state: State, host: str, start: float, end: float) -> tuple[StackSlice, ...]:

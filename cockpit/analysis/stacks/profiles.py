@@ -11,7 +11,7 @@ from cockpit.analysis.stacks.difference import profile_differences
 from cockpit.analysis.stacks.merging import FunctionSamples, by_function, merged, segment_slices
 from cockpit.analysis.verdicts.outcome import FunctionDifference
 from cockpit.analysis.windows import segment_window
-from cockpit.model.stacks import StackSlice
+from cockpit.model.stacks import StackSlice, StackSource
 from cockpit.model.state import Segment, State
 
 _NONE, _UNCHANGED = FunctionSamples(0, 0), FunctionDifference(function="", own=None, total=None)
@@ -30,10 +30,11 @@ class FunctionShare(NamedTuple):
 class StackProfile(NamedTuple):
     """A profile of `seconds` s with its samples and cost (share of a core); `before`: the samples of the baseline,
     None without one; `tested`: there were enough slices to test changes. `functions`: significant changes, the largest
-    first, then the hottest; all changes if they were not tested."""
+    first, then the hottest; all changes if they were not tested. `source`: as in StackSlice."""
 
     tree: CallTree
     functions: tuple[FunctionShare, ...]
+    source: StackSource
     hz: int
     seconds: float
     samples: int
@@ -49,7 +50,8 @@ def stack_profile(state: State, host: str, segment: Segment, before: Segment | N
         return None
     baseline = segment_slices(state, host, before) if before is not None else ()
     stacks, were, ratio, known = merged(slices), None, 1.0, None
-    if before is not None and baseline and before.rate and segment.rate and (cores := _cores(baseline)):
+    same = baseline and baseline[-1].source == slices[-1].source
+    if before is not None and same and before.rate and segment.rate and (cores := _cores(baseline)):
         were = merged(baseline)
         ratio = (_cores(slices) / segment.rate) / (cores / before.rate)
         # CPU/request is that of the server also while the generator was the bottleneck.
@@ -61,6 +63,7 @@ def stack_profile(state: State, host: str, segment: Segment, before: Segment | N
     return StackProfile(
         tree,
         tuple(sorted(_functions(stacks, were or {}, tree.scale, changed), key=partial(_order, tested))),
+        slices[-1].source,
         slices[-1].hz,
         _seconds(slices),
         sum(stacks.values()),

@@ -8,6 +8,7 @@ import msgspec
 
 from cockpit.analysis.warnings import RunWarning
 from cockpit.analysis.windows import DiscardReason
+from cockpit.model.stacks import StackSource
 
 
 class Outcome(StrEnum):
@@ -138,12 +139,13 @@ class FunctionDifference(msgspec.Struct, frozen=True, kw_only=True):
 class ProfileDifference(msgspec.Struct, frozen=True, kw_only=True):
     """The difference of a host's profile. `change`: of all CPU/request (share); None: too few slices for a test.
 
-    `slices` and `samples` are those of each side; `hz`: samples per CPU second; `cost`: CPU of the profiler, as a share
-    of a core, on the side with more. `functions` and `causes` (system calls, and functions outside of them: points) are
-    the significant changes, the largest first.
+    `slices` and `samples` are those of each side; `source` and `hz`: as in StackSlice; `cost`: CPU of the profiler, as
+    a share of a core, on the side with more. `functions` and `causes` (system calls, and functions outside of them:
+    points) are the significant changes, the largest first.
     """
 
     host: str
+    source: StackSource
     hz: int
     slices: tuple[int, int]
     samples: tuple[int, int]

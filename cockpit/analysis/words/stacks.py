@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from cockpit.analysis.stacks.difference import LEAST_SLICES
 from cockpit.analysis.verdicts.outcome import ProfileDifference
-from cockpit.model.stacks import SLICE_SECONDS
+from cockpit.model.stacks import SLICE_SECONDS, WITH_WAITING, ProfilerChanged, StackSource
 from cockpit.model.text import sanitize, share_words, si
 
 # Maximum number of causes in a line.
@@ -29,7 +29,22 @@ def _change_words(known: ProfileDifference, growing: bool) -> str:
         first, *rest = shown
         shown = [f"{first} points", *rest]
     change = f"{_sign(known.change)}{100 * abs(known.change):.0f}%" if known.change < 1 else f"×{si(1 + known.change)}"
-    return f"{change} CPU/request: {', '.join(shown) or 'no significant change of a function'}"
+    return f"{change} {cpu_words(known.source)}/request: {', '.join(shown) or 'no significant change of a function'}"
+
+
+def cpu_words(source: StackSource) -> str:
+    """Return the time that samples of this source count."""
+    return "CPU and run-queue wait" if source in WITH_WAITING else "CPU"
+
+
+def sampling_words(source: StackSource, hz: int) -> str:
+    """Return how often, and by which profiler of a language."""
+    return f"{hz} Hz" + ("" if source in ("cycles", "cpu-clock") else f" by {source}")
+
+
+def native_words(profiler: ProfilerChanged | None) -> str:
+    """Return why a profile has no functions of the server's language; "" if it has."""
+    return sanitize(profiler.detail) if profiler is not None and profiler.condition != "failed" else ""
 
 
 def profiled_words(known: ProfileDifference) -> str:
@@ -37,8 +52,9 @@ def profiled_words(known: ProfileDifference) -> str:
     sides = zip(known.slices, known.samples, strict=True)
     counted = " before, ".join(f"{slices} slices, {si(samples)} samples" for slices, samples in sides)
     return (
-        f"CPU of {sanitize(known.host)} was profiled at {known.hz} Hz: {counted} after; the profiler used "
-        f"{share_words(known.cost)} of a core; functions differ at a false discovery rate of 5% over slices of 5 s"
+        f"{cpu_words(known.source)} of {sanitize(known.host)} was profiled at "
+        f"{sampling_words(known.source, known.hz)}: {counted} after; the profiler used {share_words(known.cost)} of a "
+        "core; functions differ at a false discovery rate of 5% over slices of 5 s"
     )
 
 

@@ -1,6 +1,8 @@
-# Folds the samples of `perf script` into stacks with counts, and prints them in slices of $seconds of perf's clock.
+# Folds the samples of `perf script` into stacks with counts, and prints them in slices of $seconds of perf's clock. With
+# $stacks, a command that prints folded stacks of the process $name, each run of it is a slice.
 # Environment: source hz clock_ticks parent everywhere seconds most_stacks most_text most_length most_frames patterns
-# regex roots.
+# regex roots; with $stacks also: name, expected (number of lines "+ended" if it succeeds), watcher (process at whose end
+# this program ends).
 
 BEGIN {
   n = split(ENVIRON["patterns"], words, "\n")
@@ -11,6 +13,7 @@ BEGIN {
   seconds = ENVIRON["seconds"] + 0; most_stacks = ENVIRON["most_stacks"] + 0; most_text = ENVIRON["most_text"] + 0
   most_length = ENVIRON["most_length"] + 0; most_frames = ENVIRON["most_frames"] + 0
   start = -1; open = 0
+  if (is_command()) exit run_command(ENVIRON["stacks"])
 }
 
 # A sample starts with `NAME PID TIME: `. Names may contain blanks.
@@ -43,8 +46,48 @@ open && /^[\t ]+[0-9a-f]+ / {
 }
 
 END {
+  if (is_command()) exit failed
   add_sample()
   if (start >= 0 && now - start >= 1) print_slice(now)
+}
+
+function is_command() { return ("stacks" in ENVIRON) && ENVIRON["stacks"] != "" }
+
+# Return 0 after the end of the watcher, 1 after a run that failed, which ends the watcher.
+function run_command(command,   line, ended) {
+  for (failed = 0; !failed && read_stat(ENVIRON["watcher"]) && stat_state != "Z";) {
+    start = read_uptime()
+    ended = 0
+    while ((command | getline line) > 0) {
+      if (line == "+ended") ended++
+      else add_folded(line)
+    }
+    close(command)
+    failed = ended < ENVIRON["expected"] + 0
+    if (!failed && read_uptime() - start >= 1) print_slice(uptime + 0)
+  }
+  if (failed) system("kill " ENVIRON["watcher"])
+  return failed
+}
+
+# Add a line `FRAME;FRAME COUNT`, the outermost first, of py-spy or async-profiler. Outer frames beyond the limits, command
+# lines of processes and marks of compiled Java methods are left out.
+function add_folded(line,   n, parts, at, folded, frame, size) {
+  if (line ~ /^py-spy> / || !match(line, / [0-9]+$/) || RLENGTH > 6) return
+  size = substr(line, RSTART + 1) + 0
+  line = substr(line, 1, RSTART - 1)
+  sub(/^process [0-9]+:.*";/, "", line)
+  n = split(line, parts, ";")
+  folded = ""
+  for (at = n; at > 0 && n - at < most_frames; at--) {
+    frame = parts[at]
+    kernel = sub(/_\[k\]$/, "", frame)
+    sub(/_\[[01ij]\]$/, "", frame)
+    frame = clean(frame, 120) (kernel ? "_[k]" : "")
+    if (length(folded) + length(frame) >= most_length) break
+    folded = ";" frame folded
+  }
+  count_stack(clean(ENVIRON["name"], 32) folded, size)
 }
 
 # The name of a frame, from at most 4 MB of known ones: names may be as long and as many as a program likes.
@@ -92,11 +135,15 @@ function add_sample(   key) {
   open = 0
   key = clean(name, 32) stack
   stack = last = ""; frames = 0
-  samples++
-  if (key in counts || different < 5 * most_stacks) {
+  count_stack(key, 1)
+}
+
+function count_stack(key, size) {
+  samples += size
+  if (key in counts ? counts[key] < 1e5 : different < 5 * most_stacks) {
     if (!(key in counts)) different++
-    counts[key]++
-  } else other++
+    counts[key] += size
+  } else other += size
 }
 
 # Whether a process is of the server, by its own name (threads have other names), else by that of its thread.
@@ -123,8 +170,9 @@ function read_stat(pid,   path, line) {
   close(path)
   if (line == "") return 0
   stat_parent = line
-  sub(/.*\) [^ ]+ /, "", stat_parent)
-  stat_parent += 0
+  sub(/.*\) /, "", stat_parent)
+  stat_state = substr(stat_parent, 1, 1)
+  stat_parent = substr(stat_parent, 3) + 0
   stat_comm = line
   sub(/^[0-9]+ \(/, "", stat_comm)
   sub(/\) [^)]*$/, "", stat_comm)
@@ -146,9 +194,7 @@ function print_slice(end,   key, most, total, text, level, room) {
       delete counts[key]
     }
   }
-  getline uptime < "/proc/uptime"
-  close("/proc/uptime")
-  sub(/ .*/, "", uptime)
+  read_uptime()
   printf "#cockpit slice %.6f %.6f %s %s %d %d %.2f\n", start, end, uptime, ENVIRON["source"],
     samples, other, cost()
   for (key in counts) print counts[key], key
@@ -158,6 +204,13 @@ function print_slice(end,   key, most, total, text, level, room) {
   known_text = 0
   samples = other = different = 0
   start = end
+}
+
+function read_uptime() {
+  getline uptime < "/proc/uptime"
+  close("/proc/uptime")
+  sub(/ .*/, "", uptime)
+  return uptime + 0
 }
 
 # CPU time (s) of this pipeline since the last slice: of all children of the shell that started it.

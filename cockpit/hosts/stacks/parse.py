@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import NamedTuple, cast
+from typing import NamedTuple, cast, get_args
 
 from cockpit.model.stacks import MAX_STACK, MAX_STACKS, StackSlice, StackSource, check_slice
 from cockpit.model.text import sanitize
@@ -13,8 +13,8 @@ MARK = b"#cockpit "
 
 
 class HostSlice(NamedTuple):
-    """A slice from `start` to `end` of perf's clock (s); `uptime` (s) of the host when it was printed, `cost` its CPU
-    time (s)."""
+    """A slice from `start` to `end` of the host's clock (s); `uptime` (s) of the host when it was printed, `cost` its
+    CPU time (s)."""
 
     start: float
     end: float
@@ -55,7 +55,7 @@ class SliceReader:
         words = line.split()
         if line.startswith(MARK + b"slice"):
             _, _, start, end, uptime, source, samples, other, cost = words
-            if source not in (b"cycles", b"cpu-clock"):
+            if source.decode("ascii", "replace") not in get_args(StackSource):
                 raise ValueError("unknown source of samples")
             times = (float(start), float(end), float(uptime))
             if not all(map(math.isfinite, times)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from typing import NamedTuple
 
 from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.internal_error import internal_error
@@ -30,8 +31,23 @@ _FAILURES = {
     "processes": "this user can profile its own processes only, and the server has none of them; log in as root, set "
     "sudo = true in [[host]], or run there: sysctl kernel.perf_event_paranoid=0",
 }
-_PERMISSION = "perf is not permitted: log in as root, set sudo = true in [[host]], or run there: sysctl "
-_PERMISSION += "kernel.perf_event_paranoid=0"
+_ROOT = "log in as root, set sudo = true in [[host]], or"
+_PERMISSION = f"perf is not permitted: {_ROOT} run there: sysctl kernel.perf_event_paranoid=0"
+
+
+class _Language(NamedTuple):
+    """A language whose functions perf does not know: how to install its profiler, and how to permit it."""
+
+    name: str
+    install: str
+    permit: str
+
+
+# By profiler.
+_LANGUAGES = {
+    "py-spy": _Language("Python", "pip install py-spy", f"{_ROOT} run there: sysctl kernel.yama.ptrace_scope=0"),
+    "asprof": _Language("Java", "unpack a release of async-profiler", f"{_ROOT} log in as the user of the server"),
+}
 
 
 class Profiler:
@@ -44,6 +60,8 @@ class Profiler:
         self._on, self._off, self._idle = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._idle.set()
         self._reported: tuple[ProfilerCondition, str] | None = None
+        # Why the profile has no functions of the server's language.
+        self._native = ""
         self.switch(bool(feed.config.profile))
 
     @property
@@ -67,7 +85,7 @@ class Profiler:
             finally:
                 self._idle.set()
             if self._off.is_set():
-                self._report("stopped")
+                self._report("stopped", self._native)
             elif failure:
                 self._report("failed", failure)
                 await self._pause(shell)
@@ -113,16 +131,20 @@ class Profiler:
 
     async def _read(self, channel: Channel) -> str:
         """Emit the slices until the program ends; return the reason."""
-        reader = SliceReader()
+        reader, name = SliceReader(), "perf"
         try:
             while line := await channel.readline():
                 if line.startswith(MARK + b"failed"):
                     return _FAILURES.get(line.split()[-1].decode("ascii", "replace"), "perf cannot be used")
+                if line.startswith(MARK + b"again"):
+                    return ""
                 if line.startswith(MARK + b"recording"):
-                    self._report("running")
+                    name, *native = line.decode("utf-8", "replace").split()[2:]
+                    self._native = _native_words(*native)
+                    self._report("running", self._native)
                 if complete := reader.feed(line):
                     self._emit_slice(complete)
-            return _reason(channel.stderr)
+            return _reason(name, channel.stderr)
         except HostError as error:
             return error.problem
         except ValueError as error:
@@ -147,9 +169,27 @@ class Profiler:
         self._emit(ProfilerChanged(t=self._clock.now(), host=host, condition=condition, detail=detail))
 
 
-def _reason(stderr: bytes) -> str:
-    text = stderr.decode("utf-8", "replace")
-    if any(word in text for word in ("perf_event_paranoid", "Permission denied", "Operation not permitted", "EACCES")):
+def _reason(profiler: str, stderr: bytes) -> str:
+    """Return why a profiler ended."""
+    name, text = sanitize(profiler, 20), stderr.decode("utf-8", "replace")
+    words = ("perf_event_paranoid", "Permission denied", "Operation not permitted", "EACCES")
+    if name == "perf" and any(word in text for word in words):
         return _PERMISSION
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"perf ended: {sanitize(lines[-1], 200)}" if lines else "perf ended"
+    return f"{name} ended: {sanitize(lines[-1], 200)}" if lines else f"{name} ended"
+
+
+def _native_words(profiler: str = "", *reason: str) -> str:
+    """Return why perf has no functions of a language, and how to get them; "" without a `profiler` that has them."""
+    if profiler not in _LANGUAGES:
+        return ""
+    language, text = _LANGUAGES[profiler], sanitize(" ".join(reason), 200)
+    if text == "missing":
+        why = f"{profiler} is not on the PATH there: {language.install}"
+    elif text == "mixed":
+        why = f"{profiler} profiles all processes of a [[host]]; add a [[host]] for the others"
+    elif "ermission" in text or "not permitted" in text:
+        why = f"{profiler} is not permitted: {language.permit}"
+    else:
+        why = f"{profiler} cannot be used: {text}"
+    return f"no functions of {language.name}: {why}"

@@ -18,18 +18,20 @@ _MOST_LENGTH, _MOST_FRAMES = 4_000, 120
 def script(config: HostConfig, reading: HostReading) -> str:
     """Return the program that profiles a host until a line or the end of its input.
 
-    It samples processes with the names of `config.processes`: names are user text, which is quoted, never run. If the
-    user can only profile own processes, it samples the processes of `reading` and their children; these are the only
-    ones that count if there are other servers with the same names.
+    The processes of `reading` and their children are profiled by the profiler of their language if all are in one and
+    it is installed, else perf samples processes with the names of `config.processes`: names are user text, which is
+    quoted, never run. If the user can only profile own processes, perf samples the processes of `reading` and their
+    children; these are the only ones that count if there are other servers with the same names.
     """
     pids = {process.pid for process in reading.processes}
-    roots = [process.pid for process in reading.processes if process.ppid not in pids]
+    masters = [process.pid for process in reading.processes if process.ppid not in pids]
     settings = {
         "hz": str(config.profile or DEFAULT_HZ),
         "call_graph": config.call_graph,
         "pages": str(PAGES[config.call_graph]),
         "longest": str(LONGEST),
         "pids": ",".join(map(str, sorted(pids))),
+        "masters": " ".join(map(str, masters)),
         "sudo": "y" if config.sudo else "",
         "seconds": f"{SLICE_SECONDS:g}",
         "most_stacks": str(MAX_STACKS),
@@ -37,7 +39,7 @@ def script(config: HostConfig, reading: HostReading) -> str:
         "most_length": str(_MOST_LENGTH),
         "most_frames": str(_MOST_FRAMES),
         **patterns(config.processes),
-        "roots": " ".join(map(str, roots)) if reading.excluded else "",
+        "roots": " ".join(map(str, masters)) if reading.excluded else "",
         "folder": text_of("stacks", "fold.awk"),
     }
     return "\n".join([assigned(settings), text_of("stacks", "record.sh")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cockpit.analysis.stacks.profiles import FunctionShare, StackProfile
+from cockpit.analysis.words.stacks import cpu_words, sampling_words
 from cockpit.model.text import sanitize, share_words
 from cockpit.tui.runs.icicle import StacksView, change_role, is_match
 from cockpit.tui.terminal.styled_line import DrawnList, Line, Piece, Spot, fit, left_and_right
@@ -17,7 +18,8 @@ def function_table(profile: StackProfile, view: StacksView, width: int, height: 
     most = max(0, len(rows) - page)
     first = min(view.above, most)
     titles = ("self", "total", *(("self ±", "total ±") if differs else ()))
-    unit = "% of the baseline's CPU/request" if differs else "% of the CPU"
+    time = cpu_words(profile.source)
+    unit = f"% of the baseline's {time}/request" if differs else f"% of the {time}"
     name = f"functions {first + 1}–{min(first + page, len(rows))} of {len(rows)}, {unit}"
     columns = "".join(f"{title:>{_COLUMN}}" for title in titles)
     lines: list[Line] = [((fit(name, width - len(columns)) + columns, "dim"),)]
@@ -43,7 +45,7 @@ def selection_line(profile: StackProfile, view: StacksView, width: int) -> Line:
     if profile.before is not None:
         change = tree.change(node)
         line.append((f"  {change} points", change_role(change, "better_value", "worse_value", "dim")))
-    facts = f"{profile.hz} Hz, profiler {share_words(profile.cost)} of a core"
+    facts = f"{sampling_words(profile.source, profile.hz)}, profiler {share_words(profile.cost)} of a core"
     if profile.before is not None and not profile.tested:
         facts = "changes not tested: too few slices that count"
     if not view.search:

@@ -13,6 +13,7 @@ from cockpit.analysis.comparison import kernel_counters
 from cockpit.analysis.stacks.merging import segment_slices
 from cockpit.analysis.stacks.profiles import StackProfile, stack_profile
 from cockpit.analysis.words.comparison import rows_of
+from cockpit.analysis.words.stacks import native_words
 from cockpit.analysis.words.timeline import segment_label
 from cockpit.metrics.catalogue import host_entry
 from cockpit.model.host.state import HostState
@@ -62,7 +63,9 @@ class StacksPane(Lines):
             lines += [] if self.profile else centred([(_reason(host), "dim")], width, 3)
             lines += counter_lines(host, before, segment, width)[: height - 1 - len(lines)] if host and segment else []
         else:
-            lines += self._drawn(self.profile, width, height - 2)
+            hint = native_words(host.profiler if host else None)
+            below = [((fit(hint, width), "warn"),)] if hint else []
+            lines += [*self._drawn(self.profile, width, height - 2 - len(below)), *below]
         return [*lines, *[EMPTY] * (height - 1 - len(lines)), keys]
 
     def _read(self, state: State, host: HostState | None, segment: Segment | None, before: Segment | None) -> None:
