@@ -101,7 +101,7 @@ SESSION = (
     (55.0, ("t",), "t  The active settings, and the cost of changing each", 3.0),
     (62.5, (), "A change: shaded from its start until it is active", 3.0),
     (80.0, (), "Active: the load continues, a new segment is measured", 3.0),
-    (-0.5, (), "Below the table: the verdict", 4.0),
+    (-0.5, (), "At the top: the verdict", 4.0),
     (-0.5, ("c",), "c  All metrics, each with its interval", 4.0),
 )
 # Notes added after the session: instant, text.

@@ -43,13 +43,20 @@ def edges_between(low: int, high: int, most: int) -> tuple[int, ...]:
 
 
 def edges_filling(low: int, high: int, number: int) -> tuple[int, ...]:
-    """Like `edges_between`, but exactly `number` buckets: surplus buckets continue upwards at the same width."""
+    """Like `edges_between`, but exactly `number` buckets: the lowest decades are divided more finely while there are
+    surplus buckets, the last ones continue upwards."""
+    low, high = max(1, low), max(1, high)
     edges = edges_between(low, high, number)
-    steps = next((steps for steps in _SERIES if edges == _covering(steps, max(1, low), max(1, high))), None)
-    if steps is None:
+    at = next((at for at, steps in enumerate(_SERIES) if edges == _covering(steps, low, high)), None)
+    if at is None:
         return edges
-    above = _covering(steps, edges[0], edges[-1] * 10 ** (number + 1))
-    return above[: number + 1]
+    steps = _SERIES[at]
+    finer = _covering(_SERIES[at - 1], low, high) if at else ()
+    for end in (edge for edge in edges if edge in finer):
+        mixed = (*(edge for edge in finer if edge < end), *(edge for edge in edges if edge >= end))
+        edges = mixed if len(mixed) <= number + 1 else edges
+    above = _covering(steps, edges[-1], edges[-1] * 10 ** (number + 1))
+    return (*edges, *above[1:])[: number + 1]
 
 
 def _covering(steps: Sequence[float], low: int, high: int) -> tuple[int, ...]:

@@ -68,6 +68,15 @@ def _with_argument(text: str, commands: Sequence[Command]) -> Command | None:
     return max(named, key=lambda command: len(command.title), default=None)
 
 
+def _problem(text: str, command: Command) -> str:
+    """Return what the argument lacks, e.g. the allowed values of a setting; "" if it is valid."""
+    try:
+        command.check(text[len(command.title) :].strip())
+    except UsageError as error:
+        return sanitize(str(error))
+    return ""
+
+
 class _Completer(Suggester):
     """Shows the rest of the first line that begins with the text."""
 
@@ -108,8 +117,9 @@ class CommandLine(FilterScreen):
             self._offers = completions(text, self._commands)
         line: list[Piece] = [(f"{sanitize(offer)}  ", "strong" if offer == text else "") for offer in self._offers]
         command = _with_argument(text, self._commands)
-        if command is not None and not self._offers:
-            line = [(f"{command.title} {command.argument}  ", ""), (command.words, "dim")]
+        # Tab still leads to the next completion of a completed name.
+        if command is not None and (not self._offers or (text.endswith(" ") and text in self._offers)):
+            line = [(_problem(text, command) or f"{command.title} {command.argument}  {command.words}", "dim")]
         self._show(*line)
 
     def action_complete(self) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 LAYOUTS = ("wide", "narrow", "tiny")
 
-# Lines of the verdict: in a narrow terminal, and in a wide one by its minimum height.
-_NARROW_VERDICT = 4
-_VERDICT = ((34, 9), (0, 5))
+# Minimum height (lines) of a wide terminal for all parts of the verdict; its lines there, and elsewhere.
+_TALL = 34
+_WHOLE, _COMPACT = 8, 4
 
 
 def layout_for(width: int, height: int) -> str:
@@ -18,6 +18,6 @@ def layout_for(width: int, height: int) -> str:
 
 def verdict_height(layout: str, height: int) -> int:
     """Return the lines of the verdict, also while there is none, so that a verdict moves no pane."""
-    if layout == "wide":
-        return next(lines for least, lines in _VERDICT if height >= least)
-    return _NARROW_VERDICT if layout == "narrow" else 0
+    if layout == "tiny":
+        return 0
+    return _WHOLE if layout == "wide" and height >= _TALL else _COMPACT

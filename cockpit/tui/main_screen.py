@@ -38,6 +38,7 @@ from cockpit.tui.runs.compare import CompareScreen
 from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.runs.table import Runs
 from cockpit.tui.status_lines import DamageLines, Position, TopLine, loss_lines
+from cockpit.tui.terminal.cuts import CutPane
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.tiny_screen import TinyScreen
 from cockpit.tui.tuning.pending import ConfirmedChange
@@ -60,7 +61,7 @@ _BROAD = 180
 
 # Minimum height (lines) for the latency chart; the runs table has its metrics too.
 _ROOM_FOR_LATENCY = 19
-# Lines of the strip that need no extra room below the runs table.
+# Lines of the verdict that need no extra room beside the latency chart.
 _SPARE = 2
 
 # Keys that scroll the focused list; they override the session's actions on the same keys.
@@ -74,9 +75,10 @@ class MainScreen(ViewKeys):
     MainScreen #body { height: 1fr; }
     MainScreen #left { width: 56fr; }
     MainScreen #right { width: 44fr; }
-    MainScreen Throughput { height: 13fr; }
-    MainScreen Latency { height: 10fr; }
-    MainScreen Runs { height: 6fr; }
+    MainScreen #throughput { height: 12fr; }
+    MainScreen #latency { height: 10fr; }
+    MainScreen #latency > .cut { margin: 1 0 0 0; }
+    MainScreen Runs { height: 7fr; }
     MainScreen HostPanes { height: 1fr; }
     MainScreen HostLines { height: auto; max-height: 8; padding: 0 1; display: none; }
     MainScreen TinyScreen { height: 1fr; display: none; }
@@ -88,9 +90,9 @@ class MainScreen(ViewKeys):
     MainScreen.-no-hosts #right { display: none; }
     MainScreen.-narrow #right { display: none; }
     MainScreen.-narrow HostLines { display: block; }
-    MainScreen.-narrow Throughput { min-height: 6; }
+    MainScreen.-narrow #throughput { min-height: 6; }
     MainScreen.-narrow Runs { height: 8fr; min-height: 4; }
-    MainScreen.-narrow.-crowded Latency { display: none; }
+    MainScreen.-narrow.-crowded #latency { display: none; }
     MainScreen.-tiny #body { display: none; }
     MainScreen.-tiny TopLine { display: none; }
     MainScreen.-tiny TinyScreen { display: block; }
@@ -120,10 +122,12 @@ class MainScreen(ViewKeys):
         yield TopLine()
         with Horizontal(id="body"):
             with Vertical(id="left"):
-                yield Throughput()
-                yield Latency()
-                yield Runs()
                 yield VerdictStrip()
+                with CutPane(id="throughput"):
+                    yield Throughput()
+                with CutPane(id="latency"):
+                    yield Latency()
+                yield Runs()
             with Vertical(id="right"):
                 yield HostPanes()
         yield HostLines()
@@ -186,10 +190,10 @@ class MainScreen(ViewKeys):
         self.set_class(not hosts, "-no-hosts")
         losses = len(loss_lines(self.session.controls.lost))
         generators = min(MOST, len(self.session.shown.generators))
-        below = verdict_height(layout, self.size.height)
-        room = self.size.height - len(hosts) - generators - losses - max(0, below - _SPARE)
+        verdict = verdict_height(layout, self.size.height)
+        room = self.size.height - len(hosts) - generators - losses - max(0, verdict - _SPARE)
         self.set_class(room < _ROOM_FOR_LATENCY, "-crowded")
-        _set_height(self.query_one(VerdictStrip), below)
+        _set_height(self.query_one(VerdictStrip), verdict)
         self.set_class(self.size.width >= _BROAD and len(hosts) > 1, "-broad")
         self.set_class(self.view.room != "column" and bool(hosts), "-host-alone")
         self.set_class(self.session.controls.extent is not None, "-extent")
@@ -309,7 +313,7 @@ class MainScreen(ViewKeys):
         self._tune()
 
     def _tune(self, values: Mapping[str, str] | None = None) -> None:
-        """Open the tuning panel; with `values`, show their diff."""
+        """Open the tuning panel; with `values`, at the first of them, with their diff."""
         self._drafts.update(values or {})
 
         def confirmed(request: ChangeRequest) -> None:
@@ -321,7 +325,8 @@ class MainScreen(ViewKeys):
         def is_pending() -> bool:
             return self.pending is not None and not self.pending.is_over
 
-        TuningScreen(self.session, self._drafts, is_pending, preview=bool(values)).ask(self.app, confirmed)
+        panel = TuningScreen(self.session, self._drafts, is_pending, preview=next(iter(values or ()), ""))
+        panel.ask(self.app, confirmed)
 
     def action_enter(self) -> None:
         """Apply a change that waits for its baseline now; otherwise focus the list of the selected host."""

@@ -14,6 +14,7 @@ from cockpit.tui.dialogs.help import HelpEntry
 from cockpit.tui.key_table import AppKey, MainKey
 from cockpit.tui.load_fields import LoadParser, plan_from, texts_of
 from cockpit.tui.palette import Command
+from cockpit.tui.tuning.changes import active_value
 
 if TYPE_CHECKING:
     from cockpit.session.live_load import LiveLoad
@@ -39,10 +40,11 @@ def setting_command(session: Session, show_panel: Callable[[dict[str, str]], obj
             raise UsageError("settings are read-only in this session")
         setting, value = split(text)
         if setting is None:
-            known = ", ".join(map(sanitize, settings)) or "none in this profile"
-            raise UsageError(f"{text.partition(' ')[0] or 'set NAME VALUE'}: unknown setting; settings: {known}")
+            names = ", ".join(map(sanitize, settings)) or "none in this profile"
+            raise UsageError(f"{text.partition(' ')[0] or 'set NAME VALUE'}: unknown setting; settings: {names}")
         knob = setting.knob
-        problem = knob.format_error(value) if value else f"{knob.name}: type a value; allowed: {knob.allowed}"
+        known = (f"{knob.name} is {active_value(setting)}", knob.allowed and f"allowed: {knob.allowed}", knob.help)
+        problem = knob.format_error(value) if value else "; ".join(filter(None, ("type a value", *known)))
         if setting.known and value == setting.value:
             problem = f"{knob.name} is {value} already"
         if problem:

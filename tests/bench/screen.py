@@ -41,7 +41,7 @@ def screen() -> bool:
         for name, (cpu, sent) in (("120x40", default), ("80x24 --lite", lite))
     ]
     bars = [
-        at_most("120x40 to the terminal", default[1], 12, " kB/s"),
+        at_most("120x40 to the terminal", default[1], 11, " kB/s"),
         at_most("80x24 --lite to the terminal", lite[1], 3, " kB/s"),
         at_most("CPU of the screen's process", default[0], 10, "%"),
     ]

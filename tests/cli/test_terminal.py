@@ -50,7 +50,7 @@ def test_lite_screen_in_ascii_without_mouse(url: str) -> None:
     options = ("-n", "50", "--lite", "--ascii", "--no-mouse")
     with cockpit_on_terminal("run", url, *options, size=(100, 30)) as screen:
         screen.until(b"--no-lite")
-        screen.until(b"No requests sent yet")
+        screen.until(b"No runs yet")
         screen.type(b" ")
         screen.until(b"req/s")
         screen.type(b"q")
@@ -66,7 +66,7 @@ def test_screen_is_shown_with_stderr_redirected(url: str, tmp_path: Path, comman
     log = tmp_path / "stderr"
     arguments = ("demo",) if command == "demo" else ("run", url, "-n", "50", "--start")
     with cockpit_on_terminal(*arguments, environment={"XDG_STATE_HOME": str(tmp_path)}, err=log) as screen:
-        screen.until(b"No requests sent yet" if command == "demo" else b"baseline")
+        screen.until(b"No runs yet" if command == "demo" else b"baseline")
         screen.type(b"\x11")
         assert screen.end() == 0
     text = log.read_text()

@@ -6,8 +6,9 @@ from cockpit.model import events as ev
 from cockpit.model.capacity import CapacityBegun, CapacityEnded, CapacityLevel, CapacityLevelEnded
 from cockpit.model.load.plan import LoadPlan
 from cockpit.tui.dialogs.prompt import PromptScreen
-from cockpit.tui.runs.capacity_line import capacity_line, fitted
+from cockpit.tui.runs.capacity_line import capacity_line
 from cockpit.tui.runs.table import Runs
+from cockpit.tui.terminal.styled_line import clip
 from tests.tui.driving import context_of, plain, press, running_app, screen_text, until
 from tests.tui.scenario import session_started
 
@@ -46,7 +47,7 @@ def test_line_shows_progress_then_conclusion() -> None:
     ended = capacity_line(context_of([*events(), CapacityEnded(t=14.0, number=1, outcome="found")])) or ()
     [line] = plain([ended])
     assert line.startswith("capacity 1") and line.endswith("); errors < 1%")
-    assert plain([fitted(ended, 20)]) == [f"{line[:19]}…"]
+    assert plain([clip(ended, 20)]) == [f"{line[:19]}…"]
     assert capacity_line(context_of(events()[:2])) is None and capacity_line(context_of([])) is None
 
 

@@ -41,6 +41,7 @@ async def test_set_shows_the_diff_in_the_tuning_panel_and_enter_applies_it() -> 
         tuning = source.controls.tuning
         await type_command(pilot, "set Max", "tab")
         assert typed(pilot) == "set MaxSpareServers "
+        assert offers(pilot).startswith("type a value; MaxSpareServers is 10; allowed: a whole number")
         await press(pilot, "x", "enter")
         assert "takes a whole number" in offers(pilot) and isinstance(pilot.app.screen, CommandLine)
         await press(pilot, "backspace", "1", "0", "enter")
@@ -49,6 +50,7 @@ async def test_set_shows_the_diff_in_the_tuning_panel_and_enter_applies_it() -> 
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
         await until(pilot, lambda: ("preview", {"MaxSpareServers": "30"}) in tuning.calls)
         await until(pilot, lambda: "Enter again: apply" in text_of(pilot.app.screen.query_one("#status")))
+        assert "\nMaxSpareServers in " in text_of(pilot.app.screen.query_one("#details")), "not the first setting"
         assert not any(name == "apply" for name, _ in tuning.calls)
         await press(pilot, "enter")
         await until(pilot, lambda: ("apply", {"MaxSpareServers": "30"}) in tuning.calls)

@@ -103,11 +103,11 @@ def test_host_without_data_shows_no_metrics(kind: str) -> None:
 def test_newest_values_of_host_have_line() -> None:
     for values, start, line in (
         ({"net": None}, "txkB/s", ""),
-        ({"net": NET}, "txkB/s", r"txkB/s +▇+ +8.41k"),
-        (SHARES, " servers", r"servers +▄+ +50%"),
-        (SHARES, " gen", r"gen +▁+ +12%"),
+        ({"net": NET}, "txkB/s", r"txkB/s +8.41k +▇+"),
+        (SHARES, " servers", r"servers +50% +▄+"),
+        (SHARES, " gen", r"gen +12% +▁+"),
         ({"generator": None}, " gen", ""),
-        ({"accept": 17}, "accept q.", r"accept q. +▇+ +17"),
+        ({"accept": 17}, "accept q.", r"accept q. +17 +▇+"),
     ):
         context = context_of(topology(30.7))
         changed = with_points(context, *[values] * len(context.hosts[0].points))
@@ -121,7 +121,7 @@ def test_history_shares_the_charts_time_axis_and_markers() -> None:
     (marker,) = context.state.markers
     lines = [line for _, line in history_lines(context.hosts[0], context, "", 80)]
     for line in lines:
-        blocks = line[1:-2]
+        blocks = line[3:]
         at = int((marker.t - window.first) / (window.end - window.first) * len(blocks))
         assert [role in ("mark", "marked") for _, role in blocks].index(True) == at
         assert [role for _, role in blocks].index("focus") == int(20.0 / window.seconds * len(blocks))
@@ -161,7 +161,7 @@ def test_cpu_of_other_programs_is_mean_of_last_samples() -> None:
         ((None,) * 5, ""),
     ):
         changed = with_points(context_of(topology(30.7)), *({"other": other} for other in others))
-        assert pane_line(changed, " others", 56).endswith(text)
+        assert [*pane_line(changed, " others", 56).split(), "", ""][1] == text
 
 
 def test_status_page_shows_counts_rates_and_reason() -> None:
@@ -210,7 +210,7 @@ def test_changed_sample_interval_is_shown() -> None:
     sample = context.hosts[0].sample
     assert "every" not in pane(context, 100)[0]
     slow = with_host(context, "web1", sample=replace(sample, interval=4.0))
-    assert "every 4.0 s · 0.0 s ago · probe 3 ms · rtt 4 ms" in pane(slow, 100)[0]
+    assert "every 4.0 s · probe 3 ms · rtt 4 ms" in pane(slow, 100)[0]
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,12 @@ from textual.pilot import Pilot
 from cockpit.model import events as ev
 from cockpit.model.text import clock
 from cockpit.tui.charts.latency import Latency
+from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.draw_context import View
 from cockpit.tui.footer import Footer
 from cockpit.tui.main_screen import MainScreen
+from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.runs.table import Runs
 from cockpit.tui.status_lines import Position
 from cockpit.tui.terminal.base_app import NOTICE
@@ -152,16 +154,15 @@ RUNNING = Scenario().events(60.0)
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])
-async def test_notice_is_beside_runs_table_until_next_handled_key(size: tuple[int, int]) -> None:
+async def test_notice_hides_no_verdict_and_ends_with_the_next_handled_key(size: tuple[int, int]) -> None:
     app, source = scripted_app(RUNNING)
     async with app.run_test(size=size, notifications=True) as pilot:
         await wait_for_events(pilot, source, len(RUNNING))
         await press(pilot, "minus")
         await until(pilot, lambda: any(toast.region.area for toast in pilot.app.screen.query("Toast")))
         (toast,) = pilot.app.screen.query("Toast")
-        assert toast.region.y == 1
         assert toast.region.right >= size[0] - 2
-        for kind in (Runs, Footer):
+        for kind in (VerdictStrip, Runs, Footer):
             assert not toast.region.overlaps(main(pilot.app).query_one(kind).region)
         assert all(notice.timeout <= NOTICE <= 4 for notice in pilot.app.notices())
         for key in ("v", "space", "e"):
@@ -173,6 +174,16 @@ async def test_notice_is_beside_runs_table_until_next_handled_key(size: tuple[in
         await press(pilot, "minus", "A")
         await until(pilot, lambda: len(notices(pilot)) == 1)
         assert "no search" in notices(pilot)[0], "the new notice replaces the earlier one"
+
+
+async def test_ends_of_chart_lines_are_sent_alone_except_where_characters_can_be_wide() -> None:
+    async with running_app(RUNNING) as (pilot, _):
+        cuts = pilot.app.screen._compositor.cuts
+        for kind, plain in ((Throughput, (0, 1, -1)), (Latency, (0,))):
+            region = main(pilot.app).query_one(kind).region
+            inner = [[x for x in cuts[y] if region.x < x < region.right] for y in range(region.y, region.bottom)]
+            assert all(not inner[y] for y in plain), kind
+            assert all(len(line) >= 3 for y, line in enumerate(inner) if y not in (*plain, len(inner) - 1)), kind
 
 
 async def test_shutdown_notice_names_pending_work() -> None:

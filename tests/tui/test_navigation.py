@@ -59,7 +59,7 @@ async def test_keys_cycle_details_and_layouts_of_hosts() -> None:
         await until(pilot, lambda: panes.size.width < 60)
         await reset_screen(pilot)
         await press(pilot, "d", "tab", "d", "d", "tab")
-        web, app = text_of(panes).split("app1 ")
+        web, app = text_of(panes).split("app1 ", 1)
         assert "%user" in web and "DEV" in app, "each host keeps its detail"
         restarted = RestartMarker(t=20.0, host="web1", server="apache2", shown_by="pid", old=1, new=2)
         source.session.state = replace(source.session.state, markers=(restarted,))

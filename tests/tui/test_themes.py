@@ -19,11 +19,13 @@ from cockpit.model.events import AnyEvent
 from cockpit.model.glyphs import ASCII
 from cockpit.model.text import sanitize
 from cockpit.tui.app import CockpitApp
+from cockpit.tui.charts.latency import Latency
 from cockpit.tui.terminal import theme
 from cockpit.tui.terminal.appearance import Appearance, read_settings
 from cockpit.tui.terminal.glyphs import to_ascii
+from cockpit.tui.terminal.role_styles import styles_on
 from cockpit.tui.terminal.theme import Colours
-from tests.tui.driving import press, reset_screen, running_app, wait_for_events
+from tests.tui.driving import main, press, reset_screen, running_app, wait_for_events
 from tests.tui.scenario import Scenario
 from tests.tui.screens import notices
 from tests.tui.scripted import ScriptedSource, scripted_app
@@ -114,6 +116,19 @@ async def test_key_switches_theme_saves_choice_and_recolours_every_screen(tmp_pa
         await press(pilot, "T")
         assert pilot.app.theme == "contrast"
         assert "this session only" in notices(pilot)[0]
+
+
+async def test_percentiles_differ_in_brightness_in_every_theme() -> None:
+    async with running_app() as (pilot, _):
+        for name in theme.NAMES:
+            pilot.app.theme = name
+            styles = styles_on(main(pilot.app).query_one(Latency))
+            (p50, over), (p99, under) = (
+                [as_shown(colour.name, "truecolor") for colour in (styles[role].color, styles[role].bgcolor) if colour]
+                for role in ("p50", "p99")
+            )
+            assert contrast(p50, p99) >= 2 * TEXT_CONTRAST, "also without hues, as for colour-blind people"
+            assert contrast(p50, over) >= SHAPE_CONTRAST and contrast(p99, under) >= TEXT_CONTRAST, name
 
 
 async def test_no_color_disables_colours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ from tests.tui.test_verdicts import changed_under_load
 
 BETTER, WORSE, EQUIVALENT = Outcome.BETTER, Outcome.WORSE, Outcome.EQUIVALENT
 INCONCLUSIVE, INVALID = Outcome.INCONCLUSIVE, Outcome.INVALID
-WIDE, NARROW = (66, 9), (78, 4)
+WIDE, NARROW = (66, 8), (78, 4)
 # Seconds of the recorded session: the segment of the change starts at 60 s and has enough blocks 25 s later.
 EARLY, TENTATIVE, FINAL = 64.0, 75.0, 200.0
 
@@ -138,7 +138,7 @@ def test_rows_are_those_of_host_and_of_decisive_metrics() -> None:
     assert len(lines_of(growing)) == 7, "same height before the first values"
     names = ("app1.cpu.per_request", "app1.memory.used", "web1.cpu.per_request")
     found = strip_of(make_verdict(EQUIVALENT, *(effect(name, EQUIVALENT, 0.0) for name in ("rate", "p50", *names))))
-    assert [" ".join(line.split()[1:3]) for line in lines_of(found)[4:7]] == [
+    assert [" ".join(line.split()[1:3]) for line in lines_of(found, (66, 9))[4:7]] == [
         *("web1 CPU/request", "app1 CPU/request", "app1 memory")
     ], "the changed host is first"
     errors = effect("errors", WORSE, 0.02, relative=False)
@@ -289,7 +289,7 @@ async def seek(pilot: Pilot[object], session: Session, t: float) -> str:
 
 async def test_replay_shows_strip_at_position() -> None:
     async with replayed_app(UNDER_LOAD, FINAL) as (pilot, session):
-        for size, height in (((120, 40), 9), ((80, 24), 4)):
+        for size, height in (((120, 40), 8), ((80, 24), 4)):
             await pilot.resize_terminal(*size)
             over = await strip_text(pilot)
             assert "▲  better, at least" in over
@@ -315,6 +315,6 @@ async def test_recorded_runs_are_compared() -> None:
     async with replayed_app(SPARE_SERVERS) as (pilot, _):
         text = await strip_text(pilot)
         assert "▲  better  rate ×" in text
-        assert text.startswith("├─ verdict MinSpareServers 5 → "), "settings that differ from segment 1, not 'again'"
+        assert text.startswith("╭─ verdict MinSpareServers 5 → "), "settings that differ from segment 1, not 'again'"
         await press(pilot, "up", "up", "up")
-        assert (await strip_text(pilot)).startswith("├─ verdict again ─"), "no setting differs"
+        assert (await strip_text(pilot)).startswith("╭─ verdict again ─"), "no setting differs"

@@ -93,9 +93,9 @@ def test_histogram_and_percentiles_of_latency() -> None:
     assert sum(counts) == context.state.segments[0].counts.service.count
     (segment,) = context.state.segments
     assert [line.split()[0] for line in plain(percentile_lines(segment, 80, 12))[2:]] == [
-        *("50", "66", "75", "80", "90", "95", "98", "99", "99.9", "100")
+        *("p50", "p66", "p75", "p80", "p90", "p95", "p98", "p99", "p99.9", "max")
     ]
-    assert [line.split()[0] for line in plain(percentile_lines(segment, 80, 6))[2:]] == ["50", "90", "99", "100"]
+    assert [line.split()[0] for line in plain(percentile_lines(segment, 80, 6))[2:]] == ["p50", "p90", "p99", "max"]
     assert "connect" in pane_text(VerdictStrip(), context, 80, 12)
     replayed = dataclasses.replace(context_of(Scenario().events(20)), extent=(0.0, 90.0))
     assert "connect" not in pane_text(VerdictStrip(), replayed, 80, 12), "a recording has the parts late"

@@ -21,21 +21,21 @@ from cockpit.tui.terminal.styled_line import Line, Piece, centred, right, rule
 # Minimum share of a cell's responses, its glyph and role.
 _SHADES = ((0.3, "█", "heat4"), (0.1, "▓", "heat3"), (0.02, "▒", "heat2"), (0.0, "░", "heat1"))
 # Roles in lite mode, without colours: they are most of the bytes that a frame sends.
-_PLAIN = {role: "strong" if role.startswith("on_") else "chart" for role in HEAT}
+_PLAIN = {**dict.fromkeys(HEAT, "chart"), "p50": "strong", "p99": "strong"}
 # Roles of the two variants of a duet.
 VARIANT_ROLES = ("before", "after")
 # Glyphs of percentiles over the shades.
 _P50, _P99, _BOTH = "─", "═", "≡"
+# Minimum lines for one with the cells beyond the axis.
+_BEYOND = 4
 # Share of cells whose p1 (or p99) may be beyond the axis; the first and last bucket are open.
-_RARE = 0.05
+_RARE = 0.1
 # The most by which a limit may extend the axis, and the share of its limit from which p99 is coloured.
 _STRETCH, _NEAR = 4, 0.8
 # Below and above any latency, ns.
 _ENDS = (0, 1 << 53)
 # Length (s) of the recent range.
 RECENT = 10
-# Minimum width (cells) for a legend of the shades.
-_ROOMY = 72
 
 
 def heat_map(context: DrawContext, window: ChartWindow, width: int, height: int) -> list[Line]:
@@ -84,14 +84,16 @@ def _failing(ranges: Sequence[TimeRange | None]) -> list[Line]:
 
 def edges_of(cells: Sequence[TimeRange | None], rows: int, limits: Sequence[float] = ()) -> tuple[int, ...]:
     """Return the edges (ns) of `rows` buckets. All cells have the same weight, regardless of their responses. `limits`
-    (s) of thresholds extend the axis if they are near."""
+    (s) of thresholds extend the axis if they are near. The last bucket is for the few cells beyond the axis."""
     lows = sorted(cell.p1 for cell in cells if cell)
     highs = sorted(cell.p99 for cell in cells if cell)
     low, high = lows[int(len(lows) * _RARE)], highs[-1 - int(len(highs) * _RARE)]
     near = [limit for limit in limits if 0 < limit <= _STRETCH * high]
     # Round ends keep the axis, and so most cells, while the percentiles vary: each changed cell is sent.
     ends = [_rounded(value, up) for value, up in ((min(low, *near, low), False), (max(high, *near, high), True))]
-    return edges_filling(ends[0], ends[1], rows)
+    beyond = rows >= _BEYOND and round(highs[-1] * 1e9) > ends[1]
+    edges = edges_filling(ends[0], ends[1], rows - beyond)
+    return (*edges, 10 * edges[-1]) if beyond else edges
 
 
 def _rounded(seconds: float, up: bool) -> int:
@@ -122,10 +124,8 @@ def _column(cell: TimeRange | None, edges: Sequence[int], limit: float) -> list[
         return column
     column = [_shade(share) for share in shares(cell, edges)]
     p50, p99 = (row_of(value, edges) for value in (cell.p50, cell.p99))
-    signs = {p50: _P50, p99: _P99} if p50 != p99 else {p50: _BOTH}
-    for row, glyph in signs.items():
-        role = column[row][1]
-        column[row] = (glyph, f"on_{role}" if role else "strong")
+    column[p99] = (_P99, "p99")
+    column[p50] = (_P50 if p50 != p99 else _BOTH, "p50")
     if cell.p99 > _NEAR * limit:
         column[p99] = (column[p99][0], "failed" if cell.p99 > limit else "warn")
     return column
@@ -172,15 +172,13 @@ def _title(context: DrawContext, window: ChartWindow, cells: Sequence[TimeRange 
         return rule(title, (), width)
     # Failed requests are missing in the latencies, or were fast.
     failed = "failed" if recent.failed else ""
-    shades: Line = tuple((glyph, role) for _, glyph, role in reversed(_SHADES))
     return rule(
         title,
         (
-            *((*shades, (" share  ", "dim")) if width >= _ROOMY else ()),
             (f"{'' if context.view.segment is None else f'#{context.view.segment} '}last {RECENT} s  ", "dim"),
-            *((f"{_P50} ", "strong"), ("p50 ", "dim"), (f"{milliseconds(recent.p50)}  ", failed)),
-            *((f"{_P99} ", "strong"), ("p99 ", "dim"), (f"{milliseconds(recent.p99)}  ", failed or "strong")),
-            *(("max ", "dim"), (milliseconds(recent.latency.max), failed)),
+            *((_P50, "p50"), (f" p50 {milliseconds(recent.p50)}  ", failed)),
+            *((_P99, "p99"), (f" p99 {milliseconds(recent.p99)}  ", failed or "strong")),
+            (f"max {milliseconds(recent.latency.max)}", failed),
         ),
         width,
     )

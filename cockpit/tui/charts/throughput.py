@@ -54,6 +54,9 @@ _ROOMY = 10
 # Maximum lines of the plot of which markers take none.
 _FEW = 5
 
+# Maxima of the axis; their quarters have two digits.
+_STEPS = (1, 1.2, 1.4, 1.6, 1.8, 2, 2.4, 2.8, 3.2, 3.6, 4, 4.8, 5.6, 6.4, 7.2, 8)
+
 # Kinds of markers whose sign the legend explains.
 _KINDS = (
     ("gap", "host lost"),
@@ -72,8 +75,6 @@ def _reason(context: DrawContext) -> Piece:
 
 class Throughput(Chart):
     """The throughput chart: one second per column of dots, or more if zoomed out."""
-
-    opens = True
 
     class Resized(Message):
         """The width of the charts changed, whose time axis other panes share."""
@@ -189,7 +190,7 @@ def nice_ceiling(value: float) -> float:
     if value <= 0:
         return 1.0
     power = 10.0 ** (len(str(int(value))) - 1) if value >= 1 else 1.0
-    return next((step * power for step in (1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8) if step * power >= value), 10 * power)
+    return next((step * power for step in _STEPS if step * power >= value), 10 * power)
 
 
 def _title(context: DrawContext, columns: Sequence[TimeRange | None], window: ChartWindow, width: int) -> Line:
@@ -304,7 +305,8 @@ def state_line(context: DrawContext, width: int) -> Line:
     without a line on a chart, and facts about the responses of the segment."""
     second = context.second
     if second is not None and second.saturated:
-        return _first(_SATURATED_WORDS, width, "warn")
+        steps = (f"the generator limits the rate: less load ({SessionKey.LESS})", "or more processes (-w, --cpus)")
+        return join_fitting((((words, "warn"),) for words in steps), width, ", ")
     if context.view.cursor is not None:
         return EMPTY
     if isinstance(context.status, PlaybackStatus) and context.status.phase is PlaybackPhase.END:
@@ -325,16 +327,10 @@ def _facts(segment: Segment) -> list[Line]:
     facts += [(share_words(number / counts.completed), f"{status}") for status, number in statuses]
     facts += [(f"{size(counts.bytes_received / segment.seconds)}/s", "received")]
     facts += [(f"{counts.connect.count / segment.seconds:.0f}/s", "connects")]
-    return [((f"{words} ", "dim"), (value, "")) for value, words in facts]
+    # One role, because each piece of the line costs about 40 bytes per second.
+    return [((f"{words} {value}", "dim"),) for value, words in facts]
 
 
-_SATURATED_WORDS = (
-    "the generator is saturated and limits the rate, not the server. "
-    f"Less load ({SessionKey.LESS}), or more processes (-w, --cpus)",
-    f"the generator limits the rate, not the server: less load ({SessionKey.LESS}), or -w, --cpus",
-    f"the generator limits the rate, not the server: less load ({SessionKey.LESS})",
-    f"the generator is saturated: less load ({SessionKey.LESS})",
-)
 _AT_END = (
     *((str(SessionKey.HOME), "start"), (key_names(SessionKey.PREVIOUS, SessionKey.NEXT), "markers")),
     *((key_names(SessionKey.BACK, SessionKey.FORWARD), "step"), (str(MainKey.QUIT), MainKey.QUIT.label)),
@@ -367,9 +363,3 @@ def _numbered(segment: Segment, context: DrawContext) -> str:
 def _with_keys(text: tuple[str, str], keys: tuple[tuple[str, str], ...], width: int) -> Line:
     parts: list[Line] = [((key, "key"), (f" {words}", "dim")) for key, words in keys]
     return join_fitting([(text,), *parts], width, "   ")
-
-
-def _first(texts: tuple[str, ...], width: int, role: str) -> Line:
-    """Return the longest text that fits, else the last one."""
-    lines: list[Line] = [((text, role),) for text in texts]
-    return next((line for line in lines if length(line) <= width), lines[-1])

@@ -21,7 +21,7 @@ from cockpit.tui.terminal.styled_line import Line, Piece, fit, right
 # Share of the top from which a shaded block has the full colour.
 _HALF = 0.5
 # Cells of the title and of the newest value.
-_TITLE, _VALUE = 9, 6
+_TITLE, _VALUE = 9, 5
 # Minimum cells of the blocks.
 _BLOCKS = 8
 # Samples without a change after which a value is dim.
@@ -78,7 +78,7 @@ def history_lines(
     host: HostState, context: DrawContext, role: str, width: int, tall: int = 1
 ) -> list[tuple[int, Line]]:
     """Return (rank, line) of each metric that the host reports; `tall`: lines of the CPU's chart."""
-    blocks = width - _TITLE - _VALUE - 2
+    blocks = width - _TITLE - _VALUE - 1
     columns = _Columns(host, context, blocks) if blocks >= _BLOCKS and not context.lite else None
     lines = _tall_lines(host, columns, role, tall) if columns else []
     for history in _HISTORIES[bool(lines) :]:
@@ -102,7 +102,7 @@ def _newest_values(history: MetricHistory, points: Sequence[HostPoint], count: i
 
 
 def _labelled(title: str, drawn: Line, text: str, role: str) -> Line:
-    return ((fit(title, _TITLE) + " ", "dim"), *drawn, (" ", ""), (right(text, _VALUE), role))
+    return ((fit(title, _TITLE), "dim"), (right(text, _VALUE), role), (" ", ""), *drawn)
 
 
 def _tall_lines(host: HostState, columns: _Columns, role: str, tall: int) -> list[tuple[int, Line]]:

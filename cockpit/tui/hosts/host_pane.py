@@ -11,7 +11,7 @@ from cockpit.model.text import clock, count_text, milliseconds, sanitize, share_
 from cockpit.tui.draw_context import PROCESSES, SAR, Detail, DrawContext, details_of, name_of
 from cockpit.tui.hosts.details import draw_detail
 from cockpit.tui.hosts.history import STEADY, history_lines
-from cockpit.tui.hosts.processes import IN_FULL, entries, percent
+from cockpit.tui.hosts.processes import IN_FULL, entries, percent, process_details
 from cockpit.tui.hosts.tails import brief_tail, draw_tail
 from cockpit.tui.terminal.styled_line import (
     EMPTY,
@@ -45,6 +45,8 @@ _ROOMY = 72
 # Seconds without an answer after which possible causes are shown.
 _LONG = 10.0
 
+# Minimum lines of all metrics below other lists.
+_METRIC_LINES = 8
 # Minimum lines of a tail below the list; step in which the lines for processes change.
 _STRIP = 2
 # Maximum lines of a message in a tail below the list.
@@ -53,7 +55,8 @@ _STEP = 4
 
 
 def host_pane(host: HostState, context: DrawContext, width: int, height: int) -> DrawnList:
-    """Return the parts of the host that fit: title, metrics, condition, list, tails, more lists if there is room."""
+    """Return the parts of the host that fit: title, metrics, condition, list, tails; if there is room, details of the
+    first process and more lists."""
     lines = [title(host, context, width)]
     head = Spot(0, 0, width, "open_host")
     role = "" if host.condition == HostCondition.UP else "dim"
@@ -74,20 +77,24 @@ def host_pane(host: HostState, context: DrawContext, width: int, height: int) ->
     more = _more(host, context, role, width, room - reserved - needed)
     strips = _strips(tails, width, room - needed - len(more))
     below = draw_detail(host, context, context.detail(host), role, width, room - len(strips) - len(more))
-    gap = [EMPTY] * (room - len(strips) - len(below.lines) - len(more)) if strips else []
+    left = room - len(strips) - len(below.lines) - len(more)
+    listed = entries(host, context.view) if context.detail(host) == PROCESSES and below.lines else []
+    facts = process_details(listed[0], width)[1 : left + 1] if listed and not context.view.list_focused else []
+    gap = [EMPTY] * (left - len(facts)) if strips else []
     spots = (head, *(spot.moved(0, len(lines)) for spot in below.spots))
-    return below._replace(lines=[*lines, *below.lines, *more, *gap, *strips][:height], spots=spots)
+    return below._replace(lines=[*lines, *below.lines, *facts, *more, *gap, *strips][:height], spots=spots)
 
 
 def _more(host: HostState, context: DrawContext, role: str, width: int, room: int) -> list[Line]:
-    """Return the other lists that fit below the chosen one, each with a title."""
+    """Return the other lists that fit below the chosen one, each with a title, and the start of all metrics."""
     lines: list[Line] = []
-    for detail in details_of(host):
+    for detail in (*details_of(host), SAR):
         without_data = detail.kind in ("disks", "nets") and not getattr(host, detail.kind)
         if detail == context.detail(host) or detail.kind in ("tail", "processes") or without_data:
             continue
-        drawn = draw_detail(host, context, detail, role, width, room).lines
-        if len(drawn) > 1 and len(lines) + len(drawn) + 1 <= room:
+        left = room - len(lines) - 1
+        drawn = draw_detail(host, context, detail, role, width, left if detail == SAR else room).lines
+        if (_METRIC_LINES if detail == SAR else 2) <= len(drawn) <= left:
             lines += [rule(((name_of(detail), "title"),), (), width), *drawn]
     return lines
 
@@ -145,7 +152,7 @@ def _strips(tails: Sequence[TailPane], width: int, room: int) -> list[Line]:
 
 
 def title(host: HostState, context: DrawContext, width: int) -> Line:
-    """Return name and address; on the right age of the sample, CPU time of the probe, and round-trip time."""
+    """Return name and address; on the right CPU time of the probe, and round-trip time."""
     selected = host is context.host and len(context.hosts) > 1
     name: Line = ((f"{'▸ ' if selected else ''}{sanitize(host.config.name)}", "title"),)
     place = f"  {sanitize(host.config.place)}"
@@ -156,7 +163,6 @@ def title(host: HostState, context: DrawContext, width: int) -> Line:
     if word or point is None or host.seen is None:
         return rule((*name, (place, "dim")), ((f" {word} " if word else "", badge),), width)
     parts: list[Line] = [
-        ((f"{max(0.0, context.now - host.seen):.1f} s ago", "dim"),),
         ((f"probe {1000 * point.probe_cpu:.0f} ms", "dim"),),
         ((f"rtt {1000 * point.round_trip:.0f} ms", "dim"),),
     ]

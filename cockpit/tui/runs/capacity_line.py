@@ -8,7 +8,7 @@ from cockpit.analysis.words.capacity import capacity_words, limits_words, progre
 from cockpit.metrics.results import segments_result
 from cockpit.model.state import Segment, State
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.terminal.styled_line import Line, Piece, fit
+from cockpit.tui.terminal.styled_line import Line, Piece
 
 
 def capacity_line(context: DrawContext) -> Line | None:
@@ -47,9 +47,3 @@ def level_cell(state: State, segment: Segment) -> Piece | None:
     if outcome.saturated:
         return "–", "dim"
     return ("✓ holds", "better_value") if outcome.holds else ("✗ fails", "worse_value")
-
-
-def fitted(line: Line, width: int) -> Line:
-    """Return the line in at most `width` cells."""
-    text = fit("".join(piece for piece, _ in line), width).rstrip()
-    return ((text, "text"),)

@@ -4,6 +4,7 @@ latency, in the place of a verdict."""
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from textwrap import wrap
 
 from rich.cells import cell_len
@@ -24,7 +25,10 @@ from cockpit.tui.key_table import MainKey
 from cockpit.tui.terminal.styled_line import Line, clip, fit, right, rule
 
 _INDENT = 3
-# Minimum cells of a gauge beside a percentile.
+# Cells of the name of a percentile, of a part of the latency, and of the latency alone.
+_PERCENTILE, _PART, _ALONE = 6, 15, 7
+# Before a gauge, and its minimum cells.
+_GAP = "  "
 _GAUGE = 12
 # The most important first; fewer in a small pane.
 _PERCENTS = (50, 99, 100, 90, 95, 99.9, 75, 98, 80, 66)
@@ -32,8 +36,10 @@ _PERCENTS = (50, 99, 100, 90, 95, 99.9, 75, 98, 80, 66)
 
 def percentile_lines(segment: Segment, width: int, height: int, *, parts: bool = True) -> list[Line]:
     """Return a title with the label, and the percentiles that fit; without `parts` of the latency as a whole only."""
-    title = rule(((f"segment {segment.number} ", "title"), (sanitize(segment_label(segment)), "text")), (), width)
-    return [title, *_percentiles(segment, width, height - 1, parts)] if segment.counts.latency.count else [title]
+    columns = _columns_of(segment, width, parts)
+    end: Line = ((f"{columns[0][0]}, ms", "dim"),) if len(columns) == 1 else ()
+    title = rule(((f"segment {segment.number} ", "title"), (sanitize(segment_label(segment)), "text")), end, width)
+    return [title, *_percentiles(segment, columns, width, height - 1)]
 
 
 def detail_lines(context: DrawContext, segment: Segment, width: int, room: int) -> list[Line]:
@@ -75,9 +81,9 @@ def server_notes(segment: Segment, state: State) -> tuple[str, ...]:
     )
 
 
-def _percentiles(segment: Segment, width: int, height: int, in_parts: bool) -> list[Line]:
-    """Return a table of response time (open load only), service time, and its parts: first byte, connect, the head of
-    line waiting of HTTP/2, and TLS handshakes."""
+def _columns_of(segment: Segment, width: int, in_parts: bool) -> list[tuple[str, Histogram]]:
+    """Return the columns that fit: response time (open load only), service time, and its parts: first byte, connect,
+    the head of line waiting of HTTP/2, and TLS handshakes."""
     counts = segment.counts
     parts = [(counts.latency_name, counts.latency)]
     if in_parts:
@@ -86,15 +92,22 @@ def _percentiles(segment: Segment, width: int, height: int, in_parts: bool) -> l
         tls = ("TLS full", counts.tls), ("TLS resumed", counts.tls_resumed)
         parts += sorted(tls, key=lambda part: -part[1].count)
     parts = [part for part in parts if part[1].count]
-    column = 16 if 10 + 16 * len(parts) <= width else 15
-    parts = parts[: max(1, (width - 10) // column)]
-    header: Line = ((right("percentile", 10), "dim"), *((right(f"{name} ms", column), "dim") for name, _ in parts))
-    lines: list[Line] = [header]
-    room = width - 10 - column * len(parts) - 4
-    for percent in sorted(_PERCENTS[: max(1, height - 1)]):
-        texts = ((right(_within(part, counts.service, percent, name), column), "") for name, part in parts)
+    return parts[: max(1, (width - _PERCENTILE) // _PART)]
+
+
+def _percentiles(segment: Segment, columns: Sequence[tuple[str, Histogram]], width: int, height: int) -> list[Line]:
+    """Return a line per percentile, below the names of the columns if there are several."""
+    if not columns:
+        return []
+    counts, cells = segment.counts, _PART if len(columns) > 1 else _ALONE
+    names = tuple((right(f"{name} ms", cells), "dim") for name, _ in columns)
+    lines: list[Line] = [((" " * _PERCENTILE, ""), *names)] if len(columns) > 1 else []
+    room = width - _PERCENTILE - cells * len(columns) - len(_GAP)
+    for percent in sorted(_PERCENTS[: max(1, height - len(lines))]):
+        texts = ((right(_within(part, counts.service, percent, name), cells), "") for name, part in columns)
         gauge = _gauge(counts.latency, percent, room) if room >= _GAUGE else ()
-        lines.append(((right(f"{percent:g}", 10), "dim"), *texts, *gauge))
+        label = "max" if percent == 100 else f"p{percent:g}"
+        lines.append(((right(label, _PERCENTILE), "dim"), *texts, *gauge))
     return lines
 
 
@@ -103,7 +116,7 @@ def _gauge(latency: Histogram, percent: float, room: int) -> Line:
     low, high = min(latency.percentile(1), latency.max / 10), latency.max
     value = high if percent == 100 else latency.percentile(percent)
     part = round(room * math.log(value / low) / math.log(high / low)) if value > low > 0 else 0
-    return (("   ", ""), ("━" * part, "chart"), ("─" * (room - part), "rule"))
+    return ((_GAP, ""), ("━" * part, "chart"), ("─" * (room - part), "rule"))
 
 
 def _within(part: Histogram, service: Histogram, percent: float, name: str) -> str:

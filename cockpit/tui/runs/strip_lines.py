@@ -24,11 +24,11 @@ from cockpit.analysis.words.verdicts import (
 from cockpit.tui.charts.forest import axis, forest_row, scale_end
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.guide import guide_lines
-from cockpit.tui.runs.capacity_line import capacity_line, fitted
+from cockpit.tui.runs.capacity_line import capacity_line
 from cockpit.tui.runs.details import percentile_lines
 from cockpit.tui.runs.strip import StripContents, VerdictProgress, strip
 from cockpit.tui.terminal.lines import Pane
-from cockpit.tui.terminal.styled_line import EMPTY, Line, Spot, clip, fit, left_and_right, length, rule
+from cockpit.tui.terminal.styled_line import EMPTY, Line, Spot, clip, fit, left_and_right, length, padded, rule
 from cockpit.tui.tuning.pending import change_under_way, stage_lines, waiting_lines
 
 ROLES = {
@@ -40,6 +40,8 @@ ROLES = {
 }
 # Roles of the outcome's word; a likely outcome has a role of ROLES.
 _WORD_ROLES = {**dict.fromkeys(Outcome, "strong"), Outcome.BETTER: "better", Outcome.WORSE: "worse"}
+# Roles of the bar with the outcome, by the role of the word.
+_BARS = {"better": "better", "worse": "worse", "strong": "focus"}
 # Metrics that can decide a verdict if the headline metric shows no difference.
 _DECIDING = ("errors", "rate", "p50", "p99", "cpu.per_request", "cpu.busy")
 # Cells of the mark, of the widest name, of change and interval; minimum cells of the plot.
@@ -58,7 +60,7 @@ def strip_lines(contents: StripContents, width: int, height: int) -> list[Line]:
     if contents.verdict.outcome is Outcome.INVALID:
         lines = [title, *_invalid_lines(contents, width, str(contents.verdict.outcome))]
     else:
-        lines = [title, left_and_right(word, _progress_line(contents.progress, width - length(word) - 2), width)]
+        lines = [title, _headline(word, contents.progress, width)]
         bound = bound_words(contents.verdict)
         lines += [((fit(" " * _MARK + bound, width).rstrip(), "warn"),)] if bound else []
         lines += [(("   next: ", "dim"), (contents.next, ""))] if contents.next else []
@@ -68,6 +70,14 @@ def strip_lines(contents: StripContents, width: int, height: int) -> list[Line]:
         return [*lines, *notes][:height]
     basis: Line = ((fit(_basis(contents), width - room), "dim"),)
     return [*lines, *rows, (*basis, *axis(scale_end(contents.effects), room)), *notes]
+
+
+def _headline(word: Line, progress: VerdictProgress | None, width: int) -> Line:
+    """Return the outcome: a bar over the whole width, or beside the seconds that are still needed."""
+    role = word[0][1]
+    if progress is not None or role not in _BARS:
+        return left_and_right(word, _progress_line(progress, width - length(word) - 2), width)
+    return padded(tuple((text, _BARS[role]) for text, _ in word), width, _BARS[role])
 
 
 def _compact_lines(contents: StripContents, width: int, height: int) -> list[Line]:
@@ -239,7 +249,7 @@ class VerdictStrip(Pane):
     """The verdict on the selected segment; instead a change under way, a search, or a segment without a verdict."""
 
     DEFAULT_CSS = "VerdictStrip { height: 0; }"
-    closes = True
+    opens = True
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         self.spots = []
@@ -253,7 +263,7 @@ class VerdictStrip(Pane):
             return [*(lines := stage_lines(change, context.state, width)), *_parts(context, lines, width, height)]
         searched = capacity_line(context)
         if searched is not None:
-            return [rule((("capacity", "title"),), (), width), fitted(searched, width)]
+            return [rule((("capacity", "title"),), (), width), clip(searched, width)]
         contents = strip(context)
         if contents is None:
             return [*(lines := guide_lines(context, width, height)), *_parts(context, lines, width, height)]

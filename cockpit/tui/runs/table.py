@@ -58,6 +58,8 @@ class RunColumn(NamedTuple):
 class Runs(Pane):
     """The newest segments, or the segments around the selected one."""
 
+    closes = True
+
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         segments = _shown_segments(context)
         columns = columns_for(context, width)

@@ -36,10 +36,11 @@ Returned = TypeVar("Returned")
 _WITHOUT_COLOURS = """
 App:nocolor .option-list--option-highlighted { text-style: reverse; }
 """
-# Notices are below the top line, away from verdicts, and as small as possible.
+# Notices are below the top line, beside or below the verdict, and as small as possible.
 _NOTICES = """
 ToastRack { dock: top; align-vertical: top; margin: 1 0 0 0; }
-Toast { width: auto; max-width: 60; margin: 0; padding: 0 1; }
+MainScreen.-narrow ToastRack { margin: 5 0 0 0; }
+Toast { width: auto; max-width: 50; margin: 0; padding: 0 1; }
 """
 # Textual cannot wrap the lines of a list without any cells; a list that is cut off on a tiny terminal can be drawn.
 _LISTS = """

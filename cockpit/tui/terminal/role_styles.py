@@ -25,8 +25,8 @@ class _RoleStyle(NamedTuple):
     weight: str = ""
 
 
-# Shades of a heat map, the faintest first, then the styles of lines over each shade.
-HEAT = ("heat1", "heat2", "heat3", "heat4", "on_heat1", "on_heat2", "on_heat3", "on_heat4")
+# Shades of a heat map, the faintest first, then the styles of text over them.
+HEAT = ("heat1", "heat2", "heat3", "heat4", "on_heat1", "on_heat2", "on_heat3", "p50", "p99")
 
 _STYLES = {
     "text": _RoleStyle("cockpit-text"),
@@ -61,7 +61,9 @@ _STYLES = {
     "on_heat1": _RoleStyle("cockpit-strong", 1.0, "cockpit-chart", 0.15),
     "on_heat2": _RoleStyle("cockpit-strong", 1.0, "cockpit-chart", 0.35),
     "on_heat3": _RoleStyle("cockpit-strong", 1.0, "cockpit-chart", 0.60),
-    "on_heat4": _RoleStyle("background", 1.0, "cockpit-chart"),
+    # A dark line on light cells and a light one on dark cells, which colour-blind people distinguish too.
+    "p50": _RoleStyle("background", 1.0, "cockpit-chart", weight="bold"),
+    "p99": _RoleStyle("cockpit-strong", 1.0, "cockpit-chart", 0.25, weight="bold"),
 }
 # Without colours, weights replace backgrounds.
 _COLOURLESS = {"focus": "bold reverse", "marked": "bold"}

@@ -59,19 +59,19 @@ class ChangeRequest(NamedTuple):
 class TuningScreen(Dialog[ChangeRequest]):
     """Shows the knobs, and returns the typed values as one change.
 
-    `drafts`: typed values by knob, kept while the panel is closed; `preview`: show their diff at first. `is_pending`:
-    whether a confirmed change is under way.
+    `drafts`: typed values by knob, kept while the panel is closed; `preview`: the knob that is selected, with the diff
+    of the typed values, or "". `is_pending`: whether a confirmed change is under way.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(TuningKey, {TuningKey.KEEP, TuningKey.UNDO, TuningKey.ROUNDS})
     DEFAULT_CSS = STYLE
 
     def __init__(
-        self, session: Session, drafts: dict[str, str], is_pending: Callable[[], bool], *, preview: bool = False
+        self, session: Session, drafts: dict[str, str], is_pending: Callable[[], bool], *, preview: str = ""
     ) -> None:
         super().__init__()
         self.session = session
-        self._drafts, self._is_pending, self._previews_first = drafts, is_pending, preview
+        self._drafts, self._is_pending, self._first = drafts, is_pending, preview
         self._status = ActionStatus(id="status")
         self._guarded = False
         self._previewed: tuple[Mapping[str, str], tuple[Preview, ...]] | None = None
@@ -123,8 +123,12 @@ class TuningScreen(Dialog[ChangeRequest]):
     def on_mount(self) -> None:
         self.set_interval(_REFRESH, self._poll)
         self.action_reread()
-        if self._previews_first:
-            self.call_after_refresh(self.action_apply)
+        if self._first:
+            self.call_after_refresh(self._preview_first)
+
+    def _preview_first(self) -> None:
+        self.set_focus(next(row.place for row in self.query(KnobRow) if row.knob.name == self._first))
+        self.action_apply()
 
     def on_resize(self) -> None:
         self.set_class(self.size.height < 34, "-short")
