@@ -108,9 +108,11 @@ def shortened(url: str, width: int) -> str:
 def mode(context: DrawContext) -> Line:
     words = status_words(context.mode, context.status)
     lite: Line = (("lite  ", "dim"),) if context.lite else ()
-    # In a recording, the line of its position has the time.
-    now: Line = () if context.extent else ((f"{clock(context.now)}  ", "text"),)
-    return ((f"{words}  ", "strong"), *run_clock(context), *now, *lite)
+    if context.extent:
+        # The line of the position has the time.
+        run: Line = (("run ", "strong"), *run_clock(context)) if context.state.running is not None else ()
+        return ((f"{words}  ", "strong"), *run, *lite)
+    return ((f"{words}  ", "strong"), *run_clock(context), (f"{clock(context.now)}  ", "text"), *lite)
 
 
 def run_clock(context: DrawContext) -> Line:

@@ -79,7 +79,7 @@ def test_recorded_changes_are_better(recorded: State) -> None:
     assert spawned is not None and spawned.outcome is Outcome.BETTER
     assert tail is not None and tail.outcome is Outcome.BETTER
     line = verdict_line(verdict)
-    assert "web1 spawned/s −" in line and "p99 ≤ −" in line
+    assert "web1 spawned/s −" in line and "p99 ≥ ÷" in line
     assert verdict.discarded[0][DiscardReason.CHANGING] in (2, 3)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from msgspec.structs import replace
 
@@ -358,5 +360,7 @@ def test_memory_of_a_host_without_memavailable_is_as_free_computes_it() -> None:
     found = host_metrics(result.hosts["web1"])
     assert {found[f"memory.{part}used"] for part in ("", "mean.", "start.")} == {850 * 1024}
     assert not [name for name in found if name.startswith("memory.") and "available" in name]
-    (head, row) = (line.split() for line in run_text(result).splitlines() if line.startswith(("  memory", "  mean")))
+    lines = [line for line in run_text(result).splitlines() if line.startswith(("  memory", "  mean"))]
+    # Columns have two spaces between them, a unit one.
+    (head, row) = (re.split(" {2,}", line.strip()) for line in lines)
     assert "available" not in head and len(row) == len(head)

@@ -85,13 +85,14 @@ def effect_words(effect: Effect) -> str:
     return f"{name} {effect.outcome} {conclusion_words(effect)}"
 
 
-def conclusion_words(effect: Effect) -> str:
-    """Return the change, with the margin if equivalent, or the minimum detectable effect if inconclusive."""
+def conclusion_words(effect: Effect, factors: bool | None = None) -> str:
+    """Return the change, with the margin if equivalent, or the minimum detectable effect if inconclusive. `factors` as
+    in `change_words`, unless equivalent."""
     if effect.change is None:
         return "too few values"
     if effect.outcome is Outcome.EQUIVALENT:
         return f"{margin_words(effect)}: {change_words(effect)}"
-    return f"{change_words(effect)}{detectable_words(effect)}"
+    return f"{change_words(effect, factors)}{detectable_words(effect)}"
 
 
 def margin_words(effect: Effect) -> str:
@@ -310,13 +311,14 @@ def _items_by_outcome(verdict: Verdict) -> Iterable[str]:
         if not alike:
             continue
         head = "" if outcome is verdict.outcome else f"{outcome}: "
-        yield head + ", ".join(_effect_item(effect, verdict) for effect in alike)
+        yield head + ", ".join(_effect_item(effect, verdict, uses_factors(verdict.effects)) for effect in alike)
 
 
-def _effect_item(effect: Effect, verdict: Verdict) -> str:
+def _effect_item(effect: Effect, verdict: Verdict, factors: bool) -> str:
     name = metric_words(effect.name)
     if effect.outcome in DIFFERENT or effect.headline:
-        return f"{name} {conclusion_words(effect) if effect.outcome is verdict.outcome else change_words(effect)}"
+        words = conclusion_words if effect.outcome is verdict.outcome else change_words
+        return f"{name} {words(effect, factors)}"
     return name
 
 
