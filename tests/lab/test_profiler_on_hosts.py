@@ -13,7 +13,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -202,9 +202,11 @@ async def test_functions_of_python_are_named_by_py_spy(
     async with profiling(monkeypatch, name) as watch:
         await until(lambda: "inner (app.py)" in frames(watch), 60)
         before = len(watch.slices)
-        children = psutil.Process().children(recursive=True)
-        for process in (process for process in children if process.name() == "py-spy"):
-            process.kill()
+        for process in psutil.Process().children(recursive=True):
+            # Other children of the test may end while they are listed.
+            with suppress(psutil.NoSuchProcess):
+                if process.name() == "py-spy":
+                    process.kill()
         await until(lambda: len(watch.slices) > before and len(watch.reports) > 2, 60)
         assert all(process.status() != psutil.STATUS_STOPPED for process in master.children())
     assert {part.source for part in watch.slices} == {"py-spy"}

@@ -159,7 +159,7 @@ class Connection(LoadSocket):
             self._unsent = None
             self._handlers[self._fd] = self.on_more
             self._load.poller.watch_responses(self._fd)
-        if mask & (READABLE | HANGUP | TROUBLE):
+        if mask & (READABLE | HANGUP | TROUBLE) or self._holds_data():
             self.on_more(mask, now)
 
     # --- receiving ---
@@ -219,7 +219,7 @@ class Connection(LoadSocket):
             if size < len(_READ_BUFFER) and not mask & HANGUP and not self._holds_data():
                 return
             now = monotonic()
-        self._load.poller.again(self._fd)
+        self._read_on()
 
     def _feed(self, data: bytes | memoryview, mask: int, now: float) -> bool:
         """Parse a piece of the response; return whether the request is over, successful or not."""

@@ -139,6 +139,12 @@ class LoadSocket:
         handshakes.add(tls.parameters.key, now - self._opened)
         self._ready(mask, now)
 
+    def _read_on(self) -> None:
+        """Continue to read at once, after other connections. New data in the socket causes no further wake-up then."""
+        if self._secured:
+            self._socket.is_empty = False
+        self._load.poller.again(self._fd)
+
     def _holds_data(self) -> bool:
         """Return whether TLS holds data, which causes no further wake-up."""
         return self._secured and bool(self._socket.holds_data)

@@ -156,7 +156,6 @@ class TlsSocket:
         "_encrypted",
         "_end",
         "_incoming",
-        "_is_empty",
         "_is_full",
         "_offered",
         "_outgoing",
@@ -164,6 +163,7 @@ class TlsSocket:
         "_tls",
         "_unsent",
         "_wrapper",
+        "is_empty",
         "parameters",
         "resumed",
     )
@@ -174,8 +174,8 @@ class TlsSocket:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = wrapper.new_tls(self._incoming, self._outgoing)
         self.resumed = self._is_full = False
-        # No further data had arrived at the last read from the socket.
-        self._is_empty = True
+        # The last read from the socket, since it became readable, left nothing in it.
+        self.is_empty = True
         # Encrypted bytes that did not fit into the send buffer; bytes of the data to send that they include.
         self._unsent = b""
         self._encrypted = 0
@@ -190,7 +190,7 @@ class TlsSocket:
             self._receive()
             if self._advance():
                 break
-            if self._is_empty:
+            if self.is_empty:
                 raise BlockingIOError
         self._end = TLS_CUT
         self.resumed = bool(self._tls.session_reused)
@@ -269,7 +269,7 @@ class TlsSocket:
     @property
     def holds_data(self) -> bool:
         """Whether data that has arrived may not be read yet."""
-        return not self._is_empty or self._incoming.pending > 0 or self._tls.pending() > 0
+        return not self.is_empty or self._incoming.pending > 0 or self._tls.pending() > 0
 
     def _receive(self) -> None:
         """Receive encrypted data. Raises OSError."""
@@ -279,7 +279,7 @@ class TlsSocket:
         if not size:
             raise OSError(self._end, "ended without close_notify")
         self._incoming.write(_RECEIVED[:size])
-        self._is_empty = size < _CHUNK
+        self.is_empty = size < _CHUNK
 
     def close(self) -> None:
         if self._is_full:

@@ -172,5 +172,5 @@ class Http2Connection(Http2Input):
             if len(data) < _READ and not mask & HANGUP and self._broken is None and not self._holds_data():
                 return False
             now = monotonic()
-        self._load.poller.again(self._fd)
+        self._read_on()
         return False
