@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import select
 import socket
 import ssl
@@ -9,16 +10,19 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from threading import Event
 
 import pytest
 
 from cockpit.load.http import tls as tls_module
 from cockpit.load.http.tls import TlsSocket, TlsWrapper
+from cockpit.load.poller import best_poller
 from cockpit.model.counts import Counts
 from cockpit.model.load.plan import Tls
 from cockpit.model.tls import TlsParameters
 from tests.load.certificates import authority, certificate, server_context, trusting
-from tests.load.servers import SMALL, ClientConnection, Outcome, engine_load, plan, serving
+from tests.load.servers import POLLERS, SMALL, ClientConnection, Outcome, engine_load, plan, serving
+from tests.waiting import DEADLINE
 
 # The counts of the load, and those of the server by whether a session was resumed.
 Counted = tuple[Outcome, Counter[bool]]
@@ -116,6 +120,62 @@ def test_session_of_open_connection_is_resumed_until_it_is_refused(monkeypatch: 
     for pair in pairs:
         for end in pair:
             end.close()
+
+
+class ServerOfRecords:
+    """A server of one response in two parts of 20 records each. The second part is sent when `due` is set, and has
+    arrived when `send_rest` returns."""
+
+    def __init__(self) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self._due, self._is_sent = Event(), Event()
+
+    def serve(self) -> None:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context().wrap_bio(incoming, outgoing, server_side=True)
+        with self.listener, self.listener.accept()[0] as client:
+            for step in (tls.do_handshake, partial(tls.read, 65536)):
+                while True:
+                    try:
+                        step()
+                        break
+                    except ssl.SSLWantReadError:
+                        client.sendall(outgoing.read())
+                        incoming.write(client.recv(65536))
+            tls.write(b"HTTP/1.1 200 OK\r\ncontent-length: 40\r\n\r\n")
+            for part in range(2):
+                for _ in range(20):
+                    tls.write(b"x")
+                client.sendall(outgoing.read())
+                if not part:
+                    self._due.wait(DEADLINE)
+            self._is_sent.set()
+            client.recv(65536)
+
+    def send_rest(self, fd: int) -> None:
+        """Send the second part to the socket `fd`."""
+        self._due.set()
+        assert self._is_sent.wait(DEADLINE) and select.select((fd,), (), (), DEADLINE)[0]
+
+
+async def test_data_that_arrives_while_a_connection_waits_to_read_on_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, poller = ServerOfRecords(), best_poller()
+    again, waits = poller.again, list[int]()
+
+    def late(fd: int) -> None:
+        if not waits:
+            server.send_rest(fd)
+        waits.append(fd)
+        again(fd)
+
+    monkeypatch.setattr(poller, "again", late)
+    monkeypatch.setitem(POLLERS, "late", lambda: poller)
+    load_plan = plan(f"https://127.0.0.1:{server.port}/", requests=1, concurrency=1, tls=NONE, timeout=5.0)
+    served = asyncio.create_task(asyncio.to_thread(server.serve))
+    outcome = await engine_load(load_plan, "late")
+    await served
+    assert waits and outcome.errors == {} and outcome.statuses == {200: 1}
 
 
 def test_data_larger_than_send_buffer_is_sent_once() -> None:
