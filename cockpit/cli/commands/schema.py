@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterable
+from inspect import cleandoc
 from typing import Any
 
 import msgspec
@@ -30,9 +31,18 @@ from cockpit.report.study_json import StudyJson
 from cockpit.report.verdicts import VerdictJson
 
 
+def _schema_of(kind: Any) -> dict[str, Any]:
+    """Return the schema of a type. The indentation of descriptions depends on the version of msgspec otherwise."""
+    document = msgspec.json.schema(kind)
+    for section in document.get("$defs", {}).values():
+        if "description" in section:
+            section["description"] = cleandoc(section["description"])
+    return document
+
+
 def profile_schema() -> dict[str, Any]:
     """Return the schema of profiles, with descriptions from the topic `profile`."""
-    document = msgspec.json.schema(ProfileFile)
+    document = _schema_of(ProfileFile)
     sections = document["$defs"]
     for table, key, words in profile_keys():
         section = sections[_section_name(document["$ref"])]
@@ -45,7 +55,7 @@ def profile_schema() -> dict[str, Any]:
 
 def ndjson_schema() -> dict[str, Any]:
     """Return the schema of the lines, with the metrics of a second and their descriptions."""
-    document = msgspec.json.schema(AnyLine)
+    document = _schema_of(AnyLine)
     second = document["$defs"]["SecondLine"]["properties"]
     second["load"] = _metrics(SECOND_METRICS)
     second["hosts"]["additionalProperties"] = _metrics(SAMPLE_METRICS)
@@ -98,7 +108,7 @@ _OUTPUTS: dict[str, Any] = {
 def schema_of(name: str) -> dict[str, Any]:
     """Return the JSON Schema of one of SCHEMAS."""
     described = {"profile": profile_schema, "ndjson": ndjson_schema}
-    return described[name]() if name in described else msgspec.json.schema(_OUTPUTS[name])
+    return described[name]() if name in described else _schema_of(_OUTPUTS[name])
 
 
 def schema(options: Namespace) -> int:
