@@ -4,8 +4,6 @@ All as SVG, and as PNG if Debian's Chromium is installed. `python -m tests.scree
 `python -m tests.screenshots sizes FOLDER` draws each situation of the screen at three sizes into the folder.
 """
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import io

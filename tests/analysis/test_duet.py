@@ -1,7 +1,5 @@
 """The verdict on two variants under the same load at the same time."""
 
-from __future__ import annotations
-
 import math
 from xml.etree import ElementTree
 

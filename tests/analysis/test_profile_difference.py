@@ -1,7 +1,5 @@
 """Differences of CPU profiles: what is significant, on simulated slices; causes of stacks; the line of a verdict."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from msgspec.structs import replace

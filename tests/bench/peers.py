@@ -3,8 +3,6 @@
 wrk has no exact number of requests, so it runs for SECONDS.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Callable

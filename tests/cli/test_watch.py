@@ -1,7 +1,5 @@
 """`cockpit watch`: flags, and the summary of the traffic of a log."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

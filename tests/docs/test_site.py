@@ -1,7 +1,5 @@
 """The site of `make docs` in a real browser: no dead link, no request to another host, casts that play."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import partial

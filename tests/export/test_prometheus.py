@@ -1,7 +1,5 @@
 """The Prometheus endpoint, read with the parser of the Prometheus client library."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Malicious recordings: every command has bounded time and memory, and prints one line per problem."""
 
-from __future__ import annotations
-
 import os
 import resource
 import shutil

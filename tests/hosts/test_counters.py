@@ -1,7 +1,5 @@
 """Counters in probe frames, also of the server's control group; requests in access logs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """CPU profiles: samples folded on the host by a real awk, a stand-in for perf over a real SSH server, failures."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

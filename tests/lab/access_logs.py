@@ -1,7 +1,5 @@
 """Servers that write access logs, each in its own format, and an nginx that notes when it receives a request."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from tests.data import data_of

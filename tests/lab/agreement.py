@@ -1,8 +1,6 @@
 """Results of cockpit, ab, wrk and httperf for one plan on one Apache: a test compares the counts, a benchmark the
 rates and latencies."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Two nginx behind HAProxy on this machine, whose service times a setting decides, and a session that watches them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path

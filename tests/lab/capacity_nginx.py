@@ -5,8 +5,6 @@ closed-loop run, the capacity by a search with a loose limit of latency, and the
 Needs root for the quota.
 """
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

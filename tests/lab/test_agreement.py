@@ -4,8 +4,6 @@ Counts, bytes and errors must equal those of Apache's log. Rates and latencies d
 `python -m tests.bench agreement` compares them.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from msgspec.structs import replace

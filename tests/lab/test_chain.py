@@ -1,7 +1,5 @@
 """Backends of a proxy are found by its configuration, included in the profile draft, watched, and alone changed."""
 
-from __future__ import annotations
-
 from fnmatch import fnmatchcase
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """The profiler with the real perf, py-spy and async-profiler: maps of just-in-time compilers, control groups, full
 disks, 100 MB of stacks, killed profilers, missing permissions."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """CPU profiles of real servers by the real perf: the line of a verdict names what a setting changed."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

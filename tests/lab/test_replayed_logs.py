@@ -1,7 +1,5 @@
 """Access logs of real servers are replayed: the requests that another server receives, their order and their times."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator

@@ -1,7 +1,5 @@
 """Study S1 on the real screen: load Apache, change three knobs under load, compare spawned processes, replay."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 """uvicorn, Node.js and gunicorn, whose settings are in the systemd unit that starts them: found by the wizard from the
 port alone, active after a change, and undone byte for byte."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import httpx

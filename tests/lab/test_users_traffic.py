@@ -1,7 +1,5 @@
 """The requests of users to real servers: their log is found in the configuration, and each request is counted once."""
 
-from __future__ import annotations
-
 import asyncio
 import urllib.request
 

@@ -1,7 +1,5 @@
 """Watching real servers through a real sshd: status pages, tails, restarts, an outage, and no remains on the host."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

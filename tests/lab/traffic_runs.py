@@ -6,8 +6,6 @@ share of wrong verdicts, of found changes, and the time that they took. A run ta
 same time (default: 8) share this machine, on which nothing else should run.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

@@ -1,7 +1,5 @@
 """All framings and failures of responses, and retries: each request is counted once, with the right kind."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import math

@@ -1,7 +1,5 @@
 """Open load: both latencies; arrivals over the limit in flight are queued, and dropped if the queue is full."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter, deque
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The bytes of a request, plans that cannot be sent, and the arithmetic of shares, arrivals and phases."""
 
-from __future__ import annotations
-
 import errno
 import math
 import socket

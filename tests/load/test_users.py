@@ -1,7 +1,5 @@
 """Virtual users: cookies, and chains whose values are extracted from a response and sent in the next requests."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from email.utils import formatdate

@@ -1,7 +1,5 @@
 """Hosts in the state: shares and rates as in sar, free and ps; processes; tails and status pages; restarts."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Kinds of servers beyond the tables: Tomcat, lighttpd, HAProxy, MariaDB, gunicorn, systemd units, the kernel."""
 
-from __future__ import annotations
-
 import pytest
 
 from cockpit.model.knobs import Knob

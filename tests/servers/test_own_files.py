@@ -1,7 +1,5 @@
 """Constructs of people's own files: conditions, old names, later versions, computed values."""
 
-from __future__ import annotations
-
 import pytest
 
 from cockpit.servers.editing import ConfigError

@@ -1,7 +1,5 @@
 """How failures and rollbacks are reported: in one line for a person."""
 
-from __future__ import annotations
-
 import pytest
 
 from cockpit.hosts.shell import SH, Completed
