@@ -145,10 +145,6 @@ def test_loss_is_within_or_beyond_the_margin(
         assert (loss(verdict), is_settled(verdict)) == (expected, settled)
 
 
-def test_cost_is_a_metric_of_the_server() -> None:
-    assert COST == "server.cpu.per_request"
-
-
 def test_interval_is_infinite_for_few_blocks_and_holds_over_all_tests() -> None:
     assert math.isinf(paired.effect(np.array([0.1, 0.2])).high)
     found = [one for noise in NOISES.values() for one in duets(noise, 6, 0.0, seed=3)]

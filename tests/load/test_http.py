@@ -81,14 +81,6 @@ async def test_head_has_no_body() -> None:
     assert len(server.connections) == 4
 
 
-async def test_connections_are_reused_only_with_keep_alive() -> None:
-    async with serving(always(SMALL)) as server:
-        await engine_load(plan(server.url, requests=40))
-        assert len(server.connections) == 4
-        await engine_load(plan(server.url, requests=40, keepalive=False))
-        assert len(server.connections) == 44
-
-
 @pytest.mark.parametrize("poller", POLLERS)
 async def test_missing_close_after_announcement_does_not_limit_rate(poller: str) -> None:
     """Waiting 0.1 s per request for the announced close would take 30 s."""

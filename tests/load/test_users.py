@@ -127,13 +127,6 @@ async def test_values_of_users_are_not_recorded() -> None:
         assert "secret" in repr((await engine_load(plan(server.url, requests=5))).events)
 
 
-async def test_cookies_are_off_by_default() -> None:
-    sessions = Sessions()
-    async with serving(sessions) as server:
-        await engine_load(plan(server.url, requests=20, concurrency=2))
-    assert len(sessions.requests) == 20
-
-
 async def test_connections_of_user_share_session() -> None:
     """Each socket may send its first request before the response to another request sets the session."""
     sessions = Sessions()

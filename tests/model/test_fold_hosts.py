@@ -61,16 +61,6 @@ def test_cpu_and_memory_of_processes() -> None:
     assert (host.point.rss, host.point.unshared) == (80 << 20, 20 << 20)
 
 
-def test_averages_cover_only_the_run() -> None:
-    samples = [loaded(t, busy) for t, busy in ((1, 0), (2, 10), (3, 20), (4, 30), (5, 130))]
-    run = ev.RunStarted(t=1.5, run=1, plan=LoadPlan(url="http://a/", requests=1))
-    ended = ev.RunEnded(t=3.5, run=1, reason="completed")
-    result = run_result(fold_all([START, UP, samples[0], run, *samples[1:3], ended, *samples[3:]]), 1)
-    assert host_metrics(result.hosts["web1"])["cpu.user"] == 10.0
-    assert metric_value(result, "web1.cpu.idle") == 90.0
-    assert metric_value(result, "web2.cpu.idle") is None
-
-
 def test_lost_host_leaves_gap() -> None:
     state = fold_all([START, UP, sample(1), lost(5)])
     assert (state.hosts["web1"].condition, state.hosts["web1"].since) == ("lost", 5)
