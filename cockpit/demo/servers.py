@@ -109,7 +109,6 @@ class DemoServers:
         return started
 
     async def _end(self) -> None:
-        """Close the supervisor's input and wait until it has cleaned up."""
         supervisor, self._supervisor = self._supervisor, None
         if supervisor is None:
             return

@@ -345,7 +345,6 @@ def _shown(verdict: Verdict) -> str:
 
 
 def _effects(result: StudyResult, name: str) -> Part:
-    """Return the effects on a metric in all comparisons, and the warnings about it."""
     effects = [
         ForestRow(compared.verdict.label, effect, basis_words(compared.verdict), compared.control)
         for compared in result.verdicts

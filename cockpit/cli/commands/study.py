@@ -136,7 +136,6 @@ def _seed(options: Namespace, chosen: Study, folder: StudyFolder) -> int:
 
 
 async def _restore_replaced(folder: Path) -> None:
-    """Restore the settings of a killed study that this one replaces."""
     lock = locked(folder)
     try:
         journal = read_journal(folder)

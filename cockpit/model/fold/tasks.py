@@ -108,7 +108,6 @@ def _capacity_ended(state: State, event: ca.CapacityEnded) -> State:
 
 
 def _newest(state: State, tasks: str, known: CapacityState | RoundsState) -> State:
-    """Replace the newest of the rounds, or of the capacity searches."""
     return replace(state, **{tasks: (*getattr(state, tasks)[:-1], known)})
 
 
