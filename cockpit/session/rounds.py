@@ -84,7 +84,7 @@ def _values(settings: Sequence[Setting], side: RoundSide) -> dict[str, str | Non
     return {setting.knob: setting.old if side == "before" else setting.new for setting in settings}
 
 
-class Switch(NamedTuple):
+class SideSwitch(NamedTuple):
     """The set-up of a window: `change` makes and undoes `unchanged`, and makes `values` active during the window."""
 
     change: ApplyTemporarily
@@ -222,7 +222,7 @@ class Rounds:
             values, others = subject.changes(side), subject.changes(other_side(side))
             # What the last window changed is rolled back, without a new switch.
             unchanged = {knob: value for knob, value in others.items() if knob not in values and knob not in last}
-            switch = Switch(change, unchanged, values)
+            switch = SideSwitch(change, unchanged, values)
             if not await self._repeated(partial(self._switched_window, switch, number // 2 + 1, side, plan)):
                 return "stopped" if self._stopping.is_set() else "load ended"
             last = values
@@ -250,7 +250,7 @@ class Rounds:
                 return True
         return False
 
-    async def _switched_window(self, switch: Switch, number: int, side: RoundSide, plan: RoundsPlan) -> bool:
+    async def _switched_window(self, switch: SideSwitch, number: int, side: RoundSide, plan: RoundsPlan) -> bool:
         """Set the values of a side and measure its window; return whether it is complete."""
         if not plan.until:
             if not self._load.running:
