@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.cli.commands.study import _write_result
 from cockpit.cli.study_folder import sessions_of
+from cockpit.files import write_private
 from cockpit.model.errors import RecordingError, UsageError
 from cockpit.recording import baselines, database, library
 from cockpit.recording.packing import compressed
@@ -189,7 +189,7 @@ def test_links_in_study_folder_are_not_followed(intact: Path, tmp_path: Path) ->
     write_journal(folder, Journal(name="x", fingerprint="y"))
     with pytest.raises(UsageError, match="cannot be written"):
         FolderLock(folder).acquire(LockRole.STUDY)
-    _write_result(folder / "result.txt", "done\n")
+    write_private(folder / "result.txt", b"done\n")
     assert victim.read_text() == "precious" and not (folder / FILE).is_symlink()
     assert (folder / "result.txt").read_text() == "done\n"
     shutil.copy(intact, folder / "1.cockpit")
