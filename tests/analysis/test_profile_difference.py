@@ -67,10 +67,7 @@ def test_false_discovery_rate_is_that_of_benjamini_and_hochberg() -> None:
     assert discoveries({}) == set()
 
 
-@pytest.mark.parametrize(
-    ("stack", "name"),
-    DATA["the_cause_of_a_stack_is_its_system_call_or_innermost_function"],
-)
+@pytest.mark.parametrize(("stack", "name"), DATA["the_cause_of_a_stack_is_its_system_call_or_innermost_function"])
 def test_the_cause_of_a_stack_is_its_system_call_or_innermost_function(stack: str, name: str) -> None:
     assert cause(stack) == name
     assert by_cause({stack: 3, "[other]": 1}) == {name: 3, "[other]": 1}

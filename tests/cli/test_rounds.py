@@ -34,10 +34,7 @@ def profile(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    DATA["invalid_rounds_are_refused"],
-)
+@pytest.mark.parametrize(("arguments", "message"), DATA["invalid_rounds_are_refused"])
 def test_invalid_rounds_are_refused(profile: Path, arguments: list[str], message: str) -> None:
     done = in_process("tune", "--trust", str(profile), "rounds", *arguments)
     assert done.returncode == (5 if arguments == ["Level=5"] else 2)

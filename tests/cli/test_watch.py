@@ -11,10 +11,7 @@ from tests.data import data_of
 DATA = data_of(__file__)
 
 
-@pytest.mark.parametrize(
-    ("flags", "problem"),
-    DATA["invalid_use"],
-)
+@pytest.mark.parametrize(("flags", "problem"), DATA["invalid_use"])
 def test_invalid_use(flags: list[str], problem: str) -> None:
     run = cockpit("watch", "http://127.0.0.1:9/", *flags)
     assert run.returncode == 2

@@ -71,10 +71,7 @@ def test_every_column_of_the_csv_has_a_gauge_of_its_own() -> None:
     assert all(gauge.help for gauge in gauges)
 
 
-@pytest.mark.parametrize(
-    ("column", "cell", "name", "value"),
-    DATA["values_are_in_base_units"],
-)
+@pytest.mark.parametrize(("column", "cell", "name", "value"), DATA["values_are_in_base_units"])
 def test_values_are_in_base_units(column: str, cell: float, name: str, value: float) -> None:
     gauge = gauge_of(METRICS[column])
     assert (gauge.name, gauge.value(cell)) == (name, value)
