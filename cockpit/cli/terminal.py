@@ -37,7 +37,9 @@ class InertStream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        self.raw.flush()
+        # Also called when the interpreter ends, after the stream behind it is closed.
+        if not self.raw.closed:
+            self.raw.flush()
 
     def fileno(self) -> int:
         return self.raw.fileno()
