@@ -11,6 +11,7 @@ from cockpit.hosts.shell import Shell
 from cockpit.hosts.status.feed import read_page
 from cockpit.model.errors import HostError
 from cockpit.model.host.samples import StatusPage
+from cockpit.model.text import sanitize
 from cockpit.servers.configured_pages import ConfiguredPage
 from cockpit.servers.kind import RunningServer
 from cockpit.servers.registry import PAGES, SITES, UPSTREAMS
@@ -20,6 +21,8 @@ from cockpit.tuning.discovery.servers import DiscoveredHost
 
 # Maximum number of pages per server, and of URLs that are requested for a page.
 _PAGES, _URLS = 10, 4
+# Maximum characters of a note.
+_CHARS = 600
 
 
 class CheckedPage(NamedTuple):
@@ -33,7 +36,7 @@ class CheckedPage(NamedTuple):
 async def checked_pages(
     shell: Shell, servers: Iterable[RunningServer], host: DiscoveredHost, url: str
 ) -> list[CheckedPage]:
-    """Request the configured status pages of servers. Raises HostError if the connection is lost."""
+    """Request the configured status pages of servers; errors are in the notes."""
     pages = [(server, page) for server in servers for page in islice(_configured(server, host), _PAGES)]
     return [await _checked(shell, server, page, host, url) for server, page in pages]
 
@@ -66,7 +69,7 @@ async def _checked(
         reasons.append(f"its site has the name {page.names[0]}, not {name}")
     via = f"pool {page.pool} serves it by FastCGI, cockpit reads it through a web server; " if page.pool else ""
     place = f"status page of {server.title} in {page.file}:{page.line}"
-    return CheckedPage(server, None, f"{place} is not used: {via}{'; '.join(reasons)}")
+    return CheckedPage(server, None, sanitize(f"{place} is not used: {via}{'; '.join(reasons)}", _CHARS))
 
 
 def _unreachable(page: ConfiguredPage) -> str:
@@ -77,13 +80,13 @@ def _unreachable(page: ConfiguredPage) -> str:
 
 def _passing(page: ConfiguredPage, host: DiscoveredHost) -> Iterator[tuple[ConfiguredPage, Sequence[int]]]:
     """Yield the page at each site of the servers that pass requests to its FastCGI address, and their ports."""
-    path = socket_path(page.fastcgi)
+    path, port = socket_path(page.fastcgi), port_of_address(page.fastcgi, 0)
     for server in host.servers:
         kind, read = server.startup.kind if server.startup else "", host.configurations.get(server.master)
         if read is None or kind not in SITES or kind not in UPSTREAMS:
             continue
         passed = upstreams(read.text, UPSTREAMS[kind])
-        if any(each.path == path if path else each.port == port_of_address(page.fastcgi) for each in passed):
+        if any(each.path == path if path else each.port == port for each in passed):
             for site in SITES[kind](read.texts.values(), "", {}):
                 listens = tuple(f"*:{port}" for port in site.ports or server.ports)
                 yield page._replace(listens=listens, names=site.names), server.ports
