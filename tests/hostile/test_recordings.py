@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import zlib
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -119,7 +120,7 @@ def test_decompression_bomb_is_skipped_and_reported(intact: Path, attack: Callab
 def test_endless_query_is_interrupted(intact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "DEADLINE", 0.2)
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
-    with database.opened(intact) as opened, pytest.raises(sqlite3.OperationalError, match="interrupted"):
+    with closing(database.opened(intact)) as opened, pytest.raises(sqlite3.OperationalError, match="interrupted"):
         opened.execute(endless).fetchone()
 
 
