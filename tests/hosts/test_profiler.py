@@ -231,17 +231,30 @@ def environment(tmp_path: Path, sshd: Sshd) -> Mapping[str, str]:
     (tmp_path / "stacks").write_text(SPIED)
     uptime = float(Path("/proc/uptime").read_text().split()[0]) if sys.platform == "linux" else 0.0
     times = (uptime - 12 + at for at in range(12))
-    (tmp_path / "samples").write_text("".join(sample(t, "1 work (/x)", name="sleep") for t in times))
+    server = linked(tmp_path, "web", "/bin/sh")
+    (tmp_path / "samples").write_text("".join(sample(t, "1 work (/x)", name=server.name) for t in times))
+    sshd.environment["SERVER"] = str(server)
     sshd.environment |= {"PATH": f"{programs_of_host}:{os.environ['PATH']}", "PERF_SAMPLES": str(tmp_path / "samples")}
     sshd.environment["SPY_STACKS"] = str(tmp_path / "stacks")
     return sshd.environment
 
 
+def linked(folder: Path, name: str, program: str) -> Path:
+    """A program with a name that no process outside of this test has."""
+    link = folder / f"{name}-{os.getpid()}"
+    link.symlink_to(Path(program).resolve())
+    return link
+
+
+def native(sshd: Sshd) -> Sequence[str]:
+    """The command of a server that is no program of a language with its own profiler."""
+    return (sshd.environment["SERVER"], "-c", "read line")
+
+
 @asynccontextmanager
-async def profiling(
-    sshd: Sshd, hz: int = 49, command: Sequence[str] = ("sleep", "1000"), also: str = ""
-) -> AsyncIterator[Profiled]:
-    """A host with this command as its server, beside other processes with the name `also`."""
+async def profiling(sshd: Sshd, hz: int = 49, command: Sequence[str] = (), also: str = "") -> AsyncIterator[Profiled]:
+    """A host with this command as its server (default: `native`), beside other processes with the name `also`."""
+    command = command or native(sshd)
     process = subprocess.Popen(command, stdin=subprocess.PIPE)  # noqa: ASYNC220
     names = (Path(command[0]).name, *([also] if also else []))
     config = HostConfig(name="web1", ssh="web", interval=0.05, processes=names, profile=hz)
@@ -269,7 +282,8 @@ async def test_slices_arrive_until_profiling_is_switched_off(sshd: Sshd, environ
         last = watch.slices[-1]
         assert not processes_with(environment["PERF_SAMPLES"])
     assert [part.samples for part in watch.slices] == [5, 5, 2]
-    assert all(part.stacks == {"sleep;work": part.samples} and part.hz == 49 for part in watch.slices)
+    name = Path(environment["SERVER"]).name
+    assert all(part.stacks == {f"{name};work": part.samples} and part.hz == 49 for part in watch.slices)
     assert last.t <= watch.clock.now()
     assert abs(last.t - watch.clock.now()) < 60
     assert watch.host().slices == tuple(watch.slices)
@@ -302,7 +316,9 @@ async def test_failures_name_the_cause(
     assert detail in watch.reports[1][1]
 
 
-async def test_missing_perf_names_the_package(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_perf_names_the_package(
+    sshd: Sshd, environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(
         profiler,
         "script",
@@ -331,9 +347,7 @@ async def test_a_lost_connection_leaves_no_process(sshd: Sshd, environment: Mapp
 @pytest.fixture
 def python(tmp_path: Path) -> Sequence[str]:
     """The command of a Python server with a name that no other process has."""
-    program = tmp_path / f"app-{os.getpid()}"
-    program.symlink_to(Path(sys.executable).resolve())
-    return (str(program), "-c", "input()")
+    return (str(linked(tmp_path, "app", sys.executable)), "-c", "input()")
 
 
 async def test_python_is_profiled_by_py_spy(
@@ -357,7 +371,7 @@ async def test_python_is_profiled_by_py_spy(
         ({"SPY_ERROR": "Permission Denied: Try running again\nmore"}, "", "not permitted: log in as root, set sudo"),
         ({"SPY_ERROR": "Error: no name\nCaused by:\nPermission denied (os error 13)"}, "", "py-spy is not permitted"),
         ({"SPY_ERROR": "Error: \x1b[2J"}, "", "py-spy cannot be used: Error: ·[2J"),
-        ({}, "sleep", "add a [[host]] for the others"),
+        ({}, "native", "add a [[host]] for the others"),
     ],
 )
 async def test_native_frames_name_the_cause(
@@ -369,10 +383,13 @@ async def test_native_frames_name_the_cause(
     detail: str,
 ) -> None:
     environment |= settings
-    with subprocess.Popen(["sleep", "1000"]) as other:  # noqa: ASYNC220
-        async with profiling(sshd, command=python, also=also) as watch:
-            await until(lambda: watch.slices)
-        other.kill()
+    also = also and Path(environment["SERVER"]).name
+    with subprocess.Popen(native(sshd), stdin=subprocess.PIPE) as other:  # noqa: ASYNC220
+        try:
+            async with profiling(sshd, command=python, also=also) as watch:
+                await until(lambda: watch.slices)
+        finally:
+            other.kill()
     assert {part.source for part in watch.slices} == {"cpu-clock"}
     ((_, text),) = {report for report in watch.reports if report[0] == "running"}
     assert text.startswith("no functions of Python: py-spy ")
