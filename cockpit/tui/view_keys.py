@@ -228,7 +228,7 @@ class ViewKeys(Screen[None]):
 
     def action_host(self, step: int) -> None:
         """Select the next host."""
-        self.set_view(navigation.next_host(self.context(), step))
+        self.set_view(navigation.host_at(self.context(), self.view.host + step))
 
     def action_open_host(self, number: int) -> None:
         """Select a host; if it is selected already, give it more room."""

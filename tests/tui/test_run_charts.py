@@ -121,8 +121,12 @@ def test_thresholds_are_lines_or_below_chart_and_in_alert() -> None:
     context = context_of([*started(*thresholds), *(second(at, ms=(10,) * 9 + (80,)) for at in range(10))])
     latency, throughput = Latency().draw(context, 90, 12), Throughput().draw(context, 90, 14)
     (failed,) = [line for line in latency if "p99 < 50ms" in "".join(text for text, _ in line)]
-    assert ("✗", "failed") in failed
-    assert any(("✓", "better_value") in line for line in latency)
+    assert any(text.startswith(" ✗ ") and role == "failed" for text, role in failed)
+    assert any(text.startswith(" ✓ ") and role == "better_value" for line in latency for text, role in line)
+    texts = plain(latency)
+    (at,) = [at for at, text in enumerate(texts) if "p99 < 50ms" in text]
+    assert not set(texts[at]) & set("░▒▓█─═≡"), "the line of a limit has no data"
+    assert texts[at - 1].split("┤")[0].strip() == "50", "the limit is an edge of the cells above"
     (low,) = [line for line in throughput if "rate > 2000" in "".join(text for text, _ in line)]
     assert ("✗", "failed") in low and ("╌", "failed") in low
     good = [*started("errors == 0", "web1.cpu.idle > 20"), *(second(at) for at in range(5))]
@@ -151,7 +155,7 @@ def test_stored_baseline_is_read_once_and_drawn_as_line() -> None:
         state = context_of([*started(*thresholds), *(second(at) for at in range(10))]).state
         context = DrawContext(state=state, baselines=baselines)
         (line,) = [line for line in widget.draw(context, 90, 14) if name in "".join(text for text, _ in line)]
-        assert any(text == "╌" for text, _ in line)
+        assert any("╌" in text for text, _ in line)
         without = plain(widget.draw(DrawContext(state=state), 90, 14))
         assert not any("of baseline" in text for text in without)
     assert read == [PLAN]
