@@ -77,7 +77,6 @@ def guarded(package: str, subject: str, call: Callable[..., CallResult]) -> Call
 
 @cache
 def _entry_points(group: str) -> Sequence[EntryPoint]:
-    """Return the entry points of a group, ordered by name."""
     if not _are_installed():
         return ()
     from importlib.metadata import entry_points

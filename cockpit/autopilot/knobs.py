@@ -88,7 +88,6 @@ def _ordered_values(values: Sequence[str], unit: str) -> tuple[Sequence[float], 
 
 
 def _allowed_values(knob: Knob, original: str, unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
-    """Return the values that the profile allows, else those that the server accepts."""
     form = knob.known.form if knob.known else None
     choices = knob.choices or (form.choices if form else ())
     if choices:

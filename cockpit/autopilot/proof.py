@@ -68,7 +68,6 @@ class Proof(NamedTuple):
         return highest is not None and bool(limits) and highest < min(limits)
 
     def _failed_constraints(self, verdict: Verdict, state: State) -> Iterator[str]:
-        """Yield the constraints that fail over all windows with the new values."""
         segments = [segment for segment in state.segments if segment.number in verdict.after]
         if not segments:
             return

@@ -183,7 +183,6 @@ class Autopilot:
         return 2 * len(self.plan.knobs) + 2
 
     def _has_all_trials(self, state: State) -> bool:
-        """Return whether the state has all evaluations."""
         return state.autopilot is not None and len(state.autopilot.trials) == len(self._search.trials)
 
     async def _search_and_compare(self) -> SearchResult:
@@ -300,7 +299,6 @@ class Autopilot:
         return self._add_trial(point, purpose, number, measured, evaluation)
 
     def _load(self) -> LoadPlan:
-        """Return the load of an evaluation."""
         plan = replace(self._source.profile.plan, requests=None, stages=(), warmup=0.0)
         if not self._until:
             return replace(plan, duration=self._seconds, warmup=float(GUARD))

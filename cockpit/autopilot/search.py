@@ -121,7 +121,6 @@ class Search:
         return [point for point in max(draws, key=nearest) if point != self.start]
 
     def _candidates(self) -> list[SearchPoint]:
-        """Return the unmeasured candidates for the next point."""
         measured = {trial.point for trial in self.trials} | self.excluded
         fixed = self._fixed_values()
         points = (tuple(fixed.get(at, value) for at, value in enumerate(point)) for point in self._considered())

@@ -187,7 +187,6 @@ formats, detected by the content: ab -g, hey -o csv, oha --output-format csv,
 
 
 def _by_name(*pages: HelpPage) -> dict[str, HelpPage]:
-    """Return pages by the last word of the command."""
     return {page.name.rpartition(" ")[2]: page for page in pages}
 
 

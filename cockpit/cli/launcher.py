@@ -64,7 +64,6 @@ async def _start(
 
 
 def _confirm_install(error: NotInstalled) -> bool:
-    """Ask whether to install cockpit on the generator; return False without a terminal."""
     question = f"Install cockpit {__version__} there, into ~/.local/state/webcockpit/venv?"
     return can_ask() and confirmed(f"{error}\n{question}")
 

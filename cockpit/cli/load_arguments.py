@@ -22,7 +22,6 @@ JSON_ONLY = Flag("--json", True, "print the result as JSON, show no screen")
 
 
 def _options() -> Iterator[Flag]:
-    """Yield the flags of the load options."""
     for option in (option for option in LOAD_OPTIONS.values() if option.flags):
         kind = getattr(values, option.kind.parser) if option.kind.parser else Switch(not option.default)
         words = option.help or option.meaning.replace("`", "")

@@ -118,7 +118,6 @@ def _replay(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
 
 
 def _worker_per_cpu(plan: LoadPlan) -> int:
-    """Return one worker per available CPU, at most one per connection."""
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     levels = [stage.concurrency for stage in plan.stages if stage.concurrency]
     most = plan.max_in_flight if plan.open else min(levels, default=plan.concurrency)

@@ -70,7 +70,6 @@ class _Commands:
         return {"result": json.loads(output), "messages": lines[-20:]}
 
     async def on_hosts(self, *arguments: str, good: tuple[int, ...] = (EXIT_GOOD,)) -> dict[str, Any]:
-        """Run a command that reaches hosts."""
         return await self.read(*arguments, *self._on_hosts, good=good)
 
 

@@ -78,7 +78,6 @@ def _profile_of_url(url: str) -> Profile:
 
 
 def _next_step(target: str, files: list[str]) -> str:
-    """Return the next step after an unknown profile name."""
     if files:
         return f"a file needs a path: {', '.join(files)}"
     names = catalogue.names()

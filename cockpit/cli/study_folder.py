@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cockpit.cli.open_recording import recording_at
-from cockpit.model.errors import RecordingError, UsageError
+from cockpit.model.errors import RecordingError, UsageError, naming
 from cockpit.model.fold.fold import fold_all
 from cockpit.model.state import State
 from cockpit.model.study import Study
@@ -66,10 +66,8 @@ def open_folder(options: Namespace, name: str, study: Study) -> StudyFolder:
             raise UsageError(
                 f"{folder}: already contains a study; choose another folder, or add --fresh to start over there"
             )
-    try:
+    with naming(folder, "be created"):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise UsageError(f"{folder}: cannot be created: {error.strerror}") from None
     lock = locked(folder)
     # A restorer may have restored all settings during the wait.
     known = read_journal(folder)

@@ -15,7 +15,7 @@ from typing import TextIO
 from cockpit.document.model import Role
 from cockpit.document.text import Paint, plain
 from cockpit.files import atomic_write
-from cockpit.model.errors import UsageError
+from cockpit.model.errors import UsageError, naming
 from cockpit.model.glyphs import ASCII
 from cockpit.model.text import inert
 
@@ -37,7 +37,9 @@ class InertStream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        self.raw.flush()
+        # Also called when the interpreter ends, after the stream behind it is closed.
+        if not self.raw.closed:
+            self.raw.flush()
 
     def fileno(self) -> int:
         return self.raw.fileno()
@@ -158,7 +160,7 @@ def put(pieces: Iterable[str], path: Path | None) -> None:
 
 def put_bytes(pieces: Iterable[bytes], path: Path) -> None:
     """Replace the file atomically. Raises UsageError, and like the iterable."""
-    try:
+    with naming(path, "be written"):
         if path.exists() and not path.is_file():
             # A pipe or a device cannot be replaced.
             with path.open("wb") as file:
@@ -166,8 +168,6 @@ def put_bytes(pieces: Iterable[bytes], path: Path) -> None:
         else:
             with atomic_write(path.resolve()) as whole:
                 whole.writelines(pieces)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def write_utf8() -> None:

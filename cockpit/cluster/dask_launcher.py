@@ -198,7 +198,6 @@ class DaskLauncher:
                     self._lose(machine, "its Dask worker ended")
 
     async def _watch(self, machine: RemoteGenerator) -> None:
-        """Ping the machine until it is lost."""
         while not machine.lost:
             await asyncio.sleep(_PING)
             try:
@@ -238,6 +237,5 @@ def _workers_of(machine: RemoteGenerator, workers: Sequence[RemoteWorker]) -> li
 
 
 def _reason(error: BaseException) -> str:
-    """Return the text of an error, or of its cause."""
     text = str(error) or str(error.__cause__ or "") or type(error).__name__
     return sanitize(text.strip(), REASON)

@@ -136,7 +136,6 @@ class Prefork:
             self._spawn_rate = 1
 
     def _spawn(self, idle: int) -> None:
-        """Start the children of this pass, and double the number for the next pass."""
         room = self._settings.max_clients - len(self._workers)
         if room <= 0:
             if not self._logged_full:
@@ -229,7 +228,6 @@ class Prefork:
         self._write_log("notice", "demo-httpd configured -- resuming normal operations")
 
     def _end_children(self) -> None:
-        """End every child: SIGTERM, then SIGKILL."""
         signal.signal(signal.SIGCHLD, self._handle_signal)
         for pid in self._workers:
             os.kill(pid, signal.SIGTERM)
@@ -245,7 +243,6 @@ class Prefork:
             os.waitpid(pid, 0)
 
     def _active_settings(self) -> str:
-        """Return the part of the status page about the active configuration."""
         settings = self._settings
         return (
             f"ParentServerMPMGeneration: {self._generation}\nMinSpareServers: {settings.min_spare}\n"

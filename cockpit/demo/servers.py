@@ -17,6 +17,7 @@ from cockpit.demo.layout import DemoFiles
 from cockpit.demo.prefork import process_name
 from cockpit.demo.webconfig import SERVER_LIMIT
 from cockpit.model.errors import UnreachableError
+from cockpit.profiles.writing import toml_string
 
 _START_WITHIN = 30.0  # seconds
 _END_WITHIN = 15.0  # seconds; the supervisor itself gives the servers less
@@ -85,11 +86,16 @@ class DemoServers:
         file = str(self.config_file)
         test = f"{shlex.quote(sys.executable)} -m cockpit.demo.webserver -t {shlex.quote(file)}"
         reload = f'kill -USR1 "$(cat {shlex.quote(str(self._layout.pid_file))})"'
-        processes = _text(process_name(urlsplit(self.url).port or 0))
-        shared = {"file": _text(file), "test": _text(test), "reload": _text(reload), "processes": processes}
-        parts = [_PROFILE.format(url=_text(self.url), processes=processes)]
+        processes = toml_string(process_name(urlsplit(self.url).port or 0))
+        shared = {
+            "file": toml_string(file),
+            "test": toml_string(test),
+            "reload": toml_string(reload),
+            "processes": processes,
+        }
+        parts = [_PROFILE.format(url=toml_string(self.url), processes=processes)]
         for name, (least, most) in _KNOBS.items():
-            block = _KNOB.format(name=_text(name), least=least, **shared)
+            block = _KNOB.format(name=toml_string(name), least=least, **shared)
             parts.append(block if most is None else f"{block}max = {most}\n")
         return "\n".join([*parts, _CHECK])
 
@@ -109,7 +115,6 @@ class DemoServers:
         return started
 
     async def _end(self) -> None:
-        """Close the supervisor's input and wait until it has cleaned up."""
         supervisor, self._supervisor = self._supervisor, None
         if supervisor is None:
             return
@@ -133,10 +138,6 @@ def _environment() -> dict[str, str]:
         return dict(os.environ)
     path = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{path}" if path else str(root)}
-
-
-def _text(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 _PROFILE = """\

@@ -88,7 +88,6 @@ def _read_parent_pipe(stop: asyncio.Event) -> None:
 
 
 def _make_keys(layout: DemoFiles) -> asyncssh.SSHKey:
-    """Make the host's key, and the client's key that may log in."""
     client_key = asyncssh.generate_private_key("ssh-ed25519", comment="cockpit demo")
     layout.client_key.touch(0o600)
     client_key.write_private_key(layout.client_key)
@@ -105,7 +104,6 @@ def _write_client_files(layout: DemoFiles, port: int, host_key: asyncssh.SSHKey)
 
 
 async def _run(session: asyncssh.SSHServerProcess[bytes], directory: Path) -> None:
-    """Run one channel's command until the command or the channel ends."""
     argv = ["/bin/sh", "-c", session.command] if session.command else ["/bin/sh"]
     loop = asyncio.get_running_loop()
     transport, protocol = await loop.subprocess_exec(

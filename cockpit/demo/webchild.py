@@ -132,7 +132,6 @@ class Child:
             os.close(nothing)
 
     def _serve(self, connection: socket.socket) -> None:
-        """Serve requests on `connection` until either side closes it."""
         connection.settimeout(_REQUEST_TIMEOUT)
         pending = b""
         try:

@@ -306,7 +306,6 @@ def _slow(waited: float) -> str:
 
 
 async def _cancel(future: asyncio.Future[Any]) -> None:
-    """Cancel a future and ignore its error."""
     future.cancel()
     await asyncio.wait([future])
     if not future.cancelled():

@@ -78,7 +78,6 @@ class _Command:
         self.process.stdin.close()
 
     def close(self) -> None:
-        """Kill the process and its session, if it still runs."""
         if not self._exited.is_set():
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -94,7 +93,6 @@ class _Command:
             self._transport.close()
 
     async def end(self) -> None:
-        """Kill the process and wait for its end."""
         self.close()
         await self.wait_closed()
 

@@ -115,12 +115,10 @@ def _table_rows(lines: Iterator[str], titles: Sequence[str] | None) -> Iterator[
 
 
 def _lines(parse: Callable[[str], ForeignRequest | None]) -> Reader:
-    """Return a reader of lines without titles."""
     return lambda lines: _requests(((number, line) for number, line in enumerate(lines, 1) if line.strip()), parse)
 
 
 def _at_line(line: int, error: Exception) -> ValueError:
-    """Return an error with its line."""
     if isinstance(error, KeyError):
         return ValueError(f"line {line}: {error.args[0]!r} is missing")
     if isinstance(error, OverflowError):

@@ -85,7 +85,6 @@ class ClosedLoad(Engine):
         return number * _STAGGER
 
     def _wait(self, connection: RequestSlot, due: float) -> None:
-        """Schedule the next request of a connection at `due`."""
         heapq.heappush(self._waiting, (due, id(connection), connection))
         self.due = min(self.due, due)
 
@@ -100,7 +99,6 @@ class ClosedLoad(Engine):
         return self.tally.per_request[0], only.request if only else b""
 
     def _update_unchecked_limit(self) -> None:
-        """Update the number of requests that start without further checks."""
         self._unchecked_limit = _NO_REQUESTS if self._surplus or self._uncounted or self._worn else self._limit
 
     # --- called by connections ---

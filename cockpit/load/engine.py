@@ -246,11 +246,9 @@ class Engine:
         raise NotImplementedError
 
     def _set_load(self, at: float) -> None:
-        """Send this worker's share of the load from `at` on."""
         raise NotImplementedError
 
     def _limit_to(self, limit: int) -> None:
-        """Set the maximum number of requests of the run."""
         raise NotImplementedError
 
     def _work(self, now: float) -> float:
@@ -261,7 +259,6 @@ class Engine:
         """Start all requests that were due before `until`, a time in the past."""
 
     def _started_in_flight(self) -> list[float]:
-        """Return the start times of the requests in flight."""
         raise NotImplementedError
 
     def _end_warmup(self) -> None:
@@ -269,7 +266,6 @@ class Engine:
         self.tally.abandoned += len(self._started_in_flight())
 
     def _start_counting(self) -> None:
-        """Count requests that start from now on."""
         raise NotImplementedError
 
     def _expire(self, now: float) -> float:

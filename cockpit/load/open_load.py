@@ -122,7 +122,6 @@ class OpenLoad(Engine):
         self.tally.dropped += dropped
 
     def _arrive(self, due: float) -> None:
-        """Send the next arrival, or queue it."""
         self._arrivals.advance()
         self._arrived += 1
         if self._waiting or len(self._busy) >= self._max_in_flight:
@@ -132,7 +131,6 @@ class OpenLoad(Engine):
             self._send(due, due)
 
     def _admit(self, now: float) -> None:
-        """Send queued arrivals up to the maximum in flight."""
         waiting = self._waiting
         since = min(self._sendable_since, now)
         for _ in range(_MAX_BATCH):

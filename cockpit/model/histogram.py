@@ -140,7 +140,6 @@ class Histogram:
         return Histogram(mine, counts, *self._with(other))
 
     def _joined(self, other: Histogram, parts: tuple[Histogram, ...]) -> Histogram:
-        """Return the sum as unmerged `parts`."""
         both = Histogram(_NONE, _NONE, *self._with(other))
         both._parts, both.filled = parts, True
         return both

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from cockpit.files import atomic_write
-from cockpit.model.errors import UsageError
+from cockpit.model.errors import UsageError, naming
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import SECRET, Knob
 from cockpit.model.text import sanitize
@@ -35,8 +35,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 def profile_text(draft: Draft) -> str:
     """Return the text of a profile. Raises ProfileError if it is invalid."""
     blocks = [
-        f"question = {_text(draft.question)}\n" if draft.question else "",
-        f"[target]\nurl = {_text(draft.url)}\n",
+        f"question = {toml_string(draft.question)}\n" if draft.question else "",
+        f"[target]\nurl = {toml_string(draft.url)}\n",
         "\n".join(("[load]", *_load(draft), "")),
         *("\n".join((*_comments(draft, host), "[[host]]", *_fields(host, _HOST), "")) for host in draft.hosts),
         *("\n".join((*_help(knob), "[[knob]]", *_fields(knob, _KNOB), "")) for knob in draft.knobs),
@@ -50,11 +50,8 @@ def profile_text(draft: Draft) -> str:
 
 def write_profile(path: Path, text: str, *, replace: bool = False) -> None:
     """Write a profile. Raises UsageError if the file exists (unless `replace`), or cannot be written."""
-    try:
-        if not path.parent.is_dir():
-            path.parent.mkdir(parents=True)
-    except OSError as error:
-        raise UsageError(f"{path.parent}: cannot be created: {error.strerror}") from None
+    with naming(path.parent, "be created"):
+        path.parent.mkdir(parents=True, exist_ok=True)
     try:
         if replace:
             with atomic_write(path.resolve()) as file:
@@ -86,7 +83,7 @@ _KNOB = (
 
 def _load(draft: Draft) -> Iterator[str]:
     yield f"concurrency = {draft.concurrency}"
-    yield f"duration = {_text(draft.duration)}"
+    yield f"duration = {toml_string(draft.duration)}"
     if not draft.keepalive:
         yield "keepalive = false"
 
@@ -124,12 +121,12 @@ def _value(value: Any) -> str:
     if isinstance(value, int | float):
         return f"{value:g}"
     if isinstance(value, str):
-        return _text(value)
+        return toml_string(value)
     if isinstance(value, msgspec.Struct):
         return f"{{ {', '.join(_fields(value, value.__struct_fields__))} }}"
     return f"[{', '.join(_value(item) for item in value)}]"
 
 
-def _text(value: str) -> str:
+def toml_string(value: str) -> str:
     """Return a TOML string on one line."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -103,7 +103,6 @@ def _without_histograms(tick: Tick) -> Tick:
 
 
 def _add(first: Tick, then: Tick) -> Tick:
-    """Merge two consecutive ticks of a worker."""
     last = {name: getattr(then, name) for name in _LATEST}
     return replace(first, **{**sums(first, then), **last, "start": first.start, "pause": max(first.pause, then.pause)})
 

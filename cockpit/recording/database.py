@@ -155,7 +155,6 @@ def _schema_difference(database: sqlite3.Connection) -> str:
 
 
 def _columns() -> dict[str, list[str]]:
-    """Return the columns of each table of the format."""
     with closing(sqlite3.connect(":memory:")) as reference:
         reference.executescript(TABLES)
         names = [name for (name,) in reference.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]

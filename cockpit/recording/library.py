@@ -194,7 +194,6 @@ def recent(most: int) -> list[Recent]:
 
 
 def _modification_times() -> list[tuple[float, Path]]:
-    """Return the files of the library, each with its modification time (epoch s)."""
     modified = []
     for path in folder().glob(f"*{SUFFIX}"):
         try:

@@ -218,12 +218,10 @@ class Recording:
         return note
 
     def _events_after(self, number: int) -> Iterator[TimedEvent]:
-        """Yield the events after `number`."""
         for part in self._ranges_from(number + 1):
             yield from (known for known in self._range(part) if known.number > number)
 
     def _ranges_from(self, number: int) -> Sequence[EventRange]:
-        """Return the ranges from the one with event `number` on."""
         return self._index.ranges[bisect_left(self._index.ranges, number, key=lambda part: part.last) :]
 
     def _range(self, part: EventRange) -> list[TimedEvent]:

@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import cache
-from typing import Any, Literal, Protocol, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
 from msgspec.structs import replace
@@ -34,19 +34,9 @@ _BACKSLASHES = r"\\{0,7}"
 _URL = re.compile(r"https?://(?:[^/?#@]*@)?(?P<server>[^/?#]*)", re.IGNORECASE)
 
 
-class Cleaner(Protocol):
-    """Replaces secrets in a value; returns the same object if there is none."""
-
-    def text(self, value: str) -> str: ...
-
-    def raw(self, value: bytes) -> bytes: ...
-
-
-Walk = Callable[[Any, Cleaner], Any]
-
-
 class Redactor:
-    """Replaces a set of secrets, also in escaped, percent-encoded and Base64 form."""
+    """Replaces a set of secrets, also in escaped, percent-encoded and Base64 form. `event`, `text` and `raw` return the
+    same object if it contains none."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         known = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
@@ -94,6 +84,9 @@ class Redactor:
         text = value.decode("utf-8", "surrogateescape")
         cleaned = self.text(text)
         return value if cleaned is text else cleaned.encode("utf-8", "surrogateescape")
+
+
+Walk = Callable[[Any, Redactor], Any]
 
 
 class _Pattern:
@@ -200,7 +193,7 @@ def _walk_struct(kind: type[msgspec.Struct]) -> Walk | None:
     if not walked:
         return None
 
-    def clean(value: Any, cleaner: Cleaner) -> Any:
+    def clean(value: Any, cleaner: Redactor) -> Any:
         changed = {}
         for name, walk in walked:
             before = getattr(value, name)
@@ -212,7 +205,7 @@ def _walk_struct(kind: type[msgspec.Struct]) -> Walk | None:
     return clean
 
 
-def _clean_url(value: str, cleaner: Cleaner) -> str:
+def _clean_url(value: str, cleaner: Redactor) -> str:
     """Redact a URL, except host and port, which are names."""
     match = _URL.match(value)
     if not match:
@@ -226,7 +219,7 @@ def _walk_values(inner: Walk | None) -> Walk | None:
     if inner is None:
         return None
 
-    def clean(value: dict[Any, Any], cleaner: Cleaner) -> dict[Any, Any]:
+    def clean(value: dict[Any, Any], cleaner: Redactor) -> dict[Any, Any]:
         cleaned = {key: inner(item, cleaner) for key, item in value.items()}
         return cleaned if any(cleaned[key] is not item for key, item in value.items()) else value
 
@@ -237,7 +230,7 @@ def _walk_items(inner: list[Walk | None], *, repeated: bool) -> Walk | None:
     if not any(inner):
         return None
 
-    def clean(value: tuple[Any, ...], cleaner: Cleaner) -> tuple[Any, ...]:
+    def clean(value: tuple[Any, ...], cleaner: Redactor) -> tuple[Any, ...]:
         walks = inner * len(value) if repeated else inner
         cleaned = tuple(walk(item, cleaner) if walk else item for walk, item in zip(walks, value, strict=True))
         return cleaned if any(item is not before for item, before in zip(cleaned, value, strict=True)) else value

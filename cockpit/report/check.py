@@ -190,7 +190,6 @@ def check_document(check: CheckResult, title: str) -> Document:
 
 
 def _compared(verdict: Verdict, result: RunResult) -> list[Block]:
-    """Return both targets, the verdict with its effects, and its method."""
     rows = [
         (
             metric_words(effect.name),

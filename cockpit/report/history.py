@@ -103,7 +103,6 @@ def _check_row(check: PastCheck) -> list[str | Cell]:
 
 
 def _plot(history: CheckHistory, metric: CheckedMetric) -> Plot:
-    """Return the values by the number of the check, with the change points."""
     checks = history.checks
     points = [(float(at), value) for at, value in enumerate(metric.values)]
     signs = [

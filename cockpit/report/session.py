@@ -145,7 +145,6 @@ def _changes(state: State) -> list[Block]:
 
 
 def _change(change: Change) -> tuple[str, ...]:
-    """Return time, name, host, outcome, cost and user of each change."""
     outcome: str = change.outcome or "under way"
     if change.inactive:
         outcome += f", not yet active: {', '.join(change.inactive)}"
@@ -160,7 +159,6 @@ def _change(change: Change) -> tuple[str, ...]:
 
 
 def _environment(state: State) -> list[tuple[str, str]]:
-    """Return (name, value) of the versions and machines of the measurement."""
     started = state.started
     pairs: list[tuple[str, str]] = []
     if started:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -11,7 +11,7 @@ from cockpit.analysis.comparison import failures_by_kind
 from cockpit.analysis.effects import more_is_better
 from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.verdicts.outcome import Outcome, Verdict
-from cockpit.analysis.warnings import Affected, run_warnings
+from cockpit.analysis.warnings import Affected, RunWarning, run_warnings
 from cockpit.analysis.words.capacity import capacity_words
 from cockpit.analysis.words.objections import objection_words
 from cockpit.analysis.words.usl import usl_details, usl_line
@@ -82,7 +82,7 @@ def study_summary(result: StudyResult) -> Document:
             Part("", _results(result)),
             Part("Verdicts", _conclusions(result, many)),
             Part("Scalability", [Items([usl_line(fit), *usl_details(fit)]) for fit in study_fits(result)]),
-            Part("Warnings", [Items(warning_lines(result), "warn")]),
+            Part("Warnings", [Items(_warnings(result), "warn")]),
             Part(DETAILS, details, folded=True),
             *(Part("", [plot]) for plot in plots),
         ],
@@ -130,7 +130,8 @@ def _tiles(result: StudyResult) -> list[Block]:
     counted = Counter(compared.verdict.outcome for compared in result.verdicts if not compared.control)
     tiles = [(str(outcome), str(counted[outcome])) for outcome in Outcome] if result.verdicts else []
     missing = "" if result.verdicts else "No comparison has runs yet."
-    return [Pairs(tiles, tiles=True), Paragraph(missing), Items(_warnings(result, None), "warn")]
+    general = Items(_warnings(result, lambda warning: warning.affected is Affected.ALL), "warn")
+    return [Pairs(tiles, tiles=True), Paragraph(missing), general]
 
 
 def _load(result: StudyResult) -> str:
@@ -274,12 +275,6 @@ def _observations(result: StudyResult, observation: Observation) -> Iterable[str
         yield f"{sanitize(observation.name)}, {cell_name(result, cell)}: {moved}"
 
 
-def warning_lines(result: StudyResult) -> list[str]:
-    cells = [cell for cell in result.cells if cell.total]
-    named = [(cell_name(result, cell), warning) for cell in cells if cell.total for warning in run_warnings(cell.total)]
-    return grouped(named, len(cells))
-
-
 def _setup(result: StudyResult) -> list[Block]:
     study = result.study
     variants = [
@@ -345,19 +340,19 @@ def _shown(verdict: Verdict) -> str:
 
 
 def _effects(result: StudyResult, name: str) -> Part:
-    """Return the effects on a metric in all comparisons, and the warnings about it."""
     effects = [
         ForestRow(compared.verdict.label, effect, basis_words(compared.verdict), compared.control)
         for compared in result.verdicts
         if (effect := compared.verdict.effect(name)) is not None
     ]
     better = "higher is better" if more_is_better(name) else "lower is better"
-    warnings = Items(_warnings(result, name), "warn")
+    warnings = Items(_warnings(result, lambda warning: warning.is_about(name)), "warn")
     return Part(f"{metric_words(name)} ({better})", [forest("comparison", effects), warnings])
 
 
 def _metric(result: StudyResult, column: StudyColumn) -> Part:
-    return Part(column.head, [*metric_plots(result, column), Items(_warnings(result, column.name), "warn")])
+    warnings = Items(_warnings(result, lambda warning: warning.is_about(column.name)), "warn")
+    return Part(column.head, [*metric_plots(result, column), warnings])
 
 
 def method(result: StudyResult) -> list[str]:
@@ -377,13 +372,7 @@ def method(result: StudyResult) -> list[str]:
     return lines
 
 
-def _warnings(result: StudyResult, metric: str | None) -> list[str]:
-    """Return the warnings about a metric, by cell; None: those about all metrics."""
-    cells = [cell for cell in result.cells if cell.total]
-    pairs = [(cell_name(result, cell), warning) for cell in cells if cell.total for warning in run_warnings(cell.total)]
-    kept = [
-        (name, warning)
-        for name, warning in pairs
-        if (warning.affected is Affected.ALL if metric is None else warning.is_about(metric))
-    ]
-    return grouped(kept, len(cells))
+def _warnings(result: StudyResult, is_shown: Callable[[RunWarning], bool] = lambda _: True) -> list[str]:
+    cells = [(cell_name(result, cell), cell.total) for cell in result.cells if cell.total]
+    named = [(name, warning) for name, total in cells for warning in run_warnings(total)]
+    return grouped([(name, warning) for name, warning in named if is_shown(warning)], len(cells))

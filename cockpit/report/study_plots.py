@@ -71,7 +71,6 @@ def _run_words(run: StudyRunResult, shown: str) -> str:
 
 
 def _by_level(result: StudyResult, column: StudyColumn, levels: Sequence[float], part: str) -> Plot:
-    """Return a chart with a line per variant over the load levels, and a dot per run."""
     cells = [cell for cell in result.cells if cell.pass_name == part and cell.level is not None]
     x = at_values(levels, _PADDING)
     series = [each for at in range(len(result.study.variants)) for each in _lines(result, cells, column, at, x)]

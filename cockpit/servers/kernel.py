@@ -10,7 +10,6 @@ _PORT = integer(1, 65535)
 
 
 def _is_range(value: str) -> bool:
-    """Return whether the value is two ports in ascending order."""
     words = value.split()
     return len(words) == 2 and all(map(_PORT.matches, words)) and int(words[0]) < int(words[1])
 

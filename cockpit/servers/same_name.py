@@ -71,7 +71,6 @@ def _shortest(
 
 
 def _blocks(text: bytes, items: Sequence[BlockItem]) -> Iterator[_Block]:
-    """Yield the blocks by their ends."""
     opened: dict[BlockPath, list[int]] = {}
     for index, item in enumerate(items):
         for depth in range(1, len(item.within) + 1):

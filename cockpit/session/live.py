@@ -271,7 +271,6 @@ class LiveControls(Controls):
             await load.start()
 
     async def _undo_or_finish(self, answer: str) -> None:
-        """Undo or finish the first interrupted change."""
         host, past = self._tuning.interrupted.changes[0]
         match answer.strip().lower():
             case "undo" | "u":

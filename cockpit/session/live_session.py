@@ -148,6 +148,5 @@ class LiveSession:
         await self._within(LAST_READING, covered)
 
     async def _within(self, seconds: float | None, holds: Callable[[State], bool]) -> None:
-        """Wait for a state for which `holds` is true, at most some seconds."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.session.until(holds), seconds)

@@ -276,7 +276,6 @@ class LiveTuning:
     async def _activate_chosen(
         self, subject: ComparedSettings, conclusion: Conclusion, afterwards: FinalSide
     ) -> RoundsResult:
-        """Activate the chosen side after the rounds, and report their end."""
         chosen = afterwards.side(subject.active, conclusion.outcome, conclusion.verdict)
         letter, why, sibling = "", "", ""
         approval = Approval(2 * _CHECKED, _checked, asked=False) if self._traffic else None

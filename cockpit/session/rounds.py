@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -20,8 +21,16 @@ from msgspec.structs import replace
 from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.rounds import UNCOUNTED, RoundsPlan, announcement, other_side, rounds_verdict, sequence
 from cockpit.analysis.verdicts.outcome import Outcome, Verdict
-from cockpit.model.errors import ChangeRefused, CockpitError
-from cockpit.model.events import RoundsBegun, RoundsEnded, RoundSide, RoundsOutcome, RoundWindow, RoundWindowEnded
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError
+from cockpit.model.events import (
+    CONNECTED,
+    RoundsBegun,
+    RoundsEnded,
+    RoundSide,
+    RoundsOutcome,
+    RoundWindow,
+    RoundWindowEnded,
+)
 from cockpit.model.knobs import Setting
 from cockpit.session.capacity import CapacitySearch
 from cockpit.session.live_events import LiveEvents
@@ -34,6 +43,9 @@ _SET_UP = 180.0
 _ROLLBACK_DELAY = 45.0
 # Time (s) after the end of a window at which its last metrics have arrived.
 _METRICS_DELAY = 2.0
+# A window whose host was lost is repeated when the host is back within _BACK_WITHIN s, _MOST_REPEATS times in all.
+_BACK_WITHIN = 60.0
+_MOST_REPEATS = 3
 # Runs while a change is active; the change is undone when it returns.
 Hold = Callable[[], Awaitable[None]]
 # Activates values of knobs while a Hold runs, for at most some seconds.
@@ -72,6 +84,14 @@ def _values(settings: Sequence[Setting], side: RoundSide) -> dict[str, str | Non
     return {setting.knob: setting.old if side == "before" else setting.new for setting in settings}
 
 
+class SideSwitch(NamedTuple):
+    """The set-up of a window: `change` makes and undoes `unchanged`, and makes `values` active during the window."""
+
+    change: ApplyTemporarily
+    unchanged: KnobValues
+    values: KnobValues
+
+
 class Conclusion(NamedTuple):
     """The outcome of rounds, and their verdict (None: no round was complete)."""
 
@@ -94,6 +114,7 @@ class Rounds:
         self.number = 0
         self.running = False
         self._begun = False
+        self._repeats = 0
         self._load = load
         self._extension = extension
         self._events = events
@@ -195,32 +216,55 @@ class Rounds:
         )
 
     async def _measure(self, subject: ComparedSettings, plan: RoundsPlan, change: ApplyTemporarily) -> RoundsOutcome:
-        window = plan.washout + plan.seconds + UNCOUNTED
         last: KnobValues = {}
+        self._repeats = 0
         for number, side in enumerate(sequence(plan.first_sides)):
-            if not plan.until:
-                if not self._load.running:
-                    return "load ended"
-                self._extension.extend_by("rounds", window + 2 * _SET_UP)
             values, others = subject.changes(side), subject.changes(other_side(side))
             # What the last window changed is rolled back, without a new switch.
             unchanged = {knob: value for knob, value in others.items() if knob not in values and knob not in last}
-            if self._ask is not None and (values or unchanged):
-                await self._ask()
-                if self._stopping.is_set():
-                    return "stopped"
-            if unchanged:
-                await change(unchanged, _ROLLBACK_DELAY, _nothing)
-            if values:
-                complete = await self._window_in_change(partial(change, values), number // 2 + 1, side, plan)
-            else:
-                complete = await self._window(number // 2 + 1, side, plan)
-            if not complete:
+            switch = SideSwitch(change, unchanged, values)
+            if not await self._repeated(partial(self._switched_window, switch, number // 2 + 1, side, plan)):
                 return "stopped" if self._stopping.is_set() else "load ended"
             last = values
             if number % 2 and await self._is_concluded(number // 2 + 1, plan):
                 return "verdict"
         return "budget"
+
+    async def _repeated(self, window: Callable[[], Awaitable[bool]]) -> bool:
+        """Measure a window; measure it again if its host was lost, and is back. Raises CockpitError."""
+        while not self._stopping.is_set():
+            try:
+                return await window()
+            except (HostError, ChangeRolledBack) as error:
+                lost = isinstance(error, HostError) or isinstance(error.__cause__, HostError)
+                self._repeats += 1
+                if not lost or self._repeats > _MOST_REPEATS or not await self._is_connected():
+                    raise
+        return False
+
+    async def _is_connected(self) -> bool:
+        """Wait until all hosts are connected; return whether they are within _BACK_WITHIN seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_BACK_WITHIN):
+                await self._events.until(lambda state: all(h.condition in CONNECTED for h in state.hosts.values()))
+                return True
+        return False
+
+    async def _switched_window(self, switch: SideSwitch, number: int, side: RoundSide, plan: RoundsPlan) -> bool:
+        """Set the values of a side and measure its window; return whether it is complete."""
+        if not plan.until:
+            if not self._load.running:
+                return False
+            self._extension.extend_by("rounds", plan.washout + plan.seconds + UNCOUNTED + 2 * _SET_UP)
+        if self._ask is not None and (switch.values or switch.unchanged):
+            await self._ask()
+            if self._stopping.is_set():
+                return False
+        if switch.unchanged:
+            await switch.change(switch.unchanged, _ROLLBACK_DELAY, _nothing)
+        if switch.values:
+            return await self._window_in_change(partial(switch.change, switch.values), number, side, plan)
+        return await self._window(number, side, plan)
 
     async def _window_in_change(
         self, change: Callable[[float, Hold], Awaitable[None]], number: int, side: RoundSide, plan: RoundsPlan

@@ -120,11 +120,11 @@ def _described(server: RunningServer) -> str:
 
 
 def hosts_named(texts: Iterable[str]) -> list[HostConfig]:
-    """Return a host per destination (`root@vm1`, an alias, `docker:web1`, `root@vm1/docker:web1`, HERE), each with a
-    unique valid name."""
+    """Return a host per destination (`root@vm1`, an alias, `docker:web1`, `root@vm1/docker:web1`, HERE or `.`), each
+    with a unique valid name."""
     hosts: dict[str, HostConfig] = {}
     for text in texts:
-        destination = text.strip().removeprefix("ssh://").removesuffix("/")
+        destination = HERE if text == "." else text.strip().removeprefix("ssh://").removesuffix("/")
         if not destination:
             continue
         name = next(name for name in numbered(host_name(destination)) if name not in hosts)

@@ -234,7 +234,6 @@ class StudyRunner:
         return {knob.host for knob in self._source.profile.knobs if knob.name in self.study.knobs}
 
     async def _run_step(self, step: StudyStep) -> None:
-        """Run a step once."""
         if step.visit != self._visit:
             self._visit = None
             await self._set_up(step)

@@ -20,8 +20,8 @@ _SETTLED = 5.0
 async def guarded(step: Coroutine[None, None, _T], change: PendingChange, guard: Guard | None) -> _T:
     """Await a step of the change while its limits hold and its lease on the host is renewed.
 
-    Raises Failure if a limit is exceeded, and HostError or ChangeRefused if the lease cannot be renewed, after the step
-    was cancelled.
+    Raises Failure if a limit is exceeded, and HostError if the lease was not renewed in time, after the step was
+    cancelled.
     """
     if guard is None:
         return await step
@@ -36,6 +36,8 @@ async def guarded(step: Coroutine[None, None, _T], change: PendingChange, guard:
             await asyncio.wait((working, exceeded), timeout=_SETTLED, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             return working.result()
+        if not exceeded.done() and isinstance(renewing.exception(), ChangeRefused):
+            raise HostError(f"undone on the host: no message within {guard.lease} s, or by hand")
         failed = exceeded if exceeded.done() else renewing
         return failed.result()
     finally:

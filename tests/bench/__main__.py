@@ -48,6 +48,7 @@ ROWS: dict[str, Callable[[], bool]] = {
     "probe-cost": hosts.probe_cost,
     "hosts-scale": hosts.hosts_scale,
     "profile-cost": profiles.profile_cost,
+    "profile-cost-python": profiles.python_profile_cost,
     "log-cost": traffic.log_cost,
     "generators-four": generators.four_generators,
     "generators-scale": generators.generators_scale,

@@ -105,12 +105,14 @@ class Sshd:
         """Abort all connections and kill their commands."""
         if self._listener:
             await stop_listening(self._listener)
-            await self._listener.wait_closed()
-            self._listener = None
         for connection in self._connections:
             connection.abort()
         for connection in self._connections:
             await connection.wait_closed()
+        if self._listener:
+            # Since Python 3.12 it waits for the connections, too.
+            await self._listener.wait_closed()
+            self._listener = None
         self._connections.clear()
         for command in self.commands:
             _kill(command)

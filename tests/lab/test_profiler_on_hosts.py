@@ -193,6 +193,18 @@ def gunicorn(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple
         master.wait()
 
 
+def killed_profilers() -> bool:
+    """Kill the py-spy processes that this test started; return whether there was one."""
+    killed = False
+    for process in psutil.Process().children(recursive=True):
+        # Other children of the test may end while they are listed.
+        with suppress(psutil.NoSuchProcess):
+            if process.name() == "py-spy":
+                process.kill()
+                killed = True
+    return killed
+
+
 async def test_functions_of_python_are_named_by_py_spy(
     gunicorn: tuple[psutil.Process, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,11 +214,8 @@ async def test_functions_of_python_are_named_by_py_spy(
     async with profiling(monkeypatch, name) as watch:
         await until(lambda: "inner (app.py)" in frames(watch), 60)
         before = len(watch.slices)
-        for process in psutil.Process().children(recursive=True):
-            # Other children of the test may end while they are listed.
-            with suppress(psutil.NoSuchProcess):
-                if process.name() == "py-spy":
-                    process.kill()
+        # None runs between two slices.
+        await until(killed_profilers)
         await until(lambda: len(watch.slices) > before and len(watch.reports) > 2, 60)
         assert all(process.status() != psutil.STATUS_STOPPED for process in master.children())
     assert {part.source for part in watch.slices} == {"py-spy"}

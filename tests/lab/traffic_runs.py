@@ -3,20 +3,22 @@
 The rate waves and bursts, and the mix of pages drifts. Without a change of service times (the same limit, written in
 another way), and with one of 10%: on one server, and on two behind HAProxy that differ by 20%. Prints per design the
 share of wrong verdicts, of found changes, and the time that they took. A run takes at most ten minutes; runs at the
-same time (default: 8) share this machine, on which nothing else should run.
+same time (default: 8) share this machine, on which nothing else should run. Each has PIDs of its own: a probe reads
+only its run's processes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+
+import msgspec
 
 from cockpit.analysis.rounds import RoundsPlan
 from cockpit.analysis.verdicts.outcome import DIFFERENT, Outcome
@@ -29,7 +31,7 @@ RUNS, AT_ONCE = 50, 8
 _PER_SERVER, _SAME, _LONGER, _GAP = 40.0, f"{RATE // 1024}k", str(round(RATE / 1.1)), 1.2
 
 
-class Trial(NamedTuple):
+class Trial(msgspec.Struct, frozen=True):
     """A run to make: with one or two `hosts`, and with or without a change."""
 
     hosts: tuple[str, ...]
@@ -37,16 +39,24 @@ class Trial(NamedTuple):
     seed: int
 
 
-class Finished(NamedTuple):
+class Finished(msgspec.Struct, frozen=True):
     outcome: Outcome
     minutes: float
 
 
-def measure(trial: Trial) -> Finished:
-    """Make a run, in a process of its own."""
+def start(trial: Trial) -> Finished:
+    """Make a run in a process of its own, and print its result."""
+    command = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-m", "tests.lab.traffic_runs", "--trial"]
+    ran = subprocess.run([*command, msgspec.json.encode(trial).decode()], stdout=subprocess.PIPE, check=True)
+    finished = msgspec.json.decode(ran.stdout.splitlines()[-1], type=Finished)
+    print(trial, finished, file=sys.stderr)
+    return finished
+
+
+def measure(trial: Trial) -> None:
     with TemporaryDirectory() as state:
         os.environ["XDG_STATE_HOME"] = state
-        return asyncio.run(_measured(trial))
+        print(msgspec.json.encode(asyncio.run(_measured(trial))).decode())
 
 
 async def _measured(trial: Trial) -> Finished:
@@ -80,8 +90,8 @@ def main(runs: int, at_once: int) -> None:
     trials = [
         Trial(hosts, changed, seed) for hosts in designs.values() for changed in (False, True) for seed in range(runs)
     ]
-    with ProcessPoolExecutor(at_once, get_context("spawn"), max_tasks_per_child=1) as pool:
-        finished = dict(zip(trials, pool.map(measure, trials), strict=True))
+    with ThreadPoolExecutor(at_once) as pool:
+        finished = dict(zip(trials, pool.map(start, trials), strict=True))
     print(
         f"{runs} runs each; wrong and invalid: without a change (%); found: 10% longer responses (%); minutes: median"
     )
@@ -92,4 +102,7 @@ def main(runs: int, at_once: int) -> None:
 
 
 if __name__ == "__main__":
-    main(*(int(word) for word in (*sys.argv[1:], *map(str, (RUNS, AT_ONCE)[len(sys.argv) - 1 :]))))
+    if sys.argv[1:2] == ["--trial"]:
+        measure(msgspec.json.decode(sys.argv[2], type=Trial))
+    else:
+        main(*(int(word) for word in (*sys.argv[1:], *map(str, (RUNS, AT_ONCE)[len(sys.argv) - 1 :]))))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -223,6 +225,23 @@ async def test_loss_of_host_ends_rounds(live: Live, monkeypatch: pytest.MonkeyPa
     last = (await ended(live)).rounds[0].ended
     assert last is not None and (last.outcome, last.active) == ("failed", "before")
     assert last.detail == "web1: connection lost" and not source.load.running
+
+
+@pytest.mark.parametrize("calls", [{1}, {2}, {1, 2, 3}])
+async def test_window_of_lost_host_is_repeated(live: Live, monkeypatch: pytest.MonkeyPatch, calls: set[int]) -> None:
+    _, source = live
+    real, numbers = LiveTuning._apply, count(1)
+
+    async def lost(*arguments: Any) -> Any:
+        if next(numbers) in calls:
+            raise ChangeRolledBack("Level: connection lost") from HostError("no response within 2 s")
+        return await real(*arguments)
+
+    monkeypatch.setattr(LiveTuning, "_apply", lost)
+    await source.tuning.compare_in_rounds({"Level": "7"}, SHORT)
+    rounds = (await ended(live)).rounds[0]
+    assert rounds.ended is not None and rounds.ended.outcome == "budget"
+    assert len(rounds.windows) == 2 * SHORT.rounds == 2 * len(rounds.complete)
 
 
 async def test_impossible_rounds_are_refused(live: Live, tmp_path: Path) -> None:

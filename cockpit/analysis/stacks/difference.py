@@ -52,8 +52,6 @@ class SliceSamples(NamedTuple):
 
 
 class _SliceProfile(NamedTuple):
-    """The samples of a slice by function and by cause."""
-
     part: StackSlice
     functions: Mapping[str, FunctionSamples]
     causes: Mapping[str, int]

@@ -145,7 +145,6 @@ def judge_single_runs(before: Window, after: Window, label: str = "", load_may_d
 
 
 def _by_window(judge: Callable[[Window, Window], Verdict]) -> _Judge:
-    """Return the judge of sides with one window each."""
     return lambda before, after: judge(before[0][0], after[0][0])
 
 

@@ -141,7 +141,6 @@ def _plan(options: Namespace, profile: Profile, knobs: Iterable[SearchedKnob]) -
 
 
 async def _diagnose(options: Namespace, profile: Profile, knobs: Mapping[str, str]) -> int:
-    """Measure the current settings; print the bottlenecks and the knobs that affect them."""
     async with launcher_of(profile, options.ssh_config) as launcher:
         live = LiveSession(profile, ssh_config=options.ssh_config, launcher=launcher)
         bottlenecks = await run_headless(live, lambda: _find_bottlenecks(live, options.seconds, knobs), no_progress())
@@ -159,7 +158,6 @@ async def _diagnose(options: Namespace, profile: Profile, knobs: Mapping[str, st
 
 
 async def _find_bottlenecks(live: LiveSession, seconds: float, knobs: Container[str]) -> list[Bottleneck]:
-    """Measure the current settings; return the bottlenecks."""
     profile = live.source.profile
     live.source.load.plan = replace(profile.plan, requests=None, duration=seconds, warmup=float(GUARD))
     state = await live.run_once()
@@ -275,6 +273,5 @@ def _print(options: Namespace, live: LiveSession, result: SearchResult) -> None:
 
 
 def _search_lines(state: State) -> list[str]:
-    """Return the plan, and a line per finished evaluation."""
     search = state.autopilot
     return [*plan_lines(search.begun), *(trial_line(trial, search) for trial in search.trials)] if search else []

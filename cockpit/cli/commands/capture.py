@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shlex
 import sys
 import tempfile
@@ -22,7 +21,7 @@ from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.load.plan import AccessLog, url_without_password
 from cockpit.profiles.reader import read_profile
-from cockpit.profiles.writing import write_profile
+from cockpit.profiles.writing import toml_string, write_profile
 from cockpit.traffic.capture import CapturedRange, captured_lines, fetch, last_seconds
 
 
@@ -46,9 +45,8 @@ def capture(options: Namespace) -> int:
             file.writelines(captured_lines(raw, within, cut_queries=options.cut_queries))
             if not file.tell():
                 raise UsageError(f"{', '.join(each.file for each in logs)}: no request in this time")
-    text = (
-        f"[target]\nurl = {_text(url_without_password(profile.plan.url))}\n\n[load]\nreplay_log = {_text(log.name)}\n"
-    )
+    url, name = toml_string(url_without_password(profile.plan.url)), toml_string(log.name)
+    text = f"[target]\nurl = {url}\n\n[load]\nreplay_log = {name}\n"
     write_profile(path, text, replace=options.force)
     print_replay(read_profile(path).plan)
     beside = [ChangedFile.wrote(log)] if options.json else []
@@ -72,8 +70,3 @@ async def _fetch(
             await shell.close()
     assert within is not None
     return within
-
-
-def _text(value: str) -> str:
-    """Return a string of TOML."""
-    return json.dumps(value, ensure_ascii=False)

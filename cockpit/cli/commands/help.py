@@ -130,7 +130,6 @@ def _placeholders() -> Iterator[tuple[str, str]]:
 
 
 def _at_start(kind: ServerKind) -> dict[str, KnownSetting]:
-    """Return the settings of a program by their variable and options."""
     return {", ".join(filter(None, (start.variable, *start.options))): start.setting for start in kind.at_start}
 
 
@@ -141,7 +140,6 @@ def _status_row(page: StatusPageKind) -> str:
 
 
 def _settings(kind: str, table: Mapping[str, KnownSetting]) -> str:
-    """Return a heading and a table of a kind's known settings."""
     rows = [f"| `{name}` | {known.help} | {known.form.words} | {known.impact} |" for name, known in table.items()]
     head = "| setting | effect, and when it matters | value | needs |"
     return "\n".join((f"## {kind}\n", head, "|---|---|---|---|", *rows))

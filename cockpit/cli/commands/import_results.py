@@ -111,7 +111,6 @@ def _is_known(head: Sequence[str]) -> bool:
 
 
 def _known_content(head: Sequence[str], checked: Iterator[str], file: Path, options: Namespace) -> _Content:
-    """Return the content of a file whose first lines are `head`."""
     read = next((read for matches, read in _READERS if matches(head)), _requests)
     return read(head[0], chain(head, checked), file, options)
 

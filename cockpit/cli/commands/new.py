@@ -14,7 +14,7 @@ from cockpit.model.text import sanitize
 from cockpit.profiles.plan import checked_url
 from cockpit.profiles.trust import accept_written
 from cockpit.profiles.writing import profile_text, write_profile
-from cockpit.setup.profile_draft import HERE, HostSurvey, draft_of, hosts_named, place_for, survey
+from cockpit.setup.profile_draft import HostSurvey, draft_of, hosts_named, place_for, survey
 
 
 def new(options: Namespace) -> int:
@@ -47,5 +47,5 @@ def new(options: Namespace) -> int:
 
 
 async def _survey(url: str, options: Namespace) -> list[HostSurvey]:
-    named = [HERE if name == "." else name for name in options.host]
-    return list(await asyncio.gather(*(survey(config, url, options.ssh_config) for config in hosts_named(named))))
+    hosts = hosts_named(options.host)
+    return list(await asyncio.gather(*(survey(config, url, options.ssh_config) for config in hosts)))

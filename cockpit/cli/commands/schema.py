@@ -63,7 +63,6 @@ def ndjson_schema() -> dict[str, Any]:
 
 
 def _metrics(metrics: Iterable[Metric]) -> dict[str, Any]:
-    """Return the schema of an object with any of these metrics and no other properties."""
     known = {metric.column: {"type": "number", "description": metric.help} for metric in metrics}
     return {"type": "object", "properties": known, "additionalProperties": False}
 

@@ -31,6 +31,7 @@ from cockpit.model.errors import (
     CockpitError,
     ProfileError,
     UsageError,
+    naming,
 )
 from cockpit.model.load.plan import url_without_password
 from cockpit.model.state import State
@@ -111,7 +112,8 @@ async def _study(options: Namespace, profile: Profile, chosen: Study, folder: St
     if result is None:
         return EXIT_INTERRUPTED if interrupted else EXIT_GOOD
     for name, form in RESULTS.items():
-        _write_result(folder.path / name, study_as(result, form))
+        with naming(folder.path / name, "be written"):
+            write_private(folder.path / name, study_as(result, form).encode())
     form = "json" if options.json else "text"
     emit_text(lambda paint: study_as(result, form, paint).rstrip("\n"))
     print(f"cockpit: recorded in {folder.path}; charts are in {folder.path / PAGE}", file=sys.stderr)
@@ -136,7 +138,6 @@ def _seed(options: Namespace, chosen: Study, folder: StudyFolder) -> int:
 
 
 async def _restore_replaced(folder: Path) -> None:
-    """Restore the settings of a killed study that this one replaces."""
     lock = locked(folder)
     try:
         journal = read_journal(folder)
@@ -201,11 +202,3 @@ def _journal(options: Namespace, profile: Profile, chosen: Study, journal: Journ
         actions=tuple(by_name[name] for name in chosen.after),
         ssh_config=str(options.ssh_config.absolute()) if options.ssh_config else "",
     )
-
-
-def _write_result(path: Path, text: str) -> None:
-    """Write a file of the study's folder, without following a link."""
-    try:
-        write_private(path, text.encode())
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None

@@ -274,7 +274,6 @@ async def _rounds(options: Namespace, live: LiveSession, values: Mapping[str, st
 
 
 def _round_lines(state: State) -> list[str]:
-    """Return the plan of rounds, a line per window, and the interim verdict."""
     if not state.rounds:
         return []
     rounds = state.rounds[-1]

@@ -22,7 +22,7 @@ from cockpit.model.host.samples import HostConfig
 from cockpit.model.load.plan import AccessLog
 from cockpit.model.text import sanitize
 from cockpit.profiles.profile import LogTiming, Profile
-from cockpit.setup.profile_draft import HERE, hosts_named
+from cockpit.setup.profile_draft import hosts_named
 from cockpit.traffic.log_format import is_extendable, parse_format
 from cockpit.tuning.discovery.access_logs import NAME_IT, LogChange, LoggingServer, find_access_log
 from cockpit.tuning.remote import privileged
@@ -59,7 +59,7 @@ def with_timings(profile: Profile, logs: Sequence[tuple[AccessLog, LogChange | N
 
 def hosts_of(profile: Profile, options: Namespace) -> tuple[HostConfig, ...]:
     """Return the hosts of the profile, else those of the flags. Raises UsageError."""
-    hosts = profile.hosts or tuple(hosts_named(HERE if name == "." else name for name in options.host))
+    hosts = profile.hosts or tuple(hosts_named(options.host))
     if not hosts:
         raise UsageError("no host to read the access log on; add --host, or name a profile with hosts")
     return hosts

@@ -38,8 +38,6 @@ _Result = TypeVar("_Result")
 
 
 class _Pipes:
-    """The streams of a process on the host."""
-
     def __init__(self, name: str, process: asyncssh.SSHClientProcess[bytes]) -> None:
         self.process = process
         self._name = name

@@ -122,7 +122,6 @@ class Profiler:
             await asyncio.shield(self._finish(channel, slices))
 
     async def _finish(self, channel: Channel, slices: asyncio.Future[str]) -> None:
-        """End the program, and wait for its last slice."""
         with suppress(HostError):
             await channel.write(b"\n")
         await asyncio.wait([slices], timeout=LAST_SLICE)
@@ -170,7 +169,6 @@ class Profiler:
 
 
 def _reason(profiler: str, stderr: bytes) -> str:
-    """Return why a profiler ended."""
     name, text = sanitize(profiler, 20), stderr.decode("utf-8", "replace")
     words = ("perf_event_paranoid", "Permission denied", "Operation not permitted", "EACCES")
     if name == "perf" and any(word in text for word in words):

@@ -74,7 +74,6 @@ class RequestLimit(IdleConnection):
         super().begin(now)
 
     def _request_bytes(self) -> bytes:
-        """Return the bytes of the next request."""
         return self._planned_request.replace(LINE_END, _CLOSING, 1) if self._is_last() else self._planned_request
 
     def enter_idle(self) -> bool:

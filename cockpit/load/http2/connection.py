@@ -73,7 +73,6 @@ class Http2Connection(Http2Input):
             stream.fail(kind)
 
     def _leave(self) -> list[Http2Stream]:
-        """Return the streams of the closed connection."""
         streams = [*self._streams.values(), *self._waiting]
         self._streams, self._waiting = {}, {}
         self._group.forget(self)

@@ -142,7 +142,6 @@ def _written(state: State, change: Change) -> State:
 
 
 def _changed(state: State, setting: Setting, active: bool) -> KnobState:
-    """Return a knob with the value of a change."""
     return replace(state.knobs[setting.knob], value=setting.new, known=True, detail="", active=active, reading=())
 
 

@@ -52,7 +52,9 @@ def _round_window(state: State, event: ev.RoundWindow) -> State:
     host = rounds.begun.new_on(event.side)
     basis = SegmentBasis(kind="round", number=event.round, side=event.side, host=host)
     state = cut_for(state, rounds.begun.run, event.t, basis, round=event.round, changes_until=len(state.changes))
-    state = _newest(state, "rounds", replace(rounds, windows=(*rounds.windows, window)))
+    # A window without an end was interrupted, and is repeated.
+    complete = (earlier for earlier in rounds.windows if earlier.end is not None)
+    state = _newest(state, "rounds", replace(rounds, windows=(*complete, window)))
     return mark(state, RoundMarker(t=event.t, round=event.round, budget=rounds.budget, side=event.side, host=host))
 
 
@@ -108,7 +110,6 @@ def _capacity_ended(state: State, event: ca.CapacityEnded) -> State:
 
 
 def _newest(state: State, tasks: str, known: CapacityState | RoundsState) -> State:
-    """Replace the newest of the rounds, or of the capacity searches."""
     return replace(state, **{tasks: (*getattr(state, tasks)[:-1], known)})
 
 

@@ -201,7 +201,6 @@ def _closing(window: HostWindow, sample: HostSample) -> tuple[IoSnapshot, ...]:
 
 
 def _means_of(step: ReadingStep, points: tuple[HostPoint, HostPoint] | None) -> Iterator[MeanGroup]:
-    """Yield the means of a step by metric name."""
     seconds = step.seconds
     if step.cpu is not None:
         yield _fields("cpu", step.cpu, step.ticks)
@@ -252,7 +251,6 @@ def _fields(group: str, struct: msgspec.Struct, weight: float, fields: tuple[str
 def _named_values(
     group: str, kind: type[msgspec.Struct], fields: tuple[str, ...]
 ) -> tuple[Names, Callable[[msgspec.Struct], tuple[float, ...]]]:
-    """Return the full metric names of a struct's fields, and the getter of their values."""
     selected = fields or tuple(field for field in kind.__struct_fields__ if field != "name")
     return tuple(f"{group}.{field.rstrip('_')}" for field in selected), attrgetter(*selected)
 

@@ -41,7 +41,6 @@ def _each(block: ConfigBlock, names: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _names(items: Sequence[Item]) -> dict[ConfigBlock, list[str]]:
-    """Map the virtual hosts to their names."""
     names: dict[ConfigBlock, list[str]] = {
         item.closes: [] for item in items if item.closes and item.closes.name == KIND
     }

@@ -16,7 +16,6 @@ _DIRECTIVES = "MinSpareServers MaxSpareServers MaxRequestsPerChild MaxClients"
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
-    """Find the configuration file, the last argument."""
     if len(process.command) < 2:
         return Startup("apache", (), "", uncertainty="its command line cannot be read")
     file = process.command[-1]

@@ -108,7 +108,6 @@ class _Word(NamedTuple):
 
 
 def _words(text: ConfigText, start: int, end: int) -> Iterator[_Word]:
-    """Yield the words of a line, up to its comment."""
     while match := _WORD.search(text, start, end):
         start = match.end()
         if match[0].startswith(b"#"):

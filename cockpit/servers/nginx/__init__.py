@@ -66,7 +66,6 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
 
 
 def _has_http2(master: Process, inventory: Inventory) -> bool:
-    """Return whether this version has the directive http2."""
     version = _VERSION.search(inventory.builds.get(master.program, ""))
     return version is not None and tuple(map(int, version.groups())) >= (1, 25, 1)
 

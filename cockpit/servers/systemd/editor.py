@@ -142,7 +142,6 @@ def _unquoted(text: ConfigText, start: int, end: int) -> TextSpan:
 
 
 def _are_words(text: ConfigText, every: list[TextSpan], line: TextSpan) -> bool:
-    """Return whether the line consists of these words."""
     ends = [line[0], *(end for _, end in every)]
     starts = [*(start for start, _ in every), line[1]]
     return not any(text[end:start].strip() for end, start in zip(ends, starts, strict=True))
