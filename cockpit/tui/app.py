@@ -77,10 +77,8 @@ class CockpitApp(CockpitBase[object]):
         return returned
 
     def action_leave(self, interrupted: bool = False) -> None:
-        """End the session, then the app; a second call ends the app without waiting for the session.
-
-        Unless interrupted, the first call names a change or an undo that is under way, and no call abandons one.
-        """
+        """End the session, then the app; a second call does not wait for the session. Unless interrupted, the first
+        call names a change or an undo that is under way, and no call abandons it."""
         self.interrupted |= interrupted
         changing = "" if interrupted else self._changing()
         if changing not in ("", self._named) and not self.leaving:

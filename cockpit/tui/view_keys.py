@@ -130,7 +130,10 @@ class ViewKeys(Screen[None]):
 
     def action_zoom(self, step: int) -> None:
         """Show less time, or more."""
+        view = self.view
         self._over_time(cursor.zoomed, step)
+        if view is self.view and self.query_one(Throughput).size.area:
+            self.show_reason("the charts show the whole session" if step > 0 else "this is the finest scale")
 
     def action_markers(self) -> None:
         """List all markers; Enter moves the cursor to one."""

@@ -140,17 +140,16 @@ def _column(cell: TimeRange | None, edges: Sequence[int], limit: float) -> list[
             for row, role in zip(rows, VARIANT_ROLES, strict=False):
                 column[row] = (glyph, "strong" if len(set(rows)) < len(rows) else role)
         return column
-    column = [_shade(share) for share in shares(cell, edges)]
+    column = [
+        next(((glyph, role) for least, glyph, role in _SHADES if 0 < share >= least), (" ", ""))
+        for share in shares(cell, edges)
+    ]
     p50, p99 = (row_of(value, edges) for value in (cell.p50, cell.p99))
     column[p99] = (_P99, "p99")
     column[p50] = (_P50 if p50 != p99 else _BOTH, "p50")
     if cell.p99 > _NEAR * limit:
         column[p99] = (column[p99][0], "failed" if cell.p99 > limit else "warn")
     return column
-
-
-def _shade(share: float) -> tuple[str, str]:
-    return next(((glyph, role) for least, glyph, role in _SHADES if share > 0 and share >= least), (" ", ""))
 
 
 def row_of(seconds: float, edges: Sequence[int]) -> int:
