@@ -274,7 +274,7 @@ class DrawContext:
         """Return the load of `length` s from `start`, in whole seconds, up to 2 s those of both halves; a second that
         has just started is left out."""
         end = math.ceil(start + length) if length > 2 else int(start + length / 2) + 1
-        seconds = end - int(start) if length > 1 else 1
+        seconds = end - int(start)
         return self.time_ranges.of(self.seconds, int(start), seconds, self._until)
 
     @cached_property

@@ -137,6 +137,18 @@ def test_thresholds_are_lines_or_below_chart_and_in_alert() -> None:
     assert plain([alert(bad, 118)])[0].endswith("refused 2000  ✗ errors == 0")
 
 
+@pytest.mark.parametrize("height", range(5, 16))
+@pytest.mark.parametrize(("limit", "slow"), [(50, 2), (50, 20), (900, 1), (0.5, 3)])
+def test_p99_beyond_its_limit_is_above_the_line(height: int, limit: float, slow: int) -> None:
+    seconds = [second(at, ms=(1000,) * 10 if at < slow else (2, 3, 4)) for at in range(30)]
+    lines = Latency().draw(context_of([*started(f"p99 < {limit:g}ms"), *seconds]), 90, height)
+    (line,) = [at for at, each in enumerate(lines) if f"p99 < {limit:g}ms" in "".join(text for text, _ in each)]
+    failed = [
+        at for at, each in enumerate(lines[1:], 1) if any(piece in (("═", "failed"), ("≡", "failed")) for piece in each)
+    ]
+    assert failed and max(failed) < line
+
+
 def test_stored_baseline_is_read_once_and_drawn_as_line() -> None:
     context = context_of([*started("p99 <= 110% of baseline"), *(second(at) for at in range(10))])
     result = run_result(context.state, 1)

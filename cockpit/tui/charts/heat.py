@@ -94,7 +94,7 @@ def edges_of(cells: Sequence[TimeRange | None], rows: int, limits: Sequence[floa
     lows = sorted(cell.p1 for cell in cells if cell)
     highs = sorted(cell.p99 for cell in cells if cell)
     low, high = lows[int(len(lows) * _RARE)], highs[-1 - int(len(highs) * _RARE)]
-    near = [limit for limit in limits if 0 < limit <= _STRETCH * high]
+    near = [each for each in limits if 0 < each <= max(_STRETCH * high, highs[-1] if rows < _BEYOND else 0.0)]
     # Round ends keep the axis, and so most cells, while the percentiles vary: each changed cell is sent.
     ends = _rounded(min(low, *near, low), False), _rounded(max(high, *near, high), True)
     if rows < _BEYOND or (most := round(highs[-1] * 1e9)) <= ends[1]:
@@ -115,10 +115,10 @@ def with_limits(edges: Sequence[int], limits: Sequence[float]) -> tuple[int, ...
 
 
 def _rounded(seconds: float, up: bool) -> int:
-    """Return the next 1, 3 or 10 times a power of ten in ns; above the value, or at or below it."""
+    """Return the next 1, 2, 5 or 10 times a power of ten in ns; above the value, or at or below it."""
     ns = max(1, round(seconds * 1e9))
     power = int(10 ** (len(str(ns)) - 1))
-    steps = [step * power for step in (1, 3, 10)]
+    steps = [step * power for step in (1, 2, 5, 10)]
     return next(step for step in steps if step > ns) - 1 if up else max(step for step in steps if step <= ns)
 
 

@@ -136,7 +136,7 @@ def columns_of(context: DrawContext, window: ChartWindow) -> list[TimeRange | No
     if window.span > 2 and window.span % 2:
         return [context.time_range(window.instant(at // 2), window.span) for at in range(window.cells * 2)]
     span = window.span / 2
-    return [context.time_range(window.first + at * span, span) for at in range(window.cells * 2)]
+    return [context.time_range(window.first + at * span, span if span > 1 else 0.0) for at in range(window.cells * 2)]
 
 
 def _most(column: TimeRange) -> float:
