@@ -8,13 +8,14 @@ import shutil
 import sqlite3
 import zlib
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from cockpit.cli.commands.study import _write_result
 from cockpit.cli.study_folder import sessions_of
+from cockpit.files import write_private
 from cockpit.model.errors import RecordingError, UsageError
 from cockpit.recording import baselines, database, library
 from cockpit.recording.packing import compressed
@@ -129,7 +130,7 @@ def test_decompression_bomb_is_skipped_and_reported(intact: Path, attack: Callab
 def test_endless_query_is_interrupted(intact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "DEADLINE", 0.2)
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
-    with database.opened(intact) as opened, pytest.raises(sqlite3.OperationalError, match="interrupted"):
+    with closing(database.opened(intact)) as opened, pytest.raises(sqlite3.OperationalError, match="interrupted"):
         opened.execute(endless).fetchone()
 
 
@@ -199,7 +200,7 @@ def test_links_in_study_folder_are_not_followed(intact: Path, tmp_path: Path) ->
     write_journal(folder, Journal(name="x", fingerprint="y"))
     with pytest.raises(UsageError, match="cannot be written"):
         FolderLock(folder).acquire(LockRole.STUDY)
-    _write_result(folder / "result.txt", "done\n")
+    write_private(folder / "result.txt", b"done\n")
     assert victim.read_text() == "precious" and not (folder / FILE).is_symlink()
     assert (folder / "result.txt").read_text() == "done\n"
     shutil.copy(intact, folder / "1.cockpit")
