@@ -140,7 +140,11 @@ def new_tls(http: HttpVersion) -> bool:
             tls=Tls(verify=False, resumption=False),
         )
         measured = _compared(plan, [(h2load_new(TLS_RATE, *["--h1"] * (http == "1.1")), NEW_TLS)], [])
-    return show(title, summary_lines(measured), _counted(measured, NEW_TLS) + _costs_at_most(measured, h2load=NEW_TLS_LIMITS[http]))
+    return show(
+        title,
+        summary_lines(measured),
+        _counted(measured, NEW_TLS) + _costs_at_most(measured, h2load=NEW_TLS_LIMITS[http]),
+    )
 
 
 def new() -> bool:
