@@ -115,10 +115,10 @@ def with_limits(edges: Sequence[int], limits: Sequence[float]) -> tuple[int, ...
 
 
 def _rounded(seconds: float, up: bool) -> int:
-    """Return the next 1, 2, 5 or 10 times a power of ten in ns; above the value, or at or below it."""
+    """Return the next 1, 3 or 10 times a power of ten in ns; above the value, or at or below it."""
     ns = max(1, round(seconds * 1e9))
     power = int(10 ** (len(str(ns)) - 1))
-    steps = [step * power for step in (1, 2, 5, 10)]
+    steps = [step * power for step in (1, 3, 10)]
     return next(step for step in steps if step > ns) - 1 if up else max(step for step in steps if step <= ns)
 
 

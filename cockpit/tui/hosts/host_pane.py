@@ -312,8 +312,7 @@ _MEMORY = (
 
 def _load(point: HostPoint) -> list[tuple[str, str]]:
     averages = " ".join(f"{load:.2f}" for load in point.load)
-    waited = [] if point.wait is None else [("  %wait ", f"{point.wait:.0f}")]
-    return [("", averages), ("  run ", str(point.running)), ("  blocked ", str(point.blocked)), *waited]
+    return [("", averages), ("  run ", str(point.running)), ("  blocked ", str(point.blocked))]
 
 
 def processes_line(host: HostState, point: HostPoint, role: str, width: int) -> list[Line]:
