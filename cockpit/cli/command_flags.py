@@ -230,7 +230,7 @@ _FLAGS: dict[str, FlagTable | Callable[[], FlagTable]] = {
         SSH_CONFIG,
     ),
     "completion": (Flag("shell", ("bash", "zsh", "fish")),),
-    "help": (Flag("topic", str, "a topic or a command (default: list the topics)", nargs="?"),),
+    "help": (Flag("topic", str, "a topic, or a command such as tune set (default: list the topics)", nargs="*"),),
     "compare": (
         Flag("before", str, _SIDE),
         Flag("after", str, "likewise; FILE alone: all its runs, if they are repeats of one load"),

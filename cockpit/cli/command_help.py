@@ -156,7 +156,7 @@ formats, detected by the content: ab -g, hey -o csv, oha --output-format csv,
   cockpit completion fish >~/.config/fish/completions/cockpit.fish""",
     "help": """Show a help topic or a command's flags; without an argument, list the topics.
   cockpit help metrics
-  cockpit help run""",
+  cockpit help tune rounds""",
     "tune show": """Show the active value of each knob, or of the named ones; with one name print only its value.
   cockpit tune spare-servers show
   cockpit tune spare-servers show MaxSpareServers""",

@@ -79,8 +79,11 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse flags first, then names, because argparse ends a list of names at the first flag.
 
-        Commands with subcommands, and arguments with `--`, are left to argparse.
+        Commands with subcommands, and arguments with `--`, are left to argparse; it would read the subcommand of
+        `tune rounds --help` as a profile.
         """
+        if args and args[0] in self.commands and args[1:] in (["-h"], ["--help"]):
+            self.commands[args[0]].parse_args(args[1:])
         if self._parsing or self.has_commands or "--" in args:
             return super().parse_known_args(args, namespace)
         self._parsing = True

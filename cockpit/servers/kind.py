@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from cockpit.plugins import guarded
 from cockpit.servers import blocks
 from cockpit.servers.access_log import AccessLine, LoggedRequest, PartialLog
+from cockpit.servers.configured_pages import ConfiguredPage
 from cockpit.servers.editing import Grammar
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.settings import KnownSetting
@@ -182,6 +183,9 @@ class ServerKind(NamedTuple):
     `live` adds commands to a candidate in a section, if the running server accepts the value according to all its
     configuration texts.
 
+    Status pages: `status` are the kinds of its pages; `pages` finds them in the configuration texts by file, of a
+    server that listens on some ports.
+
     Logs: `error_logs` are the default paths of the error log. In it and in the output of commands, `failure` matches a
     line of a failed start or reload (group 1: the reason), `correction` a line about a corrected value, and `chatter`
     lines that are unrelated to a change. `access_log` parses a line of the access log, `logged_request` the request in
@@ -208,6 +212,7 @@ class ServerKind(NamedTuple):
     texts: tuple[str, ...] = ()
     grammar: Grammar | None = None
     status: tuple[StatusPageKind, ...] = ()
+    pages: Callable[[Mapping[str, str], Sequence[int]], Iterable[ConfiguredPage]] | None = None
     error_logs: tuple[str, ...] = ()
     failure: str = ""
     correction: str = ""

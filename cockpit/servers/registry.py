@@ -82,6 +82,7 @@ VARIABLES: dict[str, tuple[str, ...]] = {name: kind.variables for kind in KINDS 
 LIBRARIES: dict[str, str] = {name: kind.library for kind in KINDS if kind.library for name in kind.processes}
 UPSTREAMS: dict[str, re.Pattern[str]] = {kind.name: kind.upstream for kind in KINDS if kind.upstream}
 OWN_LOGS: dict[str, re.Pattern[str]] = {kind.name: kind.own_log for kind in KINDS if kind.own_log}
+PAGES = {kind.name: kind.pages for kind in KINDS if kind.pages}
 SITES = {kind.name: kind.sites for kind in KINDS if kind.sites}
 TIMED_LOGS = {kind.name: kind.timed for kind in KINDS if kind.timed}
 INCLUDES: dict[str, re.Pattern[str]] = {kind.name: re.compile(kind.include) for kind in KINDS if kind.include}

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.model.errors import ChangeRefused, CockpitError
-from cockpit.model.load.plan import AccessLog
 from cockpit.model.state import State
 from cockpit.profiles.profile import LogTiming
 from cockpit.session.live_events import LiveEvents
@@ -28,12 +27,13 @@ class LogTimings:
         self._load = load
         self._events = events
         self._original = load.plan.traffic
+        self._counted: list[LogTiming] = []
 
     @property
     def next(self) -> LogTiming | None:
         """The first timing that is not active; None: all are."""
-        state = self._events.state
-        return next((timing for timing in self._timings if not _is_active(timing, state)), None)
+        active = self._active(self._events.state)
+        return next((timing for timing in self._timings if timing not in active), None)
 
     async def apply(self, _: str = "") -> None:
         """Change the settings of the next log, as any change on users' traffic. Raises CockpitError."""
@@ -45,22 +45,22 @@ class LogTimings:
     async def follow(self) -> None:
         """Start to count again whenever a change, or its undo, gives a log another format. Until cancelled."""
         while True:
-            state = await self._events.until(lambda state: self._logs(state) != self._load.plan.traffic)
+            state = await self._events.until(lambda state: self._active(state) != self._counted)
+            self._counted = self._active(state)
             running = self._load.running
             await self._load.stop()
-            self._load.set_plan(replace(self._load.plan, traffic=self._logs(state)))
+            timed = {timing.log.host: timing.log for timing in self._counted}
+            logs = tuple(timed.get(log.host, log) for log in self._original)
+            self._load.set_plan(replace(self._load.plan, traffic=logs))
             if running:
                 # The reason of a failed start is shown.
                 with suppress(CockpitError):
                     await self._load.start()
 
-    def _logs(self, state: State) -> tuple[AccessLog, ...]:
-        timed = {timing.log.host: timing.log for timing in self._timings if _is_active(timing, state)}
-        return tuple(timed.get(log.host, log) for log in self._original)
-
-
-def _is_active(timing: LogTiming, state: State) -> bool:
-    return all(name in state.knobs and state.knobs[name].value == value for name, value in timing.values.items())
+    def _active(self, state: State) -> list[LogTiming]:
+        """Return the timings whose settings have their values."""
+        values = {name: knob.value for name, knob in state.knobs.items()}
+        return [timing for timing in self._timings if timing.values.items() <= values.items()]
 
 
 def question_words(timing: LogTiming) -> str:

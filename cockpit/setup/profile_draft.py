@@ -21,6 +21,8 @@ from cockpit.model.via import name_of, split_chain
 from cockpit.profiles import catalogue
 from cockpit.profiles.writing import Draft
 from cockpit.servers.kind import RunningServer
+from cockpit.servers.upstreams import Hop
+from cockpit.setup.status_pages import CheckedPage, checked_pages
 from cockpit.tuning.discovery.servers import DiscoveredHost, OfferedKnob, discover
 
 # The destination of this machine, which needs no ssh.
@@ -32,11 +34,13 @@ _INVALID = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class HostSurvey(NamedTuple):
-    """A host and the result of its discovery; None: failed, because of `problem`."""
+    """A host and the result of its discovery; None: failed, because of `problem`. `pages` are the status pages in the
+    configurations of the servers to watch."""
 
     config: HostConfig
     discovered: DiscoveredHost | None
     problem: str = ""
+    pages: Sequence[CheckedPage] = ()
 
     @property
     def server(self) -> RunningServer | None:
@@ -67,12 +71,19 @@ class HostSurvey(NamedTuple):
         words += _left_out(self.discovered.refused)
         return f"as {self.discovered.user}: {'; '.join(words)}"
 
+    def with_servers_behind(self, server: RunningServer) -> list[RunningServer]:
+        """Return a server and those behind it; of another server than the target's, only itself."""
+        return [server, *(hop.server for hop in self._chain_of(server) if hop.server)]
+
+    def _chain_of(self, server: RunningServer) -> tuple[Hop, ...]:
+        return self.discovered.chain if self.discovered and server is self.discovered.serving else ()
+
     def watched(self, server: RunningServer) -> HostConfig:
         """Return the host with the processes, logs and status pages of a server and of the servers behind it."""
-        chain = self.discovered.chain if self.discovered and server is self.discovered.serving else ()
-        servers = [server, *(hop.server for hop in chain if hop.server)]
+        chain, servers = self._chain_of(server), self.with_servers_behind(server)
         names = [_literal(hop.name) for hop in chain if not hop.server and hop.name]
         pages = [StatusPage(kind=page.kind, url=page.url) for server in servers for page in server.status]
+        pages += [checked.page for checked in self.pages if checked.page and checked.server in servers]
         return replace(
             self.config,
             processes=tuple(dict.fromkeys([*(server.pattern for server in servers), *names])),
@@ -156,7 +167,10 @@ async def survey(
     except CockpitError as error:
         return HostSurvey(config, None, error.problem)
     try:
-        return HostSurvey(config, await discover(shell, config.name, port_of(url), is_on_host(url, config, ssh_config)))
+        discovered = await discover(shell, config.name, port_of(url), is_on_host(url, config, ssh_config))
+        result = HostSurvey(config, discovered)
+        servers = result.with_servers_behind(result.server) if result.server else []
+        return result._replace(pages=await checked_pages(shell, servers, discovered, url))
     except CockpitError as error:
         return HostSurvey(config, None, error.problem)
     finally:
@@ -218,7 +232,7 @@ def _with_unique_names(knobs: Sequence[Knob]) -> Iterator[Knob]:
 def _notes(host: HostSurvey) -> tuple[str, ...]:
     if host.discovered is None:
         return (f"{host.config.name} could not be inspected: {host.problem}",)
-    notes = [f"discovered {host.words}"]
+    notes = [f"discovered {host.words}", *(checked.note for checked in host.pages if checked.note)]
     if host.discovered.user not in ("root", ""):
         notes.append(f"if {host.discovered.user} cannot write the configuration: log in as root, or set sudo = true")
     return tuple(notes)

@@ -70,8 +70,8 @@ class Recognized(NamedTuple):
             yield f"{place} has no durations, so there is no latency; log them: {timed_directives(self.log)}"
         elif self.requests and not any(request.us for request in self.requests):
             yield (
-                f"{place}: the durations are all 0, so latencies say nothing: nginx counts the time of upstreams and "
-                "clients, not its own; %T of Apache has whole seconds"
+                f"{place}: the durations are all 0, so latencies say nothing: below the resolution of the log "
+                "(milliseconds; %T of Apache: seconds), or without the server's own time (nginx)"
             )
         elif self.grain > 1:
             yield f"{place} has durations in milliseconds, so latencies below 10 ms are coarse"

@@ -1,6 +1,7 @@
 """`cockpit help` and the README: topics, help pages, examples and schema agree with the program; links exist."""
 
 import argparse
+import contextlib
 import re
 import shlex
 import sqlite3
@@ -123,6 +124,17 @@ def test_every_command_in_topics_help_pages_and_readme_parses() -> None:
     for line in examples:
         arguments = [word for word in shlex.split(line, comments=True)[1:] if not word.startswith(">")]
         parser.parse_args(join_time_values(arguments))
+
+
+@pytest.mark.parametrize("command", ["tune", "recordings", "baseline"])
+def test_subcommands_have_help_pages(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also `tune` without the profile before its subcommand."""
+    for name, parser in make_parser().commands[command].commands.items():
+        profile = ["x"] if command == "tune" else []
+        for typed in ([command, name, "--help"], [command, *profile, name, "-h"], ["help", command, name]):
+            with contextlib.suppress(SystemExit):
+                main(typed)
+            assert capsys.readouterr().out == parser.format_help()
 
 
 def test_help_lists_every_command_in_a_group(capsys: pytest.CaptureFixture[str]) -> None:

@@ -137,7 +137,7 @@ class Master(NamedTuple):
 
 @contextmanager
 def running_server(kind: str, user: int | None = None, more: str = "") -> Iterator[Master]:
-    """Run a server; `more` is the content of its included file, for HAProxy the end of its only file."""
+    """Run a server; `more` is the content of its included file, for HAProxy and PHP-FPM the end of the only file."""
     # No change is offered if other users can write to the folders, as to /tmp.
     with TemporaryDirectory(dir="/run", prefix="cockpit-test-") as folder:
         yield from _running(kind, Path(folder), user, more)
@@ -147,7 +147,8 @@ def _running(kind: str, root: Path, user: int | None, more: str) -> Iterator[Mas
     (root / "conf.d").mkdir()
     master, (config, command, _) = Master(root, free_port()), KINDS[kind]
     master.file.write_text(
-        config.replace("{root}", str(root)).replace("{port}", str(master.port)) + (more if kind == "haproxy" else "")
+        config.replace("{root}", str(root)).replace("{port}", str(master.port))
+        + (more if kind in ("haproxy", "php") else "")
     )
     (root / "conf.d" / "more.conf").write_text(more)
     if user is not None:

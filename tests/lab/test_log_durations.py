@@ -6,19 +6,20 @@ import asyncio
 import os
 import pty
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TextIO
 
 import pytest
 
-from cockpit.cli.commands.watch import with_timings
+from cockpit.cli.commands.watch import counted_log, with_timings
 from cockpit.cli.log_durations import with_durations
 from cockpit.hosts.local import LocalShell
 from cockpit.model.host.samples import HostConfig
-from cockpit.model.load.plan import AccessLog, LoadPlan
+from cockpit.model.load.plan import LoadPlan
 from cockpit.profiles.profile import Profile
+from cockpit.servers import haproxy
 from cockpit.session.live_session import LiveSession
 from cockpit.tuning.discovery.access_logs import LoggingServer, find_access_log
 from tests.lab.masters import Master, running_server
@@ -30,14 +31,14 @@ SHELL = LocalShell("here")
 SITES = {
     "apache": 'LogFormat "%h %l %u %t \\"%r\\" %>s %b" short\nCustomLog users.log short\n',
     "nginx": "server {{ listen 127.0.0.1:{port}; access_log users.log; return 204; }}\n",
-    "haproxy": "    log 127.0.0.1:9 local0\n",
+    "haproxy": "    log {syslog} local0\n",
 }
 
 
 @contextmanager
-def site(kind: str) -> Iterator[tuple[Master, int]]:
+def site(kind: str, syslog: str = "127.0.0.1:9") -> Iterator[tuple[Master, int]]:
     port = free_port()
-    with running_server(kind, more=SITES[kind].format(port=port)) as master:
+    with running_server(kind, more=SITES[kind].format(port=port, syslog=syslog)) as master:
         yield master, port if kind == "nginx" else master.port
 
 
@@ -51,51 +52,82 @@ def files_of(master: Master) -> dict[Path, bytes]:
     return {file: file.read_bytes() for file in (master.file, master.root / "conf.d" / "more.conf")}
 
 
-@pytest.mark.parametrize("kind", ["apache", "nginx"])
+def profile_of(server: LoggingServer, port: int) -> Profile:
+    log = counted_log("here", server, changeable=True)
+    profile = Profile(
+        name="x",
+        plan=LoadPlan(url=f"http://127.0.0.1:{port}/", traffic=(log,)),
+        hosts=(HostConfig(name="here"),),
+        guard=("errors < 50%",),
+    )
+    return with_timings(profile, [(log, server.change)])
+
+
+@pytest.mark.parametrize("kind", ["apache", "nginx", "haproxy"])
 async def test_durations_are_counted_until_they_are_undone(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """HAProxy's lines without durations, `Connect from …`, have no status either, so none of them is counted."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    with site(kind) as (master, port):
-        before, server = files_of(master), await logged(port)
-        log = AccessLog(host="here", file=server.log.file, format=server.log.format)
-        profile = Profile(
-            name="x",
-            plan=LoadPlan(url=f"http://127.0.0.1:{port}/", traffic=(log,)),
-            hosts=(HostConfig(name="here"),),
-            guard=("errors < 50%",),
-        )
-        profile = with_timings(profile, [(log, server.change)])
-        async with users(port, 50), LiveSession(profile) as live:
+    file = tmp_path / "haproxy.log"
+    monkeypatch.setattr(haproxy, "_LOG", str(file))
+    async with syslog(file) as address:
+        with site(kind, address) as (master, port):
+            before, server = files_of(master), await logged(port)
+            file = file if kind == "haproxy" else master.root / "users.log"
+            async with users(port, 50), LiveSession(profile_of(server, port)) as live:
 
-            async def counted(run: int) -> int:
-                """Return the number of durations once a run has counted some requests."""
-                state = await live.session.until(
-                    lambda state: bool(state.runs == run and state.segment and state.segment.counts.completed > 20)
+                async def counted(run: int, *, durations: bool) -> None:
+                    """Wait for 2 s of a run, with some of its requests if any are counted; check their durations."""
+                    any_counted = durations or kind != "haproxy"
+                    state = await live.session.until(
+                        lambda state: bool(
+                            state.runs == run
+                            and (segment := state.segment)
+                            and segment.seconds > 2
+                            and (segment.counts.completed > 20 or not any_counted)
+                        )
+                    )
+                    assert state.segment is not None
+                    counts = state.segment.counts
+                    assert (counts.completed > 0, counts.service.count > 0) == (any_counted, durations)
+
+                # The log exists from the first request on.
+                await until(lambda: file.exists() and file.stat().st_size > 0)
+                await live.hosts_read()
+                await live.knobs_read()
+                await live.load.start()
+                await counted(1, durations=False)
+                (action,) = (action for action in live.source.controls.actions if action.name == "durations")
+                assert action.prompt.startswith(
+                    f"here: log the durations of requests to {server.log.file}? Enter: test and reload"
                 )
-                assert state.segment is not None
-                return state.segment.counts.service.count
+                change = asyncio.ensure_future(action.run(""))
+                await live.session.until(lambda state: bool(state.changes and state.changes[-1].confirm_by))
+                live.tuning.confirm()
+                await change
+                await counted(2, durations=True)
+                assert live.source.timings.next is None and files_of(master) != before
+                await live.tuning.undo()
+                await counted(3, durations=False)
+                assert live.source.timings.next is not None
+            assert files_of(master) == before
 
-            # The log exists from the first request on.
-            await until(lambda: (master.root / "users.log").exists() and (master.root / "users.log").stat().st_size > 0)
-            await live.hosts_read()
-            await live.knobs_read()
-            await live.load.start()
-            assert await counted(1) == 0
-            (action,) = (action for action in live.source.controls.actions if action.name == "durations")
-            assert action.prompt.startswith(
-                f"here: log the durations of requests to {log.file}? Enter: test and reload"
-            )
-            change = asyncio.ensure_future(action.run(""))
-            await live.session.until(lambda state: bool(state.changes and state.changes[-1].confirm_by))
-            live.tuning.confirm()
-            await change
-            assert await counted(2) > 20
-            assert live.source.timings.next is None and files_of(master) != before
-            await live.tuning.undo()
-            assert await counted(3) == 0
-            assert live.source.timings.next is not None
-        assert files_of(master) == before
+
+@asynccontextmanager
+async def syslog(file: Path) -> AsyncIterator[str]:
+    """Write messages to a file as a syslog daemon does, without their priority; yield the address for them."""
+
+    class Daemon(asyncio.DatagramProtocol):
+        def datagram_received(self, data: bytes, addr: object) -> None:
+            with file.open("ab") as log:
+                log.write(data.partition(b">")[2])
+
+    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(Daemon, ("127.0.0.1", 0))
+    try:
+        yield "127.0.0.1:{}".format(transport.get_extra_info("sockname")[1])
+    finally:
+        transport.close()
 
 
 @pytest.mark.parametrize("kind", ["apache", "nginx", "haproxy"])

@@ -29,7 +29,6 @@ listen\t[::]:8080\tusers:(("java",pid=400,fd=40))
 listen\t*:81\tusers:(("nginx",pid=200,fd=6))
 listen\t127.0.0.1:22\t
 file\t{MODULES}/mpm_prefork.load
-file\t{MODULES}/status.load
 file\t/var/log/apache2/error.log
 file\t/etc/default/tomcat10
 file\t/etc/shadow
@@ -47,7 +46,6 @@ def test_servers_of_debian_host_are_discovered() -> None:
     apache = servers["Apache (prefork)"]
     assert (apache.pattern, apache.processes, apache.ports) == ("apache2", 2, (80,))
     assert apache.tail == ("tail -n 3 -F /var/log/apache2/error.log",)
-    assert apache.status[0].url == "http://localhost/server-status?auto"
     knob = apache.candidates[1]
     assert (knob.name, knob.file) == ("MaxSpareServers", "/etc/apache2/mods-available/mpm_prefork.conf")
     assert (knob.test, knob.reload) == ("apachectl -t", "apachectl graceful")

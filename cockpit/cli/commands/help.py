@@ -13,6 +13,7 @@ from importlib.resources import files
 from cockpit.cli.arguments import make_parser
 from cockpit.cli.export_formats import export_formats
 from cockpit.cli.pager import page
+from cockpit.cli.parser import CommandParser
 from cockpit.cli.terminal import emit
 from cockpit.metrics.catalogue import LATENCIES
 from cockpit.metrics.margins import MARGIN, MARGINS
@@ -39,22 +40,29 @@ _MAX_WIDTH = 100
 
 def help_topic(options: Namespace) -> int:
     """Print the list of topics, a topic, or a command's flags. Raises UsageError for an unknown name."""
-    known, commands = topics(), make_parser().commands
-    if options.topic is None:
+    known, commands, name = topics(), dict(_commands(make_parser().commands)), " ".join(options.topic)
+    if not name:
         width = max(map(len, known))
         lines = [f"  {name:<{width}}  {title}" for name, title in known.items()]
         emit("\n".join(["cockpit help TOPIC:", *lines, "", "cockpit COMMAND --help: a command's flags"]))
         return EXIT_GOOD
-    if options.topic not in known and options.topic in commands:
-        commands[options.topic].print_help()
+    if name not in known and name in commands:
+        commands[name].print_help()
         return EXIT_GOOD
-    if options.topic not in known:
-        raise UsageError(_unknown(options.topic, list(known), list(commands)))
+    if name not in known:
+        raise UsageError(_unknown(name, list(known), list(commands)))
     if sys.stdout.isatty():
-        _print_formatted(text(options.topic))
+        _print_formatted(text(name))
     else:
-        emit(text(options.topic).rstrip("\n"))
+        emit(text(name).rstrip("\n"))
     return EXIT_GOOD
+
+
+def _commands(commands: Mapping[str, CommandParser]) -> Iterator[tuple[str, CommandParser]]:
+    """Yield the commands, and the subcommands by names such as `tune set`."""
+    for name, parser in commands.items():
+        yield name, parser
+        yield from ((f"{name} {each}", subcommand) for each, subcommand in parser.commands.items())
 
 
 def _unknown(topic: str, known: list[str], commands: list[str]) -> str:

@@ -14,6 +14,7 @@ from cockpit.cli.commands.run import run_profile
 from cockpit.cli.load_arguments import given_flags
 from cockpit.cli.log_durations import with_durations
 from cockpit.cli.profile_argument import chosen_profile
+from cockpit.cli.terminal import is_headless
 from cockpit.cli.thresholds import check_guard
 from cockpit.hosts.target_host import is_on_host
 from cockpit.hosts.transport import open_shell
@@ -84,9 +85,17 @@ def _logs(
         return [(_checked(replace(log, format=options.log_format or log.format)), None) for log in named]
     logs = []
     for host, server in asyncio.run(_configured_logs(hosts, url, options.ssh_config, offer)):
-        log = AccessLog(host=host, file=server.log.file, format=options.log_format or server.log.format)
+        log = counted_log(host, server, changeable=offer and not is_headless(options))
+        log = replace(log, format=options.log_format or log.format)
         logs.append((_checked(log), None if options.log_format else server.change))
     return logs
+
+
+def counted_log(host: str, server: LoggingServer, changeable: bool) -> AccessLog:
+    """Return the log of a server as it is counted. `changeable`: the change that adds durations is offered later. A log
+    whose lines show no requests has the format of the change, so that they are counted from then on."""
+    change = server.change if changeable else None
+    return AccessLog(host=host, file=server.log.file, format=server.log.format or (change.log.format if change else ""))
 
 
 def _checked(log: AccessLog) -> AccessLog:
@@ -114,7 +123,8 @@ async def _configured_logs(
         finally:
             await shell.close()
         if server is not None:
-            words = f"{host.name}: {server.title} logs to {server.log.file}: {server.log.format}"
+            written = server.log.format or "neither status nor duration of requests"
+            words = f"{host.name}: {server.title} logs to {server.log.file}: {written}"
             print(f"cockpit: {sanitize(words)}", file=sys.stderr)
             logs.append((host.name, server))
     if not logs:

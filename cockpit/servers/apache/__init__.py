@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from cockpit.servers.access_log import combined_request
 from cockpit.servers.apache.editor import MPMS, ApacheGrammar, known_conditions
 from cockpit.servers.apache.logs import parse as parse_access
+from cockpit.servers.apache.pages import pages
 from cockpit.servers.apache.settings import SETTINGS
 from cockpit.servers.apache.sites import LOG_DIRECTORY, sites, timed
 from cockpit.servers.apache.status import STATUS
 from cockpit.servers.inventory import Inventory, Process
-from cockpit.servers.kind import CandidateKnob, CandidateOption, ServerKind, ServerOffer, StatusAddress
+from cockpit.servers.kind import CandidateKnob, CandidateOption, ServerKind, ServerOffer
 from cockpit.servers.startup import Startup, absolute, command, last, options, uncertainty
 
 MODULES = "/etc/apache2/mods-enabled"
@@ -82,10 +83,10 @@ def _libraries(master: Process) -> list[str]:
 
 
 def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOffer:
-    return (_debian if startup.file == _DEBIAN else _unpackaged)(inventory, master, startup)
+    return _debian(inventory, startup) if startup.file == _DEBIAN else _unpackaged(inventory, master, startup)
 
 
-def _debian(inventory: Inventory, master: Process, startup: Startup) -> ServerOffer:
+def _debian(inventory: Inventory, startup: Startup) -> ServerOffer:
     mpm = next((mpm for mpm in MPMS if f"{MODULES}/mpm_{mpm}.load" in inventory.files), "event")
     main = CandidateKnob.of_file(startup)
     mpm_file = main._replace(file=f"/etc/apache2/mods-available/mpm_{mpm}.conf")
@@ -98,10 +99,7 @@ def _debian(inventory: Inventory, master: Process, startup: Startup) -> ServerOf
         *(deflate.directives("DeflateCompressionLevel", usual=False) if deflate.file else ()),
         *(http2.directives(_HTTP2_SETTINGS, usual=False) if http2.file else ()),
     )
-    ports = inventory.ports_of(master.pid)
-    has_page = f"{MODULES}/status.load" in inventory.files and 80 in (ports or (80,))
-    status = (StatusAddress("apache", f"http://localhost{STATUS.url}"),) if has_page else ()
-    return ServerOffer(f"Apache ({mpm})", candidates, inventory.tails(_DEBIAN_LOG), status)
+    return ServerOffer(f"Apache ({mpm})", candidates, inventory.tails(_DEBIAN_LOG))
 
 
 def _modules(inventory: Inventory, test: str) -> Iterator[CandidateKnob]:
@@ -156,7 +154,6 @@ KIND = ServerKind(
     offer=_offer,
     files=(
         *(f"{MODULES}/mpm_{mpm}.load" for mpm in MPMS),
-        f"{MODULES}/status.load",
         _DEFLATE,
         _HTTP2,
         _RED_HAT,
@@ -166,6 +163,7 @@ KIND = ServerKind(
     texts=tuple(map(_CACHE_FILE.format, _CACHES)),
     grammar=ApacheGrammar(),
     status=(STATUS,),
+    pages=pages,
     error_logs=(_DEBIAN_LOG, _RED_HAT_LOG),
     # AH02155 (a user without a name) is no failure: the server runs.
     failure=r"\[\w*:(?:emerg|alert|crit)\](?>\s*(?:\[[^\]]*\]\s*)*)(?!AH02155:)(.*)",

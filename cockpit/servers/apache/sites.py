@@ -26,20 +26,21 @@ _DEBIAN = "/var/log/apache2"
 _VARIABLE = re.compile(r"\$\{(\w{1,100})\}")
 # A duration in a format.
 _DURATION = re.compile(r"%[^A-Za-z%]*(?:\{(?:s|ms|us)\})?[DT]")
-# Virtual host (None: the main server), name in lower case, and arguments.
-_Directive = tuple[ConfigBlock | None, str, list[str]]
+# Enclosing sections, name in lower case, arguments and line.
+_Directive = tuple[tuple[ConfigBlock, ...], str, list[str], int]
 _COMMON = '%h %l %u %t "%r" %>s %b'
 
 
 def sites(texts: Iterable[str], directory: str, variables: Mapping[str, str]) -> list[Site]:
     """Return the virtual hosts, and the main server as the last site."""
-    directives = [directive for text in texts for directive in _directives(text)]
-    logs = _Logs(directives, directory, variables)
+    written = [directive for text in texts for directive in directives(text)]
+    logs = _Logs(written, directory, variables)
     sites: dict[ConfigBlock | None, Site] = {}
-    for block, name, arguments in directives:
+    for within, name, arguments, _ in written:
+        block = next((block for block in within if block.name == KIND), None)
         site = sites.setdefault(block, Site(ports=_ports(block)))
         if name in ("servername", "serveralias"):
-            sites[block] = site._replace(names=(*site.names, *map(_host, arguments)))
+            sites[block] = site._replace(names=(*site.names, *map(host_of, arguments)))
         elif name in ("customlog", "transferlog"):
             log = logs.of(arguments if name == "customlog" else arguments[:1])
             sites[block] = site._replace(logs=(*site.logs, *((log,) if log.file else ())))
@@ -51,7 +52,7 @@ def timed(texts: Mapping[str, str], directory: str, variables: Mapping[str, str]
     """Return the `CustomLog` with the log's format and `%D`; see ServerKind."""
     if _DURATION.search(log.format):
         return None
-    known = _Logs([directive for text in texts.values() for directive in _directives(text)], directory, variables)
+    known = _Logs([directive for text in texts.values() for directive in directives(text)], directory, variables)
     grammar, changed, matches = ApacheGrammar(), f"{log.format} %D", []
     for file, text in texts.items():
         for section, value in values_of(grammar, text, "CustomLog"):
@@ -66,11 +67,11 @@ def timed(texts: Mapping[str, str], directory: str, variables: Mapping[str, str]
 class _Logs:
     """Access logs by the arguments of `CustomLog`."""
 
-    def __init__(self, directives: Iterable[_Directive], directory: str, variables: Mapping[str, str]) -> None:
+    def __init__(self, written: Iterable[_Directive], directory: str, variables: Mapping[str, str]) -> None:
         self._directory = directory
         self._known = {LOG_DIRECTORY: _DEBIAN, **{name: value for name, value in variables.items() if value}}
         self._formats: dict[str, str] = {}
-        for _, name, arguments in directives:
+        for _, name, arguments, _ in written:
             if name == "define" and len(arguments) == 2:
                 self._known.setdefault(arguments[0], arguments[1])
             elif name == "logformat":
@@ -82,8 +83,8 @@ class _Logs:
         return SiteLog(log_file(written, self._directory), self._formats.get(style, style) or _COMMON)
 
 
-def _directives(text: str) -> Iterator[_Directive]:
-    """Yield virtual host (None: the main server), name in lower case, and arguments of the directives with any."""
+def directives(text: str) -> Iterator[_Directive]:
+    """Yield sections, name in lower case, arguments and line of the directives with arguments."""
     try:
         parsed: list[Item] = list(items(ConfigText(text.encode())))
     except ConfigError:
@@ -91,14 +92,14 @@ def _directives(text: str) -> Iterator[_Directive]:
     for item in parsed:
         arguments = [word.content.decode("utf-8", "replace") for word in words(item.line.body, item.name.end)]
         if item.closes is None and arguments:
-            block = next((block for block in item.within if block.name == KIND), None)
-            yield block, item.name.content.decode("utf-8", "replace").lower(), arguments
+            name = item.name.content.decode("utf-8", "replace").lower()
+            yield item.within, name, arguments, item.line.number
 
 
 def _ports(block: ConfigBlock | None) -> tuple[int, ...]:
     return tuple(map(port_of_address, block.argument.split())) if block else ()
 
 
-def _host(name: str) -> str:
+def host_of(name: str) -> str:
     """Return the host of a ServerName, which may have a scheme and a port."""
     return name.rpartition("://")[2].partition(":")[0]

@@ -10,6 +10,7 @@ from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import CandidateKnob, ServerKind, ServerOffer
 from cockpit.servers.nginx.editor import NginxGrammar
 from cockpit.servers.nginx.logs import parse as parse_access
+from cockpit.servers.nginx.pages import pages
 from cockpit.servers.nginx.settings import SETTINGS
 from cockpit.servers.nginx.sites import sites, timed
 from cockpit.servers.nginx.status import STATUS
@@ -98,6 +99,7 @@ KIND = ServerKind(
     files=(_LOG,),
     grammar=NginxGrammar(),
     status=(STATUS,),
+    pages=pages,
     error_logs=(_LOG,),
     failure=r"\[(?:emerg|alert|crit)\]\s*(?:\d+#\d+:\s*)?(.*)",
     correction=r"\[(?:warn|notice|emerg)\].*",

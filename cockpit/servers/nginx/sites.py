@@ -30,7 +30,7 @@ def sites(texts: Iterable[str], directory: str, variables: Mapping[str, str]) ->
     formats, servers, main = {"combined": _COMBINED}, [], list[tuple[str, str]]()
     for text in texts:
         logs, names, ports = list[tuple[str, str]](), list[str](), list[int]()
-        for within, name, arguments in _directives(text):
+        for within, name, arguments, _ in directives(text):
             if name == "log_format" and arguments:
                 formats[arguments[0]] = "".join(word for word in arguments[1:] if _is_text(word))
             elif name == "access_log" and within[-1:] in ((), ("http",), ("server",)) and arguments:
@@ -59,13 +59,13 @@ def timed(texts: Mapping[str, str], directory: str, variables: Mapping[str, str]
     formats = {
         arguments[0]: arguments[1:]
         for text in texts.values()
-        for _, name, arguments in _directives(text)
+        for _, name, arguments, _ in directives(text)
         if name == "log_format" and arguments
     }
     grammar, changed, matches = NginxGrammar(), f"{log.format} $request_time", []
     for file, text in texts.items():
         for section, value in values_of(grammar, text, "access_log"):
-            path, *others = map(_unquoted, value.split())
+            path, *others = map(unquoted, value.split())
             if log_file(path, directory) != log.file:
                 continue
             style = next((word for word in others if "=" not in word), "combined")
@@ -88,8 +88,8 @@ def _is_text(word: str) -> bool:
     return not word.startswith("escape=")
 
 
-def _directives(text: str) -> Iterator[tuple[BlockPath, str, list[str]]]:
-    """Yield blocks, name and arguments of the directives of `http`; at the end of a block, the block and `}`."""
+def directives(text: str) -> Iterator[tuple[BlockPath, str, list[str], int]]:
+    """Yield blocks, name, arguments and line of the directives of `http`; at the end of a block, the block and `}`."""
     raw = ConfigText(text.encode())
     try:
         parsed = list(block_items(raw))
@@ -100,10 +100,11 @@ def _directives(text: str) -> Iterator[tuple[BlockPath, str, list[str]]]:
         if path[:1] == ("stream",):
             continue
         spans = NginxGrammar().words(raw, item.value) if item.closes is None else []
-        yield path, item.name.decode("utf-8", "replace"), [_unquoted(raw.shown(*span)) for span in spans]
+        words = [unquoted(raw.shown(*span)) for span in spans]
+        yield path, item.name.decode("utf-8", "replace"), words, raw.line_number(item.begin)
 
 
-def _unquoted(word: str) -> str:
+def unquoted(word: str) -> str:
     if word[:1] in ("'", '"') and word[-1:] == word[:1]:
         return _ESCAPED.sub(lambda match: match[1] if match[1] in "\"'\\" else match[0], word[1:-1])
     return word

@@ -11,6 +11,7 @@ from cockpit.servers.inventory import Inventory, Process, safe_path
 from cockpit.servers.kind import CandidateKnob, ServerKind, ServerOffer
 from cockpit.servers.php_fpm.editor import PhpFpmGrammar
 from cockpit.servers.php_fpm.logs import PARTIAL_LOG
+from cockpit.servers.php_fpm.pages import pages
 from cockpit.servers.php_fpm.settings import SETTINGS
 from cockpit.servers.php_fpm.status import STATUS
 from cockpit.servers.startup import Startup, command, signal_command, uncertainty
@@ -103,6 +104,7 @@ KIND = ServerKind(
     texts=_TEXTS,
     grammar=PhpFpmGrammar(),
     status=(STATUS,),
+    pages=pages,
     partial_log=PARTIAL_LOG,
     error_logs=_LOGS,
     failure=r"\[\d\d-\w{3}-\d{4} [\d:]{8}\] (?:ERROR|ALERT): (.*)",

@@ -56,6 +56,7 @@ class DiscoveredHost(NamedTuple):
     `serving` is the server on the requested port, if known; `possible_servers` are the possible ones; if there is none,
     `unknown_listeners` are the names of the processes that listen on the port instead. `chain` are the steps from the
     serving server to the servers behind it. `refused` are knobs whose value is unknown although their file sets it.
+    `configurations` are those that were read, by master; `addresses` the IP addresses of the host.
     """
 
     user: str
@@ -66,6 +67,8 @@ class DiscoveredHost(NamedTuple):
     unknown_listeners: tuple[str, ...] = ()
     chain: tuple[Hop, ...] = ()
     refused: tuple[OfferedKnob, ...] = ()
+    configurations: Mapping[Process | None, Configuration] = {}
+    addresses: frozenset[str] = frozenset()
 
 
 async def discover(remote: Remote, host: str, port: int, answers: bool = False) -> DiscoveredHost:
@@ -108,7 +111,18 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
     refused = tuple(each for each in offered if each.refusal)
     listening = {each.name for each in inventory.listening if each.port == port and answers and not able}
     strangers = tuple(sorted(listening))
-    return DiscoveredHost(inventory.user, tuple(servers), chosen, tuple(able), knobs, strangers, chain, refused)
+    return DiscoveredHost(
+        inventory.user,
+        tuple(servers),
+        chosen,
+        tuple(able),
+        knobs,
+        strangers,
+        chain,
+        refused,
+        configurations,
+        inventory.addresses,
+    )
 
 
 async def _of_its_unit(remote: Remote, server: RunningServer) -> Iterable[CandidateKnob]:
