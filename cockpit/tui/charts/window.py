@@ -11,7 +11,7 @@ SCALES = (0.25, 0.375, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 10.0, 20.0
 # The automatic scales without a change: the least at which the session fits; at the last one the window moves. In
 # steps of 1/_GROWING s while the end of the load is unknown, so that the scale changes rarely, else of 1/_FILLED s.
 _FINEST, _LAST = 0.25, 2.0
-_GROWING, _FILLED = 2, 128
+_GROWING, _FILLED = 8, 128
 # The widest scale that keeps a change and its baseline in view.
 _WIDEST = 10.0
 
