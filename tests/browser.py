@@ -1,7 +1,5 @@
 """A headless Chromium for tests, driven over its DevTools pipe. https://chromedevtools.github.io/devtools-protocol/"""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -3,8 +3,6 @@
 One process per CPU computes without a pause. The rounds fail if any test fails in any of them.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -4,8 +4,6 @@ Python with all imports takes 0.5 s of CPU time to start. A fork avoids that for
 signals or check the imports of a command start it as a user does.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import subprocess

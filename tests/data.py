@@ -1,7 +1,5 @@
 """Data files of test modules: cases and texts."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ CPU seconds are those of the test process and of the child processes that it has
 belongs to the lab.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections import defaultdict

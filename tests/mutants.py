@@ -11,8 +11,6 @@ Mutations: a comparison turned, `and` for `or`, `+` for `-` and `*` for `/`, a `
 number plus one, a truth value turned, None returned, a call left out.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import copy

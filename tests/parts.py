@@ -4,8 +4,6 @@ The checks run side by side, and a table at the end shows their results. The exi
 Ctrl-C.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Child processes of a test, without those that earlier tests in the same process still run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 

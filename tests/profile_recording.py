@@ -3,8 +3,6 @@
 As root, with Apache and perf; takes a minute. Facts of this machine are left out.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import sys

@@ -1,7 +1,5 @@
 """`python -m tests.rewrite [FILE ...]`: write the test recordings again, for a new state or file format."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

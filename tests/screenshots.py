@@ -4,8 +4,6 @@ All as SVG, and as PNG if Debian's Chromium is installed. `python -m tests.scree
 `python -m tests.screenshots sizes FOLDER` draws each situation of the screen at three sizes into the folder.
 """
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import io
@@ -41,7 +39,10 @@ from cockpit.tui.start.choices import StartChoices
 from cockpit.tui.start.screen import StartScreen
 from cockpit.tui.terminal.picture import self_contained, svg_at
 from tests.browser import Browser, browser, chromium
+from tests.data import data_of
 from tests.strip import Frame, strip
+
+DATA = data_of(__file__)
 
 ROOT = Path(__file__).parents[1]
 RECORDINGS = ROOT / "tests" / "recordings"
@@ -83,27 +84,9 @@ PICTURES = (
 )
 # Situations of the screen, each drawn at all sizes: instant (s; negative from the end) and recording.
 SIZES = ((80, 24), (120, 40), (200, 50))
-SITUATIONS = {
-    "idle": (0.5, "under-load"),
-    "baseline": (40.0, "under-load"),
-    "change": (61.9, "under-load"),
-    "likely": (80.0, "under-load"),
-    "verdict": (-0.1, "under-load"),
-    "stall": (15.5, "failures"),
-    "target-down": (38.5, "failures"),
-    "two-hosts": (15.0, "two-hosts"),
-    "replay": (30.5, "spare-servers"),
-}
+SITUATIONS = DATA["situations"]
 # Frames of the animation: instant, keys, caption, seconds.
-SESSION = (
-    (14.0, (), "Load runs: requests/s and latency live, the server beside them", 3.0),
-    (30.0, (), "Child processes are spawned and exit; the tail is long", 3.0),
-    (55.0, ("t",), "t  The active settings, and the cost of changing each", 3.0),
-    (62.5, (), "A change: shaded from its start until it is active", 3.0),
-    (80.0, (), "Active: the load continues, a new segment is measured", 3.0),
-    (-0.5, (), "At the top: the verdict", 4.0),
-    (-0.5, ("c",), "c  All metrics, each with its interval", 4.0),
-)
+SESSION = DATA["session"]
 # Notes added after the session: instant, text.
 NOTES = ((18.0, "first look at the process list"), (80.0, "no more processes are spawned"))
 # Pictures of the HTML report: name, width, height, dark.

@@ -4,8 +4,6 @@ Each process of xdist imports and collects all tests, which takes 6 s of CPU tim
 number of its next group, as of xdist's loadgroup, from a pipe until that is empty, and sends reports through its own.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ Parts that frames share are stored once: eight frames are about as large as two 
 the last frame.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from html import escape

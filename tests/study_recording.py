@@ -3,8 +3,6 @@
 It takes about four minutes on the demo's server. The machine should be idle: other load affects the recorded metrics.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import sys

@@ -1,7 +1,5 @@
 """CONTRIBUTING.md names files and names that exist."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

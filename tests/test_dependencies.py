@@ -1,7 +1,5 @@
 """Every imported package is declared, few are, and private parts of packages are not used."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import importlib

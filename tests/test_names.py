@@ -1,7 +1,5 @@
 """Names in the product: unique public classes and aliases, no banned words, also as fields, JSON keys and locals."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import re

@@ -11,7 +11,10 @@ import pytest
 
 from cockpit.model.knobs import KNOB_KINDS, LIVE_KNOBS
 from cockpit.servers.registry import GRAMMARS, OTHER_KNOBS
+from tests.data import data_of
 from tests.waiting import free_port, wait_until
+
+DATA = data_of(__file__)
 
 EXAMPLE = Path(__file__).parent / "extension" / "webcockpit_example"
 POINTS = {
@@ -72,17 +75,7 @@ def test_example_adds_a_server_an_import_and_an_export(tmp_path: Path, exampled:
     assert 'processes = ["exampled"]' in profile.read_text()
 
 
-BROKEN = {
-    "a missing module": ({"servers": "x = missing:KIND"}, "ModuleNotFoundError: No module named 'missing'"),
-    "another object": ({"exports": "x = webcockpit_example.table:runs"}, "webcockpit_example.table:runs is no Exp"),
-    "a module that exits": ({"imports": "x = exits:FORMAT"}, "SystemExit: 7"),
-    "a built-in name": ({"servers": "x = taken:KIND"}, "the name 'nginx' is in use already; choose another one"),
-    "a kind of knob": ({"servers": "x = taken:KNOB"}, "the name 'mount' is in use already"),
-    "an invalid name": ({"servers": "x = taken:NAME"}, "invalid name in ../x; use small letters"),
-    "a wrong type": ({"servers": "x = taken:TYPE"}, "files of the kind x must be of type tuple"),
-    "a pattern": ({"servers": "x = taken:PATTERN"}, "missing ), unterminated subpattern"),
-    "a built-in format": ({"exports": "x = csv_again:CSV"}, "the name 'csv' is in use already"),
-}
+BROKEN = DATA["broken"]
 TAKEN = """
 from webcockpit_example.server import KIND as EXAMPLE
 KIND, KNOB, NAME = EXAMPLE._replace(name="nginx"), EXAMPLE._replace(name="mount"), EXAMPLE._replace(name="../x")

@@ -1,7 +1,5 @@
 """Shell and awk programs of the package: shellcheck, shells and awks accept them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

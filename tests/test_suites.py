@@ -1,7 +1,5 @@
 """`make check` runs all checks and fails if one fails; suites fail if a test hangs or crashes, or CI skips a test."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Each line is one session: the verdict on the screen, the effect, and the seconds
 another process uses a CPU. Exit 1 if a verdict is not "better", or takes more than three minutes.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

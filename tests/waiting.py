@@ -1,7 +1,5 @@
 """Conditions that tests wait for, free ports, and programs that a machine might lack."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import socket

@@ -5,8 +5,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cockpit.analysis.baseline import Baseline, assumed_spread, baseline_of, baseline_run, ratio_of, runs_to_settle
@@ -23,7 +21,6 @@ from cockpit.analysis.thresholds import AbortCheck, Status, check_abort, check_t
 from cockpit.analysis.words.thresholds import found_words, ratio_words
 from cockpit.analysis.words.verdicts import stability_words
 from cockpit.metrics.results import RunResult, run_result
-from cockpit.metrics.values import metric_value
 from cockpit.model.errors import UsageError
 from cockpit.model.fold.fold import fold_all
 from cockpit.model.state import State
@@ -46,12 +43,6 @@ def baseline_from(*results: RunResult) -> Baseline:
 
 def result_with_rate(result: RunResult, rate: float) -> RunResult:
     return replace(result, seconds=result.counts.completed / rate)
-
-
-def test_baseline_of_one_run_has_its_metrics(state: State) -> None:
-    result = run_result(state, 1)
-    for name in ("rate", "failed", "p50", "p97.3", "service.p99", "max", "web1.cpu.idle", "duration"):
-        assert baseline_from(result).metric(name) == pytest.approx(metric_value(result, name)), name
 
 
 def test_relative_threshold(state: State) -> None:
@@ -241,12 +232,3 @@ def test_stable_rates() -> None:
         is_stable([1.0], k=1)
     assert is_stable([33.0, 33.5], k=2)
     assert not is_stable([33.0, 40.0], k=2)
-
-
-@given(st.lists(st.floats(1, 1e6), min_size=3, max_size=8), st.floats(0.001, 0.5), st.floats(0.5, 100))
-def test_stability_is_independent_of_unit(rates: list[float], chance: float, unit: float) -> None:
-    stable = is_stable(rates, chance=chance)
-    # Powers of two avoid rounding.
-    assert is_stable([rate * 2.0 ** int(unit % 8) for rate in rates], chance=chance) is stable
-    if stable:
-        assert is_stable(rates, chance=2 * chance)

@@ -1,7 +1,5 @@
 """Capacity search: limits, levels, the order of levels, ends of a search, and accuracy on a simulated queue."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

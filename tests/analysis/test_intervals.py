@@ -64,21 +64,6 @@ def test_two_vs_two_runs_find_tenfold_difference(cells: int) -> None:
     assert math.exp(float(np.median(widths)) / 2) <= 1.5
 
 
-@pytest.mark.parametrize(("budget", "comparisons"), [(8, 1), (16, 1), (16, 4), (20, 1), (50, 8)])
-def test_sequential_study_keeps_its_error_rate(budget: int, comparisons: int) -> None:
-    random = np.random.default_rng(4)
-    repetitions = 3000
-    level = nominal_level(budget, ALPHA / comparisons)
-    values = random.standard_normal((repetitions, budget))
-    wrong = np.zeros(repetitions, dtype=bool)
-    for rounds in range(4, budget + 1):
-        seen = values[:, :rounds]
-        t = np.abs(seen.mean(axis=1)) / (seen.std(axis=1, ddof=1) / math.sqrt(rounds))
-        wrong |= t > student_quantile(1 - level / 2, rounds - 1)
-    assert wrong.mean() <= 1.4 * ALPHA / comparisons
-    assert wrong.mean() >= 0.5 * ALPHA / comparisons
-
-
 def test_sequential_interval_only_shrinks() -> None:
     random = np.random.default_rng(5)
     for _ in range(50):

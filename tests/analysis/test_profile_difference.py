@@ -1,7 +1,5 @@
 """Differences of CPU profiles: what is significant, on simulated slices; causes of stacks; the line of a verdict."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from msgspec.structs import replace
@@ -23,6 +21,9 @@ from cockpit.analysis.words.stacks import profile_lines, profiled_words
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.stacks import StackSlice, StackSource
+from tests.data import data_of
+
+DATA = data_of(__file__)
 
 PLAN = LoadPlan(url="http://web1/", concurrency=1, duration=60.0)
 NAMES = [f"f{at}" for at in range(60)]
@@ -66,19 +67,7 @@ def test_false_discovery_rate_is_that_of_benjamini_and_hochberg() -> None:
     assert discoveries({}) == set()
 
 
-@pytest.mark.parametrize(
-    ("stack", "name"),
-    [
-        ("web;main;fork;entry_SYSCALL_64_[k];do_syscall_64_[k];__do_sys_clone_[k];copy_page_[k]", "clone"),
-        ("web;main;mmap;entry_SYSCALL_64_after_hwframe_[k];do_syscall_64_[k];__x64_sys_mmap_[k]", "mmap"),
-        ("web;main;entry_SYSCALL_64_[k];do_syscall_64_[k];ksys_write_[k];vfs_write_[k]", "write"),
-        ("web;main;entry_SYSCALL_64_[k];do_syscall_64_[k]", "do_syscall_64"),
-        ("web;main;memset;asm_exc_page_fault_[k];exc_page_fault_[k];clear_page_[k]", "page fault"),
-        ("web;main;asm_sysvec_apic_timer_interrupt_[k];tick_[k]", "interrupt"),
-        ("web;main;__memset", "__memset"),
-        ("web", "web"),
-    ],
-)
+@pytest.mark.parametrize(("stack", "name"), DATA["the_cause_of_a_stack_is_its_system_call_or_innermost_function"])
 def test_the_cause_of_a_stack_is_its_system_call_or_innermost_function(stack: str, name: str) -> None:
     assert cause(stack) == name
     assert by_cause({stack: 3, "[other]": 1}) == {name: 3, "[other]": 1}

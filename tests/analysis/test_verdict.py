@@ -196,14 +196,6 @@ def test_metrics_of_lost_host_are_invalid(read: bool) -> None:
         assert cost.objection == Objection(cause=Cause.HOST_LOST, side=Period.AFTER, seconds=20, host="web1")
 
 
-def test_generator_cpu_wait_is_a_warning() -> None:
-    waiting = window(2)
-    seconds = tuple(replace(second, cpu_wait=0.4) for second in waiting.seconds)
-    (warning,) = judge_switch(BEFORE, replace(waiting, seconds=seconds)).warnings
-    assert (warning.kind, warning.values) == (WarningKind.CPU_WAIT, {"share": pytest.approx(0.4)})
-    assert judge_switch(BEFORE, waiting).warnings == ()
-
-
 def test_more_errors_are_worse_at_any_rate() -> None:
     # A server that answers 503 quickly is not faster.
     verdict = judge_switch(BEFORE, window(2, rate=1500, failed=0.05))

@@ -1,7 +1,5 @@
 """Searches on a real server whose rate depends on a knob."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

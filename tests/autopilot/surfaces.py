@@ -1,7 +1,5 @@
 """Response surfaces with a known optimum: metrics of a server as a function of its settings, with noise."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from random import Random

@@ -1,7 +1,5 @@
 """A search that maximizes the capacity: its evaluations, their uncertainty, the proof in rounds, and refusals."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

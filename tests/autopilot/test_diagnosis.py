@@ -1,7 +1,5 @@
 """Limits of a server, diagnosed from the metrics of a run; the plan and the claim of a search as text."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """Proof of a search: conditions on its final rounds for its values to be reported as better."""
 
-from __future__ import annotations
-
 import pytest
 
 from cockpit.analysis.thresholds import parse_threshold

@@ -1,7 +1,5 @@
 """Searches on a real server whose rate depends on the knob: evaluations, proof, and active settings afterwards."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import re

@@ -1,7 +1,5 @@
 """A search on the screen, driven by keys: pause, skip, the board, and the active settings at the end."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

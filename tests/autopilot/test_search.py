@@ -1,7 +1,5 @@
 """The search on surfaces with a known optimum, and its Gaussian process compared with scikit-learn's."""
 
-from __future__ import annotations
-
 import math
 from random import Random
 

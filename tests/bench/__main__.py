@@ -3,8 +3,6 @@
 Other load on the machine can push a metric over its limit; each row shows how much other load there was.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

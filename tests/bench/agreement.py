@@ -5,8 +5,6 @@ it differs by a factor. Not compared: wrk with new connections (its latencies ex
 TIME_WAIT slow down the connects of the next generator), and p99 of httperf, which it does not report.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 One minute is real (Apache, its workers, the probe, the load engine). The rest repeats it with growing counters.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterable, Iterator, Sequence

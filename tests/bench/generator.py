@@ -4,8 +4,6 @@ The server has one CPU, the generators the other, in turn. Ratios are medians ov
 returns whether its limits hold.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager

@@ -1,7 +1,5 @@
 """Many generators: load from four lab hosts vs this machine, and cockpit's cost for the ticks of 100 generators."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import os

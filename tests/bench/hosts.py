@@ -1,7 +1,5 @@
 """Cost of watching hosts: CPU on the host vs top, ps and sar, and CPU of cockpit."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What an installation without extras downloads from the package index."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

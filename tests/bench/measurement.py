@@ -3,8 +3,6 @@
 CPU is user + system time of all generator processes, including their start.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import resource

@@ -3,8 +3,6 @@
 wrk has no exact number of requests, so it runs for SECONDS.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -87,18 +85,24 @@ def h2load(streams: int) -> Peer:
     return Peer(f"h2load -m{streams}", "h2load", "nghttp2-client", partial(_h2load_streams, streams))
 
 
-def httperf(url: str, rate: float, connections: int, calls: int = 1) -> Measurement:
-    """Open `connections` at `rate` per second, each with `calls` sequential requests."""
+def httperf_output(url: str, rate: float, connections: int, calls: int = 1) -> CommandOutput:
+    """Open `connections` at `rate` per second, each with `calls` sequential requests.
+
+    Raises subprocess.TimeoutExpired: httperf may loop forever if it cannot keep up.
+    """
     parts = urlsplit(url)
     command = [
-        *("httperf", "--hog", "--timeout", "5", "--server", str(parts.hostname), "--port", str(parts.port)),
+        *("httperf", "--hog", "--timeout", "5", "--server", str(parts.hostname), "--port", str(parts.port or 80)),
         *("--uri", parts.path, "--rate", f"{rate:g}", "--num-conns", str(connections), "--num-calls", str(calls)),
         *("--max-connections", str(_FILES)),
     ]
+    return run_peer(command, 3 * connections / rate + _GRACE)
+
+
+def httperf(url: str, rate: float, connections: int, calls: int = 1) -> Measurement:
     try:
-        output = run_peer(command, 3 * connections / rate + _GRACE)
+        output = httperf_output(url, rate, connections, calls)
     except subprocess.TimeoutExpired:
-        # httperf may loop forever if it cannot keep up.
         return Measurement(0, 0.0, 0.0)
     return _parsed(output, r"replies (\d+)", r"Request rate: ([\d.]+) req/s", r"Errors: total (\d+)")
 

@@ -1,7 +1,5 @@
 """Cost of CPU profiles on the host."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

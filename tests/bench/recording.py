@@ -1,7 +1,5 @@
 """Cost of a recording: size, time to open and to seek, and data lost by a kill."""
 
-from __future__ import annotations
-
 import gc
 import random
 import subprocess

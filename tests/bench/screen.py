@@ -2,8 +2,6 @@
 latency of a key under load, and the rate of a generator on its own CPU.
 """
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The autopilot on surfaces with a known optimum vs random search and TPE, and the error rate of its claims."""
 
-from __future__ import annotations
-
 import math
 import os
 import warnings

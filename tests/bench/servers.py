@@ -1,7 +1,5 @@
 """Servers for the generators: nginx and Apache on loopback, pinned to the servers' CPU."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """A row of the benchmark: measurements, peers, limits, and the other load on the machine."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence

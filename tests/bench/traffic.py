@@ -1,7 +1,5 @@
 """Cost of counting an access log on the host."""
 
-from __future__ import annotations
-
 import os
 import random
 import resource

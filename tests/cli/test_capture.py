@@ -1,7 +1,5 @@
 """`cockpit capture`: a time range of an access log as a profile, and the requests that its replay sends."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from datetime import UTC, datetime

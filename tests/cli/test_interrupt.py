@@ -1,7 +1,5 @@
 """Ctrl-C while cockpit starts."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import subprocess

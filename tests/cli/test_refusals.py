@@ -92,18 +92,6 @@ def test_no_password_is_echoed(url: str) -> None:
     assert "ses" not in done.stderr
 
 
-def test_unreachable_target_is_one_line_with_exit_code_3() -> None:
-    for arguments, message in (
-        (("run", NOWHERE), "127.0.0.1 port 1 is unreachable: 127.0.0.1: connection refused"),
-        (("ab", NOWHERE), "127.0.0.1 port 1 is unreachable: 127.0.0.1: connection refused"),
-        (("run", "http://no-such-host.invalid/", "--no-tui"), "no-such-host.invalid"),
-    ):
-        done = in_process(*arguments)
-        assert (done.returncode, done.stdout) == (3, "") and "Traceback" not in done.stderr
-        (error,) = [line for line in done.stderr.splitlines() if line.startswith("cockpit: ")]
-        assert message in error
-
-
 def test_failed_run_leaves_no_files(url: str, tmp_path: Path) -> None:
     files = ("--record", tmp_path / "s.cockpit", "--hlog", tmp_path / "s.hlog")
     assert cockpit("run", NOWHERE, "--no-tui", *files).returncode == 3

@@ -16,7 +16,10 @@ from cockpit.recording.library import list_recordings
 from cockpit.session import rounds as session_rounds
 from tests.cli.conftest import in_process, keyvalue
 from tests.cli.terminals import running
+from tests.data import data_of
 from tests.waiting import wait_until
+
+DATA = data_of(__file__)
 
 BEFORE = "Level=5\n"
 PROFILE = '[target]\nurl = "{url}/"\n[load]\nconcurrency = 2\nrequests = 100\n[[host]]\nname = "web1"\n'
@@ -31,21 +34,10 @@ def profile(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((), "the following arguments are required: NAME=VALUE"),
-        (("Level",), "tune rounds: 'Level': write NAME=VALUE"),
-        (("Other=1",), "unknown knob 'Other'; the profile has: Level"),
-        (("Level=5",), "these values are already active"),
-        (("Level=7", "--dry-run"), "unrecognized arguments: --dry-run"),
-        (("Level=7", "--rounds", "3"), "3 rounds: must be 4 to 50"),
-        (("Level=7", "--seconds", "5s"), "5 s: a window must last 15 s or more"),
-    ],
-)
-def test_invalid_rounds_are_refused(profile: Path, arguments: tuple[str, ...], message: str) -> None:
+@pytest.mark.parametrize(("arguments", "message"), DATA["invalid_rounds_are_refused"])
+def test_invalid_rounds_are_refused(profile: Path, arguments: list[str], message: str) -> None:
     done = in_process("tune", "--trust", str(profile), "rounds", *arguments)
-    assert done.returncode == (5 if arguments == ("Level=5",) else 2)
+    assert done.returncode == (5 if arguments == ["Level=5"] else 2)
     [line] = done.stderr.splitlines()
     assert message in line and list_recordings() == []
 

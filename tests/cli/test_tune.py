@@ -116,15 +116,6 @@ def test_older_change_of_same_knob_cannot_be_undone_first(tuned: TunedHost) -> N
     assert tuned.files == (LEVEL, MODE)
 
 
-def test_undo_never_overwrites_foreign_value(tuned: TunedHost) -> None:
-    tuned.run("set", "Level=2")
-    tuned.level.write_bytes(LEVEL.replace(b"1", b"9"))
-    refused = tuned.run("undo", code=5)
-    assert "Level: web1" in refused.stderr and "nothing was changed" in refused.stderr
-    assert "nothing to change" not in refused.stdout
-    assert tuned.level.read_bytes() == LEVEL.replace(b"1", b"9")
-
-
 def test_manually_reverted_change_does_not_block_undo(tuned: TunedHost) -> None:
     tuned.run("set", "Level=2")
     tuned.run("set", "Mode=fast")

@@ -1,27 +1,17 @@
 """`cockpit watch`: flags, and the summary of the traffic of a log."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import pytest
 
 from tests.commands import cockpit
+from tests.data import data_of
+
+DATA = data_of(__file__)
 
 
-@pytest.mark.parametrize(
-    ("flags", "problem"),
-    [
-        (["--host", "."], "name one with --log FILE, or access_log of its [[host]]"),
-        (["--log", "/x"], "no host to read the access log on; add --host"),
-        (["--log", "/x", "--host", ".", "-c", "5"], "-c: users decide the load; leave it out"),
-        (["--log", "/x", "--host", ".", "--log-format", "%h"], "it has no status; give the server's format, or apache"),
-        (["--log", "/x", "--host", ".", "--guard", "speed < 2"], "guard: 'speed < 2': unknown metric 'speed'"),
-        (["--log", "/x", "--host", ".", "--guard", "p99 < 1s, sent < 9"], "'sent < 9': no limit of single seconds"),
-        (["--log", "/x", "--host", ".", "--guard", "web9.cpu.idle > 5"], "no host 'web9' is watched"),
-    ],
-)
+@pytest.mark.parametrize(("flags", "problem"), DATA["invalid_use"])
 def test_invalid_use(flags: list[str], problem: str) -> None:
     run = cockpit("watch", "http://127.0.0.1:9/", *flags)
     assert run.returncode == 2

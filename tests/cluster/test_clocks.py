@@ -1,7 +1,5 @@
 """Clock offset of another machine, estimated from pings."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Load from generators over a real SSH server and a real Dask scheduler: exact counts, a common clock, losses."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

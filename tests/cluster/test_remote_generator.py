@@ -1,7 +1,5 @@
 """A generator that answers with errors of any kind, with nonsense or not at all: it is named, and lost alone."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Any

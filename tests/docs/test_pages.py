@@ -1,7 +1,5 @@
 """The pages of `make docs` before the site is built: all topics, commands and metrics, and links between them."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The site of `make docs` in a real browser: no dead link, no request to another host, casts that play."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -15,6 +13,9 @@ import pytest
 from docs.__main__ import build
 from docs.pages import casts, write_pages
 from tests.browser import Browser, browser
+from tests.data import data_of
+
+DATA = data_of(__file__)
 
 pytestmark = pytest.mark.lab
 
@@ -26,16 +27,7 @@ ASK = """({
   items: document.querySelectorAll('article li').length,
 })"""
 # The text of each cast's screen, after it was started and at least two frames were drawn.
-PLAY = """Promise.all([...document.querySelectorAll('.cast')].map(cast => new Promise(resolve => {
-  const seen = new Set();
-  const look = () => {
-    const screen = cast.querySelector('.ap-term');
-    if (screen) seen.add(screen.innerHTML);
-    seen.size > 2 ? resolve(screen.innerText) : requestAnimationFrame(look);
-  };
-  cast.querySelector('.ap-overlay-start').click();
-  look();
-})))"""
+PLAY = DATA["play"]
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """Annotations posted to a webhook, each marker once; a failing webhook is disabled. Streams at the end of a session."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """A growing session as JSON lines: each second, change, marker and run once, with the values of the CSV export."""
 
-from __future__ import annotations
-
 import csv
 
 import msgspec

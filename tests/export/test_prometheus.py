@@ -1,7 +1,5 @@
 """The Prometheus endpoint, read with the parser of the Prometheus client library."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 
@@ -16,7 +14,10 @@ from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS
 from cockpit.model.errors import UsageError
 from cockpit.model.fold.fold import fold_all
 from cockpit.model.state import State
+from tests.data import data_of
 from tests.session.events import small_session
+
+DATA = data_of(__file__)
 
 # State within the first run.
 METRICS = {metric.column: metric for metric in (*SECOND_METRICS, *SAMPLE_METRICS)}
@@ -70,17 +71,7 @@ def test_every_column_of_the_csv_has_a_gauge_of_its_own() -> None:
     assert all(gauge.help for gauge in gauges)
 
 
-@pytest.mark.parametrize(
-    ("column", "cell", "name", "value"),
-    [
-        ("p99_ms", 1.2345, "cockpit_load_p99_seconds", 0.0012345),
-        ("generator.cpu_percent", 70.3, "cockpit_load_generator_cpu_ratio", 0.703),
-        ("cgroup.quota_percent", 150, "cockpit_host_cgroup_cpu_quota_ratio", 1.5),
-        ("net.rxkb_KiB_per_s", 1.5, "cockpit_host_net_receive_bytes_per_second", 1536),
-        ("io.bread_blocks_per_s", 8, "cockpit_host_io_read_bytes_per_second", 4096),
-        ("memory.used_bytes", 4096, "cockpit_host_memory_used_bytes", 4096),
-    ],
-)
+@pytest.mark.parametrize(("column", "cell", "name", "value"), DATA["values_are_in_base_units"])
 def test_values_are_in_base_units(column: str, cell: float, name: str, value: float) -> None:
     gauge = gauge_of(METRICS[column])
     assert (gauge.name, gauge.value(cell)) == (name, value)

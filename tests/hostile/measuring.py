@@ -1,7 +1,5 @@
 """Sizes of the fuzzers, and the memory that a test needs."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 `python -m tests.hostile.parsers COUNT` feeds COUNT mutations to each, on all CPUs, and prints a table.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import random

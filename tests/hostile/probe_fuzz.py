@@ -28,53 +28,15 @@ from cockpit.recording.writer import RecordingWriter
 from cockpit.report.run import run_text
 from cockpit.report.run_json import run_json
 from cockpit.session.rounding import rounded
+from tests.data import data_of
 
-FACTS = b"""
-#cockpit facts
-#cockpit fact hostname web1
-#cockpit fact kernel 6.1.0-18-amd64
-#cockpit fact cpus 2
-#cockpit fact hz 100
-#cockpit fact page 4096
-#cockpit fact way awk
-#cockpit ready
-"""
+DATA = data_of(__file__)
+
+FACTS = DATA["facts"].encode()
 
 # A frame of two ticks: @N is its number, @T hundredths of a second, @C a counter that grows.
-SYSTEM = b"""
-#cockpit begin @N
-#cockpit disks sda
-#cockpit layered loop0 dm-0
-/proc/uptime:@T.44 1086.89
-/proc/stat:cpu  @C 64 52475 @C 892 0 1411 2127 0 0
-/proc/stat:cpu0 @C 51 23675 57837 163 0 548 1050 0 0
-/proc/stat:ctxt 5999445
-/proc/stat:btime 1795335718
-/proc/stat:processes @C
-/proc/stat:procs_running 7
-/proc/stat:procs_blocked 0
-/proc/loadavg:11.25 15.71 10.92 7/238 4503
-/proc/meminfo:MemTotal:       24683656 kB
-/proc/meminfo:MemFree:        22513828 kB
-/proc/meminfo:MemAvailable:   23305596 kB
-/proc/meminfo:Buffers:           38016 kB
-/proc/meminfo:Cached:          1040800 kB
-/proc/diskstats: 8 0 sda 126726 22847 @C 75506 145337 55353 @C 91829 0 44140 200250 64201 47 2070968 23699 31379 9213
-/proc/diskstats: 253       0 dm-0 129 1 992 7 455 339 12844 32 0 28 48
-/proc/net/dev: lo: 11624832392 2676912 0 0 0 0 0 0 11624832392 2676912 0 0 0 0 0 0
-/proc/net/dev: eth0: @C 10006 0 0 0 0 0 0 @C 5123 0 0 0 0 0 0
-/proc/self/stat:4501 (awk) R 4500 4439 11356 0 -1 4194304 133 82 0 0 5 2 0 0 20 0 1 0 228242 3682304 535
-/proc/./4499/stat:4499 (sh) S 4465 4439 11356 0 -1 4194368 61 87 0 0 0 0 0 0 20 0 1 0 228242 2654208 309
-"""
-PROCESSES = b"""\
-/proc/4444/stat:4444 (apache2) S 1 4439 11356 0 -1 4194304 142 0 0 0 @C 0 0 0 20 0 1 0 2203 2990080 411
-/proc/4444/statm:730 437 411 5 0 89 0
-/proc/4444/cmdline:/usr/sbin/apache2 -k start
-/proc/4444/smaps_rollup:Pss:                 412 kB
-/proc/4445/stat:4445 (a) R) Z 4444 4439 11356 0 -1 4194304 139 0 0 0 0 0 0 0 25 5 12 0 2204 2990080 389
-/proc/4445/statm:0 0 0 0 0 0 0
-/proc/4445/cmdline:
-"""
+SYSTEM = DATA["system"].encode()
+PROCESSES = DATA["processes"].encode()
 END = b"""\
 #cockpit there 4444 4445
 #cockpit end @N

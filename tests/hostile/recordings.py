@@ -1,7 +1,5 @@
 """Malicious recordings: an intact one with alterations at all levels of its format."""
 
-from __future__ import annotations
-
 import gc
 import io
 import json

@@ -1,7 +1,5 @@
 """Recordings with permitted but absurd values: no other file suffers, the cost is bounded by the size of the file."""
 
-from __future__ import annotations
-
 import datetime as dt
 import shutil
 import sqlite3

@@ -4,8 +4,6 @@ The host is a PID and mount namespace of this machine, with its own boot id. A r
 starts another namespace with another boot id, whose PIDs start at 1 again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

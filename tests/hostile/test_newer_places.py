@@ -1,7 +1,5 @@
 """Hostile input at commands as carriers, values of settings, imports and annotations."""
 
-from __future__ import annotations
-
 import contextlib
 import resource
 import subprocess

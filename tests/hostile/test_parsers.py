@@ -1,7 +1,5 @@
 """Every parser refuses mutated input with its own errors; `make fuzz` feeds 100,000 mutations to each."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.hostile.parsers import feed, parsers

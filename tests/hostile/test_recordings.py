@@ -1,7 +1,5 @@
 """Malicious recordings: every command has bounded time and memory, and prints one line per problem."""
 
-from __future__ import annotations
-
 import os
 import resource
 import shutil
@@ -22,9 +20,12 @@ from cockpit.recording.packing import compressed
 from cockpit.recording.reader import Recording
 from cockpit.study.journal import FILE, FolderLock, Journal, LockRole, read_journal, write_journal
 from tests.commands import FORKS, cockpit
+from tests.data import data_of
 from tests.hostile import recordings as alterations
 from tests.recording.test_pages import record_pages, same_events
 from tests.session.events import small_session
+
+DATA = data_of(__file__)
 
 LIMIT = (512 << 20, 512 << 20)
 INTACT = Path(__file__).parents[1] / "recordings" / "two-hosts.cockpit"
@@ -65,18 +66,7 @@ def execute_sql(path: Path, *statements: str) -> Path:
     return path
 
 
-FOREIGN = {
-    "unexpected view 'notes'": ("DROP TABLE notes", "CREATE VIEW notes AS SELECT 1.0 t, 'x' text, 1.0 wall"),
-    "unexpected trigger 'x'": ("CREATE TRIGGER x AFTER INSERT ON notes BEGIN DELETE FROM events; END",),
-    "unexpected table": ("DROP TABLE notes", "CREATE VIRTUAL TABLE notes USING fts5(t, text, wall)"),
-    "unexpected columns in table 'parts'": (
-        "DROP TABLE parts",
-        "CREATE TABLE parts (id INTEGER PRIMARY KEY, body AS (zeroblob(900000000)))",
-    ),
-    "unexpected index 'i'": ("CREATE INDEX i ON events (abs(t))",),
-    "unexpected table 'more'": ("CREATE TABLE more (x)",),
-    "missing table 'events'": ("DROP TABLE events",),
-}
+FOREIGN = DATA["foreign"]
 
 
 @pytest.mark.parametrize("message", FOREIGN)

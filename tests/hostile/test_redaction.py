@@ -1,7 +1,5 @@
 """Redaction: no value of an event contains a secret, and everything else is unchanged."""
 
-from __future__ import annotations
-
 import base64
 import html
 import json

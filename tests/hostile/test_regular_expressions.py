@@ -1,7 +1,5 @@
 """All regular expressions in the source take linear time, measured on adversarial strings."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import importlib

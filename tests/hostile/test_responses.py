@@ -1,7 +1,5 @@
 """Any bytes from a server, in any chunks and with any ending: each request is counted exactly once."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Hostile status pages: the result is recordable metrics or a one-line error of that page."""
 
-from __future__ import annotations
-
 import math
 import random
 import time

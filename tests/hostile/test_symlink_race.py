@@ -4,8 +4,6 @@ The attacker reads the name of the change from command lines, and creates links 
 that root might write to.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

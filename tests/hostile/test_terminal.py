@@ -1,7 +1,5 @@
 """Texts of a foreign recording on a terminal, in a picture and in a cast: none of them is executed."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Fixtures for hosts: an SSH server, named processes, the shells and awks that hosts have."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Connections to the SSH server of a test, and a stand-in for OpenSSH's client."""
 
-from __future__ import annotations
-
 import asyncio
 
 import asyncssh

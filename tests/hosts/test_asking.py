@@ -1,7 +1,5 @@
 """Prompts before a connection: passphrases, passwords and unknown host keys."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

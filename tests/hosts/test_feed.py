@@ -1,7 +1,5 @@
 """A host's feed: its events and the folded state; slow and dead links; pauses of cockpit itself."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import math

@@ -1,7 +1,5 @@
 """New processes are in the next frame and are counted; failures of the probe's awk, and full frames."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -13,36 +13,7 @@ DATA = data_of(__file__)
 
 PAGE = 4096
 
-SYSTEM = b"""\
-/proc/uptime:1579.44 2800.16
-/proc/stat:cpu  100 1 50 3000 8 2 4 3 0 0
-/proc/stat:cpu0 60 1 20 1500 8 2 4 3 0 0
-/proc/stat:cpu2 40 0 30 1500 0 0 0 0 0 0
-/proc/stat:btime 1700000000
-/proc/stat:processes 18308
-/proc/stat:procs_running 3
-/proc/stat:procs_blocked 1
-/proc/loadavg:8.37 3.06 1.21 2/168 18307
-/proc/meminfo:MemTotal:       24684084 kB
-/proc/meminfo:MemFree:        24131660 kB
-/proc/meminfo:MemAvailable:   24201932 kB
-/proc/meminfo:Buffers:            2164 kB
-/proc/meminfo:Cached:           199652 kB
-/proc/meminfo:Shmem:              8880 kB
-/proc/meminfo:SReclaimable:     165812 kB
-/proc/meminfo:SwapTotal:             7 kB
-/proc/meminfo:SwapFree:              5 kB
-/proc/diskstats:   7       0 loop0 1 1 1 1 1 1 1 1 0 1 1 1 1 1 1 1 1
-/proc/diskstats:   8       0 sda 100 9 2000 9 30 9 400 9 0 9 9 7 9 500 9 9 9
-/proc/diskstats:   8       1 sda1 99 9 1999 9 29 9 399 9 0 9 9 6 9 500 9 9 9
-/proc/diskstats: 104       0 cciss/c0d0 1 0 10 0 2 0 20 0 0 0 0
-/proc/diskstats: 253       0 dm-0 99 9 1999 9 29 9 399 9 0 9 9 6 9 500 9 9 9
-/proc/net/dev:Inter-|   Receive                                                |  Transmit
-/proc/net/dev: face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls
-/proc/net/dev:    lo: 5000 50 0 0 0 0 0 0 5000 50 0 0 0 0 0 0
-/proc/net/dev:eth0:1:70000 700 1 2 0 0 0 9 80000 800 3 4 0 0 0 0
-/proc/./77/stat:77 (sh) S 1 77 77 0 -1 0 0 0 0 0 9 16 26 2 20 0 1 0 11 2654208 429 0
-"""
+SYSTEM = DATA["system"].encode()
 
 
 def stat(pid: int, comm: str, state: str = "S", *, group: int = 1, session: int = 1, foreground: int = -1) -> bytes:

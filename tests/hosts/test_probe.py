@@ -1,7 +1,5 @@
 """The probe's readings of this machine, under each kind of host: facts, CPU, memory, disks, networks, counters."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

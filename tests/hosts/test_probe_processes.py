@@ -1,7 +1,5 @@
 """The processes that the probe watches, under each kind of host, compared with psutil; their CPU time."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

@@ -1,7 +1,5 @@
 """CPU profiles: samples folded on the host by a real awk, a stand-in for perf over a real SSH server, failures."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
@@ -21,39 +19,19 @@ from cockpit.hosts.stacks.profiler import Profiler
 from cockpit.hosts.stacks.script import script
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.stacks import MAX_DEPTH, MAX_STACK, MAX_STACKS, MAX_TEXT, ProfilerChanged, StackSlice
+from tests.data import data_of
 from tests.hosts.sshd import Sshd
 from tests.hosts.test_tails import processes_with
 from tests.hosts.watching import Watch
 from tests.waiting import programs, until
 
+DATA = data_of(__file__)
+
 FOLDER = (files("cockpit.hosts.stacks") / "fold.awk").read_text()
 # A perf that prints the samples of the file PERF_SAMPLES as `perf script`, and otherwise behaves like perf.
-PERF = """#!/bin/sh
-case $1 in
-  stat) echo '<not supported>,,cycles,' >&2 ;;
-  record)
-    [ -z "$PERF_ENDS" ] || kill -KILL $$
-    [ -z "$PERF_ERROR" ] || { echo "$PERF_ERROR" >&2; exit 255; }
-    while [ "$1" != -- ]; do shift; done
-    shift
-    "$@" >/dev/null ;;
-  script) cat "$PERF_SAMPLES"; [ "$PERF_ENDS" ] || cat >/dev/null ;;
-esac
-"""
+PERF = DATA["perf"]
 # A py-spy that prints the lines of the file SPY_STACKS, and otherwise behaves like py-spy.
-PY_SPY = """#!/bin/sh
-case $1 in
-  dump) [ -z "$SPY_ERROR" ] || { echo "$SPY_ERROR" >&2; exit 1; } ;;
-  record)
-    [ -z "$SPY_ENDS" ] || kill -KILL $$
-    for pid; do :; done
-    [ -d "/proc/$pid" ] || exit 1
-    echo 'py-spy> Sampling process 49 times a second for 5 seconds.'
-    cat "$SPY_STACKS"
-    sleep 1.1
-    echo 'py-spy> Wrote raw data. Samples: 7 Errors: 0' ;;
-esac
-"""
+PY_SPY = DATA["py_spy"]
 SPIED = 'process 1:"/usr/bin/python3 -c \'a; b\' --key=secret";process 2:"x";main (app.py);render (app.py) 3\n'
 
 

@@ -1,7 +1,5 @@
 """Servers with the same process name: only the one on the target's port is watched."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Shells of every kind of host: local, by SSH, and reached by a command (`via`)."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

@@ -1,7 +1,5 @@
 """SSH connections: host keys, logins, hostnames, jump hosts."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

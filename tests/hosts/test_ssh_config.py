@@ -1,7 +1,5 @@
 """ssh_config and known_hosts are read as by OpenSSH; in the lab, the results are compared with its client."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import subprocess

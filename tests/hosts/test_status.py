@@ -1,7 +1,5 @@
 """Status pages: parsing, requests through the host, errors with a fix."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

@@ -1,7 +1,5 @@
 """Tails: lines as on a terminal, bounded output, no leftover processes on the host."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import os

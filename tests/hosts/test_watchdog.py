@@ -1,7 +1,5 @@
 """Programs on a host end by themselves if their client vanished without closing their input."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

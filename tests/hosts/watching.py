@@ -1,7 +1,5 @@
 """A host's feed that runs during a test, and its events."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress

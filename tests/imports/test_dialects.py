@@ -1,7 +1,5 @@
 """Results as people have them: other delimiters, titles and encodings, and lines before the results."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

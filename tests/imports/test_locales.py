@@ -3,8 +3,6 @@
 A locale is read, or the message names the way out. `locales.tsv` has the forms of 340 locales.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import date
 from pathlib import Path

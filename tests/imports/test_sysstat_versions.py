@@ -4,8 +4,6 @@
 interface and one disk. 11.0.8 writes as 10.1.7, 12.0.6 as 11.7.4, 12.6.2 as 12.4.5.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,11 +1,8 @@
-"""Servers that write access logs, each in its own format, and an nginx that notes when it receives a request."""
-
-from __future__ import annotations
+"""Servers that write access logs, each in its own format."""
 
 from typing import NamedTuple
 
 from tests.data import data_of
-from tests.lab.services import nginx_config
 
 DATA = data_of(__file__)
 
@@ -88,13 +85,3 @@ WRITERS = {
     ),
     "gunicorn": _own("gunicorn", 8074, _with("app.py", _APP, _START_GUNICORN)),
 }
-# It waits for silent clients, so that no request is repeated on another connection.
-_RECEIVED = """
-    log_format received "$msec $connection $request_method $request_uri";
-    access_log /srv/logs/receiver.log received;
-    keepalive_timeout 600s;
-"""
-_FILES = {"pid": "/srv/logs/receiver.pid", "log": "/srv/logs/receiver-error.log"}
-_RECEIVER = nginx_config("8070", 'return 200 "received\\n";', _RECEIVED, **_FILES)
-_START_RECEIVER = _with("receiver.conf", _RECEIVER, "nginx -c /srv/logs/receiver.conf")
-RECEIVER = _own("receiver", 8070, _START_RECEIVER)._replace(path="/{}")

@@ -1,24 +1,21 @@
 """Results of cockpit, ab, wrk and httperf for one plan on one Apache: a test compares the counts, a benchmark the
 rates and latencies."""
 
-from __future__ import annotations
-
-import asyncio
-import re
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from cockpit.model.load.plan import LoadPlan
-from tests.lab.cpus import generator_cpu, on_generator_cpu
+from tests.bench.measurement import run_cockpit, run_peer
+from tests.bench.peers import httperf_output
+from tests.data import data_of
 from tests.lab.lab import Host
 from tests.lab.services import PREFORK_CONF
-from tests.load.servers import load
 from tests.waiting import wait_until
+
+DATA = data_of(__file__)
 
 REQUESTS = 1000
 CONCURRENCY = 10
@@ -26,14 +23,7 @@ RATE = 500
 LOG = "/var/log/apache2/access.log"
 
 # wrk's own totals, exactly, in place of its rounded summary.
-WRK_REPORT = """
-done = function(summary, latency, requests)
-    local errors = summary.errors
-    io.write(string.format("exactly %d %d %d %d %f %f\\n", summary.requests, summary.bytes, summary.duration,
-        errors.connect + errors.read + errors.write + errors.status + errors.timeout,
-        latency:percentile(50), latency:percentile(99)))
-end
-"""
+WRK_REPORT = DATA["wrk_report"]
 
 
 class Result(NamedTuple):
@@ -83,39 +73,24 @@ def with_log(web1: Host, run: Generator) -> Result:
 
 
 def cockpit(url: str, **values: object) -> Result:
-    plan = LoadPlan(**{"url": url, "cpus": (generator_cpu(),), **values})  # type: ignore[arg-type]
-    outcome = asyncio.run(load(plan))
-    service, ticks, completed = outcome.merged("service"), outcome.ticks, outcome.total("completed")
-    seconds = max(tick.t for tick in ticks) - min(tick.start for tick in ticks)
-    total, body, errors = outcome.total("bytes_received"), outcome.total("body_bytes"), sum(outcome.errors.values())
-    percentiles = service.percentile(50), service.percentile(99)
-    return Result(completed, total, body, errors, completed / seconds, *percentiles)
-
-
-def _run(*command: str) -> str:
-    done = subprocess.run(on_generator_cpu(list(command)), capture_output=True, text=True, check=True, timeout=60)
-    return done.stdout
-
-
-def _number(pattern: str, text: str) -> float:
-    match = re.search(pattern, text)
-    assert match, f"no {pattern!r} in {text}"
-    return float(match[1])
+    run = run_cockpit(LoadPlan(**{"url": url, **values}))  # type: ignore[arg-type]
+    service, counts = run.merged("service"), (run.total(name) for name in ("completed", "bytes_received", "body_bytes"))
+    return Result(*counts, run.errors, run.measurement.rate, service.percentile(50), service.percentile(99))
 
 
 def ab(url: str, table: Path, requests: int, *flags: str) -> Result:
-    text = _run("ab", "-q", *flags, "-e", str(table), "-n", str(requests), "-c", str(CONCURRENCY), url)
+    output = run_peer(["ab", "-q", *flags, "-e", str(table), "-n", str(requests), "-c", str(CONCURRENCY), url])
     rows = (line.split(",") for line in table.read_text().splitlines()[1:])
     served = {int(percent): float(milliseconds) / 1000 for percent, milliseconds in rows}
     names = ("Complete requests", "Total transferred", "HTML transferred", "Failed requests")
-    counts = (int(_number(rf"{name}:\s+(\d+)", text)) for name in names)
-    return Result(*counts, _number(r"Requests per second:\s+([\d.]+)", text), served[50], served[99])
+    counts = (int(output.number(rf"{name}:\s+(\d+)")) for name in names)
+    return Result(*counts, output.number(r"Requests per second:\s+([\d.]+)"), served[50], served[99])
 
 
 def wrk(url: str, script: Path, *flags: str) -> Result:
     script.write_text(WRK_REPORT)
-    text = _run("wrk", "-t1", f"-c{CONCURRENCY}", "-d1s", *flags, "-s", str(script), url)
-    fields = text.split("exactly ")[1].split()
+    output = run_peer(["wrk", "-t1", f"-c{CONCURRENCY}", "-d1s", *flags, "-s", str(script), url])
+    fields = output.text.split("exactly ")[1].split()
     requests, size, microseconds, errors = (int(field) for field in fields[:4])
     p50, p99 = (float(field) / 1e6 for field in fields[4:6])
     return Result(requests, size, None, errors, requests / microseconds * 1e6, p50, p99)
@@ -123,15 +98,11 @@ def wrk(url: str, script: Path, *flags: str) -> Result:
 
 def httperf(url: str, requests: int) -> Result:
     """Open connections at RATE, independent of the server: open load."""
-    parts = urlsplit(url)
-    text = _run(
-        *("httperf", "--hog", "--timeout", "5", "--server", str(parts.hostname), "--port", "80"),
-        *("--uri", parts.path, "--rate", str(RATE), "--num-conns", str(requests), "--num-calls", "1"),
-    )
-    responses = int(_number(r"replies (\d+)", text))
-    head, body = (_number(rf"Reply size \[B\]:.* {part} ([\d.]+)", text) for part in ("header", "content"))
-    errors, rate = int(_number(r"Errors: total (\d+)", text)), _number(r"Request rate: ([\d.]+) req/s", text)
-    p50 = _number(r"Connection time \[ms\]: .* median ([\d.]+)", text) / 1000
+    output = httperf_output(url, RATE, requests)
+    responses = int(output.number(r"replies (\d+)"))
+    head, body = (output.number(rf"Reply size \[B\]:.* {part} ([\d.]+)") for part in ("header", "content"))
+    errors, rate = int(output.number(r"Errors: total (\d+)")), output.number(r"Request rate: ([\d.]+) req/s")
+    p50 = output.number(r"Connection time \[ms\]: .* median ([\d.]+)") / 1000
     return Result(responses, round(responses * (head + body)), round(responses * body), errors, rate, p50, None)
 
 

@@ -1,7 +1,5 @@
 """Two nginx behind HAProxy on this machine, whose service times a setting decides, and a session that watches them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -11,8 +9,11 @@ from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob
 from cockpit.model.load.plan import AccessLog, LoadPlan
 from cockpit.profiles.profile import Profile
+from tests.data import data_of
 from tests.lab.masters import Master, running_server
 from tests.waiting import free_port
+
+DATA = data_of(__file__)
 
 HOSTS = ("web1", "web2")
 KNOBS = tuple(f"rate-{host}" for host in HOSTS)
@@ -20,17 +21,7 @@ PATHS = tuple(f"/{parts}" for parts in (2, 3, 5, 7))
 # After each part of a page nginx waits for as long as the rate (bytes/s) needs: 50 ms, unless the rate is limited more.
 _PART, RATE = 20_480, 409_600
 _FORMAT = '$remote_addr [$time_local] "$request" $status $request_time'
-_SITE = """
-log_format users '{format}';
-server {{
-    listen 127.0.0.1:{port};
-    root pages;
-    access_log users.log users;
-    sendfile on;
-    sendfile_max_chunk {part};
-    limit_rate {rate};
-}}
-"""
+_SITE = DATA["site"]
 _BALANCER = """
 frontend users
     bind 127.0.0.1:{}

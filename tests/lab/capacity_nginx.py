@@ -5,8 +5,6 @@ closed-loop run, the capacity by a search with a loose limit of latency, and the
 Needs root for the quota.
 """
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys
@@ -21,26 +19,19 @@ from cockpit.metrics.results import run_result
 from cockpit.model.load.plan import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.session.live_session import LiveSession
+from tests.data import data_of
 from tests.lab import quotas
 from tests.lab.cpus import generator_cpu, on_server_cpu
 from tests.lab.inside import wait_until_reachable
 from tests.waiting import free_port
 
+DATA = data_of(__file__)
+
 # Closed load that keeps one worker busy, and its time (s) before and after the search.
 CONNECTIONS, SECONDS = 16, 40.0
 # The longest time of the search (s), and its limits.
 LONGEST, LIMITS = 120.0, "p99 < 1s, errors < 1%"
-_CONFIG = """\
-daemon off; user root; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log;
-events {{ worker_connections 4096; }}
-http {{
-    access_log off; keepalive_requests 1000000;
-    client_body_temp_path {folder}/b; proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f;
-    uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
-    gzip on; gzip_comp_level 9; default_type text/html;
-    server {{ listen 127.0.0.1:{port}; root {folder}; }}
-}}
-"""
+_CONFIG = DATA["config"]
 
 
 @contextmanager

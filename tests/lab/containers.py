@@ -3,8 +3,6 @@
 It shares this machine's network, so no network has to be removed. It has a CPU quota and a memory limit.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import socket

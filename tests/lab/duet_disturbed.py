@@ -5,8 +5,6 @@ each cgroup takes CPU for some seconds. Prints the 95% intervals of the ratio of
 the ratio of their widths. A repetition takes less than five minutes. Needs root for the quotas.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random

@@ -1,7 +1,5 @@
 """Lab hosts as generators: a Python on each host that imports this cockpit."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 import sysconfig

@@ -3,8 +3,6 @@
 As a kubelet does, it ends the standard input of a program when the connection is lost, and leaves the program running.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import ssl

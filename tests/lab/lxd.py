@@ -4,8 +4,6 @@ Its daemon keeps everything in one directory. The container has a network of its
 the loopback of this machine.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

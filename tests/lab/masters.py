@@ -1,7 +1,5 @@
 """Servers on this machine, each with its files in a folder, beside others of the same kind."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """Kinds of configuration files: the pieces of generated files, and the program's own answer which value it uses."""
 
-from __future__ import annotations
-
 import os
 import re
 import runpy

@@ -1,7 +1,5 @@
 """Short runs of shipped profiles, one with each value of their knobs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Each search ends in a claim. A separate `cockpit tune rounds` measures the same 
 Exit status 1: a search failed, or the intervals do not overlap.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """A small host inside a lab host: only dropbear and busybox in its root."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -17,33 +17,16 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from cockpit.model.errors import EXIT_INTERRUPTED
+from tests.data import data_of
 from tests.lab import results_page
 from tests.lab.hosts import NAMES
 from tests.lab.keeper import REPOSITORY
 from tests.lab.lab import Lab
 
+DATA = data_of(__file__)
+
 # By the age of the question, oldest first.
-STUDIES = (
-    "spare-servers",
-    "apache-tomcat",
-    "mpm-spare",
-    "keep-alive",
-    "jit-warm-up",
-    "topologies",
-    "restart-memory",
-    "mpm",
-    "caches",
-    "large-file",
-    "atime",
-    "upstream-keepalive",
-    "tls",
-    "ktls",
-    "compression",
-    "fpm-pm",
-    "overload",
-    "http2",
-    "generator-limit",
-)
+STUDIES = DATA["studies"]
 # Files of the kernel that a study needs: it refuses to run without them.
 NEEDS = {"ktls": Path("/proc/net/tls_stat")}
 # Exit codes of a complete study: stable, unstable.

@@ -3,8 +3,6 @@
 Its cgroups of CPU, memory and processes are writable: the kernel enforces systemd's limits.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Iterator

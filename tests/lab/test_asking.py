@@ -1,7 +1,5 @@
 """Prompts for a passphrase, a password and an unknown host key with OpenSSH's server, client and files."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

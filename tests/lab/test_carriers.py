@@ -1,7 +1,5 @@
 """Hosts reached by a command: podman, docker, kubectl, lxc, systemd-run and nsenter, each with a real container."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import tempfile

@@ -1,7 +1,5 @@
 """Backends of a proxy are found by its configuration, included in the profile draft, watched, and alone changed."""
 
-from __future__ import annotations
-
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -16,17 +14,13 @@ from cockpit.setup.doctor_servers import diagnose_servers
 from cockpit.setup.profile_draft import HostSurvey, draft_of
 from cockpit.tuning.discovery.servers import discover
 from cockpit.tuning.tuner import Tuner
+from tests.data import data_of
 from tests.lab.masters import PHP, running_server
 from tests.waiting import free_port
 
-BEHIND_NGINX = """\
-server {{
-    listen unix:{root}/nginx.sock;
-    location / {{ fastcgi_pass unix:{php}; }}
-    # location /old {{ proxy_pass http://192.0.2.9; }}
-    location /away {{ proxy_pass http://192.0.2.7:8080; }}
-}}
-"""
+DATA = data_of(__file__)
+
+BEHIND_NGINX = DATA["behind_nginx"]
 TO_PHP = "server {{ listen 127.0.0.1:{port}; location / {{ fastcgi_pass unix:{php}; }} }}\n"
 TO_HTTP = "server {{ listen {listen}; location / {{ proxy_pass http://127.0.0.1:{to}; }} }}\n"
 

@@ -3,8 +3,6 @@
 tests/tuning tests all faults; here is one for each kind of step. Values are read as Apache reads them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Faults of a watched host: the condition is reported, other hosts continue, and the host reconnects by itself."""
 
-from __future__ import annotations
-
 import asyncio
 import shlex
 from collections.abc import AsyncIterator, Iterator, Sequence

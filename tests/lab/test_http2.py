@@ -3,8 +3,6 @@
 nginx and Apache close a connection with GOAWAY after 1,000 requests; all but Caddy allow 50 streams per connection.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -7,7 +7,6 @@ everything that a server package installs: init script, unit, timer, cron jobs, 
 import hashlib
 import shutil
 import subprocess
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -19,44 +18,7 @@ from tests.lab.requirements import TABLE
 DATA = data_of(__file__)
 
 INSTALL = TABLE.with_name("install")
-TOY = {
-    "DEBIAN/control": """\
-        Package: toyd
-        Version: 1.0
-        Architecture: all
-        Maintainer: lab <lab@localhost>
-        Description: a server that does nothing
-        """,
-    # The postinst of debhelper for a server, after a point where the test pauses it.
-    "DEBIAN/postinst": """\
-        #!/bin/sh
-        set -e
-        touch /run/postinst-reached
-        while [ -e /run/hold ]; do sleep 0.02; done
-        deb-systemd-helper enable toyd.service >/dev/null
-        deb-systemd-helper enable toyd.timer >/dev/null
-        update-rc.d toyd defaults >/dev/null
-        rm -f /etc/apache2/mods-enabled/mpm_*
-        ln -sf ../mods-available/mpm_toy.load /etc/apache2/mods-enabled/mpm_toy.load
-        invoke-rc.d toyd start
-        """,
-    "usr/sbin/toyd": """\
-        #!/bin/sh
-        touch /run/toyd-started
-        """,
-    "etc/init.d/toyd": """\
-        #!/bin/sh
-        ### BEGIN INIT INFO
-        # Provides: toyd
-        # Default-Start: 2 3 4 5
-        # Default-Stop: 0 1 6
-        ### END INIT INFO
-        [ "$1" != start ] || /usr/sbin/toyd
-        """,
-    "lib/systemd/system/toyd.service": "[Service]\nExecStart=/usr/sbin/toyd\n[Install]\nWantedBy=multi-user.target\n",
-    "lib/systemd/system/toyd.timer": "[Timer]\nOnCalendar=daily\n[Install]\nWantedBy=timers.target\n",
-    "etc/cron.d/toyd": "* * * * * root /usr/sbin/toyd\n",
-}
+TOY = DATA["toy"]
 # apt knows only the folder. `snapshot` lists everything that starts automatically, and the machine's policy-rc.d.
 PREPARE = DATA["prepare"]
 SCRIPT = DATA["script"]
@@ -73,14 +35,14 @@ def given(tmp_path: Path) -> Path:
     for name, content in TOY.items():
         path = folder / "toyd" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(textwrap.dedent(content))
-        path.chmod(0o755 if content.lstrip().startswith("#!") else 0o644)
+        path.write_text(content)
+        path.chmod(0o755 if content.startswith("#!") else 0o644)
     package = repository / "toyd.deb"
     build = ["dpkg-deb", "--root-owner-group", "--build", str(folder / "toyd"), str(package)]
     subprocess.run(build, check=True, capture_output=True)
     digest = hashlib.sha256(package.read_bytes()).hexdigest()
     location = f"Filename: ./toyd.deb\nSize: {package.stat().st_size}\nSHA256: {digest}\n"
-    (repository / "Packages").write_text(textwrap.dedent(TOY["DEBIAN/control"]) + location)
+    (repository / "Packages").write_text(TOY["DEBIAN/control"] + location)
     shutil.copy(INSTALL, folder / "install")
     (folder / "packages").write_text("# a table\ntoyd toyd a toy server\nhey2 ?hey2 a wish\n")
     return folder

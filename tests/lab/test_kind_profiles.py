@@ -1,7 +1,5 @@
 """Shipped profiles of applications: their knob makes the difference that they expect."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from cockpit.metrics.results import RunResult

@@ -1,7 +1,5 @@
 """Each kind of server with its packaged configuration beside a second instance: found, tuned, watched, loaded."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from itertools import chain

@@ -1,7 +1,5 @@
 """Kinds of knobs that belong to no server, and Apache's MPM, on a real host: read, changed, active, undone."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 

@@ -1,7 +1,5 @@
 """A log without durations: the change that adds them is found in the configuration, made, kept and undone."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import pty

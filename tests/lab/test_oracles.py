@@ -5,8 +5,6 @@ PHP, PHP-FPM, MariaDB and systemd print the configuration that they read; HAProx
 Python run the file. A file that the program refuses is left out. `N` in a piece is a number that occurs once.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import re

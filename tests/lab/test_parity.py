@@ -5,8 +5,6 @@ time range as long as sar's: sar's counts must be between the probe's counts ove
 both ends, and over the range extended by one reading at both ends.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

@@ -1,8 +1,6 @@
 """The profiler with the real perf, py-spy and async-profiler: maps of just-in-time compilers, control groups, full
 disks, 100 MB of stacks, killed profilers, missing permissions."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os
@@ -24,8 +22,11 @@ from cockpit.hosts.stacks import profiler, script
 from cockpit.hosts.stacks.parse import HostSlice
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.stacks import MAX_STACKS, MAX_TEXT
+from tests.data import data_of
 from tests.hosts.test_profiler import Profiled, folded, sample
 from tests.waiting import free_port, until, wait_until
+
+DATA = data_of(__file__)
 
 pytestmark = pytest.mark.lab
 NOBODY = ("setpriv", "--reuid=65534", "--clear-groups")
@@ -164,15 +165,7 @@ async def test_a_full_disk_does_not_matter(
     assert [condition for condition, _ in watch.reports] == ["running", "stopped"]
 
 
-APP = """
-def inner(n):
-    return sum(at * at % 7 for at in range(n))
-
-def app(environ, start_response):
-    body = str(inner(2000)).encode()
-    start_response("200 OK", [("Content-Length", str(len(body)))])
-    return [body]
-"""
+APP = DATA["app"]
 
 
 @pytest.fixture

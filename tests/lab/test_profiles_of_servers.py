@@ -1,7 +1,5 @@
 """CPU profiles of real servers by the real perf: the line of a verdict names what a setting changed."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal
@@ -23,50 +21,16 @@ from cockpit.model.host.samples import HostConfig
 from cockpit.model.load.plan import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.session.live_session import LiveSession
+from tests.data import data_of
 from tests.waiting import free_port, wait_until
+
+DATA = data_of(__file__)
 
 pytestmark = pytest.mark.lab
 # Seconds of load per side: the guard of 3 s, and at least ten slices of a second.
 SECONDS = 15.0
-PREFORK = """
-ServerRoot /etc/apache2
-PidFile {directory}/pid
-ErrorLog {directory}/error.log
-ServerName localhost
-Listen 127.0.0.1:{port}
-LoadModule mpm_prefork_module /usr/lib/apache2/modules/mod_mpm_prefork.so
-LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
-DocumentRoot {directory}
-KeepAlive Off
-StartServers {spare}
-MinSpareServers {spare}
-MaxSpareServers {spare}
-MaxRequestWorkers 100
-MaxConnectionsPerChild {per_child}
-"""
-NGINX = """
-worker_processes 1; daemon off; pid {directory}/pid; error_log {directory}/error.log;
-events {{ worker_connections 256; }}
-http {{
-  access_log off; gzip on; gzip_min_length 10; gzip_types text/plain; gzip_comp_level {level};
-  server {{
-    listen 127.0.0.1:{port}; root {directory};
-    location ~ php$ {{ include /etc/nginx/fastcgi_params; fastcgi_param SCRIPT_FILENAME {directory}/page.php;
-      fastcgi_pass unix:{directory}/php.sock; }}
-  }}
-}}
-"""
-FPM = """
-[global]
-pid = {directory}/fpm.pid
-error_log = {directory}/fpm.log
-[www]
-user = root
-listen = {directory}/php.sock
-listen.mode = 0666
-pm = static
-pm.max_children = 2
-"""
+PREFORK = DATA["prefork"]
+NGINX = DATA["nginx"]
 
 
 @pytest.fixture
@@ -173,33 +137,3 @@ async def test_deflate_grows_with_the_level_of_gzip(directory: Path, monkeypatch
     assert "[libz.so" in line or "deflate" in line
     assert known.change is not None
     assert known.change > 0.3
-
-
-async def test_compilation_is_gone_with_opcache(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    functions = "\n".join(f"function f{at}($x) {{ return $x * {at} + strlen('text {at}'); }}" for at in range(1500))
-    (directory / "page.php").write_text(f"<?php\n{functions}\necho f7(3);\n")
-    port = free_port()
-    (directory / "nginx.conf").write_text(NGINX.format(directory=directory, port=port, level=1))
-    (directory / "fpm.conf").write_text(FPM.format(directory=directory))
-    program = str(next(Path("/usr/sbin").glob("php-fpm*")))  # noqa: ASYNC240
-    common = (program, "-R", "-F", "-y", str(directory / "fpm.conf"))
-    servers = [subprocess.Popen([*common, "-d", "opcache.enable=0"], stderr=subprocess.DEVNULL)]  # noqa: ASYNC220
-
-    def change() -> None:
-        servers[0].terminate()
-        servers[0].wait()
-        servers[0] = subprocess.Popen([*common, "-d", "opcache.enable=1"], stderr=subprocess.DEVNULL)
-        wait_until((directory / "php.sock").is_socket)
-
-    try:
-        with running("nginx", "-c", str(directory / "nginx.conf")):
-            wait_for(port)
-            verdict = await compared(monkeypatch, plan_of(port, "page.php"), ("php-fpm*",), change)
-    finally:
-        servers[0].terminate()
-        servers[0].wait()
-    (known,) = verdict.profiles
-    totals = {row.function: row.total for row in known.functions}
-    assert known.change is not None
-    assert known.change < -0.5
-    assert min(totals.get("zendparse") or 0.0, totals.get("compile_file") or 0.0) < -5

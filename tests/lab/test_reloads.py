@@ -1,7 +1,5 @@
 """Reloads of real servers that two servers share, and settings that an environment overrides."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator

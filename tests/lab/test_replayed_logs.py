@@ -1,13 +1,10 @@
-"""Access logs of real servers are replayed: the requests that another server receives, their order and their times."""
-
-from __future__ import annotations
+"""Access logs of real servers are read for a replay: the requests, their order and their times."""
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from statistics import median
 from typing import NamedTuple
 
 import pytest
@@ -15,11 +12,9 @@ import pytest_asyncio
 
 from cockpit.load.log_reader import Omission, read_log
 from cockpit.model.load.plan import LoadPlan, LogReplay
-from tests.lab.access_logs import RECEIVER, WRITERS, LogWriter
-from tests.lab.cpus import generator_cpu
+from tests.lab.access_logs import WRITERS, LogWriter
 from tests.lab.hosts import NAMES
 from tests.lab.lab import Host, Lab
-from tests.load.servers import load
 from tests.waiting import DEADLINE, until
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
@@ -90,10 +85,10 @@ def content(host: Host, file: str) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def lines(host: Host, writer: LogWriter, file: str = "") -> list[str]:
-    """The lines of its log, or of another one, about its numbered requests."""
+def lines(host: Host, writer: LogWriter) -> list[str]:
+    """The lines of its log about its numbered requests."""
     begin = writer.path.partition("{")[0]
-    return [line for line in content(host, file or writer.log).split("\n")[:-1] if begin in line]
+    return [line for line in content(host, writer.log).split("\n")[:-1] if begin in line]
 
 
 async def written(host: Host, writer: LogWriter, file: Path) -> WrittenLog:
@@ -118,8 +113,8 @@ def own_lab() -> Iterator[Lab]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def logs(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[str, WrittenLog]]:
-    """The log of each server after the same requests, which all get at the same time; and the receiver runs."""
-    folder, servers = tmp_path_factory.mktemp("logs"), [*WRITERS.values(), RECEIVER]
+    """The log of each server after the same requests, which all get at the same time."""
+    folder, servers = tmp_path_factory.mktemp("logs"), WRITERS.values()
     hosts = own_lab.hosts
     try:
         for server in servers:
@@ -131,24 +126,14 @@ async def logs(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> AsyncI
             stop(hosts[server.host], server)
 
 
-def replay_plan(writer: LogWriter, file: Path, host: Host) -> LoadPlan:
-    """One connection, so that the server gets the requests in the order in which they are sent."""
-    return LoadPlan(
-        url=f"http://{writer.host}:{RECEIVER.port}/",
-        connect_to=f"{host.address}:{RECEIVER.port}",
-        headers=(("Host", writer.site),) if writer.site else (),
-        max_in_flight=1,
-        cpus=(generator_cpu(),),
-        replay=LogReplay(file=str(file), speed=SPEED),
-    )
-
-
 EXPECTED = [(method, number) for number, method in enumerate(METHODS) if number != POSTED]
 
 
-async def test_requests_and_times_of_each_log_are_read(logs: dict[str, WrittenLog], own_lab: Lab) -> None:
+async def test_requests_and_times_of_each_log_are_read(logs: dict[str, WrittenLog]) -> None:
     for name, writer in WRITERS.items():
-        log = read_log(replay_plan(writer, logs[name].file, own_lab.web1))
+        headers = (("Host", writer.site),) if writer.site else ()
+        replay = LogReplay(file=str(logs[name].file), speed=SPEED)
+        log = read_log(LoadPlan(url=f"http://{writer.host}/", headers=headers, replay=replay))
         assert log.lines == len(GAPS) and log.omitted == {Omission.METHOD: 1}, name
         assert bool(log.spread) == (writer.resolution == 1.0), name
         found = [log.requests.line(number).decode() for number in log.numbers.tolist()]
@@ -161,24 +146,3 @@ async def test_requests_and_times_of_each_log_are_read(logs: dict[str, WrittenLo
         assert offsets == sorted(offsets)
         for offset, one in zip(offsets, sent, strict=True):
             assert one.before - sent[0].after - early <= offset <= one.after - sent[0].before + late, name
-
-
-@pytest.mark.parametrize("name", ["apache", "haproxy"])
-async def test_other_server_receives_requests_of_log_in_order_and_at_their_intervals(
-    name: str, logs: dict[str, WrittenLog], own_lab: Lab
-) -> None:
-    writer, plan = WRITERS[name], replay_plan(WRITERS[name], logs[name].file, own_lab.web1)
-    log = read_log(plan)
-    before, began = len(lines(own_lab.web1, writer, RECEIVER.log)), time.time()
-    outcome = await load(plan)
-    assert outcome.statuses == {200: len(EXPECTED)} and outcome.errors == {}
-    await until(lambda: len(lines(own_lab.web1, writer, RECEIVER.log)) >= before + len(EXPECTED))
-    received = [line.split(" ", 2) for line in lines(own_lab.web1, writer, RECEIVER.log)[before:]]
-    # A log of whole seconds has the order in which responses ended, which is that of these requests.
-    assert [request for _, _, request in received] == [f"{method} {writer.path.format(n)}" for method, n in EXPECTED]
-    instants = [float(instant) for instant, *_ in received]
-    late = [instant - began - offset for instant, offset in zip(instants, log.offsets.tolist(), strict=True)]
-    assert min(late) > -0.02, "no request is early"
-    # The start of a load process is part of it. At the log's own speed the median would be later by half of that.
-    late = [one - min(late) for one in late]
-    assert median(late) < log.seconds / 4, (name, late)

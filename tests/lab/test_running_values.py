@@ -1,7 +1,5 @@
 """Values that a real server shows while it runs: the doctor compares them, a change without a sign is rolled back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

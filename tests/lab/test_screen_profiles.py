@@ -1,7 +1,5 @@
 """Shipped profiles under load: enable a cache, measure its hits and the origin's CPU, undo to the original bytes."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

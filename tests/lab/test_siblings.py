@@ -1,7 +1,5 @@
 """A setting of one of two nginx behind HAProxy, compared with the other one while users are served."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 """uvicorn, Node.js and gunicorn, whose settings are in the systemd unit that starts them: found by the wizard from the
 port alone, active after a change, and undone byte for byte."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import httpx
@@ -17,21 +15,16 @@ from cockpit.setup.doctor_servers import diagnose_servers
 from cockpit.tuning.discovery.servers import discover
 from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.tuner import Tuner
+from tests.data import data_of
 from tests.lab.containers import response_from
 from tests.lab.systemd import Booted, booted
 from tests.waiting import free_port, until
 
+DATA = data_of(__file__)
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-_APP = """
-async def app(scope, receive, send):
-    await send({'type': 'http.response.start', 'status': 200, 'headers': []})
-    await send({'type': 'http.response.body', 'body': b'hello'})
-
-def application(environ, start):
-    start('200 OK', [])
-    return [b'hello']
-"""
+_APP = DATA["app"]
 # An EnvironmentFile.
 _FILE = "/srv/web/{}.env"
 _FILED = """
@@ -42,16 +35,7 @@ UV_THREADPOOL_SIZE=6
 """
 _NODE = "require('http').createServer((_, answer) => answer.end('hello')).listen(process.argv[2], '127.0.0.1')"
 # The units, with the command that each runs: `{}` is the port.
-UNITS = {
-    "given.service": "/usr/bin/uvicorn app:app --port {} --workers 2 \\\n --backlog=100 --lifespan off",
-    "plain.service": "/usr/bin/uvicorn app:app --port {} --lifespan off",
-    "scripts.service": "/usr/bin/node app.js {}",
-    "forking.service": "/usr/bin/gunicorn -w 2 -b 127.0.0.1:{} app:application",
-    # With an EnvironmentFile.
-    "filed-uvicorn.service": "/usr/bin/uvicorn app:app --port {} --lifespan off",
-    "filed-node.service": "/usr/bin/node --max-old-space-size=100 app.js {}",
-    "filed-gunicorn.service": "/usr/bin/gunicorn -b 127.0.0.1:{} app:application",
-}
+UNITS = DATA["units"]
 _PROCESSES = "systemctl show -P MainPID {0} | xargs pgrep -c -P"
 _CHILDREN = "systemctl show -P MainPID {0} | xargs pgrep -P | wc -l"
 _QUEUE = "ss -ltnH sport = :{1} | awk '{{ print $3 }}'"

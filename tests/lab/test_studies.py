@@ -1,7 +1,5 @@
 """Shipped studies on a lab: the main effects of three, in less than a minute each, and an action."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Drop-ins of a unit of a real systemd: active, undone, overridden by another file, and values that stop the server."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager

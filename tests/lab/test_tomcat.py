@@ -1,7 +1,5 @@
 """Tomcat on app1 behind mod_jk: its server.xml and its JVM's options, beside a second Tomcat that is no service."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

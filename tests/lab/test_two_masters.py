@@ -1,7 +1,5 @@
 """Two servers of one kind: only the target's server is found, watched, changed and reloaded. On real servers."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import signal

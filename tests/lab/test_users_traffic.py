@@ -1,7 +1,5 @@
 """The requests of users to real servers: their log is found in the configuration, and each request is counted once."""
 
-from __future__ import annotations
-
 import asyncio
 import urllib.request
 
@@ -15,20 +13,14 @@ from cockpit.profiles.profile import Profile
 from cockpit.servers.site_logs import SiteLog
 from cockpit.session.live_session import LiveSession
 from cockpit.tuning.discovery.access_logs import find_access_log
+from tests.data import data_of
 from tests.lab.lab import Host, Lab
+
+DATA = data_of(__file__)
 
 CONFIG = HostConfig(name="web1", ssh="web1")
 REQUESTS = 40
-PLAIN = """
-cat >/etc/apache2/sites-available/000-default.conf <<'END'
-LogFormat "%h \\"%r\\" %>s" plain
-<VirtualHost *:80>
-DocumentRoot /var/www/html
-CustomLog ${APACHE_LOG_DIR}/plain.log plain
-</VirtualHost>
-END
-apachectl graceful
-"""
+PLAIN = DATA["plain"]
 
 
 async def configured(lab: Lab) -> SiteLog:

@@ -1,7 +1,5 @@
 """Watching real servers through a real sshd: status pages, tails, restarts, an outage, and no remains on the host."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest
@@ -87,9 +85,3 @@ async def test_page_counts_requests(whole_lab: Lab, name: str, page: StatusPage,
         assert 0 < values["memory.free"] < values["memory.total"] <= values["memory.max"]
     else:
         assert len(values) > 25
-
-
-async def test_more_tails_than_the_server_has_sessions_for(lab: Lab) -> None:
-    """sshd allows 10 per connection, of which the probe has one; the others are on a further connection."""
-    async with watching("web1", lab.ssh_config, tail=("sleep 1000",) * 10) as watch:
-        await watch.shows(lambda: [tail.condition for tail in watch.host().tails] == 10 * ["running"])

@@ -7,8 +7,6 @@ same time (default: 8) share this machine, on which nothing else should run. Eac
 only its run's processes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Users of a site: their rate comes in waves and bursts, and the mix of their pages drifts."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import math

@@ -1,7 +1,5 @@
 """A host's feed with its tails and status pages, and what fold makes of their events."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

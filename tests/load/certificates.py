@@ -1,7 +1,5 @@
 """A certificate authority for tests, and certificates that it signs."""
 
-from __future__ import annotations
-
 import datetime
 import ipaddress
 import ssl

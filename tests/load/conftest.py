@@ -1,7 +1,5 @@
 """Load tests fork their workers; tests of processes and measurements start workers as in production."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

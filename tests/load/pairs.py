@@ -1,8 +1,6 @@
 """Connections of the load engine whose peer is a socket in this process: full control over the server's bytes, without
 an event loop."""
 
-from __future__ import annotations
-
 import socket
 from contextlib import suppress
 from math import inf

@@ -1,7 +1,5 @@
 """Two variants under the same load at the same time, against real servers."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

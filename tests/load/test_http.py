@@ -1,7 +1,5 @@
 """All framings and failures of responses, and retries: each request is counted once, with the right kind."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import math
@@ -81,14 +79,6 @@ async def test_head_has_no_body() -> None:
     assert outcome.statuses == {200: 20}
     assert outcome.total("bytes_received") == 20 * len(reply)
     assert len(server.connections) == 4
-
-
-async def test_connections_are_reused_only_with_keep_alive() -> None:
-    async with serving(always(SMALL)) as server:
-        await engine_load(plan(server.url, requests=40))
-        assert len(server.connections) == 4
-        await engine_load(plan(server.url, requests=40, keepalive=False))
-        assert len(server.connections) == 44
 
 
 @pytest.mark.parametrize("poller", POLLERS)

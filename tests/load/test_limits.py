@@ -1,7 +1,5 @@
 """Limits of the generator's machine: local ports and open files, and their exhaustion."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Access logs of other programs, compressed, from a pipe, damaged."""
 
-from __future__ import annotations
-
 import gzip
 import lzma
 import os

@@ -1,7 +1,5 @@
 """Replay of access logs: the replayed lines, their times, and the requests that a real server receives."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Callable

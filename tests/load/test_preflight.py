@@ -1,7 +1,5 @@
 """Checks of the target before load starts, and TLS: verification, error messages, complete responses."""
 
-from __future__ import annotations
-
 import socket
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Ramps: the schedule of arrivals, connections over time, and ramps that begin during a run."""
 
-from __future__ import annotations
-
 import math
 import os
 import signal

@@ -1,13 +1,11 @@
 """The bytes of a request, plans that cannot be sent, and the arithmetic of shares, arrivals and phases."""
 
-from __future__ import annotations
-
 import errno
 import math
 import socket
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit import __version__
@@ -138,33 +136,6 @@ def due_before(arrivals: Arrivals, end: float) -> list[float]:
 
 def plan(**values: object) -> LoadPlan:
     return LoadPlan(url="http://web1/", **values)  # type: ignore[arg-type]
-
-
-@settings(max_examples=50)
-@given(st.integers(1, 2000), st.integers(1, 9), st.floats(0, 1e6))
-def test_even_arrivals_of_all_workers_equal_schedule(rate: int, workers: int, at: float) -> None:
-    """For any number of workers, arrival i is at i / rate; none is missing or duplicated."""
-    seconds = max(1, min(3, 1000 // rate))
-    found: list[float] = []
-    for worker in range(workers):
-        arrivals = Arrivals(plan(rate=float(rate)), worker, workers)
-        arrivals.follow(at, constant(float(rate), at))
-        found += due_before(arrivals, at + seconds)
-    assert len(found) == rate * seconds
-    assert all(abs(due - at - number / rate) < 1e-6 for number, due in enumerate(sorted(found)))
-
-
-@settings(max_examples=50)
-@given(st.lists(st.tuples(st.integers(1, 200), st.integers(1, 3)), min_size=1, max_size=5), st.integers(1, 4))
-def test_schedule_continues_after_change_of_rate(levels: list[tuple[int, int]], workers: int) -> None:
-    total = [0] * len(levels)
-    for worker in range(workers):
-        arrivals, at = Arrivals(plan(rate=1.0), worker, workers), 1000.0
-        for number, (rate, seconds) in enumerate(levels):
-            arrivals.follow(at, constant(float(rate), at))
-            at += seconds
-            total[number] += len(due_before(arrivals, at))
-    assert total == [rate * seconds for rate, seconds in levels]
 
 
 def test_poisson_arrivals_have_rate_spread_and_seed() -> None:

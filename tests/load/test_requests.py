@@ -1,7 +1,5 @@
 """Request mixes, paths, expectations and alternative connections to the target, as the server receives them."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from operator import attrgetter

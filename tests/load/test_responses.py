@@ -1,7 +1,5 @@
 """The end of a response is found in any segmentation; expectations check bodies of any size in bounded memory."""
 
-from __future__ import annotations
-
 import hashlib
 import tracemalloc
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Runs: exact counts, requests in flight, ends, stops, and dead workers, whose load moves to the others."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

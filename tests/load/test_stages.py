@@ -1,7 +1,5 @@
 """Load steps, warm-up, load adjusted during a run, and runs extended past the end of their plan."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Requests per connection and think time, as observed by a server."""
 
-from __future__ import annotations
-
 from random import Random
 from statistics import fmean
 from time import monotonic

@@ -1,7 +1,5 @@
 """TLS handshakes: full and resumed ones as the server counts them, and the negotiated parameters."""
 
-from __future__ import annotations
-
 import asyncio
 import select
 import socket

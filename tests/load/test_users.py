@@ -1,7 +1,5 @@
 """Virtual users: cookies, and chains whose values are extracted from a response and sent in the next requests."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from email.utils import formatdate
@@ -127,13 +125,6 @@ async def test_values_of_users_are_not_recorded() -> None:
         assert outcome.statuses == {302: 5} and "secret" not in repr(outcome.events)
         # Without cookies, the location is recorded.
         assert "secret" in repr((await engine_load(plan(server.url, requests=5))).events)
-
-
-async def test_cookies_are_off_by_default() -> None:
-    sessions = Sessions()
-    async with serving(sessions) as server:
-        await engine_load(plan(server.url, requests=20, concurrency=2))
-    assert len(sessions.requests) == 20
 
 
 async def test_connections_of_user_share_session() -> None:

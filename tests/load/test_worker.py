@@ -1,7 +1,5 @@
 """The worker process alone: its pipes, a slow or missing peer, no memory leaks without garbage collection."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os

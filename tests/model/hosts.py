@@ -1,7 +1,5 @@
 """Synthetic readings of a host: idle unless values are given."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """Hosts in the state: shares and rates as in sar, free and ps; processes; tails and status pages; restarts."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -61,16 +59,6 @@ def test_cpu_and_memory_of_processes() -> None:
     assert host.processes[0].cpu == 50.0
     host = host_of(sample(1, processes=tuple(process(pid) for pid in range(10))))
     assert (host.point.rss, host.point.unshared) == (80 << 20, 20 << 20)
-
-
-def test_averages_cover_only_the_run() -> None:
-    samples = [loaded(t, busy) for t, busy in ((1, 0), (2, 10), (3, 20), (4, 30), (5, 130))]
-    run = ev.RunStarted(t=1.5, run=1, plan=LoadPlan(url="http://a/", requests=1))
-    ended = ev.RunEnded(t=3.5, run=1, reason="completed")
-    result = run_result(fold_all([START, UP, samples[0], run, *samples[1:3], ended, *samples[3:]]), 1)
-    assert host_metrics(result.hosts["web1"])["cpu.user"] == 10.0
-    assert metric_value(result, "web1.cpu.idle") == 90.0
-    assert metric_value(result, "web2.cpu.idle") is None
 
 
 def test_lost_host_leaves_gap() -> None:

@@ -1,7 +1,5 @@
 """Load in the state: seconds and segments without loss, changes and actions, extended runs and rounds."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Other load of a host: busy time minus the processes known to run on its machine."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

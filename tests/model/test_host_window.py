@@ -1,7 +1,5 @@
 """Means over a run, coverage with gaps, I/O at start and end, and metrics of sar."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A load is checked alike, wherever it comes from; the error names the key or the flag."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

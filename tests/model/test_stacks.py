@@ -1,7 +1,5 @@
 """Folded stacks: limits of their events, the state that keeps them, samples of segments and functions."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

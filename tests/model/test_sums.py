@@ -1,7 +1,5 @@
 """Weighted sums of metrics, added in groups of names."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

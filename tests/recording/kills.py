@@ -1,7 +1,5 @@
 """Kill a process that records a session at a random time, and compare the file with the requests it had reported."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

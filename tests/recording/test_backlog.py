@@ -1,7 +1,5 @@
 """A recorder that cannot keep up, or whose disk fails, reports lost events in bounded memory; no failure is silent."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """Any damaged file opens as far as it is readable and reports its losses, or is refused with one line."""
 
-from __future__ import annotations
-
 import random
 import re
 import sqlite3

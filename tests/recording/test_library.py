@@ -1,7 +1,5 @@
 """The library of unnamed recordings: file names, listing, renaming and deletion; other files are not touched."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Sequence

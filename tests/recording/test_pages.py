@@ -1,7 +1,5 @@
 """A recording in pages reproduces the session: the same states, and the same events except for compacted ticks."""
 
-from __future__ import annotations
-
 import random
 import sqlite3
 from collections.abc import Iterable, Iterator

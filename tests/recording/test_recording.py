@@ -1,7 +1,5 @@
 """Recordings are read back, complete or cut short; other files are refused; secrets of a profile reach no recording."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import resource

@@ -1,7 +1,5 @@
 """A real HTTP server for tests, in threads of the test's own process."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

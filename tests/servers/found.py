@@ -1,7 +1,5 @@
 """Servers found in the inventory of a host."""
 
-from __future__ import annotations
-
 from cockpit.servers import registry
 from cockpit.servers.inventory import Inventory, parse_inventory
 from cockpit.servers.kind import RunningServer

@@ -1,7 +1,5 @@
 """Caddy: Caddyfiles beyond the table, compared with `caddy adapt`; metrics and access log."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

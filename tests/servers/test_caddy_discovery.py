@@ -1,7 +1,5 @@
 """Servers of Caddy: found with their files, commands and admin endpoint."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

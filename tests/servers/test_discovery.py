@@ -1,7 +1,5 @@
 """Discovery: servers in the inventory of a host, their configuration files, and the candidates offered for each."""
 
-from __future__ import annotations
-
 import pytest
 
 from cockpit.servers import registry

@@ -4,8 +4,6 @@ A file has `[[text]]` blocks with rows on their text, and rows with texts of the
 it is written, or what is added or removed; the value that is written is 77; the section "" is none.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """KEY=value files: byte order marks, here-documents, quoted blocks, `+=`, ini sections, files of another grammar."""
 
-from __future__ import annotations
-
 import configparser
 import subprocess
 

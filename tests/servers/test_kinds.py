@@ -1,7 +1,5 @@
 """Kinds of servers beyond the tables: Tomcat, lighttpd, HAProxy, MariaDB, gunicorn, systemd units, the kernel."""
 
-from __future__ import annotations
-
 import pytest
 
 from cockpit.model.knobs import Knob
@@ -12,8 +10,11 @@ from cockpit.servers.inventory import Inventory, PortListener, Process, parse_in
 from cockpit.servers.kind import RunningServer
 from cockpit.servers.registry import running_servers
 from cockpit.servers.status import NotThePageError
+from tests.data import data_of
 from tests.servers.found import running, texts
 from tests.servers.test_grammars import FILES
+
+DATA = data_of(__file__)
 
 
 def test_settings_of_listening_connectors_are_offered() -> None:
@@ -59,14 +60,7 @@ def test_candidates_of_lighttpd_are_offered() -> None:
 HAPROXY = registry.GRAMMARS["haproxy"]
 
 
-HAPROXY_FLAGS = b"""\
-defaults
-\tmode http
-\tno option http-keep-alive # off
-\toption httpchk GET /up
-backend app
-    option  http-server-close
-"""
+HAPROXY_FLAGS = DATA["haproxy_flags"].encode()
 
 
 def test_flag_of_haproxy_is_on_or_off() -> None:

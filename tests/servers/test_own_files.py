@@ -1,36 +1,20 @@
 """Constructs of people's own files: conditions, old names, later versions, computed values."""
 
-from __future__ import annotations
-
 import pytest
 
 from cockpit.servers.editing import ConfigError
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.registry import GRAMMARS, instances
+from tests.data import data_of
+
+DATA = data_of(__file__)
 
 HAPROXY_3 = b"global\n  nbthread 2\n  log-tag main\n\nlog-profile p1\n  log-tag prof\n\ndefaults\n  mode http\n"
 UNKNOWN = HAPROXY_3.replace(b"log-profile", b"section-of-5.0")
 GLOBALS = b"global\n  nbthread 2\n  maxconn 100\nglobal\n  nbthread 3\n  maxconn 300\ndefaults\n  maxconn 7\n"
 PHP_INI = b"[PHP]\nmemory_limit = 1M\n[Session]\nmemory_limit = 3M\nx = 'a\nmemory_limit = 5M\n'\n[PATH=/srv]\n"
 LIGHTTPD = b'$HTTP["host"] == "a" {\n  global {\n    server.port =  # c\n    2\n  }\n}\n'
-UNIT = b"""[Unit]
-Documentation=a \\
-Nice=1
-[Service]
-Environment="A=\\"NN=1\\"" B='NN=2' \\
-# NN=0
-  NN="7" C="it's"
-Nice=8
-ExecStart=/bin/a --threads 2 \\
-# --workers 1 \\
-
-ExecStart=
-ExecStart=/bin/a \\
-; --workers 1
-  --workers 3 --title "a --workers 2 b"
-[X-Other]
-ExecStart=/bin/a --workers 2
-"""
+UNIT = DATA["unit"].encode()
 PREFORK = b"<IfModule mpm_prefork_module>\n  MaxRequestWorkers 20\n  MaxClients 10\n</IfModule>\n"
 SERVERS = b"""http {
   server { listen 80; server_name a www.a; return 301 /; }
@@ -38,16 +22,7 @@ SERVERS = b"""http {
   server { listen [::]:80; keepalive_timeout 3; }
 }
 """
-HOSTS = b"""<VirtualHost *:80>
-  ServerName a
-  Timeout 2
-</VirtualHost>
-<VirtualHost *:80>
-  ServerName b
-  ServerAlias www.b
-  Timeout 3
-</VirtualHost>
-"""
+HOSTS = DATA["hosts"].encode()
 TOMCAT = b"""<?xml version="1.0" encoding="ISO-8859-1"?>
 <Server><Service><Connector port="8080" maxThreads="150"/></Service></Server>
 """

@@ -1,7 +1,5 @@
 """Settings within the arguments of directives: flags, several lines that have the same value, and refusals."""
 
-from __future__ import annotations
-
 import pytest
 
 from cockpit.servers.editing import ConfigError, ConfigValue

@@ -1,7 +1,5 @@
 """Candidates in the sections of a configuration."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

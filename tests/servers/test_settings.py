@@ -1,7 +1,5 @@
 """Known settings: help line, accepted and refused values, what a running server shows; the registry of kinds."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket

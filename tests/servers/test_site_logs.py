@@ -1,7 +1,5 @@
 """Access logs in the configurations of servers, by the name and port of a request."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Upstreams, access logs and status pages by the tables of this folder."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Varnish: start-up file, parameters, backends. PHP-FPM: masters by their titles, pools and php.ini."""
 
-from __future__ import annotations
-
 import pytest
 
 from cockpit.servers import registry

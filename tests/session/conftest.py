@@ -1,7 +1,5 @@
 """A server for live sessions, whose load workers are forked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Small deterministic sessions as events."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 

@@ -1,7 +1,5 @@
 """A web server with users and an access log: a setting decides which share of its responses fails."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import time

@@ -1,7 +1,5 @@
 """Live sessions against a small server, with knobs in files of this machine."""
 
-from __future__ import annotations
-
 import asyncio
 import shlex
 from collections.abc import AsyncIterator, Callable

@@ -1,7 +1,5 @@
 """Capacity search of a live session: levels, order of events, conclusion from the recording, refusals."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path

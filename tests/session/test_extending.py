@@ -1,7 +1,5 @@
 """A change under load extends the current run until its verdict, and no longer."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path

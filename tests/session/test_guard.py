@@ -1,7 +1,5 @@
 """Limits of changes on users' traffic: real requests, a real access log, a host over SSH."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator

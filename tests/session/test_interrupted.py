@@ -1,7 +1,5 @@
 """An interrupted change is detected when cockpit connects, and undone or finished after a question."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """A live session without a screen: runs, load adjusted during a run, notes; the recording has the same final state."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Looking back in a live session while load, recording and state continue."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path

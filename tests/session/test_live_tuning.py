@@ -1,7 +1,5 @@
 """Changes and actions of a live session as events: preview, confirmation, undo, timeline."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path

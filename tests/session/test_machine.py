@@ -1,7 +1,5 @@
 """CPU time of the generator's machine."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

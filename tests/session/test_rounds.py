@@ -1,7 +1,5 @@
 """Rounds of a live session: active values during rounds, interruptions, and active values afterwards."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from itertools import count

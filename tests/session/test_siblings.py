@@ -1,7 +1,5 @@
 """Rounds on two servers with users: one has the new value while the other has the old one."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack

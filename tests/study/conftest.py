@@ -1,7 +1,5 @@
 """A study of the demo's web server, run as a separate command that can be killed."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator

@@ -1,7 +1,5 @@
 """Sessions of a study as events: rounds, runs and their rates."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal
 

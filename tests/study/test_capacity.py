@@ -1,7 +1,5 @@
 """Studies whose runs are capacity searches: result, reports, searches without a capacity, and a live session."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

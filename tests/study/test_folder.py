@@ -1,7 +1,5 @@
 """The folder of a study: selection, continuation, locking and the journal."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from pathlib import Path
 

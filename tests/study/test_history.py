@@ -1,7 +1,5 @@
 """The spread of earlier A/A controls: pooled per profile and form, only the newest, never a reason to fail."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A host that is lost during a study: the step is repeated when the host is back, and the result lists it."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import shutil

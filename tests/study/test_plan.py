@@ -1,7 +1,5 @@
 """Balanced, seeded order of steps; load of each variant; estimated duration."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 

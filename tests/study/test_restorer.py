@@ -1,7 +1,5 @@
 """The restorer of a killed study whose host is unreachable at first."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The result of a study from its sessions: counted runs, merging, comparisons, and output."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

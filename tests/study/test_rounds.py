@@ -1,7 +1,5 @@
 """Rounds of a study: closed comparisons drop out, the study ends, and the A/A control may contradict verdicts."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Container, Mapping

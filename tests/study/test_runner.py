@@ -1,7 +1,5 @@
 """Studies of the demo's web server: completed, rejected, interrupted, killed and continued."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import json

@@ -1,7 +1,5 @@
 """A study on a terminal: its screen, its progress line without the screen, and a terminal that closes."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

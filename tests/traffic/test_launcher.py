@@ -1,7 +1,5 @@
 """Traffic of a real log as the load of a session: every line once, also across rotations."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import AsyncIterator

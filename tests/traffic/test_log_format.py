@@ -1,7 +1,5 @@
 """Formats of access logs: requests of lines, and awk's counts of the same lines."""
 
-from __future__ import annotations
-
 import subprocess
 from collections import Counter
 from typing import Any

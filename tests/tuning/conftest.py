@@ -1,7 +1,5 @@
 """A server made of files and sh commands: a configuration, a test that can reject it, a reload."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Faults at every step of a change: lost connection, cancellation, foreign edits."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Attributes of files; sysctl.d files, which a change creates, and rollback and undo remove."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import stat

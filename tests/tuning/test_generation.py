@@ -1,7 +1,5 @@
 """Workers of one server before and after a reload, beside others of its name; processes that a reload signals."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """Processes and configuration files as a host prints them: names made to confuse, who else could replace them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

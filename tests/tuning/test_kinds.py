@@ -1,7 +1,5 @@
 """Values on the host (command, choice, sysctl, mount), set by a reload, or secret: read, set, undo, faults."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 from pathlib import Path

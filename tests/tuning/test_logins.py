@@ -1,7 +1,5 @@
 """Operations over SSH: under every login shell, with umask, locale, PATH and directory of a plain login."""
 
-from __future__ import annotations
-
 import asyncio
 import getpass
 import os

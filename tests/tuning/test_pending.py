@@ -1,7 +1,5 @@
 """Changes in progress: lock, guard, undo by the host, confirmation, shared homes, pruning, sudo, busybox."""
 
-from __future__ import annotations
-
 import asyncio
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """How failures and rollbacks are reported: in one line for a person."""
 
-from __future__ import annotations
-
 import pytest
 
 from cockpit.hosts.shell import SH, Completed
@@ -14,16 +12,12 @@ from cockpit.tuning.plan import Plan
 from cockpit.tuning.reason import last_part, useful_line
 from cockpit.tuning.rollback import undo
 from cockpit.tuning.tuner import Tuner
+from tests.data import data_of
 from tests.tuning.conftest import ORIGINAL, FaultyShell, Server
 
-APACHE = b"""\
-AH00558: apache2: Could not reliably determine the server's fully qualified domain name, using 10.0.0.1. Set the \
-'ServerName' directive globally to suppress this message
-AH00526: Syntax error on line 12 of /etc/apache2/mods-enabled/mpm_prefork.conf:
-MaxSpareServers takes one argument, Maximum number of idle children
-Action '-t' failed.
-The Apache error log may have more information.
-"""
+DATA = data_of(__file__)
+
+APACHE = DATA["apache"].encode()
 
 
 @pytest.mark.parametrize(

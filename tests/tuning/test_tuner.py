@@ -1,7 +1,5 @@
 """Reading, changing and undoing real files with real commands."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

@@ -3,8 +3,6 @@
 An instance runs on web1 with the packaged configuration, a second one of the same kind beside it with its own.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from cockpit.model.host.samples import StatusPage

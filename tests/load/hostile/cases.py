@@ -1,7 +1,5 @@
 """The type of hostile cases, and the building blocks of hostile behaviours."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager

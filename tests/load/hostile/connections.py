@@ -1,7 +1,5 @@
 """Servers that mistreat the connection, or the order of messages on it."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Responses that are slow, large or endless."""
 
-from __future__ import annotations
-
 from tests.load.hostile.cases import CHUNKED, GIANT, OK, HostileCase, case, drips, sends_endlessly
 from tests.load.servers import always, once
 

@@ -1,7 +1,5 @@
 """All hostile behaviours by name."""
 
-from __future__ import annotations
-
 import tomllib
 from functools import partial
 from pathlib import Path

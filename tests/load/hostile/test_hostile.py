@@ -1,7 +1,5 @@
 """For any behaviour of a server, a run ends, and each request is counted once with the right kind."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Servers with faults in TLS or in responses over TLS."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """HTTP/2 servers that send frames byte by byte as a test gives them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 

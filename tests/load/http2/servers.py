@@ -1,7 +1,5 @@
 """HTTP/2 servers: of the `h2` library, which refuses whatever a client must not send, and of raw frames."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable

@@ -1,7 +1,5 @@
 """Closed load over HTTP/2: each request once, as a server of the `h2` library sees it."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 from typing import Any

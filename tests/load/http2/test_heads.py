@@ -1,7 +1,5 @@
 """Header blocks without a dynamic table, field by field."""
 
-from __future__ import annotations
-
 import pytest
 from hpack import Encoder, HeaderTuple, NeverIndexedHeaderTuple
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Broken and malicious HTTP/2 servers: each request is counted once, with the right kind, and no run hangs."""
 
-from __future__ import annotations
-
 import os
 import random
 import struct

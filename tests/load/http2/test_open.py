@@ -1,7 +1,5 @@
 """Open load, log replay and duets over HTTP/2."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Requests that the server did not process, and limits of streams: retries, and what the server must never see."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The version of HTTP in labels and reports."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from cockpit.analysis.words.timeline import load_words

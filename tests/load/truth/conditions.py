@@ -4,8 +4,6 @@ Delays of the server by a busy machine are in the server's log. Delays of the ge
 nor by the generator: a probe on the generator's CPU, with the same priority, measures them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import threading

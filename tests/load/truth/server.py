@@ -5,8 +5,6 @@ by a busy machine are in the log as well as in the client's latencies. The kerne
 so that all times use this clock and are converted to the monotonic clock at the end.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import os

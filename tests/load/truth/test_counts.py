@@ -1,8 +1,6 @@
 """Random small plans with the real engine and its worker processes: the counts of all ticks equal the requests sent and
 those that the server received."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from itertools import pairwise

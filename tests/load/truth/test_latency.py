@@ -1,7 +1,5 @@
 """Latencies of a run compared with those in the log of the server, also through stalls of server and generator."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
