@@ -141,7 +141,8 @@ class TimeRanges:
         key = (start, length)
         if start >= until:
             return None
-        if key in self._known:
+        # After a seek back, seconds of a summed range can be later than the shown instant.
+        if start + length <= until and key in self._known:
             return self._known[key]
         over = bool(seconds) and start + length <= seconds[-1].second - _OPEN
         part = _PARTS.get(length)

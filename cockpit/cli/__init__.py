@@ -6,7 +6,7 @@ import gc
 import sys
 from collections.abc import Sequence
 
-from cockpit.cli.arguments import make_parser
+from cockpit.cli.arguments import make_parser, with_profile
 from cockpit.cli.parser import join_time_values
 from cockpit.cli.signals import ended_by_signals
 from cockpit.cli.terminal import drop_output, prepare_streams, write_utf8
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for text in given:
             if any("\ud800" <= char <= "\udfff" for char in text):
                 return _refuse(f"{text!a}: not valid in this terminal's encoding", EXIT_USAGE)
-        options = make_parser(given[0]).parse_args(join_time_values(given))
+        options = make_parser(given[0]).parse_args(join_time_values(with_profile(given)))
         if any(getattr(options, name, False) for name in _DATA):
             write_utf8()
         with ended_by_signals():

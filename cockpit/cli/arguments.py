@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -72,6 +72,13 @@ def _add_subcommands(parser: CommandParser, command: str) -> None:
         if command == "tune":
             added.add_table(EVERY_TUNE, default=argparse.SUPPRESS)
         added.add_table(flags_of(f"{command} {name}"))
+
+
+def with_profile(arguments: Sequence[str]) -> list[str]:
+    """Return `tune SUBCOMMAND --help` with a word in the place of the profile, so that the help is the subcommand's."""
+    command, *rest = arguments
+    asked = command == "tune" and rest[:1] and rest[0] in TUNE and rest[1:] in (["-h"], ["--help"])
+    return [command, "PROFILE", *rest] if asked else [command, *rest]
 
 
 def _lazy(module: str, name: str) -> Callable[[argparse.Namespace], int]:

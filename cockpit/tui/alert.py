@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from cockpit.analysis.failures import Failures, Stall, failures, stall
+from cockpit.analysis.failures import Failures, failures, stall
 from cockpit.analysis.verdicts.other_load import TAKES
 from cockpit.model.state import Segment, State
 from cockpit.model.text import elapsed, sanitize, share_words, si
@@ -24,10 +24,10 @@ def alert(context: DrawContext, width: int) -> Line:
     """Return the parts that fit, the most serious first; empty if there is nothing to report."""
     state, segment = context.state, context.segment
     failing = failures(state, segment) if segment else None
-    stalled = stall(state)
-    if stalled is not None and stalled.seconds < _NOTABLE:
-        stalled = None
-    parts = _stall_parts(stalled) if stalled else []
+    parts: list[Line] = []
+    if (stalled := stall(state)) is not None and stalled.seconds >= _NOTABLE:
+        parts.append(((f" NO RESPONSE for {stalled.seconds:.1f} s ", "alarm"),))
+        parts.append(((f"{stalled.in_flight} in flight, oldest {stalled.oldest:.1f} s", "failed"),))
     if segment is not None and failing is not None:
         parts += _failure_parts(failing, state, segment, bool(parts))
     parts += other_thresholds(context, failed=True)
@@ -45,13 +45,6 @@ def _other_load(state: State) -> list[Line]:
     }
     taken = [f"{share:.0f}% of {sanitize(name)}" for name, share in shares.items() if share >= 100 * TAKES]
     return [((f"other programs take {', '.join(taken)}: stop them before a test", "warn"),)] if taken else []
-
-
-def _stall_parts(stall: Stall) -> list[Line]:
-    return [
-        ((f" NO RESPONSE for {stall.seconds:.1f} s ", "alarm"),),
-        ((f"{stall.in_flight} in flight, oldest {stall.oldest:.1f} s", "failed"),),
-    ]
 
 
 def _failure_parts(failing: Failures, state: State, segment: Segment, stalled: bool) -> list[Line]:

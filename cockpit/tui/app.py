@@ -8,14 +8,16 @@ import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from cockpit.model.text import sanitize
 from cockpit.session.controls import LoadPhase, LoadStatus
 from cockpit.session.loop import EndOfSession, Session
 from cockpit.tui.draw_context import BaselineOf
-from cockpit.tui.key_table import SessionKey
+from cockpit.tui.key_table import MainKey, SessionKey
 from cockpit.tui.load_fields import LoadParser
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.terminal.appearance import Appearance
 from cockpit.tui.terminal.base_app import CockpitBase
+from cockpit.tui.tuning.pending import change_under_way
 
 # Signals that end the screen like ctrl+c.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -47,6 +49,7 @@ class CockpitApp(CockpitBase[object]):
         self.session = session
         self.autostart, self.answer = autostart, answer
         self.interrupted = False
+        self._named = ""
         self.failure: BaseException | None = None
         self._session_task: asyncio.Task[None] | None = None
         self._leaving: asyncio.Task[None] | None = None
@@ -74,12 +77,28 @@ class CockpitApp(CockpitBase[object]):
         return returned
 
     def action_leave(self, interrupted: bool = False) -> None:
-        """End the session, then the app; a second call ends the app without waiting for the session."""
+        """End the session, then the app; a second call does not wait for the session. Unless interrupted, the first
+        call names a change or an undo that is under way, and no call abandons it."""
         self.interrupted |= interrupted
-        if self._leaving is not None:
+        changing = "" if interrupted else self._changing()
+        if changing not in ("", self._named) and not self.leaving:
+            self._named = changing
+            self.show_notice(f"{changing}; {MainKey.QUIT} again: quit", severity="warning", matter="leave")
+        elif self._leaving is None:
+            self._leaving = asyncio.create_task(self._leave())
+        elif not changing:
             self.exit()
-            return
-        self._leaving = asyncio.create_task(self._leave())
+
+    def _changing(self) -> str:
+        """Return the change or undo that is under way or about to start, or ""."""
+        if self.session.controls.tuning is None:
+            return ""
+        if (change := change_under_way(self.session.state)) is not None:
+            undo = f", the undo of {sanitize(change.undoes)}," if change.undoes else ""
+            end = "completed" if change.confirm_by is None else "undone"
+            return f"change {sanitize(change.letter)}{undo} is under way and will be {end}"
+        main = next(screen for screen in self.screen_stack if isinstance(screen, MainScreen))
+        return main.prepared_change()
 
     @property
     def leaving(self) -> bool:

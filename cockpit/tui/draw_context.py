@@ -214,17 +214,30 @@ class DrawContext:
         return check_thresholds_so_far(self.state, run, self.baselines.of(run, self.state.plans[run]))
 
     @property
+    def _growing(self) -> bool:
+        state = self.state
+        return state.running is not None or not state.segments or any(not change.outcome for change in state.changes)
+
+    @property
     def chart_end(self) -> float:
         """The newest instant in the charts over time: now during load or a change, otherwise their last event."""
         state = self.state
-        if state.running is not None or not state.segments or any(not change.outcome for change in state.changes):
+        if self._growing:
             return self.now
         last = max(segment.end or segment.last for segment in state.segments)
         return min(self.now, max([last, *(marker.t for marker in state.markers[-1:])]))
 
+    @cached_property
+    def chart_start(self) -> int:
+        """The second of the first load, change or other marker; 0 without load."""
+        state = self.state
+        times = (*(marker.t for marker in state.markers[:1]), *(change.begun for change in state.changes[:1]))
+        return int(min([self.now, state.segments[0].start, *times])) if state.segments else 0
+
     def window(self, width: int) -> ChartWindow:
-        cells = max(2, width - AXIS - 1)
-        return window_for(self.chart_end, cells, self.view.span, self.view.cursor, self._planned_end, self._needed)
+        view, cells = self.view, max(2, width - AXIS - 1)
+        charted = self.chart_start, self._known_end, self._needed
+        return window_for(self.chart_end, cells, view.span, view.cursor, *charted)
 
     @cached_property
     def axis(self) -> ChartWindow:
@@ -232,9 +245,11 @@ class DrawContext:
         return self.window(self.chart_width)
 
     @property
-    def _planned_end(self) -> float:
-        """The planned end of the running load in session seconds; 0 without one."""
+    def _known_end(self) -> float:
+        """The end of the charts, the planned one of a running load, in session seconds; 0 if it is unknown."""
         state = self.state
+        if not self._growing:
+            return self.chart_end
         seconds = None if state.running is None else state.plans[state.running].seconds
         if seconds is None:
             return 0.0
@@ -251,13 +266,15 @@ class DrawContext:
         return None if base is None else max(base.start, segment.start - _BASELINE_SHOWN)
 
     def cursor(self, window: ChartWindow) -> float | None:
-        """Return the start of the cursor's cell in session seconds, at most `charted`; None without a cursor."""
+        """Return the start of the cursor's cell in session seconds; None without a cursor."""
         at = self.view.cursor
-        return None if at is None else window.instant(window.cell(min(at, self.chart_end)))
+        return None if at is None else window.instant(window.cell(max(self.chart_start, min(at, self.chart_end))))
 
     def time_range(self, start: float, length: float) -> TimeRange | None:
-        """Return the load of `length` s from `start`, in whole seconds; a second that has just started is left out."""
-        seconds = math.ceil(start + length) - int(start) if length > 1 else 1
+        """Return the load of `length` s from `start`, in whole seconds, up to 2 s those of both halves; a second that
+        has just started is left out."""
+        end = math.ceil(start + length) if length > 2 else int(start + length / 2) + 1
+        seconds = end - int(start)
         return self.time_ranges.of(self.seconds, int(start), seconds, self._until)
 
     @cached_property

@@ -34,7 +34,8 @@ class GuideStep(NamedTuple):
 
 def guide_steps(context: DrawContext) -> tuple[GuideStep, ...]:
     """Return the three steps; () if they are done, or if the session is not live."""
-    if context.mode is not Mode.LIVE or _has_verdict(context):
+    verdicts = (context.verdict(segment) for segment in context.state.segments[-_RECENT:])
+    if context.mode is not Mode.LIVE or any(each and each.outcome is not Outcome.INCONCLUSIVE for each in verdicts):
         return ()
     return _baseline(context), _change(context), GuideStep("read the verdict", False, _verdict_words(context))
 
@@ -52,11 +53,6 @@ def guide_lines(context: DrawContext, width: int, height: int) -> list[Line]:
         name: Piece = (f"{fit(f'{at + 1} {step.name}', _NAME)}  ", "strong" if is_next else "dim")
         lines.append(clip(((f" {sign} ", role), name, (step.words, "" if is_next else "dim")), width))
     return lines if height >= len(lines) else lines[following + 1 :][:height]
-
-
-def _has_verdict(context: DrawContext) -> bool:
-    verdicts = (context.verdict(segment) for segment in context.state.segments[-_RECENT:])
-    return any(verdict is not None and verdict.outcome is not Outcome.INCONCLUSIVE for verdict in verdicts)
 
 
 def _baseline(context: DrawContext) -> GuideStep:

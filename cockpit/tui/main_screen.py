@@ -41,10 +41,9 @@ from cockpit.tui.status_lines import DamageLines, Position, TopLine, loss_lines
 from cockpit.tui.terminal.cuts import CutPane
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.tiny_screen import TinyScreen
-from cockpit.tui.tuning.pending import ConfirmedChange
+from cockpit.tui.tuning.pending import ConfirmedChange, ask_to_undo
 from cockpit.tui.tuning.rounds import ask
 from cockpit.tui.tuning.screen import ChangeRequest, TuningScreen
-from cockpit.tui.tuning.undo import ask_to_undo
 from cockpit.tui.typed_commands import changeable_load, help_command, load_commands, setting_command
 from cockpit.tui.view_keys import ViewKeys
 
@@ -117,6 +116,8 @@ class MainScreen(ViewKeys):
         self._drawn: tuple[object, ...] = ()
         self._ticks = 0
         self._drafts: dict[str, str] = {}
+        # Matters of the running work.
+        self._works: list[str] = []
 
     def compose(self) -> ComposeResult:
         yield TopLine()
@@ -338,7 +339,8 @@ class MainScreen(ViewKeys):
 
     def on_key(self, event: Key) -> None:
         before = self._cockpit.notices()
-        action = next((action for action in self.session.controls.actions if _pressed(event, action)), None)
+        pressed = event.key, event.character
+        action = next((each for each in self.session.controls.actions if action_key(each).key in pressed), None)
         if event.key in _SCROLLS and self.inside():
             return
         if self.over_time(event.key):
@@ -369,14 +371,23 @@ class MainScreen(ViewKeys):
         """Run it as a worker of the app; an error is shown as a notice about `matter`."""
         self.app.run_worker(self._carry_out(matter, work))
 
+    def prepared_change(self) -> str:
+        """Return the confirmed change that is not over, or the undo that is being prepared, or ""."""
+        if self.pending is not None and not self.pending.is_over:
+            return f"the change {self.pending.plan} is about to be applied"
+        return "an undo is being prepared" if "undo" in self._works else ""
+
     async def _carry_out(self, matter: str, work: Awaitable[None]) -> None:
         before = self._cockpit.notices()
+        self._works.append(matter)
         try:
             await work
         except CockpitError as error:
             self._cockpit.show_notice(str(error), severity="error", matter=matter)
         else:
             self._cockpit.forget_notices(before)
+        finally:
+            self._works.remove(matter)
         if self.is_attached:
             self.frame()
 
@@ -384,7 +395,3 @@ class MainScreen(ViewKeys):
 def _set_height(lines: Lines, height: int) -> None:
     if lines.styles.height is None or lines.styles.height.value != height:
         lines.styles.height = height
-
-
-def _pressed(event: Key, action: Action) -> bool:
-    return action_key(action).key in (event.key, event.character)

@@ -8,12 +8,10 @@ from cockpit.tui.draw_context import PROCESSES, DrawContext, HostRoom, View, det
 from cockpit.tui.hosts.processes import entries, identity, place_of
 
 
-def next_host(context: DrawContext, step: int) -> View:
-    return host_at(context, context.view.host + step) if context.hosts else context.view
-
-
 def host_at(context: DrawContext, number: int) -> View:
     """Select a host; no effect if it is selected already."""
+    if not context.hosts:
+        return context.view
     host = number % len(context.hosts)
     return context.view if host == context.view.host else replace(_unscrolled(context.view), host=host)
 

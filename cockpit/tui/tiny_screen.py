@@ -16,10 +16,11 @@ from cockpit.tui.runs.strip import strip
 from cockpit.tui.runs.strip_lines import strip_words
 from cockpit.tui.status_lines import generator, mode, recording
 from cockpit.tui.terminal.lines import Lines
-from cockpit.tui.terminal.styled_line import EMPTY, Line, clip, length
+from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, clip, length, pairs
 
 # Minimum height (lines) for the line with the verdict.
 _VERDICT = 10
+_MS: Piece = (" ms", "dim")
 _SATURATED: Line = ((" GENERATOR SATURATED ", "alarm"), (f" less load: {SessionKey.LESS}", "warn"))
 
 
@@ -49,26 +50,13 @@ def _segment_lines(context: DrawContext, width: int, height: int) -> list[Line]:
     now = si(second.rate) if second else "no load"
     # Failed requests are missing in the latencies, or were fast.
     weight = "failed" if segment.counts.failed else "strong"
+    rate = pairs([("rate     ", now), (" now, segment ", si(segment.rate)), (" req/s", "")], "strong")
+    times = [("p50 ", latency.percentile(50)), (" p99 ", latency.percentile(99)), (" max ", latency.max)]
     lines: list[Line] = [
-        (
-            ("rate     ", "dim"),
-            (now, "strong"),
-            (" now, segment ", "dim"),
-            (si(segment.rate), "strong"),
-            (" req/s", "dim"),
-        ),
-        (
-            (f"{segment.counts.latency_name:<9}", "dim"),
-            ("p50 ", "dim"),
-            (milliseconds(latency.percentile(50)), weight),
-            (" p99 ", "dim"),
-            (milliseconds(latency.percentile(99)), weight),
-            (" max ", "dim"),
-            (milliseconds(latency.max), weight),
-            (" ms", "dim"),
-        ),
-        (("errors   ", "dim"), (si(segment.counts.failed), weight)),
-        (("segment  ", "dim"), (f"{segment.number} {sanitize(segment_label(segment))}", "")),
+        rate,
+        ((f"{segment.counts.latency_name:<9}", "dim"), *pairs([(n, milliseconds(t)) for n, t in times], weight), _MS),
+        pairs([("errors   ", si(segment.counts.failed))], weight),
+        pairs([("segment  ", f"{segment.number} {sanitize(segment_label(segment))}")]),
     ]
     verdict = strip(context)
     if verdict is not None and height >= _VERDICT:

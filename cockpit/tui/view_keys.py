@@ -130,7 +130,10 @@ class ViewKeys(Screen[None]):
 
     def action_zoom(self, step: int) -> None:
         """Show less time, or more."""
+        view = self.view
         self._over_time(cursor.zoomed, step)
+        if view is self.view and self.query_one(Throughput).size.area:
+            self.show_reason("the charts show the whole session" if step > 0 else "this is the finest scale")
 
     def action_markers(self) -> None:
         """List all markers; Enter moves the cursor to one."""
@@ -228,7 +231,7 @@ class ViewKeys(Screen[None]):
 
     def action_host(self, step: int) -> None:
         """Select the next host."""
-        self.set_view(navigation.next_host(self.context(), step))
+        self.set_view(navigation.host_at(self.context(), self.view.host + step))
 
     def action_open_host(self, number: int) -> None:
         """Select a host; if it is selected already, give it more room."""

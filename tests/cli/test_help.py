@@ -49,6 +49,13 @@ def test_topics_and_usage_are_printed(capsys: pytest.CaptureFixture[str]) -> Non
     assert "usage: cockpit run " in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("words", [("rounds", "--help"), ("spare-servers", "rounds", "-h")])
+def test_help_of_a_subcommand_needs_no_profile(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["tune", *words])
+    assert "usage: cockpit tune PROFILE rounds [OPTIONS] NAME=VALUE" in capsys.readouterr().out
+
+
 def test_unknown_topic_is_one_line_with_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
     for topic, message in (
         ("profil", "'profil': unknown topic; did you mean profile? topics: agents, "),

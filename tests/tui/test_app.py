@@ -1,11 +1,17 @@
 """Start and shutdown: the session ends and the recording is closed, whichever key or error ends the app."""
 
+import asyncio
+
 import pytest
 from textual.pilot import Pilot
 
 from cockpit.model.errors import TargetError
-from tests.tui.driving import running_app, until
+from cockpit.tui.app import CockpitApp
+from cockpit.tui.dialogs.prompt import ConfirmScreen
+from cockpit.tui.footer import Footer
+from tests.tui.driving import main, press, running_app, text_of, until
 from tests.tui.scenario import Scenario
+from tests.tui.screens import until_notice
 from tests.tui.scripted import scripted_app
 
 EVENTS = Scenario().events(20)
@@ -25,6 +31,51 @@ async def test_quit_ends_session_and_closes_recording(dialog: str, keys: str) ->
     assert source.recorder.closed
     assert pilot.app.interrupted is (keys == "ctrl+c")  # type: ignore[attr-defined]
     assert source.controls.done == [], "no action starts during the shutdown"
+
+
+async def test_quit_during_an_undo_asks_and_completes_it() -> None:
+    async with running_app(Scenario().events(60)) as (pilot, source):
+        tuning, close = source.controls.tuning, source.close
+        preview, undo = tuning.preview_undo, tuning.undo
+        prepared, undone = asyncio.Event(), asyncio.Event()
+
+        async def slow_preview(letter: str = "") -> object:
+            await prepared.wait()
+            return await preview(letter)
+
+        async def whole_undo(letter: str = "") -> None:
+            await undo(letter)
+            undone.set()
+
+        async def close_after_changes() -> None:
+            await undone.wait()
+            await close()
+
+        tuning.preview_undo, tuning.undo = slow_preview, whole_undo  # type: ignore[method-assign,assignment]
+        source.close = close_after_changes  # type: ignore[method-assign]
+        await press(pilot, "ctrl+u", "q")
+        await until_notice(pilot, "an undo is being prepared; q again: quit")
+        prepared.set()
+        await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen))
+        tuning.gate.clear()
+        await press(pilot, "enter")
+        await until(pilot, lambda: not source.session.state.changes[-1].outcome)
+        letter = source.session.state.changes[-1].letter
+        await press(pilot, "q")
+        await until_notice(pilot, f"change {letter}, the undo of A, is under way and will be completed; q again: quit")
+        assert not leaving(pilot)
+        await press(pilot, "q", "q", "q")
+        footer = main(pilot.app).query_one(Footer)
+        await until(pilot, lambda: f"and change {letter} (" in text_of(footer))
+        assert pilot.app.is_running
+        tuning.gate.set()
+        await until(pilot, lambda: not pilot.app.is_running)
+    assert source.closed
+
+
+def leaving(pilot: Pilot[object]) -> bool:
+    assert isinstance(pilot.app, CockpitApp)
+    return pilot.app.leaving
 
 
 async def test_session_error_is_raised_to_caller() -> None:

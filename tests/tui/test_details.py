@@ -122,10 +122,13 @@ def test_history_shares_the_charts_time_axis_and_markers() -> None:
     lines = [line for _, line in history_lines(context.hosts[0], context, "", 80)]
     for line in lines:
         blocks = line[3:]
-        at = int((marker.t - window.first) / (window.end - window.first) * len(blocks))
-        assert [role in ("mark", "marked") for _, role in blocks].index(True) == at
-        assert [role for _, role in blocks].index("focus") == int(20.0 / window.seconds * len(blocks))
-        assert {char for char, _ in blocks[int(context.now / window.seconds * len(blocks)) + 1 :]} <= {" "}
+
+        def window_cell(t: float, cells: int = len(blocks)) -> int:
+            return int((t - window.first) / (window.end - window.first) * cells)
+
+        assert [role in ("mark", "marked") for _, role in blocks].index(True) == window_cell(marker.t)
+        assert [role for _, role in blocks].index("focus") == window_cell(20.0)
+        assert {char for char, _ in blocks[window_cell(context.now) + 1 :]} <= {" "}
 
 
 def test_hosts_are_drawn_in_a_single_column() -> None:

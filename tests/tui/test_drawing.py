@@ -86,8 +86,11 @@ def test_window_moves_in_steps_and_zooms_out_to_whole_session() -> None:
     windows = [window_for(now, 50) for now in range(300)]
     assert all(window.first <= now < window.first + window.seconds for now, window in enumerate(windows))
     assert all(0 <= window.cell(now + 0.9) < 50 for now, window in enumerate(windows))
-    assert [windows[now].span for now in (0, 12, 24, 25, 49, 50, 99, 299)] == [0.25, 0.375, 0.5, 0.75, 1, 1.25, 2, 2]
+    assert [windows[now].span for now in (0, 12, 24, 25, 49, 50, 99, 299)] == [0.25, 0.375, 0.5, 0.625, 1, 1.125, 2, 2]
     assert len({window.first for window in windows}) == 21
+    known = [window_for(now, 50, start=7, end=80.0) for now in range(7, 80)]
+    assert set(known) == {ChartWindow(7, 1.484375, 50)}, "a known end fixes the scale"
+    assert window_for(300, 50, start=7, end=310.0) == window_for(300, 50, start=7), "too long for the charts"
     now, span = 3600.0, None
     spans = []
     for _ in range(12):
@@ -144,7 +147,9 @@ def test_row_shows_interval_margins_and_zero_line() -> None:
         ("p99", -0.2, None, -0.1, 1.5, "                   ┊│┊   ├─────●────────▸"),
         # Neither interval nor value.
         ("rate", 0.2, None, None, 1.5, "                   ┊│┊       ○           "),
-        ("rate", None, None, None, 1.5, "                    │                    "),
+        ("rate", None, None, None, 1.5, "                   ┊│┊                   "),
+        # A margin is drawn at least a cell from zero.
+        ("rate", 0.2, None, None, 30.0, "                   ┊│○                   "),
     ):
         assert row_text(effect(change, low, high, name), end) == row
 

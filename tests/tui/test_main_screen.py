@@ -202,7 +202,7 @@ async def test_shutdown_notice_names_pending_work() -> None:
         tuning.gate.clear()
         pending = asyncio.ensure_future(tuning.apply({"MinSpareServers": "30"}))
         await until(pilot, lambda: isinstance(source.recorder.events[-1], ev.ChangeBegun))
-        await press(pilot, "q")
+        await press(pilot, "q", "q")
         letter = source.session.state.changes[-1].letter
         footer = main(pilot.app).query_one(Footer)
         await until(pilot, lambda: "ending: waiting for the end of the load and change " in text_of(footer))

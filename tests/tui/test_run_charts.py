@@ -121,8 +121,12 @@ def test_thresholds_are_lines_or_below_chart_and_in_alert() -> None:
     context = context_of([*started(*thresholds), *(second(at, ms=(10,) * 9 + (80,)) for at in range(10))])
     latency, throughput = Latency().draw(context, 90, 12), Throughput().draw(context, 90, 14)
     (failed,) = [line for line in latency if "p99 < 50ms" in "".join(text for text, _ in line)]
-    assert ("✗", "failed") in failed
-    assert any(("✓", "better_value") in line for line in latency)
+    assert any(text.startswith(" ✗ ") and role == "failed" for text, role in failed)
+    assert any(text.startswith(" ✓ ") and role == "better_value" for line in latency for text, role in line)
+    texts = plain(latency)
+    (at,) = [at for at, text in enumerate(texts) if "p99 < 50ms" in text]
+    assert not set(texts[at]) & set("░▒▓█─═≡"), "the line of a limit has no data"
+    assert texts[at - 1].split("┤")[0].strip() == "50", "the limit is an edge of the cells above"
     (low,) = [line for line in throughput if "rate > 2000" in "".join(text for text, _ in line)]
     assert ("✗", "failed") in low and ("╌", "failed") in low
     good = [*started("errors == 0", "web1.cpu.idle > 20"), *(second(at) for at in range(5))]
@@ -131,6 +135,18 @@ def test_thresholds_are_lines_or_below_chart_and_in_alert() -> None:
     bad = context_of([*good, *REFUSED])
     assert plain([state_line(bad, 60)])[0].startswith("✗ errors == 0  ? web1.cpu.idle > 20")
     assert plain([alert(bad, 118)])[0].endswith("refused 2000  ✗ errors == 0")
+
+
+@pytest.mark.parametrize("height", range(5, 16))
+@pytest.mark.parametrize(("limit", "slow"), [(50, 2), (50, 20), (900, 1), (0.5, 3)])
+def test_p99_beyond_its_limit_is_above_the_line(height: int, limit: float, slow: int) -> None:
+    seconds = [second(at, ms=(1000,) * 10 if at < slow else (2, 3, 4)) for at in range(30)]
+    lines = Latency().draw(context_of([*started(f"p99 < {limit:g}ms"), *seconds]), 90, height)
+    (line,) = [at for at, each in enumerate(lines) if f"p99 < {limit:g}ms" in "".join(text for text, _ in each)]
+    failed = [
+        at for at, each in enumerate(lines[1:], 1) if any(piece in (("═", "failed"), ("≡", "failed")) for piece in each)
+    ]
+    assert failed and max(failed) < line
 
 
 def test_stored_baseline_is_read_once_and_drawn_as_line() -> None:
@@ -151,7 +167,7 @@ def test_stored_baseline_is_read_once_and_drawn_as_line() -> None:
         state = context_of([*started(*thresholds), *(second(at) for at in range(10))]).state
         context = DrawContext(state=state, baselines=baselines)
         (line,) = [line for line in widget.draw(context, 90, 14) if name in "".join(text for text, _ in line)]
-        assert any(text == "╌" for text, _ in line)
+        assert any("╌" in text for text, _ in line)
         without = plain(widget.draw(DrawContext(state=state), 90, 14))
         assert not any("of baseline" in text for text in without)
     assert read == [PLAN]

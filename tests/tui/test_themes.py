@@ -87,6 +87,24 @@ def test_colours_are_readable_and_differ(name: str, depth: Colours) -> None:
     assert variables["cockpit-worse"] == theme.palette(name, depth)["alarm"]
 
 
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("name", theme.NAMES)
+async def test_number_chart_and_secondary_text_differ_in_weight(name: str, depth: Colours) -> None:
+    app = CockpitApp(ScriptedSource([]).session, appearance=Appearance(theme=name, colours=depth))
+    async with app.run_test() as pilot:
+        styles = styles_on(main(pilot.app).query_one(Latency))
+
+        def weight(role: str) -> float:
+            style = styles[role]
+            assert style.color and style.bgcolor
+            return contrast(style.color.get_truecolor(), style.bgcolor.get_truecolor())
+
+        assert styles["strong"].bold and not styles["dim"].bold and not styles["chart"].bold
+        assert weight("strong") >= weight("text") >= weight("dim")
+        assert weight("chart") > weight("faint") >= 1.8, "charts of the load and histories of hosts"
+        assert styles["chart"].color not in (styles["strong"].color, styles["text"].color, styles["dim"].color)
+
+
 def test_command_line_offers_all_themes() -> None:
     assert THEMES == theme.NAMES
     assert THEMES[0] == theme.DEFAULT

@@ -62,6 +62,8 @@ def test_runs_table_shows_verdict_and_notes_of_change_under_load() -> None:
     assert any("A: AH00513: ServerLimit ignored" in line for line in below)
     short = plain(Runs().draw(context_of(changed_under_load()), 76, 5))
     assert [row[:3].strip("▸ ") for row in short[2:4]] == ["1", "2"] or "▸ 2" in short[2]
+    titles = [plain(Runs().draw(context_of(changed_under_load()), 76, height))[0] for height in (4, 3)]
+    assert "hidden" not in titles[0] and titles[1].startswith("─ runs 1 hidden ")
 
 
 @pytest.mark.parametrize("width", [110, 76])
@@ -70,8 +72,8 @@ def test_verdict_details_list_metrics_and_rules(width: int) -> None:
     texts = plain(verdict_lines(context, context.state.segments[1], width))
     text = " ".join(" ".join(texts).split())
     assert all(len(line) <= width for line in texts)
-    assert "vs segment 1, just before, same run: baseline" in text
-    assert "▲ better: rate +" in text
+    assert texts[0].startswith("▲ better: rate +"), "the answer is first"
+    assert "segment 2 vs segment 1, just before, same run" in text
     assert any(line.startswith("▲ rate") and "→" in line for line in texts)
     assert any(line.startswith("≈ p50") for line in texts)
     method = " ".join(" ".join(plain(method_lines(context, context.state.segments[1], width))).split())
@@ -83,7 +85,8 @@ def test_verdict_details_list_metrics_and_rules(width: int) -> None:
 def test_verdict_details_of_rounds_and_without_comparison() -> None:
     context = context_of(list(rounds_of(1.3, 5)))
     text = " ".join(" ".join(plain(verdict_lines(context, context.state.segments[-1], 110))).split())
-    assert "5 rounds of A MaxSpareServers 10 → 30 ▲ better: rate +" in text
+    assert text.startswith("▲ better: rate +")
+    assert "5 rounds of A MaxSpareServers 10 → 30 metric" in text
     method = " ".join(" ".join(plain(method_lines(context, context.state.segments[-1], 110))).split())
     assert "one value per round" in method
     context = context_of(list(toggled((1000.0,))))
@@ -102,7 +105,13 @@ async def test_comparison_shows_verdict_then_both_segments() -> None:
     async with running_app(Scenario().events(60)) as (pilot, _):
         await press(pilot, "c")
         text = comparison_text(pilot.app)
-        parts = ("2  A ", "vs segment 1", "before  segment 1", "settings that differ", "cpu.idle")
+        parts = (
+            "segment 2 vs segment 1",
+            "before  segment 1",
+            "after   segment 2: A",
+            "settings that differ",
+            "cpu.idle",
+        )
         offsets = [text.index(piece) for piece in (*parts, "service time, ms  ▀ before")]
         assert offsets == sorted(offsets) and "not counted" not in text
         await press(pilot, "m")
@@ -127,7 +136,7 @@ async def test_comparison_keys_change_segment_and_baseline() -> None:
         assert "the chosen baseline" in comparison_text(pilot.app)
         assert main(pilot.app).view.baseline == 2
         await press(pilot, *["left"] * 5)
-        assert "1  baseline" in comparison_text(pilot.app)
+        assert "after   segment 1: baseline" in comparison_text(pilot.app)
         await press(pilot, *["right"] * 9)
         assert "after   segment 4" in comparison_text(pilot.app)
 
@@ -136,7 +145,7 @@ def test_comparison_of_first_segment_and_of_same_run() -> None:
     context = context_of(Scenario().events(30))
     assert "no other segment" in "\n".join(plain(comparison_lines(context, context.state.segments[0], 114)))
     context = context_of(changed_under_load(), baseline=2)
-    assert plain(comparison_lines(context, context.state.segments[0], 90))[0] == "1  baseline"
+    assert "after   segment 1: baseline" in "\n".join(plain(comparison_lines(context, context.state.segments[0], 90)))
     events = [
         msgspec.structs.replace(event, addresses=("192.0.2.7",)) if isinstance(event, ev.RunStarted) else event
         for event in changed_under_load()

@@ -38,12 +38,13 @@ def test_chart_marks_changes_gaps_saturation_and_errors() -> None:
     lines = plain(Throughput().draw(context_of(Scenario().events(76), span=2.0), 60, 14))
     place = next(at for at, line in enumerate(lines) if "└" in line)
     signs, axis = lines[1], lines[place]
-    assert signs.index("A") == 6 + 40 // 2
-    assert signs.index("B") == 6 + 70 // 2
-    assert axis.index("▒") == 6 + 60 // 2
-    assert axis[6 + 60 // 2 + 2] == "─"
+    # The charts start at 4 s.
+    assert signs.index("A") == 6 + 36 // 2
+    assert signs.index("B") == 6 + 66 // 2
+    assert axis.index("▒") == 6 + 56 // 2
+    assert axis[6 + 56 // 2 + 2] == "─"
     body = lines[2:place]
-    assert {line[6 + 18] for line in body if len(line) > 6 + 18} <= {" ", "┊"}, "36 s: between two runs"
+    assert {line[6 + 16] for line in body if len(line) > 6 + 16} <= {" ", "┊"}, "36 s: between two runs"
     assert any(line[6 + 10] == "⣿" for line in body)
     assert "saturated" in lines[0]
     lines = plain(Throughput().draw(context_of(Scenario().events(99)), 90, 14))

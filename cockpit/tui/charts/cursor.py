@@ -55,7 +55,7 @@ def toggle_cursor(context: DrawContext, window: ChartWindow) -> View:
 
 def placed_at(context: DrawContext, window: ChartWindow, t: float) -> View:
     """Put the cursor on an instant (session seconds), limited to the range of the charts."""
-    at = max(0.0, min(t, context.chart_end)) // window.span * window.span
+    at = window.instant(window.cell(max(context.chart_start, min(t, context.chart_end))))
     return replace(context.view, cursor=at, list_entered=False, room="column")
 
 
@@ -77,9 +77,9 @@ def to_marker(context: DrawContext, window: ChartWindow, step: int) -> View:
 
 def zoomed(context: DrawContext, window: ChartWindow, step: int) -> View:
     """Show more time (1) or less (-1); the cursor stays."""
-    span = coarser_scale(window, context.chart_end) if step > 0 else finer_scale(window)
-    cursor = context.cursor(window)
-    return replace(context.view, span=span, cursor=None if cursor is None else cursor // span * span)
+    length = context.chart_end - context.chart_start
+    span = coarser_scale(window, length) if step > 0 else finer_scale(window)
+    return context.view if span == window.span else replace(context.view, span=span)
 
 
 def marker_text_range(context: DrawContext, window: ChartWindow) -> tuple[float, float]:
@@ -181,8 +181,8 @@ def axis_labels(window: ChartWindow, cursor: float | None, *scales: str) -> Line
             if not labels:
                 put(start, text, "strong")
     any(put(window.cells - len(scale), scale, "dim") for scale in sorted(scales, key=len, reverse=True))
-    for at in range(0, window.cells, window.labels):
-        put(at, clock(window.instant(at)), "dim")
+    for t in window.labels:
+        put(window.cell(t), clock(t), "dim")
     line: list[tuple[str, str]] = []
     end = 0
     for at, text, role in sorted(labels):

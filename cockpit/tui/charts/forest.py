@@ -74,10 +74,11 @@ def forest_row(effect: Effect, end: float, width: int, role: str) -> Line:
     def cell(value: float) -> int:
         return middle + round(max(-1.0, min(1.0, value / reach)) * middle)
 
-    if gain is not None:
-        for side in (-gain.margin, gain.margin):
-            if abs(side) < reach:
-                cells[cell(side)] = (MARGIN, "rule")
+    margin = math.log1p(effect.margin)
+    if effect.relative and margin < reach:
+        # At least a cell from the zero line, so that each row has them.
+        for side in (-1, 1):
+            cells[middle + side * max(1, cell(margin) - middle)] = (MARGIN, "rule")
     cells[middle] = (ZERO, "rule")
     if gain is None:
         return tuple(cells)

@@ -4,6 +4,7 @@ both variants."""
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from cockpit.analysis.buckets import edges_filling
@@ -12,7 +13,7 @@ from cockpit.model.state import Segment, State
 from cockpit.model.text import clock, milliseconds, sanitize
 from cockpit.tui.charts.cursor import latency_words, with_cursor
 from cockpit.tui.charts.markers import all_markers, letters, markers_by_cell
-from cockpit.tui.charts.threshold_lines import is_latency_line, threshold_cells
+from cockpit.tui.charts.threshold_lines import is_latency_line, threshold_line
 from cockpit.tui.charts.window import AXIS, ChartWindow
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.role_styles import HEAT
@@ -30,6 +31,8 @@ _P50, _P99, _BOTH = "─", "═", "≡"
 _BEYOND = 4
 # Share of cells whose p1 (or p99) may be beyond the axis; the first and last bucket are open.
 _RARE = 0.1
+# Minimum lines per limit of a threshold.
+_PER_LIMIT = 3
 # The most by which a limit may extend the axis, and the share of its limit from which p99 is coloured.
 _STRETCH, _NEAR = 4, 0.8
 # Below and above any latency, ns.
@@ -48,7 +51,9 @@ def heat_map(context: DrawContext, window: ChartWindow, width: int, height: int)
     if rows < 1 or not any(cells):
         return [title, *centred([("no responses in this time range", "dim")], width, height - 1)][:height]
     thresholds = [(result, result.limit or 0.0) for result in context.thresholds if is_latency_line(result)]
-    edges = edges_of(cells, rows, [limit for _, limit in thresholds])
+    limits = sorted({limit for _, limit in thresholds})
+    lined = limits[: rows // _PER_LIMIT]
+    edges = with_limits(edges_of(cells, rows - len(lined), limits), lined)
     limit = min((limit for result, limit in thresholds if "p99" in result.threshold.name), default=math.inf)
     signs = letters(markers_by_cell(all_markers(context.state), window), window).ljust(window.cells)
     columns = [_column(cell, edges, limit) for cell in cells]
@@ -61,17 +66,17 @@ def heat_map(context: DrawContext, window: ChartWindow, width: int, height: int)
         ]
         for row in range(len(edges) - 1)
     ]
-    for result, value in thresholds:
-        line = drawn[row_of(value, edges)]
-        for at, piece in threshold_cells(result, "".join(char for char, _ in line)).items():
-            line[at] = piece
+    lines = [(_label(row, edges, cells), tuple(pieces)) for row, pieces in enumerate(drawn)]
+    for value in reversed(lined):
+        # Limits without a line of their own share the last one.
+        same = [result for result, limit in thresholds if limit == value or (value == lined[-1] and limit > value)]
+        ns = round(value * 1e9)
+        label: Line = ((right("" if ns in edges else _edge(ns), AXIS), "dim"), ("┤", "rule"))
+        lines.insert(bisect_left(edges[:-1], ns), (label, threshold_line(same, window.cells)))
     cursor = context.cursor(window)
-    lines: list[Line] = []
-    for row in reversed(range(len(drawn))):
-        plot = tuple(drawn[row])
-        plot = plot if cursor is None else with_cursor(plot, window.cell(cursor))
-        lines.append((*_label(row, edges, cells), *plot))
-    return [title, *lines, *failing]
+    if cursor is not None:
+        lines = [(label, with_cursor(plot, window.cell(cursor))) for label, plot in lines]
+    return [title, *((*label, *plot) for label, plot in reversed(lines)), *failing]
 
 
 def _failing(ranges: Sequence[TimeRange | None]) -> list[Line]:
@@ -84,16 +89,29 @@ def _failing(ranges: Sequence[TimeRange | None]) -> list[Line]:
 
 def edges_of(cells: Sequence[TimeRange | None], rows: int, limits: Sequence[float] = ()) -> tuple[int, ...]:
     """Return the edges (ns) of `rows` buckets. All cells have the same weight, regardless of their responses. `limits`
-    (s) of thresholds extend the axis if they are near. The last bucket is for the few cells beyond the axis."""
+    (s) of thresholds extend the axis if they are near. The last bucket is for the few cells beyond the axis, above the
+    lowest limit that they exceed."""
     lows = sorted(cell.p1 for cell in cells if cell)
     highs = sorted(cell.p99 for cell in cells if cell)
     low, high = lows[int(len(lows) * _RARE)], highs[-1 - int(len(highs) * _RARE)]
-    near = [limit for limit in limits if 0 < limit <= _STRETCH * high]
+    near = [each for each in limits if 0 < each <= max(_STRETCH * high, highs[-1] if rows < _BEYOND else 0.0)]
     # Round ends keep the axis, and so most cells, while the percentiles vary: each changed cell is sent.
-    ends = [_rounded(value, up) for value, up in ((min(low, *near, low), False), (max(high, *near, high), True))]
-    beyond = rows >= _BEYOND and round(highs[-1] * 1e9) > ends[1]
-    edges = edges_filling(ends[0], ends[1], rows - beyond)
-    return (*edges, 10 * edges[-1]) if beyond else edges
+    ends = _rounded(min(low, *near, low), False), _rounded(max(high, *near, high), True)
+    if rows < _BEYOND or (most := round(highs[-1] * 1e9)) <= ends[1]:
+        return edges_filling(*ends, rows)
+    exceeded = [ns for ns in (round(limit * 1e9) for limit in sorted(limits)) if ends[1] < ns <= most][:1]
+    edges = (*edges_filling(*ends, rows - 1 - len(exceeded)), *exceeded)
+    return (*edges, 10 * edges[-1])
+
+
+def with_limits(edges: Sequence[int], limits: Sequence[float]) -> tuple[int, ...]:
+    """Return the edges (ns), the nearest inner one replaced by each limit (s) on the axis."""
+    moved = list(edges)
+    for limit in (round(limit * 1e9) for limit in limits):
+        inner = sorted(set(moved[1:-1]) - {round(each * 1e9) for each in limits})
+        if inner and limit not in moved and moved[0] < limit < moved[-1]:
+            moved[moved.index(min(inner, key=lambda edge: abs(math.log(edge / limit))))] = limit
+    return tuple(sorted(set(moved)))
 
 
 def _rounded(seconds: float, up: bool) -> int:
@@ -122,17 +140,16 @@ def _column(cell: TimeRange | None, edges: Sequence[int], limit: float) -> list[
             for row, role in zip(rows, VARIANT_ROLES, strict=False):
                 column[row] = (glyph, "strong" if len(set(rows)) < len(rows) else role)
         return column
-    column = [_shade(share) for share in shares(cell, edges)]
+    column = [
+        next(((glyph, role) for least, glyph, role in _SHADES if 0 < share >= least), (" ", ""))
+        for share in shares(cell, edges)
+    ]
     p50, p99 = (row_of(value, edges) for value in (cell.p50, cell.p99))
     column[p99] = (_P99, "p99")
     column[p50] = (_P50 if p50 != p99 else _BOTH, "p50")
     if cell.p99 > _NEAR * limit:
         column[p99] = (column[p99][0], "failed" if cell.p99 > limit else "warn")
     return column
-
-
-def _shade(share: float) -> tuple[str, str]:
-    return next(((glyph, role) for least, glyph, role in _SHADES if share > 0 and share >= least), (" ", ""))
 
 
 def row_of(seconds: float, edges: Sequence[int]) -> int:
@@ -167,7 +184,8 @@ def _title(context: DrawContext, window: ChartWindow, cells: Sequence[TimeRange 
     segment = context.segment
     if segment is not None and segment.plan.variants:
         return rule(title, _variant_values(segment), width)
-    recent = recent_range(context.state, segment) if segment else None
+    end = math.ceil(segment.last) if segment else 0
+    recent = of_seconds(between(context.state.seconds, max(int(segment.start), end - RECENT), end)) if segment else None
     if recent is None or not recent.latency.count:
         return rule(title, (), width)
     # Failed requests are missing in the latencies, or were fast.
@@ -192,12 +210,6 @@ def _variant_values(segment: Segment) -> Line:
         p50, p99 = (milliseconds(latency.percentile(percent)) for percent in (50, 99))
         pieces.append((f"{sanitize(name)} p50 {p50} p99 {p99}  ", role))
     return tuple(pieces)
-
-
-def recent_range(state: State, segment: Segment) -> TimeRange | None:
-    """Return the last RECENT seconds of a segment; None without load."""
-    end = math.ceil(segment.last)
-    return of_seconds(between(state.seconds, max(int(segment.start), end - RECENT), end))
 
 
 def kind_of(state: State, window: ChartWindow) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from cockpit.analysis.buckets import edges_for
-from cockpit.model.histogram import Histogram
 from cockpit.model.state import Segment
 from cockpit.model.text import milliseconds, si
 from cockpit.tui.charts.braille import bar
@@ -27,15 +26,10 @@ class Latency(Chart):
             return [rule((("latency", "title"),), (), width), *empty]
         name = f" {segment.counts.latency_name}, segment {segment.number} "
         title: Line = (("latency", "title"), (name, "dim"))
-        return [
-            rule(title, percentile_line(segment.counts.latency), width),
-            *_histogram(segment, width, height - 1),
-        ]
-
-
-def percentile_line(latency: Histogram) -> Line:
-    named = (("p50", 50), ("p90", 90), ("p99", 99))
-    return percentile_words(*((name, latency.percentile(percent)) for name, percent in named), ("max", latency.max))
+        latency = segment.counts.latency
+        percentiles = ((f"p{percent}", latency.percentile(percent)) for percent in (50, 90, 99))
+        words = percentile_words(*percentiles, ("max", latency.max))
+        return [rule(title, words, width), *_histogram(segment, width, height - 1)]
 
 
 def _histogram(segment: Segment, width: int, height: int) -> list[Line]:

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from cockpit.analysis.words.timeline import marker_sign, marker_text
 from cockpit.model.markers import ChangeMarker, Marker
-from cockpit.model.state import Change, State
+from cockpit.model.state import State
 from cockpit.model.text import sanitize
 from cockpit.tui.charts.window import ChartWindow
 from cockpit.tui.terminal.styled_line import Line, fit
@@ -32,15 +32,12 @@ def bands_of(state: State) -> list[Band]:
     for change in state.changes:
         over = change.ended or state.t
         effect = over if change.active_since is None else min(change.active_since, over)
-        bands.append(Band(change.begun, min(_reload_of(change, effect), effect), effect))
+        # After the configuration test, or after the write if there was no test.
+        reload = change.stages.get("tested", change.stages.get("written", effect))
+        bands.append(Band(change.begun, min(reload, effect), effect))
         if (rollback := change.stages.get("undoing")) is not None:
             bands.append(Band(rollback, rollback, over))
     return bands
-
-
-def _reload_of(change: Change, effect: float) -> float:
-    """Return the start of the reload: after the configuration test, or after the write if there was no test."""
-    return change.stages.get("tested", change.stages.get("written", effect))
 
 
 def all_markers(state: State) -> list[Marker]:

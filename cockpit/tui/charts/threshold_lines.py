@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cockpit.analysis.thresholds import Status, ThresholdResult
 from cockpit.metrics.catalogue import is_latency
 from cockpit.model.text import sanitize
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.terminal.styled_line import Line, Piece
+from cockpit.tui.terminal.styled_line import Line, Piece, clip, length
 
 _LINE = "╌"
 _EMPTY = " ┊"
@@ -35,6 +37,13 @@ def state_of(result: ThresholdResult) -> Piece:
     if result.value is None or result.status is Status.INCONCLUSIVE:
         return _UNKNOWN
     return _HOLDS if result.status is Status.HOLDS else _FAILED
+
+
+def threshold_line(results: Sequence[ThresholdResult], width: int) -> Line:
+    """Return a line for the thresholds of one limit: dashes, and their texts at the right end."""
+    signed = [(state_of(result), sanitize(result.threshold.text)) for result in results]
+    texts = clip(tuple((f" {sign} {text} ", role) for (sign, role), text in signed), width)
+    return ((_LINE * (width - length(texts)), signed[0][0][1]), *texts)
 
 
 def threshold_cells(result: ThresholdResult, drawn: str) -> dict[int, Piece]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from rich.cells import cell_len
 from textual.message import Message
@@ -108,8 +108,11 @@ class Throughput(Chart):
         start, end = marker_text_range(context, window)
         shown = {at: marker for at, marker in markers.items() if start <= marker.t <= end and marker_text(marker)}
         duet = any(column and column.variants for column in columns)
-        heights = [None] * len(columns) if duet else [_height(column) for column in columns]
-        rows = braille.area(heights, top, plot, () if duet else _marks(columns))
+        solid = [None] * len(columns) if duet else columns
+        # Filled up to the minimum of several seconds, with dots at their mean and maximum.
+        heights = [None if each is None else each.least if each.seconds > 1 else each.ended_rate for each in solid]
+        marks = [(each.rate, each.most) if each and each.seconds > 1 else () for each in solid]
+        rows = braille.area(heights, top, plot, marks)
         signed = variant_cells(columns, top, plot) if duet else failed_cells(columns, top, plot)
         for result, limit in limits:
             row = plot - 1 - (braille.dots(limit, top, plot * 4) - 1) // 4
@@ -133,11 +136,7 @@ def columns_of(context: DrawContext, window: ChartWindow) -> list[TimeRange | No
     if window.span > 2 and window.span % 2:
         return [context.time_range(window.instant(at // 2), window.span) for at in range(window.cells * 2)]
     span = window.span / 2
-    return [context.time_range(window.first + at * span, span) for at in range(window.cells * 2)]
-
-
-def _marks(columns: Iterable[TimeRange | None]) -> list[tuple[float, ...]]:
-    return [(column.rate, column.most) if column and column.seconds > 1 else () for column in columns]
+    return [context.time_range(window.first + at * span, span if span > 1 else 0.0) for at in range(window.cells * 2)]
 
 
 def _most(column: TimeRange) -> float:
@@ -161,13 +160,6 @@ def variant_cells(columns: Sequence[TimeRange | None], top: float, height: int) 
                 cells[at] = (braille.both(left, right_), role)
         rows.append(cells)
     return rows
-
-
-def _height(column: TimeRange | None) -> float | None:
-    """Return the solid part of a column: responses and failures/s of one second, or the minimum of several seconds."""
-    if column is None:
-        return None
-    return column.ended_rate if column.seconds <= 1 else column.least
 
 
 def failed_cells(columns: Sequence[TimeRange | None], top: float, height: int) -> list[dict[int, Piece]]:
@@ -326,6 +318,7 @@ def _facts(segment: Segment) -> list[Line]:
     facts = [(si(counts.completed), "responses")]
     facts += [(share_words(number / counts.completed), f"{status}") for status, number in statuses]
     facts += [(f"{size(counts.bytes_received / segment.seconds)}/s", "received")]
+    facts += [(size(counts.bytes_received / counts.completed), "each")] if counts.bytes_received else []
     facts += [(f"{counts.connect.count / segment.seconds:.0f}/s", "connects")]
     # One role, because each piece of the line costs about 40 bytes per second.
     return [((f"{words} {value}", "dim"),) for value, words in facts]

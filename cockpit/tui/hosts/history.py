@@ -35,8 +35,8 @@ _COVERS = 2.0
 
 class MetricHistory(NamedTuple):
     """A metric over time. `rank`: lines with the lowest are kept longest if the room is short. `top`: the value of a
-    full block, None: a little more than the maximum shown. `shaded`: the shade follows the value. `mean`: newest
-    samples in the printed value; a single sample of other programs is off by some percentage points."""
+    full block, None: a little more than the maximum shown. `shaded`: the shade follows the value, else it is faint.
+    `mean`: newest samples in the printed value; a single sample of other programs is off by some percentage points."""
 
     title: str
     rank: int
@@ -161,4 +161,4 @@ class _Columns:
         if at in self._marked:
             return ("┊", "mark") if part is None else (char, "marked")
         share = value / top if value is not None and top > 0 else 0.0
-        return char, "chart" if not shaded or share >= _HALF else "faint"
+        return char, "chart" if shaded and share >= _HALF else "faint"

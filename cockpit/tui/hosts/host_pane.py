@@ -71,7 +71,7 @@ def host_pane(host: HostState, context: DrawContext, width: int, height: int) ->
     if host.point is None and host.condition in (HostCondition.UP, HostCondition.CONNECTING):
         lines += _waiting(host, context, width)
     room = height - len(lines)
-    tails = _tails_below(host, context)
+    tails = [tail for at, tail in enumerate(host.tails) if Detail("tail", at) != context.detail(host)]
     reserved = room // 3 if tails else 0
     needed = min(room - reserved, _list_height(host, context) or room)
     more = _more(host, context, role, width, room - reserved - needed)
@@ -121,12 +121,6 @@ def _waiting(host: HostState, context: DrawContext, width: int) -> list[Line]:
         text = f"no answer for {seconds_or_minutes(waited)}; check that the host is up and {check}. cockpit retries."
         role = "warn"
     return [EMPTY, *(((part, role),) for part in wrap(text, max(12, width)))]
-
-
-def _tails_below(host: HostState, context: DrawContext) -> list[TailPane]:
-    """Return the tails except a selected one."""
-    selected = context.detail(host)
-    return [tail for place, tail in enumerate(host.tails) if Detail("tail", place) != selected]
 
 
 def _list_height(host: HostState, context: DrawContext) -> int:
@@ -277,15 +271,10 @@ def _memory(point: HostPoint, width: int) -> list[tuple[str, str]]:
         return [("", "unknown")]
     names = next(names for need, names in _MEMORY if width >= need)
     called = {"buff_cache": "buff/cache", "available": "avail" if width < _ROOMY else "available"}
-    parts = [
-        (f"{'  ' if at else ''}{called.get(name, name)} ", _mebibytes(getattr(point.memory, name)))
-        for at, name in enumerate(names)
-    ]
-    return [*parts, (" MiB", "")]
-
-
-def _mebibytes(value: int | None) -> str:
-    return "–" if value is None else f"{value / _MIB:.0f}"
+    values = [getattr(point.memory, name) for name in names]
+    texts = ["–" if value is None else f"{value / _MIB:.0f}" for value in values]
+    heads = (f"{'  ' if at else ''}{called.get(name, name)} " for at, name in enumerate(names))
+    return [*zip(heads, texts, strict=True), (" MiB", "")]
 
 
 def _group(host: HostState, role: str, width: int) -> list[tuple[int, Line]]:

@@ -172,7 +172,7 @@ def _range(host: HostState, rows: Sequence[ProcessEntry], first: int, seen: int,
     if seen < len(rows):
         span = f"{first + 1}–{first + seen} of " if first else f"{seen}/"
         parts.append((f"{'  ' if parts else ''}{span}{len(rows)}", "dim"))
-    return tuple(parts)
+    return tuple(parts) or ((f"sum {sum(row.cpu for row in host.processes):.0f}%", "dim"),)
 
 
 def _header(columns: Sequence[ProcessColumn], digits: int, view: View) -> str:

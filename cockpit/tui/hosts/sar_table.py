@@ -125,16 +125,13 @@ def _listen_queues(host: HostState, values: SarValues, plan: LoadPlan | None) ->
     target = _ports(plan) & reading.accept.keys()
     used = {port for port in reading.accept if values.highest.get(_queue(port)) or values.now.get(_queue(port))}
     shown = [*sorted(target), *sorted(used - target)[:_QUEUES]] or sorted(reading.accept)[:_QUEUES]
-    queues = [Metric(_queue(port), title=_port_title(port, reading.backlog.get(port))) for port in shown]
+    limits = {port: f" of {limit}" for port, limit in reading.backlog.items()}
+    queues = [Metric(_queue(port), title=f":{port}{limits.get(port, '')}") for port in shown]
     return block._replace(option="nstat, ss -ltn", metrics=(*block.metrics, *queues))
 
 
 def _queue(port: int) -> str:
     return f"{sar.ACCEPT}.{port}"
-
-
-def _port_title(port: int, limit: int | None) -> str:
-    return f":{port}" if limit is None else f":{port} of {limit}"
 
 
 def _ports(plan: LoadPlan | None) -> set[int]:

@@ -85,7 +85,8 @@ class CheckScreen(Dialog[None]):
     def _update(self) -> None:
         state = self.session.shown if self.toggle is None else self.session.state
         segment = self._segment(state)
-        if segment is None or self._waits(state, segment):
+        runs = segment is not None and self.toggle is not None and state.running == segment.run
+        if segment is None or (runs and (segment.warmup or segment.seconds < QUICK)):
             self._show(f"waiting for {max(0.0, QUICK - (segment.seconds if segment else 0.0)):.0f} s of load …")
             return
         self._poll.stop()
@@ -103,10 +104,6 @@ class CheckScreen(Dialog[None]):
         if segment is None or (self._started and segment.run <= self._runs_before):
             return None
         return segment
-
-    def _waits(self, state: State, segment: Segment) -> bool:
-        running = self.toggle is not None and state.running == segment.run
-        return running and (segment.warmup or segment.seconds < QUICK)
 
     def _show(self, *lines: str | Content) -> None:
         self.query_one("#results", Static).update(

@@ -107,19 +107,20 @@ def comparison_lines(context: DrawContext, segment: Segment, width: int) -> list
     before = context.before(segment)
     if before is None:
         return lines
-    try:
-        sides = (side_of_segments(context.state, [each], f"segment {each.number}") for each in (before, segment))
-        comparison = compare(*sides)
-    except UsageError as error:
-        return [*lines, EMPTY, ((sanitize(str(error)), "warn"),)]
-    if comparison.load:
-        lines += [EMPTY, (("Independent of the load:", "strong"),)]
-        lines += [line for verdict in comparison.verdicts for line in verdict_details(verdict, width)]
-    lines += [
+    names = [
         EMPTY,
         (("before  ", "before"), (_segment_name(before), "")),
         (("after   ", "after"), (_segment_name(segment), "")),
     ]
+    try:
+        sides = (side_of_segments(context.state, [each], f"segment {each.number}") for each in (before, segment))
+        comparison = compare(*sides)
+    except UsageError as error:
+        return [*lines, *names, EMPTY, ((sanitize(str(error)), "warn"),)]
+    if comparison.load:
+        lines += [EMPTY, (("Independent of the load:", "strong"),)]
+        lines += [line for verdict in comparison.verdicts for line in verdict_details(verdict, width)]
+    lines += names
     for title, rows in differences(comparison):
         lines += [EMPTY, *comparison_table(f"{title} that differ", rows)]
     blocks = [comparison_table(title, rows) for title, rows in tables(comparison)]

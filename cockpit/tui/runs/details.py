@@ -116,7 +116,7 @@ def _gauge(latency: Histogram, percent: float, room: int) -> Line:
     low, high = min(latency.percentile(1), latency.max / 10), latency.max
     value = high if percent == 100 else latency.percentile(percent)
     part = round(room * math.log(value / low) / math.log(high / low)) if value > low > 0 else 0
-    return ((_GAP, ""), ("━" * part, "chart"), ("─" * (room - part), "rule"))
+    return ((_GAP, ""), ("━" * part, "faint"), ("─" * (room - part), "rule"))
 
 
 def _within(part: Histogram, service: Histogram, percent: float, name: str) -> str:

@@ -100,6 +100,7 @@ def strip(context: DrawContext) -> StripContents | None:
     if rounds is not None:
         return _rounds_strip(context, rounds, segment)
     base, verdict = context.before(segment), context.verdict(segment)
+    host = next((change.host for change in context.state.changes if change.letter in segment.changes), "")
     if segment.plan.variants and verdict is not None:
         return _duet_strip(context.state, segment, verdict)
     if base is None or verdict is None:
@@ -108,7 +109,7 @@ def strip(context: DrawContext) -> StripContents | None:
         verdict=verdict,
         change=_change(context.state, segment, base),
         compared=f"vs segment {base.number}{_since(context.state, segment, verdict)}",
-        effects=_plotted(verdict, _host_of(context.state, segment)) or _expected(verdict, segment),
+        effects=_plotted(verdict, host) or _expected(verdict, segment),
         rate_change=_so_far(context.state, segment, base),
         progress=_progress(context.state, segment, verdict),
         next="" if context.state.studying else _next(verdict),
@@ -229,10 +230,6 @@ def _change(state: State, segment: Segment, base: Segment) -> str:
     if segment.changes or not differing:
         return sanitize(segment_label(segment))
     return sanitize(", ".join(f"{name} {before[name] or 'unset'} → {after[name] or 'unset'}" for name in differing))
-
-
-def _host_of(state: State, segment: Segment) -> str:
-    return next((change.host for change in state.changes if change.letter in segment.changes), "")
 
 
 def _progress(state: State, segment: Segment, verdict: Verdict) -> VerdictProgress | None:

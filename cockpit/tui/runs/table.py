@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from rich.cells import cell_len
+
 from cockpit.analysis.verdicts.outcome import DIFFERENT
 from cockpit.analysis.warnings import alters_reading, segment_warnings
 from cockpit.analysis.words.timeline import segment_label
@@ -30,7 +32,7 @@ from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, Spot, centred, 
 _NUMBER = 5
 _NOTES = 9
 
-# Cells of a host's name beside its averages.
+# Maximum cells of a host's name beside its averages.
 _HOST = 8
 
 # Minimum cells of the label; columns from rank _EXTRA on are shown only beside a wider label.
@@ -64,7 +66,10 @@ class Runs(Pane):
         segments = _shown_segments(context)
         columns = columns_for(context, width)
         legend = _legend(context, columns)
-        title = rule((("runs", "title"), *trends(segments, width - length(legend))), legend, width)
+        rows = _visible(segments, context, max(1, height - 2))
+        hidden = f" {len(segments) - len(rows)} hidden" if len(rows) < len(segments) else ""
+        name: Line = (("runs", "title"), (hidden, "text"))
+        title = rule((*name, *trends(segments, width - length(legend) - len(hidden))), legend, width)
         self.spots = ()
         if not segments:
             return [title, *centred([(no_load_words(context), "dim")], width, height - 1)]
@@ -72,7 +77,6 @@ class Runs(Pane):
         head: list[Piece] = [(right("#", _NUMBER - 2) + "  " + fit("change", label), "dim")]
         head += [(right(column.title, column.width), "dim") for column in columns]
         head.append((f" ({MainKey.COMPARE})", "dim"))
-        rows = _visible(segments, context, max(1, height - 2))
         self.spots = [Spot(y, 0, width, "segment", (segment.number,)) for y, segment in enumerate(rows, 2)]
         lines = [title, tuple(head), *(_line(segment, context, columns, label) for segment in rows)]
         selected = context.segment
@@ -146,14 +150,16 @@ def _notes(segment: Segment) -> Piece:
 def _host_means(segment: Segment, context: DrawContext, columns: Sequence[RunColumn], width: int) -> list[Line]:
     """Return a line per host with its averages over the segment that have no column."""
     without = [name for name, *_ in _HOST_COLUMNS if _title(name) not in {column.title for column in columns}]
+    hosts = table_hosts(context)
+    name = min(_HOST, max((cell_len(sanitize(host.config.name)) for host in hosts), default=0))
     lines: list[Line] = []
-    for host in table_hosts(context):
+    for host in hosts:
         metrics = segment_metrics(segment, host.config.name)
         parts: list[Line] = [
             ((f"{_title(name)} ", "dim"), (_shown(name)(metrics), "text")) for name in without if name in metrics
         ]
         if len(parts) > 1:
-            lines.append(join_fitting([((f"   {fit(sanitize(host.config.name), _HOST)}", "dim"),), *parts], width))
+            lines.append(join_fitting([((f"   {fit(sanitize(host.config.name), name)}", "dim"),), *parts], width))
     return lines
 
 
@@ -183,11 +189,6 @@ def _errors(segment: Segment, context: DrawContext) -> Piece:
 def _short(seconds: float) -> str:
     """Return milliseconds in at most four cells; from 10 s on seconds with their unit."""
     return milliseconds(seconds) if seconds < 9.9995 else f"{seconds:.0f}s"
-
-
-def _spawned(segment: Segment, context: DrawContext) -> Piece:
-    rate = spawned_per_second(segment)
-    return ("–" if rate is None else f"{rate:.1f}", "")
 
 
 def _verdict(segment: Segment, context: DrawContext) -> Piece:
@@ -226,7 +227,11 @@ def _columns(context: DrawContext) -> list[RunColumn]:
         RunColumn("err", 7, 0, _errors),
     ]
     if any(host.config.processes for host in context.hosts):
-        columns.append(RunColumn("spawns", 7, 4, _spawned))
+
+        def spawned(segment: Segment, _: DrawContext) -> Piece:
+            return "–" if (rate := spawned_per_second(segment)) is None else f"{rate:.1f}", ""
+
+        columns.append(RunColumn("spawns", 7, 4, spawned))
     for name, rank, most in _HOST_COLUMNS if hosts else ():
         title = _title(name)
         column_width = max(len(title) + 1, (most + 1) * len(hosts))

@@ -44,29 +44,30 @@ RULE = (
 
 
 def verdict_lines(context: DrawContext, segment: Segment, width: int) -> list[Line]:
-    lines = _wrapped(f"{segment.number}  {sanitize(segment_label(segment))}", width, "strong")
+    """Return the answer first: the verdict, its effects and what they compare."""
     base, verdict = context.before(segment), context.verdict(segment)
+    name = f"segment {segment.number}: {sanitize(segment_label(segment))}"
     if segment.round and (rounds := _rounds_lines(context, segment, width)):
-        return [*lines, *rounds]
+        return rounds
     if segment.plan.variants and verdict is not None:
-        return [*lines, EMPTY, *verdict_details(verdict, width)]
+        return verdict_details(verdict, width, name)
     if base is None or verdict is None:
         alone = f"a change under load ({MainKey.TUNE}) starts one, or another run ({SessionKey.TOGGLE})"
         others = key_names(CompareKey.LEFT, CompareKey.RIGHT)
         warmup = f"warm-ups are not compared: choose another segment with {others}"
         reason = warmup if segment.warmup else f"no other segment to compare with yet: {alone}"
-        return [*lines, EMPTY, *_wrapped(reason, width, "dim")]
+        return [*_wrapped(name, width, "strong"), EMPTY, *_wrapped(reason, width, "dim")]
     chosen = context.view.baseline == base.number
     default = "just before, same run" if base.run == segment.run else "the baseline"
     relation = "the chosen baseline" if chosen else default
-    lines += _wrapped(f"vs segment {base.number}, {relation}: {sanitize(segment_label(base))}", width, "dim")
-    lines += [EMPTY, *verdict_details(verdict, width)]
+    lines = verdict_details(verdict, width, f"segment {segment.number} vs segment {base.number}, {relation}")
     for warning in segment_warnings(segment):
         role = "warn" if alters_reading(warning) else "dim"
         lines += _wrapped(f"segment {segment.number}: {warning_words(warning)}", width, role)
     for note in server_notes(segment, context.state):
         lines += _wrapped(f"server on {note}", width, "text")
-    return [*lines, *_rounds_lines(context, segment, width)]
+    rounds = _rounds_lines(context, segment, width)
+    return [*lines, EMPTY, *rounds] if rounds else lines
 
 
 def _rounds_lines(context: DrawContext, segment: Segment, width: int) -> list[Line]:
@@ -75,15 +76,16 @@ def _rounds_lines(context: DrawContext, segment: Segment, width: int) -> list[Li
     for rounds in (each for each in context.state.rounds if each.begun.run == segment.run):
         verdict = context.verdicts.rounds(context.state, rounds)
         if verdict is not None:
-            head = f"{verdict.values[0]} rounds of {title_words(rounds.begun)}"
-            lines += [EMPTY, ((fit(head, width).rstrip(), "strong"),), *verdict_details(verdict, width)]
+            about = f"{verdict.values[0]} rounds of {title_words(rounds.begun)}"
+            lines += [*([EMPTY] if lines else []), *verdict_details(verdict, width, about)]
     return lines
 
 
-def verdict_details(verdict: Verdict, width: int) -> list[Line]:
-    """Return the verdict in words, a table of its effects, and its warnings."""
+def verdict_details(verdict: Verdict, width: int, about: str = "") -> list[Line]:
+    """Return the verdict in words, `about` the comparison, a table of the effects, and the warnings."""
     plain = replace(verdict, label="", effects=verdict.effects)
     lines = _wrapped(f"{MARKS[verdict.outcome]} {verdict_words(plain)}", width, ROLES[verdict.outcome] or "strong")
+    lines += _wrapped(about, width, "dim")
     if verdict.effects:
         factors = uses_factors(verdict.effects)
         rows = [_cells(effect, factors) for effect in verdict.rows]

@@ -1,11 +1,14 @@
-"""A confirmed change: the wait for its baseline, its application, and its stages in place of the verdict."""
+"""A confirmed change: the wait for its baseline, its application, and its stages in place of the verdict; the
+confirmation of an undo."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from textual.app import App
 
 from cockpit.analysis.verdicts.wait import BASELINE, baseline_wait
 from cockpit.model.errors import CockpitError
@@ -13,10 +16,11 @@ from cockpit.model.knobs import not_yet_active
 from cockpit.model.state import Change, State
 from cockpit.model.text import sanitize
 from cockpit.session.loop import EndOfSession, Session
+from cockpit.tui.dialogs.prompt import ConfirmScreen
 from cockpit.tui.key_table import MainKey, SessionKey, TuningKey, ViewKey
-from cockpit.tui.terminal.styled_line import EMPTY, Line, clip, join_fitting, rule
+from cockpit.tui.terminal.styled_line import EMPTY, Line, clip, content, join_fitting, rule
 from cockpit.tui.tuning.baseline import MARGIN, offer
-from cockpit.tui.tuning.changes import inactive_knobs, plan_words
+from cockpit.tui.tuning.changes import inactive_knobs, plan_words, preview_lines
 
 if TYPE_CHECKING:
     from cockpit.session.live_tuning import LiveTuning
@@ -102,6 +106,17 @@ class ConfirmedChange:
 
     def _report(self, words: str, bad: bool) -> None:
         self._app.show_notice(words, severity="error" if bad else "information", matter="tuning")
+
+
+async def ask_to_undo(app: App[Any], tuning: LiveTuning, letter: str, undo: Callable[[str], None]) -> None:
+    """Show the diff of an undo, and call `undo(letter)` once confirmed. Raises ChangeRefused, HostError."""
+    preview = await tuning.preview_undo(letter)
+    if preview is None:
+        undo(letter)
+        return
+    title = f"undo {preview.letter} on {sanitize(preview.host)}?"
+    confirm = ConfirmScreen(content(preview_lines([preview])), "undo", "leave it active", title)
+    confirm.ask(app, lambda _: undo(preview.letter))
 
 
 def change_under_way(state: State) -> Change | None:

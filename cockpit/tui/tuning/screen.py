@@ -36,8 +36,8 @@ from cockpit.tui.tuning.changes import (
     plan_words,
     preview_lines,
 )
+from cockpit.tui.tuning.pending import ask_to_undo
 from cockpit.tui.tuning.rounds import ask
-from cockpit.tui.tuning.undo import ask_to_undo
 from cockpit.tui.tuning.widgets import KEYS, READ_ONLY, STYLE, ActionStatus, History, KnobRow, ValueInput
 
 if TYPE_CHECKING:
