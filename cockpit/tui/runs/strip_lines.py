@@ -140,13 +140,13 @@ def _detail(contents: StripContents) -> str:
         if contents.progress is None:
             return too_few_words(verdict)
         return "" if contents.rate_change is None else f"rate {amount_words(_rate(contents.rate_change))}"
-    name = metric_words(effect.name)
+    name, factors = metric_words(effect.name), uses_factors(contents.effects)
     if verdict.outcome is Outcome.EQUIVALENT:
         return f"{name} {margin_words(effect)}"
     if verdict.outcome is Outcome.INCONCLUSIVE:
         detectable = "" if verdict.growing else detectable_words(effect)
-        return f"{name} {amount_words(replace(effect, low=None, high=None))}{detectable}"
-    return f"{name} {amount_words(effect)}"
+        return f"{name} {amount_words(replace(effect, low=None, high=None), factors)}{detectable}"
+    return f"{name} {amount_words(effect, factors)}"
 
 
 def _deciding(verdict: Verdict) -> Effect | None:
