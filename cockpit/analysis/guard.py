@@ -72,7 +72,6 @@ def _is_evident(failed: ThresholdResult, counts: Counts) -> bool:
     return counts.latency.percentile(rank) > failed.threshold.value
 
 
-def is_blind(state: State, since: float) -> bool:
-    """Return whether requests are no longer counted, for BLIND seconds since the start of a change."""
-    newest = state.seconds[-1].end if state.seconds else 0.0
-    return state.running is None or state.t - max(newest, since) > BLIND
+def newest_count(state: State) -> float:
+    """Return the session time (s) until which requests have been counted in the current run; 0: none has."""
+    return state.seconds[-1].end if state.seconds else 0.0

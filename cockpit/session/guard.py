@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from cockpit.analysis.guard import exceeded, is_blind, parse_guard
+from cockpit.analysis.guard import BLIND, exceeded, newest_count, parse_guard
 from cockpit.analysis.thresholds import ThresholdResult
 from cockpit.analysis.words.thresholds import found_words
 from cockpit.model.errors import ChangeRefused
@@ -46,14 +46,15 @@ class SessionGuard:
 
     async def _exceeded(self, since: float, report: ChangeReport) -> str:
         """Wait until a limit is exceeded, and return which; also for the report."""
-        checked, failed, blind = 0.0, None, False
+        checked, counted, failed = 0.0, since, None
 
         def is_over(state: State) -> bool:
-            nonlocal checked, failed, blind
+            nonlocal checked, counted, failed
             if state.t >= checked + _EVERY:
-                checked = state.t
-                failed, blind = exceeded(state, self._limits, since), is_blind(state, since)
-            return blind or failed is not None
+                # A run may end while the next one starts, as when the change gives the log another format.
+                checked, counted = state.t, max(counted, newest_count(state))
+                failed = exceeded(state, self._limits, since)
+            return failed is not None or checked - counted > BLIND
 
         await self._events.until(is_over)
         report.exceeded = _words(failed) if failed else "requests are no longer counted, so no limit can be checked"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cockpit.analysis.guard import exceeded, is_blind, parse_guard
+from cockpit.analysis.guard import exceeded, newest_count, parse_guard
 from cockpit.model import events as ev
 from cockpit.model.errors import UsageError
 from cockpit.model.fold.fold import fold_all
@@ -58,9 +58,8 @@ def test_quiet_site_has_a_rate() -> None:
     assert exceeded(state_of((0, 0, 0)), [limit], 0.0) and not exceeded(State(), [limit], 0.0)
 
 
-def test_time_without_counts_is_blind() -> None:
-    assert not is_blind(state_of((10, 0, 0), t=4.0), 0.0) and is_blind(state_of((10, 0, 0), t=7.0), 0.0)
-    assert not is_blind(state_of((10, 0, 0), t=7.0), 3.0) and is_blind(State(), 0.0)
+def test_time_of_the_newest_count() -> None:
+    assert (newest_count(state_of((10, 0, 0), (10, 0, 0), t=9.0)), newest_count(State())) == (2.0, 0.0)
 
 
 @pytest.mark.parametrize("text", ["rate >= 95% of baseline", "completed > 5", "speed < 2", ""])

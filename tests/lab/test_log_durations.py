@@ -102,9 +102,10 @@ async def test_durations_are_counted_until_they_are_undone(
                 )
                 change = asyncio.ensure_future(action.run(""))
                 await live.session.until(lambda state: bool(state.changes and state.changes[-1].confirm_by))
+                # Counting starts again in the new format, under the limits of the change.
+                await counted(2, durations=True)
                 live.tuning.confirm()
                 await change
-                await counted(2, durations=True)
                 assert live.source.timings.next is None and files_of(master) != before
                 await live.tuning.undo()
                 await counted(3, durations=False)

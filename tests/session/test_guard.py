@@ -124,6 +124,20 @@ async def test_kept_change_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert applied.outcome == "applied" and "Level=6" in conf.read_text()
 
 
+async def test_change_without_counts_is_rolled_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of a run is no reason yet: the next one may be about to start."""
+    async with guarded(tmp_path, monkeypatch, *LIMITS) as (live, _, _, conf):
+        change = asyncio.ensure_future(live.tuning.apply({"Level": "6"}))
+        await live.session.until(lambda state: bool(state.changes and state.changes[-1].confirm_by))
+        await live.load.stop()
+        ends = live.state.t + 2.0
+        await live.session.until(lambda state: state.t > ends)
+        assert not change.done() and "Level=6" in conf.read_text()
+        with pytest.raises(ChangeRolledBack, match="requests are no longer counted"):
+            await change
+        assert conf.read_text() == BEFORE
+
+
 async def test_rounds_end_when_a_limit_is_exceeded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with guarded(tmp_path, monkeypatch, *LIMITS, ask=True) as (live, _, _, conf):
         rounds = asyncio.ensure_future(live.tuning.compare_in_rounds({"Level": "7"}, ROUNDS))
